@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The judge: compares what a device stored with what the reference expects, and says which rows are
+// wrong. A tensor passes only if every check passes (DESIGN.md, decision 2).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cases/tensor.h"
+#include "reference/bound.h"
+
+namespace plumb::cases {
+
+struct Mismatch {
+  std::int64_t row = 0, column = 0;
+  std::string coordinates;  // "[3, 17]"
+  double expected = 0, got = 0, bound = 0, ratio = 0;
+};
+
+// What came of one tensor of one launch.
+struct TensorReport {
+  std::string tensor;
+  std::int64_t rows_compared = 0, elements_compared = 0, rows_total = 0;
+  std::int64_t wrong_elements = 0;
+  std::vector<std::int64_t> wrong_rows;  // ascending
+  std::optional<Mismatch> worst;
+  double margin = 0;         // largest error / bound over all elements
+  double observability = 0;  // share of compared elements whose loss (0 instead of y) would be seen
+  double zero_share = 0;     // share of compared elements whose expected value is 0
+  std::vector<std::string> failures;  // one line per failed check; empty = passed
+  std::string pattern;                // what the wrong rows look like, if anything known
+  bool passed() const { return failures.empty(); }
+};
+
+// Consecutive rows whose signed mean error is tested together: a head, an expert, a request, 64 rows.
+struct RowGroup {
+  std::int64_t begin = 0, end = 0;
+  std::string name;  // "token 3", "rows 64-127"
+};
+std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group, std::string_view noun);
+
+// Which rows an op promises. Unpromised rows (padding whose inputs were not finite) are not compared.
+using RowMask = std::vector<bool>;  // empty = all rows
+
+// Floating-point tensor against an estimate with the same rows and columns.
+TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expected,
+                          const RowMask& promised, const std::vector<RowGroup>& groups);
+
+// Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
+TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
+                         const RowMask& promised);
+
+// Bit-for-bit comparison of two results of the same problem (replay against eager, run against run).
+// `what` names the comparison in the failure: "replay differs from eager".
+TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
+                        std::string_view what);
+
+// "3-6, 9" for a list of rows; shortened with "…" after a few ranges.
+std::string row_ranges(const std::vector<std::int64_t>& rows);
+
+}  // namespace plumb::cases

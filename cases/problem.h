@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One op at one shape: its tensors, how they are filled, how the op is called, and what is right.
+// Scenarios drive a Problem without knowing which op it is.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/judge.h"
+#include "cases/row.h"
+#include "cases/tensor.h"
+#include "device/device.h"
+#include "device/plumb_ops.h"
+#include "reference/bound.h"
+
+namespace plumb::cases {
+
+enum class Fill {
+  exact,       // every honest result has the same bits, or an exactly known value
+  real,        // realistic magnitudes, rows of very different norm, outliers
+  adversarial  // the values that this op is known to get wrong
+};
+enum class DeadRows { zero, nan, infinity, huge, foreign };
+std::string_view name_of(Fill fill);
+std::string_view name_of(DeadRows dead);
+
+// One set of inputs. Rows [live, capacity) are padding.
+struct Step {
+  std::uint64_t seed = 0;
+  std::int64_t live = 0;
+  Fill fill = Fill::real;
+  DeadRows dead_rows = DeadRows::zero;
+};
+
+// Host-side state of an op that outlives a call (FlashMLA's lazily planned metadata).
+struct OpState {
+  virtual ~OpState() = default;
+};
+
+class Problem {
+ public:
+  virtual ~Problem() = default;
+
+  // Padded rows: the captured size. Scenarios choose live counts in [0, capacity].
+  virtual std::int64_t capacity() const = 0;
+  // All tensors, zero bytes; called once.
+  virtual TensorSet make_tensors() const = 0;
+  // Writes every input, for live and dead rows. `tensors` still holds the previous step's inputs:
+  // for DeadRows::foreign, dead rows keep them. Must depend on nothing else but `step`.
+  virtual void fill(const Step& step, TensorSet& tensors) const = 0;
+  virtual std::unique_ptr<OpState> make_state(const DeviceTensors&) const { return nullptr; }
+  // Enqueues the op at its padded shape.
+  virtual plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors,
+                              OpState* state, device::Stream stream) const = 0;
+  // Judges outputs (and visible intermediates). `tensors` holds the inputs and what the device stored.
+  virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                          const reference::Numerics& numerics,
+                                          const plumb_numerics& declared) const = 0;
+  // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
+  virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
+  // "" or why a pass at this shape proves little by intent: "empty", "zero", "identity".
+  virtual std::string_view trivial() const { return ""; }
+  // Scalar multiply-adds of one launch, for the choice of how often a tier can afford it.
+  virtual double cost() const = 0;
+};
+
+struct Parameter {
+  std::string_view name;
+  std::int64_t default_value;
+  std::int64_t least, most;
+  std::string_view meaning;
+};
+
+// One op: cases/<op>.cpp defines `OpDefinition define_<op>()`.
+struct OpDefinition {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<Parameter> parameters;         // what a row may set; anything else is an error
+  std::vector<std::string_view> word_parameters;  // "variant = \"double\"": parameters that are words
+  // Throws BadRow on an impossible combination.
+  std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
+};
+
+reference::Numerics to_reference(const plumb_numerics& declared);
+
+}  // namespace plumb::cases

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows: named parameters of one op, from cases/<op>.toml.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::cases {
+
+enum class Tier { smoke, standard, full };
+
+// A row or case file that cannot be used; the message names file, line and what is wrong.
+class BadRow : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Row {
+  std::string op, name, why;
+  std::string where;  // "cases/mhc_pre.toml:12"
+  Tier tier = Tier::standard;
+  std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
+  std::map<std::string, std::string, std::less<>> words;
+
+  std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
+  std::string_view word(std::string_view parameter) const;  // "" if unset
+};
+
+}  // namespace plumb::cases

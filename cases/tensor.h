@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors of a case on the host: shape, strides, and the bytes of the whole extent, gaps included,
+// so that what a kernel writes between rows is seen.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::cases {
+
+enum class Dtype { u8, i32, i64, bf16, f32 };
+std::size_t size_of(Dtype dtype);
+std::string_view name_of(Dtype dtype);
+
+enum class Role {
+  input,   // must come back unchanged
+  output,  // poisoned before every launch, judged after it
+  scratch, // poisoned before every launch; judged where the op names it a visible intermediate
+  state    // survives from launch to launch (a tile plan); judged like an output
+};
+
+struct TensorSpec {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // in elements; empty = contiguous
+  Role role = Role::input;
+  // Large caches live in sparse memory: only what fill() touched is uploaded and checked.
+  bool sparse = false;
+};
+
+class HostTensor {
+ public:
+  explicit HostTensor(TensorSpec spec);
+
+  const TensorSpec& spec() const { return spec_; }
+  std::int64_t elements() const;           // product of the shape
+  std::int64_t extent() const;             // elements from the first to the last, gaps included
+  std::int64_t rows() const;               // elements() / columns()
+  std::int64_t columns() const;            // the last dimension; 1 for a scalar
+  std::int64_t row_offset(std::int64_t row) const;  // element offset of a row of the last dimension
+  std::string coordinates(std::int64_t row, std::int64_t column) const;  // "[3, 0, 17]"
+
+  std::vector<std::byte>& bytes() { return bytes_; }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+  template <class T>
+  T* data() {
+    return reinterpret_cast<T*>(bytes_.data());
+  }
+  template <class T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes_.data());
+  }
+  template <class T>
+  T* row(std::int64_t r) {
+    return data<T>() + row_offset(r);
+  }
+  template <class T>
+  const T* row(std::int64_t r) const {
+    return data<T>() + row_offset(r);
+  }
+  // Element as a double: decoded bf16, converted integer.
+  double value(std::int64_t row, std::int64_t column) const;
+
+ private:
+  TensorSpec spec_;
+  std::vector<std::byte> bytes_;
+};
+
+// The tensors of a problem, by name. Order is the order of declaration.
+class TensorSet {
+ public:
+  HostTensor& add(TensorSpec spec);
+  HostTensor& at(std::string_view name);
+  const HostTensor& at(std::string_view name) const;
+  bool contains(std::string_view name) const;
+  std::vector<HostTensor>& all() { return tensors_; }
+  const std::vector<HostTensor>& all() const { return tensors_; }
+
+ private:
+  std::vector<HostTensor> tensors_;
+};
+
+// Device addresses of a TensorSet, by name; nullptr for a name that the set lacks (optional).
+class DeviceTensors {
+ public:
+  void set(std::string name, void* address);
+  template <class T>
+  T* get(std::string_view name) const {
+    return static_cast<T*>(find(name));
+  }
+
+ private:
+  void* find(std::string_view name) const;
+  std::vector<std::pair<std::string, void*>> addresses_;
+};
+
+}  // namespace plumb::cases

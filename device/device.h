@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host sees of a device: memory, streams, events, copies, graphs. One implementation per
+// back end (sim, cuda, hip). Every call that fails throws DeviceError, whose message names the call
+// and what was wrong. Handles are opaque pointers, so that they pass through the C ABI unchanged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/plumb_ops.h"
+
+namespace plumb::device {
+
+// Names of what can go wrong, stable: tests and reports match on them.
+enum class Fault {
+  invalid_argument,
+  out_of_memory,
+  launch_limits,        // block, grid or shared memory beyond what the platform allows
+  out_of_bounds,        // access outside every live allocation
+  use_after_free,
+  uninitialized_read,
+  race,
+  divergent_barrier,    // lanes or threads meet at different source lines
+  exited_lane,          // a wave operation names a lane that has returned
+  deadlock,
+  capture_unsupported,  // something that a capture may not contain
+  capture_invalid,      // ended or replayed in a wrong state
+  guard_damaged,
+  timeout,
+  other
+};
+std::string_view name_of(Fault fault);
+
+class DeviceError : public std::runtime_error {
+ public:
+  DeviceError(Fault fault, const std::string& what) : std::runtime_error(what), fault_(fault) {}
+  Fault fault() const { return fault_; }
+
+ private:
+  Fault fault_;
+};
+
+enum class Fp8Dialect { e4m3fn, e4m3fnuz };
+
+struct Properties {
+  std::string platform;  // "sim-sm90", "cuda-sm90", ...
+  bool simulated = false;
+  int wave_size = 32;
+  int multiprocessors = 1;
+  int max_threads_per_block = 1024;
+  std::size_t shared_bytes_per_block = 48 << 10;
+  std::int64_t max_grid_x = 2147483647, max_grid_y = 65535;
+  Fp8Dialect fp8 = Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write
+};
+
+// What a simulated device does to the code under test, beside running it. Real devices ignore it.
+enum class Order { forward, reverse, random };  // in which threads of a block, and blocks, run
+enum class Policy { early, late };  // late: nothing executes before something waits for it
+struct Conditions {
+  Order order = Order::forward;
+  std::uint64_t seed = 0;
+  Policy policy = Policy::early;
+  bool checked = false;      // kernels built with memory, race and initialisation checking
+  bool page_guards = false;  // allocations end at an unmapped page
+  // Barrier sites ("mhc_pre.cu:120") that do nothing: to prove that each is needed.
+  std::vector<std::string> disabled_barriers;
+};
+
+using Stream = void*;
+using Event = void*;
+using Graph = void*;
+using GraphExec = void*;
+
+struct GraphNode {
+  std::string kind;  // "kernel", "copy", "fill", "host"
+  std::string name;  // kernel name, else empty
+};
+
+// A guard zone that somebody wrote into.
+struct GuardDamage {
+  std::string label;        // of the allocation
+  std::int64_t offset = 0;  // in bytes from the start of the allocation; negative: in front of it
+  std::uint8_t expected = 0, got = 0;
+  std::int64_t bytes = 0;  // how many guard bytes differ
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const Properties& properties() const = 0;
+
+  // Plain allocation, 256-byte aligned, poisoned, between guard zones. Refused during capture.
+  virtual void* allocate(std::size_t bytes, std::string_view label) = 0;
+  // Reserves address space only; pages appear when touched and read as zero. No poison.
+  virtual void* allocate_sparse(std::size_t bytes, std::string_view label) = 0;
+  virtual void free(void* memory) = 0;
+  virtual void* allocate_pinned(std::size_t bytes) = 0;
+  virtual void free_pinned(void* memory) = 0;
+  virtual std::vector<GuardDamage> check_guards() = 0;
+
+  virtual Stream create_stream() = 0;
+  virtual void destroy_stream(Stream stream) = 0;
+  virtual Event create_event() = 0;
+  virtual void destroy_event(Event event) = 0;
+  virtual void record(Event event, Stream stream) = 0;
+  virtual void wait(Stream stream, Event event) = 0;
+  virtual void synchronize(Event event) = 0;
+  virtual void synchronize(Stream stream) = 0;
+  virtual void synchronize() = 0;
+
+  // Any direction. From pageable memory: read at the call. From pinned memory: read when it runs.
+  // To pageable memory: complete on return. During capture: recorded, read at replay.
+  virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
+  virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
+  virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
+
+  virtual void begin_capture(Stream stream) = 0;
+  virtual Graph end_capture(Stream stream) = 0;
+  virtual std::vector<GraphNode> nodes(Graph graph) = 0;
+  virtual GraphExec instantiate(Graph graph) = 0;
+  virtual void replay(GraphExec graph, Stream stream) = 0;
+  virtual void destroy_graph(Graph graph) = 0;
+  virtual void destroy_graph_exec(GraphExec graph) = 0;
+};
+
+// Platforms this build can open, and why not where it cannot. Throws on an unknown name.
+std::vector<std::string> known_platforms();
+std::string why_unavailable(std::string_view platform);  // empty: available
+std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions = {});
+
+// plumb's own kernels for a platform, and the same compiled with checking (simulator only).
+const plumb_implementation& builtin_implementation(std::string_view platform);
+const plumb_implementation& checked_implementation(std::string_view platform);
+
+}  // namespace plumb::device

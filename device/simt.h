@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a kernel sees. Three back ends provide the same names (device/sim, device/cuda, device/hip):
+// the include path of the build decides which one this header is.
+//
+//   PLUMB_KERNEL, PLUMB_DEVICE                      on a kernel; on a function that kernels call
+//   PLUMB_SHARED(type, name, count)                 static shared array, starts as poison
+//   dynamic_shared<T>()                             start of the dynamic shared memory
+//   thread_index() block_size() block_index_x() block_index_y() grid_size_x() grid_size_y()   int
+//   lane_index() wave_index() wave_size()           within the physical wave; 32 or 64 at run time
+//   LaneMask, all_lanes()                           64 bits; the lanes of a whole wave
+//   block_sync()                                    all threads of the block that have not returned
+//   wave_sync(mask)                                 the named lanes of this wave; orders their memory
+//   ballot(mask, predicate)                         -> LaneMask
+//   shuffle(mask, v, lane, width)                   value of `lane` within groups of `width` lanes
+//   shuffle_down(mask, v, delta, width) shuffle_xor(mask, v, lane_mask, width)
+//   atomic_add(p, v) atomic_max(p, v) atomic_exchange(p, v)   old value; shared or global, int32/uint32
+//   exp2_approx(x) log2_approx(x) rsqrt_approx(x)   fp32, accuracy as the back end documents
+//   float_bits(x) bits_float(u)                     reinterpretation
+//
+// On the host, for launchers:
+//
+//   LaunchShape{grid_x, grid_y, block, dynamic_shared_bytes}
+//   PLUMB_LAUNCH(kernel, shape, stream, arguments...)   -> plumb_status; arguments by value
+//   stream_properties(stream)                           -> const Properties&
+#pragma once
+
+#include "device/device.h"
+#include "device/plumb_ops.h"
+
+#include "simt_back_end.h"
