@@ -62,8 +62,6 @@ class Problem {
                                           const plumb_numerics& declared) const = 0;
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
-  // "" or why a pass at this shape proves little by intent: "empty", "zero", "identity".
-  virtual std::string_view trivial() const { return ""; }
   // Scalar multiply-adds of one launch, for the choice of how often a tier can afford it.
   virtual double cost() const = 0;
 };
