@@ -27,6 +27,10 @@ struct KernelCall {
   std::shared_ptr<const void> arguments;
 };
 
+// The simulated stream's side: queues the call, and answers for the stream's device.
+void enqueue(Stream stream, KernelCall call);
+const Properties& stream_properties(Stream stream);
+
 // Answers of the device's memory to the checked build of the kernels.
 class MemoryMap {
  public:
