@@ -87,9 +87,7 @@ class MtpInputProblem final : public Problem {
     return promised_norm_rows(tokens_ * slots_, step.live * slots_, step.dead_rows);
   }
 
-  double cost() const override {
-    return 3.0 * static_cast<double>(tokens_ * hidden_ * (slots_ + 1));
-  }
+  double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
 
  private:
   // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0 is

@@ -81,6 +81,10 @@ RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead) 
   return promised;
 }
 
+double norm_cost(std::int64_t rows, std::int64_t hidden) {
+  return static_cast<double>(rows) * (6.0 * static_cast<double>(hidden) + 256 * 7 * kThreadCost);
+}
+
 reference::Estimate mark_structured(reference::Estimate estimate, Fill fill) {
   estimate.structured = fill != Fill::real;
   return estimate;

@@ -19,6 +19,9 @@ void fill_norm_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const 
 void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill);
 // Dead rows are rows like any other where their inputs are finite and moderate.
 RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead);
+// Simulated work of normalising `rows` rows: two passes, and a block of 256 threads per row that meets
+// six shuffles and a barrier.
+double norm_cost(std::int64_t rows, std::int64_t hidden);
 // Exact and adversarial rows repeat values, so their roundings are not independent.
 reference::Estimate mark_structured(reference::Estimate estimate, Fill fill);
 

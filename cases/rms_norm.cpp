@@ -73,7 +73,7 @@ class RmsNormProblem final : public Problem {
     return promised_norm_rows(tokens_, step.live, step.dead_rows);
   }
 
-  double cost() const override { return 3.0 * static_cast<double>(tokens_ * hidden_); }
+  double cost() const override { return norm_cost(tokens_, hidden_); }
 
  private:
   std::int64_t tokens_, hidden_, stride_;

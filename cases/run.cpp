@@ -13,16 +13,16 @@ namespace plumb::cases {
 
 namespace {
 
-// Simulated multiply-adds that one case may spend; checked kernels cost about ten times as much.
+// Simulated work (Problem::cost) that one case may spend; checked kernels cost several times as much.
 double budget_of(Tier tier) {
   switch (tier) {
-    case Tier::smoke: return 4e6;
-    case Tier::standard: return 4e7;
-    case Tier::full: return 4e9;
+    case Tier::smoke: return 1e7;
+    case Tier::standard: return 2e8;
+    case Tier::full: return 2e10;
   }
   return 0;
 }
-constexpr double kCheckedFactor = 10;
+constexpr double kCheckedFactor = 4;
 
 double launches_of(const Scenario& scenario) {
   const double steps = static_cast<double>(scenario.steps.size());

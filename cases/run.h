@@ -41,13 +41,13 @@ struct RunOptions {
   std::uint64_t seed = 0;  // added to the case's own
   // What a fault replaces: how devices are opened, which kernels run, what a capture starts from.
   std::function<std::unique_ptr<device::Device>(std::string_view, const device::Conditions&)> open =
-      [](std::string_view platform, const device::Conditions& conditions) {
-        return device::open_device(platform, conditions);
+      [](std::string_view name, const device::Conditions& conditions) {
+        return device::open_device(name, conditions);
       };
   std::function<const plumb_implementation&(std::string_view, bool checked)> implementation =
-      [](std::string_view platform, bool checked) -> const plumb_implementation& {
-    return checked ? device::checked_implementation(platform)
-                   : device::builtin_implementation(platform);
+      [](std::string_view name, bool checked) -> const plumb_implementation& {
+    return checked ? device::checked_implementation(name)
+                   : device::builtin_implementation(name);
   };
   bool fresh_state_for_capture = true;
   std::vector<std::string> disabled_barriers;

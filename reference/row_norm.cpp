@@ -24,7 +24,8 @@ RelativeError error_of_reciprocal_root(double squares, double fourths, std::int6
   const double function = numerics.function_ulp * 2 * kUnitF32;  // an ulp is two roundoffs
   const double mean = squares / static_cast<double>(terms);
   RelativeError error{function * kUniformSigma, function};
-  if (!(mean + eps > 0)) return error;
+  // r is exactly infinite or zero, or not a number: its error says nothing.
+  if (!(mean + eps > 0) || !std::isfinite(squares)) return error;
 
   const double share = mean / (mean + eps);  // what eps dilutes
   const SumError sum = sum_error(terms, squares, squares, fourths, numerics);
