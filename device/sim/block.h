@@ -44,6 +44,10 @@ class Block : public BlockContext {
   // Ends the run: control goes back to run(), which throws. Stacks are dropped, not unwound.
   [[noreturn]] void fail(Fault fault, std::string message);
 
+  // Around a long jump to the host thread's stack, see launch.h.
+  void begin_abandoning();
+  std::string finish_abandoning();
+
   SharedMemory& shared() { return shared_; }
   const std::string& kernel() const { return call_->name; }
   Thread& running() const { return *static_cast<Thread*>(current); }
