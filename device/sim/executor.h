@@ -7,6 +7,7 @@
 
 #include "device/sim/memory.h"
 #include "device/sim/operation.h"
+#include "device/sim/page_fault.h"
 
 namespace plumb::device::sim {
 
@@ -27,8 +28,10 @@ class Executor {
   void check(const Fill& fill) const;
 
  private:
+  void check_side(std::string_view call, const void* begin, std::size_t bytes) const;
   void run_one(const Operation& operation);
-  void replay(const GraphData& graph);
+  void perform(const Operation& operation);
+  [[noreturn]] void report(const PageFault& fault, const Operation& operation) const;
 
   const Properties& properties_;
   const Conditions& conditions_;

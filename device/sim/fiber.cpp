@@ -65,6 +65,14 @@ void Fiber::switch_to(Fiber& from, Fiber& to) {
   from.arrive(jump_fcontext(to.context_, ends));
 }
 
+void Fiber::begin_jump(const Fiber& to) {
+  sanitizers::start_switch(nullptr, to.bottom_, to.bytes_, to.tsan_fiber_);
+}
+
+void Fiber::finish_jump(const Fiber& to) {
+  sanitizers::finish_switch(to.fake_stack_, nullptr, nullptr);
+}
+
 void Fiber::start(transfer_t transfer) {
   Fiber& self = *static_cast<Fiber**>(transfer.data)[1];
   self.arrive(transfer);
