@@ -16,19 +16,31 @@ using reference::RoundedError;
 
 constexpr double kRowSigmas = 6;  // of norm and direction: there are many rows
 
-// Sum of weighted, possibly correlated elements: what its variance and its steps are made of.
-struct Sums {
-  double linear = 0, square = 0;       // of weight * standard deviation
-  double steps = 0, largest_step = 0;  // of weight * step
+// A weighted sum of elements: what its variance and its steps are made of.
+struct WeightedSum {
+  double variance_alone = 0;                 // sum of the elements' own variances
+  double slope = 0, slope_square = 0;        // of the part that follows the error
+  double rest = 0, rest_square = 0;          // of what the rounding adds to it
+  double steps = 0, largest_step = 0;
 
-  void add(double weight, double deviation, double step) {
-    linear += weight * deviation;
-    square += weight * weight * deviation * deviation;
-    steps += weight * step;
-    largest_step = std::max(largest_step, weight * step);
+  void add(double weight, const RoundedError& error) {
+    const double along = weight * error.slope;
+    const double square = weight * weight * error.variance;
+    const double across = std::sqrt(std::max(0.0, square - along * along));
+    variance_alone += square;
+    slope += along;
+    slope_square += along * along;
+    rest += across;
+    rest_square += across * across;
+    steps += weight * error.step;
+    largest_step = std::max(largest_step, weight * error.step);
   }
-  double variance(double rho) const { return (1 - rho) * square + rho * linear * linear; }
-  double step(double rho) const { return (1 - rho) * largest_step + rho * steps; }
+  Spread spread(double rho, double divisor) const {
+    const double variance = variance_alone + rho * (slope * slope - slope_square) +
+                            rho * rho * (rest * rest - rest_square);
+    const double step = largest_step + rho * rho * (steps - largest_step);
+    return {variance / (divisor * divisor), step / divisor, steps / divisor};
+  }
 };
 
 // Everything that one pass over a row collects.
@@ -41,13 +53,14 @@ struct Pass {
   double fourth = 0;                   // sum of squared variances
   double largest_variance = 0, largest_shifted_step = 0;
   double bound_square = 0;
-  Sums equal, by_value;  // weights 1 and |value|
+  WeightedSum equal, by_value;  // weights 1 and |value|
 };
 
 void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   const double value = estimate.value[i];
   const double magnitude = std::abs(value);
-  const double sigma = estimate.structured ? 0 : std::min(estimate.sigma[i], estimate.worst[i]);
+  // The reference is rounded too, in double precision: who is right about an exact tie is open.
+  const double sigma = std::max(std::min(estimate.sigma[i], estimate.worst[i]), magnitude * 0x1p-52);
   const double shift = estimate.shift.empty() ? 0 : estimate.shift[i];
   const RoundedError rounded = rounded_error(estimate.output, value + shift, sigma);
   const double error = shift + rounded.mean;
@@ -63,9 +76,8 @@ void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   pass.largest_variance = std::max(pass.largest_variance, rounded.variance);
   if (shift != 0) pass.largest_shifted_step = std::max(pass.largest_shifted_step, rounded.step);
   pass.bound_square += bound * bound;
-  const double deviation = std::sqrt(rounded.variance);
-  pass.equal.add(1, deviation, rounded.step);
-  pass.by_value.add(magnitude, deviation, rounded.step);
+  pass.equal.add(1, rounded);
+  pass.by_value.add(magnitude, rounded);
 }
 
 // Correlation between the errors of two elements of a row that explains the row's mean error.
@@ -84,7 +96,7 @@ double correlation(const Pass& pass, double row_mean_sigma) {
 double error_length(const Pass& pass, double rho) {
   constexpr double kExponent = kRowSigmas * kRowSigmas / 2;
   const double trace = pass.second_moment;
-  const double shared = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho)) * pass.equal.square;
+  const double shared = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho)) * pass.equal.variance_alone;
   const double frobenius = std::sqrt(pass.fourth + shared * shared);
   const double widest = pass.largest_variance + shared;
   const double square = trace + 2 * std::sqrt(kExponent) * frobenius + 2 * kExponent * widest;
@@ -93,15 +105,16 @@ double error_length(const Pass& pass, double rho) {
   return std::sqrt(square) + jumps;
 }
 
-void set_limits(const Pass& pass, double rho, double systematic, bool structured, RowModel& row) {
+void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
   const double most = std::sqrt(pass.bound_square);
   row.norm_limit = row.direction_limit = most;
   if (structured || row.norm == 0) return;
+  // A bias in proportion to the value and one that is the same everywhere both fit under this.
+  const double systematic = row.allowance * row.norm / row.magnitude;
   const double across = error_length(pass, rho) + systematic;
   row.direction_limit = std::min(most, across);
-  const double variance = pass.by_value.variance(rho) / pass.value_square;
   const double along = std::abs(pass.along) / row.norm + systematic +
-                       tail(kRowSigmas, variance, pass.by_value.step(rho) / row.norm);
+                       tail(kRowSigmas, pass.by_value.spread(rho, row.norm));
   // |y + a along + b across| - |y| lies between a and a + b^2 / (2 (|y| + a)).
   if (!(along < row.norm / 2)) return;
   row.norm_limit = std::min(most, along + across * across / (2 * (row.norm - along)));
@@ -109,36 +122,31 @@ void set_limits(const Pass& pass, double rho, double systematic, bool structured
 
 }  // namespace
 
-double tail(double k, double variance, double step) {
+double tail(double k, const Spread& spread) {
   const double exponent = k * k / 2;
-  const double half = exponent * step / 3;
-  return half + std::sqrt(half * half + 2 * exponent * variance);
+  const double half = exponent * spread.step / 3;
+  const double bernstein = half + std::sqrt(half * half + 2 * exponent * spread.variance);
+  return std::min(bernstein, k * std::sqrt(spread.variance) + spread.steps);
 }
 
 RowModel model_row(const Estimate& estimate, std::int64_t r) {
   Pass pass;
-  RowModel row;
   for (std::int64_t i = r * estimate.columns; i < (r + 1) * estimate.columns; ++i) {
-    if (std::isfinite(estimate.value[i])) {
-      ++pass.count;
-      add_element(estimate, i, pass);
-    } else {
-      row.finite = false;
-    }
+    if (!std::isfinite(estimate.value[i])) continue;
+    ++pass.count;
+    add_element(estimate, i, pass);
   }
+  RowModel row;
+  row.mean_predicted = !estimate.structured && pass.count == static_cast<double>(estimate.columns);
   if (pass.count == 0) return row;
   constexpr double kFlushed = 0x1p-126;
   const double rho = correlation(pass, estimate.row_mean_sigma[r]);
-  row.mean = pass.mean / pass.count;
-  row.variance = pass.equal.variance(rho) / (pass.count * pass.count);
-  row.step = pass.equal.step(rho) / pass.count;
-  row.allowance = estimate.row_systematic[r] + kFlushed;
   row.magnitude = pass.value / pass.count;
   row.norm = std::sqrt(pass.value_square);
-  // A bias in proportion to the value and one that is the same everywhere both fit under this.
-  const double systematic =
-      pass.value == 0 ? 0 : row.allowance * pass.count * row.norm / pass.value;
-  set_limits(pass, rho, systematic, estimate.structured, row);
+  row.mean = pass.mean / pass.count;
+  row.spread = pass.equal.spread(rho, pass.count);
+  row.allowance = estimate.row_systematic[r] + kFlushed + pass.count * 0x1p-53 * row.magnitude;
+  set_limits(pass, rho, estimate.structured, row);
   return row;
 }
 
