@@ -107,7 +107,11 @@ std::vector<Case> all_cases(const std::vector<CaseFile>& overrides) {
   std::vector<Case> cases;
   const auto add_rows = [&](const OpDefinition& op, std::string_view text, std::string_view file) {
     for (const Row& row : parse_rows(op, text, file)) {
-      for (const Scenario& scenario : all_scenarios()) cases.push_back({&op, row, &scenario});
+      for (const Scenario& scenario : all_scenarios()) {
+        // Without rows there is nothing to capture, and a replay that does nothing would pass.
+        if (row.trivial == "empty" && scenario.mode == Scenario::Mode::full_graph) continue;
+        cases.push_back({&op, row, &scenario});
+      }
     }
   };
   for (const CaseFile& file : overrides) find_op(op_of_case_file(file.text, file.name));
