@@ -25,7 +25,7 @@
 // On functions that read the simulator's own memory, or speak to the checker themselves: in an
 // instrumented build they stay out of it.
 #ifdef PLUMB_CHECKED_BUILD
-#define PLUMB_SIM_UNINSTRUMENTED [[gnu::noinline, gnu::no_sanitize("thread")]] inline
+#define PLUMB_SIM_UNINSTRUMENTED __attribute__((noinline, no_sanitize("thread"))) inline
 #else
 #define PLUMB_SIM_UNINSTRUMENTED inline
 #endif
