@@ -43,8 +43,8 @@ Fiber::Fiber(int index, Entry entry) : entry_(entry) {
 }
 
 Fiber::~Fiber() {
-  sanitizers::destroy_fiber(tsan_fiber_);
   if (mapping_ == nullptr) return;
+  sanitizers::destroy_fiber(tsan_fiber_);
   sanitizers::unpoison(bottom_, bytes_);
   munmap(mapping_, page_bytes() + kFiberStackBytes + page_bytes());
 }
