@@ -100,6 +100,7 @@ class Device {
   virtual void* allocate(std::size_t bytes, std::string_view label) = 0;
   // Reserves address space only; pages appear when touched and read as zero. No poison.
   virtual void* allocate_sparse(std::size_t bytes, std::string_view label) = 0;
+  // Pending work that uses the memory has to be over: free may, but need not, wait for it.
   virtual void free(void* memory) = 0;
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
@@ -116,7 +117,8 @@ class Device {
   virtual void synchronize() = 0;
 
   // Any direction. From pageable memory: read at the call. From pinned memory: read when it runs.
-  // To pageable memory: complete on return. During capture: recorded, read at replay.
+  // To pageable memory: complete on return. During capture: recorded, read at replay; refused where
+  // it would have to be complete on return.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;

@@ -70,6 +70,12 @@ std::string Block::finish_abandoning() {
   return describe(*static_cast<Thread*>(std::exchange(current, nullptr)));
 }
 
+bool is_below_simulated_stack(std::uintptr_t address) {
+  if (current == nullptr) return false;
+  const Fiber* fiber = block_of_host_thread().running().fiber;
+  return fiber != nullptr && fiber->guards(reinterpret_cast<const void*>(address));
+}
+
 void begin_abandoning_grid() {
   if (current != nullptr) block_of_host_thread().begin_abandoning();
 }

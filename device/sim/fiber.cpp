@@ -90,6 +90,8 @@ bool Fiber::holds(const void* address) const {
   return address >= bottom_ && address < static_cast<const std::byte*>(bottom_) + bytes_;
 }
 
+bool Fiber::guards(const void* address) const { return address >= mapping_ && address < bottom_; }
+
 Fiber& FiberPool::take() {
   if (idle_.empty()) {
     fibers_.push_back(std::make_unique<Fiber>(static_cast<int>(fibers_.size()), entry_));

@@ -32,6 +32,7 @@ class Fiber {
   static void begin_jump(const Fiber& to);
   static void finish_jump(const Fiber& to);
   bool holds(const void* address) const;
+  bool guards(const void* address) const;  // in the guard page below the stack
   void adopt_host_thread();
 
  private:

@@ -28,6 +28,10 @@ bool classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
   // x86 reports an address that cannot exist (poison taken for a pointer) as zero, from the kernel.
   fault.kind = info.si_code == SI_KERNEL ? PageFault::Kind::wild : PageFault::Kind::null;
   if (fault.kind == PageFault::Kind::wild || fault.address < kNearNull) return true;
+  if (is_below_simulated_stack(fault.address)) {
+    fault.kind = PageFault::Kind::stack;
+    return true;
+  }
   for (const Memory* memory : watch.memories) {
     if (!memory->owns(info.si_addr)) continue;
     fault.kind = PageFault::Kind::memory;
