@@ -46,6 +46,10 @@ class Block : public BlockContext {
   // The stack is not unwound: the caller may own nothing but `message`, which is taken over.
   [[noreturn]] void fail(Fault fault, std::string&& message);
 
+  // Around a long jump to the host thread's stack, see launch.h.
+  void begin_abandoning();
+  std::string finish_abandoning();
+
   SharedMemory& shared() { return shared_; }
   const std::string& kernel() const { return call_->name; }
   Thread& running() const { return *static_cast<Thread*>(current); }
