@@ -45,7 +45,7 @@ class CachingAllocator {
   using Pool = int;
 
   CachingAllocator(Device& device, Stream stream, Reuse reuse);
-  // Gives everything back to the device, used or not; the device must not be capturing.
+  // Gives everything back to the device, used or not.
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;

@@ -106,10 +106,10 @@ TEST_F(SimCapture, RefusesWhatItMayNotContainAndIsInvalidFromThenOn) {
     std::int32_t* x = ints(1);
     const Event event = device->create_event();
     device->begin_capture(stream);
-    EXPECT_ERROR(one.action(*device, stream, event, x),
+    expect_error([&] { one.action(*device, stream, event, x); },
                  std::string("capture_unsupported: ") + one.call);
-    EXPECT_ERROR(launch(stream, "next", [] {}), "capture_invalid: kernel 'next'");
-    EXPECT_ERROR(device->end_capture(stream),
+    expect_error([&] { launch(stream, "next", [] {}); }, "capture_invalid: kernel 'next'");
+    expect_error([&] { device->end_capture(stream); },
                  std::string("capture_invalid: end_capture: the capture of stream 1 is invalid "
                              "since: ") +
                      one.call);
@@ -131,15 +131,17 @@ TEST_F(SimCapture, ForbidsAllocationToItsOwnThreadOnly) {
 
 TEST_F(SimCapture, NamesCallsInAWrongState) {
   open(Policy::early);
-  EXPECT_ERROR(device->end_capture(stream), "capture_invalid: end_capture: no capture began");
+  expect_error([&] { device->end_capture(stream); },
+               "capture_invalid: end_capture: no capture began");
   device->begin_capture(stream);
-  EXPECT_ERROR(device->begin_capture(stream), "capture_invalid: begin_capture: stream 1 is being");
+  expect_error([&] { device->begin_capture(stream); },
+               "capture_invalid: begin_capture: stream 1 is being");
   const Graph graph = device->end_capture(stream);
   const GraphExec exec = device->instantiate(graph);
   device->destroy_graph(graph);
-  EXPECT_ERROR(device->instantiate(graph), "capture_invalid: instantiate: no such graph");
+  expect_error([&] { device->instantiate(graph); }, "capture_invalid: instantiate: no such graph");
   device->destroy_graph_exec(exec);
-  EXPECT_ERROR(device->replay(exec, stream), "capture_invalid: replay: no such graph");
+  expect_error([&] { device->replay(exec, stream); }, "capture_invalid: replay: no such graph");
 }
 
 // produce on one branch, consume on the other; `edge` makes the second wait for the first.
@@ -195,8 +197,9 @@ TEST_F(SimCapture, OfABranchThatIsNotJoinedIsInvalid) {
   device->record(forked, stream);
   device->wait(side, forked);
   launch(side, "lonely", [] {});
-  EXPECT_ERROR(device->end_capture(side), "capture_invalid: end_capture: no capture began");
-  EXPECT_ERROR(device->end_capture(stream),
+  expect_error([&] { device->end_capture(side); },
+               "capture_invalid: end_capture: no capture began");
+  expect_error([&] { device->end_capture(stream); },
                "capture_invalid: end_capture: stream 1 does not wait for kernel 'lonely'");
 }
 
@@ -206,17 +209,19 @@ TEST_F(SimCapture, CannotWaitForWorkOutsideOrInAnotherCapture) {
   const Event event = device->create_event();
   device->record(event, other);
   device->begin_capture(stream);
-  EXPECT_ERROR(device->wait(stream, event), "capture_unsupported: wait of stream 1 for an event");
-  EXPECT_ERROR(device->end_capture(stream), "capture_invalid");
+  expect_error([&] { device->wait(stream, event); },
+               "capture_unsupported: wait of stream 1 for an event");
+  expect_error([&] { device->end_capture(stream); }, "capture_invalid");
 
   device->begin_capture(other);
   device->record(event, other);
   device->begin_capture(stream);
-  EXPECT_ERROR(device->wait(stream, event),
+  expect_error([&] { device->wait(stream, event); },
                "capture_unsupported: wait for an event of the capture");
-  EXPECT_ERROR(device->end_capture(stream), "capture_invalid");
+  expect_error([&] { device->end_capture(stream); }, "capture_invalid");
   device->end_capture(other);
-  EXPECT_ERROR(device->wait(stream, event), "capture_invalid: wait: event 1 was recorded in a");
+  expect_error([&] { device->wait(stream, event); },
+               "capture_invalid: wait: event 1 was recorded in a");
 }
 
 TEST_F(SimCapture, ReplaysOfOneGraphRunInTheOrderOfTheirLaunches) {
@@ -237,7 +242,8 @@ TEST_F(SimCapture, ReplayFindsMemoryThatWasFreedSince) {
   const GraphExec exec = captured([&] { device->fill(x, 0, 4, stream); });
   device->free(x);
   device->replay(exec, stream);
-  EXPECT_ERROR(device->synchronize(stream), "use_after_free: fill: bytes 0 to 4 of 'scores'");
+  expect_error([&] { device->synchronize(stream); },
+               "use_after_free: fill: bytes 0 to 4 of 'scores'");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <utility>
 
@@ -37,11 +38,14 @@ inline std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-#define EXPECT_ERROR(action, text)                                        \
-  do {                                                                    \
-    const std::string error = ::plumb::device::error_of([&] { action; }); \
-    EXPECT_NE(error.find(text), std::string::npos) << error;              \
-  } while (false)
+// Fails unless the action ends in an error that contains the text.
+inline void expect_error(const std::function<void()>& action, const std::string& text,
+                         const std::source_location& where = std::source_location::current()) {
+  const std::string error = error_of(action);
+  if (error.find(text) != std::string::npos) return;
+  ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
+      << error << "\ndoes not contain: " << text;
+}
 
 class SimDeviceTest : public ::testing::Test {
  protected:

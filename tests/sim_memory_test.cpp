@@ -7,6 +7,7 @@
 
 #include "device/sim/guard.h"
 #include "device/sim/memory.h"
+#include "device/sim/simt_back_end.h"
 #include "tests/sim_device_fixture.h"
 
 namespace plumb::device {
@@ -116,22 +117,24 @@ TEST_F(SimMemory, FreeOfAnythingButALiveAllocationIsNamed) {
   std::uint8_t* x = bytes_of(device->allocate(1000, "scores"));
   std::uint8_t* sparse = bytes_of(device->allocate_sparse(1000, "cache"));
   int foreign = 0;
-  EXPECT_ERROR(device->free(&foreign), "invalid_argument: free: the pointer is not of this");
-  EXPECT_ERROR(device->free(x + 256), "free: the pointer is at offset 256 of 'scores'");
+  expect_error([&] { device->free(&foreign); },
+               "invalid_argument: free: the pointer is not of this");
+  expect_error([&] { device->free(x + 256); }, "free: the pointer is at offset 256 of 'scores'");
   device->free(nullptr);
   for (void* memory : {x, sparse}) {
     device->free(memory);
-    EXPECT_ERROR(device->free(memory), "has been freed already");
+    expect_error([&] { device->free(memory); }, "has been freed already");
   }
-  EXPECT_ERROR(device->free(device->allocate_pinned(16)), "invalid_argument");
+  expect_error([&] { device->free(device->allocate_pinned(16)); }, "invalid_argument");
 }
 
 TEST_F(SimMemory, HasALimitThatSparseAllocationsDoNotCountTowards) {
   open(Policy::early);
-  EXPECT_ERROR(device->allocate((std::size_t{8} << 30) + 1, "huge"),
+  expect_error([&] { device->allocate((std::size_t{8} << 30) + 1, "huge"); },
                "out_of_memory: allocate 'huge'");
   device->allocate_sparse(std::size_t{64} << 30, "cache");
-  EXPECT_ERROR(device->allocate_sparse((std::size_t{64} << 30) + 1, "cache"), "invalid_argument");
+  expect_error([&] { device->allocate_sparse((std::size_t{64} << 30) + 1, "cache"); },
+               "invalid_argument");
 }
 
 TEST_F(SimMemory, SparseAllocationReadsZeroAndReachesPastFourGibibytes) {
@@ -145,7 +148,7 @@ TEST_F(SimMemory, SparseAllocationReadsZeroAndReachesPastFourGibibytes) {
   EXPECT_EQ(cache[(std::size_t{5} << 30) + 255], 7);
   EXPECT_EQ(*last, 3);
   EXPECT_TRUE(device->check_guards().empty());
-  EXPECT_ERROR(launch(stream, "stray", [last] { last[1] = 3; }),
+  expect_error([&] { launch(stream, "stray", [last] { last[1] = 3; }); },
                "out_of_bounds: kernel 'stray', block (0, 0) thread 0");
 }
 
@@ -176,24 +179,85 @@ TEST_F(SimMemory, PageGuardsNameTheKernelThatUsesFreedMemory) {
   const GraphExec exec = captured([&] { launch(stream, "stale", [x] { x[3] = 0; }); });
   device->free(x);
   device->replay(exec, stream);
-  EXPECT_ERROR(device->synchronize(stream), "use_after_free: kernel 'stale', block (0, 0)");
-  EXPECT_ERROR(device->synchronize(stream), "access to offset 12 of 'scores'");
+  expect_error([&] { device->synchronize(stream); },
+               "use_after_free: kernel 'stale', block (0, 0)");
+  expect_error([&] { device->synchronize(stream); }, "access to offset 12 of 'scores'");
 }
+
+// A kernel's bad pointer, which the undefined behaviour sanitizer is not to report first.
+__attribute__((noinline, no_sanitize("undefined"))) void store_one(std::int32_t* at) { *at = 1; }
 
 TEST_F(SimMemory, NullAndPoisonPointersAreErrorsOfTheKernelAndTheNextDeviceIsUnharmed) {
   for (int round = 0; round < 3; ++round) {
     open(Policy::early);
     auto** pointers = static_cast<std::int32_t**>(device->allocate(64, "pointers"));
-    EXPECT_ERROR(launch(stream, "wild", [pointers] { *pointers[0] = 1; }),
+    expect_error([&] { launch(stream, "wild", [pointers] { store_one(pointers[0]); }); },
                  "out_of_bounds: kernel 'wild', block (0, 0) thread 0");
     open(Policy::early);
     std::int32_t* null = nullptr;
-    EXPECT_ERROR(launch(stream, "null", [null] { *null = 1; }), "access through a null pointer");
+    expect_error([&] { launch(stream, "null", [null] { store_one(null); }); },
+                 "access through a null pointer");
     open(Policy::early);
     std::int32_t* x = ints(1);
     launch(stream, "fine", [x] { *x = 1; });
     EXPECT_EQ(*x, 1);
   }
+}
+
+// Threads wait at a barrier, deep in others' turns, when one of them faults.
+void fault_after_barrier(std::int32_t* data, int faulty, std::ptrdiff_t offset) {
+  data[kernels::thread_index()] = 0;
+  kernels::block_sync();
+  if (kernels::thread_index() == faulty) store_one(data + offset);
+  kernels::block_sync();
+  data[kernels::thread_index()] += 1;
+}
+
+TEST_F(SimMemory, APageFaultBetweenBarriersNamesItsThreadAndLeavesTheSimulatorUsable) {
+  for (const Order order : {Order::forward, Order::reverse, Order::random}) {
+    for (const bool faulty : {true, false, true, false}) {
+      Conditions conditions;
+      conditions.order = order;
+      conditions.page_guards = true;
+      device = open_device("sim-gfx942", conditions);
+      stream = device->create_stream();
+      std::int32_t* x = ints(128, "scores");
+      const auto run = [&] {
+        const sim::LaunchShape shape{.block = 128};
+        sim::enqueue(stream, kernels::make_call<fault_after_barrier>("fault_after_barrier", shape,
+                                                                     x, 77, faulty ? 128 : 5));
+      };
+      if (faulty) {
+        expect_error(run,
+                     "block (0, 0) thread 77 (wave 1, lane 13): access to offset 512 of 'scores'");
+      } else {
+        run();
+        for (int i = 0; i < 128; ++i) EXPECT_EQ(x[i], i == 5 ? 2 : 1);
+      }
+    }
+  }
+}
+
+__attribute__((noinline)) int deep(int depth, volatile char* caller) {
+  volatile char local[256];
+  local[0] = caller[0];
+  return depth == 0 ? local[0] : deep(depth - 1, local) + local[0];
+}
+
+TEST_F(SimMemory, AKernelThatNeedsTooMuchStackIsAnErrorOfTheKernel) {
+  open(Policy::early);
+  expect_error(
+      [&] {
+        launch(stream, "deep", [] {
+          volatile char start = 1;
+          deep(10000, &start);
+        });
+      },
+      "out_of_memory: kernel 'deep', block (0, 0) thread 0");
+  open(Policy::early);
+  std::int32_t* x = ints(1);
+  launch(stream, "fine", [x] { *x = 1; });
+  EXPECT_EQ(*x, 1);
 }
 
 TEST(SimMemoryMap, FindsLiveAndFreedRegionsWithTheirGuardZones) {

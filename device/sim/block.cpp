@@ -66,7 +66,14 @@ void Block::begin_abandoning() { Fiber::begin_jump(host_); }
 std::string Block::finish_abandoning() {
   Fiber::finish_jump(host_);
   pool_.abandon_all();
+  checker = nullptr;
   return describe(*static_cast<Thread*>(std::exchange(current, nullptr)));
+}
+
+bool is_below_simulated_stack(std::uintptr_t address) {
+  if (current == nullptr) return false;
+  const Fiber* fiber = block_of_host_thread().running().fiber;
+  return fiber != nullptr && fiber->guards(reinterpret_cast<const void*>(address));
 }
 
 void begin_abandoning_grid() {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One operation at a time, with addresses checked and page faults caught.
 #include "device/sim/executor.h"
 
 #include <cstring>
@@ -120,31 +122,38 @@ void Executor::run_one(const Operation& operation) {
 }
 
 void Executor::perform(const Operation& operation) {
-  std::visit(Overloaded{
-                 [&](const KernelCall& call) { run_grid(call, properties_, conditions_, memory_); },
-                 [&](const Copy& copy) {
-                   check(copy);
-                   const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
-                   if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
-                 },
-                 [&](const Fill& fill) {
-                   check(fill);
-                   if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
-                 },
-                 [](const HostCall& call) { call.function(call.argument); },
-                 [](const auto&) {},
-             },
-             operation);
+  std::visit(
+      Overloaded{
+          [&](const KernelCall& call) { run_grid(call, properties_, conditions_, reachable_); },
+          [&](const Copy& copy) {
+            check(copy);
+            const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
+            if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
+          },
+          [&](const Fill& fill) {
+            check(fill);
+            if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
+          },
+          [](const HostCall& call) { call.function(call.argument); },
+          [](const auto&) {},
+      },
+      operation);
 }
 
 void Executor::report(const PageFault& fault, const Operation& operation) const {
   std::string who = describe(operation);
   const std::string thread = finish_abandoning_grid();
   if (!thread.empty()) who += ", " + thread;
-  if (fault.kind == PageFault::Kind::memory) throw fault.memory->explain(fault.address, who);
-  throw DeviceError(Fault::out_of_bounds, who + (fault.kind == PageFault::Kind::null
-                                                     ? ": access through a null pointer"
-                                                     : ": access to an address that cannot exist"));
+  switch (fault.kind) {
+    case PageFault::Kind::memory: throw fault.memory->explain(fault.address, who);
+    case PageFault::Kind::null:
+      throw DeviceError(Fault::out_of_bounds, who + ": access through a null pointer");
+    case PageFault::Kind::wild:
+      throw DeviceError(Fault::out_of_bounds, who + ": access to an address that cannot exist");
+    case PageFault::Kind::stack:
+      throw DeviceError(Fault::out_of_memory, who + ": the simulated thread's stack is full");
+  }
+  throw DeviceError(Fault::other, who);
 }
 
 }  // namespace plumb::device::sim

@@ -8,8 +8,6 @@
 
 #include <new>
 
-#include "device/sim/sanitizers.h"
-
 namespace plumb::device::sim {
 
 namespace {
@@ -43,8 +41,8 @@ Fiber::Fiber(int index, Entry entry) : entry_(entry) {
 }
 
 Fiber::~Fiber() {
+  if (mapping_ == nullptr) return;  // the host thread's own
   sanitizers::destroy_fiber(tsan_fiber_);
-  if (mapping_ == nullptr) return;
   sanitizers::unpoison(bottom_, bytes_);
   munmap(mapping_, page_bytes() + kFiberStackBytes + page_bytes());
 }
@@ -89,6 +87,8 @@ void Fiber::arrive(transfer_t transfer) {
 bool Fiber::holds(const void* address) const {
   return address >= bottom_ && address < static_cast<const std::byte*>(bottom_) + bytes_;
 }
+
+bool Fiber::guards(const void* address) const { return address >= mapping_ && address < bottom_; }
 
 Fiber& FiberPool::take() {
   if (idle_.empty()) {

@@ -9,10 +9,13 @@
 #include <memory>
 #include <vector>
 
+#include "device/sim/sanitizers.h"
+
 namespace plumb::device::sim {
 
-// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page.
-constexpr std::size_t kFiberStackBytes = 64 << 10;
+// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page. The
+// sanitizers' frames are several times as large.
+constexpr std::size_t kFiberStackBytes = (sanitizers::kActive ? 256 : 64) << 10;
 
 class Fiber {
  public:
@@ -32,6 +35,7 @@ class Fiber {
   static void begin_jump(const Fiber& to);
   static void finish_jump(const Fiber& to);
   bool holds(const void* address) const;
+  bool guards(const void* address) const;  // in the guard page below the stack
   void adopt_host_thread();
 
  private:

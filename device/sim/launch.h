@@ -60,6 +60,7 @@ void run_grid(const KernelCall& call, const Properties& properties, const Condit
 // For a fault that a signal handler found while run_grid was running on this thread. Before control
 // leaves the simulated thread by a long jump: tells the sanitizers. After it: drops every simulated
 // stack and returns who was running, "block (3, 0) thread 17 (wave 0, lane 17)"; empty: nobody was.
+bool is_below_simulated_stack(std::uintptr_t address);  // of the running simulated thread
 void begin_abandoning_grid();
 std::string finish_abandoning_grid();
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One signal handler for the process, one handler stack per host thread, and a long jump to the
+// innermost watched operation of the thread that faulted.
 #include "device/sim/page_fault.h"
 
 #include <setjmp.h>
@@ -28,6 +31,10 @@ bool classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
   // x86 reports an address that cannot exist (poison taken for a pointer) as zero, from the kernel.
   fault.kind = info.si_code == SI_KERNEL ? PageFault::Kind::wild : PageFault::Kind::null;
   if (fault.kind == PageFault::Kind::wild || fault.address < kNearNull) return true;
+  if (is_below_simulated_stack(fault.address)) {
+    fault.kind = PageFault::Kind::stack;
+    return true;
+  }
   for (const Memory* memory : watch.memories) {
     if (!memory->owns(info.si_addr)) continue;
     fault.kind = PageFault::Kind::memory;

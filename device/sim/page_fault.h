@@ -15,17 +15,19 @@ namespace plumb::device::sim {
 
 struct PageFault {
   enum class Kind {
-    memory,
-    null,
-    wild
-  };  // address in `memory` given; near zero; no address at all
+    memory,  // at `address` of `memory`
+    null,    // near zero
+    wild,    // no address that can exist
+    stack    // a simulated thread needs more stack than it has
+  };
   Kind kind = Kind::memory;
   std::uintptr_t address = 0;
   const Memory* memory = nullptr;
 };
 
 // Runs body(). If an access in it faults at an address that belongs to one of the memories, that is
-// nearly null, or that cannot exist, abandons body where it is: no destructor in it runs.
+// nearly null, or that cannot exist, or that is below the simulated stack, abandons body where it
+// is: no destructor in it runs.
 std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned,
                                       const std::function<void()>& body);
 

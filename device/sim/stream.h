@@ -38,7 +38,7 @@ struct StreamState {
 struct EventState {
   int number = 0;          // in order of creation
   bool destroyed = false;  // kept, so that no later event has its address
-  Point point;     // most recent record outside a capture; no stream: never recorded
+  Point point;             // most recent record outside a capture; no stream: never recorded
   std::shared_ptr<Capture> capture;  // set when the most recent record was captured
   std::vector<int> frontier;
 };
