@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 
 namespace plumb::cases {
@@ -48,7 +49,7 @@ std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
 
 // ---- patterns: each looks at the wrong rows only ----
 
-struct Evidence {
+struct SelectionEvidence {
   const HostTensor& indices;
   const Selection& selection;
   const Wrong& wrong;
@@ -66,7 +67,7 @@ struct Evidence {
 };
 
 // Right once the row's own start is taken off every index.
-bool right_when_shifted(const Evidence& evidence, std::int64_t row) {
+bool right_when_shifted(const SelectionEvidence& evidence, std::int64_t row) {
   const auto* got = evidence.indices.row<std::int32_t>(row);
   const auto start = static_cast<std::int32_t>(evidence.selection.starts[row]);
   std::vector<std::int32_t> local(got, got + evidence.selection.k);
@@ -76,7 +77,7 @@ bool right_when_shifted(const Evidence& evidence, std::int64_t row) {
 }
 
 // Right for a window whose end lies `change` columns further.
-bool right_when_longer(const Evidence& evidence, std::int64_t row, std::int64_t change) {
+bool right_when_longer(const SelectionEvidence& evidence, std::int64_t row, std::int64_t change) {
   const Selection& selection = evidence.selection;
   LogitWindow window = selection.windows[row];
   window.length += change;
@@ -84,8 +85,8 @@ bool right_when_longer(const Evidence& evidence, std::int64_t row, std::int64_t 
   return check_selection(window, selection.k, evidence.indices.row<std::int32_t>(row)).empty();
 }
 
-bool all_rows(const Evidence& evidence,
-              const std::function<bool(const Evidence&, std::int64_t row)>& holds) {
+bool all_rows(const SelectionEvidence& evidence,
+              const std::function<bool(const SelectionEvidence&, std::int64_t row)>& holds) {
   return std::all_of(evidence.rows.begin(), evidence.rows.end(),
                      [&](std::int64_t row) { return holds(evidence, row); });
 }
@@ -96,7 +97,7 @@ bool is_poison(std::int32_t value) {
   return value != -1 && value != 0 && bits == (bits & 0xff) * 0x01010101u;
 }
 
-std::string name_pattern(const Evidence& evidence) {
+std::string name_pattern(const SelectionEvidence& evidence) {
   const std::int64_t row = evidence.rows.front();
   if (all_rows(evidence, right_when_shifted)) {
     return fmt::format(
@@ -106,7 +107,7 @@ std::string name_pattern(const Evidence& evidence) {
         evidence.selection.starts[row], row);
   }
   for (const std::int64_t change : {-1, 1}) {
-    const auto changed = [&](const Evidence& e, std::int64_t r) {
+    const auto changed = [&](const SelectionEvidence& e, std::int64_t r) {
       return right_when_longer(e, r, change);
     };
     if (all_rows(evidence, changed)) {
@@ -136,18 +137,18 @@ std::string name_pattern(const Evidence& evidence) {
   return "";
 }
 
-std::string describe(const Evidence& evidence) {
+std::string describe(const SelectionEvidence& evidence) {
   const std::int64_t row = evidence.rows.front();
   const std::vector<WrongPlace>& wrong = evidence.wrong[row];
   const WrongPlace& place = wrong.front();
   return fmt::format(
-      "rows {} of {} wrong; row {} (length {}) differs in {} of {} places, first {}: {}",
-      row_ranges(evidence.rows), evidence.wrong.size(), row, evidence.selection.windows[row].length,
-      wrong.size(), evidence.selection.k, evidence.indices.coordinates(row, place.place),
-      name_of(place.error));
+      "{}: rows {} of {} wrong; row {} (length {}) differs in {} of {} places (first {}: {})",
+      evidence.indices.spec().name, row_ranges(evidence.rows), evidence.wrong.size(), row,
+      evidence.selection.windows[row].length, wrong.size(), evidence.selection.k,
+      evidence.indices.coordinates(row, place.place), name_of(place.error));
 }
 
-Mismatch first_mismatch(const Evidence& evidence) {
+Mismatch first_mismatch(const SelectionEvidence& evidence) {
   const std::int64_t row = evidence.rows.front();
   const WrongPlace& place = evidence.wrong[row].front();
   Mismatch mismatch;
@@ -156,6 +157,7 @@ Mismatch first_mismatch(const Evidence& evidence) {
   mismatch.coordinates = evidence.indices.coordinates(row, place.place);
   mismatch.expected = place.expected;
   mismatch.got = evidence.got(row, place);
+  mismatch.ratio = std::numeric_limits<double>::infinity();
   return mismatch;
 }
 
@@ -185,10 +187,11 @@ TensorReport judge_selection(const HostTensor& indices, const Selection& selecti
     report.zero_share = static_cast<double>(zeros) / all;
   }
   if (report.wrong_rows.empty()) return report;
-  const Evidence evidence{indices, selection, wrong, report.wrong_rows};
+  const SelectionEvidence evidence{indices, selection, wrong, report.wrong_rows};
   report.failures.push_back(describe(evidence));
   report.pattern = name_pattern(evidence);
   report.worst = first_mismatch(evidence);
+  report.margin = report.worst->ratio;
   return report;
 }
 
