@@ -131,10 +131,11 @@ PLUMB_DEVICE inline void narrow(const TopKWindow& window, int shift, int bits,
   threshold->wanted = shared->wanted;
 }
 
-// Writes the columns of the k largest keys in ascending order, a block's width of columns at a
-// time.
+// Writes the columns of the k largest keys in ascending order, block_size columns at a time. Logits
+// that change between the passes, because nobody waited for their producer, make a wrong selection
+// but write nothing outside the row.
 PLUMB_DEVICE inline void write_winners(const TopKWindow& window, const TopKThreshold& threshold,
-                                       std::int32_t* indices, TopKShared* shared) {
+                                       std::int32_t k, std::int32_t* indices, TopKShared* shared) {
   const int waves = (block_size() + wave_size() - 1) / wave_size();
   const LaneMask lanes_in_front = (LaneMask{1} << lane_index()) - 1;
   std::uint32_t above = 0, ties = 0;  // keys above and at the threshold in the columns in front
@@ -161,9 +162,12 @@ PLUMB_DEVICE inline void write_winners(const TopKWindow& window, const TopKThres
       own_above += wave < wave_index() ? counts & 0xffff : 0;
       own_ties += wave < wave_index() ? counts >> 16 : 0;
     }
-    const std::uint32_t taken_ties = own_ties < threshold.wanted ? own_ties : threshold.wanted;
     const bool wins = is_above || (is_tie && own_ties < threshold.wanted);
-    if (wins) indices[own_above + taken_ties] = static_cast<std::int32_t>(column);
+    const std::uint32_t place =
+        own_above + (own_ties < threshold.wanted ? own_ties : threshold.wanted);
+    if (wins && place < static_cast<std::uint32_t>(k)) {
+      indices[place] = static_cast<std::int32_t>(column);
+    }
   }
 }
 
@@ -183,7 +187,7 @@ PLUMB_DEVICE inline void select_top_k(const TopKWindow& window, std::int32_t k,
   narrow(window, 21, 11, &threshold, shared);
   narrow(window, 10, 11, &threshold, shared);
   narrow(window, 0, 10, &threshold, shared);
-  write_winners(window, threshold, indices, shared);
+  write_winners(window, threshold, k, indices, shared);
 }
 
 // One block per row, as wide as the row is worth it.
