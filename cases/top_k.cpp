@@ -91,13 +91,16 @@ bool all_rows(const SelectionEvidence& evidence,
                      [&](std::int64_t row) { return holds(evidence, row); });
 }
 
-// A word of equal bytes that is no index: what outputs are poisoned with.
-bool is_poison(std::int32_t value) {
+// Two equal halves and no index of the window: what fresh or poisoned outputs hold.
+bool holds_poison(const SelectionEvidence& evidence, std::int64_t row, const WrongPlace& place) {
+  const std::int32_t value = evidence.got(row, place);
   const auto bits = static_cast<std::uint32_t>(value);
-  return value != -1 && value != 0 && bits == (bits & 0xff) * 0x01010101u;
+  if (value == -1 || value == 0 || bits >> 16 != (bits & 0xffff)) return false;
+  return value < 0 || value >= evidence.selection.windows[row].length;
 }
 
-std::string name_pattern(const SelectionEvidence& evidence) {
+// Every wrong row would be right if something about its window were different.
+std::string name_other_window(const SelectionEvidence& evidence) {
   const std::int64_t row = evidence.rows.front();
   if (all_rows(evidence, right_when_shifted)) {
     return fmt::format(
@@ -115,26 +118,37 @@ std::string name_pattern(const SelectionEvidence& evidence) {
                          change < 0 ? "shorter" : "longer");
     }
   }
+  return "";
+}
+
+// All wrong places have the same thing in common.
+std::string name_common_error(const SelectionEvidence& evidence) {
   const auto only = [&](SelectionError error) {
     return evidence.every_place(
         [&](std::int64_t, const WrongPlace& p) { return p.error == error; });
   };
-  const auto only_value = [&](const std::function<bool(std::int32_t)>& holds) {
-    return evidence.every_place(
-        [&](std::int64_t r, const WrongPlace& p) { return holds(evidence.got(r, p)); });
+  const auto poison = [&](std::int64_t r, const WrongPlace& p) {
+    return holds_poison(evidence, r, p);
   };
-  if (only_value(is_poison)) return "every wrong place still holds the poison: never written";
-  if (only(SelectionError::dirty_tail) && only_value([](std::int32_t v) { return v == 0; })) {
+  const auto zero = [&](std::int64_t r, const WrongPlace& p) { return evidence.got(r, p) == 0; };
+  const auto own_place = [&](std::int64_t r, const WrongPlace& p) {
+    return evidence.got(r, p) == static_cast<std::int32_t>(p.place);
+  };
+  if (evidence.every_place(poison))
+    return "every wrong place still holds the poison: never written";
+  if (only(SelectionError::dirty_tail) && evidence.every_place(zero)) {
     return "0 instead of -1 behind the last valid index";
   }
   if (only(SelectionError::dirty_tail)) return "indices behind the first min(length, k) places";
   if (only(SelectionError::hole)) return "-1 inside the valid prefix: winners were dropped";
   if (only(SelectionError::repeated)) return "winners emitted twice crowd out others";
-  const auto is_place = [&](std::int64_t r, const WrongPlace& p) {
-    return evidence.got(r, p) == static_cast<std::int32_t>(p.place);
-  };
-  if (evidence.every_place(is_place)) return "the first k columns instead of the k largest";
+  if (evidence.every_place(own_place)) return "the first k columns instead of the k largest";
   return "";
+}
+
+std::string name_pattern(const SelectionEvidence& evidence) {
+  const std::string other_window = name_other_window(evidence);
+  return other_window.empty() ? name_common_error(evidence) : other_window;
 }
 
 std::string describe(const SelectionEvidence& evidence) {
