@@ -21,13 +21,13 @@ namespace plumb::device {
 enum class Fault {
   invalid_argument,
   out_of_memory,
-  launch_limits,        // block, grid or shared memory beyond what the platform allows
-  out_of_bounds,        // access outside every live allocation
+  launch_limits,  // block, grid or shared memory beyond what the platform allows
+  out_of_bounds,  // access outside every live allocation
   use_after_free,
   uninitialized_read,
   race,
-  divergent_barrier,    // lanes or threads meet at different source lines
-  exited_lane,          // a wave operation names a lane that has returned
+  divergent_barrier,  // lanes or threads meet at different source lines
+  exited_lane,        // a wave operation names a lane that has returned
   deadlock,
   capture_unsupported,  // something that a capture may not contain
   capture_invalid,      // ended or replayed in a wrong state
@@ -56,7 +56,8 @@ struct Properties {
   int max_threads_per_block = 1024;
   std::size_t shared_bytes_per_block = 48 << 10;
   std::int64_t max_grid_x = 2147483647, max_grid_y = 65535;
-  Fp8Dialect fp8 = Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write
+  Fp8Dialect fp8 =
+      Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write
 };
 
 // What a simulated device does to the code under test, beside running it. Real devices ignore it.
@@ -99,6 +100,7 @@ class Device {
   virtual void* allocate(std::size_t bytes, std::string_view label) = 0;
   // Reserves address space only; pages appear when touched and read as zero. No poison.
   virtual void* allocate_sparse(std::size_t bytes, std::string_view label) = 0;
+  // Pending work that uses the memory has to be over: free may, but need not, wait for it.
   virtual void free(void* memory) = 0;
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
@@ -115,12 +117,15 @@ class Device {
   virtual void synchronize() = 0;
 
   // Any direction. From pageable memory: read at the call. From pinned memory: read when it runs.
-  // To pageable memory: complete on return. During capture: recorded, read at replay.
+  // To pageable memory: complete on return. During capture: recorded, read at replay; refused where
+  // it would have to be complete on return.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
 
   virtual void begin_capture(Stream stream) = 0;
+  // Whether a capture that the calling thread began is in progress: what plain allocation refuses.
+  virtual bool capturing() = 0;
   virtual Graph end_capture(Stream stream) = 0;
   virtual std::vector<GraphNode> nodes(Graph graph) = 0;
   virtual GraphExec instantiate(Graph graph) = 0;

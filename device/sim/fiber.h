@@ -28,7 +28,11 @@ class Fiber {
   void restart();
   // Leaves `from`, which must be running, and returns when something switches back to it.
   static void switch_to(Fiber& from, Fiber& to);
+  // Around a long jump to a stack that was left by switch_to: what the sanitizers have to know.
+  static void begin_jump(const Fiber& to);
+  static void finish_jump(const Fiber& to);
   bool holds(const void* address) const;
+  bool guards(const void* address) const;  // in the guard page below the stack
   void adopt_host_thread();
 
  private:

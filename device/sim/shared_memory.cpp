@@ -35,13 +35,7 @@ std::byte* SharedMemory::base() const {
   return reinterpret_cast<std::byte*>(round_up(raw, kAlignment));
 }
 
-void SharedMemory::start_kernel(const std::string& kernel, std::size_t limit,
-                                std::size_t dynamic_bytes) {
-  if (dynamic_bytes > limit)
-    throw DeviceError(
-        Fault::launch_limits,
-        fmt::format("kernel {}: {} bytes of dynamic shared memory, the platform has {}", kernel,
-                    dynamic_bytes, limit));
+void SharedMemory::start_kernel(std::size_t limit, std::size_t dynamic_bytes) {
   limit_ = limit;
   const std::size_t bytes = limit + kMostArrays * 2 * kGap + 2 * kAlignment;
   if (buffer_.size() < bytes) buffer_.resize(bytes);
@@ -73,11 +67,12 @@ void* SharedMemory::add(const SharedSite& site) {
   return base() + begin;
 }
 
-std::string SharedMemory::why_full(const std::string& kernel, const SharedSite& site) const {
+std::string SharedMemory::why_full(const SharedSite& site) const {
   return fmt::format(
-      "kernel {}: shared array {} of {} bytes does not fit: {} bytes in {} arrays are in use, the "
-      "platform has {}",
-      kernel, site.name, site.bytes, used_, arrays_.size(), limit_);
+      "shared array {} of {} bytes does not fit: {} bytes in {} arrays are in use, the platform "
+      "has "
+      "{}",
+      site.name, site.bytes, used_, arrays_.size(), limit_);
 }
 
 const SharedMemory::Array* SharedMemory::array_at(std::uintptr_t address) const {

@@ -7,6 +7,8 @@
 
 namespace plumb::device::sim {
 
+std::string name_of(const StreamState& stream) { return "stream " + std::to_string(stream.number); }
+
 bool reached(const Point& point) {
   return point.stream == nullptr || point.stream->done >= point.position;
 }
