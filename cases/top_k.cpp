@@ -20,17 +20,6 @@ using reference::WrongPlace;
 
 using Wrong = std::vector<std::vector<WrongPlace>>;  // by row
 
-Wrong check_rows(const HostTensor& indices, const Selection& selection) {
-  Wrong wrong(selection.windows.size());
-  reference::parallel_for(std::ssize(wrong), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const auto* got = indices.row<std::int32_t>(row);
-      wrong[row] = check_selection(selection.windows[row], selection.k, got);
-    }
-  });
-  return wrong;
-}
-
 // Places of a right row at which 0 instead of the index would be just as right: the one that holds
 // 0 and, where column 0 is a tie at the threshold that was not taken, every tie that was.
 std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
@@ -178,7 +167,7 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
 }  // namespace
 
 TensorReport judge_selection(const HostTensor& indices, const Selection& selection) {
-  const Wrong wrong = check_rows(indices, selection);
+  const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
   TensorReport report;
   report.tensor = indices.spec().name;
   report.rows_total = report.rows_compared = std::ssize(wrong);

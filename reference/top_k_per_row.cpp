@@ -40,6 +40,18 @@ Threshold threshold_of(const std::vector<std::int32_t>& canonical, const LogitWi
   return threshold;
 }
 
+// Runs body(row) for every row, on several threads where that is worth starting them.
+void for_each_row(const std::vector<LogitWindow>& windows,
+                  const std::function<void(std::int64_t row)>& body) {
+  constexpr std::int64_t kLogitsWorthAThread = 1 << 15;
+  std::int64_t longest = 1;
+  for (const LogitWindow& window : windows) longest = std::max(longest, window.length);
+  parallel_for(std::ssize(windows), std::max<std::int64_t>(1, kLogitsWorthAThread / longest),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) body(row);
+               });
+}
+
 std::vector<WrongPlace> check_identity(const LogitWindow& window, std::int32_t k,
                                        const std::int32_t* indices) {
   std::vector<WrongPlace> wrong;
@@ -74,17 +86,9 @@ void select_top_k(const LogitWindow& window, std::int32_t k, std::int32_t* indic
 }
 
 std::vector<std::int32_t> select_top_k(const std::vector<LogitWindow>& windows, std::int32_t k) {
-  constexpr std::int64_t kElementsWorthAThread = 1 << 15;
-  std::int64_t longest = 1;
-  for (const LogitWindow& window : windows) longest = std::max(longest, window.length);
-  const auto rows = static_cast<std::int64_t>(windows.size());
   std::vector<std::int32_t> indices(windows.size() * static_cast<std::size_t>(std::max(k, 0)));
-  parallel_for(rows, std::max<std::int64_t>(1, kElementsWorthAThread / longest),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) {
-                   select_top_k(windows[row], k, indices.data() + row * k);
-                 }
-               });
+  for_each_row(windows,
+               [&](std::int64_t row) { select_top_k(windows[row], k, indices.data() + row * k); });
   return indices;
 }
 
@@ -134,6 +138,15 @@ std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t 
     missing = std::find_if(missing, canonical.end(), [&](std::int32_t i) { return !seen[i]; });
     place.expected = *missing++;
   }
+  return wrong;
+}
+
+std::vector<std::vector<WrongPlace>> check_selection(const std::vector<LogitWindow>& windows,
+                                                     std::int32_t k, const std::int32_t* indices) {
+  std::vector<std::vector<WrongPlace>> wrong(windows.size());
+  for_each_row(windows, [&](std::int64_t row) {
+    wrong[row] = check_selection(windows[row], k, indices + row * k);
+  });
   return wrong;
 }
 

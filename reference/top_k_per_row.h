@@ -48,5 +48,8 @@ struct WrongPlace {
 // Every wrong place of one row, ascending; empty = a legal answer.
 std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t k,
                                         const std::int32_t* indices);
+// The same for every row of contiguous indices [windows.size(), k], in parallel.
+std::vector<std::vector<WrongPlace>> check_selection(const std::vector<LogitWindow>& windows,
+                                                     std::int32_t k, const std::int32_t* indices);
 
 }  // namespace plumb::reference

@@ -252,6 +252,31 @@ TEST(TopKKernels, EveryOrderOfThreadsGivesTheSameIndices) {
   }
 }
 
+TEST(TopKKernels, RowsBeyondEightGigabytesAreFound) {
+  const auto device = device::open_device("sim-sm90", {});
+  const device::Stream stream = device->create_stream();
+  constexpr std::int64_t kRowStride = std::int64_t{1} << 31;  // elements: past 32 bits twice over
+  const std::vector<float> logits = tied_logits();
+  const std::size_t bytes = logits.size() * sizeof(float);
+  auto* sparse =
+      static_cast<float*>(device->allocate_sparse(kRowStride * sizeof(float) + bytes, "logits"));
+  const std::vector<std::int32_t> bounds = {0, 0, 1100, 1100};
+  auto* starts = static_cast<std::int32_t*>(device->allocate(16, "bounds"));
+  auto* indices = static_cast<std::int32_t*>(device->allocate(2 * 300 * 4, "indices"));
+  for (const std::int64_t row : {0, 1}) {
+    device->copy(sparse + row * kRowStride, logits.data(), bytes, stream);
+  }
+  device->copy(starts, bounds.data(), 16, stream);
+  const plumb_top_k_per_row_prefill_params params{sparse, starts,     starts + 2, indices, 2,
+                                                  1100,   kRowStride, 1,          300,     stream};
+  ASSERT_EQ(device::kernels::top_k_per_row_prefill().launch(&params), PLUMB_OK);
+  std::vector<std::int32_t> stored(600);
+  device->copy(stored.data(), indices, 2 * 300 * 4, stream);
+  const std::vector<std::int32_t> expected = first_winners(logits, 300);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), stored.begin()));
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), stored.begin() + 300));
+}
+
 // Four rows of two requests with windows of 50 columns, all of different logits, K 16.
 class TopKVerdict : public ::testing::Test {
  protected:
