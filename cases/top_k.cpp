@@ -36,8 +36,7 @@ std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
                        [&](std::int32_t i) { return order_key(window.logit(i)) == least; });
 }
 
-// ---- patterns: each looks at the wrong rows only ----
-
+// What patterns are read from: the wrong rows only.
 struct SelectionEvidence {
   const HostTensor& indices;
   const Selection& selection;
@@ -94,8 +93,7 @@ std::string name_other_window(const SelectionEvidence& evidence) {
   if (all_rows(evidence, right_when_shifted)) {
     return fmt::format(
         "every wrong index is too large by row_starts[row] ({} in row {}): global columns where "
-        "the "
-        "caller needs row-local ones",
+        "the caller needs row-local ones",
         evidence.selection.starts[row], row);
   }
   for (const std::int64_t change : {-1, 1}) {
