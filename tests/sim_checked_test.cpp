@@ -74,6 +74,13 @@ TEST(SimChecked, WaveSyncOrdersOnlyTheLanesThatTakePart) {
                          {"kernel wave_sync_of_others", "byte 8 of part", "lane 0)", "lane 2)"});
 }
 
+TEST(SimChecked, WaveSyncsOrderInChains) { expect_legal(checked("relay", blocks(1, 32))); }
+
+TEST(SimChecked, ShuffleOrdersNoMemory) {
+  expect_fault_in_orders(checked("shuffle_for_wave_sync", blocks(1, 32)), Fault::race,
+                         {"kernel shuffle_for_wave_sync", "part"});
+}
+
 TEST(SimChecked, OneValueFromTwoThreadsIsARace) {
   expect_fault_in_orders(checked("same_value", blocks(1, 2)), Fault::race,
                          {"kernel same_value", "write of 4 bytes at byte 0 of allocation data",

@@ -38,6 +38,15 @@ TEST(SimGrid, ReductionIsTheSameInEveryOrderAndForBothWaveSizes) {
       }
 }
 
+TEST(SimGrid, EveryBlockRunsOnceInEveryOrder) {
+  for (const Order order : kOrders)
+    for (const int columns : {1, 2, 3, 5, 64, 100, 1023}) {
+      const auto data =
+          Launch{.kernel = "count_blocks", .shape = {columns, 3, 2, 0}, .order = order}.run();
+      for (int i = 0; i < 4096; ++i) EXPECT_EQ(data[i], i < 3 * columns ? 1 : 0);
+    }
+}
+
 TEST(SimGrid, MissingBarrierMakesTheResultDependOnTheOrder) {
   Launch launch{.kernel = "missing_barrier", .shape = blocks(1, 64), .n = 64};
   const auto forward = launch.run();

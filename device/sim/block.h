@@ -55,7 +55,7 @@ class Block : public BlockContext {
   Thread& running() const { return *static_cast<Thread*>(current); }
   const Thread& thread_at(int index) const { return threads_[index]; }
   std::string describe(const Thread& thread) const;  // "block (3, 0) thread 17 (wave 0, lane 17)"
-  std::string describe_progress(const Thread& thread) const;
+  std::string describe_progress(const Thread& thread) const;  // "after mhc_pre.cu:120"
 
  private:
   static void fiber_entry(Fiber& self);

@@ -8,8 +8,6 @@
 
 #include <new>
 
-#include "device/sim/sanitizers.h"
-
 namespace plumb::device::sim {
 
 namespace {
@@ -43,7 +41,7 @@ Fiber::Fiber(int index, Entry entry) : entry_(entry) {
 }
 
 Fiber::~Fiber() {
-  if (mapping_ == nullptr) return;
+  if (mapping_ == nullptr) return;  // the host thread's own
   sanitizers::destroy_fiber(tsan_fiber_);
   sanitizers::unpoison(bottom_, bytes_);
   munmap(mapping_, page_bytes() + kFiberStackBytes + page_bytes());

@@ -9,10 +9,13 @@
 #include <memory>
 #include <vector>
 
+#include "device/sim/sanitizers.h"
+
 namespace plumb::device::sim {
 
-// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page.
-constexpr std::size_t kFiberStackBytes = 64 << 10;
+// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page. The
+// sanitizers' frames are several times as large.
+constexpr std::size_t kFiberStackBytes = (sanitizers::kActive ? 256 : 64) << 10;
 
 class Fiber {
  public:

@@ -57,6 +57,10 @@ PLUMB_KERNEL void many_barriers(std::int32_t*, int n) {
   for (int i = 0; i < n; ++i) block_sync();
 }
 
+PLUMB_KERNEL void count_blocks(std::int32_t* data, int) {
+  if (thread_index() == 0) ++data[block_index_x() + block_index_y() * grid_size_x()];
+}
+
 PLUMB_KERNEL void nothing(std::int32_t*, int) {}
 
 PLUMB_KERNEL void throwing(std::int32_t*, int n) {

@@ -150,4 +150,22 @@ PLUMB_KERNEL void wave_sync_of_others(std::int32_t* data, int) {
   if (lane_index() == 0) data[0] = part[2];
 }
 
+// Every lane takes part, but a shuffle orders registers only.
+PLUMB_KERNEL void shuffle_for_wave_sync(std::int32_t* data, int) {
+  PLUMB_SHARED(std::int32_t, part, 1024);
+  part[thread_index()] = 0;
+  block_sync();
+  part[thread_index()] = thread_index();
+  data[0] = shuffle(all_lanes(), 1, 0) + part[thread_index() ^ 1];
+}
+
+// Lane 0 meets lane 1, lane 1 then lane 2, which reads what lane 0 wrote first.
+PLUMB_KERNEL void relay(std::int32_t* data, int) {
+  PLUMB_SHARED(std::int32_t, part, 1);
+  if (lane_index() == 0) part[0] = 7;
+  if (lane_index() < 2) wave_sync(LaneMask{3});
+  if (lane_index() == 1 || lane_index() == 2) wave_sync(LaneMask{6});
+  if (lane_index() == 2) data[0] = part[0];
+}
+
 }  // namespace plumb::device::PLUMB_KERNEL_SET
