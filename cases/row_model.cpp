@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "reference/rounding.h"
 
@@ -16,44 +15,15 @@ using reference::RoundedError;
 
 constexpr double kRowSigmas = 6;  // of norm and direction: there are many rows
 
-// A weighted sum of elements: what its variance and its steps are made of.
-struct WeightedSum {
-  double variance_alone = 0;                 // sum of the elements' own variances
-  double slope = 0, slope_square = 0;        // of the part that follows the error
-  double rest = 0, rest_square = 0;          // of what the rounding adds to it
-  double steps = 0, largest_step = 0;
-
-  void add(double weight, const RoundedError& error) {
-    const double along = weight * error.slope;
-    const double square = weight * weight * error.variance;
-    const double across = std::sqrt(std::max(0.0, square - along * along));
-    variance_alone += square;
-    slope += along;
-    slope_square += along * along;
-    rest += across;
-    rest_square += across * across;
-    steps += weight * error.step;
-    largest_step = std::max(largest_step, weight * error.step);
-  }
-  Spread spread(double rho, double divisor) const {
-    const double variance = variance_alone + rho * (slope * slope - slope_square) +
-                            rho * rho * (rest * rest - rest_square);
-    const double step = largest_step + rho * rho * (steps - largest_step);
-    return {variance / (divisor * divisor), step / divisor, steps / divisor};
-  }
-};
-
 // Everything that one pass over a row collects.
 struct Pass {
   double count = 0;
   double sigma = 0, sigma_square = 0;  // before the output rounding, for rho
   double value = 0, value_square = 0;  // sums of |value| and value^2
   double mean = 0, along = 0;          // sums of sign(value) * error and of value * error
-  double second_moment = 0;            // sum of E[(result - value)^2]
-  double fourth = 0;                   // sum of squared variances
-  double largest_variance = 0, largest_shifted_step = 0;
   double bound_square = 0;
   WeightedSum equal, by_value;  // weights 1 and |value|
+  ErrorLength length;
 };
 
 void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
@@ -71,13 +41,10 @@ void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   pass.value_square += value * value;
   if (value != 0) pass.mean += value < 0 ? -error : error;
   pass.along += value * error;
-  pass.second_moment += error * error + rounded.variance;
-  pass.fourth += rounded.variance * rounded.variance;
-  pass.largest_variance = std::max(pass.largest_variance, rounded.variance);
-  if (shift != 0) pass.largest_shifted_step = std::max(pass.largest_shifted_step, rounded.step);
   pass.bound_square += bound * bound;
   pass.equal.add(1, rounded);
   pass.by_value.add(magnitude, rounded);
+  pass.length.add(sigma, shift, rounded);
 }
 
 // Correlation between the errors of two elements of a row that explains the row's mean error.
@@ -88,30 +55,13 @@ double correlation(const Pass& pass, double row_mean_sigma) {
   return std::clamp((of_sum * of_sum - pass.sigma_square) / pairs, 0.0, 1.0);
 }
 
-// The error's length: P(|e|^2 > trace + 2 sqrt(t) |C| + 2 t |C|_2) <= exp(-t) for a normal e with
-// covariance C (Laurent and Massart), t that of 6 standard deviations. C is diagonal but for what
-// the elements of a row share. With errors that are sums of roundings, each shared along a vector
-// that the value itself is made of (attention: p_i v_i), rho is at least 2/pi of the squared
-// Frobenius norm of that part of C over its trace.
-double error_length(const Pass& pass, double rho) {
-  constexpr double kExponent = kRowSigmas * kRowSigmas / 2;
-  const double trace = pass.second_moment;
-  const double shared = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho)) * pass.equal.variance_alone;
-  const double frobenius = std::sqrt(pass.fourth + shared * shared);
-  const double widest = pass.largest_variance + shared;
-  const double square = trace + 2 * std::sqrt(kExponent) * frobenius + 2 * kExponent * widest;
-  // A value shifted to a tie can fall on its far side, which its second moment hardly knows.
-  const double jumps = std::sqrt(2 * kRowSigmas) * pass.largest_shifted_step;
-  return std::sqrt(square) + jumps;
-}
-
 void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
   const double most = std::sqrt(pass.bound_square);
   row.norm_limit = row.direction_limit = most;
   if (structured || row.norm == 0) return;
   // A bias in proportion to the value and one that is the same everywhere both fit under this.
   const double systematic = row.allowance * row.norm / row.magnitude;
-  const double across = error_length(pass, rho) + systematic;
+  const double across = pass.length.limit(kRowSigmas, rho) + systematic;
   row.direction_limit = std::min(most, across);
   const double along = std::abs(pass.along) / row.norm + systematic +
                        tail(kRowSigmas, pass.by_value.spread(rho, row.norm));
@@ -121,13 +71,6 @@ void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
 }
 
 }  // namespace
-
-double tail(double k, const Spread& spread) {
-  const double exponent = k * k / 2;
-  const double half = exponent * spread.step / 3;
-  const double bernstein = half + std::sqrt(half * half + 2 * exponent * spread.variance);
-  return std::min(bernstein, k * std::sqrt(spread.variance) + spread.steps);
-}
 
 RowModel model_row(const Estimate& estimate, std::int64_t r) {
   Pass pass;

@@ -71,11 +71,11 @@ double above(Format format, double x) {
 RoundedError rounded_error(Format format, double centre, double sigma) {
   const double step = spacing(format, centre);
   if (is_dither(format, centre, sigma)) {
-    return {0, sigma * sigma + step * step / 12, sigma, step};
+    return {0, sigma * sigma + step * step / 12, sigma, step, 0};
   }
   const double first = nearest(format, centre - kReach * sigma);
   const double last = nearest(format, centre + kReach * sigma);
-  if (first == last) return {first - centre, 0, 0, 0};
+  if (first == last) return {first - centre, 0, 0, 0, 0};
   RoundedError error;
   double mean = 0, square = 0;  // of the result - first
   for (double x = first; x < last;) {
@@ -86,6 +86,7 @@ RoundedError rounded_error(Format format, double centre, double sigma) {
     square += ((next - first) + (x - first)) * (next - x) * passed;
     error.slope += (next - x) * density(tie);
     error.step = std::max(error.step, next - x);
+    error.square_step = std::max(error.square_step, 2 * (next - x) * std::abs(tie) * sigma);
     x = next;
   }
   error.mean = (first - centre) + mean;

@@ -53,7 +53,7 @@ RoundedError integrate(double centre, double sigma) {
     slope += w * error * z;
   }
   mean /= weight;
-  return {mean, square / weight - mean * mean, slope / weight, 0};
+  return {mean, square / weight - mean * mean, slope / weight, 0, 0};
 }
 
 TEST(RoundedError, HasTheMomentsOfTheIntegral) {
