@@ -9,8 +9,16 @@ namespace plumb::reference {
 namespace {
 
 constexpr double kThird = 1.0 / 3;
+// Estimate allows 6 sigma. An error that comes of few roundings never exceeds its worst case, which
+// is less than 6 of its sigma: it enters with a sixth of the worst case, beside the root of the sum
+// of the variances.
+constexpr double kSigmas = 6;
 constexpr double kLeastNormalF32 = 0x1p-126;
 constexpr double kDim = static_cast<double>(kMlaDim);
+
+// Half a last place is between u|S| / 2 and u|S|. Where many terms of one sign add up to S, partial
+// sums pass through all mantissas, and the mean square is at most this part of that of u|S|.
+constexpr double kMeanSquareOfMantissas = 0.61;
 
 double square(double x) { return x * x; }
 
@@ -34,7 +42,7 @@ MlaErrorModel::MlaErrorModel(const Numerics& numerics)
     : numerics_(numerics),
       sequential_(one_after_the_other(numerics)),
       units_(attention_units(numerics)),
-      noise_(numerics),
+      noise_(units_),
       exact_probability_(units_.probability == 0) {}
 
 void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
@@ -47,8 +55,7 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   norms_ = squares_.colwise().sum().transpose().array();
   dot_squares_.noalias() = squares_.transpose() * attention.queries.cwiseAbs2();
   means_.noalias() = k.transpose() * (attention.out.cwiseSign() / kDim);
-  candidates_ = sum_error_factors(keys.count, sequential_);
-  flushed_ = static_cast<double>(keys.count) * kLeastNormalF32 * std::sqrt(squares_.maxCoeff());
+  largest_value_ = std::sqrt(squares_.maxCoeff());
 
   square_weights_.setZero(keys.count, 2 * heads);
   if (exact_probability_) key_weights_.setZero(keys.count, 2 * heads);
@@ -56,7 +63,9 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   for (Eigen::Index head = 0; head < heads; ++head) {
     if (!std::isfinite(attention.lse[head])) continue;
     noise_.analyse(attention.scores.col(head).array(), attention.weights.col(head).array(),
-                   attention.sum[head], dot_squares_.col(head).array(), sm_scale);
+                   attention.sum[head]);
+    noise_.set_exponent_errors(attention.scores.col(head).array(), dot_squares_.col(head).array(),
+                               sm_scale, dot_factors(k, attention, head));
     const Head summary = summarise(attention.sum[head], attention.weights.col(head).squaredNorm());
     heads_[head] = summary;
     fill_weights(summary, head);
@@ -70,10 +79,25 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   }
 }
 
-// Errors that a row or an element has in proportion to its value: the row sum, its reciprocal and
-// the product with it are common to a row; rescaling and adding up are each element's own.
+// The share of additions that round is much the same for all keys; that of the keys that matter
+// most stands for all.
+SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
+                                           Eigen::Index head) const {
+  if (numerics_.accumulator != Format::f32) return dot_error_factors(1, numerics_);
+  double share = 0;
+  for (Eigen::Index rank = 0; rank < std::min<Eigen::Index>(4, keys.cols()); ++rank) {
+    share = std::max(share, rounded_additions(attention.queries.col(head).data(),
+                                              keys.col(noise_.ranked(rank)).data()));
+  }
+  return dot_error_factors(share, numerics_);
+}
+
+// The reciprocal of the row sum and the product with it.
+double MlaErrorModel::normalising() const { return units_.function + 2 * units_.scalar; }
+// sm_scale * log2(e), rounded twice: an error common to all scores, in proportion to each.
+double MlaErrorModel::constant() const { return 2 * units_.scalar; }
+
 MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum) const {
-  const double u = units_.scalar, f = units_.function;
   Head head;
   head.finite = true;
   head.growth = noise_.growth;
@@ -83,10 +107,20 @@ MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum) cons
   head.exponent_variance = noise_.lse_variance;
   head.largest_group_variance = noise_.largest_group_variance;
   head.worst_exponent = std::sqrt(noise_.worst_square);
-  const double row_sum = candidates_.of_squares * square_sum / square(sum) + candidates_.of_total;
-  head.common = row_sum + square(noise_.lost_share) + kThird * square(f);
-  head.separate = candidates_.of_total + kThird * square(u) * (1 + noise_.rescales());
-  head.common_worst = candidates_.of_magnitudes + f + u * (1 + noise_.most_rescales());
+  head.adding = sum_error_factors(noise_.added, sequential_);
+  if (square_sum < square(sum) / 16) head.adding.of_total *= kMeanSquareOfMantissas;
+  // The row sum's terms are positive, so what is lost of them adds up.
+  head.row_sum = head.adding.of_squares * square_sum / square(sum) + head.adding.of_total +
+                 kThird * square(units_.scalar) * noise_.row_sum_coherence +
+                 square(noise_.lost_share);
+  // An output's terms have signs: at most lost_share, and typically the root of the sum of squares.
+  head.lost = std::min(noise_.lost_share / kSigmas, std::sqrt(noise_.lost_share * units_.scalar)) *
+              largest_value_;
+  head.worst_lost = noise_.lost_share * largest_value_;
+  head.worst_adding = 2 * head.adding.of_magnitudes + units_.scalar * noise_.most_rescales();
+  head.rescaling = kThird * square(units_.scalar) * noise_.rescales();
+  head.flushed =
+      static_cast<double>(noise_.share().size()) * kLeastNormalF32 / sum * largest_value_;
   return head;
 }
 
@@ -94,7 +128,7 @@ void MlaErrorModel::fill_weights(const Head& summary, Eigen::Index head) {
   const Eigen::Index heads = std::ssize(heads_);
   square_weights_.col(head) = noise_.share();
   auto variance = square_weights_.col(heads + head).array();
-  variance = candidates_.of_squares * noise_.share().square();
+  variance = summary.adding.of_squares * noise_.share() * noise_.group_share();
   if (!exact_probability_) {
     variance += kThird * square(units_.probability) * noise_.rounded_share() * noise_.group_share();
     return;
@@ -115,67 +149,60 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
   const auto out = attention.out.col(head).array();
   const auto second_moment = square_sums_.col(head).array();
   const Eigen::ArrayXd spread = (second_moment - out.square()).max(0.0);
-  // The constant sm_scale * log2(e) is rounded twice: a relative error common to all scores.
-  const double constant = kThird * square(2 * units_.scalar * h.growth);
-  Eigen::ArrayXd variance =
-      square_sums_.col(heads + head).array() + (h.common + h.separate) * out.square();
+  const Eigen::ArrayXd size = out.abs();
+  Eigen::ArrayXd variance = square_sums_.col(heads + head).array() + square(h.lost) +
+                            (h.row_sum + h.adding.of_total + h.rescaling) * size.square();
+  Eigen::ArrayXd few = normalising() * size + h.flushed;
   if (exact_probability_) {
-    variance += square(h.growth) * h.exponent_variance * out.square() -
-                2 * out * key_sums_.col(head).array() +
-                constant * key_sums_.col(heads + head).array().square();
+    variance += square(h.growth) * h.exponent_variance * size.square() -
+                2 * out * key_sums_.col(head).array();
+    few += constant() * h.growth * key_sums_.col(heads + head).array().abs();
   } else {
-    variance +=
-        kThird * square(units_.probability) * h.coherence * out.square() +
-        (square(h.growth) * h.largest_group_variance + constant * square(h.score_deviation)) *
-            spread;
+    variance += kThird * square(units_.probability) * h.coherence * size.square() +
+                square(h.growth) * h.largest_group_variance * spread;
+    few += constant() * h.growth * h.score_deviation * spread.sqrt();
   }
-  const double flushed = flushed_ / attention.sum[head];
-  error.sigma.col(head) = variance.max(0.0).sqrt() + flushed;
-  const double of_magnitudes =
-      units_.probability * std::sqrt(h.rounded_share) + candidates_.of_magnitudes;
+  error.sigma.col(head) = variance.max(0.0).sqrt() + few / kSigmas;
   // By Cauchy, sum share |v| <= sqrt(sum share v^2).
-  error.worst.col(head) = of_magnitudes * second_moment.sqrt() +
-                          h.growth * h.worst_exponent * spread.sqrt() + h.common_worst * out.abs() +
-                          flushed;
+  error.worst.col(head) =
+      (units_.probability * std::sqrt(h.rounded_share) + h.worst_adding) * second_moment.sqrt() +
+      h.growth * h.worst_exponent * spread.sqrt() + h.worst_lost + few;
 }
 
 void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                 MlaError& error) const {
   const auto out = attention.out.col(head).array();
   const auto means = means_.col(head).array();
+  const Eigen::ArrayXd& share = noise_.share();
   const double size = out.abs().mean();
   const Eigen::ArrayXd centred = means - size;
   const double rounding = kThird * square(units_.probability) * noise_.rounding_variance(means);
   const double exponent =
       square(h.growth) *
-      (noise_.share() * noise_.group_share() * noise_.exponent_variance() * centred.square()).sum();
-  const double adding =
-      candidates_.of_squares * (noise_.share().square() * norms_).sum() / square(kDim);
-  error.mean_sigma[head] = std::sqrt(rounding + exponent + adding + h.common * square(size) +
-                                     h.separate * out.square().sum() / square(kDim));
-  error.systematic[head] = 2 * units_.scalar * h.growth *
-                           std::abs((noise_.share() * noise_.centred_score() * centred).sum());
+      (share * noise_.group_share() * noise_.exponent_variance() * centred.square()).sum();
+  const double common = (h.row_sum + kThird * square(normalising())) * square(size);
+  // Where v is much the same for all d, so are the errors of adding up: their mean is no smaller.
+  const double adding = (h.adding.of_squares * (share * noise_.group_share() * norms_).sum() +
+                         (h.adding.of_total + h.rescaling) * out.square().sum()) /
+                            kDim +
+                        square(h.lost);
+  error.mean_sigma[head] = std::sqrt(rounding + exponent + common + adding);
+  error.systematic[head] =
+      constant() * h.growth * std::abs((share * noise_.centred_score() * centred).sum());
   if (numerics_.probability == Format::tf32_truncated) {
     error.systematic[head] += units_.probability * std::abs((noise_.rounded_share() * means).sum());
   }
   error.mean_size[head] = size;
 }
 
-// lse = ln L + max, by way of base 2: the constants of the changes of base are rounded once for
-// all.
 void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                MlaError& error) const {
-  const double u = units_.scalar, f = units_.function;
-  const double lse = attention.lse[head], max = attention.max[head];
-  const double log_sum = std::log(attention.sum[head]);
-  const double mean_score = std::abs(noise_.mean_score);
-  const double bases = u * (2 * mean_score + std::abs(lse));
-  error.lse_sigma[head] = std::sqrt(
-      square(h.growth) * h.exponent_variance + (h.common - kThird * square(f)) +
-      kThird * (square(bases) + square(u) * (square(max) + square(lse)) + square(f * log_sum)));
-  error.lse_worst[head] = h.growth * h.worst_exponent + h.common_worst + bases +
-                          u * (std::abs(max) + std::abs(lse)) + f * std::abs(log_sum);
-  error.lse_systematic[head] = bases;
+  const double systematic = constant() * std::abs(noise_.mean_score);
+  const double few = systematic + units_.function * std::abs(std::log(attention.sum[head]));
+  error.lse_sigma[head] =
+      std::sqrt(square(h.growth) * h.exponent_variance + h.row_sum) + few / kSigmas;
+  error.lse_worst[head] = h.growth * h.worst_exponent + h.worst_adding + noise_.lost_share + few;
+  error.lse_systematic[head] = systematic;
 }
 
 void set_independent_row_means(Estimate& estimate) {

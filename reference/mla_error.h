@@ -30,16 +30,23 @@ class MlaErrorModel {
                 MlaError& error);
 
  private:
-  struct Head {  // what finish_out needs of a head
+  struct Head {
     bool finite = false;
     double growth = 1, coherence = 0, rounded_share = 0;
     double score_deviation = 0, exponent_variance = 0, largest_group_variance = 0;
     double worst_exponent = 0;
-    double common = 0, separate = 0;  // variances relative to out^2: of a whole row, of an element
-    double common_worst = 0;
+    SumErrorFactors adding;  // of a sum over the candidates that are large enough to matter
+    double row_sum = 0;      // variance of the row sum, relative to its square
+    double rescaling = 0;    // variance of raising the maximum, relative to the square of an output
+    double lost = 0;         // sigma of what is lost of candidates that are too small
+    double flushed = 0;      // most of what underflows
+    double worst_adding = 0, worst_lost = 0;
   };
 
-  void analyse(const MlaAttention& attention, double sm_scale, Eigen::Index head);
+  SumErrorFactors dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
+                              Eigen::Index head) const;
+  double normalising() const;  // largest relative errors
+  double constant() const;
   Head summarise(double sum, double square_sum) const;
   void fill_weights(const Head& summary, Eigen::Index head);
   void finish_out(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
@@ -53,8 +60,7 @@ class MlaErrorModel {
   SoftmaxNoise noise_;
   bool exact_probability_ = false;  // p stays in fp32, so errors of the exponent dominate
 
-  SumErrorFactors candidates_;  // of a sum over the row's candidates
-  double flushed_ = 0;          // sum of what underflows
+  double largest_value_ = 0;  // of the row's keys
   std::vector<Head> heads_;
   Eigen::MatrixXd squares_;      // [512, count]: v^2
   Eigen::MatrixXd dot_squares_;  // [count, heads]: sum_d (q_d k_d)^2

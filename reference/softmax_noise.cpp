@@ -2,6 +2,7 @@
 #include "reference/softmax_noise.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "reference/kv_cache.h"
@@ -10,6 +11,7 @@ namespace plumb::reference {
 
 namespace {
 
+constexpr double kLog2E = 1.4426950408889634;
 constexpr double kThird = 1.0 / 3;
 
 double square(double x) { return x * x; }
@@ -20,6 +22,14 @@ double same_score(double largest) { return 0x1p-40 * std::max(1.0, std::abs(larg
 
 }  // namespace
 
+double fp32_rounding(double x) {
+  // A number just below a power of two may have been rounded up to it.
+  const auto bits = std::bit_cast<std::uint64_t>(x * (1 + 0x1p-16));
+  return kUnitF32 * std::bit_cast<double>(bits & 0x7ff0000000000000);
+}
+
+double exponent_rounding(double x) { return fp32_rounding(x * kLog2E) / kLog2E; }
+
 AttentionUnits attention_units(const Numerics& numerics) {
   AttentionUnits units;
   units.function = numerics.function_ulp * 2 * kUnitF32;
@@ -28,18 +38,8 @@ AttentionUnits attention_units(const Numerics& numerics) {
   return units;
 }
 
-SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) {
-  const SumError scattered = sum_error(terms, 0, 1, 1, numerics);
-  const SumError alike = sum_error(terms, 1, 1, 0, numerics);
-  return {square(scattered.sigma), square(alike.sigma), scattered.worst};
-}
-
-SoftmaxNoise::SoftmaxNoise(const Numerics& numerics)
-    : numerics_(numerics), units_(attention_units(numerics)) {}
-
 void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
-                           const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum,
-                           const Eigen::Ref<const Eigen::ArrayXd>& dot_squares, double sm_scale) {
+                           const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum) {
   share_ = weights / sum;
   mean_score = (share_ * scores).sum();
   centred_score_ = scores - mean_score;
@@ -50,11 +50,24 @@ void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
     return a.score > b.score || (a.score == b.score && a.index < b.index);
   });
   group_equal_scores();
-  set_exponent_errors(scores, dot_squares, sm_scale);
+  added = (share_ >= kUnitF32).count();
+  lost_share = (share_ < kUnitF32).select(share_, 0.0).sum();
+  set_coherence(scores);
+}
 
-  lost_share = (weights < kUnitF32 * sum).select(share_, 0.0).sum();
-  const double together = coherent_square(rounded_share_);
-  coherence = std::max(0.0, together - rounded_share_.square().sum());
+// Two sawtooths: p in its own format, relative to itself; and p in the row sum, whose last place is
+// an absolute distance. Only the last of the row sum's binades, half of its terms, has that
+// distance.
+void SoftmaxNoise::set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores) {
+  coherence = 0;
+  if (units_.probability > 0) {
+    places_ = (sorted_.front().score - scores) / (2 * units_.probability);
+    coherence =
+        std::max(0.0, coherent_square(rounded_share_, places_) - rounded_share_.square().sum());
+  }
+  const Eigen::ArrayXd ones = (rounded_share_ >= kUnitF32).cast<double>();
+  const Eigen::ArrayXd sum_places = (share_.maxCoeff() - share_) / (2 * units_.scalar);
+  row_sum_coherence = std::max(0.0, coherent_square(ones, sum_places) - ones.sum()) / 2;
 }
 
 void SoftmaxNoise::group_equal_scores() {
@@ -77,19 +90,18 @@ void SoftmaxNoise::group_equal_scores() {
 // of the maximum; exp2 itself; and the factors by which an online softmax rescales what it has.
 void SoftmaxNoise::set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
                                        const Eigen::Ref<const Eigen::ArrayXd>& dot_squares,
-                                       double sm_scale) {
-  const SumErrorFactors dot = sum_error_factors(kMlaDim, numerics_);
+                                       double sm_scale, const SumErrorFactors& dot) {
   const double u = units_.scalar, f = units_.function;
   const double top = sorted_.front().score;
-  exponent_variance_ = dot.of_squares * square(sm_scale) * dot_squares +
-                       dot.of_total * scores.square() +
-                       kThird * square(u) * (scores.square() + (scores - top).square()) +
-                       kThird * square(f) * (1 + rescales()) + kThird * square(u);
+  const Eigen::ArrayXd scaling = scores.unaryExpr(&exponent_rounding);
+  const Eigen::ArrayXd subtraction = (scores - top).unaryExpr(&exponent_rounding);
+  exponent_variance_ =
+      dot.of_squares * square(sm_scale) * dot_squares + dot.of_total * scores.square() +
+      kThird * (scaling.square() + subtraction.square() + square(u) + square(f) * (1 + rescales()));
   // By Cauchy, sum |q_d k_d| <= sqrt(512 * sum (q_d k_d)^2).
   const double magnitude = dot.of_magnitudes * std::abs(sm_scale) * std::sqrt(double{kMlaDim});
-  const Eigen::ArrayXd largest = magnitude * dot_squares.sqrt() +
-                                 u * (1 + 3 * scores.abs() + (scores - top).abs()) +
-                                 f * (1 + most_rescales());
+  const Eigen::ArrayXd largest = magnitude * dot_squares.sqrt() + scaling + subtraction +
+                                 u * (1 + 2 * scores.abs()) + f * (1 + most_rescales());
   worst_square = (share_ * largest.square()).sum();
   lse_variance = (share_ * group_share_ * exponent_variance_).sum();
   largest_group_variance = (group_share_ * exponent_variance_).maxCoeff();
@@ -104,37 +116,36 @@ double SoftmaxNoise::most_rescales() const { return static_cast<double>(sorted_.
 
 double SoftmaxNoise::rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const {
   const Eigen::ArrayXd terms = rounded_share_ * factors;
-  return std::max(terms.square().sum(), coherent_square(terms));
+  if (units_.probability == 0) return 0;
+  return std::max(terms.square().sum(), coherent_square(terms, places_));
 }
 
-// Sum over pairs of t_i t_j c(x_i - x_j). Where p falls between two neighbours of its format is a
-// sawtooth of the score; two scores a part r of a tooth apart have errors with correlation
-// 1 - 6r + 6r^2 if the place of the first is random. It sums to zero over a tooth: scores spread
-// wide round independently, scores nearly equal round together.
-double SoftmaxNoise::coherent_square(const Eigen::Ref<const Eigen::ArrayXd>& terms) const {
-  if (units_.probability == 0) return 0;
-  const double tooth = 2 * units_.probability;
-  const double top = sorted_.front().score;
-  double zeroth = 0, first = 0, second = 0;  // moments of the terms less than a tooth above
-  double total = 0;
+// Sum over pairs of t_i t_j c(|place_i - place_j|). Where a number falls between two neighbours of
+// a format is a sawtooth of the number; two numbers a part r of a tooth apart have roundings with
+// correlation c = 1 - 6r + 6r^2 if the place of the first is random. It sums to zero over a tooth:
+// numbers spread wide round independently, numbers nearly equal round together.
+// `places` counts teeth and ascends in the order of sorted_.
+double SoftmaxNoise::coherent_square(const Eigen::ArrayXd& terms,
+                                     const Eigen::ArrayXd& places) const {
+  double zeroth = 0, first = 0, second = 0;  // moments of distances to terms within a tooth
+  double total = 0, here = 0;
   std::size_t begin = 0;
-  for (const Candidate& candidate : sorted_) {
-    const double place = (top - candidate.score) / tooth;
-    if (place > 60 / tooth) break;  // p below 1e-26
-    for (; place - (top - sorted_[begin].score) / tooth >= 1; ++begin) {
+  for (std::size_t i = 0; i < sorted_.size(); ++i) {
+    const double step = places[sorted_[i].index] - here;
+    here += step;
+    second += 2 * step * first + step * step * zeroth;
+    first += step * zeroth;
+    for (; begin < i && here - places[sorted_[begin].index] >= 1; ++begin) {
       const double t = terms[sorted_[begin].index];
-      const double at = (top - sorted_[begin].score) / tooth;
+      const double distance = here - places[sorted_[begin].index];
       zeroth -= t;
-      first -= t * at;
-      second -= t * at * at;
+      first -= t * distance;
+      second -= t * distance * distance;
     }
-    const double t = terms[candidate.index];
-    const double distance = place * zeroth - first;
-    const double distance_square = place * place * zeroth - 2 * place * first + second;
-    total += t * (t + 2 * (zeroth - 6 * distance + 6 * distance_square));
+    if (begin == i) zeroth = first = second = 0;
+    const double t = terms[sorted_[i].index];
+    total += t * (t + 2 * (zeroth - 6 * first + 6 * second));
     zeroth += t;
-    first += t * place;
-    second += t * place * place;
   }
   return total;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reference/bound.h"
+#include "reference/dot_error.h"
 
 namespace plumb::reference {
 
@@ -20,22 +21,24 @@ struct AttentionUnits {
 };
 AttentionUnits attention_units(const Numerics& numerics);
 
-// Rounding error of a sum of terms t: variance = of_squares * sum t^2 + of_total * (sum t)^2,
-// worst = of_magnitudes * sum |t|.
-struct SumErrorFactors {
-  double of_squares = 0, of_total = 0, of_magnitudes = 0;
-};
-SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics);
+// Largest rounding of an fp32 number near x: half of its last place, between u|x| / 2 and u|x|.
+double fp32_rounding(double x);
+// The same of an exponent in natural units that a kernel keeps in base 2.
+double exponent_rounding(double x);
 
 class SoftmaxNoise {
  public:
-  explicit SoftmaxNoise(const Numerics& numerics);
+  explicit SoftmaxNoise(const AttentionUnits& units) : units_(units) {}
 
-  // One head: scores x_i = sm_scale * (q . k_i), p_i = exp(x_i - max) and their sum, and
-  // dot_squares_i = sum_d (q_d k_id)^2.
+  // One head: scores x_i = sm_scale * (q . k_i), p_i = exp(x_i - max) and their sum.
   void analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
-               const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum,
-               const Eigen::Ref<const Eigen::ArrayXd>& dot_squares, double sm_scale);
+               const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum);
+  // Then the errors of the exponents; dot_squares_i = sum_d (q_d k_id)^2.
+  void set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
+                           const Eigen::Ref<const Eigen::ArrayXd>& dot_squares, double sm_scale,
+                           const SumErrorFactors& dot);
+  // The candidate with the rank-th largest score.
+  Eigen::Index ranked(std::int64_t rank) const { return sorted_[rank].index; }
 
   // Per candidate. Shares p_i / L add up to 1. Errors of candidates with equal scores are equal, so
   // that a variance takes share * group_share where independent errors would take share^2:
@@ -55,26 +58,29 @@ class SoftmaxNoise {
   // Expected and largest number of times that an online softmax raises its maximum.
   double rescales() const;
   double most_rescales() const;
-  double lost_share = 0;  // candidates so small that adding them to the row sum changes nothing
+  // Candidates large enough that adding them to a sum rounds, and the share of all the others.
+  std::int64_t added = 0;
+  double lost_share = 0;
   // Variance of sum rounded_share_i e_i f_i, e_i the rounding of p_i relative to its unit, f given
   // per candidate. Never below what independent roundings give.
   double rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const;
   // The part of it, for f = 1, by which it exceeds independent roundings.
   double coherence = 0;
+  // The same of the additions to the row sum, in squares of its last place.
+  double row_sum_coherence = 0;
 
  private:
-  void set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
-                           const Eigen::Ref<const Eigen::ArrayXd>& dot_squares, double sm_scale);
   void group_equal_scores();
-  double coherent_square(const Eigen::Ref<const Eigen::ArrayXd>& terms) const;
+  void set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores);
+  double coherent_square(const Eigen::ArrayXd& terms, const Eigen::ArrayXd& places) const;
 
   struct Candidate {
     double score = 0;
     Eigen::Index index = 0;
   };
-  Numerics numerics_;
   AttentionUnits units_;
   std::vector<Candidate> sorted_;  // by score, the maximum first
+  Eigen::ArrayXd places_;          // of scores, in teeth of p's format below the maximum
   Eigen::ArrayXd share_, group_share_, exponent_variance_, centred_score_, rounded_share_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/sparse_mla_decode.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,9 +53,19 @@ class RowWorker {
     const std::int64_t at = row * problem_.queries + query;
     lse.value[at] = keys_.count == 0 ? kInfinity : attention_.lse[head];
     if (want_ == MlaWant::value) return;
-    lse.sigma[at] = error_.lse_sigma[head];
-    lse.worst[at] = error_.lse_worst[head];
+    const double few = natural_logarithm(head);
+    lse.sigma[at] = error_.lse_sigma[head] + few / 6;
+    lse.worst[at] = error_.lse_worst[head] + few;
     lse.row_systematic[row] += error_.lse_systematic[head] / static_cast<double>(problem_.queries);
+  }
+
+  // Most that the way from (sum, max) in base 2 to lse adds: the product of max and a constant that
+  // is itself rounded, or the lse of each split and of all of them. Only the last rounding is the
+  // output's own.
+  double natural_logarithm(std::int64_t head) const {
+    const double lse = attention_.lse[head], max = attention_.max[head];
+    return std::max(fp32_rounding(max), 2 * exponent_rounding(lse)) +
+           0.3 * units_.scalar * std::abs(lse) + units_.function;
   }
 
   void store_out(std::int64_t row, std::int64_t head, double share) {
