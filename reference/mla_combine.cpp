@@ -79,6 +79,7 @@ class Combiner {
     lse.value[at] = total.lse == -kInfinity ? kInfinity : total.lse;
     lse.sigma[at] = total.error / 6;
     lse.worst[at] = total.error;
+    lse.row_systematic[row] = 0;
   }
 
   // Most by which the weights of all splits are wrong together: the total and the sink's part.
