@@ -26,7 +26,10 @@ struct Splits {
 
 struct Total {
   double lse = -kInfinity;  // natural
-  double error = 0;         // most that its computation adds
+  double few = 0;           // most that single roundings on the way add
+  double terms = 1;         // of a sum whose every addition rounds
+  double sigma(double u) const { return few / 6 + u * std::sqrt(terms) / 3; }
+  double worst(double u) const { return few + u * terms; }
 };
 
 // Rounding the arguments of exp2 and log2, their results, the sum and the changes of base.
@@ -44,9 +47,9 @@ Total log_sum(const Splits& splits, const AttentionUnits& units) {
   }
   Total total;
   total.lse = top + std::log(sum);
-  total.error = error / sum + units.scalar * static_cast<double>(splits.count) +
-                units.function * std::log(sum) + exponent_rounding(total.lse) +
-                0.3 * units.scalar * std::abs(total.lse);
+  total.few = error / sum + units.function * std::log(sum) + exponent_rounding(total.lse) +
+              0.3 * units.scalar * std::abs(total.lse);
+  total.terms = static_cast<double>(splits.count);
   return total;
 }
 
@@ -77,14 +80,14 @@ class Combiner {
     Estimate& lse = result_.lse;
     const std::int64_t at = row * problem_.queries + query;
     lse.value[at] = total.lse == -kInfinity ? kInfinity : total.lse;
-    lse.sigma[at] = total.error / 6;
-    lse.worst[at] = total.error;
+    lse.sigma[at] = total.sigma(units_.scalar);
+    lse.worst[at] = total.worst(units_.scalar);
     lse.row_systematic[row] = 0;
   }
 
   // Most by which the weights of all splits are wrong together: the total and the sink's part.
   double common_error(const Total& total, double share, std::int64_t head) const {
-    double error = total.error + units_.scalar * std::abs(total.lse);
+    double error = total.worst(units_.scalar) + units_.scalar * std::abs(total.lse);
     if (share < 1) {
       error += (1 - share) * (units_.function +
                               3 * units_.scalar * std::abs(problem_.attn_sink[head] - total.lse) +
