@@ -110,7 +110,7 @@ class Device {
   virtual void destroy_event(Event event) = 0;
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait(Stream stream, Event event) = 0;
-  virtual void synchronize(Event event) = 0;
+  virtual void synchronize_event(Event event) = 0;
   virtual void synchronize(Stream stream) = 0;
   virtual void synchronize() = 0;
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A piece of address space that is reserved whole, and handed out in pieces at the lowest address
+// that fits. Pages cost memory only once touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace plumb::device::sim {
+
+std::size_t page_size();
+constexpr std::uintptr_t round_up(std::uintptr_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+class AddressSpace {
+ public:
+  explicit AddressSpace(std::size_t bytes);
+  ~AddressSpace();
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+  // 0 if no hole is large enough. Sizes are multiples of 256 (or of the page size, always).
+  std::uintptr_t take(std::size_t bytes);
+  void give(std::uintptr_t begin, std::size_t bytes);
+
+  std::uintptr_t begin() const { return begin_; }
+  std::size_t bytes() const { return bytes_; }
+  bool holds(std::uintptr_t address) const { return address - begin_ < bytes_; }
+
+  // Pages become readable and writable; the reverse; or their memory only goes back to the system.
+  void open_pages(std::uintptr_t begin, std::size_t bytes);
+  // All pages from the start to `end` at least, in steps, so that few calls reach the system.
+  void open_up_to(std::uintptr_t end, std::size_t step);
+  void close_pages(std::uintptr_t begin, std::size_t bytes);
+  void drop_pages(std::uintptr_t begin, std::size_t bytes);
+  // One touched byte costs one small page, whatever the system's policy on huge ones.
+  void keep_pages_small();
+
+ private:
+  std::uintptr_t begin_ = 0;
+  std::size_t bytes_ = 0;
+  std::uintptr_t open_end_ = 0;
+  std::map<std::uintptr_t, std::size_t> holes_;
+};
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fibers: stacks that the simulator switches between, one per simulated thread that has to wait.
+// The address and thread sanitizers are told of every switch. A pool belongs to one host thread.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace plumb::device::sim {
+
+// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page.
+constexpr std::size_t kFiberStackBytes = 64 << 10;
+
+class Fiber {
+ public:
+  using Entry = void (*)(Fiber& self);
+
+  Fiber() = default;  // stands for the stack that the host thread runs on
+  Fiber(int index, Entry entry);
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Forgets whatever ran on the stack; the next switch to this fiber starts at its entry.
+  void restart();
+  // Leaves `from`, which must be running, and returns when something switches back to it.
+  static void switch_to(Fiber& from, Fiber& to);
+  bool holds(const void* address) const;
+  void adopt_host_thread();
+
+ private:
+  static void start(boost::context::detail::transfer_t transfer);
+  void arrive(boost::context::detail::transfer_t transfer);
+
+  boost::context::detail::fcontext_t context_ = nullptr;
+  Entry entry_ = nullptr;
+  std::byte* mapping_ = nullptr;
+  std::byte* top_ = nullptr;
+  const void* bottom_ = nullptr;  // what the address sanitizer has to know
+  std::size_t bytes_ = 0;
+  void* fake_stack_ = nullptr;
+  void* tsan_fiber_ = nullptr;
+};
+
+// Fibers by the last used first, so that a few hot stacks serve a kernel without barriers.
+class FiberPool {
+ public:
+  explicit FiberPool(Fiber::Entry entry) : entry_(entry) {}
+  Fiber& take();
+  void give_back(Fiber& fiber) { idle_.push_back(&fiber); }
+  // After a fault: every fiber is idle again, whatever it was doing.
+  void abandon_all();
+
+ private:
+  Fiber::Entry entry_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+};
+
+}  // namespace plumb::device::sim

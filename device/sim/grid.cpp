@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a block is scheduled. The threads that may run stand in one queue, at first all of them in
+// the run's order (forward, reverse, random). A fiber takes the first and runs it; if it returns
+// without having waited, the same fiber takes the next one: a kernel without barriers runs on one
+// stack. A thread that has to wait switches straight to the first of the queue, on that thread's
+// stack or on a fresh one. The last thread to arrive at a block_sync, or to leave when all others
+// wait there, puts all of them back, again in the run's order. A wave operation is the same among
+// the lanes of its mask, which go to the front of the queue. When the queue is empty and threads
+// are left, that is a deadlock.
+//
+// A fault never unwinds a simulated thread: control goes to the host thread's stack, every other
+// stack is dropped (kernels own nothing that needs a destructor), and run_grid throws.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "device/sim/block.h"
+#include "device/sim/checked.h"
+#include "device/sim/scramble.h"
+
+namespace plumb::device::sim {
+
+namespace {
+
+void check_limits(const KernelCall& call, const Properties& properties) {
+  const LaunchShape& shape = call.shape;
+  const auto refuse = [&](const std::string& what) {
+    throw DeviceError(Fault::launch_limits, fmt::format("kernel {}: {}", call.name, what));
+  };
+  if (shape.block < 1 || shape.block > properties.max_threads_per_block)
+    refuse(fmt::format("block of {} threads, the platform allows 1 to {}", shape.block,
+                       properties.max_threads_per_block));
+  if (shape.grid_x < 1 || shape.grid_x > properties.max_grid_x)
+    refuse(fmt::format("grid_x of {}, the platform allows 1 to {}", shape.grid_x,
+                       properties.max_grid_x));
+  if (shape.grid_y < 1 || shape.grid_y > properties.max_grid_y)
+    refuse(fmt::format("grid_y of {}, the platform allows 1 to {}", shape.grid_y,
+                       properties.max_grid_y));
+}
+
+// Gives the blocks of a grid one after the other. Random order is a permutation without a table:
+// four rounds of a Feistel network on the smallest even number of bits that holds the count,
+// applied again while the result is no block.
+class BlockOrder {
+ public:
+  BlockOrder(const Conditions& conditions, std::int64_t count)
+      : order_(conditions.order), seed_(conditions.seed), count_(count) {
+    while ((std::int64_t{1} << (2 * half_bits_)) < count) ++half_bits_;
+  }
+  std::int64_t next() {
+    const std::int64_t at = position_++;
+    if (order_ == Order::forward) return at;
+    if (order_ == Order::reverse) return count_ - 1 - at;
+    std::int64_t block = permute(at);
+    while (block >= count_) block = permute(block);
+    return block;
+  }
+
+ private:
+  std::int64_t permute(std::int64_t value) const {
+    const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+    std::uint64_t left = static_cast<std::uint64_t>(value) >> half_bits_;
+    std::uint64_t right = static_cast<std::uint64_t>(value) & mask;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      const std::uint64_t mixed = scramble(seed_ + round * 0x9E3779B97F4A7C15U + right);
+      left = std::exchange(right, (left ^ mixed) & mask);
+    }
+    return static_cast<std::int64_t>(left << half_bits_ | right);
+  }
+
+  Order order_;
+  std::uint64_t seed_;
+  std::int64_t count_, position_ = 0;
+  int half_bits_ = 1;
+};
+
+// While it lives, accesses of instrumented kernels on this host thread are checked.
+class CheckedLaunch {
+ public:
+  CheckedLaunch(Block& block, const KernelCall& call, const Properties& properties,
+                const Conditions& conditions, const MemoryMap& memory) {
+    if (!conditions.checked) return;
+    static thread_local Checker checker_of_host_thread(block);
+    checker = &checker_of_host_thread;
+    checker->start_kernel(call, memory, properties.wave_size);
+  }
+  ~CheckedLaunch() { checker = nullptr; }
+  CheckedLaunch(const CheckedLaunch&) = delete;
+  CheckedLaunch& operator=(const CheckedLaunch&) = delete;
+};
+
+}  // namespace
+
+void run_grid(const KernelCall& call, const Properties& properties, const Conditions& conditions,
+              const MemoryMap& memory) {
+  check_limits(call, properties);
+  Block& block = block_of_host_thread();
+  block.start_kernel(call, properties, conditions);
+  const CheckedLaunch checked(block, call, properties, conditions, memory);
+  const std::int64_t count = call.shape.grid_x * call.shape.grid_y;
+  BlockOrder order(conditions, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t index = order.next();
+    block.run(index % call.shape.grid_x, index / call.shape.grid_x);
+  }
+}
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared memory of the one block that a host thread runs at a time: the dynamic part, then static
+// arrays as the block first reaches their declarations. Every part starts as poison.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/sim/context.h"
+
+namespace plumb::device::sim {
+
+// 0x7FF7 in every half word: a NaN as bf16, float and double, a huge integer, mostly NaN as fp8.
+constexpr std::uint16_t kPoison = 0x7FF7;
+void poison(void* memory, std::size_t bytes);
+
+class SharedMemory {
+ public:
+  struct Array {
+    const SharedSite* site;  // nullptr: the dynamic part
+    std::size_t begin, bytes;
+    const char* name() const { return site == nullptr ? "dynamic shared memory" : site->name; }
+  };
+
+  // Throws Fault::launch_limits if the dynamic part alone is too large.
+  void start_kernel(const std::string& kernel, std::size_t limit, std::size_t dynamic_bytes);
+  void start_block();
+
+  // The array of this site; nullptr if it does not fit any more: why() says so.
+  void* find_or_add(const SharedSite& site);
+  void* dynamic() { return base(); }
+  std::string why_full(const SharedSite& site) const;
+
+  bool contains(std::uintptr_t address) const { return address - begin_address() < buffer_.size(); }
+  const Array* array_at(std::uintptr_t address) const;
+  std::uintptr_t begin_address() const { return reinterpret_cast<std::uintptr_t>(base()); }
+  std::size_t size() const { return buffer_.size(); }
+  const std::vector<Array>& arrays() const { return arrays_; }
+
+ private:
+  std::byte* base() const;
+  void* add(const SharedSite& site);
+
+  std::vector<std::byte> buffer_;
+  std::vector<Array> arrays_;
+  std::size_t limit_ = 0, used_ = 0, end_ = 0;
+};
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The simulator's half of device/simt.h. Everything that compiles into a kernel lives in the
+// namespace of the kernel set (plain, checked, one per mutant), so that the linker never merges a
+// function compiled with instrumentation into code compiled without.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "device/sim/context.h"
+#include "device/sim/launch.h"
+#include "device/sim/math.h"
+
+#ifndef PLUMB_KERNEL_SET
+#define PLUMB_KERNEL_SET kernels
+#endif
+
+// On functions that read the simulator's own memory, or speak to the checker themselves: in an
+// instrumented build they stay out of it.
+#ifdef PLUMB_CHECKED_BUILD
+#define PLUMB_SIM_UNINSTRUMENTED [[gnu::noinline, gnu::no_sanitize("thread")]] inline
+#else
+#define PLUMB_SIM_UNINSTRUMENTED inline
+#endif
+#define PLUMB_KERNEL
+#define PLUMB_DEVICE __attribute__((unused))
+#define PLUMB_SHARED(type, name, count)                                  \
+  static constexpr ::plumb::device::sim::SharedSite plumb_shared_##name{ \
+      #name, sizeof(type) * (count), alignof(type)};                     \
+  type* const name = static_cast<type*>(::plumb::device::sim::static_shared(plumb_shared_##name))
+#define PLUMB_LAUNCH(kernel, shape, stream, ...)                                                 \
+  (::plumb::device::sim::enqueue((stream), ::plumb::device::PLUMB_KERNEL_SET::make_call<kernel>( \
+                                               #kernel, (shape)__VA_OPT__(, ) __VA_ARGS__)),     \
+   PLUMB_OK)
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+using LaneMask = std::uint64_t;
+using sim::LaunchShape;
+using sim::stream_properties;
+using Here = std::source_location;
+
+PLUMB_SIM_UNINSTRUMENTED int thread_index() { return sim::current->thread; }
+PLUMB_SIM_UNINSTRUMENTED int lane_index() { return sim::current->lane; }
+PLUMB_SIM_UNINSTRUMENTED int wave_index() { return sim::current->wave; }
+PLUMB_SIM_UNINSTRUMENTED int wave_size() { return sim::current->block->wave_size; }
+PLUMB_SIM_UNINSTRUMENTED int block_size() { return sim::current->block->block_size; }
+PLUMB_SIM_UNINSTRUMENTED int block_index_x() {
+  return static_cast<int>(sim::current->block->block_x);
+}
+PLUMB_SIM_UNINSTRUMENTED int block_index_y() {
+  return static_cast<int>(sim::current->block->block_y);
+}
+PLUMB_SIM_UNINSTRUMENTED int grid_size_x() { return static_cast<int>(sim::current->block->grid_x); }
+PLUMB_SIM_UNINSTRUMENTED int grid_size_y() { return static_cast<int>(sim::current->block->grid_y); }
+
+// The lanes that this wave has: fewer than wave_size() in a last, partial wave.
+inline LaneMask all_lanes() { return sim::all_lanes(); }
+
+inline void block_sync(Here here = Here::current()) { sim::block_sync(here); }
+
+inline void wave_sync(LaneMask mask, Here here = Here::current()) {
+  sim::wave_operation(sim::WaveKind::sync, mask, 0, 0, here);
+}
+
+inline LaneMask ballot(LaneMask mask, bool predicate, Here here = Here::current()) {
+  return sim::wave_operation(sim::WaveKind::ballot, mask, predicate ? 1 : 0, 0, here);
+}
+
+inline void check_width(int width, const Here& here) {
+  if (width < 1 || width > wave_size() || (width & (width - 1)) != 0)
+    sim::refuse_width(width, here);
+}
+
+template <typename T>
+concept Shufflable = std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+
+template <Shufflable T>
+inline T exchange(sim::WaveKind kind, LaneMask mask, T value, int source, const Here& here) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<T>(
+      static_cast<Bits>(sim::wave_operation(kind, mask, std::bit_cast<Bits>(value), source, here)));
+}
+
+// A lane that `mask` does not name, or that the wave lacks, gives poison: undefined on hardware.
+template <Shufflable T>
+inline T shuffle(LaneMask mask, T value, int lane, int width = wave_size(),
+                 Here here = Here::current()) {
+  check_width(width, here);
+  const int source = (lane_index() & ~(width - 1)) + (lane & (width - 1));
+  return exchange(sim::WaveKind::shuffle, mask, value, source, here);
+}
+
+// A source beyond the group of `width` lanes gives the lane its own value.
+template <Shufflable T>
+inline T shuffle_down(LaneMask mask, T value, int delta, int width = wave_size(),
+                      Here here = Here::current()) {
+  check_width(width, here);
+  const int self = lane_index();
+  const int source = (self & (width - 1)) + delta < width ? self + delta : self;
+  return exchange(sim::WaveKind::shuffle_down, mask, value, source, here);
+}
+
+template <Shufflable T>
+inline T shuffle_xor(LaneMask mask, T value, int lane_mask, int width = wave_size(),
+                     Here here = Here::current()) {
+  check_width(width, here);
+  const int self = lane_index();
+  const int source = (self ^ lane_mask) < (self & ~(width - 1)) + width ? self ^ lane_mask : self;
+  return exchange(sim::WaveKind::shuffle_xor, mask, value, source, here);
+}
+
+template <typename T>
+concept Word = std::same_as<T, std::int32_t> || std::same_as<T, std::uint32_t>;
+
+// One host thread runs the grid and switches only where threads wait: plain operations are atomic.
+// They are compiled without instrumentation, and reported as atomic to the checked build instead.
+template <Word T>
+PLUMB_SIM_UNINSTRUMENTED T atomic_add(T* address, std::type_identity_t<T> value) {
+  sim::note_atomic(address, sizeof(T), true);
+  const T old = *address;
+  *address = static_cast<T>(static_cast<std::uint32_t>(old) + static_cast<std::uint32_t>(value));
+  return old;
+}
+
+template <Word T>
+PLUMB_SIM_UNINSTRUMENTED T atomic_max(T* address, std::type_identity_t<T> value) {
+  sim::note_atomic(address, sizeof(T), true);
+  const T old = *address;
+  if (old < value) *address = value;
+  return old;
+}
+
+template <Word T>
+PLUMB_SIM_UNINSTRUMENTED T atomic_exchange(T* address, std::type_identity_t<T> value) {
+  sim::note_atomic(address, sizeof(T), false);
+  const T old = *address;
+  *address = value;
+  return old;
+}
+
+template <typename T>
+inline T* dynamic_shared() {
+  return static_cast<T*>(sim::dynamic_shared());
+}
+
+inline float exp2_approx(float x) { return sim::exp2_rounded(x); }
+inline float log2_approx(float x) { return sim::log2_rounded(x); }
+inline float rsqrt_approx(float x) { return sim::rsqrt_rounded(x); }
+inline std::uint32_t float_bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+inline float bits_float(std::uint32_t u) { return std::bit_cast<float>(u); }
+
+// Freezes the arguments, converted to the kernel's parameter types, and how to call with them.
+template <auto kernel, typename... Parameters>
+struct Frozen {
+  using Arguments = std::tuple<Parameters...>;
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...), "arguments travel by value");
+  static void invoke(const void* arguments) {
+    std::apply(kernel, *static_cast<const Arguments*>(arguments));
+  }
+};
+
+template <auto kernel, typename... Parameters, typename... Values>
+sim::KernelCall freeze(void (*)(Parameters...), const char* name, const LaunchShape& shape,
+                       Values&&... values) {
+  using Call = Frozen<kernel, Parameters...>;
+  using Arguments = typename Call::Arguments;
+  static_assert(sizeof...(Parameters) == sizeof...(Values), "one value per kernel parameter");
+  return {
+      name, shape, &Call::invoke,
+      std::make_shared<const Arguments>(static_cast<Parameters>(std::forward<Values>(values))...),
+      sizeof(Arguments)};
+}
+
+template <auto kernel, typename... Values>
+sim::KernelCall make_call(const char* name, const LaunchShape& shape, Values&&... values) {
+  return freeze<kernel>(kernel, name, shape, std::forward<Values>(values)...);
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET
