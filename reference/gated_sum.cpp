@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "reference/formats/bfloat16.h"
+#include "reference/rounding.h"
+
 namespace plumb::reference {
 
 namespace {
@@ -137,7 +140,7 @@ struct Crossing {
 };
 
 Crossing crossing(double y, double sigma, double worst) {
-  const double to_tie = bf16_step(y) / 2 - std::abs(nearest_bf16(y) - y);
+  const double to_tie = spacing(Format::bf16, y) / 2 - std::abs(nearest(Format::bf16, y) - y);
   Crossing c;
   c.likely = to_tie < 6 * sigma;
   c.possible = to_tie < worst;
@@ -153,7 +156,7 @@ void write_normalised(const std::vector<double>& x, const Sum& y, const Gates& g
   double magnitude = 0;
   for (std::int64_t h = 0; h < out.columns; ++h) {
     const std::int64_t i = row * out.columns + h;
-    const double weight = from_bf16(fused.weight[h]);
+    const double weight = decode_bf16(fused.weight[h]);
     const double gain = norm.r.value * weight;
     const double value = y.value[h] * gain;
     const Vector4 column = column_of(x, out.columns, h);
@@ -164,10 +167,10 @@ void write_normalised(const std::vector<double>& x, const Sum& y, const Gates& g
     }
     const double y_sigma = std::sqrt(variance_of(gates, column) + y.own_variance[h]);
     const Crossing cross = crossing(y.shifted[h], y_sigma, y.worst[h]);
-    const double step = std::abs(bf16_step(y.shifted[h]) * gain);
+    const double step = std::abs(spacing(Format::bf16, y.shifted[h]) * gain);
     const double own = gain * gain * y.own_variance[h] + 2 * rounding_variance(kUnitF32 * value);
     out.value[i] = value;
-    out.shift[i] = nearest_bf16(y.shifted[h]) * norm.shifted_r * weight - value;
+    out.shift[i] = nearest(Format::bf16, y.shifted[h]) * norm.shifted_r * weight - value;
     out.sigma[i] =
         std::sqrt(variance_of(gates, gate_gain) + own + value * value * norm.r.variance) +
         (cross.likely ? step : 0);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/gated_sum.h"
+#include "reference/rounding.h"
 
 namespace plumb::reference {
 
@@ -20,8 +21,7 @@ Crossings crossings(const std::vector<double>& scaled, const std::vector<double>
   Crossings near{std::vector<double>(scaled.size()), std::vector<double>(scaled.size())};
   const double sigma = std::sqrt(r.variance + rounding_variance(kUnitF32));
   for (std::size_t k = 0; k < scaled.size(); ++k) {
-    const double step = bf16_step(scaled[k]);
-    if (step == 0) continue;
+    const double step = spacing(Format::bf16, scaled[k]);
     const double to_tie = step / 2 - std::abs(rounded[k] - scaled[k]);
     if (to_tie < 6 * sigma * std::abs(scaled[k])) near.likely[k] = step;
     if (to_tie < (r.worst + kUnitF32) * std::abs(scaled[k])) near.possible[k] = step;
@@ -36,7 +36,7 @@ std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const std::ve
   std::vector<double> scaled(x.size()), rounded(x.size());
   for (std::size_t k = 0; k < x.size(); ++k) {
     scaled[k] = x[k] * r.value;
-    rounded[k] = nearest_bf16(scaled[k]);
+    rounded[k] = nearest(Format::bf16, scaled[k]);
   }
   const Crossings near = crossings(scaled, rounded, r);
   const std::vector<double> likely = weights.magnitudes(near.likely);

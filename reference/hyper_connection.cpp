@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "reference/formats/bfloat16.h"
+
 namespace plumb::reference {
 
 namespace {
@@ -49,29 +51,12 @@ double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
 }  // namespace
 
-double from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-double nearest_bf16(double value) {
-  constexpr int kDropped = 52 - 7;
-  constexpr std::uint64_t kUnit = std::uint64_t{1} << kDropped;
-  if (!std::isfinite(value)) return value;
-  const auto raw = std::bit_cast<std::uint64_t>(value);
-  const std::uint64_t even = raw >> kDropped & 1;
-  return std::bit_cast<double>((raw + (kUnit / 2 - 1) + even) & ~(kUnit - 1));
-}
-
-double bf16_step(double value) {
-  return value == 0 || !std::isfinite(value) ? 0 : std::ldexp(1.0, std::ilogb(value) - 7);
-}
-
 std::vector<double> load_token(const Streams& streams, std::int64_t token) {
   std::vector<double> x(static_cast<std::size_t>(kStreams * streams.hidden));
   for (int slot = 0; slot < kStreams; ++slot) {
     const std::uint16_t* from =
         streams.data + token * streams.token_stride + slot * streams.slot_stride;
-    std::transform(from, from + streams.hidden, x.begin() + slot * streams.hidden, from_bf16);
+    std::transform(from, from + streams.hidden, x.begin() + slot * streams.hidden, decode_bf16);
   }
   return x;
 }

@@ -26,9 +26,6 @@ struct Streams {
   const std::uint16_t* data = nullptr;
   std::int64_t tokens = 0, hidden = 0, token_stride = 0, slot_stride = 0;
 };
-double from_bf16(std::uint16_t bits);
-double nearest_bf16(double value);  // ties to even; no subnormals
-double bf16_step(double value);     // distance of the bf16 neighbours around it; 0 of 0 and NaN
 std::vector<double> load_token(const Streams& streams,
                                std::int64_t token);  // K order (slot, hidden)
 

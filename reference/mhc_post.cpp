@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "reference/formats/bfloat16.h"
+
 namespace plumb::reference {
 
 namespace {
@@ -18,11 +20,11 @@ void write_row(const MhcPost& inputs, std::int64_t token, int n, const Numerics&
   double row_variance = 0;
   for (std::int64_t h = 0; h < residual.hidden; ++h) {
     std::array<double, kTerms> product{};
-    product[0] = inputs.post[row] * from_bf16(inputs.x[token * residual.hidden + h]);
+    product[0] = inputs.post[row] * decode_bf16(inputs.x[token * residual.hidden + h]);
     for (int m = 0; m < kStreams; ++m) {
       const std::uint16_t bits =
           residual.data[token * residual.token_stride + m * residual.slot_stride + h];
-      product[m + 1] = comb[m * kStreams + n] * from_bf16(bits);
+      product[m + 1] = comb[m * kStreams + n] * decode_bf16(bits);
     }
     double sum = 0, magnitude = 0, square = 0;
     for (const double p : product) {
