@@ -71,7 +71,7 @@ class HcHeadProblem : public Problem {
     inputs.hc_eps = hc_eps_;
     inputs.round_normalised = rounding_ == PLUMB_ROUND_TWICE;
     reference::Estimate expected = reference::hc_head(inputs, numerics);
-    adapt(step, expected);
+    adapt_gated_sum(step, expected);
     const HostTensor& out = tensors.at("out");
     return {judge_floats(out, expected, promised_rows(step, out.spec()),
                          groups_of(out.rows(), kRowsPerGroup, "tokens"))};

@@ -208,17 +208,22 @@ RowMask promised_tokens(const Step& step, bool has_eps, std::int64_t tokens,
   return mask;
 }
 
-void adapt_linear(const Step& step, reference::Estimate& estimate) {
+void adapt_linear_sum(const Step& step, reference::Estimate& estimate) {
   if (step.fill == Fill::exact) {
-    std::fill(estimate.sigma.begin(), estimate.sigma.end(), 0);
-    std::fill(estimate.worst.begin(), estimate.worst.end(), 0);
-    std::fill(estimate.row_mean_sigma.begin(), estimate.row_mean_sigma.end(), 0);
+    for (auto* errors :
+         {&estimate.sigma, &estimate.worst, &estimate.row_mean_sigma, &estimate.row_systematic}) {
+      std::fill(errors->begin(), errors->end(), 0);
+    }
   }
-  adapt(step, estimate);
+  adapt_coefficients(step, estimate);
 }
 
-void adapt(const Step& step, reference::Estimate& estimate) {
+void adapt_coefficients(const Step& step, reference::Estimate& estimate) {
   if (step.fill == Fill::adversarial) estimate.structured = true;
+}
+
+void adapt_gated_sum(const Step& step, reference::Estimate& estimate) {
+  if (step.fill != Fill::real) estimate.structured = true;
 }
 
 }  // namespace plumb::cases

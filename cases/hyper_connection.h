@@ -71,9 +71,10 @@ bool promises_dead(const Step& step, bool has_eps);
 RowMask promised_tokens(const Step& step, bool has_eps, std::int64_t tokens,
                         std::int64_t rows_per_token, std::int64_t repeats = 1);
 
-// Under the fill `exact` linear sums have one honest value; under `adversarial` roundings may
-// repeat.
-void adapt_linear(const Step& step, reference::Estimate& estimate);
-void adapt(const Step& step, reference::Estimate& estimate);
+// What the fill does to an estimate. Under `adversarial` roundings may repeat. Under `exact` a
+// linear sum has one honest value, and gated sums of +-2^k repeat a few values over the whole row.
+void adapt_linear_sum(const Step& step, reference::Estimate& estimate);
+void adapt_coefficients(const Step& step, reference::Estimate& estimate);
+void adapt_gated_sum(const Step& step, reference::Estimate& estimate);
 
 }  // namespace plumb::cases

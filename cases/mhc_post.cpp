@@ -81,7 +81,7 @@ class MhcPostProblem : public Problem {
     inputs.post = tensors.at("post").data<float>();
     inputs.comb = tensors.at("comb").data<float>();
     reference::Estimate expected = reference::mhc_post(inputs, numerics);
-    adapt_linear(step, expected);
+    adapt_linear_sum(step, expected);
     const HostTensor& out = tensors.at("out");
     return {judge_floats(out, expected, promised_rows(step, out.spec()),
                          groups_of(out.rows(), kRowsPerGroup, "rows"))};

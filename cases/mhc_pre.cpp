@@ -91,8 +91,8 @@ class MhcPreProblem : public Problem {
                                   const plumb_numerics& declared) const override {
     const reference::MhcPre inputs = reference_inputs(tensors);
     reference::MhcPrePartials partials = reference::mhc_pre_partials(inputs, numerics);
-    adapt_linear(step, partials.mixes);
-    adapt_linear(step, partials.square_sums);
+    adapt_linear_sum(step, partials.mixes);
+    adapt_linear_sum(step, partials.square_sums);
     std::vector<TensorReport> reports;
     if (declared.stores_partials != 0) {
       const HostTensor& mixes = tensors.at("partial_mixes");
@@ -136,16 +136,18 @@ class MhcPreProblem : public Problem {
 
   void judge_outputs(const Step& step, const TensorSet& tensors, reference::MhcPreOutputs expected,
                      const std::string& basis, std::vector<TensorReport>& reports) const {
-    const auto judge_one = [&](const std::string& name, reference::Estimate& estimate) {
-      adapt(step, estimate);
+    const auto judge_one = [&](const std::string& name, const reference::Estimate& estimate) {
       const HostTensor& got = tensors.at(name);
       const std::int64_t rows_per_group = kRowsPerTile * (name == "comb" ? kStreams : 1);
       reports.push_back(judge_floats(got, estimate, promised(step, name),
                                      groups_of(got.rows(), rows_per_group, "tile")));
       reports.back().tensor = name + basis;
     };
+    adapt_coefficients(step, expected.post);
+    adapt_coefficients(step, expected.comb);
+    adapt_gated_sum(step, expected.layer_input);
     // Equal logits stay equal: all entries of comb round alike.
-    expected.comb.structured = logits_ == Logits::equal;
+    if (logits_ == Logits::equal) expected.comb.structured = true;
     judge_one("post", expected.post);
     judge_one("comb", expected.comb);
     judge_one("layer_input", expected.layer_input);

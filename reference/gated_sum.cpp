@@ -107,7 +107,7 @@ Uncertain mean_square_sum(const Sum& y, const Numerics& numerics) {
   const auto terms = static_cast<std::int64_t>(y.value.size());
   const SumError added = sum_error(terms, sum, sum, fourth, numerics);
   return {sum, added.sigma * added.sigma + rounding_variance(kUnitF32) * fourth + own,
-          added.worst + kUnitF32 * sum + worst, 0};
+          added.worst + kUnitF32 * sum + worst, 0, 0};
 }
 
 // The sum over y with what its norm multiplies it by, and how a gate's error moves the mean square.

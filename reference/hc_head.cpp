@@ -67,7 +67,7 @@ Gates gates_of(const HcHead& inputs, const MixWeights& weights, const std::vecto
   for (int j = 0; j < kStreams; ++j) {
     logits[j] = logit(mixes[j], r, inputs.scale[0], inputs.base[j]);
   }
-  return sigmoid_gates(logits.data(), r.variance, 1, inputs.hc_eps, numerics);
+  return sigmoid_gates(logits.data(), r, 1, inputs.hc_eps, numerics);
 }
 
 }  // namespace

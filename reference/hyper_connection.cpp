@@ -47,6 +47,34 @@ double scaling_error(double factor, double unit) {
   return std::abs(std::frexp(factor, &exponent)) == 0.5 ? 0 : unit;
 }
 
+// Mean error of adding the terms one by one to sums that end at `last`: what each term leaves of
+// the sum's spacing, in each of the binades that the sum goes through, by the share of additions
+// that fall into it. Ties go to even, and squares leave the sum even for long: all of them may go
+// one way. Nor are signs trusted across binades.
+double rounding_bias(const std::vector<double>& terms, double last, double unit) {
+  constexpr int kBinades = 6;              // each lower one counts a quarter
+  constexpr double kToInteger = 0x1.8p52;  // adding and subtracting it rounds to an integer
+  if (!(last > 0) || !std::isfinite(last)) return 0;
+  double bias = 0;
+  for (int binade = 0; binade < kBinades; ++binade) {
+    const double least = std::ldexp(1.0, std::ilogb(last) - binade);
+    const double share = (binade == 0 ? last - least : least) / last;
+    const double spacing = 2 * unit * least;
+    double left = 0, ties = 0;
+    for (const double term : terms) {
+      const double steps = term / spacing;
+      const double error = (steps + kToInteger) - kToInteger - steps;
+      if (std::abs(error) == 0.5) {
+        ties += 0.5;
+      } else {
+        left += error;
+      }
+    }
+    bias += share * (std::abs(left) + ties) * spacing;
+  }
+  return bias;
+}
+
 double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
 }  // namespace
@@ -143,16 +171,23 @@ std::vector<double> MixWeights::magnitudes(const std::vector<double>& x) const {
 
 Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
                      const Numerics& numerics) {
+  std::vector<double> terms(x.begin() + begin, x.begin() + end);
   double sum = 0, squares = 0, flushed = 0;
-  for (std::int64_t k = begin; k < end; ++k) {
-    const double square = x[k] * x[k];
-    sum += square;
-    squares += square * square;
-    if (square < kLeastNormalF32) flushed += square;
+  for (double& term : terms) {
+    term *= term;
+    sum += term;
+    squares += term * term;
+    if (term < kLeastNormalF32) flushed += term;
   }
   // The square of a bf16 number is exact in fp32, unless it is subnormal and the device flushes it.
   const SumError added = sum_error(end - begin, sum, sum, squares, numerics);
-  return {sum, added.sigma * added.sigma + flushed * flushed, added.worst + flushed, 0};
+  const double n = std::max<double>(1, static_cast<double>(end - begin));
+  const double chains = std::clamp<double>(numerics.chains, 1, n);
+  const double bias =
+      (1 - chains / n) * rounding_bias(terms, sum / chains, unit_roundoff(numerics.accumulator));
+  // 6 sigma have room for the bias besides the random part.
+  const double sigma = added.sigma + bias / 6;
+  return {sum, sigma * sigma + flushed * flushed, added.worst + flushed, 0, bias};
 }
 
 Uncertain add_in_order(const std::vector<Uncertain>& parts) {
@@ -160,6 +195,7 @@ Uncertain add_in_order(const std::vector<Uncertain>& parts) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     total.value += parts[i].value;
     total.shift += parts[i].shift;
+    total.systematic += parts[i].systematic;
     total.variance += parts[i].variance + rounding_variance(kUnitF32 * total.value);
     total.worst += parts[i].worst + kUnitF32 * std::abs(total.value);
   }
@@ -178,7 +214,8 @@ Uncertain rms_scale(const Uncertain& square_sum, std::int64_t count, double eps,
       rounding_variance(kUnitF32);
   const double worst = (square_sum.worst / n + function * mean) / sum + kUnitF32;
   return {1 / std::sqrt(sum), variance / 4 + rounding_variance(function),
-          worst < 1 ? std::expm1(function - std::log1p(-worst) / 2) : kInfinity, 0};
+          worst < 1 ? std::expm1(function - std::log1p(-worst) / 2) : kInfinity, 0,
+          square_sum.systematic / n / sum / 2 + function};
 }
 
 Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base) {
@@ -197,7 +234,7 @@ Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base)
   return z;
 }
 
-Gates sigmoid_gates(const Logit* logits, double r_variance, double factor, double eps,
+Gates sigmoid_gates(const Logit* logits, const Uncertain& r, double factor, double eps,
                     const Numerics& numerics) {
   const double function = function_error(numerics);
   const double scaling = scaling_error(factor, kUnitF32);
@@ -226,10 +263,11 @@ Gates sigmoid_gates(const Logit* logits, double r_variance, double factor, doubl
     const double rounded = std::expm1(kUnitF32 + function + scaling);
     gates.worst[j] = factor * (from_logit * (1 + rounded) + sigmoid(centre) * rounded) +
                      eps_added * (1 + rounded);
-    gates.systematic[j] = factor * (slope * (std::abs(z.common) + 1) + s) * function;
+    gates.systematic[j] =
+        factor * (slope * (std::abs(z.common) * r.systematic + function) + s * function);
   }
   for (int i = 0; i < kStreams; ++i) {
-    for (int j = 0; j < kStreams; ++j) gates.covariance[i][j] += common[i] * common[j] * r_variance;
+    for (int j = 0; j < kStreams; ++j) gates.covariance[i][j] += common[i] * common[j] * r.variance;
   }
   return gates;
 }

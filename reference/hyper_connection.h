@@ -16,9 +16,10 @@ namespace plumb::reference {
 
 inline constexpr int kStreams = 4;
 
-// A computed scalar: exact value; variance and largest size of its error; predictable part of it.
+// A computed scalar: exact value; variance and largest size of its error; predictable part of it;
+// and how far an error that has the same sign in every token may go.
 struct Uncertain {
-  double value = 0, variance = 0, worst = 0, shift = 0;
+  double value = 0, variance = 0, worst = 0, shift = 0, systematic = 0;
 };
 
 // bf16 [tokens, 4, hidden]; strides in elements.
@@ -59,14 +60,16 @@ class MixWeights {
   std::vector<float> doubt_;  // ties, which may go either way: half a unit there; empty if none
 };
 
-// sum_k x_k^2 of k in [begin, end).
+// sum_k x_k^2 of k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
+// of the running sum (an odd significand's square is 1 modulo 8, a small square is swallowed), so
+// the roundings have a mean, which is estimated from the terms.
 Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
                      const Numerics& numerics);
 
 // Parts of a split reduction, added in order in fp32.
 Uncertain add_in_order(const std::vector<Uncertain>& parts);
 
-// 1/sqrt(sum / count + eps); variance and worst are of its relative error.
+// 1/sqrt(sum / count + eps); all but the value are of its relative error.
 Uncertain rms_scale(const Uncertain& square_sum, std::int64_t count, double eps,
                     const Numerics& numerics);
 
@@ -81,7 +84,7 @@ struct Gates {
   std::array<double, kStreams> value{}, worst{}, systematic{}, shift{};
   std::array<std::array<double, kStreams>, kStreams> covariance{};
 };
-Gates sigmoid_gates(const Logit* logits, double r_variance, double factor, double eps,
+Gates sigmoid_gates(const Logit* logits, const Uncertain& r, double factor, double eps,
                     const Numerics& numerics);
 
 }  // namespace plumb::reference

@@ -22,9 +22,10 @@ void write(const Uncertain& from, std::int64_t i, Estimate& to) {
   if (!to.shift.empty()) to.shift[i] = from.shift;
 }
 
-Uncertain read(const Estimate& from, std::int64_t i) {
+Uncertain read(const Estimate& from, std::int64_t row, std::int64_t column) {
+  const std::int64_t i = row * from.columns + column;
   return {from.value[i], from.sigma[i] * from.sigma[i], from.worst[i],
-          from.shift.empty() ? 0 : from.shift[i]};
+          from.shift.empty() ? 0 : from.shift[i], from.row_systematic[row]};
 }
 
 // Elements of a row whose errors are independent of one another.
@@ -57,8 +58,7 @@ TokenSums add_splits(const MhcPre& inputs, const MhcPrePartials& partials, std::
   std::vector<Uncertain> parts(inputs.splits);
   const auto add = [&](const Estimate& from, std::int64_t column) {
     for (int s = 0; s < inputs.splits; ++s) {
-      const std::int64_t row = s * inputs.residual.tokens + token;
-      parts[s] = read(from, row * from.columns + column);
+      parts[s] = read(from, s * inputs.residual.tokens + token, column);
     }
     return add_in_order(parts);
   };
@@ -70,7 +70,7 @@ TokenSums add_splits(const MhcPre& inputs, const MhcPrePartials& partials, std::
 void write_post(const Gates& post, std::int64_t token, Estimate& out) {
   double variance = 0, systematic = 0;
   for (int i = 0; i < kStreams; ++i) {
-    write({post.value[i], post.covariance[i][i], post.worst[i], post.shift[i]},
+    write({post.value[i], post.covariance[i][i], post.worst[i], post.shift[i], 0},
           token * kStreams + i, out);
     for (int j = 0; j < kStreams; ++j) variance += post.covariance[i][j];
     systematic += post.systematic[i];
@@ -117,7 +117,7 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double functio
     double variance = 0, sum = 0;
     for (int i = row * kStreams; i < (row + 1) * kStreams; ++i) {
       write({value[i], absolute[i][i], comb.value[i] * std::expm1(comb.worst),
-             comb.value[i] - value[i]},
+             comb.value[i] - value[i], 0},
             token * kCombEntries + i, out);
       for (int j = row * kStreams; j < (row + 1) * kStreams; ++j) variance += absolute[i][j];
       sum += value[i];
@@ -148,7 +148,9 @@ MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) 
         const std::int64_t row = s * tokens + token;
         const std::vector<Uncertain> mixes = weights.mixes(x, first, last);
         for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
-        write(square_sum(x, first, last, numerics), row, partials.square_sums);
+        const Uncertain squares = square_sum(x, first, last, numerics);
+        write(squares, row, partials.square_sums);
+        partials.square_sums.row_systematic[row] = squares.systematic;
         write_independent_row_mean(row, partials.mixes);
         write_independent_row_mean(row, partials.square_sums);
       }
@@ -190,9 +192,8 @@ MhcPreOutputs mhc_pre_outputs(const MhcPre& inputs, const MhcPrePartials& partia
         const float scale = inputs.scale[std::min(c / kStreams, 2)];
         logits[c] = logit(sums.mixes[c], r, scale, inputs.base[c]);
       }
-      const Gates pre = sigmoid_gates(&logits[0], r.variance, 1, inputs.pre_eps, numerics);
-      const Gates post =
-          sigmoid_gates(&logits[kStreams], r.variance, inputs.post_mult, 0, numerics);
+      const Gates pre = sigmoid_gates(&logits[0], r, 1, inputs.pre_eps, numerics);
+      const Gates post = sigmoid_gates(&logits[kStreams], r, inputs.post_mult, 0, numerics);
       const SinkhornResult comb = mix_streams(inputs, &logits[kComb], r.variance, numerics);
       write_post(post, token, out.post);
       write_comb(comb, shifted ? unshifted(inputs, &logits[kComb]) : comb.value,

@@ -290,13 +290,34 @@ TEST(Sinkhorn, WorstCaseHoldsForEveryCornerOfTheLogitsError) {
 TEST(Mhc, EqualTermsNeedTheWorstCaseAndKeepToIt) {
   HyperConnectionData data(12, 1, 4096);
   data.residual.assign(4 * 4096, HyperConnectionData::bf16(1.1015625));
+  data.fn.assign(data.fn.size(), 0.1F);
   const reference::MhcPre inputs = data.mhc_pre();
-  Estimate expected = reference::mhc_pre_partials(inputs, {}).square_sums;
-  const double got = fp32::mhc_pre_partials(inputs, reference::Format::f32, {}).square_sums[0];
+  Estimate expected = reference::mhc_pre_partials(inputs, {}).mixes;
+  const double got = fp32::mhc_pre_partials(inputs, reference::Format::f32, {}).mixes[0];
   const double error = std::abs(got - expected.value[0]);
   EXPECT_GT(error, expected.bound(0)) << "a case that does not need it proves nothing";
   expected.structured = true;
   EXPECT_LE(error, expected.bound(0));
+}
+
+TEST(Mhc, SquareSumsOfBf16NumbersRoundWithABiasThatTheBoundKnows) {
+  // Mean over many rows of the same norm: independent roundings would average out.
+  constexpr int kRows = 200;
+  HyperConnectionData data(13, kRows, 1792);
+  Random random(14);
+  for (std::uint16_t& bits : data.residual) bits = HyperConnectionData::bf16(random.normal());
+  const reference::MhcPre inputs = data.mhc_pre();
+  const Estimate expected = reference::mhc_pre_partials(inputs, {}).square_sums;
+  const auto got = fp32::mhc_pre_partials(inputs, reference::Format::f32, {}).square_sums;
+  double mean = 0, variance = 0, systematic = 0;
+  for (int row = 0; row < kRows; ++row) {
+    const double unit = expected.value[row] * kRows;
+    mean += (got[row] - expected.value[row]) / unit;
+    variance += std::pow(expected.sigma[row] / unit, 2);
+    systematic += expected.row_systematic[row] / unit;
+  }
+  EXPECT_GT(std::abs(mean), 5 * std::sqrt(variance)) << "no bias to be known";
+  EXPECT_LE(std::abs(mean), 5 * std::sqrt(variance) + systematic);
 }
 
 }  // namespace
