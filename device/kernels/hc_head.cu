@@ -2,7 +2,7 @@
 //
 // hc_head: the gated sum of the four streams before the LM head. Block b takes token b; its threads
 // share the columns, first for the mean square, then for the four mixes, then for the sum. Launch:
-// kTokenBlock threads, grid (tokens).
+// token_shape.
 #include "device/kernels/hyper_connection.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -64,16 +64,17 @@ plumb_status launch_hc_head(const void* params) {
   }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.hidden_states || !p.fn || !p.scale || !p.base || !p.out) return PLUMB_INVALID_ARGUMENT;
-  if (p.tokens > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
-  const LaunchShape shape{p.tokens, 1, kTokenBlock, 0};
+  const Properties& device = stream_properties(p.stream);
+  if (p.tokens > device.max_grid_x) return PLUMB_UNSUPPORTED;
+  const LaunchShape shape = token_shape(p.tokens, p.hidden, device.wave_size);
   return PLUMB_LAUNCH(hc_head_kernel, shape, p.stream, p);
 }
 
 }  // namespace
 
 plumb_op_entry hc_head() {
-  // A thread adds 4 * ceil(hidden / 256) terms and a tree of depth 8 joins the threads: for every
-  // hidden no deeper than 64 chains.
+  // Each of up to 256 threads adds the terms of its columns, four per column, and a tree joins the
+  // threads: for every hidden no deeper than 64 chains would be.
   return {"hc_head", launch_hc_head, {PLUMB_F32, PLUMB_F32, 64, PLUMB_F32, 2, 1, 0}};
 }
 

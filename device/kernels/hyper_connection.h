@@ -12,9 +12,15 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 inline constexpr int kStreams = 4;
-// Of kernels with one block per token. A power of two of waves, at least one wave of any platform.
-inline constexpr int kTokenBlock = 256;
-inline constexpr int kMostWaves = 8;  // of kTokenBlock threads
+// Kernels with one block per token: a power of two of waves, no more than the row has use for.
+inline constexpr int kMostTokenThreads = 256;
+inline constexpr int kMostWaves = 8;
+
+inline LaunchShape token_shape(std::int64_t tokens, std::int64_t hidden, int wave) {
+  int block = wave;
+  while (block < hidden && block < kMostTokenThreads) block *= 2;
+  return {tokens, 1, block, 0};
+}
 
 PLUMB_DEVICE inline float sigmoid(float z) {
   constexpr float kLog2E = 1.44269504F;

@@ -34,8 +34,9 @@ plumb_status launch_mhc_post(const void* params) {
   if (p.tokens < 0 || p.hidden < 1) return PLUMB_INVALID_ARGUMENT;
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.x || !p.residual || !p.post || !p.comb || !p.out) return PLUMB_INVALID_ARGUMENT;
-  if (p.tokens > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
-  const LaunchShape shape{p.tokens, 1, kTokenBlock, 0};
+  const Properties& device = stream_properties(p.stream);
+  if (p.tokens > device.max_grid_x) return PLUMB_UNSUPPORTED;
+  const LaunchShape shape = token_shape(p.tokens, p.hidden, device.wave_size);
   return PLUMB_LAUNCH(mhc_post_kernel, shape, p.stream, p);
 }
 

@@ -8,7 +8,7 @@
 // splits).
 //
 // mhc_pre_outputs: block b takes token b; 24 threads make the logits, one iterates Sinkhorn, all
-// share the columns of layer_input. Launch: kTokenBlock threads, grid (tokens).
+// share the columns of layer_input. Launch: token_shape.
 #include "device/kernels/hyper_connection.h"
 #include "device/kernels/sinkhorn.h"
 
@@ -166,7 +166,7 @@ plumb_status launch_mhc_pre(const void* params) {
   const LaunchShape partials{tiles, p.splits, kWavesPerTile * device.wave_size, 0};
   const plumb_status status = PLUMB_LAUNCH(mhc_pre_partials, partials, p.stream, p);
   if (status != PLUMB_OK) return status;
-  const LaunchShape outputs{p.tokens, 1, kTokenBlock, 0};
+  const LaunchShape outputs = token_shape(p.tokens, p.hidden, device.wave_size);
   return PLUMB_LAUNCH(mhc_pre_outputs, outputs, p.stream, p);
 }
 
