@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Pieces of all segments stand in one map by address, so that neighbours are found and joined.
 #include "device/caching_allocator.h"
 
 #include <algorithm>

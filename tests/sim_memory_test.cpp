@@ -216,7 +216,10 @@ void fault_after_barrier(std::int32_t* data, int faulty, std::ptrdiff_t offset) 
 TEST_F(SimMemory, APageFaultBetweenBarriersNamesItsThreadAndLeavesTheSimulatorUsable) {
   for (const Order order : {Order::forward, Order::reverse, Order::random}) {
     for (const bool faulty : {true, false, true, false}) {
-      device = open_device("sim-gfx942", {.order = order, .page_guards = true});
+      Conditions conditions;
+      conditions.order = order;
+      conditions.page_guards = true;
+      device = open_device("sim-gfx942", conditions);
       stream = device->create_stream();
       std::int32_t* x = ints(128, "scores");
       const auto run = [&] {

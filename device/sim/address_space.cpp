@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// mmap without backing for the whole, holes kept in a map, pages opened and closed as blocks come
+// and go.
 #include "device/sim/address_space.h"
 
 #include <sys/mman.h>

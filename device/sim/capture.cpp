@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A captured stream's frontier is what its next node depends on; an event carries a copy of one.
 #include "device/sim/capture.h"
 
 #include <algorithm>

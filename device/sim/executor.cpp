@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One operation at a time, with addresses checked and page faults caught.
 #include "device/sim/executor.h"
 
 #include <cstring>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The common case, nothing differs, costs one memcmp.
 #include "device/sim/guard.h"
 
 #include <algorithm>

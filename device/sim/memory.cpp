@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Where blocks lie, what their bytes are while nobody may use them, and whose an address is.
 #include "device/sim/memory.h"
 
 #include <fmt/format.h>
@@ -37,8 +39,6 @@ std::uintptr_t align_down(std::uintptr_t value, std::size_t multiple) {
 
 Memory::Memory(const Options& options) : options_(options), space_(options.address_space) {}
 Memory::~Memory() = default;
-
-// ---- allocation
 
 std::size_t Memory::size_of(std::size_t bytes) const {
   if (!options_.page_guards) return align_up(bytes + 2 * kGuardBytes, kBlockAlignment);
@@ -127,8 +127,6 @@ void Memory::erase_overlapping(std::uintptr_t begin, std::uintptr_t end) {
   last_hit_ = nullptr;
 }
 
-// ---- release
-
 void Memory::free(void* memory) {
   if (memory == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
@@ -185,8 +183,6 @@ void Memory::release_oldest() {
   space_.drop_pages(first, align_down(block.end, page_size()) - first);
 }
 
-// ---- guards
-
 void Memory::check(Block& block) {
   const Region& region = block.region;
   if (region.sparse || (region.freed && options_.page_guards)) return;
@@ -217,8 +213,6 @@ std::vector<GuardDamage> Memory::check_guards() {
   }
   return std::exchange(damage_, {});
 }
-
-// ---- questions
 
 const Memory::Block* Memory::find_block(std::uintptr_t address) const {
   if (last_hit_ != nullptr && address >= last_hit_->begin && address < last_hit_->end) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One signal handler for the process, one handler stack per host thread, and a long jump to the
+// innermost watched operation of the thread that faulted.
 #include "device/sim/page_fault.h"
 
 #include <setjmp.h>

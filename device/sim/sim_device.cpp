@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Memory, streams, events and operations of the simulated device; sim_device_graphs.cpp has the
+// rest.
 #include "device/sim/sim_device.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace plumb::device::sim {
@@ -58,8 +60,6 @@ SimDevice::GraphState& SimDevice::graph_of(const char* call, GraphTable& table, 
   fail(Fault::capture_invalid, std::string(call) + ": no such graph, or it has been destroyed");
 }
 
-// ---- memory
-
 void* SimDevice::allocate(std::size_t bytes, std::string_view label) {
   const Lock lock = enter_alive("allocate");
   refuse_in_capture("allocate");
@@ -101,8 +101,6 @@ std::vector<GuardDamage> SimDevice::check_guards() {
 bool SimDevice::pageable(const void* address) const {
   return !memory_.owns(address) && !pinned_.owns(address);
 }
-
-// ---- streams and events
 
 Stream SimDevice::create_stream() {
   const Lock lock = enter_alive("create_stream");
@@ -205,8 +203,6 @@ void SimDevice::drain(const Point& point) {
   }
 }
 
-// ---- operations
-
 void SimDevice::launch(StreamState& stream, KernelCall call) {
   const Lock lock = enter_alive("launch");
   stream_of("launch", &stream);
@@ -249,8 +245,6 @@ void SimDevice::call_host(void (*function)(void*), void* argument, Stream stream
   if (function == nullptr) fail(Fault::invalid_argument, "call_host: no function");
   submit(state, HostCall{function, argument});
 }
-
-// ---- the kernels' side
 
 void enqueue(Stream stream, KernelCall call) {
   if (stream == nullptr) fail(Fault::invalid_argument, "launch: no stream");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Decides what runs next, and nothing else: executor.cpp runs it.
 #include "device/sim/stream.h"
 
 #include <utility>
