@@ -29,6 +29,10 @@ struct KernelCall {
   std::size_t argument_bytes = 0;  // of *arguments, which the kernel may read
 };
 
+// The simulated stream's side: queues the call, and answers for the stream's device.
+void enqueue(Stream stream, KernelCall call);
+const Properties& stream_properties(Stream stream);
+
 // Answers of the device's memory to the checked build of the kernels.
 class MemoryMap {
  public:

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names: of faults, of platforms. Which platforms this build can open.
+#include "device/device.h"
+
+#include <algorithm>
+
+#include "device/sim/sim_device.h"
+
+namespace plumb::device {
+
+namespace {
+
+struct Platform {
+  Properties properties;
+  std::string why_unavailable;
+};
+
+Properties simulated(const char* name, int wave, int multiprocessors, std::size_t shared_kib,
+                     Fp8Dialect fp8) {
+  Properties result;
+  result.platform = name;
+  result.simulated = true;
+  result.wave_size = wave;
+  result.multiprocessors = multiprocessors;
+  result.max_threads_per_block = 1024;
+  result.shared_bytes_per_block = shared_kib << 10;
+  result.fp8 = fp8;
+  return result;
+}
+
+Platform absent(const char* name, const char* why) {
+  Properties result;
+  result.platform = name;
+  return {result, why};
+}
+
+const std::vector<Platform>& platforms() {
+  static const std::vector<Platform> all = {
+      {simulated("sim-sm90", 32, 132, 227, Fp8Dialect::e4m3fn), ""},
+      {simulated("sim-gfx942", 64, 304, 64, Fp8Dialect::e4m3fnuz), ""},
+      {simulated("sim-gfx950", 64, 256, 160, Fp8Dialect::e4m3fn), ""},
+      absent("cuda-sm90", "this build has no CUDA back end"),
+      absent("hip-gfx942", "this build has no HIP back end"),
+      absent("hip-gfx90a", "this build has no HIP back end")};
+  return all;
+}
+
+const Platform& find_platform(std::string_view name) {
+  for (const Platform& platform : platforms()) {
+    if (platform.properties.platform == name) return platform;
+  }
+  std::string known;
+  for (const std::string& one : known_platforms()) known += " " + one;
+  throw DeviceError(Fault::invalid_argument,
+                    "unknown platform '" + std::string(name) + "'; known are:" + known);
+}
+
+}  // namespace
+
+std::string_view name_of(Fault fault) {
+  switch (fault) {
+    case Fault::invalid_argument: return "invalid_argument";
+    case Fault::out_of_memory: return "out_of_memory";
+    case Fault::launch_limits: return "launch_limits";
+    case Fault::out_of_bounds: return "out_of_bounds";
+    case Fault::use_after_free: return "use_after_free";
+    case Fault::uninitialized_read: return "uninitialized_read";
+    case Fault::race: return "race";
+    case Fault::divergent_barrier: return "divergent_barrier";
+    case Fault::exited_lane: return "exited_lane";
+    case Fault::deadlock: return "deadlock";
+    case Fault::capture_unsupported: return "capture_unsupported";
+    case Fault::capture_invalid: return "capture_invalid";
+    case Fault::guard_damaged: return "guard_damaged";
+    case Fault::timeout: return "timeout";
+    case Fault::other: return "other";
+  }
+  return "other";
+}
+
+std::vector<std::string> known_platforms() {
+  std::vector<std::string> names;
+  for (const Platform& platform : platforms()) names.push_back(platform.properties.platform);
+  return names;
+}
+
+std::string why_unavailable(std::string_view platform) {
+  return find_platform(platform).why_unavailable;
+}
+
+std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions) {
+  const Platform& found = find_platform(platform);
+  if (!found.why_unavailable.empty()) {
+    throw DeviceError(Fault::invalid_argument,
+                      "open_device: " + found.properties.platform + ": " + found.why_unavailable);
+  }
+  return std::make_unique<sim::SimDevice>(found.properties, conditions);
+}
+
+}  // namespace plumb::device

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/sim/address_space.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <iterator>
+
+#include "device/device.h"
+
+namespace plumb::device::sim {
+
+namespace {
+void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+void require(int result, const char* what) {
+  if (result != 0) {
+    throw DeviceError(Fault::out_of_memory, std::string("the system refused to ") + what);
+  }
+}
+}  // namespace
+
+std::size_t page_size() {
+  static const std::size_t size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+AddressSpace::AddressSpace(std::size_t bytes) : bytes_(bytes) {
+  void* reserved =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(reserved == MAP_FAILED ? 1 : 0, "reserve address space");
+  begin_ = reinterpret_cast<std::uintptr_t>(reserved);
+  holes_[begin_] = bytes;
+}
+
+AddressSpace::~AddressSpace() { munmap(pointer(begin_), bytes_); }
+
+std::uintptr_t AddressSpace::take(std::size_t bytes) {
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+    const auto [begin, size] = *hole;
+    if (size < bytes) continue;
+    holes_.erase(hole);
+    if (size > bytes) holes_[begin + bytes] = size - bytes;
+    return begin;
+  }
+  return 0;
+}
+
+void AddressSpace::give(std::uintptr_t begin, std::size_t bytes) {
+  const auto next = holes_.lower_bound(begin);
+  if (next != holes_.end() && next->first == begin + bytes) {
+    bytes += next->second;
+    holes_.erase(next);
+  }
+  const auto after = holes_.lower_bound(begin);
+  if (after != holes_.begin()) {
+    const auto previous = std::prev(after);
+    if (previous->first + previous->second == begin) {
+      previous->second += bytes;
+      return;
+    }
+  }
+  holes_[begin] = bytes;
+}
+
+void AddressSpace::open_pages(std::uintptr_t begin, std::size_t bytes) {
+  require(mprotect(pointer(begin), bytes, PROT_READ | PROT_WRITE), "open pages");
+}
+
+void AddressSpace::close_pages(std::uintptr_t begin, std::size_t bytes) {
+  drop_pages(begin, bytes);
+  require(mprotect(pointer(begin), bytes, PROT_NONE), "close pages");
+}
+
+void AddressSpace::drop_pages(std::uintptr_t begin, std::size_t bytes) {
+  require(madvise(pointer(begin), bytes, MADV_DONTNEED), "drop pages");
+}
+
+}  // namespace plumb::device::sim

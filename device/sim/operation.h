@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can stand in a stream or in a graph, as values: everything that an operation needs is in it,
+// so that it can run long after the call that made it, and any number of times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "device/sim/launch.h"
+
+namespace plumb::device::sim {
+
+struct StreamState;
+struct GraphData;
+
+struct Copy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+  // The bytes of a pageable source as they were at the call. Empty: `from` is read when the copy
+  // runs.
+  std::shared_ptr<const std::vector<std::byte>> snapshot;
+};
+
+struct Fill {
+  void* to = nullptr;
+  std::uint8_t value = 0;
+  std::size_t bytes = 0;
+};
+
+struct HostCall {
+  void (*function)(void*) = nullptr;
+  void* argument = nullptr;
+};
+
+// Reached when `stream` has executed its first `position` operations.
+struct Point {
+  StreamState* stream = nullptr;
+  std::uint64_t position = 0;
+};
+
+struct Wait {
+  Point point;
+};
+
+struct Replay {
+  std::shared_ptr<const GraphData> graph;
+};
+
+using Operation = std::variant<KernelCall, Copy, Fill, HostCall, Wait, Replay>;
+
+// A node may run when all nodes in `needs` have: indices of earlier nodes of the same graph.
+struct Node {
+  Operation operation;
+  std::vector<int> needs;
+};
+
+struct GraphData {
+  std::vector<Node> nodes;
+};
+
+// "kernel 'rms_norm'", "copy of 64 bytes": for messages.
+std::string describe(const Operation& operation);
+// Kind and kernel name of one node.
+GraphNode summary(const Operation& operation);
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The simulated device. Where CUDA leaves a choice, it takes the one that hurts:
+//   - free does not wait for pending work, which then finds its memory freed;
+//   - a stream's pending work survives the stream, and a late device may never run it;
+//   - a device-wide synchronize of a late device starts with the stream that was used last.
+// An error while an operation executes comes out of the call that made it execute, and the device
+// is lost, as a CUDA context is after an illegal access: every later call but free, destroy_* and
+// check_guards repeats that error. Errors found before anything executes leave it as it was.
+// Calls from several host threads are served one after the other.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "device/sim/capture.h"
+#include "device/sim/executor.h"
+#include "device/sim/memory.h"
+#include "device/sim/stream.h"
+
+namespace plumb::device::sim {
+
+class SimDevice : public Device {
+ public:
+  SimDevice(const Properties& properties, const Conditions& conditions);
+  ~SimDevice() override;
+
+  const Properties& properties() const override { return properties_; }
+
+  void* allocate(std::size_t bytes, std::string_view label) override;
+  void* allocate_sparse(std::size_t bytes, std::string_view label) override;
+  void free(void* memory) override;
+  void* allocate_pinned(std::size_t bytes) override;
+  void free_pinned(void* memory) override;
+  std::vector<GuardDamage> check_guards() override;
+
+  Stream create_stream() override;
+  void destroy_stream(Stream stream) override;
+  Event create_event() override;
+  void destroy_event(Event event) override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void synchronize_event(Event event) override;
+  void synchronize(Stream stream) override;
+  void synchronize() override;
+
+  void copy(void* to, const void* from, std::size_t bytes, Stream stream) override;
+  void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) override;
+  void call_host(void (*function)(void*), void* argument, Stream stream) override;
+
+  void begin_capture(Stream stream) override;
+  Graph end_capture(Stream stream) override;
+  std::vector<GraphNode> nodes(Graph graph) override;
+  GraphExec instantiate(Graph graph) override;
+  void replay(GraphExec graph, Stream stream) override;
+  void destroy_graph(Graph graph) override;
+  void destroy_graph_exec(GraphExec graph) override;
+
+  // What PLUMB_LAUNCH comes down to.
+  void launch(StreamState& stream, KernelCall call);
+
+ private:
+  struct GraphState {
+    std::shared_ptr<const GraphData> data;
+    Point last_launch;  // of an executable graph: its launches run one after the other
+  };
+  using GraphTable = std::unordered_map<void*, std::unique_ptr<GraphState>>;
+  using Lock = std::unique_lock<std::recursive_mutex>;
+
+  // Every public call starts here: serialises threads, refuses calls from inside an operation.
+  Lock enter(const char* call);
+  // The same for calls that a lost device refuses.
+  Lock enter_alive(const char* call);
+
+  StreamState& stream_of(const char* call, Stream stream);
+  EventState& event_of(const char* call, Event event);
+  GraphState& graph_of(const char* call, GraphTable& table, void* graph);
+
+  void submit(StreamState& stream, Operation operation);
+  void drain(const Point& point);
+  // Spoils the captures that this thread began, and throws, if there are any.
+  void refuse_in_capture(const char* call);
+  void refuse_copy_to_pageable(const StreamState& stream, const void* to) const;
+  bool pageable(const void* address) const;
+
+  const Properties properties_;
+  const Conditions conditions_;
+  std::recursive_mutex mutex_;
+  Memory memory_, pinned_;
+  Executor executor_;
+  std::optional<DeviceError> lost_;
+  std::uint64_t tickets_ = 0;
+  std::vector<std::unique_ptr<StreamState>> streams_;
+  std::vector<std::unique_ptr<EventState>> events_;
+  std::vector<std::shared_ptr<Capture>> captures_;  // in progress
+  GraphTable graphs_, graph_execs_;
+};
+
+}  // namespace plumb::device::sim
