@@ -27,7 +27,7 @@ struct TensorReport {
   std::int64_t wrong_elements = 0;
   std::vector<std::int64_t> wrong_rows;  // ascending
   std::optional<Mismatch> worst;
-  double margin = 0;         // largest error / bound over all elements
+  double margin = 0;         // largest error / bound over all elements; infinity where NaN differs
   double observability = 0;  // share of compared elements whose loss (0 instead of y) would be seen
   double zero_share = 0;     // share of compared elements whose expected value is 0
   std::vector<std::string> failures;  // one line per failed check; empty = passed
@@ -35,28 +35,52 @@ struct TensorReport {
   bool passed() const { return failures.empty(); }
 };
 
-// Consecutive rows whose signed mean error is tested together: a head, an expert, a request, 64 rows.
+// Consecutive rows whose signed mean error is tested together: a head, an expert, a request, 64
+// rows.
 struct RowGroup {
   std::int64_t begin = 0, end = 0;
   std::string name;  // "token 3", "rows 64-127"
 };
-std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group, std::string_view noun);
+std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
+                                std::string_view noun);
 
-// Which rows an op promises. Unpromised rows (padding whose inputs were not finite) are not compared.
+// Which rows an op promises. Unpromised rows (padding whose inputs were not finite) are not
+// compared.
 using RowMask = std::vector<bool>;  // empty = all rows
 
-// Floating-point tensor against an estimate with the same rows and columns.
+// What the judge may recognise in wrong rows. It only words the report: the verdict knows none of
+// it.
+struct Clues {
+  struct Offset {  // "row_starts", one value per row
+    std::string name;
+    std::vector<std::int64_t> values;
+  };
+  struct EarlierStep {  // "step 2", what was right then, in row-major order
+    std::string name;
+    std::vector<double> expected;
+  };
+  std::optional<std::uint8_t> poison;  // the byte that outputs held before the launch
+  std::vector<Offset> offsets;
+  std::vector<EarlierStep> earlier;
+};
+
+// Floating-point tensor against an estimate with the same rows and columns. Fails unless
+// non-finite values stand at the same places; every element is within its bound; every row agrees
+// in norm and in direction; and the signed mean error (towards or away from zero) of each row group
+// and of the tensor is within 5 standard errors (cases/row_model.h has the limits and their
+// derivation).
 TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expected,
-                          const RowMask& promised, const std::vector<RowGroup>& groups);
+                          const RowMask& promised, const std::vector<RowGroup>& groups,
+                          const Clues& clues = {});
 
 // Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
-                         const RowMask& promised);
+                         const RowMask& promised, const Clues& clues = {});
 
-// Bit-for-bit comparison of two results of the same problem (replay against eager, run against run).
-// `what` names the comparison in the failure: "replay differs from eager".
+// Bit-for-bit comparison of two results of the same problem (replay against eager, run against
+// run). `what` names the comparison in the failure: "replay differs from eager".
 TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
-                        std::string_view what);
+                        std::string_view what, const Clues& clues = {});
 
 // "3-6, 9" for a list of rows; shortened with "…" after a few ranges.
 std::string row_ranges(const std::vector<std::int64_t>& rows);

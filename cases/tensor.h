@@ -18,17 +18,17 @@ std::size_t size_of(Dtype dtype);
 std::string_view name_of(Dtype dtype);
 
 enum class Role {
-  input,   // must come back unchanged
-  output,  // poisoned before every launch, judged after it
-  scratch, // poisoned before every launch; judged where the op names it a visible intermediate
-  state    // survives from launch to launch (a tile plan); judged like an output
+  input,    // must come back unchanged
+  output,   // poisoned before every launch, judged after it
+  scratch,  // poisoned before every launch; judged where the op names it a visible intermediate
+  state     // survives from launch to launch (a tile plan); judged like an output
 };
 
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // in elements; empty = contiguous
+  std::vector<std::int64_t> shape = {};
+  std::vector<std::int64_t> strides = {};  // in elements; empty = contiguous
   Role role = Role::input;
   // Large caches live in sparse memory: only what fill() touched is uploaded and checked.
   bool sparse = false;
@@ -39,10 +39,10 @@ class HostTensor {
   explicit HostTensor(TensorSpec spec);
 
   const TensorSpec& spec() const { return spec_; }
-  std::int64_t elements() const;           // product of the shape
-  std::int64_t extent() const;             // elements from the first to the last, gaps included
-  std::int64_t rows() const;               // elements() / columns()
-  std::int64_t columns() const;            // the last dimension; 1 for a scalar
+  std::int64_t elements() const;  // product of the shape
+  std::int64_t extent() const;    // elements from the first to the last, gaps included
+  std::int64_t rows() const;      // elements() / columns()
+  std::int64_t columns() const;   // the last dimension; 1 for a scalar
   std::int64_t row_offset(std::int64_t row) const;  // element offset of a row of the last dimension
   std::string coordinates(std::int64_t row, std::int64_t column) const;  // "[3, 0, 17]"
 

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The exact verdicts, on integers and on bits, and what all verdicts share.
+#include "cases/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "cases/diagnose.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void check_shapes(const HostTensor& got, std::int64_t expected, const RowMask& promised) {
+  if (got.elements() != expected ||
+      (!promised.empty() && static_cast<std::int64_t>(promised.size()) != got.rows())) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} elements in {} rows stored, {} elements expected, {} rows promised",
+                    got.spec().name, got.elements(), got.rows(), expected, promised.size()));
+  }
+}
+
+// Compares promised rows by `equal(row, column)`. The bound of everything here is 0.
+TensorReport compare(const HostTensor& got, const RowMask& promised,
+                     const std::vector<double>& expected, WrongElements& wrong, const auto& equal) {
+  TensorReport report;
+  report.tensor = got.spec().name;
+  report.rows_total = got.rows();
+  std::int64_t zeros = 0;
+  for (std::int64_t r = 0; r < got.rows(); ++r) {
+    if (!promised.empty() && !promised[r]) continue;
+    ++report.rows_compared;
+    const std::int64_t before = report.wrong_elements;
+    for (std::int64_t c = 0; c < got.columns(); ++c) {
+      const std::int64_t i = r * got.columns() + c;
+      zeros += expected[i] == 0;
+      if (equal(r, c)) continue;
+      if (!report.worst) {
+        report.worst =
+            Mismatch{r, c, got.coordinates(r, c), expected[i], got.value(r, c), 0, kInfinity};
+      }
+      ++report.wrong_elements;
+      wrong[i] = 1;
+    }
+    if (report.wrong_elements > before) report.wrong_rows.push_back(r);
+  }
+  report.elements_compared = report.rows_compared * got.columns();
+  const double compared = static_cast<double>(std::max<std::int64_t>(report.elements_compared, 1));
+  report.zero_share = static_cast<double>(zeros) / compared;
+  report.observability = report.elements_compared == 0 ? 0 : 1 - report.zero_share;
+  report.margin = report.worst ? kInfinity : 0;
+  return report;
+}
+
+// "row 3 differs in 512 of 512 places (first [3, 0]: expected 7, got 4103)"
+std::string first_wrong_row(const TensorReport& report, const HostTensor& got,
+                            const WrongElements& wrong) {
+  const std::int64_t row = report.wrong_rows.front();
+  const auto begin = wrong.begin() + row * got.columns();
+  const auto places = std::count(begin, begin + got.columns(), 1);
+  return fmt::format("row {} differs in {} of {} places (first {}: expected {}, got {})", row,
+                     places, got.columns(), report.worst->coordinates, report.worst->expected,
+                     report.worst->got);
+}
+
+std::vector<double> values_of(const HostTensor& tensor) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(tensor.elements()));
+  for (std::int64_t r = 0; r < tensor.rows(); ++r) {
+    for (std::int64_t c = 0; c < tensor.columns(); ++c) values.push_back(tensor.value(r, c));
+  }
+  return values;
+}
+
+std::int64_t integer_at(const HostTensor& tensor, std::int64_t row, std::int64_t column) {
+  const std::int64_t i = tensor.row_offset(row) + column;
+  switch (tensor.spec().dtype) {
+    case Dtype::u8: return tensor.data<std::uint8_t>()[i];
+    case Dtype::i32: return tensor.data<std::int32_t>()[i];
+    case Dtype::i64: return tensor.data<std::int64_t>()[i];
+    default: break;
+  }
+  throw std::invalid_argument(
+      fmt::format("{}: {} is no integer type", tensor.spec().name, name_of(tensor.spec().dtype)));
+}
+
+double no_tolerance(std::int64_t) { return 0; }
+
+}  // namespace
+
+TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
+                         const RowMask& promised, const Clues& clues) {
+  check_shapes(got, static_cast<std::int64_t>(expected.size()), promised);
+  WrongElements wrong(expected.size());
+  const std::vector<double> values(expected.begin(), expected.end());
+  TensorReport report = compare(got, promised, values, wrong, [&](std::int64_t r, std::int64_t c) {
+    return integer_at(got, r, c) == expected[r * got.columns() + c];
+  });
+  if (report.wrong_rows.empty()) return report;
+  report.failures.push_back(fmt::format("{}: rows {} of {} wrong; {}", report.tensor,
+                                        row_ranges(report.wrong_rows), report.rows_total,
+                                        first_wrong_row(report, got, wrong)));
+  report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
+  return report;
+}
+
+TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
+                        std::string_view what, const Clues& clues) {
+  if (got.spec().dtype != expected.spec().dtype || got.spec().shape != expected.spec().shape) {
+    throw std::invalid_argument(
+        fmt::format("{}: two results of different type or shape", got.spec().name));
+  }
+  check_shapes(got, expected.elements(), promised);
+  const std::size_t size = size_of(got.spec().dtype);
+  const auto address = [size](const HostTensor& tensor, std::int64_t r, std::int64_t c) {
+    return tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(r) + c) * size;
+  };
+  WrongElements wrong(static_cast<std::size_t>(got.elements()));
+  const std::vector<double> values = values_of(expected);
+  TensorReport report = compare(got, promised, values, wrong, [&](std::int64_t r, std::int64_t c) {
+    return std::memcmp(address(got, r, c), address(expected, r, c), size) == 0;
+  });
+  if (report.wrong_rows.empty()) return report;
+  report.failures.push_back(fmt::format("{}: {} in rows {} of {}; {}", report.tensor, what,
+                                        row_ranges(report.wrong_rows), report.rows_total,
+                                        first_wrong_row(report, got, wrong)));
+  report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
+  return report;
+}
+
+std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
+                                std::string_view noun) {
+  if (rows_per_group < 1) throw std::invalid_argument("a group of no rows");
+  std::vector<RowGroup> groups;
+  for (std::int64_t begin = 0; begin < rows; begin += rows_per_group) {
+    const std::int64_t end = std::min(rows, begin + rows_per_group);
+    groups.push_back({begin, end, fmt::format("{} {}", noun, begin / rows_per_group)});
+  }
+  return groups;
+}
+
+std::string row_ranges(const std::vector<std::int64_t>& rows) {
+  constexpr int kMostRanges = 6;
+  std::string text;
+  int ranges = 0;
+  for (std::size_t i = 0; i < rows.size(); ++ranges) {
+    if (ranges == kMostRanges) return text + ", …";
+    std::size_t last = i;
+    while (last + 1 < rows.size() && rows[last + 1] == rows[last] + 1) ++last;
+    text += i > 0 ? ", " : "";
+    text += last == i ? fmt::format("{}", rows[i]) : fmt::format("{}-{}", rows[i], rows[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace plumb::cases {
+
+namespace {
+
+std::int64_t product(const std::vector<std::int64_t>& shape, std::size_t count) {
+  std::int64_t total = 1;
+  for (std::size_t i = 0; i < count; ++i) total *= shape[i];
+  return total;
+}
+
+std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i > 1; --i) strides[i - 2] = strides[i - 1] * shape[i - 1];
+  return strides;
+}
+
+void check(const TensorSpec& spec) {
+  for (const std::int64_t size : spec.shape) {
+    if (size < 0) throw std::invalid_argument(fmt::format("{}: a negative size", spec.name));
+  }
+  if (spec.strides.size() != spec.shape.size()) {
+    throw std::invalid_argument(fmt::format("{}: {} strides for {} dimensions", spec.name,
+                                            spec.strides.size(), spec.shape.size()));
+  }
+  if (!spec.strides.empty() && spec.strides.back() != 1) {
+    throw std::invalid_argument(
+        fmt::format("{}: the last dimension has to be contiguous", spec.name));
+  }
+}
+
+}  // namespace
+
+std::size_t size_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::u8: return 1;
+    case Dtype::bf16: return 2;
+    case Dtype::i32:
+    case Dtype::f32: return 4;
+    case Dtype::i64: return 8;
+  }
+  return 0;
+}
+
+std::string_view name_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::u8: return "u8";
+    case Dtype::i32: return "i32";
+    case Dtype::i64: return "i64";
+    case Dtype::bf16: return "bf16";
+    case Dtype::f32: return "f32";
+  }
+  return "?";
+}
+
+HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
+  if (spec_.strides.empty()) spec_.strides = contiguous_strides(spec_.shape);
+  check(spec_);
+  bytes_.resize(static_cast<std::size_t>(extent()) * size_of(spec_.dtype));
+}
+
+std::int64_t HostTensor::elements() const { return product(spec_.shape, spec_.shape.size()); }
+
+std::int64_t HostTensor::extent() const {
+  if (elements() == 0) return 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < spec_.shape.size(); ++i) {
+    last += (spec_.shape[i] - 1) * spec_.strides[i];
+  }
+  return last + 1;
+}
+
+std::int64_t HostTensor::rows() const {
+  return spec_.shape.empty() ? 1 : product(spec_.shape, spec_.shape.size() - 1);
+}
+
+std::int64_t HostTensor::columns() const { return spec_.shape.empty() ? 1 : spec_.shape.back(); }
+
+std::int64_t HostTensor::row_offset(std::int64_t row) const {
+  std::int64_t offset = 0;
+  for (std::size_t i = spec_.shape.size(); i > 1; --i) {
+    offset += row % spec_.shape[i - 2] * spec_.strides[i - 2];
+    row /= spec_.shape[i - 2];
+  }
+  return offset;
+}
+
+std::string HostTensor::coordinates(std::int64_t row, std::int64_t column) const {
+  if (spec_.shape.empty()) return "[]";
+  std::vector<std::int64_t> place(spec_.shape.size());
+  place.back() = column;
+  for (std::size_t i = place.size(); i > 1; --i) {
+    place[i - 2] = row % spec_.shape[i - 2];
+    row /= spec_.shape[i - 2];
+  }
+  return fmt::format("[{}]", fmt::join(place, ", "));
+}
+
+double HostTensor::value(std::int64_t row, std::int64_t column) const {
+  const std::int64_t i = row_offset(row) + column;
+  switch (spec_.dtype) {
+    case Dtype::u8: return data<std::uint8_t>()[i];
+    case Dtype::i32: return data<std::int32_t>()[i];
+    case Dtype::i64: return static_cast<double>(data<std::int64_t>()[i]);
+    case Dtype::bf16:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(data<std::uint16_t>()[i]) << 16);
+    case Dtype::f32: return data<float>()[i];
+  }
+  return 0;
+}
+
+HostTensor& TensorSet::add(TensorSpec spec) {
+  if (contains(spec.name))
+    throw std::invalid_argument(fmt::format("two tensors named {}", spec.name));
+  return tensors_.emplace_back(std::move(spec));
+}
+
+const HostTensor& TensorSet::at(std::string_view name) const {
+  for (const HostTensor& tensor : tensors_) {
+    if (tensor.spec().name == name) return tensor;
+  }
+  throw std::out_of_range(fmt::format("no tensor named {}", name));
+}
+
+HostTensor& TensorSet::at(std::string_view name) {
+  return const_cast<HostTensor&>(std::as_const(*this).at(name));
+}
+
+bool TensorSet::contains(std::string_view name) const {
+  for (const HostTensor& tensor : tensors_) {
+    if (tensor.spec().name == name) return true;
+  }
+  return false;
+}
+
+void DeviceTensors::set(std::string name, void* address) {
+  for (auto& [known, old] : addresses_) {
+    if (known == name) {
+      old = address;
+      return;
+    }
+  }
+  addresses_.emplace_back(std::move(name), address);
+}
+
+void* DeviceTensors::find(std::string_view name) const {
+  for (const auto& [known, address] : addresses_) {
+    if (known == name) return address;
+  }
+  return nullptr;
+}
+
+}  // namespace plumb::cases

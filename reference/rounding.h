@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounding to a stored format, seen from the exact value: what a result is rounded to, and mean and
+// variance of the rounded result when the value before rounding is uncertain.
+#pragma once
+
+#include "reference/bound.h"
+
+namespace plumb::reference {
+
+double largest_finite(Format format);
+// Distance from |x| to its next larger neighbour; constant below the least normal number.
+double spacing(Format format, double x);
+// Round to nearest, ties to even, without overflow: past the largest number the grid goes on.
+double nearest(Format format, double x);
+// Neighbour above a representable x.
+double above(Format format, double x);
+
+// round(centre + e) - centre for a normal e of standard deviation sigma, cut off at 6 sigma.
+struct RoundedError {
+  double mean = 0, variance = 0;
+  double step = 0;  // largest difference between two results that can occur; 0 if only one can
+};
+RoundedError rounded_error(Format format, double centre, double sigma);
+
+}  // namespace plumb::reference
