@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iterator>
+#include <string>
 
 #include "device/device.h"
 
@@ -29,7 +31,7 @@ AddressSpace::AddressSpace(std::size_t bytes) : bytes_(bytes) {
   void* reserved =
       mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   require(reserved == MAP_FAILED ? 1 : 0, "reserve address space");
-  begin_ = reinterpret_cast<std::uintptr_t>(reserved);
+  begin_ = open_end_ = reinterpret_cast<std::uintptr_t>(reserved);
   holes_[begin_] = bytes;
 }
 
@@ -67,6 +69,14 @@ void AddressSpace::open_pages(std::uintptr_t begin, std::size_t bytes) {
   require(mprotect(pointer(begin), bytes, PROT_READ | PROT_WRITE), "open pages");
 }
 
+void AddressSpace::open_up_to(std::uintptr_t end, std::size_t step) {
+  if (end <= open_end_) return;
+  const std::size_t bytes = std::min<std::size_t>(round_up(end - open_end_, step),
+                                                  begin_ + bytes_ - open_end_);
+  open_pages(open_end_, bytes);
+  open_end_ += bytes;
+}
+
 void AddressSpace::close_pages(std::uintptr_t begin, std::size_t bytes) {
   drop_pages(begin, bytes);
   require(mprotect(pointer(begin), bytes, PROT_NONE), "close pages");
@@ -75,5 +85,8 @@ void AddressSpace::close_pages(std::uintptr_t begin, std::size_t bytes) {
 void AddressSpace::drop_pages(std::uintptr_t begin, std::size_t bytes) {
   require(madvise(pointer(begin), bytes, MADV_DONTNEED), "drop pages");
 }
+
+// A system without huge pages refuses the advice, which is as good.
+void AddressSpace::keep_pages_small() { madvise(pointer(begin_), bytes_, MADV_NOHUGEPAGE); }
 
 }  // namespace plumb::device::sim

@@ -27,16 +27,22 @@ class AddressSpace {
   void give(std::uintptr_t begin, std::size_t bytes);
 
   std::uintptr_t begin() const { return begin_; }
+  std::size_t bytes() const { return bytes_; }
   bool holds(std::uintptr_t address) const { return address - begin_ < bytes_; }
 
-  // Readable and writable from here on; the reverse; and only the memory back to the system.
+  // Pages become readable and writable; the reverse; or their memory only goes back to the system.
   void open_pages(std::uintptr_t begin, std::size_t bytes);
+  // All pages from the start to `end` at least, in steps, so that few calls reach the system.
+  void open_up_to(std::uintptr_t end, std::size_t step);
   void close_pages(std::uintptr_t begin, std::size_t bytes);
   void drop_pages(std::uintptr_t begin, std::size_t bytes);
+  // One touched byte costs one small page, whatever the system's policy on huge ones.
+  void keep_pages_small();
 
  private:
   std::uintptr_t begin_ = 0;
   std::size_t bytes_ = 0;
+  std::uintptr_t open_end_ = 0;
   std::map<std::uintptr_t, std::size_t> holes_;
 };
 
