@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// E2M1, the 4-bit elements of MXFP4: sign in bit 3 and eight magnitudes. Groups of 32 elements
+// share a UE8M0 scale (e8m0.h). Code 8 reads as -0 and is never written.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "reference/formats/nearest_even.h"
+
+namespace plumb::reference {
+
+inline constexpr std::array<double, 8> kE2m1Magnitudes = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+// Halfway between neighbours.
+inline constexpr std::array<double, 7> kE2m1Boundaries = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
+
+// Code 0..15; the upper four bits are ignored.
+constexpr double decode_e2m1(std::uint8_t code) {
+  const double size = kE2m1Magnitudes[code & 7];
+  return code & 8 ? -size : size;
+}
+
+// Nearest, ties towards zero (not to even): the number of boundaries strictly below |value|, and
+// the sign unless that is 0. Saturates at 6, infinity too. NaN, which the format lacks, becomes 0.
+constexpr std::uint8_t encode_e2m1(double value) {
+  int code = 0;
+  for (const double boundary : kE2m1Boundaries) code += detail::magnitude(value) > boundary ? 1 : 0;
+  if (code != 0 && detail::is_negative(value)) code |= 8;
+  return static_cast<std::uint8_t>(code);
+}
+
+// Two codes in a byte: the element with the even index in the low nibble.
+constexpr std::uint8_t pack_e2m1(std::uint8_t even, std::uint8_t odd) {
+  return static_cast<std::uint8_t>((even & 15) | (odd & 15) << 4);
+}
+// Code of the even (`index` 0) or odd (`index` 1) element. Only the last bit of `index` counts.
+constexpr std::uint8_t unpack_e2m1(std::uint8_t byte, int index) {
+  return static_cast<std::uint8_t>(byte >> 4 * (index & 1) & 15);
+}
+
+}  // namespace plumb::reference
