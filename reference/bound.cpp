@@ -11,13 +11,22 @@ namespace {
 
 constexpr double kLeastNormalF32 = 0x1p-126;  // bf16 has the same exponent range
 
-// Sum of S_k^2 over the partial sums of `chains` sequential chains of m terms each and of the tree
-// that joins them, for terms of mean mu and mean square v in random order: E[S_k^2] = k v + (k mu)^2.
-double squared_partial_sums(double terms, double chains, double mu, double v) {
-  const double m = terms / chains;
-  double total = chains * (v * m * m / 2 + mu * mu * m * m * m / 3);
-  for (double parts = chains / 2, length = 2 * m; parts >= 1; parts /= 2, length *= 2) {
-    total += parts * (length * v + length * length * mu * mu);
+// Terms of mean mu and variance w, in random order: the sum of any k of the n has the mean square
+//   E[S_k^2] = (k mu)^2 + k (n - k) / (n - 1) w,
+// a draw without replacement: at k = n nothing is left to chance.
+//
+// Returns the sum of E[S_k^2] over the results of all additions that round: `chains` sequential
+// chains of m terms each (taking up its first term rounds nothing) and the tree that joins them. With
+// sum k = m (m + 1) / 2 and sum k^2 = m (m + 1) (2 m + 1) / 6, both less the k = 1 that is exact.
+double squared_partial_sums(double n, double chains, double mu, double w) {
+  const double m = n / chains;
+  const double lengths = m * (m + 1) / 2 - 1;
+  const double squared_lengths = m * (m + 1) * (2 * m + 1) / 6 - 1;
+  double total = chains * (mu * mu * squared_lengths +
+                           w * (n * lengths - squared_lengths) / (n - 1));
+  for (double k = m; k < n;) {
+    k = std::min(2 * k, n);
+    total += n / k * (k * k * mu * mu + k * (n - k) / (n - 1) * w);
   }
   return total;
 }
@@ -41,11 +50,13 @@ SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squ
   const double n = static_cast<double>(terms);
   const double u = unit_roundoff(numerics.accumulator);
   const double chains = std::clamp<double>(numerics.chains, 1, n);
-  const double depth = std::ceil(n / chains) + std::ceil(std::log2(chains));
+  const double depth = std::ceil(n / chains) - 1 + std::ceil(std::log2(chains));
   SumError error;
   error.worst = u * depth * magnitudes;
-  error.sigma = u * kUniformSigma *
-                std::sqrt(squared_partial_sums(n, chains, sum / n, squares / n));
+  // The error of an addition with the result S is uniform and at most u |S|.
+  const double mu = sum / n;
+  const double w = std::max(0.0, squares / n - mu * mu);
+  error.sigma = u * kUniformSigma * std::sqrt(squared_partial_sums(n, chains, mu, w));
   return error;
 }
 

@@ -35,7 +35,9 @@ struct SumError {
   double sigma = 0, worst = 0;
 };
 // n terms with the given sum, sum of magnitudes and sum of squares, added as `numerics` says.
-// sigma is the expectation over the order of the terms.
+// sigma is the root mean square over all orders of the terms. It holds for data, and for terms sorted
+// by magnitude; not for equal terms, whose roundings repeat each other, nor for terms of both signs
+// sorted by value, whose sum first goes far away: these are structured (Estimate::structured).
 SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
                    const Numerics& numerics);
 
