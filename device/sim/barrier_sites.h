@@ -11,7 +11,11 @@
 namespace plumb::device::sim {
 
 std::string name_of_site(const Site& site);  // "mhc_pre.cu:120"
-bool same_line(const Site& a, const Site& b);
+bool same_file(const char* a, const char* b);
+inline bool same_line(const Site& a, const Site& b) {
+  return a.line() == b.line() &&
+         (a.file_name() == b.file_name() || same_file(a.file_name(), b.file_name()));
+}
 
 // The barriers of one kernel launch.
 class BarrierSites {

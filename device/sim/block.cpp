@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Queue, barriers and switches: the part of a block that every barrier runs through.
 #include "device/sim/block.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
+
+#include "device/sim/checked.h"
 
 namespace plumb::device::sim {
 
@@ -43,6 +48,7 @@ void Block::start_kernel(const KernelCall& call, const Properties& properties,
 void Block::run(std::int64_t x, std::int64_t y) {
   block_x = x;
   block_y = y;
+  if (checker != nullptr) checker->start_block(x, y);
   shared_.start_block();
   start_threads();
   Thread* first = next_ready();
@@ -66,6 +72,7 @@ void Block::start_threads() {
   batch_.clear();
   for (Thread& thread : threads_) {
     thread.fiber = nullptr;
+    thread.site = Site{};
     thread.state = Thread::State::ready;
     batch_.push_back(&thread);
   }
@@ -104,8 +111,8 @@ void Block::invoke_kernel() {
 void Block::leave() {
   Thread& self = running();
   self.state = Thread::State::returned;
-  const Wave::Result result = waves_[self.wave].leave(self.lane);
-  if (!result.error.empty()) fail(result.fault, result.error);
+  const Wave::Operation* const left = waves_[self.wave].leave(self.lane);
+  if (left != nullptr) fail(Fault::exited_lane, describe_awaited(*left));
   --live_;
   if (arrived_ > 0 && arrived_ == live_) release_block();
 }
@@ -117,9 +124,7 @@ void Block::sync(const Site& site) {
   if (arrived_ == 0) {
     first_arrived_ = &self;
   } else if (!same_line(first_arrived_->site, site)) {
-    fail(Fault::divergent_barrier,
-         fmt::format("block_sync at {}, but {} waits in block_sync at {}", name_of_site(site),
-                     describe(*first_arrived_), name_of_site(first_arrived_->site)));
+    fail(Fault::divergent_barrier, describe_divergence(site));
   }
   self.state = Thread::State::in_block_sync;
   if (++arrived_ == live_) release_block();
@@ -128,6 +133,7 @@ void Block::sync(const Site& site) {
 
 void Block::release_block() {
   sites_.note_executed(first_arrived_->site);
+  if (checker != nullptr) checker->pass_block_sync();
   arrived_ = 0;
   batch_.clear();
   for (Thread& thread : threads_)
@@ -142,24 +148,26 @@ std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint
                                     int source_lane, const Site& site) {
   if (kind == WaveKind::sync && sites_.is_disabled(site)) return 0;
   Thread& self = running();
-  self.site = site;
   Wave& wave = waves_[self.wave];
-  const Wave::Result result = wave.arrive(self.lane, kind, mask, value, source_lane, site);
-  if (!result.error.empty()) fail(result.fault, result.error);
+  const WaveCall call{self.lane, kind, mask, site};
+  if (!wave.is_legal(call)) fail_wave_call(call);
+  self.site = site;
   self.state = Thread::State::in_wave_operation;
-  if (result.completed != 0) {
+  const std::uint64_t complete = wave.arrive(call, value, source_lane);
+  if (complete != 0) {
+    if (checker != nullptr) checker->pass_wave_operation(kind, self.wave, complete);
     if (kind == WaveKind::sync) sites_.note_executed(site);
-    release_wave(wave, self.wave * wave_size, result.completed);
+    release_wave(self.wave, complete);
   }
   wait();
   return wave.result_of(self.lane);
 }
 
 // The wave goes on before others do, which keeps its stacks in the cache; in random order perhaps.
-void Block::release_wave(const Wave&, int first_thread, std::uint64_t lanes) {
+void Block::release_wave(int wave, std::uint64_t lanes) {
   batch_.clear();
   for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
-    Thread& thread = threads_[first_thread + std::countr_zero(left)];
+    Thread& thread = threads_[wave * wave_size + std::countr_zero(left)];
     thread.state = Thread::State::ready;
     batch_.push_back(&thread);
   }
@@ -202,19 +210,6 @@ void Block::wait() {
   if (next->fiber == nullptr) next->fiber = &pool_.take();
   current = next;
   Fiber::switch_to(*self.fiber, *next->fiber);
-}
-
-void* Block::static_shared(const SharedSite& site) {
-  void* const array = shared_.find_or_add(site);
-  if (array == nullptr) fail(Fault::launch_limits, shared_.why_full(kernel(), site));
-  return array;
-}
-
-std::uint64_t Block::random() {
-  std::uint64_t z = random_state_ += 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
 }
 
 }  // namespace plumb::device::sim

@@ -13,6 +13,7 @@
 #include "device/sim/barrier_sites.h"
 #include "device/sim/fiber.h"
 #include "device/sim/launch.h"
+#include "device/sim/scramble.h"
 #include "device/sim/shared_memory.h"
 #include "device/sim/wave.h"
 
@@ -42,13 +43,15 @@ class Block : public BlockContext {
   void* static_shared(const SharedSite& site);
   void* dynamic_shared() { return shared_.dynamic(); }
   // Ends the run: control goes back to run(), which throws. Stacks are dropped, not unwound.
-  [[noreturn]] void fail(Fault fault, std::string message);
+  // The stack is not unwound: the caller may own nothing but `message`, which is taken over.
+  [[noreturn]] void fail(Fault fault, std::string&& message);
 
   SharedMemory& shared() { return shared_; }
   const std::string& kernel() const { return call_->name; }
   Thread& running() const { return *static_cast<Thread*>(current); }
   const Thread& thread_at(int index) const { return threads_[index]; }
   std::string describe(const Thread& thread) const;  // "block (3, 0) thread 17 (wave 0, lane 17)"
+  std::string describe_progress(const Thread& thread) const;
 
  private:
   static void fiber_entry(Fiber& self);
@@ -57,12 +60,17 @@ class Block : public BlockContext {
   void start_threads();
   void leave();
   void release_block();
-  void release_wave(const Wave& wave, int first_thread, std::uint64_t lanes);
+  void release_wave(int wave, std::uint64_t lanes);
   void queue_in_order(std::vector<Thread*>& threads, bool in_front);
   Thread* next_ready();
   void wait();
+  [[noreturn]] void fail_wave_call(const WaveCall& call);
   [[noreturn]] void fail_deadlock();
-  std::uint64_t random();
+  [[noreturn]] void drop_stack(Fault fault, std::string&& message);
+  std::string describe_awaited(const Wave::Operation& operation) const;
+  std::string describe_divergence(const Site& site) const;
+  std::string describe_deadlock() const;
+  std::uint64_t random() { return scramble(random_state_ += 0x9E3779B97F4A7C15U); }
 
   const KernelCall* call_ = nullptr;
   Order order_ = Order::forward;

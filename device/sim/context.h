@@ -21,7 +21,7 @@ struct BlockContext {
 
 struct ThreadContext {
   int thread = 0, lane = 0, wave = 0;
-  const BlockContext* block = nullptr;
+  BlockContext* block = nullptr;
 };
 
 // The simulated thread that this host thread is running; nullptr outside kernels.
@@ -34,8 +34,8 @@ void block_sync(const Site& site);
 // Waits for the lanes of `mask`; returns the votes for a ballot, otherwise what `source_lane` gave.
 std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
                              int source_lane, const Site& site);
-// Ends the run with Fault::invalid_argument where a width is no power of two up to the wave's size.
-void check_width(int width, const Site& site);
+// Ends the run with Fault::invalid_argument.
+[[noreturn]] void refuse_width(int width, const Site& site);
 
 // One per PLUMB_SHARED in the source; its address is the array's identity.
 struct SharedSite {
@@ -45,7 +45,7 @@ struct SharedSite {
 void* static_shared(const SharedSite& site);
 void* dynamic_shared();
 
-// Tells the checked build that an access of `bytes` at `address` is atomic.
-void note_atomic(const void* address, std::size_t bytes);
+// Tells the checked build of an atomic update; of an exchange, that the old value does not matter.
+void note_atomic(const void* address, std::size_t bytes, bool uses_old_value);
 
 }  // namespace plumb::device::sim

@@ -13,9 +13,11 @@
 // stack is dropped (kernels own nothing that needs a destructor), and run_grid throws.
 #include <fmt/format.h>
 
-#include <numeric>
+#include <utility>
 
 #include "device/sim/block.h"
+#include "device/sim/checked.h"
+#include "device/sim/scramble.h"
 
 namespace plumb::device::sim {
 
@@ -37,39 +39,67 @@ void check_limits(const KernelCall& call, const Properties& properties) {
                        properties.max_grid_y));
 }
 
-// Position -> block, without a table: for random order a walk by a step that shares no factor with
-// the count.
+// Gives the blocks of a grid one after the other. Random order is a permutation without a table:
+// four rounds of a Feistel network on the smallest even number of bits that holds the count,
+// applied again while the result is no block.
 class BlockOrder {
  public:
-  BlockOrder(Order order, std::uint64_t seed, std::int64_t count) : order_(order), count_(count) {
-    if (order != Order::random) return;
-    const auto n = static_cast<std::uint64_t>(count);
-    step_ = static_cast<std::int64_t>((seed * 0x9E3779B97F4A7C15U >> 8) % n) | 1;
-    while (std::gcd(step_, count) != 1) step_ += 2;
-    step_ %= count;
-    at_ = static_cast<std::int64_t>((seed ^ 0xD1B54A32D192ED03U) % n);
+  BlockOrder(const Conditions& conditions, std::int64_t count)
+      : order_(conditions.order), seed_(conditions.seed), count_(count) {
+    while ((std::int64_t{1} << (2 * half_bits_)) < count) ++half_bits_;
   }
   std::int64_t next() {
-    if (order_ == Order::forward) return position_++;
-    if (order_ == Order::reverse) return count_ - 1 - position_++;
-    at_ = at_ >= count_ - step_ ? at_ - (count_ - step_) : at_ + step_;
-    return at_;
+    const std::int64_t at = position_++;
+    if (order_ == Order::forward) return at;
+    if (order_ == Order::reverse) return count_ - 1 - at;
+    std::int64_t block = permute(at);
+    while (block >= count_) block = permute(block);
+    return block;
   }
 
  private:
+  std::int64_t permute(std::int64_t value) const {
+    const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+    std::uint64_t left = static_cast<std::uint64_t>(value) >> half_bits_;
+    std::uint64_t right = static_cast<std::uint64_t>(value) & mask;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      const std::uint64_t mixed = scramble(seed_ + round * 0x9E3779B97F4A7C15U + right);
+      left = std::exchange(right, (left ^ mixed) & mask);
+    }
+    return static_cast<std::int64_t>(left << half_bits_ | right);
+  }
+
   Order order_;
-  std::int64_t count_, position_ = 0, step_ = 1, at_ = 0;
+  std::uint64_t seed_;
+  std::int64_t count_, position_ = 0;
+  int half_bits_ = 1;
+};
+
+// While it lives, accesses of instrumented kernels on this host thread are checked.
+class CheckedLaunch {
+ public:
+  CheckedLaunch(Block& block, const KernelCall& call, const Properties& properties,
+                const Conditions& conditions, const MemoryMap& memory) {
+    if (!conditions.checked) return;
+    static thread_local Checker checker_of_host_thread(block);
+    checker = &checker_of_host_thread;
+    checker->start_kernel(call, memory, properties.wave_size);
+  }
+  ~CheckedLaunch() { checker = nullptr; }
+  CheckedLaunch(const CheckedLaunch&) = delete;
+  CheckedLaunch& operator=(const CheckedLaunch&) = delete;
 };
 
 }  // namespace
 
 void run_grid(const KernelCall& call, const Properties& properties, const Conditions& conditions,
-              const MemoryMap&) {
+              const MemoryMap& memory) {
   check_limits(call, properties);
   Block& block = block_of_host_thread();
   block.start_kernel(call, properties, conditions);
+  const CheckedLaunch checked(block, call, properties, conditions, memory);
   const std::int64_t count = call.shape.grid_x * call.shape.grid_y;
-  BlockOrder order(conditions.order, conditions.seed, count);
+  BlockOrder order(conditions, count);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t index = order.next();
     block.run(index % call.shape.grid_x, index / call.shape.grid_x);

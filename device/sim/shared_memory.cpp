@@ -73,11 +73,12 @@ void* SharedMemory::add(const SharedSite& site) {
   return base() + begin;
 }
 
-std::string SharedMemory::why_full(const std::string& kernel, const SharedSite& site) const {
+std::string SharedMemory::why_full(const SharedSite& site) const {
   return fmt::format(
-      "kernel {}: shared array {} of {} bytes does not fit: {} bytes in {} arrays are in use, the "
-      "platform has {}",
-      kernel, site.name, site.bytes, used_, arrays_.size(), limit_);
+      "shared array {} of {} bytes does not fit: {} bytes in {} arrays are in use, the platform "
+      "has "
+      "{}",
+      site.name, site.bytes, used_, arrays_.size(), limit_);
 }
 
 const SharedMemory::Array* SharedMemory::array_at(std::uintptr_t address) const {

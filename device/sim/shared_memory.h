@@ -32,7 +32,7 @@ class SharedMemory {
   // The array of this site; nullptr if it does not fit any more: why() says so.
   void* find_or_add(const SharedSite& site);
   void* dynamic() { return base(); }
-  std::string why_full(const std::string& kernel, const SharedSite& site) const;
+  std::string why_full(const SharedSite& site) const;
 
   bool contains(std::uintptr_t address) const { return address - begin_address() < buffer_.size(); }
   const Array* array_at(std::uintptr_t address) const;

@@ -22,8 +22,13 @@
 #define PLUMB_KERNEL_SET kernels
 #endif
 
-// Functions that speak to the race checker themselves; never inlined into instrumented code.
-#define PLUMB_SIM_UNINSTRUMENTED __attribute__((noinline, no_sanitize("thread")))
+// On functions that read the simulator's own memory, or speak to the checker themselves: in an
+// instrumented build they stay out of it.
+#ifdef PLUMB_CHECKED_BUILD
+#define PLUMB_SIM_UNINSTRUMENTED [[gnu::noinline, gnu::no_sanitize("thread")]] inline
+#else
+#define PLUMB_SIM_UNINSTRUMENTED inline
+#endif
 #define PLUMB_KERNEL
 #define PLUMB_DEVICE __attribute__((unused))
 #define PLUMB_SHARED(type, name, count)                                  \
@@ -42,15 +47,19 @@ using sim::LaunchShape;
 using sim::stream_properties;
 using Here = std::source_location;
 
-inline int thread_index() { return sim::current->thread; }
-inline int lane_index() { return sim::current->lane; }
-inline int wave_index() { return sim::current->wave; }
-inline int wave_size() { return sim::current->block->wave_size; }
-inline int block_size() { return sim::current->block->block_size; }
-inline int block_index_x() { return static_cast<int>(sim::current->block->block_x); }
-inline int block_index_y() { return static_cast<int>(sim::current->block->block_y); }
-inline int grid_size_x() { return static_cast<int>(sim::current->block->grid_x); }
-inline int grid_size_y() { return static_cast<int>(sim::current->block->grid_y); }
+PLUMB_SIM_UNINSTRUMENTED int thread_index() { return sim::current->thread; }
+PLUMB_SIM_UNINSTRUMENTED int lane_index() { return sim::current->lane; }
+PLUMB_SIM_UNINSTRUMENTED int wave_index() { return sim::current->wave; }
+PLUMB_SIM_UNINSTRUMENTED int wave_size() { return sim::current->block->wave_size; }
+PLUMB_SIM_UNINSTRUMENTED int block_size() { return sim::current->block->block_size; }
+PLUMB_SIM_UNINSTRUMENTED int block_index_x() {
+  return static_cast<int>(sim::current->block->block_x);
+}
+PLUMB_SIM_UNINSTRUMENTED int block_index_y() {
+  return static_cast<int>(sim::current->block->block_y);
+}
+PLUMB_SIM_UNINSTRUMENTED int grid_size_x() { return static_cast<int>(sim::current->block->grid_x); }
+PLUMB_SIM_UNINSTRUMENTED int grid_size_y() { return static_cast<int>(sim::current->block->grid_y); }
 
 // The lanes that this wave has: fewer than wave_size() in a last, partial wave.
 inline LaneMask all_lanes() { return sim::all_lanes(); }
@@ -63,6 +72,11 @@ inline void wave_sync(LaneMask mask, Here here = Here::current()) {
 
 inline LaneMask ballot(LaneMask mask, bool predicate, Here here = Here::current()) {
   return sim::wave_operation(sim::WaveKind::ballot, mask, predicate ? 1 : 0, 0, here);
+}
+
+inline void check_width(int width, const Here& here) {
+  if (width < 1 || width > wave_size() || (width & (width - 1)) != 0)
+    sim::refuse_width(width, here);
 }
 
 template <typename T>
@@ -79,7 +93,7 @@ inline T exchange(sim::WaveKind kind, LaneMask mask, T value, int source, const 
 template <Shufflable T>
 inline T shuffle(LaneMask mask, T value, int lane, int width = wave_size(),
                  Here here = Here::current()) {
-  sim::check_width(width, here);
+  check_width(width, here);
   const int source = (lane_index() & ~(width - 1)) + (lane & (width - 1));
   return exchange(sim::WaveKind::shuffle, mask, value, source, here);
 }
@@ -88,7 +102,7 @@ inline T shuffle(LaneMask mask, T value, int lane, int width = wave_size(),
 template <Shufflable T>
 inline T shuffle_down(LaneMask mask, T value, int delta, int width = wave_size(),
                       Here here = Here::current()) {
-  sim::check_width(width, here);
+  check_width(width, here);
   const int self = lane_index();
   const int source = (self & (width - 1)) + delta < width ? self + delta : self;
   return exchange(sim::WaveKind::shuffle_down, mask, value, source, here);
@@ -97,7 +111,7 @@ inline T shuffle_down(LaneMask mask, T value, int delta, int width = wave_size()
 template <Shufflable T>
 inline T shuffle_xor(LaneMask mask, T value, int lane_mask, int width = wave_size(),
                      Here here = Here::current()) {
-  sim::check_width(width, here);
+  check_width(width, here);
   const int self = lane_index();
   const int source = (self ^ lane_mask) < (self & ~(width - 1)) + width ? self ^ lane_mask : self;
   return exchange(sim::WaveKind::shuffle_xor, mask, value, source, here);
@@ -110,7 +124,7 @@ concept Word = std::same_as<T, std::int32_t> || std::same_as<T, std::uint32_t>;
 // They are compiled without instrumentation, and reported as atomic to the checked build instead.
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_add(T* address, std::type_identity_t<T> value) {
-  sim::note_atomic(address, sizeof(T));
+  sim::note_atomic(address, sizeof(T), true);
   const T old = *address;
   *address = static_cast<T>(static_cast<std::uint32_t>(old) + static_cast<std::uint32_t>(value));
   return old;
@@ -118,7 +132,7 @@ PLUMB_SIM_UNINSTRUMENTED T atomic_add(T* address, std::type_identity_t<T> value)
 
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_max(T* address, std::type_identity_t<T> value) {
-  sim::note_atomic(address, sizeof(T));
+  sim::note_atomic(address, sizeof(T), true);
   const T old = *address;
   if (old < value) *address = value;
   return old;
@@ -126,7 +140,7 @@ PLUMB_SIM_UNINSTRUMENTED T atomic_max(T* address, std::type_identity_t<T> value)
 
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_exchange(T* address, std::type_identity_t<T> value) {
-  sim::note_atomic(address, sizeof(T));
+  sim::note_atomic(address, sizeof(T), false);
   const T old = *address;
   *address = value;
   return old;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Which lanes may meet in an operation, and what each of them gets.
 #include "device/sim/wave.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "device/sim/barrier_sites.h"
 #include "device/sim/shared_memory.h"
 
 namespace plumb::device::sim {
@@ -13,13 +14,6 @@ namespace plumb::device::sim {
 namespace {
 
 constexpr std::uint64_t kPoisonWord = 0x0001000100010001U * kPoison;
-
-std::uint64_t bit(int lane) { return std::uint64_t{1} << lane; }
-
-bool same_operation(const Wave::Operation& operation, WaveKind kind, std::uint64_t mask,
-                    const Site& site) {
-  return operation.kind == kind && operation.mask == mask && same_line(operation.site, site);
-}
 
 }  // namespace
 
@@ -36,9 +30,9 @@ const char* name_of(WaveKind kind) {
 std::string lane_list(std::uint64_t mask) {
   std::string list;
   for (int lane = 0; lane < kMostLanes; ++lane) {
-    if ((mask & bit(lane)) == 0) continue;
+    if ((mask & lane_bit(lane)) == 0) continue;
     int last = lane;
-    while (last + 1 < kMostLanes && (mask & bit(last + 1)) != 0) ++last;
+    while (last + 1 < kMostLanes && (mask & lane_bit(last + 1)) != 0) ++last;
     if (!list.empty()) list += ", ";
     list += last == lane ? fmt::format("{}", lane) : fmt::format("{}-{}", lane, last);
     lane = last;
@@ -47,93 +41,96 @@ std::string lane_list(std::uint64_t mask) {
 }
 
 void Wave::start_block(int lanes) {
-  lanes_ = lanes == kMostLanes ? ~std::uint64_t{0} : bit(lanes) - 1;
+  lanes_ = lanes == kMostLanes ? ~std::uint64_t{0} : lane_bit(lanes) - 1;
   exited_ = 0;
   open_.clear();
 }
 
-Wave::Result Wave::arrive(int lane, WaveKind kind, std::uint64_t mask, std::uint64_t value,
-                          int source, const Site& site) {
-  Result result;
-  result.error = why_illegal(lane, kind, mask, site, result.fault);
-  if (!result.error.empty()) return result;
-  Operation& operation = open(lane, kind, mask, site);
-  values_[lane] = value;
-  sources_[lane] = source;
-  operation.arrived |= bit(lane);
-  if (operation.arrived != mask) return result;
-  complete(operation);
-  result.completed = mask;
-  operation = open_.back();
-  open_.pop_back();
-  return result;
+bool Wave::is_same(const Operation& operation, const WaveCall& call) const {
+  return operation.kind == call.kind && operation.mask == call.mask &&
+         same_line(operation.site, call.site);
 }
 
-std::string Wave::why_illegal(int lane, WaveKind kind, std::uint64_t mask, const Site& site,
-                              Fault& fault) const {
-  const auto where = [&] { return fmt::format("{} at {}", name_of(kind), name_of_site(site)); };
+// Either names a lane that is in the other one already.
+bool Wave::conflicts(const Operation& operation, const WaveCall& call) const {
+  if (is_same(operation, call)) return false;
+  return (operation.mask & lane_bit(call.lane)) != 0 || (call.mask & operation.arrived) != 0;
+}
+
+bool Wave::is_legal(const WaveCall& call) const {
+  if ((call.mask & lane_bit(call.lane)) == 0 || (call.mask & (~lanes_ | exited_)) != 0)
+    return false;
+  for (const Operation& operation : open_)
+    if (conflicts(operation, call)) return false;
+  return true;
+}
+
+std::string Wave::why_illegal(const WaveCall& call, Fault& fault) const {
+  const std::string where = fmt::format("{} at {}", name_of(call.kind), name_of_site(call.site));
   fault = Fault::invalid_argument;
-  if ((mask & bit(lane)) == 0)
-    return fmt::format("lane {} calls {} with a mask that does not name it (lanes {})", lane,
-                       where(), lane_list(mask));
+  if ((call.mask & lane_bit(call.lane)) == 0)
+    return fmt::format("{} with a mask that does not name the calling lane (lanes {})", where,
+                       lane_list(call.mask));
   fault = Fault::exited_lane;
-  if ((mask & ~lanes_) != 0)
-    return fmt::format("lane {} calls {} naming lanes {}, which the wave does not have", lane,
-                       where(), lane_list(mask & ~lanes_));
-  if ((mask & exited_) != 0)
-    return fmt::format("lane {} calls {} naming lanes {}, which have returned", lane, where(),
-                       lane_list(mask & exited_));
+  if ((call.mask & ~lanes_) != 0)
+    return fmt::format("{} names lanes {}, which the wave does not have", where,
+                       lane_list(call.mask & ~lanes_));
+  if ((call.mask & exited_) != 0)
+    return fmt::format("{} names lanes {}, which have returned", where,
+                       lane_list(call.mask & exited_));
   fault = Fault::divergent_barrier;
-  for (const Operation& other : open_) {
-    if (same_operation(other, kind, mask, site)) continue;
-    if ((other.mask & bit(lane)) == 0 && (mask & other.arrived) == 0) continue;
-    return fmt::format(
-        "lane {} is at {} with lanes {}, but lanes {} wait at {} at {} with lanes {}", lane,
-        where(), lane_list(mask), lane_list(other.arrived), name_of(other.kind),
-        name_of_site(other.site), lane_list(other.mask));
-  }
+  for (const Operation& other : open_)
+    if (conflicts(other, call))
+      return fmt::format(
+          "{} names lanes {}, but lanes {} of the wave are in {} at {} naming lanes {}", where,
+          lane_list(call.mask), lane_list(other.arrived), name_of(other.kind),
+          name_of_site(other.site), lane_list(other.mask));
   return {};
 }
 
-Wave::Operation& Wave::open(int lane, WaveKind kind, std::uint64_t mask, const Site& site) {
+std::uint64_t Wave::arrive(const WaveCall& call, std::uint64_t value, int source_lane) {
+  Operation& operation = open(call);
+  values_[call.lane] = value;
+  sources_[call.lane] = source_lane;
+  operation.arrived |= lane_bit(call.lane);
+  if (operation.arrived != call.mask) return 0;
+  complete(operation);
+  operation = open_.back();
+  open_.pop_back();
+  return call.mask;
+}
+
+Wave::Operation& Wave::open(const WaveCall& call) {
   for (Operation& operation : open_)
-    if ((operation.mask & bit(lane)) != 0) return operation;
-  return open_.emplace_back(Operation{kind, mask, 0, site});
+    if (is_same(operation, call)) return operation;
+  return open_.emplace_back(Operation{call.kind, call.mask, 0, call.site});
 }
 
 void Wave::complete(const Operation& operation) {
   std::uint64_t votes = 0;
   if (operation.kind == WaveKind::ballot)
-    for (std::uint64_t left = operation.mask; left != 0; left &= left - 1) {
-      const int lane = std::countr_zero(left);
-      votes |= values_[lane] << lane;
-    }
+    for (std::uint64_t left = operation.mask; left != 0; left &= left - 1)
+      votes |= values_[std::countr_zero(left)] << std::countr_zero(left);
   for (std::uint64_t left = operation.mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const int source = sources_[lane];
-    const bool legal = source >= 0 && source < kMostLanes && (operation.mask & bit(source)) != 0;
-    results_[lane] = operation.kind == WaveKind::ballot ? votes
-                     : legal                            ? values_[source]
-                                                        : kPoisonWord;
+    const bool given =
+        source >= 0 && source < kMostLanes && (operation.mask & lane_bit(source)) != 0;
+    const std::uint64_t shuffled = given ? values_[source] : kPoisonWord;
+    results_[lane] = operation.kind == WaveKind::ballot ? votes : shuffled;
   }
 }
 
-Wave::Result Wave::leave(int lane) {
-  exited_ |= bit(lane);
-  Result result;
+const Wave::Operation* Wave::leave(int lane) {
+  exited_ |= lane_bit(lane);
   for (const Operation& operation : open_)
-    if ((operation.mask & bit(lane)) != 0) {
-      result.fault = Fault::exited_lane;
-      result.error = fmt::format("lane {} has returned, but lanes {} wait for it in {} at {}", lane,
-                                 lane_list(operation.arrived), name_of(operation.kind),
-                                 name_of_site(operation.site));
-    }
-  return result;
+    if ((operation.mask & lane_bit(lane)) != 0) return &operation;
+  return nullptr;
 }
 
 const Wave::Operation* Wave::waiting_operation(int lane) const {
   for (const Operation& operation : open_)
-    if ((operation.arrived & bit(lane)) != 0) return &operation;
+    if ((operation.arrived & lane_bit(lane)) != 0) return &operation;
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 //
 // Operations of one wave. An operation is open from the first lane that arrives to the last lane of
 // its mask; the last one hands every lane its result, so that no lane can overtake another's read.
+// Several may be open at once, over disjoint lanes, or with a lane that another one still awaits.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/sim/barrier_sites.h"
 #include "device/sim/context.h"
 
 namespace plumb::device::sim {
@@ -17,6 +19,15 @@ constexpr int kMostLanes = 64;
 
 const char* name_of(WaveKind kind);
 std::string lane_list(std::uint64_t mask);  // "0-15, 31"
+inline std::uint64_t lane_bit(int lane) { return std::uint64_t{1} << lane; }
+
+// One lane's call of an operation.
+struct WaveCall {
+  int lane;
+  WaveKind kind;
+  std::uint64_t mask;
+  Site site;
+};
 
 class Wave {
  public:
@@ -25,26 +36,25 @@ class Wave {
     std::uint64_t mask, arrived;
     Site site;
   };
-  struct Result {
-    std::uint64_t completed = 0;  // the lanes that may go on; 0: the caller has to wait
-    Fault fault = Fault::other;
-    std::string error;  // empty: legal
-  };
 
   void start_block(int lanes);
   std::uint64_t lanes() const { return lanes_; }
-  std::uint64_t exited() const { return exited_; }
-  Result arrive(int lane, WaveKind kind, std::uint64_t mask, std::uint64_t value, int source,
-                const Site& site);
+
+  bool is_legal(const WaveCall& call) const;
+  // What is wrong with an illegal call, and its fault.
+  std::string why_illegal(const WaveCall& call, Fault& fault) const;
+  // The lanes that may go on, if this call was the last one missing; 0: the lane has to wait.
+  std::uint64_t arrive(const WaveCall& call, std::uint64_t value, int source_lane);
   std::uint64_t result_of(int lane) const { return results_[lane]; }
-  // The lane returned; an error if an open operation names it.
-  Result leave(int lane);
+  // The lane returned. The operation that waits for it in vain; nullptr if none does.
+  const Operation* leave(int lane);
+  // The operation in which the lane waits; nullptr if it does not.
   const Operation* waiting_operation(int lane) const;
 
  private:
-  std::string why_illegal(int lane, WaveKind kind, std::uint64_t mask, const Site& site,
-                          Fault& fault) const;
-  Operation& open(int lane, WaveKind kind, std::uint64_t mask, const Site& site);
+  bool is_same(const Operation& operation, const WaveCall& call) const;
+  bool conflicts(const Operation& operation, const WaveCall& call) const;
+  Operation& open(const WaveCall& call);
   void complete(const Operation& operation);
 
   std::uint64_t lanes_ = 0, exited_ = 0;

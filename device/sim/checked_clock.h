@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What orders the memory accesses of one launch. Within a block block_sync orders everything;
+// within a wave an operation orders the lanes that took part, by vector clocks; between blocks of a
+// launch nothing does. Launches follow each other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "device/sim/wave.h"
+
+namespace plumb::device::sim {
+
+// Who accessed memory, and when. `segment` counts the spans between block_syncs of all blocks that
+// this host thread ever ran, one after the other, so that it also tells the block.
+struct Stamp {
+  std::uint32_t segment = 0;  // 0: no access
+  std::uint32_t thread : 10 = 0;
+  std::uint32_t atomic : 1 = 0;
+  std::uint32_t clock : 21 = 0;  // completed wave operations of the lane in this segment, plus one
+};
+static_assert(sizeof(Stamp) == 8);
+
+class Clock {
+ public:
+  void start_kernel(int block_size, int wave_size);
+  void start_block(std::int64_t x, std::int64_t y);
+  void pass_block_sync() { ++segment_; }
+  void pass_wave_operation(int wave, std::uint64_t lanes);
+
+  Stamp now(int thread, bool atomic) const;
+  // Whether everything that the running thread does now comes after that access. Stamps of
+  // segments before `floor` do not count.
+  bool is_before(const Stamp& stamp, int running_thread, std::uint32_t floor) const;
+
+  // Whether the two are of one wave and segment: a wave operation may yet order what follows them.
+  bool may_meet(const Stamp& a, const Stamp& b) const;
+
+  std::uint32_t first_segment_of_kernel() const { return blocks_.front().segment; }
+  std::uint32_t first_segment_of_block() const { return blocks_.back().segment; }
+  // True once in 2^32 segments: stamps would repeat, and all that were kept must be forgotten.
+  bool is_worn_out() const { return segment_ > 0xF0000000U; }
+  void restart() { segment_ = 0; }
+
+  struct BlockStart {
+    std::uint32_t segment;
+    std::int64_t x, y;
+  };
+  const BlockStart& block_of(const Stamp& stamp) const;
+
+ private:
+  using Lanes = std::array<std::uint32_t, kMostLanes>;
+  std::uint32_t completed(int thread, int lane) const;
+
+  int wave_size_ = 0;
+  std::uint32_t segment_ = 0;
+  std::vector<BlockStart> blocks_;
+  std::vector<Lanes> known_;  // [thread][lane]: operations of the lane that it knows of
+  std::vector<std::uint32_t> wave_segment_;  // in which the wave's clocks were last touched
+};
+
+}  // namespace plumb::device::sim
