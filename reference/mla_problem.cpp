@@ -2,6 +2,7 @@
 #include "reference/mla_problem.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "reference/formats/bfloat16.h"
 
@@ -43,6 +44,11 @@ std::int64_t longest_row(const MlaCandidates& candidates, std::int64_t queries,
 }
 
 }  // namespace
+
+double share_of_keys(const SparseMlaProblem& problem, std::int64_t head, double lse) {
+  if (problem.attn_sink == nullptr) return 1;
+  return 1 / (1 + std::exp(problem.attn_sink[head] - lse));
+}
 
 std::int64_t candidate_count(const MlaCandidates& candidates, std::int64_t queries,
                              std::int64_t request, std::int64_t query) {

@@ -36,6 +36,9 @@ struct SparseMlaProblem {
   bool has_extra() const { return extra_cache.data != nullptr && extra.indices != nullptr; }
 };
 
+// Share of the keys in the softmax once the head's sink has joined it: 1 / (1 + exp(sink - lse)).
+double share_of_keys(const SparseMlaProblem& problem, std::int64_t head, double lse);
+
 // Candidates that count for one row, before holes are skipped.
 std::int64_t candidate_count(const MlaCandidates& candidates, std::int64_t queries,
                              std::int64_t request, std::int64_t query);

@@ -5,55 +5,114 @@
 #include <limits>
 
 #include "reference/mla_attention.h"
+#include "reference/mla_error.h"
 
 namespace plumb::reference {
 
 namespace {
 
-// Share of the keys in the softmax once the sink has joined it: 1 / (1 + exp(sink - lse)).
-double share_of_keys(const SparseMlaProblem& problem, std::int64_t head, double lse) {
-  if (problem.attn_sink == nullptr) return 1;
-  return 1 / (1 + std::exp(problem.attn_sink[head] - lse));
-}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-void store_row(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
-               const MlaAttention& attention, SparseMlaDecode& result) {
-  for (std::int64_t head = 0; head < problem.heads; ++head) {
-    const double lse = attention.lse[head];
-    const bool lonely = lse == -std::numeric_limits<double>::infinity();
-    const std::int64_t lse_row = request * problem.heads + head;
-    result.lse.value[lse_row * problem.queries + query] =
-        lonely ? std::numeric_limits<double>::infinity() : lse;
-    const std::int64_t out_row = (request * problem.queries + query) * problem.heads + head;
-    const double share = lonely ? 0 : share_of_keys(problem, head, lse);
-    double* out = result.out.value.data() + out_row * kMlaDim;
-    for (std::int64_t i = 0; i < kMlaDim; ++i) {
-      out[i] = share == 0 ? 0 : attention.out(i, head) * share;
+double square(double x) { return x * x; }
+
+// One thread's work on query rows.
+class RowWorker {
+ public:
+  RowWorker(const SparseMlaProblem& problem, const Numerics& numerics, MlaWant want,
+            SparseMlaDecode& result)
+      : problem_(problem),
+        want_(want),
+        units_(attention_units(numerics)),
+        model_(numerics),
+        result_(result) {
+    attention_.queries.resize(kMlaDim, problem.heads);
+  }
+
+  void run(std::int64_t request, std::int64_t query) {
+    gather_row(problem_, request, query, keys_);
+    decode_queries(problem_, request, query, attention_.queries.data());
+    attend(keys_, problem_.sm_scale, attention_);
+    if (want_ == MlaWant::value_and_bound) {
+      model_.estimate(keys_, problem_.sm_scale, attention_, error_);
+    }
+    for (std::int64_t head = 0; head < problem_.heads; ++head) {
+      store_lse(request * problem_.heads + head, query, head);
+      if (keys_.count == 0) continue;  // out is 0
+      const double share = share_of_keys(problem_, head, attention_.lse[head]);
+      const std::int64_t row = (request * problem_.queries + query) * problem_.heads + head;
+      store_out(row, head, share);
+      // Without a share, out is exactly 0.
+      if (want_ == MlaWant::value_and_bound && share > 0) store_out_error(row, head, share);
     }
   }
-}
+
+ private:
+  void store_lse(std::int64_t row, std::int64_t query, std::int64_t head) {
+    Estimate& lse = result_.lse;
+    const std::int64_t at = row * problem_.queries + query;
+    lse.value[at] = keys_.count == 0 ? kInfinity : attention_.lse[head];
+    if (want_ == MlaWant::value) return;
+    lse.sigma[at] = error_.lse_sigma[head];
+    lse.worst[at] = error_.lse_worst[head];
+    lse.row_systematic[row] += error_.lse_systematic[head] / static_cast<double>(problem_.queries);
+  }
+
+  void store_out(std::int64_t row, std::int64_t head, double share) {
+    double* out = result_.out.value.data() + row * kMlaDim;
+    for (std::int64_t i = 0; i < kMlaDim; ++i) out[i] = share * attention_.out(i, head);
+  }
+
+  // The share of the keys depends on lse, and is as wrong for a whole row; so are the weights with
+  // which an implementation may have joined splits.
+  void store_out_error(std::int64_t row, std::int64_t head, double share) {
+    const double lse = attention_.lse[head];
+    const double sink = problem_.attn_sink == nullptr ? 0 : problem_.attn_sink[head];
+    const double exponent = units_.scalar * (2 * std::abs(lse) + (share < 1 ? std::abs(sink) : 0));
+    const double common = 2 * units_.function + exponent;
+    const double sigma =
+        std::sqrt(square(common) / 3 + square((1 - share) * error_.lse_sigma[head]));
+    const double worst = common + (1 - share) * error_.lse_worst[head];
+    for (std::int64_t i = 0; i < kMlaDim; ++i) {
+      const double size = std::abs(attention_.out(i, head));
+      const std::int64_t at = row * kMlaDim + i;
+      result_.out.sigma[at] =
+          share * std::sqrt(square(error_.sigma(i, head)) + square(sigma * size));
+      result_.out.worst[at] = share * (error_.worst(i, head) + worst * size);
+    }
+    const double size = error_.mean_size[head];
+    result_.out.row_mean_sigma[row] =
+        share * std::sqrt(square(error_.mean_sigma[head]) + square(sigma * size));
+    result_.out.row_systematic[row] =
+        share * (error_.systematic[head] + (1 - share) * error_.lse_systematic[head] * size);
+  }
+
+  const SparseMlaProblem& problem_;
+  MlaWant want_;
+  AttentionUnits units_;
+  MlaErrorModel model_;
+  SparseMlaDecode& result_;
+  GatheredKeys keys_;
+  MlaAttention attention_;
+  MlaError error_;
+};
 
 }  // namespace
 
-SparseMlaDecode sparse_mla_decode(const SparseMlaProblem& problem, const Numerics&, MlaWant) {
+SparseMlaDecode sparse_mla_decode(const SparseMlaProblem& problem, const Numerics& numerics,
+                                  MlaWant want) {
   SparseMlaDecode result;
   result.out.resize(problem.requests * problem.queries * problem.heads, kMlaDim);
   result.out.output = Format::bf16;
   result.lse.resize(problem.requests * problem.heads, problem.queries);
   result.lse.output = Format::f32;
-  const auto rows = [&](std::int64_t begin, std::int64_t end) {
-    GatheredKeys keys;
-    MlaAttention attention;
-    attention.queries.resize(kMlaDim, problem.heads);
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t request = row / problem.queries, query = row % problem.queries;
-      gather_row(problem, request, query, keys);
-      decode_queries(problem, request, query, attention.queries.data());
-      attend(keys, problem.sm_scale, attention);
-      store_row(problem, request, query, attention, result);
+  // A row of lse spans the queries of a request, so a request stays with one thread.
+  parallel_for(problem.requests, 1, [&](std::int64_t begin, std::int64_t end) {
+    RowWorker worker(problem, numerics, want, result);
+    for (std::int64_t row = begin * problem.queries; row < end * problem.queries; ++row) {
+      worker.run(row / problem.queries, row % problem.queries);
     }
-  };
-  parallel_for(problem.requests * problem.queries, 1, rows);
+  });
+  set_independent_row_means(result.lse);
   return result;
 }
 
