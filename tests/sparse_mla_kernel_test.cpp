@@ -16,6 +16,7 @@
 #include "device/kernels/fp8.h"
 #include "reference/formats/e4m3.h"
 #include "reference/formats/e8m0.h"
+#include "tests/op_session.h"
 
 namespace plumb::device::kernels {
 plumb_op_entry sparse_mla_decode();
@@ -31,7 +32,6 @@ namespace plumb::cases {
 namespace {
 
 using device::Conditions;
-using device::Device;
 using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
@@ -51,101 +51,6 @@ Row row_of(const Integers& integers, const Words& words = {}) {
   return row;
 }
 
-// A problem on a device: its tensors uploaded, outputs poisoned by the allocation.
-class Session {
- public:
-  Session(const Row& row, const Step& step, const std::string& platform,
-          const Conditions& conditions = {})
-      : device_(device::open_device(platform, conditions)),
-        problem_(define_sparse_mla_decode().make_problem(row, device_->properties())),
-        tensors_(problem_->make_tensors()),
-        stream_(device_->create_stream()) {
-    for (const HostTensor& tensor : tensors_.all()) allocate(tensor.spec(), tensor.bytes().size());
-    state_ = problem_->make_state(addresses_);
-    fill(step);
-  }
-
-  void fill(const Step& step) {
-    problem_->fill(step, tensors_);
-    for (HostTensor& tensor : tensors_.all()) {
-      if (tensor.spec().role == Role::input) copy(tensor, tensor.bytes(), true);
-    }
-  }
-
-  plumb_status launch(const plumb_op_entry& entry) {
-    return problem_->launch(entry, addresses_, state_.get(), stream_);
-  }
-
-  // Kernels that a launch enqueues.
-  std::vector<std::string> captured(const plumb_op_entry& entry) {
-    device_->begin_capture(stream_);
-    EXPECT_EQ(launch(entry), PLUMB_OK);
-    const device::Graph graph = device_->end_capture(stream_);
-    std::vector<std::string> names;
-    for (const device::GraphNode& node : device_->nodes(graph)) names.push_back(node.name);
-    device_->destroy_graph(graph);
-    return names;
-  }
-
-  // What the device holds now. Inputs have to be as they were.
-  const TensorSet& download() {
-    for (HostTensor& tensor : tensors_.all()) {
-      std::vector<std::byte> stored(tensor.bytes().size());
-      copy(tensor, stored, false);
-      if (tensor.spec().role == Role::input) {
-        EXPECT_TRUE(stored == tensor.bytes()) << tensor.spec().name << " was written";
-      }
-      tensor.bytes() = stored;
-    }
-    EXPECT_TRUE(device_->check_guards().empty());
-    return tensors_;
-  }
-
-  std::vector<TensorReport> judge(const Step& step, const plumb_op_entry& entry) {
-    return problem_->judge(step, download(), numerics_of(entry), entry.numerics);
-  }
-
- private:
-  static reference::Numerics numerics_of(const plumb_op_entry& entry) {
-    return {.product = reference::Format::bf16,
-            .accumulator = reference::Format::f32,
-            .chains = entry.numerics.chains,
-            .probability = reference::Format::bf16,
-            .function_ulp = entry.numerics.function_ulp};
-  }
-
-  void allocate(const TensorSpec& spec, std::size_t bytes) {
-    const std::size_t row_bytes = static_cast<std::size_t>(spec.shape.back()) * size_of(spec.dtype);
-    addresses_.set(
-        spec.name,
-        spec.sparse
-            ? device_->allocate_sparse(
-                  static_cast<std::size_t>(spec.placement.back() + 1) * row_bytes, spec.name)
-            : device_->allocate(bytes, spec.name));
-  }
-
-  void copy(const HostTensor& tensor, std::vector<std::byte>& bytes, bool to_device) {
-    auto* memory = addresses_.get<std::byte>(tensor.spec().name);
-    const std::size_t rows = tensor.spec().sparse ? tensor.spec().placement.size() : 1;
-    const std::size_t row_bytes = bytes.size() / rows;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto place =
-          static_cast<std::size_t>(tensor.spec().sparse ? tensor.spec().placement[row] : 0);
-      std::byte* on_device = memory + place * row_bytes;
-      std::byte* on_host = bytes.data() + row * row_bytes;
-      device_->copy(to_device ? on_device : on_host, to_device ? on_host : on_device, row_bytes,
-                    stream_);
-    }
-  }
-
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Problem> problem_;
-  TensorSet tensors_;
-  DeviceTensors addresses_;
-  device::Stream stream_;
-  std::unique_ptr<OpState> state_;
-};
-
 void expect_passed(const std::vector<TensorReport>& reports, const std::string& what) {
   for (const TensorReport& report : reports) {
     EXPECT_TRUE(report.passed()) << what << ": " << report.tensor << ": " << report.failures.front()
@@ -160,7 +65,7 @@ void expect_right(const Row& row, const Step& step) {
     for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
       Step filled = step;
       filled.fill = fill;
-      Session session(row, filled, platform);
+      OpSession session(define_sparse_mla_decode(), row, filled, platform);
       ASSERT_EQ(session.launch(entry), PLUMB_OK);
       expect_passed(session.judge(filled, entry),
                     platform + " fill " + std::to_string(static_cast<int>(fill)));
@@ -219,7 +124,7 @@ TEST(SparseMlaKernels, AnyNumberOfPartsIsPlannedAsTheReferencePlans) {
                               {"fixed_overhead", overhead}},
                              {{"lengths", "random"}});
       const Step step{.seed = 5, .live = 4};
-      Session session(row, step, "sim-sm90");
+      OpSession session(define_sparse_mla_decode(), row, step, "sim-sm90");
       ASSERT_EQ(session.launch(entry), PLUMB_OK);
       expect_passed(session.judge(step, entry), std::to_string(parts) + " parts");
     }
@@ -240,7 +145,7 @@ TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
   for (const std::string& platform : kPlatforms) {
     std::vector<std::vector<std::byte>> seen;
     for (const Order order : {Order::forward, Order::reverse, Order::random}) {
-      Session session(row, step, platform, in_order(order));
+      OpSession session(define_sparse_mla_decode(), row, step, platform, in_order(order));
       ASSERT_EQ(session.launch(entry), PLUMB_OK);
       for (const char* name : {"out", "lse", "partial_out", "partial_lse", "tiles"}) {
         seen.push_back(session.download().at(name).bytes());
@@ -252,7 +157,8 @@ TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
 
 TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
-  Session session(row_of({{"requests", 2}, {"heads", 1}}), {.seed = 7, .live = 2}, "sim-sm90");
+  OpSession session(define_sparse_mla_decode(), row_of({{"requests", 2}, {"heads", 1}}),
+                    {.seed = 7, .live = 2}, "sim-sm90");
   EXPECT_EQ(session.captured(entry),
             (std::vector<std::string>{"plan_kernel", "attend_kernel", "combine_kernel"}));
   EXPECT_EQ(session.captured(entry), (std::vector<std::string>{"attend_kernel", "combine_kernel"}));
@@ -263,7 +169,7 @@ TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) 
 TEST(SparseMlaKernels, APlanKeptAcrossLongerLengthsFailsInPlanAndOutput) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
   const Row row = row_of({{"requests", 2}, {"heads", 2}, {"width", 192}, {"parts", 3}});
-  Session session(row, {.seed = 8, .live = 0}, "sim-sm90");
+  OpSession session(define_sparse_mla_decode(), row, {.seed = 8, .live = 0}, "sim-sm90");
   ASSERT_EQ(session.launch(entry), PLUMB_OK);
   const Step grown{.seed = 8, .live = 2};
   session.fill(grown);
@@ -289,7 +195,7 @@ TEST(SparseMlaKernels, CheckedKernelsFindNeitherRaceNorStrayAccess) {
     const Step step{.seed = 9, .live = 2, .dead_rows = DeadRows::huge};
     Conditions conditions = in_order(Order::random);
     conditions.checked = true;
-    Session session(row, step, platform, conditions);
+    OpSession session(define_sparse_mla_decode(), row, step, platform, conditions);
     ASSERT_EQ(session.launch(entry), PLUMB_OK);
     expect_passed(session.judge(step, entry), platform);
   }
