@@ -101,11 +101,8 @@ PLUMB_DEVICE void stage_tokens(const MlaBlock& block, int first, const MlaWork& 
   const std::int32_t slot = listed ? block.indices[position] : -1;
   if (group == 0) work.slots[token] = slot;
   std::uint16_t* to = work.tokens + token * kTokenStride + group * kScaleGroup;
-  if (slot < 0) {
-    zero_group(to);
-  } else {
-    load_group(locate(*block.cache, slot), group, block.dialect, to);
-  }
+  if (slot < 0) return zero_group(to);
+  load_group(locate(*block.cache, slot), group, block.dialect, to);
 }
 
 PLUMB_DEVICE void score_tokens(const MlaWork& work, float scale) {
