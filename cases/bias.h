@@ -29,7 +29,8 @@ class BiasTest {
 
  private:
   double unit_, columns_;
-  double deviation_ = 0, variance_ = 0, step_ = 0, allowance_ = 0, magnitude_ = 0;
+  double deviation_ = 0, allowance_ = 0, magnitude_ = 0;
+  Spread spread_;
 };
 
 }  // namespace plumb::cases

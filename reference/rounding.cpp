@@ -25,8 +25,22 @@ Grid grid_of(Format format) {
   return {53, -1022};
 }
 
-double probability_above(double standard_deviations) {
-  return 0.5 * std::erfc(standard_deviations / std::numbers::sqrt2);
+constexpr double kReach = 8;
+
+double probability_above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
+
+double density(double z) {
+  return std::exp(-z * z / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+}
+
+// An error wider than a step leaves no trace of an even grid: the mean rounding error is below
+// 2 exp(-2 pi^2) / pi of the step. At a power of two, where the step doubles, it is up to
+// (step / sigma) / 8 * density(0) of it, so there the error has to be wider.
+bool is_dither(Format format, double centre, double sigma) {
+  const double step = spacing(format, centre);
+  if (sigma < step) return false;
+  return sigma >= 8 * step || (spacing(format, centre - kReach * sigma) == step &&
+                               spacing(format, centre + kReach * sigma) == step);
 }
 
 }  // namespace
@@ -56,19 +70,23 @@ double above(Format format, double x) {
 
 RoundedError rounded_error(Format format, double centre, double sigma) {
   const double step = spacing(format, centre);
-  // An error this wide is dither: the mean rounding error is below 2 exp(-2 pi^2) / pi of the step.
-  if (sigma >= step) return {0, sigma * sigma + step * step / 12, step};
-  const double first = nearest(format, centre - 6 * sigma);
-  const double last = nearest(format, centre + 6 * sigma);
-  if (first == last) return {first - centre, 0, 0};
+  if (is_dither(format, centre, sigma)) {
+    return {0, sigma * sigma + step * step / 12, sigma, step, 0};
+  }
+  const double first = nearest(format, centre - kReach * sigma);
+  const double last = nearest(format, centre + kReach * sigma);
+  if (first == last) return {first - centre, 0, 0, 0, 0};
   RoundedError error;
   double mean = 0, square = 0;  // of the result - first
   for (double x = first; x < last;) {
     const double next = above(format, x);
-    const double passed = probability_above(((x + next) / 2 - centre) / sigma);
+    const double tie = ((x + next) / 2 - centre) / sigma;
+    const double passed = probability_above(tie);
     mean += (next - x) * passed;
     square += ((next - first) + (x - first)) * (next - x) * passed;
+    error.slope += (next - x) * density(tie);
     error.step = std::max(error.step, next - x);
+    error.square_step = std::max(error.square_step, 2 * (next - x) * std::abs(tie) * sigma);
     x = next;
   }
   error.mean = (first - centre) + mean;

@@ -16,10 +16,14 @@ double nearest(Format format, double x);
 // Neighbour above a representable x.
 double above(Format format, double x);
 
-// round(centre + e) - centre for a normal e of standard deviation sigma, cut off at 6 sigma.
+// round(centre + e) - centre for a normal e of standard deviation sigma, cut off at 8 sigma (beyond
+// which one in 10^15 lies).
 struct RoundedError {
   double mean = 0, variance = 0;
-  double step = 0;  // largest difference between two results that can occur; 0 if only one can
+  double slope = 0;  // covariance with e / sigma: the part that follows e, at most sqrt(variance)
+  double step = 0;   // largest difference between neighbouring results that can occur
+  // Largest change of the squared distance to the centre between neighbouring results; 0 for dither.
+  double square_step = 0;
 };
 RoundedError rounded_error(Format format, double centre, double sigma);
 
