@@ -217,15 +217,22 @@ void fill_q(const MlaShape& shape, const Step& step, HostTensor& q) {
   fill_dead(q, live_rows, shape.rows() * shape.heads, step.dead_rows);
 }
 
+// Exact fills have finite sinks that take nothing or are one more term of weight 1: a share so
+// small that only a wider format sees it would decide every tie of the output rounding.
+float finite_sink(const Step& step, std::int64_t head) {
+  if (step.fill == Fill::exact) return head % 4 < 2 ? -60.0F : 0.0F;
+  const std::uint64_t seed = seed_for(step, "attn_sink", kSink);
+  return static_cast<float>(4 * normal(seed, static_cast<std::uint64_t>(head)));
+}
+
 void fill_sinks(const MlaShape& shape, const Step& step, HostTensor& sinks) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr std::array kEdges = {kInfinity, -kInfinity, 0.0F, 60.0F, -60.0F};
-  const std::uint64_t seed = seed_for(step, "attn_sink", kSink);
   auto* to = sinks.data<float>();
   for (std::int64_t head = 0; head < shape.heads; ++head) {
     const bool edge = shape.sinks == MlaSinks::infinite && head % 2 == 0;
-    to[head] = edge ? kEdges[static_cast<std::size_t>(head / 2) % kEdges.size()]
-                    : static_cast<float>(4 * normal(seed, static_cast<std::uint64_t>(head)));
+    to[head] =
+        edge ? kEdges[static_cast<std::size_t>(head / 2) % kEdges.size()] : finite_sink(step, head);
   }
 }
 

@@ -24,7 +24,7 @@ struct TokenAddress {
   const std::uint8_t* scales;
 };
 
-PLUMB_DEVICE TokenAddress locate(const plumb_mla_cache& cache, std::int32_t slot) {
+PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int32_t slot) {
   const std::int64_t block = slot / cache.page, offset = slot % cache.page;
   const std::uint8_t* base = cache.data + block * cache.block_stride_bytes;
   return {base + offset * kTokenBytes,
@@ -32,8 +32,8 @@ PLUMB_DEVICE TokenAddress locate(const plumb_mla_cache& cache, std::int32_t slot
 }
 
 // One group of 64 dimensions as bf16. Exact: e4m3 times a power of two, within the range of bf16.
-PLUMB_DEVICE void load_group(const TokenAddress& token, int group, plumb_format dialect,
-                             std::uint16_t* to) {
+PLUMB_DEVICE inline void load_group(const TokenAddress& token, int group, plumb_format dialect,
+                                    std::uint16_t* to) {
   const std::uint8_t* from = token.data + group * kScaleGroup;
   if (group == kRopeGroup) {
     const auto* rope = reinterpret_cast<const std::uint16_t*>(from);
@@ -44,7 +44,7 @@ PLUMB_DEVICE void load_group(const TokenAddress& token, int group, plumb_format 
   for (int d = 0; d < kScaleGroup; ++d) to[d] = store_bf16(decode_e4m3(from[d], dialect) * scale);
 }
 
-PLUMB_DEVICE void zero_group(std::uint16_t* to) {
+PLUMB_DEVICE inline void zero_group(std::uint16_t* to) {
   for (int d = 0; d < kScaleGroup; ++d) to[d] = 0;
 }
 

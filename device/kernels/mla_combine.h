@@ -13,7 +13,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 
-PLUMB_DEVICE float wave_max(float value) {
+PLUMB_DEVICE inline float wave_max(float value) {
   for (int step = wave_size() / 2; step > 0; step /= 2) {
     const float other = shuffle_xor(all_lanes(), value, step, wave_size());
     value = other > value ? other : value;
@@ -21,7 +21,7 @@ PLUMB_DEVICE float wave_max(float value) {
   return value;
 }
 
-PLUMB_DEVICE float wave_sum(float value) {
+PLUMB_DEVICE inline float wave_sum(float value) {
   for (int step = wave_size() / 2; step > 0; step /= 2) {
     value += shuffle_xor(all_lanes(), value, step, wave_size());
   }
@@ -30,7 +30,7 @@ PLUMB_DEVICE float wave_sum(float value) {
 
 // log2 of the sum of 2^lse over `splits` entries `stride` apart; +infinity if none has a candidate.
 // Called by one whole wave.
-PLUMB_DEVICE float combined_lse(const float* lse, int splits, std::int64_t stride) {
+PLUMB_DEVICE inline float combined_lse(const float* lse, int splits, std::int64_t stride) {
   float largest = -INFINITY;
   for (int i = lane_index(); i < splits; i += wave_size()) {
     largest = lse[i * stride] > largest ? lse[i * stride] : largest;
@@ -45,7 +45,7 @@ PLUMB_DEVICE float combined_lse(const float* lse, int splits, std::int64_t strid
 }
 
 // The same with the sink (base e) as one more term, whose value is zero.
-PLUMB_DEVICE float add_sink(float lse, float sink) {
+PLUMB_DEVICE inline float add_sink(float lse, float sink) {
   if (lse != INFINITY) return lse + log2_approx(1.0F + exp2_approx(sink * kLog2E - lse));
   return sink == -INFINITY ? INFINITY : sink * kLog2E;
 }

@@ -26,7 +26,7 @@ struct MlaTile {
 };
 
 // Candidates of a query of `request` in one cache.
-PLUMB_DEVICE int candidate_count(const plumb_mla_candidates& candidates, int request) {
+PLUMB_DEVICE inline int candidate_count(const plumb_mla_candidates& candidates, int request) {
   if (candidates.indices == nullptr) return 0;
   if (candidates.indptr != nullptr) {
     return candidates.indptr[request + 1] - candidates.indptr[request];
@@ -34,21 +34,21 @@ PLUMB_DEVICE int candidate_count(const plumb_mla_candidates& candidates, int req
   return candidates.lengths != nullptr ? candidates.lengths[request] : candidates.width;
 }
 
-PLUMB_DEVICE int ceil_div(int count, int step) { return (count + step - 1) / step; }
+PLUMB_DEVICE inline int ceil_div(int count, int step) { return (count + step - 1) / step; }
 
 // The main cache counts for one block even if it is empty: every request has a first block.
-PLUMB_DEVICE int main_block_count(const MlaCall& call, int request) {
+PLUMB_DEVICE inline int main_block_count(const MlaCall& call, int request) {
   const int blocks = ceil_div(candidate_count(call.params.main, request), call.plan.block_n);
   return blocks > 1 ? blocks : 1;
 }
 
-PLUMB_DEVICE int block_count(const MlaCall& call, int request) {
+PLUMB_DEVICE inline int block_count(const MlaCall& call, int request) {
   return main_block_count(call, request) +
          ceil_div(candidate_count(call.params.extra, request), call.plan.block_n);
 }
 
 // Blocks that one part takes, overhead included. Called by one whole wave.
-PLUMB_DEVICE int payload_of_part(const MlaCall& call) {
+PLUMB_DEVICE inline int payload_of_part(const MlaCall& call) {
   const int requests = static_cast<int>(call.params.requests);
   int total = 0;
   for (int request = lane_index(); request < requests; request += wave_size()) {
@@ -69,7 +69,7 @@ struct PlanCursor {
 
 // Takes blocks from the cursor on until `left` is used up. A part always gets on: payload >
 // overhead.
-PLUMB_DEVICE void take_blocks(const MlaCall& call, int left, PlanCursor& at) {
+PLUMB_DEVICE inline void take_blocks(const MlaCall& call, int left, PlanCursor& at) {
   const int overhead = call.plan.fixed_overhead;
   while (at.request < call.params.requests) {
     const int cost = block_count(call, at.request) - at.block + overhead;
@@ -89,7 +89,7 @@ PLUMB_DEVICE void take_blocks(const MlaCall& call, int left, PlanCursor& at) {
 }
 
 // Parts that find nothing left get begin_req = requests. Called by one thread.
-PLUMB_DEVICE void plan_tiles(const MlaCall& call, int payload) {
+PLUMB_DEVICE inline void plan_tiles(const MlaCall& call, int payload) {
   auto* tiles = reinterpret_cast<MlaTile*>(call.plan.tiles);
   call.plan.num_splits[0] = 0;
   PlanCursor at;

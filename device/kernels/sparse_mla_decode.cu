@@ -60,13 +60,13 @@ struct Softmax {
   float largest = kLowest, sum = 0;
 };
 
-PLUMB_DEVICE const std::int32_t* indices_of(const plumb_mla_candidates& candidates, int request,
-                                            int query) {
+PLUMB_DEVICE inline const std::int32_t* indices_of(const plumb_mla_candidates& candidates,
+                                                   int request, int query) {
   if (candidates.indptr != nullptr) return candidates.indices + candidates.indptr[request];
   return candidates.indices + request * candidates.request_stride + query * candidates.query_stride;
 }
 
-PLUMB_DEVICE MlaBlock find_block(const MlaCall& call, const MlaWork& work, int block) {
+PLUMB_DEVICE inline MlaBlock find_block(const MlaCall& call, const MlaWork& work, int block) {
   const auto& params = call.params;
   const int main_blocks = main_block_count(call, work.request);
   const bool in_main = block < main_blocks;
@@ -81,7 +81,7 @@ PLUMB_DEVICE MlaBlock find_block(const MlaCall& call, const MlaWork& work, int b
   return found;
 }
 
-PLUMB_DEVICE void stage_q(const MlaCall& call, const MlaWork& work) {
+PLUMB_DEVICE inline void stage_q(const MlaCall& call, const MlaWork& work) {
   const int head = thread_index() / kGroups, first = thread_index() % kGroups * kScaleGroup;
   if (head >= work.heads) return;
   const auto& params = call.params;
@@ -94,7 +94,7 @@ PLUMB_DEVICE void stage_q(const MlaCall& call, const MlaWork& work) {
 
 // Positions outside the block or the list and skipped candidates become zero; nothing is read for
 // them.
-PLUMB_DEVICE void stage_tokens(const MlaBlock& block, int first, const MlaWork& work) {
+PLUMB_DEVICE inline void stage_tokens(const MlaBlock& block, int first, const MlaWork& work) {
   const int token = thread_index() / kGroups, group = thread_index() % kGroups;
   const int position = first + token;
   const bool listed = position < block.end && position < block.count;
@@ -105,7 +105,7 @@ PLUMB_DEVICE void stage_tokens(const MlaBlock& block, int first, const MlaWork& 
   load_group(locate(*block.cache, slot), group, block.dialect, to);
 }
 
-PLUMB_DEVICE void score_tokens(const MlaWork& work, float scale) {
+PLUMB_DEVICE inline void score_tokens(const MlaWork& work, float scale) {
   const int head = thread_index() / kScoreThreads, token = thread_index() % kScoreThreads;
   if (head >= work.heads) return;
   const std::uint16_t* q = work.q + head * kHeadDim;
@@ -123,7 +123,7 @@ PLUMB_DEVICE void score_tokens(const MlaWork& work, float scale) {
 }
 
 // Turns a head's scores into p. The sum takes p as it is, the product with V takes it as bf16.
-PLUMB_DEVICE void weigh_tokens(float* weights, float& factor, Softmax& softmax) {
+PLUMB_DEVICE inline void weigh_tokens(float* weights, float& factor, Softmax& softmax) {
   float largest = softmax.largest;
   for (int i = 0; i < kTokenTile; ++i) largest = weights[i] > largest ? weights[i] : largest;
   float sum = 0;
@@ -137,7 +137,7 @@ PLUMB_DEVICE void weigh_tokens(float* weights, float& factor, Softmax& softmax) 
   softmax.largest = largest;
 }
 
-PLUMB_DEVICE void gather_tokens(const MlaWork& work, float (&sums)[kHeadTile][kThreadDims]) {
+PLUMB_DEVICE inline void gather_tokens(const MlaWork& work, float (&sums)[kHeadTile][kThreadDims]) {
   for (int head = 0; head < kHeadTile; ++head) {
     if (head >= work.heads) break;
     for (int d = 0; d < kThreadDims; ++d) sums[head][d] *= work.factors[head];
@@ -155,8 +155,8 @@ PLUMB_DEVICE void gather_tokens(const MlaWork& work, float (&sums)[kHeadTile][kT
 }
 
 // Attends to blocks [begin, end) of the request. `softmax` is that of head thread_index().
-PLUMB_DEVICE void attend(const MlaCall& call, const MlaWork& work, int begin, int end,
-                         Softmax& softmax, float (&sums)[kHeadTile][kThreadDims]) {
+PLUMB_DEVICE inline void attend(const MlaCall& call, const MlaWork& work, int begin, int end,
+                                Softmax& softmax, float (&sums)[kHeadTile][kThreadDims]) {
   const float scale = call.params.sm_scale * kLog2E;
   const int thread = thread_index();
   for (int number = begin; number < end; ++number) {
@@ -177,15 +177,15 @@ PLUMB_DEVICE void attend(const MlaCall& call, const MlaWork& work, int begin, in
 }
 
 // What the sink adds to a sum of weights relative to 2^largest.
-PLUMB_DEVICE float sink_weight(const MlaCall& call, int head, float largest) {
+PLUMB_DEVICE inline float sink_weight(const MlaCall& call, int head, float largest) {
   if (call.params.attn_sink == nullptr) return 0;
   return exp2_approx(call.params.attn_sink[head] * kLog2E - largest);
 }
 
 // Stores the head's log-sum-exp and returns what its accumulators are to be multiplied by. `slot`
 // is the request's partial slot, or -1 if no other part has a share in the request.
-PLUMB_DEVICE float finish_head(const MlaCall& call, const MlaWork& work, int slot, int head,
-                               const Softmax& softmax) {
+PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, int slot, int head,
+                                      const Softmax& softmax) {
   const auto& params = call.params;
   const bool split = slot >= 0, lonely = softmax.sum == 0;
   const float lse = log2_approx(softmax.sum) + softmax.largest;
@@ -200,8 +200,8 @@ PLUMB_DEVICE float finish_head(const MlaCall& call, const MlaWork& work, int slo
   return lonely ? 0.0F : 1.0F / (softmax.sum + sink);
 }
 
-PLUMB_DEVICE void store_heads(const MlaCall& call, const MlaWork& work, int slot,
-                              const float (&sums)[kHeadTile][kThreadDims]) {
+PLUMB_DEVICE inline void store_heads(const MlaCall& call, const MlaWork& work, int slot,
+                                     const float (&sums)[kHeadTile][kThreadDims]) {
   const auto& params = call.params;
   const std::int64_t row =
       ((slot >= 0 ? slot : work.request) * params.queries + work.query) * params.heads;

@@ -23,7 +23,7 @@ void Clock::start_kernel(int block_size, int wave_size) {
 
 void Clock::start_block(std::int64_t x, std::int64_t y) { blocks_.push_back({++segment_, x, y}); }
 
-void Clock::pass_wave_operation(int wave, std::uint64_t lanes) {
+void Clock::pass_wave_sync(int wave, std::uint64_t lanes) {
   const auto first = known_.begin() + wave * wave_size_;
   if (wave_segment_[wave] != segment_) {
     const auto last = known_.end() - first < wave_size_ ? known_.end() : first + wave_size_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -25,7 +26,7 @@
 // On functions that read the simulator's own memory, or speak to the checker themselves: in an
 // instrumented build they stay out of it.
 #ifdef PLUMB_CHECKED_BUILD
-#define PLUMB_SIM_UNINSTRUMENTED [[gnu::noinline, gnu::no_sanitize("thread")]] inline
+#define PLUMB_SIM_UNINSTRUMENTED __attribute__((noinline, no_sanitize("thread"))) inline
 #else
 #define PLUMB_SIM_UNINSTRUMENTED inline
 #endif
@@ -168,20 +169,25 @@ struct Frozen {
 };
 
 template <auto kernel, typename... Parameters, typename... Values>
-sim::KernelCall freeze(void (*)(Parameters...), const char* name, const LaunchShape& shape,
+sim::KernelCall freeze(void (*)(Parameters...), std::string name, const LaunchShape& shape,
                        Values&&... values) {
   using Call = Frozen<kernel, Parameters...>;
   using Arguments = typename Call::Arguments;
   static_assert(sizeof...(Parameters) == sizeof...(Values), "one value per kernel parameter");
   return {
-      name, shape, &Call::invoke,
+      std::move(name), shape, &Call::invoke,
       std::make_shared<const Arguments>(static_cast<Parameters>(std::forward<Values>(values))...),
       sizeof(Arguments)};
 }
 
+// "(select<4, 64>)", as a macro argument with a comma has to be spelled, without its parentheses.
+inline std::string kernel_name(std::string spelled) {
+  return spelled.front() == '(' ? spelled.substr(1, spelled.size() - 2) : spelled;
+}
+
 template <auto kernel, typename... Values>
 sim::KernelCall make_call(const char* name, const LaunchShape& shape, Values&&... values) {
-  return freeze<kernel>(kernel, name, shape, std::forward<Values>(values)...);
+  return freeze<kernel>(kernel, kernel_name(name), shape, std::forward<Values>(values)...);
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET
