@@ -112,12 +112,18 @@ class SparseMlaDecodeProblem : public Problem {
     return {};
   }
 
-  std::string_view trivial() const override { return shape_.lonely_every == 1 ? "zero" : ""; }
-
+  // Products of q with k and of p with v; decoding a cache anew for each tile of heads; barriers.
   double cost() const override {
+    constexpr std::int64_t kHeadTile = 16, kTokenTile = 16, kThreads = 128, kBarriers = 4;
+    constexpr std::int64_t kDecode = 5;  // operations per value
     const std::int64_t candidates = shape_.main.width + shape_.extra.width;
-    return static_cast<double>(shape_.rows() * shape_.heads) *
-           static_cast<double>(candidates * 2 * kMlaDim);
+    const std::int64_t head_tiles = (shape_.heads + kHeadTile - 1) / kHeadTile;
+    const std::int64_t products = shape_.rows() * shape_.heads * candidates * 2 * kMlaDim;
+    const std::int64_t decoded = shape_.rows() * head_tiles * candidates * kMlaDim * kDecode;
+    const std::int64_t waits =
+        head_tiles * kThreads *
+        (shape_.rows() * candidates / kTokenTile * kBarriers + shape_.parts * shape_.queries);
+    return static_cast<double>(products + decoded) + kThreadCost * static_cast<double>(waits);
   }
 
  private:
@@ -219,7 +225,7 @@ void check(const Row& row, const MlaShape& shape) {
     throw BadRow(
         fmt::format("{}: a ragged row has one query, and its length in indptr", row.where));
   }
-  if ((shape.lonely_every == 1) != (row.word("trivial") == "zero")) {
+  if ((shape.lonely_every == 1) != (row.trivial == "zero")) {
     throw BadRow(fmt::format(
         "{}: trivial has to be \"zero\" where lonely_every is 1, and only there", row.where));
   }
@@ -247,7 +253,7 @@ OpDefinition define_sparse_mla_decode() {
       {"repeats", 0, 0, 1, "1: every fifth candidate names the slot of the one before"},
       {"strided", 0, 0, 1, "1: gaps between the rows of q and of dense indices"},
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the caches"}};
-  op.word_parameters = {"form", "lengths", "sinks", "dialect", "extra_dialect", "trivial"};
+  op.word_parameters = {"form", "lengths", "sinks", "dialect", "extra_dialect"};
   op.make_problem = [](const Row& row,
                        const device::Properties& platform) -> std::unique_ptr<Problem> {
     MlaShape shape = shape_of(row, platform);
