@@ -62,11 +62,12 @@ class Problem {
                                           const plumb_numerics& declared) const = 0;
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
-  // "" or why a pass at this shape proves little by intent: "empty", "zero", "identity".
-  virtual std::string_view trivial() const { return ""; }
-  // Scalar multiply-adds of one launch, for the choice of how often a tier can afford it.
+  // Simulated work of one launch, for the choice of how often a tier can afford it: about one per
+  // scalar operation in a loop, and kThreadCost per simulated thread and barrier or shuffle it meets.
   virtual double cost() const = 0;
 };
+
+inline constexpr double kThreadCost = 40;
 
 struct Parameter {
   std::string_view name;

@@ -67,7 +67,7 @@ struct Conditions {
   std::uint64_t seed = 0;
   Policy policy = Policy::early;
   bool checked = false;      // kernels built with memory, race and initialisation checking
-  bool page_guards = false;  // allocations end at an unmapped page
+  bool page_guards = false;  // allocations end at an unmapped page, and are 16-byte aligned
   // Barrier sites ("mhc_pre.cu:120") that do nothing: to prove that each is needed.
   std::vector<std::string> disabled_barriers;
 };
@@ -99,9 +99,11 @@ class Device {
   virtual void* allocate(std::size_t bytes, std::string_view label) = 0;
   // Reserves address space only; pages appear when touched and read as zero. No poison.
   virtual void* allocate_sparse(std::size_t bytes, std::string_view label) = 0;
+  // Pending work that uses the memory has to be over: free may, but need not, wait for it.
   virtual void free(void* memory) = 0;
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
+  // Damage since the last call, repaired. Does not wait: pending work has done none yet.
   virtual std::vector<GuardDamage> check_guards() = 0;
 
   virtual Stream create_stream() = 0;
@@ -115,12 +117,15 @@ class Device {
   virtual void synchronize() = 0;
 
   // Any direction. From pageable memory: read at the call. From pinned memory: read when it runs.
-  // To pageable memory: complete on return. During capture: recorded, read at replay.
+  // To pageable memory: complete on return. During capture: recorded, read at replay; refused where
+  // it would have to be complete on return.
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
 
   virtual void begin_capture(Stream stream) = 0;
+  // Whether a capture that the calling thread began is in progress: what plain allocation refuses.
+  virtual bool capturing() = 0;
   virtual Graph end_capture(Stream stream) = 0;
   virtual std::vector<GraphNode> nodes(Graph graph) = 0;
   virtual GraphExec instantiate(Graph graph) = 0;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// mmap without backing for the whole, holes kept in a map, pages opened and closed as blocks come
+// and go.
 #include "device/sim/address_space.h"
 
 #include <sys/mman.h>
@@ -71,8 +74,8 @@ void AddressSpace::open_pages(std::uintptr_t begin, std::size_t bytes) {
 
 void AddressSpace::open_up_to(std::uintptr_t end, std::size_t step) {
   if (end <= open_end_) return;
-  const std::size_t bytes = std::min<std::size_t>(round_up(end - open_end_, step),
-                                                  begin_ + bytes_ - open_end_);
+  const std::size_t bytes =
+      std::min<std::size_t>(align_up(end - open_end_, step), begin_ + bytes_ - open_end_);
   open_pages(open_end_, bytes);
   open_end_ += bytes;
 }

@@ -11,7 +11,7 @@
 namespace plumb::device::sim {
 
 std::size_t page_size();
-constexpr std::uintptr_t round_up(std::uintptr_t value, std::size_t multiple) {
+constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 

@@ -32,8 +32,7 @@ void Block::start_kernel(const KernelCall& call, const Properties& properties,
   grid_x = call.shape.grid_x;
   grid_y = call.shape.grid_y;
   host_.adopt_host_thread();
-  shared_.start_kernel(call.name, properties.shared_bytes_per_block,
-                       call.shape.dynamic_shared_bytes);
+  shared_.start_kernel(properties.shared_bytes_per_block, call.shape.dynamic_shared_bytes);
   sites_.start_kernel(call.name, conditions.disabled_barriers);
   threads_.assign(block_size, Thread{});
   waves_.resize((block_size + wave_size - 1) / wave_size);
@@ -60,6 +59,29 @@ void Block::run(std::int64_t x, std::int64_t y) {
   pool_.abandon_all();
   if (exception_ != nullptr) std::rethrow_exception(std::exchange(exception_, nullptr));
   throw DeviceError(fault_, std::exchange(error_, {}));
+}
+
+void Block::begin_abandoning() { Fiber::begin_jump(host_); }
+
+std::string Block::finish_abandoning() {
+  Fiber::finish_jump(host_);
+  pool_.abandon_all();
+  checker = nullptr;
+  return describe(*static_cast<Thread*>(std::exchange(current, nullptr)));
+}
+
+bool is_below_simulated_stack(std::uintptr_t address) {
+  if (current == nullptr) return false;
+  const Fiber* fiber = block_of_host_thread().running().fiber;
+  return fiber != nullptr && fiber->guards(reinterpret_cast<const void*>(address));
+}
+
+void begin_abandoning_grid() {
+  if (current != nullptr) block_of_host_thread().begin_abandoning();
+}
+
+std::string finish_abandoning_grid() {
+  return current != nullptr ? block_of_host_thread().finish_abandoning() : std::string();
 }
 
 void Block::start_threads() {

@@ -46,12 +46,16 @@ class Block : public BlockContext {
   // The stack is not unwound: the caller may own nothing but `message`, which is taken over.
   [[noreturn]] void fail(Fault fault, std::string&& message);
 
+  // Around a long jump to the host thread's stack, see launch.h.
+  void begin_abandoning();
+  std::string finish_abandoning();
+
   SharedMemory& shared() { return shared_; }
   const std::string& kernel() const { return call_->name; }
   Thread& running() const { return *static_cast<Thread*>(current); }
   const Thread& thread_at(int index) const { return threads_[index]; }
   std::string describe(const Thread& thread) const;  // "block (3, 0) thread 17 (wave 0, lane 17)"
-  std::string describe_progress(const Thread& thread) const;
+  std::string describe_progress(const Thread& thread) const;  // "after mhc_pre.cu:120"
 
  private:
   static void fiber_entry(Fiber& self);

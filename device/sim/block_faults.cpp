@@ -20,17 +20,16 @@ std::string Block::describe(const Thread& thread) const {
                      thread.wave, thread.lane);
 }
 
-// How far a thread has come, for messages: " after k.cu:12", or what it waits in.
+// How far a thread has come: "before any barrier", "after k.cu:12", "waiting in ballot at k.cu:14".
 std::string Block::describe_progress(const Thread& thread) const {
-  if (thread.state == Thread::State::returned) return "(which has returned)";
-  if (thread.site.line() == 0) return "(before any barrier)";
+  if (thread.state == Thread::State::returned) return "returned";
+  if (thread.site.line() == 0) return "before any barrier";
+  const std::string site = name_of_site(thread.site);
+  if (thread.state == Thread::State::in_block_sync) return "waiting in block_sync at " + site;
   const Wave::Operation* const operation = waves_[thread.wave].waiting_operation(thread.lane);
   if (operation != nullptr)
-    return fmt::format("(which waits in {} at {})", name_of(operation->kind),
-                       name_of_site(thread.site));
-  if (thread.state == Thread::State::in_block_sync)
-    return fmt::format("(which waits in block_sync at {})", name_of_site(thread.site));
-  return fmt::format("(after {})", name_of_site(thread.site));
+    return fmt::format("waiting in {} at {}", name_of(operation->kind), site);
+  return "after " + site;
 }
 
 void Block::fail(Fault fault, std::string&& message) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A captured stream's frontier is what its next node depends on; an event carries a copy of one.
 #include "device/sim/capture.h"
 
 #include <algorithm>
@@ -9,8 +11,6 @@ namespace plumb::device::sim {
 
 namespace {
 
-std::string name_of(const StreamState& stream) { return "stream " + std::to_string(stream.number); }
-
 void require_unspoilt(const Capture& capture, const std::string& call) {
   if (capture.offence.empty()) return;
   throw DeviceError(Fault::capture_invalid, call + ": the capture of " + name_of(*capture.origin) +
@@ -20,7 +20,7 @@ void require_unspoilt(const Capture& capture, const std::string& call) {
 // First node that the origin's last operation does not depend on, or -1.
 int unjoined_node(const Capture& capture) {
   std::vector<bool> joined(capture.nodes.size(), false);
-  for (int last : capture.origin->frontier) joined[last] = true;
+  for (int last : capture.last) joined[last] = true;
   for (int i = static_cast<int>(capture.nodes.size()) - 1; i >= 0; --i) {
     if (!joined[i]) continue;
     for (int need : capture.nodes[i].needs) joined[need] = true;
@@ -64,8 +64,12 @@ void wait_captured(StreamState& stream, const EventState& event) {
   stream.frontier = std::move(both);
 }
 
-void refuse(Capture& capture, const std::string& what) {
+void spoil(Capture& capture, const std::string& what) {
   if (capture.offence.empty()) capture.offence = what;
+}
+
+void refuse(Capture& capture, const std::string& what) {
+  spoil(capture, what);
   throw DeviceError(Fault::capture_unsupported, what);
 }
 

@@ -21,6 +21,7 @@ struct Capture {
   bool ended = false;
   std::string offence;  // empty: none so far
   std::vector<Node> nodes;
+  std::vector<int> last;  // the origin's frontier, once the capture has ended
 };
 
 // Adds a node to the capture of the stream, after the nodes that the stream depends on. Throws
@@ -32,7 +33,9 @@ void record_captured(EventState& event, const StreamState& stream);
 // capture_invalid if the event's capture is over, capture_unsupported if it is another one.
 void wait_captured(StreamState& stream, const EventState& event);
 
-// Spoils the capture with `what` and throws it.
+// Notes `what` as the capture's offence, if it is the first.
+void spoil(Capture& capture, const std::string& what);
+// Spoils the capture and throws capture_unsupported.
 [[noreturn]] void refuse(Capture& capture, const std::string& what);
 
 // The graph. Throws capture_invalid if the capture was spoilt, or if a branch has not been joined.

@@ -29,8 +29,9 @@ void Checker::start_kernel(const KernelCall& call, const MemoryMap& memory, int 
   clock_.start_kernel(call.shape.block, wave_size);
 }
 
-void Checker::pass_wave_operation(WaveKind, int wave, std::uint64_t lanes) {
-  clock_.pass_wave_operation(wave, lanes);
+// Shuffles and votes move registers and order no memory, on hardware neither.
+void Checker::pass_wave_operation(WaveKind kind, int wave, std::uint64_t lanes) {
+  if (kind == WaveKind::sync) clock_.pass_wave_sync(wave, lanes);
 }
 
 void Checker::access(const Access& access) {
@@ -101,7 +102,7 @@ std::string Checker::describe(const Access& access, const Finding& finding) {
   }
   if (finding.kind == Finding::Kind::uninitialized)
     return text + ", which no thread of the block has written";
-  return text + fmt::format(" {}; nothing orders it after {}",
+  return text + fmt::format(", {}; nothing orders it after {}",
                             block_.describe_progress(block_.running()), describe_other(finding));
 }
 
@@ -114,7 +115,7 @@ std::string Checker::describe_other(const Finding& finding) const {
                        std::uint32_t{other.thread});
   }
   const Thread& thread = block_.thread_at(static_cast<int>(other.thread));
-  return fmt::format("the {} by {} {}", what, block_.describe(thread),
+  return fmt::format("the {} by {}, by now {}", what, block_.describe(thread),
                      block_.describe_progress(thread));
 }
 

@@ -43,7 +43,7 @@ class Shadow {
   // The last writer, and two accesses that do not exclude others of their kind (reads or atomics).
   // A reader gives up its place to one that comes after it. Where three or more are unordered, the
   // two kept are of different waves or blocks if any are, so a later write races with one of them
-  // if it races with any; only lanes of one wave that met in several partial wave operations can
+  // if it races with any; only lanes of one wave that met in several partial wave_syncs can
   // escape.
   struct Cell {
     Stamp writer;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// One operation at a time, with addresses checked and page faults caught.
 #include "device/sim/executor.h"
 
 #include <cstring>
@@ -77,41 +79,81 @@ std::vector<int> replay_order(const GraphData& graph, Policy policy) {
 }
 
 void Executor::check(const Copy& copy) const {
-  memory_.check_range("copy to", copy.to, copy.bytes);
-  pinned_.check_range("copy to", copy.to, copy.bytes);
+  if (copy.bytes == 0) return;
+  check_side("copy to", copy.to, copy.bytes);
   if (copy.snapshot) return;
-  memory_.check_range("copy from", copy.from, copy.bytes);
-  pinned_.check_range("copy from", copy.from, copy.bytes);
+  check_side("copy from", copy.from, copy.bytes);
+  const auto to = reinterpret_cast<std::uintptr_t>(copy.to);
+  const auto from = reinterpret_cast<std::uintptr_t>(copy.from);
+  if (to < from + copy.bytes && from < to + copy.bytes) {
+    throw DeviceError(Fault::invalid_argument, "copy: source and destination overlap");
+  }
 }
 
-void Executor::check(const Fill& fill) const { memory_.check_range("fill", fill.to, fill.bytes); }
+void Executor::check(const Fill& fill) const {
+  if (fill.bytes == 0) return;
+  check_side("fill", fill.to, fill.bytes);
+  if (memory_.owns(fill.to) || pinned_.owns(fill.to)) return;
+  throw DeviceError(Fault::invalid_argument, "fill: pageable host memory");
+}
+
+void Executor::check_side(std::string_view call, const void* begin, std::size_t bytes) const {
+  if (begin == nullptr) {
+    throw DeviceError(Fault::invalid_argument, std::string(call) + ": null pointer");
+  }
+  memory_.check_range(call, begin, bytes);
+  pinned_.check_range(call, begin, bytes);
+}
 
 void Executor::run(const Operation& operation) {
   const Flag flag(busy_);
-  run_one(operation);
+  if (const Replay* replay = std::get_if<Replay>(&operation)) {
+    const GraphData& graph = *replay->graph;
+    for (int i : replay_order(graph, conditions_.policy)) run_one(graph.nodes[i].operation);
+  } else {
+    run_one(operation);
+  }
 }
 
 void Executor::run_one(const Operation& operation) {
-  std::visit(Overloaded{
-                 [&](const KernelCall& call) { run_grid(call, properties_, conditions_, memory_); },
-                 [&](const Copy& copy) {
-                   check(copy);
-                   const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
-                   if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
-                 },
-                 [&](const Fill& fill) {
-                   check(fill);
-                   if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
-                 },
-                 [](const HostCall& call) { call.function(call.argument); },
-                 [](const Wait&) {},
-                 [&](const Replay& replayed) { replay(*replayed.graph); },
-             },
-             operation);
+  const std::optional<PageFault> fault =
+      run_watching(memory_, pinned_, [&] { perform(operation); });
+  if (fault) report(*fault, operation);
 }
 
-void Executor::replay(const GraphData& graph) {
-  for (int i : replay_order(graph, conditions_.policy)) run_one(graph.nodes[i].operation);
+void Executor::perform(const Operation& operation) {
+  std::visit(
+      Overloaded{
+          [&](const KernelCall& call) { run_grid(call, properties_, conditions_, reachable_); },
+          [&](const Copy& copy) {
+            check(copy);
+            const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
+            if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
+          },
+          [&](const Fill& fill) {
+            check(fill);
+            if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
+          },
+          [](const HostCall& call) { call.function(call.argument); },
+          [](const auto&) {},
+      },
+      operation);
+}
+
+void Executor::report(const PageFault& fault, const Operation& operation) const {
+  std::string who = describe(operation);
+  const std::string thread = finish_abandoning_grid();
+  if (!thread.empty()) who += ", " + thread;
+  switch (fault.kind) {
+    case PageFault::Kind::memory: throw fault.memory->explain(fault.address, who);
+    case PageFault::Kind::null:
+      throw DeviceError(Fault::out_of_bounds, who + ": access through a null pointer");
+    case PageFault::Kind::wild:
+      throw DeviceError(Fault::out_of_bounds, who + ": access to an address that cannot exist");
+    case PageFault::Kind::stack:
+      throw DeviceError(Fault::out_of_memory, who + ": the simulated thread's stack is full");
+  }
+  throw DeviceError(Fault::other, who);
 }
 
 }  // namespace plumb::device::sim

@@ -7,14 +7,33 @@
 
 #include "device/sim/memory.h"
 #include "device/sim/operation.h"
+#include "device/sim/page_fault.h"
 
 namespace plumb::device::sim {
+
+// What kernels may reach: the device's own memory and, as on hardware, pinned host memory.
+class ReachableMemory : public MemoryMap {
+ public:
+  ReachableMemory(const Memory& memory, const Memory& pinned) : memory_(memory), pinned_(pinned) {}
+  const Region* find(std::uintptr_t address) const override {
+    const Region* region = memory_.find(address);
+    return region != nullptr ? region : pinned_.find(address);
+  }
+
+ private:
+  const Memory& memory_;
+  const Memory& pinned_;
+};
 
 class Executor {
  public:
   Executor(const Properties& properties, const Conditions& conditions, Memory& memory,
            Memory& pinned)
-      : properties_(properties), conditions_(conditions), memory_(memory), pinned_(pinned) {}
+      : properties_(properties),
+        conditions_(conditions),
+        memory_(memory),
+        pinned_(pinned),
+        reachable_(memory, pinned) {}
 
   // Throws DeviceError for what the operation may not do; the message names the operation.
   void run(const Operation& operation);
@@ -27,13 +46,16 @@ class Executor {
   void check(const Fill& fill) const;
 
  private:
+  void check_side(std::string_view call, const void* begin, std::size_t bytes) const;
   void run_one(const Operation& operation);
-  void replay(const GraphData& graph);
+  void perform(const Operation& operation);
+  [[noreturn]] void report(const PageFault& fault, const Operation& operation) const;
 
   const Properties& properties_;
   const Conditions& conditions_;
   Memory& memory_;
   Memory& pinned_;
+  const ReachableMemory reachable_;
   bool busy_ = false;
 };
 

@@ -8,8 +8,6 @@
 
 #include <new>
 
-#include "device/sim/sanitizers.h"
-
 namespace plumb::device::sim {
 
 namespace {
@@ -43,8 +41,8 @@ Fiber::Fiber(int index, Entry entry) : entry_(entry) {
 }
 
 Fiber::~Fiber() {
+  if (mapping_ == nullptr) return;  // the host thread's own
   sanitizers::destroy_fiber(tsan_fiber_);
-  if (mapping_ == nullptr) return;
   sanitizers::unpoison(bottom_, bytes_);
   munmap(mapping_, page_bytes() + kFiberStackBytes + page_bytes());
 }
@@ -65,6 +63,14 @@ void Fiber::switch_to(Fiber& from, Fiber& to) {
   from.arrive(jump_fcontext(to.context_, ends));
 }
 
+void Fiber::begin_jump(const Fiber& to) {
+  sanitizers::start_switch(nullptr, to.bottom_, to.bytes_, to.tsan_fiber_);
+}
+
+void Fiber::finish_jump(const Fiber& to) {
+  sanitizers::finish_switch(to.fake_stack_, nullptr, nullptr);
+}
+
 void Fiber::start(transfer_t transfer) {
   Fiber& self = *static_cast<Fiber**>(transfer.data)[1];
   self.arrive(transfer);
@@ -81,6 +87,8 @@ void Fiber::arrive(transfer_t transfer) {
 bool Fiber::holds(const void* address) const {
   return address >= bottom_ && address < static_cast<const std::byte*>(bottom_) + bytes_;
 }
+
+bool Fiber::guards(const void* address) const { return address >= mapping_ && address < bottom_; }
 
 Fiber& FiberPool::take() {
   if (idle_.empty()) {

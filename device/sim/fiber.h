@@ -9,10 +9,13 @@
 #include <memory>
 #include <vector>
 
+#include "device/sim/sanitizers.h"
+
 namespace plumb::device::sim {
 
-// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page.
-constexpr std::size_t kFiberStackBytes = 64 << 10;
+// Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page. The
+// sanitizers' frames are several times as large.
+constexpr std::size_t kFiberStackBytes = (sanitizers::kActive ? 256 : 64) << 10;
 
 class Fiber {
  public:
@@ -28,7 +31,11 @@ class Fiber {
   void restart();
   // Leaves `from`, which must be running, and returns when something switches back to it.
   static void switch_to(Fiber& from, Fiber& to);
+  // Around a long jump to a stack that was left by switch_to: what the sanitizers have to know.
+  static void begin_jump(const Fiber& to);
+  static void finish_jump(const Fiber& to);
   bool holds(const void* address) const;
+  bool guards(const void* address) const;  // in the guard page below the stack
   void adopt_host_thread();
 
  private:

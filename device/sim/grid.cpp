@@ -23,22 +23,6 @@ namespace plumb::device::sim {
 
 namespace {
 
-void check_limits(const KernelCall& call, const Properties& properties) {
-  const LaunchShape& shape = call.shape;
-  const auto refuse = [&](const std::string& what) {
-    throw DeviceError(Fault::launch_limits, fmt::format("kernel {}: {}", call.name, what));
-  };
-  if (shape.block < 1 || shape.block > properties.max_threads_per_block)
-    refuse(fmt::format("block of {} threads, the platform allows 1 to {}", shape.block,
-                       properties.max_threads_per_block));
-  if (shape.grid_x < 1 || shape.grid_x > properties.max_grid_x)
-    refuse(fmt::format("grid_x of {}, the platform allows 1 to {}", shape.grid_x,
-                       properties.max_grid_x));
-  if (shape.grid_y < 1 || shape.grid_y > properties.max_grid_y)
-    refuse(fmt::format("grid_y of {}, the platform allows 1 to {}", shape.grid_y,
-                       properties.max_grid_y));
-}
-
 // Gives the blocks of a grid one after the other. Random order is a permutation without a table:
 // four rounds of a Feistel network on the smallest even number of bits that holds the count,
 // applied again while the result is no block.
@@ -91,6 +75,25 @@ class CheckedLaunch {
 };
 
 }  // namespace
+
+void check_limits(const KernelCall& call, const Properties& properties) {
+  const LaunchShape& shape = call.shape;
+  const auto refuse = [&](const std::string& what) {
+    throw DeviceError(Fault::launch_limits, fmt::format("kernel {}: {}", call.name, what));
+  };
+  if (shape.block < 1 || shape.block > properties.max_threads_per_block)
+    refuse(fmt::format("block of {} threads, the platform allows 1 to {}", shape.block,
+                       properties.max_threads_per_block));
+  if (shape.grid_x < 1 || shape.grid_x > properties.max_grid_x)
+    refuse(fmt::format("grid_x of {}, the platform allows 1 to {}", shape.grid_x,
+                       properties.max_grid_x));
+  if (shape.grid_y < 1 || shape.grid_y > properties.max_grid_y)
+    refuse(fmt::format("grid_y of {}, the platform allows 1 to {}", shape.grid_y,
+                       properties.max_grid_y));
+  if (shape.dynamic_shared_bytes > properties.shared_bytes_per_block)
+    refuse(fmt::format("{} bytes of dynamic shared memory, the platform has {}",
+                       shape.dynamic_shared_bytes, properties.shared_bytes_per_block));
+}
 
 void run_grid(const KernelCall& call, const Properties& properties, const Conditions& conditions,
               const MemoryMap& memory) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The common case, nothing differs, costs one memcmp.
 #include "device/sim/guard.h"
 
 #include <algorithm>
@@ -26,7 +28,8 @@ constexpr std::uint8_t poison_byte(std::size_t offset, std::uint16_t word) {
   return static_cast<std::uint8_t>(offset % 2 == 0 ? word & 0xFF : word >> 8);
 }
 
-// Calls body(offset, length, pattern) for the pieces of the range in which the pattern does not wrap.
+// Calls body(offset, length, pattern) for the pieces of the range in which the pattern does not
+// wrap.
 template <class Body>
 void for_each_piece(std::size_t bytes, std::uint64_t position, const Body& body) {
   for (std::size_t offset = 0; offset < bytes;) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes that a simulated device's memory holds while nobody may use it: a position-dependent pattern
-// in guard zones, a repeated 16-bit word in fresh and in freed blocks. How they are laid and compared.
+// The bytes that a simulated device's memory holds while nobody may use it: a position-dependent
+// pattern in guard zones, a repeated 16-bit word in fresh and in freed blocks. How they are laid
+// and compared.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ struct Difference {
   std::int64_t bytes = 0;  // how many differ
 };
 
-// The pattern at a byte depends on `position` of that byte, so that a guard copied onto another shows.
+// The pattern at a byte depends on `position` of that byte, so that a guard copied onto another
+// shows.
 void lay_guard(std::uint8_t* begin, std::size_t bytes, std::uint64_t position);
 std::optional<Difference> compare_guard(const std::uint8_t* begin, std::size_t bytes,
                                         std::uint64_t position);

@@ -48,15 +48,21 @@ class MemoryMap {
   virtual const Region* find(std::uintptr_t address) const = 0;
 };
 
+// Throws launch_limits if the platform does not allow the call's shape. Static shared memory is
+// known, and checked, only when the kernel runs.
+void check_limits(const KernelCall& call, const Properties& properties);
+
 // Runs one kernel to its end, every block and every thread, on the calling host thread. Throws
 // DeviceError for whatever a kernel may not do; the message names kernel, block, threads and lines.
 void run_grid(const KernelCall& call, const Properties& properties, const Conditions& conditions,
               const MemoryMap& memory);
 
-// The other direction, for PLUMB_LAUNCH: hands a kernel call to the device that the stream belongs
-// to, and asks that device what it is. Throws DeviceError as Device's own calls do.
-void enqueue(Stream stream, KernelCall call);
-const Properties& stream_properties(Stream stream);
+// For a fault that a signal handler found while run_grid was running on this thread. Before control
+// leaves the simulated thread by a long jump: tells the sanitizers. After it: drops every simulated
+// stack and returns who was running, "block (3, 0) thread 17 (wave 0, lane 17)"; empty: nobody was.
+bool is_below_simulated_stack(std::uintptr_t address);  // of the running simulated thread
+void begin_abandoning_grid();
+std::string finish_abandoning_grid();
 
 // Every barrier (block_sync, wave_sync) that kernels of this process passed since the last reset:
 // "mhc_pre.cu:120 mhc_pre_split", sorted. Each string, or its first word, can be given to

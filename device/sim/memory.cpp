@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Where blocks lie, what their bytes are while nobody may use them, and whose an address is.
 #include "device/sim/memory.h"
 
 #include <fmt/format.h>
@@ -8,7 +10,8 @@
 
 namespace plumb::device::sim {
 
-// [begin, end) holds the block and whatever guards it; [open_begin, open_end) of that can be accessed.
+// [begin, end) holds the block and whatever guards it; [open_begin, open_end) of that can be
+// accessed.
 struct Memory::Block {
   std::string label;
   Region region;  // what the user asked for
@@ -28,7 +31,7 @@ constexpr std::size_t kRetiredSparse = 8;
 
 std::uint8_t* bytes_at(std::uintptr_t address) { return reinterpret_cast<std::uint8_t*>(address); }
 
-std::uintptr_t round_down(std::uintptr_t value, std::size_t multiple) {
+std::uintptr_t align_down(std::uintptr_t value, std::size_t multiple) {
   return value / multiple * multiple;
 }
 
@@ -37,11 +40,9 @@ std::uintptr_t round_down(std::uintptr_t value, std::size_t multiple) {
 Memory::Memory(const Options& options) : options_(options), space_(options.address_space) {}
 Memory::~Memory() = default;
 
-// ---- allocation
-
 std::size_t Memory::size_of(std::size_t bytes) const {
-  if (!options_.page_guards) return round_up(bytes + 2 * kGuardBytes, kAlignment);
-  return round_up(std::max<std::size_t>(bytes, 1), page_size()) + 2 * page_size();
+  if (!options_.page_guards) return align_up(bytes + 2 * kGuardBytes, kBlockAlignment);
+  return align_up(std::max<std::size_t>(bytes, 1), page_size()) + 2 * page_size();
 }
 
 std::unique_ptr<Memory::Block> Memory::place(std::size_t bytes, std::string_view label) {
@@ -57,7 +58,7 @@ std::unique_ptr<Memory::Block> Memory::place(std::size_t bytes, std::string_view
   if (options_.page_guards) {
     block->open_begin += page_size();
     block->open_end -= page_size();
-    block->region.begin = block->open_end - round_up(bytes, kPageGuardAlignment);
+    block->region.begin = block->open_end - align_up(bytes, kPageGuardAlignment);
     space_.open_pages(block->open_begin, block->open_end - block->open_begin);
   } else {
     space_.open_up_to(block->end, kOpenStep);
@@ -91,7 +92,7 @@ void* Memory::allocate_sparse(std::size_t bytes, std::string_view label) {
                       fmt::format("allocate_sparse '{}': {} bytes; the most is {}", label, bytes,
                                   kLargestSparse));
   }
-  const std::size_t open = round_up(std::max<std::size_t>(bytes, 1), page_size());
+  const std::size_t open = align_up(std::max<std::size_t>(bytes, 1), page_size());
   auto block = std::make_unique<Block>();
   block->own_space = std::make_unique<AddressSpace>(open + 2 * page_size());
   block->begin = block->own_space->begin();
@@ -100,7 +101,7 @@ void* Memory::allocate_sparse(std::size_t bytes, std::string_view label) {
   block->open_end = block->end - page_size();
   block->own_space->open_pages(block->open_begin, open);
   block->own_space->keep_pages_small();
-  block->region.begin = block->open_end - round_up(bytes, kAlignment);
+  block->region.begin = block->open_end - align_up(bytes, kBlockAlignment);
   block->region.end = block->region.begin + bytes;
   block->region.sparse = true;
   block->label = label;
@@ -125,8 +126,6 @@ void Memory::erase_overlapping(std::uintptr_t begin, std::uintptr_t end) {
   blocks_.erase(first, last);
   last_hit_ = nullptr;
 }
-
-// ---- release
 
 void Memory::free(void* memory) {
   if (memory == nullptr) return;
@@ -180,19 +179,17 @@ void Memory::release_oldest() {
   quarantined_bytes_ -= size;
   space_.give(block.begin, size);
   if (size < kWorthDropping || options_.page_guards) return;
-  const std::uintptr_t first = round_up(block.begin, page_size());
-  space_.drop_pages(first, round_down(block.end, page_size()) - first);
+  const std::uintptr_t first = align_up(block.begin, page_size());
+  space_.drop_pages(first, align_down(block.end, page_size()) - first);
 }
-
-// ---- guards
 
 void Memory::check(Block& block) {
   const Region& region = block.region;
   if (region.sparse || (region.freed && options_.page_guards)) return;
   const auto note = [&](std::uintptr_t begin, const Difference& difference, const char* suffix) {
     const auto offset = static_cast<std::int64_t>(begin + difference.offset - region.begin);
-    damage_.push_back({block.label + suffix, offset, difference.expected, difference.got,
-                       difference.bytes});
+    damage_.push_back(
+        {block.label + suffix, offset, difference.expected, difference.got, difference.bytes});
   };
   const auto check_zone = [&](std::uintptr_t begin, std::uintptr_t end) {
     const std::uint64_t position = begin - space_.begin();
@@ -204,8 +201,7 @@ void Memory::check(Block& block) {
   check_zone(block.open_begin, region.begin);
   check_zone(region.end, block.open_end);
   if (!region.freed) return;
-  const auto difference =
-      compare_poison(bytes_at(region.begin), block.bytes(), kFreedPoison);
+  const auto difference = compare_poison(bytes_at(region.begin), block.bytes(), kFreedPoison);
   if (!difference) return;
   note(region.begin, *difference, " (freed)");
   lay_poison(bytes_at(region.begin), block.bytes(), kFreedPoison);
@@ -218,15 +214,12 @@ std::vector<GuardDamage> Memory::check_guards() {
   return std::exchange(damage_, {});
 }
 
-// ---- questions
-
 const Memory::Block* Memory::find_block(std::uintptr_t address) const {
   if (last_hit_ != nullptr && address >= last_hit_->begin && address < last_hit_->end) {
     return last_hit_;
   }
-  const auto after =
-      std::partition_point(blocks_.begin(), blocks_.end(),
-                           [&](const auto& block) { return block->begin <= address; });
+  const auto after = std::partition_point(
+      blocks_.begin(), blocks_.end(), [&](const auto& block) { return block->begin <= address; });
   if (after == blocks_.begin()) return nullptr;
   const Block* block = std::prev(after)->get();
   if (address >= block->end) return nullptr;
@@ -255,11 +248,12 @@ void Memory::check_range(std::string_view call, const void* begin, std::size_t b
                       fmt::format("{}: {} bytes outside every allocation", call, bytes));
   }
   const auto offset = static_cast<std::int64_t>(address - region->begin);
-  throw DeviceError(region->freed ? Fault::use_after_free : Fault::out_of_bounds,
-                    fmt::format("{}: bytes {} to {} of '{}', which {}", call, offset,
-                                offset + static_cast<std::int64_t>(bytes), *region->label,
-                                region->freed ? "has been freed"
-                                              : fmt::format("has {}", region->end - region->begin)));
+  throw DeviceError(
+      region->freed ? Fault::use_after_free : Fault::out_of_bounds,
+      fmt::format(
+          "{}: bytes {} to {} of '{}', which {}", call, offset,
+          offset + static_cast<std::int64_t>(bytes), *region->label,
+          region->freed ? "has been freed" : fmt::format("has {}", region->end - region->begin)));
 }
 
 DeviceError Memory::explain(std::uintptr_t address, const std::string& who) const {

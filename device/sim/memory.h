@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of a simulated device: address space reserved as a whole and handed out in blocks, each between
-// guard zones, poisoned when fresh and, otherwise, when freed. A freed block rests in quarantine before
-// its addresses are used again, so that use after free stays recognisable.
+// Memory of a simulated device: address space reserved as a whole and handed out in blocks, each
+// between guard zones, poisoned when fresh and, otherwise, when freed. A freed block rests in
+// quarantine before its addresses are used again, so that use after free stays recognisable.
 //
 //   plain:        [guard | payload | guard]       payload 256-byte aligned
-//   page guards:  [closed page | guard payload guard | closed page]   payload 16-byte aligned, its last
+//   page guards:  [closed page | guard payload guard | closed page]   payload 16-byte aligned, its
+//   last
 //                 16 bytes end at the closed page; a freed block is closed entirely
 //   sparse:       [closed page | payload | closed page]   reads zero, no poison, no guard bytes
 #pragma once
@@ -24,7 +25,7 @@
 
 namespace plumb::device::sim {
 
-inline constexpr std::size_t kAlignment = 256;
+inline constexpr std::size_t kBlockAlignment = 256;
 inline constexpr std::size_t kPageGuardAlignment = 16;
 inline constexpr std::size_t kGuardBytes = 1024;  // on each side
 inline constexpr std::size_t kLargestSparse = std::size_t{64} << 30;
@@ -34,8 +35,8 @@ class Memory : public MemoryMap {
   struct Options {
     std::uint16_t poison = kFreshPoison;
     bool page_guards = false;
-    std::size_t limit = std::size_t{8} << 30;         // of live blocks, sparse ones aside
-    std::size_t quarantine = std::size_t{64} << 20;   // of freed blocks; the newest always fits
+    std::size_t limit = std::size_t{8} << 30;        // of live blocks, sparse ones aside
+    std::size_t quarantine = std::size_t{64} << 20;  // of freed blocks; the newest always fits
     std::size_t address_space = std::size_t{32} << 30;
   };
   explicit Memory(const Options& options);
@@ -74,9 +75,9 @@ class Memory : public MemoryMap {
   AddressSpace space_;
   // Sorted by address. A freed block stays until its addresses are used again.
   std::vector<std::unique_ptr<Block>> blocks_;
-  std::deque<Block*> quarantine_;         // oldest first
-  std::deque<Block*> retired_sparse_;     // closed, their address space still held
-  std::vector<GuardDamage> damage_;       // found so far, not yet reported
+  std::deque<Block*> quarantine_;      // oldest first
+  std::deque<Block*> retired_sparse_;  // closed, their address space still held
+  std::vector<GuardDamage> damage_;    // found so far, not yet reported
   std::size_t live_bytes_ = 0, quarantined_bytes_ = 0;
   mutable const Block* last_hit_ = nullptr;
 };

@@ -30,6 +30,12 @@
 
 namespace plumb::device::sim::sanitizers {
 
+#if defined(PLUMB_ADDRESS_SANITIZER) || defined(PLUMB_THREAD_SANITIZER)
+constexpr bool kActive = true;
+#else
+constexpr bool kActive = false;
+#endif
+
 inline void start_switch([[maybe_unused]] void** fake_stack_save,
                          [[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t bytes,
                          [[maybe_unused]] void* tsan_fiber) {

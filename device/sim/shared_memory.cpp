@@ -35,13 +35,7 @@ std::byte* SharedMemory::base() const {
   return reinterpret_cast<std::byte*>(round_up(raw, kAlignment));
 }
 
-void SharedMemory::start_kernel(const std::string& kernel, std::size_t limit,
-                                std::size_t dynamic_bytes) {
-  if (dynamic_bytes > limit)
-    throw DeviceError(
-        Fault::launch_limits,
-        fmt::format("kernel {}: {} bytes of dynamic shared memory, the platform has {}", kernel,
-                    dynamic_bytes, limit));
+void SharedMemory::start_kernel(std::size_t limit, std::size_t dynamic_bytes) {
   limit_ = limit;
   const std::size_t bytes = limit + kMostArrays * 2 * kGap + 2 * kAlignment;
   if (buffer_.size() < bytes) buffer_.resize(bytes);

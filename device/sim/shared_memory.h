@@ -26,7 +26,7 @@ class SharedMemory {
   };
 
   // Throws Fault::launch_limits if the dynamic part alone is too large.
-  void start_kernel(const std::string& kernel, std::size_t limit, std::size_t dynamic_bytes);
+  void start_kernel(std::size_t limit, std::size_t dynamic_bytes);
   void start_block();
 
   // The array of this site; nullptr if it does not fit any more: why() says so.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Memory, streams, events and operations of the simulated device; sim_device_graphs.cpp has the
+// rest.
 #include "device/sim/sim_device.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace plumb::device::sim {
@@ -10,21 +12,6 @@ namespace plumb::device::sim {
 namespace {
 
 [[noreturn]] void fail(Fault fault, const std::string& what) { throw DeviceError(fault, what); }
-
-std::string name_of(const StreamState& stream) { return "stream " + std::to_string(stream.number); }
-
-void require_launchable(const KernelCall& call, const Properties& properties) {
-  const LaunchShape& shape = call.shape;
-  const bool grid = shape.grid_x >= 1 && shape.grid_x <= properties.max_grid_x &&
-                    shape.grid_y >= 1 && shape.grid_y <= properties.max_grid_y;
-  const bool block = shape.block >= 1 && shape.block <= properties.max_threads_per_block;
-  if (grid && block && shape.dynamic_shared_bytes <= properties.shared_bytes_per_block) return;
-  fail(Fault::launch_limits, "kernel '" + call.name + "': " + std::to_string(shape.grid_x) + " x " +
-                                 std::to_string(shape.grid_y) + " blocks of " +
-                                 std::to_string(shape.block) + " threads and " +
-                                 std::to_string(shape.dynamic_shared_bytes) +
-                                 " bytes of dynamic shared memory on " + properties.platform);
-}
 
 }  // namespace
 
@@ -62,19 +49,16 @@ StreamState& SimDevice::stream_of(const char* call, Stream stream) {
 }
 
 EventState& SimDevice::event_of(const char* call, Event event) {
-  for (const auto& known : events_) {
-    if (known.get() == event && !known->destroyed) return *known;
-  }
+  const auto found = events_.find(event);
+  if (found != events_.end() && !found->second->destroyed) return *found->second;
   fail(Fault::invalid_argument, std::string(call) + ": not an event of this device");
 }
 
 SimDevice::GraphState& SimDevice::graph_of(const char* call, GraphTable& table, void* graph) {
   const auto found = table.find(graph);
-  if (found != table.end()) return *found->second;
+  if (found != table.end() && found->second->data) return *found->second;
   fail(Fault::capture_invalid, std::string(call) + ": no such graph, or it has been destroyed");
 }
-
-// ---- memory
 
 void* SimDevice::allocate(std::size_t bytes, std::string_view label) {
   const Lock lock = enter_alive("allocate");
@@ -118,8 +102,6 @@ bool SimDevice::pageable(const void* address) const {
   return !memory_.owns(address) && !pinned_.owns(address);
 }
 
-// ---- streams and events
-
 Stream SimDevice::create_stream() {
   const Lock lock = enter_alive("create_stream");
   auto stream = std::make_unique<StreamState>();
@@ -139,7 +121,9 @@ Event SimDevice::create_event() {
   const Lock lock = enter_alive("create_event");
   auto event = std::make_unique<EventState>();
   event->number = static_cast<int>(events_.size()) + 1;
-  return events_.emplace_back(std::move(event)).get();
+  const Event handle = event.get();
+  events_[handle] = std::move(event);
+  return handle;
 }
 
 void SimDevice::destroy_event(Event event) {
@@ -192,9 +176,7 @@ void SimDevice::synchronize(Stream stream) {
 
 void SimDevice::synchronize() {
   const Lock lock = enter_alive("synchronize()");
-  for (const auto& capture : captures_) {
-    refuse(*capture, "synchronize() of the device during capture of " + name_of(*capture->origin));
-  }
+  refuse_in_captures("synchronize() of the device", captures_);
   std::vector<StreamState*> newest_first;
   for (const auto& stream : streams_) newest_first.push_back(stream.get());
   std::sort(newest_first.begin(), newest_first.end(),
@@ -221,12 +203,10 @@ void SimDevice::drain(const Point& point) {
   }
 }
 
-// ---- operations
-
 void SimDevice::launch(StreamState& stream, KernelCall call) {
   const Lock lock = enter_alive("launch");
   stream_of("launch", &stream);
-  require_launchable(call, properties_);
+  check_limits(call, properties_);
   submit(stream, std::move(call));
 }
 
@@ -265,102 +245,6 @@ void SimDevice::call_host(void (*function)(void*), void* argument, Stream stream
   if (function == nullptr) fail(Fault::invalid_argument, "call_host: no function");
   submit(state, HostCall{function, argument});
 }
-
-// ---- capture and replay
-
-void SimDevice::refuse_in_capture(const char* call) {
-  for (const auto& capture : captures_) {
-    if (capture->thread != std::this_thread::get_id()) continue;
-    refuse(*capture, std::string(call) + " during capture of " + name_of(*capture->origin));
-  }
-}
-
-void SimDevice::begin_capture(Stream stream) {
-  const Lock lock = enter_alive("begin_capture");
-  StreamState& state = stream_of("begin_capture", stream);
-  if (state.capture) {
-    fail(Fault::capture_invalid, "begin_capture: " + name_of(state) + " is being captured already");
-  }
-  state.capture = std::make_shared<Capture>();
-  state.capture->origin = &state;
-  state.capture->thread = std::this_thread::get_id();
-  captures_.push_back(state.capture);
-}
-
-Graph SimDevice::end_capture(Stream stream) {
-  const Lock lock = enter_alive("end_capture");
-  StreamState& state = stream_of("end_capture", stream);
-  const std::shared_ptr<Capture> capture = state.capture;
-  if (!capture || capture->origin != &state) {
-    fail(Fault::capture_invalid, "end_capture: no capture began on " + name_of(state));
-  }
-  if (capture->thread != std::this_thread::get_id()) {
-    fail(Fault::capture_invalid, "end_capture: another host thread began it");
-  }
-  const auto leave = [&] {
-    capture->ended = true;
-    std::erase(captures_, capture);
-    for (const auto& other : streams_) {
-      if (other->capture != capture) continue;
-      other->capture.reset();
-      other->frontier.clear();
-    }
-  };
-  auto graph = std::make_unique<GraphState>();
-  try {
-    graph->data = finish(*capture);
-  } catch (...) {
-    leave();
-    throw;
-  }
-  leave();
-  Graph handle = graph.get();
-  graphs_[handle] = std::move(graph);
-  return handle;
-}
-
-std::vector<GraphNode> SimDevice::nodes(Graph graph) {
-  const Lock lock = enter_alive("nodes");
-  std::vector<GraphNode> result;
-  for (const Node& node : graph_of("nodes", graphs_, graph).data->nodes) {
-    result.push_back(summary(node.operation));
-  }
-  return result;
-}
-
-GraphExec SimDevice::instantiate(Graph graph) {
-  const Lock lock = enter_alive("instantiate");
-  auto exec = std::make_unique<GraphState>(graph_of("instantiate", graphs_, graph));
-  GraphExec handle = exec.get();
-  graph_execs_[handle] = std::move(exec);
-  return handle;
-}
-
-void SimDevice::replay(GraphExec graph, Stream stream) {
-  const Lock lock = enter_alive("replay");
-  StreamState& state = stream_of("replay", stream);
-  GraphState& exec = graph_of("replay", graph_execs_, graph);
-  if (state.capture) {
-    refuse(*state.capture, "replay of a graph during capture of " + name_of(state));
-  }
-  if (!reached(exec.last_launch)) submit(state, Wait{exec.last_launch});
-  exec.last_launch = {&state, state.enqueued() + 1};
-  submit(state, Replay{exec.data});
-}
-
-void SimDevice::destroy_graph(Graph graph) {
-  const Lock lock = enter("destroy_graph");
-  graph_of("destroy_graph", graphs_, graph);
-  graphs_.erase(graph);
-}
-
-void SimDevice::destroy_graph_exec(GraphExec graph) {
-  const Lock lock = enter("destroy_graph_exec");
-  graph_of("destroy_graph_exec", graph_execs_, graph);
-  graph_execs_.erase(graph);
-}
-
-// ---- the kernels' side
 
 void enqueue(Stream stream, KernelCall call) {
   if (stream == nullptr) fail(Fault::invalid_argument, "launch: no stream");

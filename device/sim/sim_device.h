@@ -52,6 +52,7 @@ class SimDevice : public Device {
   void call_host(void (*function)(void*), void* argument, Stream stream) override;
 
   void begin_capture(Stream stream) override;
+  bool capturing() override;
   Graph end_capture(Stream stream) override;
   std::vector<GraphNode> nodes(Graph graph) override;
   GraphExec instantiate(Graph graph) override;
@@ -64,6 +65,7 @@ class SimDevice : public Device {
 
  private:
   struct GraphState {
+    // Null once destroyed; the object stays, so that no later graph has its address.
     std::shared_ptr<const GraphData> data;
     Point last_launch;  // of an executable graph: its launches run one after the other
   };
@@ -82,7 +84,12 @@ class SimDevice : public Device {
   void submit(StreamState& stream, Operation operation);
   void drain(const Point& point);
   // Spoils the captures that this thread began, and throws, if there are any.
-  void refuse_in_capture(const char* call);
+  void refuse_in_capture(const char* call) const;
+  void refuse_in_captures(const std::string& call,
+                          const std::vector<std::shared_ptr<Capture>>& captures) const;
+  std::vector<std::shared_ptr<Capture>> captures_of_this_thread() const;
+  // Every stream of the capture is an ordinary one again.
+  void leave_capture(Capture& capture);
   void refuse_copy_to_pageable(const StreamState& stream, const void* to) const;
   bool pageable(const void* address) const;
 
@@ -94,7 +101,7 @@ class SimDevice : public Device {
   std::optional<DeviceError> lost_;
   std::uint64_t tickets_ = 0;
   std::vector<std::unique_ptr<StreamState>> streams_;
-  std::vector<std::unique_ptr<EventState>> events_;
+  std::unordered_map<void*, std::unique_ptr<EventState>> events_;
   std::vector<std::shared_ptr<Capture>> captures_;  // in progress
   GraphTable graphs_, graph_execs_;
 };

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -25,7 +26,7 @@
 // On functions that read the simulator's own memory, or speak to the checker themselves: in an
 // instrumented build they stay out of it.
 #ifdef PLUMB_CHECKED_BUILD
-#define PLUMB_SIM_UNINSTRUMENTED [[gnu::noinline, gnu::no_sanitize("thread")]] inline
+#define PLUMB_SIM_UNINSTRUMENTED __attribute__((noinline, no_sanitize("thread"))) inline
 #else
 #define PLUMB_SIM_UNINSTRUMENTED inline
 #endif
@@ -120,11 +121,20 @@ inline T shuffle_xor(LaneMask mask, T value, int lane_mask, int width = wave_siz
 template <typename T>
 concept Word = std::same_as<T, std::int32_t> || std::same_as<T, std::uint32_t>;
 
+// Kernels that are not instrumented say nothing: the checker would take the rest for missing.
+PLUMB_SIM_UNINSTRUMENTED void note_atomic([[maybe_unused]] const void* address,
+                                          [[maybe_unused]] std::size_t bytes,
+                                          [[maybe_unused]] bool uses_old_value) {
+#ifdef PLUMB_CHECKED_BUILD
+  sim::note_atomic(address, bytes, uses_old_value);
+#endif
+}
+
 // One host thread runs the grid and switches only where threads wait: plain operations are atomic.
-// They are compiled without instrumentation, and reported as atomic to the checked build instead.
+// They are compiled without instrumentation, and reported as atomic instead.
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_add(T* address, std::type_identity_t<T> value) {
-  sim::note_atomic(address, sizeof(T), true);
+  note_atomic(address, sizeof(T), true);
   const T old = *address;
   *address = static_cast<T>(static_cast<std::uint32_t>(old) + static_cast<std::uint32_t>(value));
   return old;
@@ -132,7 +142,7 @@ PLUMB_SIM_UNINSTRUMENTED T atomic_add(T* address, std::type_identity_t<T> value)
 
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_max(T* address, std::type_identity_t<T> value) {
-  sim::note_atomic(address, sizeof(T), true);
+  note_atomic(address, sizeof(T), true);
   const T old = *address;
   if (old < value) *address = value;
   return old;
@@ -140,7 +150,7 @@ PLUMB_SIM_UNINSTRUMENTED T atomic_max(T* address, std::type_identity_t<T> value)
 
 template <Word T>
 PLUMB_SIM_UNINSTRUMENTED T atomic_exchange(T* address, std::type_identity_t<T> value) {
-  sim::note_atomic(address, sizeof(T), false);
+  note_atomic(address, sizeof(T), false);
   const T old = *address;
   *address = value;
   return old;
@@ -168,20 +178,25 @@ struct Frozen {
 };
 
 template <auto kernel, typename... Parameters, typename... Values>
-sim::KernelCall freeze(void (*)(Parameters...), const char* name, const LaunchShape& shape,
+sim::KernelCall freeze(void (*)(Parameters...), std::string name, const LaunchShape& shape,
                        Values&&... values) {
   using Call = Frozen<kernel, Parameters...>;
   using Arguments = typename Call::Arguments;
   static_assert(sizeof...(Parameters) == sizeof...(Values), "one value per kernel parameter");
   return {
-      name, shape, &Call::invoke,
+      std::move(name), shape, &Call::invoke,
       std::make_shared<const Arguments>(static_cast<Parameters>(std::forward<Values>(values))...),
       sizeof(Arguments)};
 }
 
+// "(select<4, 64>)", as a macro argument with a comma has to be spelled, without its parentheses.
+inline std::string kernel_name(std::string spelled) {
+  return spelled.front() == '(' ? spelled.substr(1, spelled.size() - 2) : spelled;
+}
+
 template <auto kernel, typename... Values>
 sim::KernelCall make_call(const char* name, const LaunchShape& shape, Values&&... values) {
-  return freeze<kernel>(kernel, name, shape, std::forward<Values>(values)...);
+  return freeze<kernel>(kernel, kernel_name(name), shape, std::forward<Values>(values)...);
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

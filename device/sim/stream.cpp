@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Decides what runs next, and nothing else: executor.cpp runs it.
 #include "device/sim/stream.h"
 
 #include <utility>
@@ -6,6 +8,8 @@
 #include "device/sim/executor.h"
 
 namespace plumb::device::sim {
+
+std::string name_of(const StreamState& stream) { return "stream " + std::to_string(stream.number); }
 
 bool reached(const Point& point) {
   return point.stream == nullptr || point.stream->done >= point.position;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/sim/operation.h"
@@ -35,13 +36,14 @@ struct StreamState {
 };
 
 struct EventState {
-  int number = 0;
-  bool destroyed = false;
-  Point point;  // most recent record outside a capture; no stream: never recorded
+  int number = 0;          // in order of creation
+  bool destroyed = false;  // kept, so that no later event has its address
+  Point point;             // most recent record outside a capture; no stream: never recorded
   std::shared_ptr<Capture> capture;  // set when the most recent record was captured
   std::vector<int> frontier;
 };
 
+std::string name_of(const StreamState& stream);  // "stream 2"
 bool reached(const Point& point);
 
 // Executes what has to run before `point` is reached, and nothing else: the prefix of its stream

@@ -51,10 +51,11 @@ bool Wave::is_same(const Operation& operation, const WaveCall& call) const {
          same_line(operation.site, call.site);
 }
 
-// Either names a lane that is in the other one already.
+// Each waits for the other, so that neither can ever complete. Less than that may still resolve: a
+// lane that is awaited here may first complete an operation with others.
 bool Wave::conflicts(const Operation& operation, const WaveCall& call) const {
-  if (is_same(operation, call)) return false;
-  return (operation.mask & lane_bit(call.lane)) != 0 || (call.mask & operation.arrived) != 0;
+  return (operation.mask & lane_bit(call.lane)) != 0 && (call.mask & operation.arrived) != 0 &&
+         !is_same(operation, call);
 }
 
 bool Wave::is_legal(const WaveCall& call) const {

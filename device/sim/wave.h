@@ -2,7 +2,7 @@
 //
 // Operations of one wave. An operation is open from the first lane that arrives to the last lane of
 // its mask; the last one hands every lane its result, so that no lane can overtake another's read.
-// Several may be open at once, over disjoint lanes, or with a lane that another one still awaits.
+// Several may be open at once: a lane that one of them awaits may first meet others elsewhere.
 #pragma once
 
 #include <cstdint>

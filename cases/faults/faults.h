@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults: deliberate, named defects that prove that plumb detects them. Three forms: mutant kernels
+// (mutants.cmake), decorators around a device, and policies of a run.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/run.h"
+
+namespace plumb::cases {
+
+struct Mutant {
+  std::string_view name, op;
+  std::string_view case_id;  // a case that must fail
+  std::string_view says;     // what its report must contain
+  std::string_view why;      // what is wrong
+  std::vector<std::string> platforms;
+  plumb_op_entry entry;
+};
+const std::vector<Mutant>& all_mutants();
+
+// plumb's kernels with one op replaced.
+RunOptions with_mutant(RunOptions options, const Mutant& mutant);
+// Fault number one: replay does nothing. A graph case that still passes is empty.
+RunOptions with_dead_replay(RunOptions options);
+// The state that the warm-up filled is the one that the capture starts from (vLLM #42444).
+RunOptions with_warm_up_state_kept(RunOptions options);
+
+}  // namespace plumb::cases

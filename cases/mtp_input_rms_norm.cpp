@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of mtp_input_rms_norm: positions of 0 among others (their embedding counts as zero, whatever
+// it holds), hidden slots of very different norm.
+#include "reference/mtp_input_rms_norm.h"
+
+#include <limits>
+
+#include "cases/norm_inputs.h"
+
+namespace plumb::cases {
+
+namespace {
+
+class MtpInputProblem final : public Problem {
+ public:
+  explicit MtpInputProblem(const Row& row)
+      : tokens_(row.integer("tokens")),
+        hidden_(row.integer("hidden")),
+        slots_(row.integer("hc_mult")) {}
+
+  std::int64_t capacity() const override { return tokens_; }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"embeds", Dtype::bf16, {tokens_, hidden_}, {}});
+    tensors.add({"previous_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}});
+    tensors.add({"positions", Dtype::i64, {tokens_}, {}});
+    tensors.add({"enorm_weight", Dtype::bf16, {hidden_}, {}});
+    tensors.add({"hnorm_weight", Dtype::bf16, {hidden_}, {}});
+    tensors.add({"out_embeds", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
+    tensors.add({"out_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}, Role::output});
+    return tensors;
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    HostTensor& embeds = tensors.at("embeds");
+    fill_norm_rows(embeds, step.live, mix(step.seed, 1), step);
+    fill_norm_rows(tensors.at("previous_hidden"), step.live * slots_, mix(step.seed, 2), step);
+    fill_norm_weight(tensors.at("enorm_weight"), mix(step.seed, 3), step.fill);
+    fill_norm_weight(tensors.at("hnorm_weight"), mix(step.seed, 4), step.fill);
+    fill_positions(step, tensors);
+  }
+
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
+                      device::Stream stream) const override {
+    plumb_mtp_input_rms_norm_params p{};
+    p.embeds = tensors.get<std::uint16_t>("embeds");
+    p.previous_hidden = tensors.get<std::uint16_t>("previous_hidden");
+    p.positions = tensors.get<std::int64_t>("positions");
+    p.enorm_weight = tensors.get<std::uint16_t>("enorm_weight");
+    p.hnorm_weight = tensors.get<std::uint16_t>("hnorm_weight");
+    p.out_embeds = tensors.get<std::uint16_t>("out_embeds");
+    p.out_hidden = tensors.get<std::uint16_t>("out_hidden");
+    p.tokens = tokens_;
+    p.hidden = hidden_;
+    p.hc_mult = slots_;
+    p.eps = kNormEps;
+    p.stream = stream;
+    return entry.launch(&p);
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics&) const override {
+    const auto expected = reference::mtp_input_rms_norm(
+        {tensors.at("embeds").data<std::uint16_t>(),
+         tensors.at("previous_hidden").data<std::uint16_t>(),
+         tensors.at("positions").data<std::int64_t>(),
+         tensors.at("enorm_weight").data<std::uint16_t>(),
+         tensors.at("hnorm_weight").data<std::uint16_t>(), tokens_, hidden_, slots_,
+         static_cast<double>(kNormEps)},
+        numerics);
+    const HostTensor& embeds = tensors.at("out_embeds");
+    const HostTensor& hidden = tensors.at("out_hidden");
+    return {judge_floats(embeds, mark_structured(expected.embeds, step.fill),
+                         promised_rows(step, embeds.spec()), groups_of(tokens_, 1, "token")),
+            judge_floats(hidden, mark_structured(expected.hidden, step.fill),
+                         promised_rows(step, hidden.spec()),
+                         groups_of(tokens_ * slots_, slots_, "token"))};
+  }
+
+  // Padding has position 0, so its embedding is masked and its row is exactly zero, unless the rows
+  // are another step's, positions included.
+  RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
+    if (spec.name == "out_embeds") return {};
+    return promised_norm_rows(tokens_ * slots_, step.live * slots_, step.dead_rows);
+  }
+
+  double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
+
+ private:
+  // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0 is
+  // not finite, which only a select survives.
+  void fill_positions(const Step& step, TensorSet& tensors) const {
+    std::int64_t* positions = tensors.at("positions").data<std::int64_t>();
+    const std::uint64_t seed = mix(step.seed, 5);
+    for (std::int64_t token = 0; token < step.live; ++token) {
+      const auto counter = static_cast<std::uint64_t>(token);
+      const std::int64_t kind = integer(seed, 2 * counter, 0, 3);
+      positions[token] = kind == 0 ? 0 : integer(seed, 2 * counter + 1, 1, kind == 1 ? 2 : 1048575);
+      if (positions[token] != 0 || step.fill != Fill::adversarial) continue;
+      std::uint16_t* row = tensors.at("embeds").row<std::uint16_t>(token);
+      row[token % hidden_] = 0x7fc0;  // NaN
+      row[hidden_ - 1] = 0xff80;      // -infinity
+    }
+    if (step.dead_rows == DeadRows::foreign) return;
+    for (std::int64_t token = step.live; token < tokens_; ++token) positions[token] = 0;
+  }
+
+  std::int64_t tokens_, hidden_, slots_;
+};
+
+}  // namespace
+
+OpDefinition define_mtp_input_rms_norm() {
+  return {"mtp_input_rms_norm",
+          "enorm of the masked embedding and hnorm of every hidden slot, fused",
+          {{"tokens", 4, 0, 1 << 20, "rows"},
+           {"hidden", 7168, 1, 1 << 20, "columns"},
+           {"hc_mult", 4, 1, 64, "hidden slots per token"}},
+          {},
+          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
+            return std::make_unique<MtpInputProblem>(row);
+          }};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include "cases/case_file.h"
+#include "plumb_case_files.h"
+#include "plumb_op_list.h"
+
+namespace plumb::cases {
+
+#define PLUMB_DECLARE_DEFINITION(op) OpDefinition define_##op();
+PLUMB_FOR_EACH_OP(PLUMB_DECLARE_DEFINITION)
+#undef PLUMB_DECLARE_DEFINITION
+
+namespace {
+
+std::string_view case_file_text(std::string_view name) {
+  for (const auto& file : kCaseFiles) {
+    if (file.name == name) return file.text;
+  }
+  throw BadRow(fmt::format("cases/{}.toml is not in this build", name));
+}
+
+Scenario parse_scenario(const toml::table& table) {
+  Scenario scenario;
+  scenario.name = table["name"].value_or(std::string());
+  scenario.why = table["why"].value_or(std::string());
+  const std::string mode = table["mode"].value_or(std::string());
+  if (scenario.name.empty() || scenario.why.empty() || (mode != "eager" && mode != "full_graph")) {
+    throw BadRow(fmt::format("cases/scenarios.toml:{}: a scenario needs name, why and mode",
+                             table.source().begin.line));
+  }
+  scenario.mode = mode == "eager" ? Scenario::Mode::eager : Scenario::Mode::full_graph;
+  const toml::array* live = table["live_percent"].as_array();
+  const toml::array* inputs = table["inputs"].as_array();
+  if (!live || !inputs || live->size() != inputs->size() || live->empty()) {
+    throw BadRow(fmt::format("cases/scenarios.toml: {}: live_percent and inputs are lists of one length",
+                             scenario.name));
+  }
+  for (std::size_t i = 0; i < live->size(); ++i) {
+    scenario.steps.push_back({live->get(i)->value_or(100), inputs->get(i)->value_or(0)});
+  }
+  return scenario;
+}
+
+bool glob(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p, ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace
+
+std::string Case::id() const { return fmt::format("{}/{}/{}", op->name, row.name, scenario->name); }
+
+const std::vector<OpDefinition>& all_ops() {
+#define PLUMB_CALL_DEFINITION(op) define_##op(),
+  static const std::vector<OpDefinition> ops{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
+#undef PLUMB_CALL_DEFINITION
+  return ops;
+}
+
+const std::vector<Scenario>& all_scenarios() {
+  static const std::vector<Scenario> scenarios = [] {
+    std::vector<Scenario> parsed;
+    const toml::table document = toml::parse(case_file_text("scenarios"));
+    for (const toml::node& node : *document["scenario"].as_array()) {
+      parsed.push_back(parse_scenario(*node.as_table()));
+    }
+    return parsed;
+  }();
+  return scenarios;
+}
+
+const OpDefinition& find_op(std::string_view name) {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (op.name == name) return op;
+    names.emplace_back(op.name);
+  }
+  const std::string nearest = nearest_name(name, names);
+  throw BadRow(fmt::format("unknown op \"{}\"{}", name,
+                           nearest.empty() ? "; plumb list --ops shows them"
+                                           : fmt::format(" (did you mean \"{}\"?)", nearest)));
+}
+
+std::vector<Case> all_cases(const std::vector<CaseFile>& overrides) {
+  std::vector<Case> cases;
+  const auto add_rows = [&](const OpDefinition& op, std::string_view text, std::string_view file) {
+    for (const Row& row : parse_rows(op, text, file)) {
+      for (const Scenario& scenario : all_scenarios()) {
+        // Without rows there is nothing to capture, and a replay that does nothing would pass.
+        if (row.trivial == "empty" && scenario.mode == Scenario::Mode::full_graph) continue;
+        cases.push_back({&op, row, &scenario});
+      }
+    }
+  };
+  for (const CaseFile& file : overrides) find_op(op_of_case_file(file.text, file.name));
+  for (const OpDefinition& op : all_ops()) {
+    bool overridden = false;
+    for (const CaseFile& file : overrides) {
+      if (op_of_case_file(file.text, file.name) != op.name) continue;
+      add_rows(op, file.text, file.name);
+      overridden = true;
+    }
+    if (!overridden) add_rows(op, case_file_text(op.name), fmt::format("cases/{}.toml", op.name));
+  }
+  return cases;
+}
+
+bool matches(std::string_view pattern, std::string_view id) {
+  return glob(pattern, id) || glob(std::string(pattern) + "/*", id);
+}
+
+}  // namespace plumb::cases

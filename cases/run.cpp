@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cases/covering.h"
+#include "cases/fill.h"
+#include "cases/session.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// Simulated work (Problem::cost) that one case may spend; checked kernels cost several times as much.
+double budget_of(Tier tier) {
+  switch (tier) {
+    case Tier::smoke: return 1e7;
+    case Tier::standard: return 2e8;
+    case Tier::full: return 2e10;
+  }
+  return 0;
+}
+constexpr double kCheckedFactor = 4;
+
+double launches_of(const Scenario& scenario) {
+  const double steps = static_cast<double>(scenario.steps.size());
+  return scenario.mode == Scenario::Mode::eager ? 2 * steps : 1 + 3 * steps;
+}
+
+enum Factor { kOrder, kPolicy, kPoison, kFill, kChecked, kPages, kDead, kFactorCount };
+constexpr int kLevels[kFactorCount] = {3, 2, 3, 3, 2, 2, 5};
+
+Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
+  constexpr device::Order kOrders[] = {device::Order::forward, device::Order::reverse,
+                                       device::Order::random};
+  constexpr Poison kPoisons[] = {Poison::nan, Poison::huge, Poison::zero};
+  constexpr Fill kFills[] = {Fill::real, Fill::exact, Fill::adversarial};
+  Point point;
+  point.conditions.order = kOrders[levels[kOrder]];
+  point.conditions.policy = levels[kPolicy] ? device::Policy::late : device::Policy::early;
+  point.conditions.checked = levels[kChecked] != 0;
+  point.conditions.page_guards = levels[kPages] != 0;
+  point.conditions.seed = seed;
+  point.poison = kPoisons[levels[kPoison]];
+  point.fill = kFills[levels[kFill]];
+  point.first_dead_rows = levels[kDead];
+  return point;
+}
+
+// One point of each fill before the rest, so that the thinnest choice is still a useful one.
+void put_fills_first(std::vector<Point>& points) {
+  auto place = points.begin();
+  for (const Fill fill : {Fill::real, Fill::exact, Fill::adversarial}) {
+    const auto found = std::find_if(place, points.end(), [&](const Point& p) { return p.fill == fill; });
+    if (found != points.end()) std::iter_swap(place++, found);
+  }
+}
+
+void run_point(const Case& which, const Problem& problem, const Point& point, std::uint64_t seed,
+               const RunOptions& options, CaseResult& result) {
+  try {
+    Session session(problem, which, point, options, result);
+    if (which.scenario->mode == Scenario::Mode::eager) {
+      run_eager(session, *which.scenario, seed);
+    } else {
+      run_full_graph(session, *which.scenario, seed, options.fresh_state_for_capture);
+    }
+  } catch (const device::DeviceError& error) {
+    result.failures.push_back(
+        {point.text(), {fmt::format("{}: {}", device::name_of(error.fault()), error.what())}, {}});
+  }
+}
+
+// A pass that proves too little is not a pass.
+void distrust(const Row& row, CaseResult& result) {
+  const auto nothing_but_zero = [](const TensorSummary& t) {
+    return t.elements_compared == 0 || t.zero_share == 1;
+  };
+  if (result.comparisons == 0 && row.trivial != "empty") {
+    result.outcome = Outcome::untrusted;
+    result.reason = "no row was compared";
+  } else if (row.trivial.empty() &&
+             std::all_of(result.tensors.begin(), result.tensors.end(), nothing_but_zero)) {
+    result.outcome = Outcome::untrusted;
+    result.reason = "every expected value is zero";
+  }
+}
+
+void settle(const Row& row, CaseResult& result) {
+  if (!result.failures.empty()) result.outcome = Outcome::failed;
+  if (result.outcome == Outcome::passed) distrust(row, result);
+  if (row.known_bug.empty()) return;
+  if (result.outcome == Outcome::failed) {
+    result.outcome = Outcome::known_bug;
+    result.reason = row.known_bug;
+  } else if (result.outcome == Outcome::passed) {
+    result.outcome = Outcome::failed;
+    result.failures.push_back({"known bug", {"passes, but is listed as " + row.known_bug}, {}});
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::passed: return "passed";
+    case Outcome::failed: return "failed";
+    case Outcome::skipped: return "skipped";
+    case Outcome::untrusted: return "untrusted";
+    case Outcome::known_bug: return "known_bug";
+  }
+  return "?";
+}
+
+std::string_view name_of(Poison poison) {
+  switch (poison) {
+    case Poison::nan: return "nan";
+    case Poison::huge: return "huge";
+    case Poison::zero: return "zero";
+  }
+  return "?";
+}
+
+std::string Point::text() const {
+  constexpr std::string_view kOrders[] = {"forward", "reverse", "random"};
+  return fmt::format("{} fill, {} poison, {} threads, {} streams{}{}", name_of(fill), name_of(poison),
+                     kOrders[static_cast<int>(conditions.order)],
+                     conditions.policy == device::Policy::late ? "late" : "early",
+                     conditions.checked ? ", checked kernels" : "",
+                     conditions.page_guards ? ", page guards" : "");
+}
+
+std::vector<Point> choose_points(const Case& which, const Problem& problem,
+                                 const RunOptions& options) {
+  const std::uint64_t seed = seed_of(which.id()) + options.seed;
+  std::vector<int> levels(std::begin(kLevels), std::end(kLevels));
+  if (!device::open_device(options.platform)->properties().simulated) levels[kChecked] = 1;
+  std::vector<Point> points;
+  for (const std::vector<int>& choice : pairwise_points(levels, seed)) {
+    points.push_back(to_point(choice, mix(seed, points.size())));
+    points.back().conditions.disabled_barriers = options.disabled_barriers;
+  }
+  put_fills_first(points);
+
+  const double budget = budget_of(options.tier);
+  const double cost = problem.cost() * launches_of(*which.scenario);
+  double spent = 0;
+  std::vector<Point> chosen;
+  for (Point& point : points) {
+    if (cost * kCheckedFactor > budget / 4) point.conditions.checked = false;
+    spent += cost * (point.conditions.checked ? kCheckedFactor : 1);
+    if (!chosen.empty() && spent > budget) break;
+    chosen.push_back(point);
+  }
+  return chosen;
+}
+
+CaseResult run_case(const Case& which, const RunOptions& options) {
+  CaseResult result;
+  result.id = which.id();
+  result.platform = options.platform;
+  const std::string unavailable = device::why_unavailable(options.platform);
+  if (!unavailable.empty()) {
+    result.outcome = Outcome::skipped;
+    result.reason = unavailable;
+    return result;
+  }
+  const std::uint64_t seed = seed_of(result.id) + options.seed;
+  try {
+    const auto properties = options.open(options.platform, {})->properties();
+    const std::unique_ptr<Problem> problem = which.op->make_problem(which.row, properties);
+    for (const Point& point : choose_points(which, *problem, options)) {
+      ++result.points;
+      run_point(which, *problem, point, seed, options, result);
+      if (!result.failures.empty()) break;  // one failing point says what is wrong
+    }
+    settle(which.row, result);
+  } catch (const Unsupported& reason) {
+    result.outcome = Outcome::skipped;
+    result.reason = reason.what();
+  }
+  return result;
+}
+
+reference::Numerics to_reference(const plumb_numerics& declared) {
+  const auto format = [](plumb_format f) {
+    switch (f) {
+      case PLUMB_F64: return reference::Format::f64;
+      case PLUMB_TF32: return reference::Format::tf32;
+      case PLUMB_TF32_TRUNCATED: return reference::Format::tf32_truncated;
+      case PLUMB_BF16: return reference::Format::bf16;
+      default: return reference::Format::f32;
+    }
+  };
+  reference::Numerics numerics;
+  numerics.product = format(declared.product);
+  numerics.accumulator = format(declared.accumulator);
+  numerics.chains = declared.chains;
+  numerics.probability = format(declared.probability);
+  numerics.function_ulp = static_cast<double>(declared.function_ulp);
+  return numerics;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs one case on one platform and says what came of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases/judge.h"
+#include "cases/registry.h"
+#include "device/device.h"
+
+namespace plumb::cases {
+
+enum class Outcome { passed, failed, skipped, untrusted, known_bug };
+std::string_view name_of(Outcome outcome);
+
+// Byte that outputs and scratch hold before a launch.
+enum class Poison : std::uint8_t {
+  nan = 0xff,   // NaN in every float format, -1 in integers
+  huge = 0x7b,  // 1.3e36 in bf16 and fp32, 0x7b7b7b7b in integers
+  zero = 0x00
+};
+std::string_view name_of(Poison poison);
+
+// One combination of the conditions under which a case is tried (DESIGN.md, decision 13).
+struct Point {
+  device::Conditions conditions;
+  Fill fill = Fill::real;
+  Poison poison = Poison::nan;
+  int first_dead_rows = 0;  // which kind of padding the first step gets; later steps go on from there
+  std::string text() const;
+};
+
+struct RunOptions {
+  std::string platform;
+  Tier tier = Tier::standard;
+  std::uint64_t seed = 0;  // added to the case's own
+  // What a fault replaces: how devices are opened, which kernels run, what a capture starts from.
+  std::function<std::unique_ptr<device::Device>(std::string_view, const device::Conditions&)> open =
+      [](std::string_view name, const device::Conditions& conditions) {
+        return device::open_device(name, conditions);
+      };
+  std::function<const plumb_implementation&(std::string_view, bool checked)> implementation =
+      [](std::string_view name, bool checked) -> const plumb_implementation& {
+    return checked ? device::checked_implementation(name)
+                   : device::builtin_implementation(name);
+  };
+  bool fresh_state_for_capture = true;
+  std::vector<std::string> disabled_barriers;
+};
+
+// What one tensor showed over all launches of a case.
+struct TensorSummary {
+  std::string tensor;
+  std::int64_t elements_compared = 0;
+  double margin = 0;         // largest error / bound
+  double observability = 1;  // smallest share
+  double zero_share = 1;     // smallest share
+};
+
+struct Failure {
+  std::string context;             // which point and step
+  std::vector<std::string> lines;  // what is wrong, tensor by tensor
+  std::vector<TensorReport> reports;
+};
+
+// Seconds spent in each phase.
+struct Phases {
+  double fill = 0, reference = 0, device = 0, judge = 0;
+};
+
+struct CaseResult {
+  std::string id, platform;
+  Outcome outcome = Outcome::passed;
+  std::string reason;  // of skipped, untrusted, known_bug
+  std::vector<Failure> failures;
+  std::vector<TensorSummary> tensors;
+  std::int64_t points = 0, launches = 0, comparisons = 0;
+  Phases phases;
+};
+
+CaseResult run_case(const Case& which, const RunOptions& options);
+
+// The points that a case gets in a tier: a pairwise array chosen by the case's seed, thinned by the
+// problem's cost, never by the clock.
+std::vector<Point> choose_points(const Case& which, const Problem& problem, const RunOptions& options);
+
+}  // namespace plumb::cases

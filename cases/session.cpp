@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cases/fill.h"
+#include "cases/phase.h"
+
+namespace plumb::cases {
+
+namespace {
+
+const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op) {
+  for (int i = 0; i < implementation.entry_count; ++i) {
+    if (op == implementation.entries[i].op) return &implementation.entries[i];
+  }
+  return nullptr;
+}
+
+// Elements of the extent that belong to no row.
+std::vector<bool> gap_elements(const HostTensor& tensor) {
+  std::vector<bool> gap(static_cast<std::size_t>(tensor.extent()), true);
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const auto begin = gap.begin() + tensor.row_offset(row);
+    std::fill(begin, begin + tensor.columns(), false);
+  }
+  return gap;
+}
+
+void check_gaps(const HostTensor& tensor, Poison poison, std::vector<std::string>& lines) {
+  if (tensor.extent() == tensor.elements()) return;
+  const std::vector<bool> gap = gap_elements(tensor);
+  const std::size_t size = size_of(tensor.spec().dtype);
+  for (std::size_t i = 0; i < tensor.bytes().size(); ++i) {
+    if (!gap[i / size] || tensor.bytes()[i] == static_cast<std::byte>(poison)) continue;
+    lines.push_back(fmt::format("{}: written between its rows, at element {} of the extent",
+                                tensor.spec().name, i / size));
+    return;
+  }
+}
+
+void check_unchanged(const HostTensor& got, const HostTensor& given, std::vector<std::string>& lines) {
+  const auto [a, b] =
+      std::mismatch(got.bytes().begin(), got.bytes().end(), given.bytes().begin());
+  if (a == got.bytes().end()) return;
+  const auto element = static_cast<std::size_t>(a - got.bytes().begin()) / size_of(got.spec().dtype);
+  lines.push_back(
+      fmt::format("{}: input changed, first at element {} of the extent", got.spec().name, element));
+}
+
+}  // namespace
+
+Session::Session(const Problem& problem, const Case& which, const Point& point,
+                 const RunOptions& options, CaseResult& result)
+    : problem_(problem),
+      point_(point),
+      result_(result),
+      device_(options.open(options.platform, point.conditions)),
+      host_(problem.make_tensors()) {
+  const plumb_implementation& implementation =
+      options.implementation(options.platform, point.conditions.checked);
+  entry_ = find_entry(implementation, which.op->name);
+  if (!entry_) throw Unsupported(fmt::format("{} has no {}", implementation.name, which.op->name));
+  stream_ = device_->create_stream();
+}
+
+Session::~Session() = default;
+
+Buffers Session::make_buffers(const Buffers* inputs_of) {
+  Buffers buffers;
+  for (const HostTensor& tensor : host_.all()) {
+    const TensorSpec& spec = tensor.spec();
+    if (spec.role == Role::input && inputs_of) {
+      buffers.addresses.set(spec.name, inputs_of->addresses.get<void>(spec.name));
+      continue;
+    }
+    // One byte at least: an op on no rows still gets an address of its own.
+    const std::size_t bytes = std::max<std::size_t>(tensor.bytes().size(), 1);
+    void* memory = spec.sparse ? device_->allocate_sparse(bytes, spec.name)
+                               : device_->allocate(bytes, spec.name);
+    buffers.addresses.set(spec.name, memory);
+  }
+  buffers.state = problem_.make_state(buffers.addresses);
+  return buffers;
+}
+
+void Session::set_inputs(const Step& step, const Buffers& buffers) {
+  {
+    const Stopwatch watch(result_.phases.fill);
+    problem_.fill(step, host_);
+  }
+  const Stopwatch watch(result_.phases.device);
+  for (const HostTensor& tensor : host_.all()) {
+    if (tensor.spec().role != Role::input || tensor.bytes().empty()) continue;
+    device_->copy(buffers.addresses.get<void>(tensor.spec().name), tensor.bytes().data(),
+                  tensor.bytes().size(), stream_);
+  }
+}
+
+void Session::poison(const Buffers& buffers, Poison poison) {
+  const Stopwatch watch(result_.phases.device);
+  for (const HostTensor& tensor : host_.all()) {
+    const Role role = tensor.spec().role;
+    if ((role != Role::output && role != Role::scratch) || tensor.bytes().empty()) continue;
+    device_->fill(buffers.addresses.get<void>(tensor.spec().name), static_cast<std::uint8_t>(poison),
+                  tensor.bytes().size(), stream_);
+  }
+}
+
+void Session::launch(Buffers& buffers) {
+  const Stopwatch watch(result_.phases.device);
+  ++result_.launches;
+  const plumb_status status =
+      problem_.launch(*entry_, buffers.addresses, buffers.state.get(), stream_);
+  if (status == PLUMB_UNSUPPORTED) {
+    throw Unsupported("the implementation does not support this shape");
+  }
+  if (status != PLUMB_OK) {
+    throw device::DeviceError(
+        status == PLUMB_INVALID_ARGUMENT ? device::Fault::invalid_argument : device::Fault::other,
+        status == PLUMB_INVALID_ARGUMENT ? "the implementation refused a legal call"
+                                         : "the launch failed");
+  }
+}
+
+TensorSet Session::read_back(const Buffers& buffers, Poison poison, std::vector<std::string>& lines) {
+  TensorSet got = host_;
+  {
+    const Stopwatch watch(result_.phases.device);
+    for (HostTensor& tensor : got.all()) {
+      if (tensor.bytes().empty()) continue;
+      device_->copy(tensor.bytes().data(), buffers.addresses.get<void>(tensor.spec().name),
+                    tensor.bytes().size(), stream_);
+    }
+    device_->synchronize(stream_);
+  }
+  const Stopwatch watch(result_.phases.judge);
+  for (const HostTensor& tensor : got.all()) {
+    const Role role = tensor.spec().role;
+    if (role == Role::input) check_unchanged(tensor, host_.at(tensor.spec().name), lines);
+    if (role == Role::output || role == Role::scratch) check_gaps(tensor, poison, lines);
+  }
+  for (const device::GuardDamage& damage : device_->check_guards()) {
+    lines.push_back(fmt::format("{}: guard zone damaged, {} bytes from byte {} ({:#04x}, was {:#04x})",
+                                damage.label, damage.bytes, damage.offset, damage.got,
+                                damage.expected));
+  }
+  return got;
+}
+
+void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
+                    const std::string& context) {
+  std::vector<TensorReport> failed;
+  {
+    const Stopwatch watch(result_.phases.reference);
+    const auto reports =
+        problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics);
+    for (const TensorReport& report : reports) {
+      summarize(report);
+      if (report.passed()) continue;
+      damage.insert(damage.end(), report.failures.begin(), report.failures.end());
+      if (!report.pattern.empty()) damage.push_back(report.pattern);
+      failed.push_back(report);
+    }
+  }
+  if (!damage.empty()) fail(context, std::move(damage), std::move(failed));
+}
+
+void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
+                           const std::string& what, const std::string& context) {
+  if (!entry_->numerics.deterministic) return;
+  const Stopwatch watch(result_.phases.judge);
+  std::vector<std::string> lines;
+  std::vector<TensorReport> failed;
+  for (const HostTensor& tensor : got.all()) {
+    const TensorSpec& spec = tensor.spec();
+    if (spec.role == Role::input) continue;
+    // Partial results are bits only where the op says that it writes them.
+    if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
+    const TensorReport report =
+        judge_bits(tensor, expected.at(spec.name), problem_.promised_rows(step, spec), what);
+    if (report.passed()) continue;
+    lines.insert(lines.end(), report.failures.begin(), report.failures.end());
+    failed.push_back(report);
+  }
+  if (!lines.empty()) fail(context, std::move(lines), std::move(failed));
+}
+
+void Session::fail(const std::string& context, std::vector<std::string> lines,
+                   std::vector<TensorReport> reports) {
+  result_.failures.push_back({context, std::move(lines), std::move(reports)});
+}
+
+void Session::summarize(const TensorReport& report) {
+  auto found = std::find_if(result_.tensors.begin(), result_.tensors.end(),
+                            [&](const TensorSummary& t) { return t.tensor == report.tensor; });
+  if (found == result_.tensors.end()) {
+    result_.tensors.push_back({report.tensor, 0, 0, 1, 1});
+    found = result_.tensors.end() - 1;
+  }
+  if (report.elements_compared == 0) return;
+  ++result_.comparisons;
+  found->elements_compared += report.elements_compared;
+  found->margin = std::max(found->margin, report.margin);
+  found->observability = std::min(found->observability, report.observability);
+  found->zero_share = std::min(found->zero_share, report.zero_share);
+}
+
+}  // namespace plumb::cases

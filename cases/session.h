@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A problem on a device under one point: its buffers, what is uploaded, poisoned, launched and read
+// back, and every check that no op has to ask for (inputs unchanged, gaps and guards intact).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases/run.h"
+
+namespace plumb::cases {
+
+// Device memory of a tensor set. Inputs may belong to another Buffers.
+struct Buffers {
+  DeviceTensors addresses;
+  std::unique_ptr<OpState> state;
+};
+
+// The op refused the shape: the case is skipped.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Session {
+ public:
+  Session(const Problem& problem, const Case& which, const Point& point, const RunOptions& options,
+          CaseResult& result);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // All tensors, or with `inputs_of` only outputs, scratch and state beside the other's inputs.
+  Buffers make_buffers(const Buffers* inputs_of = nullptr);
+  void set_inputs(const Step& step, const Buffers& buffers);  // fill and upload
+  void poison(const Buffers& buffers, Poison poison);
+  void launch(Buffers& buffers);
+  // Reads everything back and checks what is not the op's: damage is appended to `lines`.
+  TensorSet read_back(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
+
+  // Reference and judge; failing reports go to a Failure with this context.
+  void judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
+             const std::string& context);
+  // Bit-for-bit, on the rows that the op promises. Nothing if the op promises no determinism.
+  void compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
+                    const std::string& what, const std::string& context);
+  void fail(const std::string& context, std::vector<std::string> lines,
+            std::vector<TensorReport> reports = {});
+
+  device::Device& device() { return *device_; }
+  device::Stream stream() { return stream_; }
+  const Problem& problem() const { return problem_; }
+  const Point& point() const { return point_; }
+
+ private:
+  void summarize(const TensorReport& report);
+
+  const Problem& problem_;
+  const Point& point_;
+  CaseResult& result_;
+  std::unique_ptr<device::Device> device_;
+  const plumb_op_entry* entry_ = nullptr;
+  device::Stream stream_ = nullptr;
+  TensorSet host_;  // inputs of the current step; outputs unused
+};
+
+// The scenarios.
+void run_eager(Session& session, const Scenario& scenario, std::uint64_t seed);
+void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t seed,
+                    bool fresh_state_for_capture);
+
+// Live rows of a step, and the kind of padding it gets.
+Step make_step(const Session& session, const Scenario::StepPlan& plan, std::size_t index,
+               std::uint64_t seed);
+
+}  // namespace plumb::cases

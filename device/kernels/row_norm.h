@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The row body that the RMSNorm family shares: one block normalises one row of bf16 in fp32.
+//
+// Thread t owns columns t, t + block, ...: its squares are one sequential chain, the chains of a wave
+// are joined by shuffles, those of the block through shared memory. Any block that is a multiple of
+// the wave, any hidden size.
+#pragma once
+
+#include "device/kernels/bf16.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+constexpr int kRowNormBlock = 256;
+constexpr int kMostWavesOfRowNorm = 8;
+
+PLUMB_DEVICE inline float wave_sum(float value) {
+  for (int distance = wave_size() / 2; distance > 0; distance /= 2) {
+    value += shuffle_xor(all_lanes(), value, distance, wave_size());
+  }
+  return value;
+}
+
+// Sum over the block, the same bits in every thread. One call per kernel: the partials are not
+// protected against a second one.
+PLUMB_DEVICE inline float block_sum(float value, float* wave_partials) {
+  const float of_wave = wave_sum(value);
+  if (lane_index() == 0) wave_partials[wave_index()] = of_wave;
+  block_sync();
+  float total = 0;
+  for (int wave = 0; wave < block_size() / wave_size(); ++wave) total += wave_partials[wave];
+  return total;
+}
+
+// out[i] = x[i] * r * weight[i], r = 1 / sqrt(mean(x^2) + eps). `keep` false: x counts as zero.
+PLUMB_DEVICE inline void normalize_row(const std::uint16_t* x, const std::uint16_t* weight,
+                                       std::uint16_t* out, std::int64_t hidden, float eps,
+                                       bool keep, bool round_twice, float* wave_partials) {
+  float squares = 0;
+  for (std::int64_t i = thread_index(); i < hidden; i += block_size()) {
+    const float value = keep ? load_bf16(x[i]) : 0.0f;
+    squares += value * value;
+  }
+  const float mean = block_sum(squares, wave_partials) / static_cast<float>(hidden);
+  const float r = rsqrt_approx(mean + eps);
+  for (std::int64_t i = thread_index(); i < hidden; i += block_size()) {
+    float normalized = (keep ? load_bf16(x[i]) : 0.0f) * r;
+    if (round_twice) normalized = load_bf16(store_bf16(normalized));
+    const float scaled = weight ? normalized * load_bf16(weight[i]) : normalized;
+    out[i] = store_bf16(scaled);
+  }
+}
+
+// fp32 throughout, `block` chains per row, rsqrt within two ulp on every back end.
+inline plumb_numerics row_norm_numerics() {
+  return {PLUMB_F32, PLUMB_F32, kRowNormBlock, PLUMB_F32, 2.0f, 1, 0};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Error model. The mean square carries the roundings of the squares, of their sum, of the division
+// and of adding eps; the square root halves a relative error; r carries the reciprocal root's own. All
+// that is shared by the row. Each element adds the roundings of its two products.
+#include "reference/row_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/formats/bfloat16.h"
+
+namespace plumb::reference {
+
+namespace {
+
+struct RelativeError {
+  double sigma = 0, worst = 0;
+};
+
+// Of r, for squares that sum to `squares` (fourth powers to `fourths`).
+RelativeError error_of_reciprocal_root(double squares, double fourths, std::int64_t terms, double eps,
+                                       const Numerics& numerics) {
+  const double function = numerics.function_ulp * 2 * kUnitF32;  // an ulp is two roundoffs
+  const double mean = squares / static_cast<double>(terms);
+  RelativeError error{function * kUniformSigma, function};
+  // r is exactly infinite or zero, or not a number: its error says nothing.
+  if (!(mean + eps > 0) || !std::isfinite(squares)) return error;
+
+  const double share = mean / (mean + eps);  // what eps dilutes
+  const SumError sum = sum_error(terms, squares, squares, fourths, numerics);
+  const double products_sigma = kUnitF32 * kUniformSigma * std::sqrt(fourths);
+  const double sum_sigma = squares > 0 ? std::hypot(sum.sigma, products_sigma) / squares : 0;
+  const double sum_worst = squares > 0 ? sum.worst / squares + kUnitF32 : 0;
+  // The division by the count may be a product with a rounded constant; then eps is added.
+  const double around = 3 * kUnitF32;
+  error.sigma = std::hypot(error.sigma, share * sum_sigma / 2, around * kUniformSigma / 2);
+  error.worst += (share * sum_worst + around) / 2;
+  return error;
+}
+
+// What rounding x * r to bf16 in between does to one element: the predictable part, and how much more
+// the rounding may move where the error of r can push the product over a tie.
+struct InnerRounding {
+  double shift = 0, flip = 0;
+};
+
+InnerRounding round_in_between(double product, double relative) {
+  const double rounded = decode_bf16(encode_bf16(product));
+  const double low = decode_bf16(encode_bf16(product * (1 - relative)));
+  const double high = decode_bf16(encode_bf16(product * (1 + relative)));
+  return {rounded - product, std::max(std::abs(high - rounded), std::abs(low - rounded))};
+}
+
+}  // namespace
+
+std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) values[i] = decode_bf16(bits[i]);
+  return values;
+}
+
+void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
+                       NormRounding rounding, const Numerics& numerics, std::int64_t row,
+                       Estimate& estimate) {
+  const auto columns = static_cast<std::int64_t>(x.size());
+  double squares = 0, fourths = 0;
+  for (const double value : x) {
+    squares += value * value;
+    fourths += value * value * value * value;
+  }
+  const double r = 1 / std::sqrt(squares / static_cast<double>(columns) + eps);
+  const RelativeError root = error_of_reciprocal_root(squares, fourths, columns, eps, numerics);
+  const double products = weight.empty() ? 1 : 2;
+  const double sigma = std::hypot(root.sigma, kUnitF32 * kUniformSigma * std::sqrt(products));
+  const double worst = root.worst + products * kUnitF32;
+
+  const bool twice = rounding == NormRounding::twice;
+  double magnitudes = 0;
+  for (std::int64_t i = 0; i < columns; ++i) {
+    const std::int64_t at = row * columns + i;
+    const double w = weight.empty() ? 1 : weight[i];
+    const double y = x[i] * r * w;
+    estimate.value[at] = y;
+    estimate.sigma[at] = std::abs(y) * sigma;
+    estimate.worst[at] = std::abs(y) * worst;
+    magnitudes += std::abs(y);
+    if (!twice) continue;
+    const InnerRounding inner = round_in_between(x[i] * r, worst);
+    estimate.shift[at] = inner.shift * w;
+    estimate.sigma[at] += inner.flip * std::abs(w);
+    estimate.worst[at] += inner.flip * std::abs(w);
+  }
+  const double mean_magnitude = magnitudes / static_cast<double>(columns);
+  estimate.row_mean_sigma[row] = mean_magnitude * root.sigma;
+}
+
+}  // namespace plumb::reference

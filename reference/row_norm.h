@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One row of the RMSNorm family and how far honest fp32 arithmetic may be from it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/bound.h"
+
+namespace plumb::reference {
+
+enum class NormRounding {
+  once,  // fp32 throughout, rounded at the store
+  twice  // x * r is rounded to bf16 before the product with the weight
+};
+
+// Writes row `row` of `estimate` (already sized):
+//   value[i] = x[i] * r * weight[i],  r = 1 / sqrt(mean(x^2) + eps)
+// x: [columns]; weight: [columns], empty = 1. Non-finite x propagate as IEEE arithmetic has it.
+void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
+                       NormRounding rounding, const Numerics& numerics, std::int64_t row,
+                       Estimate& estimate);
+
+// bf16 bits as doubles.
+std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count);
+
+}  // namespace plumb::reference

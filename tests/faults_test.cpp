@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every fault is found, by a report that names what was planted. The right kernels pass the same cases
+// (case_test.cpp), so what is found here is the fault.
+#include <gtest/gtest.h>
+
+#include "cases/faults/faults.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+
+namespace {
+
+const Case& find_case(std::string_view id) {
+  static const std::vector<Case> all = all_cases();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
+  if (found == all.end()) throw BadRow("no case " + std::string(id));
+  return *found;
+}
+
+RunOptions on(const std::string& platform) {
+  RunOptions options;
+  options.platform = platform;
+  return options;
+}
+
+std::string report_of(const CaseResult& result) { return tools::failure_text({result, {}, {}, {}, {}}, {}); }
+
+class MutantTest : public testing::TestWithParam<Mutant> {};
+
+TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
+  const Mutant& mutant = GetParam();
+  for (const std::string& platform : mutant.platforms) {
+    const CaseResult result =
+        run_case(find_case(mutant.case_id), with_mutant(on(platform), mutant));
+    EXPECT_EQ(result.outcome, Outcome::failed) << platform << ": " << mutant.why;
+    EXPECT_NE(report_of(result).find(mutant.says), std::string::npos)
+        << platform << ": " << mutant.why << "\nthe report lacks \"" << mutant.says << "\":\n"
+        << report_of(result);
+  }
+}
+
+std::string name_of_mutant(const testing::TestParamInfo<Mutant>& info) {
+  return std::string(info.param.name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), name_of_mutant);
+
+TEST(DeadReplay, FailsEveryFullGraphCase) {
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode != Scenario::Mode::full_graph || which.row.tier > Tier::standard) continue;
+    const CaseResult result = run_case(which, with_dead_replay(on("sim-sm90")));
+    EXPECT_EQ(result.outcome, Outcome::failed) << which.id() << " passes without a replay";
+  }
+}
+
+}  // namespace
+
+}  // namespace plumb::cases

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb list: cases, or --ops, --platforms, --scenarios.
+#include <fmt/format.h>
+
+#include "device/device.h"
+#include "tools/commands.h"
+
+namespace plumb::tools {
+
+namespace {
+
+struct ListArguments {
+  Selection selection;
+  bool ops = false, platforms = false, scenarios = false, why = false;
+};
+
+int list(const ListArguments& arguments) {
+  if (arguments.ops) {
+    for (const cases::OpDefinition& op : cases::all_ops()) fmt::print("{:<28}{}\n", op.name, op.summary);
+    return 0;
+  }
+  if (arguments.platforms) {
+    for (const std::string& name : device::known_platforms()) {
+      const std::string why = device::why_unavailable(name);
+      fmt::print("{:<14}{}\n", name, why.empty() ? "available" : why);
+    }
+    return 0;
+  }
+  if (arguments.scenarios) {
+    for (const cases::Scenario& s : cases::all_scenarios()) fmt::print("{:<14}{}\n", s.name, s.why);
+    return 0;
+  }
+  for (const cases::Case& which : select(arguments.selection).cases) {
+    fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row.why : "");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ListArguments>();
+  CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
+  add_selection(*command, arguments->selection);
+  command->add_flag("--ops", arguments->ops, "the ops");
+  command->add_flag("--platforms", arguments->platforms, "the platforms, and why some are unavailable");
+  command->add_flag("--scenarios", arguments->scenarios, "the scenarios");
+  command->add_flag("--why", arguments->why, "each case with the reason for its row");
+  command->callback([&action, arguments] { action = [arguments] { return list(*arguments); }; });
+}
+
+}  // namespace plumb::tools

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace plumb::tools {
+
+namespace {
+
+using cases::Outcome;
+
+int count(const std::vector<Finished>& all, Outcome outcome) {
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Finished& f) {
+    return f.result.outcome == outcome;
+  }));
+}
+
+std::string headline(const Finished& finished, const Style& style) {
+  const cases::CaseResult& result = finished.result;
+  const bool failed = result.outcome == Outcome::failed;
+  const std::string word = failed ? style.paint("FAIL", "1;31") : style.paint("UNTRUSTED", "1;33");
+  return fmt::format("{}  {}   {}\n", word, result.id, result.platform);
+}
+
+std::string skip_reasons(const std::vector<Finished>& all) {
+  std::map<std::string, int> reasons;
+  for (const Finished& f : all) {
+    if (f.result.outcome == Outcome::skipped) ++reasons[f.result.platform + ": " + f.result.reason];
+  }
+  std::string text;
+  for (const auto& [reason, cases] : reasons) text += fmt::format("  skipped {:4}  {}\n", cases, reason);
+  return text;
+}
+
+std::string slowest(const std::vector<Finished>& all) {
+  std::vector<const Finished*> order;
+  for (const Finished& f : all) order.push_back(&f);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return a->seconds > b->seconds;
+  });
+  std::string text = "slowest";
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i) {
+    text += fmt::format("{} {:.1f} s {} {}", i ? "," : "", order[i]->seconds, order[i]->result.id,
+                        order[i]->result.platform);
+  }
+  return text + "\n";
+}
+
+std::string phase_shares(const std::vector<Finished>& all) {
+  cases::Phases sum;
+  for (const Finished& f : all) {
+    sum.fill += f.result.phases.fill;
+    sum.reference += f.result.phases.reference;
+    sum.device += f.result.phases.device;
+    sum.judge += f.result.phases.judge;
+  }
+  const double total = std::max(1e-9, sum.fill + sum.reference + sum.device + sum.judge);
+  return fmt::format("time    fill {:.0f} %, reference and verdict {:.0f} %, device {:.0f} %, checks {:.0f} %\n",
+                     100 * sum.fill / total, 100 * sum.reference / total, 100 * sum.device / total,
+                     100 * sum.judge / total);
+}
+
+}  // namespace
+
+std::string Style::paint(std::string_view text, std::string_view code) const {
+  return color ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
+}
+
+Style style_of(int file_descriptor) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return {isatty(file_descriptor) == 1 && !(no_color && *no_color)};
+}
+
+std::string failure_text(const Finished& finished, const Style& style) {
+  constexpr std::size_t kMostLines = 12;
+  const cases::CaseResult& result = finished.result;
+  if (result.outcome != Outcome::failed && result.outcome != Outcome::untrusted) return "";
+  std::string text = headline(finished, style);
+  if (result.outcome == Outcome::untrusted) text += "      " + result.reason + "\n";
+  if (!result.failures.empty()) {
+    const cases::Failure& first = result.failures.front();
+    const std::size_t shown = std::min(first.lines.size(), kMostLines);
+    for (std::size_t i = 0; i < shown; ++i) text += "      " + first.lines[i] + "\n";
+    if (shown < first.lines.size()) {
+      text += fmt::format("      ... and {} more lines, all in the JSON\n", first.lines.size() - shown);
+    }
+    text += "      at " + first.context + "\n";
+    if (result.failures.size() > 1) {
+      text += fmt::format("      {} more steps failed, first: {}\n", result.failures.size() - 1,
+                          result.failures[1].context);
+    }
+  }
+  return text + "      reproduce: " + finished.reproduce + "\n";
+}
+
+std::string summary_text(const std::vector<Finished>& all, double seconds, const Style& style) {
+  std::string text = "\n";
+  const int failed = count(all, Outcome::failed), untrusted = count(all, Outcome::untrusted);
+  text += fmt::format("{} passed", style.paint(fmt::to_string(count(all, Outcome::passed)), "32"));
+  text += fmt::format(", {} failed", failed ? style.paint(fmt::to_string(failed), "1;31") : "0");
+  text += fmt::format(", {} untrusted", untrusted ? style.paint(fmt::to_string(untrusted), "1;33") : "0");
+  text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
+                      count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
+                      seconds);
+  return text + skip_reasons(all) + slowest(all) + phase_shares(all);
+}
+
+std::string coverage_text(const std::vector<Finished>& all) {
+  std::vector<std::string> platforms;
+  std::map<std::pair<std::string, std::string>, std::map<std::string, int>> table;
+  for (const Finished& f : all) {
+    if (std::find(platforms.begin(), platforms.end(), f.result.platform) == platforms.end()) {
+      platforms.push_back(f.result.platform);
+    }
+    table[{f.op, f.scenario}][f.result.platform] += f.result.comparisons > 0;
+  }
+  std::string text = fmt::format("\ncases that compared something\n{:<28}{:<14}", "", "");
+  for (const std::string& platform : platforms) text += fmt::format("{:>13}", platform);
+  text += "\n";
+  for (const auto& [key, cells] : table) {
+    text += fmt::format("{:<28}{:<14}", key.first, key.second);
+    for (const std::string& platform : platforms) {
+      const auto cell = cells.find(platform);
+      text += fmt::format("{:>13}", cell == cells.end() ? 0 : cell->second);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+int exit_code(const std::vector<Finished>& all) {
+  if (count(all, Outcome::failed) + count(all, Outcome::untrusted) > 0) return 1;
+  return count(all, Outcome::passed) + count(all, Outcome::known_bug) > 0 ? 0 : 2;
+}
+
+}  // namespace plumb::tools

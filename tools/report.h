@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run prints and writes: failures, summary, coverage table, JSON, JUnit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cases/run.h"
+
+namespace plumb::tools {
+
+// A finished case and the line that repeats it.
+struct Finished {
+  cases::CaseResult result;
+  std::string op, row, scenario;
+  std::string reproduce;
+  double seconds = 0;
+};
+
+struct Style {
+  bool color = false;
+  std::string paint(std::string_view text, std::string_view code) const;
+};
+// Colour on a terminal, unless NO_COLOR is set.
+Style style_of(int file_descriptor);
+
+// The block that a failed, untrusted or unexpectedly passing case prints; "" for a pass.
+std::string failure_text(const Finished& finished, const Style& style);
+
+// Counts per outcome, slowest cases, time per phase.
+std::string summary_text(const std::vector<Finished>& all, double seconds, const Style& style);
+
+// How many cases of each op and scenario really compared something, platform by platform.
+std::string coverage_text(const std::vector<Finished>& all);
+
+// 0 all passed, 1 something failed or was untrusted, 2 nothing but skips.
+int exit_code(const std::vector<Finished>& all);
+
+// Machine-readable. Equal runs give equal text but for the members named "seconds".
+std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed);
+std::string to_junit(const std::vector<Finished>& all);
+
+// Writes beside `path` and renames, so that a full disk leaves the old file. Throws UsageError.
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace plumb::tools

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reports that machines read: JSON and JUnit.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/report.h"
+#include "tools/selection.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// JSON has no infinity: an unbounded ratio (an error where the bound is 0, a NaN) is the text "inf".
+ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+ordered_json to_json(const cases::TensorReport& report) {
+  ordered_json json{{"tensor", report.tensor},
+                    {"rows_compared", report.rows_compared},
+                    {"wrong_rows", report.wrong_rows},
+                    {"wrong_elements", report.wrong_elements},
+                    {"margin", number(report.margin)},
+                    {"pattern", report.pattern}};
+  if (report.worst) {
+    json["worst"] = {{"at", report.worst->coordinates},
+                     {"expected", number(report.worst->expected)},
+                     {"got", number(report.worst->got)},
+                     {"bound", number(report.worst->bound)}};
+  }
+  return json;
+}
+
+ordered_json to_json(const cases::Failure& failure) {
+  ordered_json json{{"context", failure.context}, {"lines", failure.lines}};
+  for (const cases::TensorReport& report : failure.reports) json["tensors"].push_back(to_json(report));
+  return json;
+}
+
+ordered_json to_json(const Finished& finished) {
+  const cases::CaseResult& result = finished.result;
+  ordered_json json{{"case", result.id},
+                    {"platform", result.platform},
+                    {"outcome", name_of(result.outcome)},
+                    {"reason", result.reason},
+                    {"points", result.points},
+                    {"launches", result.launches},
+                    {"comparisons", result.comparisons},
+                    {"seconds", finished.seconds},
+                    {"reproduce", finished.reproduce}};
+  for (const cases::TensorSummary& tensor : result.tensors) {
+    json["tensors"].push_back({{"tensor", tensor.tensor},
+                               {"elements_compared", tensor.elements_compared},
+                               {"margin", number(tensor.margin)},
+                               {"observability", number(tensor.observability)}});
+  }
+  for (const cases::Failure& failure : result.failures) json["failures"].push_back(to_json(failure));
+  return json;
+}
+
+std::string escape_xml(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '&': escaped += "&amp;"; break;
+      case '"': escaped += "&quot;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string margins(const cases::CaseResult& result) {
+  std::string text;
+  for (const cases::TensorSummary& tensor : result.tensors) {
+    text += fmt::format("      <property name=\"margin.{}\" value=\"{:.4g}\"/>\n", tensor.tensor,
+                        tensor.margin);
+  }
+  return text;
+}
+
+std::string testcase_xml(const Finished& finished) {
+  const cases::CaseResult& result = finished.result;
+  std::string text = fmt::format("    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3f}\">\n",
+                                 escape_xml(result.id), escape_xml(result.platform), finished.seconds);
+  text += "    <properties>\n" + margins(result) + "    </properties>\n";
+  if (result.outcome == cases::Outcome::skipped) {
+    text += fmt::format("      <skipped message=\"{}\"/>\n", escape_xml(result.reason));
+  } else if (const std::string failure = failure_text(finished, {}); !failure.empty()) {
+    text += fmt::format("      <failure message=\"{}\">{}</failure>\n", name_of(result.outcome),
+                        escape_xml(failure));
+  }
+  return text + "    </testcase>\n";
+}
+
+}  // namespace
+
+std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed) {
+  ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", exit_code(all)}};
+  std::map<std::string, int> outcomes;
+  for (const Finished& f : all) ++outcomes[std::string(name_of(f.result.outcome))];
+  json["outcomes"] = outcomes;
+  ordered_json coverage;
+  for (const Finished& f : all) {
+    ordered_json& cell = coverage[f.op][f.scenario][f.result.platform];
+    cell = (cell.is_null() ? 0 : cell.get<int>()) + (f.result.comparisons > 0 ? 1 : 0);
+  }
+  json["coverage"] = coverage;
+  for (const Finished& f : all) json["cases"].push_back(to_json(f));
+  return json.dump(1) + "\n";
+}
+
+std::string to_junit(const std::vector<Finished>& all) {
+  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
+  std::map<std::string, std::vector<const Finished*>> suites;
+  for (const Finished& f : all) suites[f.result.platform].push_back(&f);
+  for (const auto& [platform, cases] : suites) {
+    int failures = 0, skipped = 0;
+    std::string body;
+    for (const Finished* f : cases) {
+      failures += f->result.outcome == cases::Outcome::failed ||
+                  f->result.outcome == cases::Outcome::untrusted;
+      skipped += f->result.outcome == cases::Outcome::skipped;
+      body += testcase_xml(*f);
+    }
+    text += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n{}",
+                        escape_xml(platform), cases.size(), failures, skipped, body);
+    text += "  </testsuite>\n";
+  }
+  return text + "</testsuites>\n";
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  // A pipe or a device cannot be replaced by a rename.
+  const bool replace = !std::filesystem::exists(path) || std::filesystem::is_regular_file(path);
+  const std::string target = replace ? path + ".part" : path;
+  std::ofstream file(target, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  const bool written = !file.fail();
+  if (written && (!replace || std::rename(target.c_str(), path.c_str()) == 0)) return;
+  const std::string why = std::strerror(errno);
+  if (replace) std::remove(target.c_str());
+  throw UsageError(fmt::format("cannot write {}: {}", path, why));
+}
+
+}  // namespace plumb::tools

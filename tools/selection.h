@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which cases a command line names, on which platforms.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases/registry.h"
+
+namespace plumb::tools {
+
+// The command line asks for something that is not there or makes no sense: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Selection {
+  std::vector<std::string> patterns;   // --case
+  std::vector<std::string> ops;        // --op
+  std::vector<std::string> platforms;  // --platform; empty = every simulated one
+  std::vector<std::string> settings;   // --set name=value, applied to every selected row
+  std::vector<std::string> case_files; // --cases FILE
+  std::string tier;                    // "", "smoke", "default", "full"
+};
+
+struct Selected {
+  std::vector<cases::Case> cases;
+  std::vector<std::string> platforms;
+  cases::Tier tier = cases::Tier::standard;
+};
+
+// Throws UsageError or cases::BadRow with one line that says what is wrong.
+Selected select(const Selection& selection);
+
+// The options that, beside --case and --platform, repeat a run: " --tier smoke --set tokens=3".
+std::string repeated_options(const Selection& selection, std::uint64_t seed);
+
+std::string read_file(const std::string& path);
+
+}  // namespace plumb::tools

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb show CASE: parameters, shapes, digest of the inputs, declared numerics, points, bounds.
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "cases/fill.h"
+#include "cases/run.h"
+#include "tools/commands.h"
+
+namespace plumb::tools {
+
+namespace {
+
+std::string digest_of(const cases::HostTensor& tensor) {
+  const XXH128_hash_t hash = XXH3_128bits(tensor.bytes().data(), tensor.bytes().size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string_view role_name(cases::Role role) {
+  switch (role) {
+    case cases::Role::input: return "input";
+    case cases::Role::output: return "output";
+    case cases::Role::scratch: return "scratch";
+    case cases::Role::state: return "state";
+  }
+  return "?";
+}
+
+void show_tensors(const cases::TensorSet& tensors) {
+  fmt::print("tensors (inputs of the first step, real fill)\n");
+  for (const cases::HostTensor& tensor : tensors.all()) {
+    const cases::TensorSpec& spec = tensor.spec();
+    fmt::print("  {:<22}{:<8}{:<6}[{}]", spec.name, role_name(spec.role), name_of(spec.dtype),
+               fmt::join(spec.shape, ", "));
+    if (!spec.strides.empty()) fmt::print(" strides [{}]", fmt::join(spec.strides, ", "));
+    if (spec.role == cases::Role::input) fmt::print("  {}", digest_of(tensor));
+    fmt::print("\n");
+  }
+}
+
+void show_numerics(const plumb_implementation& implementation, std::string_view op) {
+  for (int i = 0; i < implementation.entry_count; ++i) {
+    const plumb_op_entry& entry = implementation.entries[i];
+    if (op != entry.op) continue;
+    const plumb_numerics& n = entry.numerics;
+    fmt::print("numerics of {}: product format {}, {} chains, p format {}, functions within {} ulp, {}\n",
+               implementation.name, static_cast<int>(n.product), n.chains,
+               static_cast<int>(n.probability), n.function_ulp,
+               n.deterministic ? "deterministic" : "not deterministic");
+  }
+}
+
+void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
+  const cases::CaseResult result = cases::run_case(which, options);
+  fmt::print("run: {}, {} points, {} launches\n", name_of(result.outcome), result.points,
+             result.launches);
+  for (const cases::TensorSummary& tensor : result.tensors) {
+    fmt::print("  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}\n",
+               tensor.tensor, tensor.elements_compared, tensor.margin, tensor.observability);
+  }
+}
+
+int show(const Selection& selection) {
+  const Selected selected = select(selection);
+  if (selected.cases.size() != 1) {
+    throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
+                                 selected.cases.size(), selected.cases.front().id()));
+  }
+  const cases::Case& which = selected.cases.front();
+  cases::RunOptions options;
+  options.platform = selected.platforms.front();
+  options.tier = selected.tier;
+  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), options.platform, which.row.why, which.scenario->name,
+             which.scenario->why);
+  for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
+  for (const auto& [name, value] : which.row.words) fmt::print("  {} = {}\n", name, value);
+
+  const auto properties = device::open_device(options.platform)->properties();
+  const auto problem = which.op->make_problem(which.row, properties);
+  cases::TensorSet tensors = problem->make_tensors();
+  cases::Step step;
+  step.seed = cases::mix(cases::seed_of(which.id()), 100);
+  step.live = problem->capacity();
+  problem->fill(step, tensors);
+  show_tensors(tensors);
+  show_numerics(options.implementation(options.platform, false), which.op->name);
+  fmt::print("points\n");
+  for (const cases::Point& point : cases::choose_points(which, *problem, options)) {
+    fmt::print("  {}\n", point.text());
+  }
+  show_bounds(which, options);
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Action& action) {
+  auto selection = std::make_shared<Selection>();
+  CLI::App* command = app.add_subcommand("show", "everything about one case");
+  command->add_option("CASE", selection->patterns, "op/row/scenario")->required()->expected(1);
+  command->add_option("--platform", selection->platforms, "default: sim-sm90");
+  command->add_option("--tier", selection->tier, "smoke, default or full");
+  command->add_option("--set", selection->settings, "name=value")->take_all();
+  command->add_option("--cases", selection->case_files, "TOML file whose rows replace an op's");
+  command->callback([&action, selection] { action = [selection] { return show(*selection); }; });
+}
+
+}  // namespace plumb::tools
