@@ -71,6 +71,7 @@ class HostTensor {
 
  private:
   TensorSpec spec_;
+  bool contiguous_ = false;
   std::vector<std::byte> bytes_;
 };
 

@@ -28,7 +28,7 @@ struct Total {
   double lse = -kInfinity;  // natural
   double few = 0;           // most that single roundings on the way add
   double terms = 1;         // of a sum whose every addition rounds
-  double sigma(double u) const { return few / 6 + u * std::sqrt(terms) / 3; }
+  double sigma(double u) const { return few / kSigmas + u * std::sqrt(terms) / 3; }
   double worst(double u) const { return few + u * terms; }
 };
 
@@ -119,7 +119,7 @@ class Combiner {
       double& sigma = result_.out.sigma[i];
       double& worst = result_.out.worst[i];
       worst += units_.scalar * count * sigma + common * std::abs(result_.out.value[i]);
-      sigma = worst / 6;
+      sigma = worst / kSigmas;
       mean += sigma / static_cast<double>(kMlaDim);
     }
     result_.out.row_mean_sigma[row] = mean;

@@ -9,10 +9,6 @@ namespace plumb::reference {
 namespace {
 
 constexpr double kThird = 1.0 / 3;
-// Estimate allows 6 sigma. An error that comes of few roundings never exceeds its worst case, which
-// is less than 6 of its sigma: it enters with a sixth of the worst case, beside the root of the sum
-// of the variances.
-constexpr double kSigmas = 6;
 constexpr double kLeastNormalF32 = 0x1p-126;
 constexpr double kDim = static_cast<double>(kMlaDim);
 
@@ -104,26 +100,21 @@ double MlaErrorModel::constant() const { return 2 * units_.scalar; }
 MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum) const {
   Head head;
   head.finite = true;
-  head.growth = noise_.growth;
-  head.coherence = noise_.coherence;
-  head.rounded_share = noise_.rounded_share().sum();
-  head.score_deviation = noise_.score_deviation;
-  head.exponent_variance = noise_.lse_variance;
-  head.largest_group_variance = noise_.largest_group_variance;
-  head.worst_exponent = std::sqrt(noise_.worst_square);
-  head.adding = sum_error_factors(noise_.added, sequential_);
+  head.softmax = noise_.summary();
+  head.adding = sum_error_factors(head.softmax.added, sequential_);
   head.adding.of_squares *= kBridge;
   if (square_sum < square(sum) / 16) head.adding.of_total *= kMeanSquareOfMantissas;
   // The row sum's terms are positive, so what is lost of them adds up.
   head.row_sum = head.adding.of_squares * square_sum / square(sum) + head.adding.of_total +
-                 kThird * square(units_.scalar) * noise_.row_sum_coherence +
-                 square(noise_.lost_share);
+                 kThird * square(units_.scalar) * head.softmax.row_sum_coherence +
+                 square(head.softmax.lost_share);
   // An output's terms have signs: at most lost_share, and typically the root of the sum of squares.
-  head.lost = std::min(noise_.lost_share / kSigmas, std::sqrt(noise_.lost_share * units_.scalar)) *
+  head.lost = std::min(head.softmax.lost_share / kSigmas,
+                       std::sqrt(head.softmax.lost_share * units_.scalar)) *
               largest_value_;
-  head.worst_lost = noise_.lost_share * largest_value_;
-  head.worst_adding = 2 * head.adding.of_magnitudes + units_.scalar * noise_.most_rescales();
-  head.rescaling = kThird * square(units_.scalar) * noise_.rescales();
+  head.worst_lost = head.softmax.lost_share * largest_value_;
+  head.worst_adding = 2 * head.adding.of_magnitudes + units_.scalar * head.softmax.most_rescales;
+  head.rescaling = kThird * square(units_.scalar) * head.softmax.rescales;
   head.flushed =
       static_cast<double>(noise_.share().size()) * kLeastNormalF32 / sum * largest_value_;
   return head;
@@ -139,8 +130,8 @@ void MlaErrorModel::fill_weights(const Head& summary, Eigen::Index head) {
     return;
   }
   auto exponent = key_weights_.col(head).array();
-  exponent =
-      square(summary.growth) * noise_.share() * noise_.group_share() * noise_.exponent_variance();
+  exponent = square(summary.softmax.growth) * noise_.share() * noise_.group_share() *
+             noise_.exponent_variance();
   variance += exponent;
   key_weights_.col(heads + head) = noise_.share() * noise_.centred_score();
 }
@@ -159,19 +150,20 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
                             (h.row_sum + h.adding.of_total + h.rescaling) * size.square();
   Eigen::ArrayXd few = normalising() * size + h.flushed;
   if (exact_probability_) {
-    variance += square(h.growth) * h.exponent_variance * size.square() -
+    variance += square(h.softmax.growth) * h.softmax.exponent_variance * size.square() -
                 2 * out * key_sums_.col(head).array();
-    few += constant() * h.growth * key_sums_.col(heads + head).array().abs();
+    few += constant() * h.softmax.growth * key_sums_.col(heads + head).array().abs();
   } else {
-    variance += kThird * square(units_.probability) * h.coherence * size.square() +
-                square(h.growth) * h.largest_group_variance * spread;
-    few += constant() * h.growth * h.score_deviation * spread.sqrt();
+    variance += kThird * square(units_.probability) * h.softmax.coherence * size.square() +
+                square(h.softmax.growth) * h.softmax.largest_group_variance * spread;
+    few += constant() * h.softmax.growth * h.softmax.score_deviation * spread.sqrt();
   }
   error.sigma.col(head) = variance.max(0.0).sqrt() + few / kSigmas;
   // By Cauchy, sum share |v| <= sqrt(sum share v^2).
   error.worst.col(head) =
-      (units_.probability * std::sqrt(h.rounded_share) + h.worst_adding) * second_moment.sqrt() +
-      h.growth * h.worst_exponent * spread.sqrt() + h.worst_lost + few;
+      (units_.probability * std::sqrt(h.softmax.rounded_share) + h.worst_adding) *
+          second_moment.sqrt() +
+      h.softmax.growth * h.softmax.worst_exponent * spread.sqrt() + h.worst_lost + few;
 }
 
 void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Eigen::Index head,
@@ -183,7 +175,7 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
   const Eigen::ArrayXd centred = means - size;
   const double rounding = kThird * square(units_.probability) * noise_.rounding_variance(means);
   const double exponent =
-      square(h.growth) *
+      square(h.softmax.growth) *
       (share * noise_.group_share() * noise_.exponent_variance() * centred.square()).sum();
   const double common = (h.row_sum + kThird * square(normalising())) * square(size);
   // Where v is much the same for all d, so are the errors of adding up: their mean is no smaller.
@@ -193,7 +185,7 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
                         square(h.lost);
   error.mean_sigma[head] = std::sqrt(rounding + exponent + common + adding);
   error.systematic[head] =
-      constant() * h.growth * std::abs((share * noise_.centred_score() * centred).sum());
+      constant() * h.softmax.growth * std::abs((share * noise_.centred_score() * centred).sum());
   if (numerics_.probability == Format::tf32_truncated) {
     error.systematic[head] += units_.probability * std::abs((noise_.rounded_share() * means).sum());
   }
@@ -202,11 +194,12 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
 
 void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                MlaError& error) const {
-  const double systematic = constant() * std::abs(noise_.mean_score);
+  const double systematic = constant() * std::abs(h.softmax.mean_score);
   const double few = systematic + units_.function * std::abs(std::log(attention.sum[head]));
   error.lse_sigma[head] =
-      std::sqrt(square(h.growth) * h.exponent_variance + h.row_sum) + few / kSigmas;
-  error.lse_worst[head] = h.growth * h.worst_exponent + h.worst_adding + noise_.lost_share + few;
+      std::sqrt(square(h.softmax.growth) * h.softmax.exponent_variance + h.row_sum) + few / kSigmas;
+  error.lse_worst[head] =
+      h.softmax.growth * h.softmax.worst_exponent + h.worst_adding + h.softmax.lost_share + few;
   error.lse_systematic[head] = systematic;
 }
 

@@ -32,9 +32,7 @@ class MlaErrorModel {
  private:
   struct Head {
     bool finite = false;
-    double growth = 1, coherence = 0, rounded_share = 0;
-    double score_deviation = 0, exponent_variance = 0, largest_group_variance = 0;
-    double worst_exponent = 0;
+    SoftmaxSummary softmax;
     SumErrorFactors adding;  // of a sum over the candidates that are large enough to matter
     double row_sum = 0;      // variance of the row sum, relative to its square
     double rescaling = 0;    // variance of raising the maximum, relative to the square of an output

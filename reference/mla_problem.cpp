@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reference/formats/bfloat16.h"
 
@@ -74,9 +75,11 @@ std::vector<RequestBlocks> blocks_of_requests(const SparseMlaProblem& problem,
 
 void gather_row(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
                 GatheredKeys& keys) {
-  const RequestBlocks everything{1, 1};
-  const std::int64_t longest = std::int64_t{1} << 31;
-  gather_blocks(problem, request, query, longest, everything, 0, 2, keys);
+  constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+  keys.count = 0;
+  gather(problem.main_cache, problem.main, problem.queries, request, query, 0, kAll, keys);
+  if (!problem.has_extra()) return;
+  gather(problem.extra_cache, problem.extra, problem.queries, request, query, 0, kAll, keys);
 }
 
 void gather_blocks(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,

@@ -41,17 +41,23 @@ AttentionUnits attention_units(const Numerics& numerics) {
 void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
                            const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum) {
   share_ = weights / sum;
-  mean_score = (share_ * scores).sum();
-  centred_score_ = scores - mean_score;
-  score_deviation = std::sqrt((share_ * centred_score_.square()).sum());
+  summary_ = {};
+  summary_.mean_score = (share_ * scores).sum();
+  centred_score_ = scores - summary_.mean_score;
+  summary_.score_deviation = std::sqrt((share_ * centred_score_.square()).sum());
   sorted_.resize(static_cast<std::size_t>(scores.size()));
   for (Eigen::Index i = 0; i < scores.size(); ++i) sorted_[i] = {scores[i], i};
   std::sort(sorted_.begin(), sorted_.end(), [](const Candidate& a, const Candidate& b) {
     return a.score > b.score || (a.score == b.score && a.index < b.index);
   });
   group_equal_scores();
-  added = (share_ >= kUnitF32).count();
-  lost_share = (share_ < kUnitF32).select(share_, 0.0).sum();
+  // Blocks of 16 are the smallest in use; in random order the b-th holds a new maximum with
+  // probability 1/b.
+  summary_.most_rescales = static_cast<double>(scores.size()) / 16;
+  summary_.rescales = std::log1p(summary_.most_rescales);
+  summary_.rounded_share = rounded_share_.sum();
+  summary_.added = (share_ >= kUnitF32).count();
+  summary_.lost_share = (share_ < kUnitF32).select(share_, 0.0).sum();
   set_coherence(scores);
 }
 
@@ -59,15 +65,14 @@ void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
 // an absolute distance. Only the last of the row sum's binades, half of its terms, has that
 // distance.
 void SoftmaxNoise::set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores) {
-  coherence = 0;
   if (units_.probability > 0) {
     places_ = (sorted_.front().score - scores) / (2 * units_.probability);
-    coherence =
+    summary_.coherence =
         std::max(0.0, coherent_square(rounded_share_, places_) - rounded_share_.square().sum());
   }
   const Eigen::ArrayXd ones = (rounded_share_ >= kUnitF32).cast<double>();
   const Eigen::ArrayXd sum_places = (share_.maxCoeff() - share_) / (2 * units_.scalar);
-  row_sum_coherence = std::max(0.0, coherent_square(ones, sum_places) - ones.sum()) / 2;
+  summary_.row_sum_coherence = std::max(0.0, coherent_square(ones, sum_places) - ones.sum()) / 2;
 }
 
 void SoftmaxNoise::group_equal_scores() {
@@ -95,24 +100,21 @@ void SoftmaxNoise::set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& s
   const double top = sorted_.front().score;
   const Eigen::ArrayXd scaling = scores.unaryExpr(&exponent_rounding);
   const Eigen::ArrayXd subtraction = (scores - top).unaryExpr(&exponent_rounding);
-  exponent_variance_ =
-      dot.of_squares * square(sm_scale) * dot_squares + dot.of_total * scores.square() +
-      kThird * (scaling.square() + subtraction.square() + square(u) + square(f) * (1 + rescales()));
+  exponent_variance_ = dot.of_squares * square(sm_scale) * dot_squares +
+                       dot.of_total * scores.square() +
+                       kThird * (scaling.square() + subtraction.square() + square(u) +
+                                 square(f) * (1 + summary_.rescales));
   // By Cauchy, sum |q_d k_d| <= sqrt(512 * sum (q_d k_d)^2).
   const double magnitude = dot.of_magnitudes * std::abs(sm_scale) * std::sqrt(double{kMlaDim});
   const Eigen::ArrayXd largest = magnitude * dot_squares.sqrt() + scaling + subtraction +
-                                 u * (1 + 2 * scores.abs()) + f * (1 + most_rescales());
-  worst_square = (share_ * largest.square()).sum();
-  lse_variance = (share_ * group_share_ * exponent_variance_).sum();
-  largest_group_variance = (group_share_ * exponent_variance_).maxCoeff();
-  const double widest = (6 * exponent_variance_.sqrt()).min(largest).maxCoeff();
-  growth = widest < 1e-3 ? 1 + widest : std::expm1(std::min(2 * widest, 60.0)) / (2 * widest);
+                                 u * (1 + 2 * scores.abs()) + f * (1 + summary_.most_rescales);
+  summary_.worst_exponent = std::sqrt((share_ * largest.square()).sum());
+  summary_.exponent_variance = (share_ * group_share_ * exponent_variance_).sum();
+  summary_.largest_group_variance = (group_share_ * exponent_variance_).maxCoeff();
+  const double widest = (kSigmas * exponent_variance_.sqrt()).min(largest).maxCoeff();
+  summary_.growth =
+      widest < 1e-3 ? 1 + widest : std::expm1(std::min(2 * widest, 60.0)) / (2 * widest);
 }
-
-// Blocks of 16 candidates are the smallest in use; in random order the b-th block holds a new
-// maximum with probability 1/b.
-double SoftmaxNoise::rescales() const { return std::log1p(most_rescales()); }
-double SoftmaxNoise::most_rescales() const { return static_cast<double>(sorted_.size()) / 16; }
 
 double SoftmaxNoise::rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const {
   const Eigen::ArrayXd terms = rounded_share_ * factors;

@@ -13,6 +13,11 @@
 
 namespace plumb::reference {
 
+// Estimate allows 6 sigma. An error that comes of few roundings never exceeds its worst case, which
+// is less than 6 of its sigma: it enters with a sixth of the worst case, beside the root of the sum
+// of the variances.
+inline constexpr double kSigmas = 6;
+
 // Unit roundoffs of the steps of an attention kernel.
 struct AttentionUnits {
   double scalar = kUnitF32;  // one fp32 operation between the long sums
@@ -25,6 +30,24 @@ AttentionUnits attention_units(const Numerics& numerics);
 double fp32_rounding(double x);
 // The same of an exponent in natural units that a kernel keeps in base 2.
 double exponent_rounding(double x);
+
+// Of one head, over all candidates.
+struct SoftmaxSummary {
+  double mean_score = 0, score_deviation = 0;  // over the softmax
+  double exponent_variance = 0;                // sum over groups of (share * exponent error)^2
+  double largest_group_variance = 0;           // most of group_share * exponent error^2
+  double worst_exponent = 0;                   // root of sum share * (largest exponent error)^2
+  double growth = 1;  // exp is not linear: (e^2D - 1) / 2D for the largest error D of an exponent
+  // How often an online softmax raises its maximum: expected, and at most.
+  double rescales = 0, most_rescales = 0;
+  // Candidates large enough that adding them to a sum rounds, and the share of all the others.
+  std::int64_t added = 0;
+  double lost_share = 0;
+  double rounded_share = 0;  // of all candidates whose p is rounded
+  // What roundings of p add up to beyond what independent ones would, as a part of the square of
+  // the result; and the same of the additions to the row sum, in squares of its last place.
+  double coherence = 0, row_sum_coherence = 0;
+};
 
 class SoftmaxNoise {
  public:
@@ -50,24 +73,10 @@ class SoftmaxNoise {
   // Share of a candidate whose p is rounded: 0 for the maximum, whose p = 1 is exact.
   const Eigen::ArrayXd& rounded_share() const { return rounded_share_; }
 
-  double mean_score = 0, score_deviation = 0;  // over the softmax
-  double lse_variance = 0;                     // sum over groups of (share * exponent error)^2
-  double largest_group_variance = 0;           // most of group_share * exponent_variance
-  double worst_square = 0;                     // sum share * (largest exponent error)^2
-  double growth = 1;  // exp is not linear: (e^2D - 1) / 2D for the largest error D of an exponent
-  // Expected and largest number of times that an online softmax raises its maximum.
-  double rescales() const;
-  double most_rescales() const;
-  // Candidates large enough that adding them to a sum rounds, and the share of all the others.
-  std::int64_t added = 0;
-  double lost_share = 0;
+  const SoftmaxSummary& summary() const { return summary_; }
   // Variance of sum rounded_share_i e_i f_i, e_i the rounding of p_i relative to its unit, f given
   // per candidate. Never below what independent roundings give.
   double rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const;
-  // The part of it, for f = 1, by which it exceeds independent roundings.
-  double coherence = 0;
-  // The same of the additions to the row sum, in squares of its last place.
-  double row_sum_coherence = 0;
 
  private:
   void group_equal_scores();
@@ -79,6 +88,7 @@ class SoftmaxNoise {
     Eigen::Index index = 0;
   };
   AttentionUnits units_;
+  SoftmaxSummary summary_;
   std::vector<Candidate> sorted_;  // by score, the maximum first
   Eigen::ArrayXd places_;          // of scores, in teeth of p's format below the maximum
   Eigen::ArrayXd share_, group_share_, exponent_variance_, centred_score_, rounded_share_;

@@ -54,7 +54,7 @@ class RowWorker {
     lse.value[at] = keys_.count == 0 ? kInfinity : attention_.lse[head];
     if (want_ == MlaWant::value) return;
     const double few = natural_logarithm(head);
-    lse.sigma[at] = error_.lse_sigma[head] + few / 6;
+    lse.sigma[at] = error_.lse_sigma[head] + few / kSigmas;
     lse.worst[at] = error_.lse_worst[head] + few;
     lse.row_systematic[row] += error_.lse_systematic[head] / static_cast<double>(problem_.queries);
   }

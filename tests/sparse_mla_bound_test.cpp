@@ -88,8 +88,10 @@ Numerics numerics_of(const HonestKernel& how) {
 }
 
 // Whole decode, by kernels that split and reverse as they like.
-void check_decode(const Honest& honest, HonestKernel how, Errors& out, Errors& lse) {
-  const auto expected = reference::sparse_mla_decode(honest.test.problem, numerics_of(how));
+void check_decode(const Honest& honest, HonestKernel how, Errors& out, Errors& lse,
+                  bool structured = false) {
+  auto expected = reference::sparse_mla_decode(honest.test.problem, numerics_of(how));
+  expected.out.structured = expected.lse.structured = structured;
   for (std::size_t head = 0; head < honest.queries.size(); ++head) {
     for (const std::int64_t splits : {1, 2, 4}) {
       how.splits = splits;
@@ -206,6 +208,32 @@ TEST(SparseMlaBound, HonestKernelsStayWithin) {
     EXPECT_LE(partial_out.worst(), 1) << kind;
     EXPECT_LE(partial_lse.worst(), 1) << kind;
     EXPECT_LE(bias.worst, 5) << kind;
+  }
+}
+
+// Fills in which nothing is independent: a rounding made once is made every time.
+TEST(SparseMlaBound, StructuredKeysStayWithinTheWorstCase) {
+  const std::vector<TokenValue> fills{
+      [](std::int64_t, std::int64_t) { return 1; },                              // all ones
+      [](std::int64_t, std::int64_t d) { return normal(3, d); },                 // one key for all
+      [](std::int64_t t, std::int64_t d) { return normal(t == 0 ? 3 : 4, d); },  // one apart
+      [](std::int64_t t, std::int64_t d) {
+        return std::ldexp(1, static_cast<int>((t + d) % 7));
+      },  // powers of two
+  };
+  for (const TokenValue& fill : fills) {
+    for (const bool bf16 : {true, false}) {
+      for (const double scale : {0.0, 0.01, 0.1, 1.0}) {
+        Workload work{.heads = 4, .count = 700, .value = fill, .score_scale = scale, .seed = 11};
+        const Honest honest(work);
+        Errors out, lse;
+        HonestKernel how;
+        how.bf16_probability = bf16;
+        check_decode(honest, how, out, lse, true);
+        EXPECT_LE(out.worst(), 1) << scale;
+        EXPECT_LE(lse.worst(), 1) << scale;
+      }
+    }
   }
 }
 
