@@ -95,6 +95,7 @@ class TopKPerRowDecodeProblem : public Problem {
     }
     return work;
   }
+  double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
   std::int64_t lengths_per_request() const { return dims_ == 2 ? next_n_ : 1; }

@@ -105,6 +105,7 @@ class TopKPerRowPrefillProblem : public Problem {
     }
     return work;
   }
+  double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
   // Rows of a request are consecutive and, but for where they begin, causal: each sees length_step

@@ -3,8 +3,10 @@
 // plumb bench: ratios measured in one run. Never part of a test: these are times.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 
 #include "cases/case_file.h"

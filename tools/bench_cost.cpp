@@ -64,14 +64,14 @@ class Bed {
 // Seconds per launch of one row.
 struct RowTimes {
   std::string row;
-  double cost = 0;
+  double cost = 0, declared_factor = 1;
   std::vector<double> plain, checked;
   double nanoseconds_per_unit() const { return 1e9 * summarize(plain).median / cost; }
 };
 
 RowTimes time_row(const cases::Problem& problem, const cases::Case& which) {
   constexpr int kRepetitions = 5;
-  RowTimes times{which.row.name, problem.cost(), {}, {}};
+  RowTimes times{which.row.name, problem.cost(), problem.checked_factor(), {}, {}};
   Bed plain(problem, which, false), checked(problem, which, true);
   for (int repetition = -1; repetition < kRepetitions; ++repetition) {
     const double of_plain = plain.launch(), of_checked = checked.launch();
@@ -117,14 +117,14 @@ Measurement checked_factor(const std::string& op, const std::vector<RowTimes>& r
   for (const RowTimes& row : rows) {
     factors.push_back(summarize(row.checked).median / summarize(row.plain).median);
   }
-  const Summary summary = summarize(factors);
+  const double median = summarize(factors).median, declared = rows.front().declared_factor;
   const auto [least, most] = std::minmax_element(factors.begin(), factors.end());
-  return {op + ", checked",
-          summary.median,
-          summary.spread,
-          "times plain",
-          {},
-          fmt::format("{:.1f} to {:.1f}", *least, *most)};
+  return {.name = op + ", checked",
+          .value = median,
+          .spread = summarize(rows.front().checked).spread,
+          .unit = "times plain",
+          .target = {.least = declared / 2, .most = declared * 2},
+          .note = fmt::format("{:.1f} to {:.1f}, declared {:g}", *least, *most, declared)};
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 // per launch. Each is measured by one launch that does nothing else, or by many empty ones.
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "tools/bench.h"
 #include "tools/bench_kernels.h"
 
