@@ -13,8 +13,7 @@ void BiasTest::add(const RowModel& model, double mean_error) {
   if (!model.mean_predicted || model.magnitude == 0) return;
   // A row of representable values has no variance at all; it may still not decide everything.
   const double rounding = unit_ * model.magnitude;
-  const double weight =
-      model.magnitude / (model.spread.variance + rounding * rounding / columns_);
+  const double weight = model.magnitude / (model.spread.variance + rounding * rounding / columns_);
   deviation_ += weight * (mean_error - model.mean);
   allowance_ += weight * model.allowance;
   magnitude_ += weight * model.magnitude;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/diagnose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
-
-#include <fmt/format.h>
 
 namespace plumb::cases {
 
@@ -28,7 +28,9 @@ struct View {
   std::int64_t element(std::int64_t row, std::int64_t column) const {
     return row * evidence.got.columns() + column;
   }
-  double got(std::int64_t row, std::int64_t column) const { return evidence.got.value(row, column); }
+  double got(std::int64_t row, std::int64_t column) const {
+    return evidence.got.value(row, column);
+  }
   double expected(std::int64_t row, std::int64_t column) const {
     return evidence.expected[element(row, column)];
   }
@@ -89,11 +91,12 @@ std::optional<std::string> poison(const View& view) {
   if (!clue) return {};
   const HostTensor& got = view.evidence.got;
   const std::size_t size = size_of(got.spec().dtype);
-  return all_are(view, "still holds the poison: never written", [&](std::int64_t r, std::int64_t c) {
-    const std::byte* bytes =
-        got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
-    return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == std::byte{*clue}; });
-  });
+  return all_are(
+      view, "still holds the poison: never written", [&](std::int64_t r, std::int64_t c) {
+        const std::byte* bytes =
+            got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
+        return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == std::byte{*clue}; });
+      });
 }
 
 std::optional<std::string> nan(const View& view) {
@@ -118,7 +121,8 @@ std::optional<std::string> one_for_another(const View& view) {
 }
 
 std::optional<std::string> zero(const View& view) {
-  return all_are(view, "is zero", [&](std::int64_t r, std::int64_t c) { return view.got(r, c) == 0; });
+  return all_are(view, "is zero",
+                 [&](std::int64_t r, std::int64_t c) { return view.got(r, c) == 0; });
 }
 
 // ---- whose values wrong rows hold ----
@@ -146,8 +150,8 @@ std::optional<std::string> earlier_step(const View& view) {
 std::optional<std::int64_t> source_of(const View& view, std::int64_t r) {
   for (std::int64_t s = 0; s < view.evidence.got.rows(); ++s) {
     const bool same = s != r && all_columns(view, [&](std::int64_t c) {
-      return equal(view.got(r, c), view.expected(s, c), view.tolerance(s, c));
-    });
+                        return equal(view.got(r, c), view.expected(s, c), view.tolerance(s, c));
+                      });
     if (same) return s;
   }
   return {};
@@ -167,8 +171,8 @@ std::optional<std::string> other_row(const View& view) {
     return pair.second - pair.first == distance;
   });
   if (shifted && sources.size() > 1) {
-    return fmt::format("{} holds the values of the row {} {} it", view.subject(), std::abs(distance),
-                       distance < 0 ? "above" : "below");
+    return fmt::format("{} holds the values of the row {} {} it", view.subject(),
+                       std::abs(distance), distance < 0 ? "above" : "below");
   }
   std::string text;
   for (const auto& [row, from] : sources) {
@@ -199,11 +203,15 @@ bool is_multiple(const View& view, std::int64_t r, double factor) {
 std::optional<std::string> factor(const View& view) {
   if (!is_float(view.evidence.got.spec().dtype)) return {};
   std::vector<double> factors;
-  for (const std::int64_t r : view.rows) factors.push_back(factor_of(view, r));
+  for (const std::int64_t r : view.rows) {
+    factors.push_back(factor_of(view, r));
+    if (!std::isfinite(factors.back())) return {};
+  }
   std::nth_element(factors.begin(), factors.begin() + factors.size() / 2, factors.end());
   const double median = factors[factors.size() / 2];
   // One element, or one row of one column, is a multiple of anything.
-  const bool common = nearly_all_rows(view, [&](std::int64_t r) { return is_multiple(view, r, median); });
+  const bool common =
+      nearly_all_rows(view, [&](std::int64_t r) { return is_multiple(view, r, median); });
   if (common && (view.rows.size() > 2 || view.end - view.begin > 2)) {
     return fmt::format("{} is {:.4g} of what is expected", view.subject(), median);
   }
@@ -225,7 +233,7 @@ std::optional<std::int64_t> offset_of(const View& view, std::int64_t r) {
     if (offset && *offset != difference) return {};
     offset = difference;
   }
-  if (!offset) return {};
+  if (!offset || !(std::abs(*offset) < 0x1p62)) return {};
   return static_cast<std::int64_t>(*offset);
 }
 
@@ -259,8 +267,9 @@ std::optional<std::string> offset(const View& view) {
   const bool all = nearly_all_rows(view, [&](std::int64_t r) { return offsets.contains(r); });
   if (!all || wrong < 2 * static_cast<std::int64_t>(view.rows.size())) return {};
   const auto [row, first] = *offsets.begin();
-  const bool same = std::all_of(offsets.begin(), offsets.end(),
-                                [&, value = first](const auto& pair) { return pair.second == value; });
+  const bool same =
+      std::all_of(offsets.begin(), offsets.end(),
+                  [&, value = first](const auto& pair) { return pair.second == value; });
   if (same) {
     return fmt::format("every wrong element is too {} by {}", first > 0 ? "large" : "small",
                        std::abs(first));
@@ -369,8 +378,8 @@ std::string diagnose(const Evidence& evidence) {
   if (evidence.wrong_rows.empty() || evidence.got.columns() == 0) return {};
   const std::size_t looked_at = std::min(evidence.wrong_rows.size(), kMostRows);
   const auto first = evidence.wrong_rows.begin();
-  const std::string text = describe(
-      {evidence, {first, first + looked_at}, 0, evidence.got.columns()});
+  const std::string text =
+      describe({evidence, {first, first + looked_at}, 0, evidence.got.columns()});
   const std::string rows = lost_rows(evidence);
   return text.empty() || rows.empty() ? text + rows : text + "; " + rows;
 }

@@ -27,9 +27,10 @@ void check_shapes(const HostTensor& got, std::int64_t expected, const RowMask& p
   }
 }
 
-// Compares promised rows by `equal(row, column)`. The bound of everything here is 0.
-TensorReport compare(const HostTensor& got, const RowMask& promised,
-                     const std::vector<double>& expected, WrongElements& wrong, const auto& equal) {
+// Compares promised rows by `equal(row, column)` with what `expected(row, column)` names. The bound
+// of everything here is 0.
+TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElements& wrong,
+                     const auto& expected, const auto& equal) {
   TensorReport report;
   report.tensor = got.spec().name;
   report.rows_total = got.rows();
@@ -39,15 +40,14 @@ TensorReport compare(const HostTensor& got, const RowMask& promised,
     ++report.rows_compared;
     const std::int64_t before = report.wrong_elements;
     for (std::int64_t c = 0; c < got.columns(); ++c) {
-      const std::int64_t i = r * got.columns() + c;
-      zeros += expected[i] == 0;
+      const double right = expected(r, c);
+      zeros += right == 0;
       if (equal(r, c)) continue;
       if (!report.worst) {
-        report.worst =
-            Mismatch{r, c, got.coordinates(r, c), expected[i], got.value(r, c), 0, kInfinity};
+        report.worst = Mismatch{r, c, got.coordinates(r, c), right, got.value(r, c), 0, kInfinity};
       }
       ++report.wrong_elements;
-      wrong[i] = 1;
+      wrong[r * got.columns() + c] = 1;
     }
     if (report.wrong_elements > before) report.wrong_rows.push_back(r);
   }
@@ -93,20 +93,28 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t row, std::int64_t
 
 double no_tolerance(std::int64_t) { return 0; }
 
+// "rows 3-6 of 7"
+std::string wrong_rows(const TensorReport& report) {
+  return fmt::format("rows {} of {}", row_ranges(report.wrong_rows), report.rows_total);
+}
+
 }  // namespace
 
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
                          const RowMask& promised, const Clues& clues) {
   check_shapes(got, static_cast<std::int64_t>(expected.size()), promised);
   WrongElements wrong(expected.size());
-  const std::vector<double> values(expected.begin(), expected.end());
-  TensorReport report = compare(got, promised, values, wrong, [&](std::int64_t r, std::int64_t c) {
-    return integer_at(got, r, c) == expected[r * got.columns() + c];
-  });
+  const auto right = [&](std::int64_t r, std::int64_t c) {
+    return expected[r * got.columns() + c];
+  };
+  TensorReport report = compare(
+      got, promised, wrong,
+      [&](std::int64_t r, std::int64_t c) { return static_cast<double>(right(r, c)); },
+      [&](std::int64_t r, std::int64_t c) { return integer_at(got, r, c) == right(r, c); });
   if (report.wrong_rows.empty()) return report;
-  report.failures.push_back(fmt::format("{}: rows {} of {} wrong; {}", report.tensor,
-                                        row_ranges(report.wrong_rows), report.rows_total,
+  report.failures.push_back(fmt::format("{}: {} wrong; {}", report.tensor, wrong_rows(report),
                                         first_wrong_row(report, got, wrong)));
+  const std::vector<double> values(expected.begin(), expected.end());
   report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
   return report;
 }
@@ -123,14 +131,15 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
     return tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(r) + c) * size;
   };
   WrongElements wrong(static_cast<std::size_t>(got.elements()));
-  const std::vector<double> values = values_of(expected);
-  TensorReport report = compare(got, promised, values, wrong, [&](std::int64_t r, std::int64_t c) {
-    return std::memcmp(address(got, r, c), address(expected, r, c), size) == 0;
-  });
+  TensorReport report = compare(
+      got, promised, wrong, [&](std::int64_t r, std::int64_t c) { return expected.value(r, c); },
+      [&](std::int64_t r, std::int64_t c) {
+        return std::memcmp(address(got, r, c), address(expected, r, c), size) == 0;
+      });
   if (report.wrong_rows.empty()) return report;
-  report.failures.push_back(fmt::format("{}: {} in rows {} of {}; {}", report.tensor, what,
-                                        row_ranges(report.wrong_rows), report.rows_total,
+  report.failures.push_back(fmt::format("{}: {} in {}; {}", report.tensor, what, wrong_rows(report),
                                         first_wrong_row(report, got, wrong)));
+  const std::vector<double> values = values_of(expected);
   report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
   return report;
 }

@@ -128,6 +128,10 @@ void check_shapes(const HostTensor& got, const Estimate& estimate, const RowMask
   }
 }
 
+bool is_promised(const RowMask& promised, std::int64_t row) {
+  return promised.empty() || promised[row];
+}
+
 // Rows that are compared, judged on all cores.
 std::vector<RowResult> judge_rows(const HostTensor& got, const Estimate& estimate,
                                   const RowMask& promised, WrongElements& wrong) {
@@ -137,17 +141,13 @@ std::vector<RowResult> judge_rows(const HostTensor& got, const Estimate& estimat
       kElementsWorthAThread / std::max<std::int64_t>(estimate.columns, 1) + 1;
   reference::parallel_for(estimate.rows, piece, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      if (!promised.empty() && !promised[r]) continue;
+      if (!is_promised(promised, r)) continue;
       rows[r].model = model_row(estimate, r);
       compare_row(got, estimate, r, rows[r], wrong);
       measure_row(got, estimate, r, rows[r]);
     }
   });
   return rows;
-}
-
-bool is_promised(const RowMask& promised, std::int64_t row) {
-  return promised.empty() || promised[row];
 }
 
 void count(const std::vector<RowResult>& rows, const Estimate& estimate, const RowMask& promised,

@@ -30,7 +30,8 @@ void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   const double value = estimate.value[i];
   const double magnitude = std::abs(value);
   // The reference is rounded too, in double precision: who is right about an exact tie is open.
-  const double sigma = std::max(std::min(estimate.sigma[i], estimate.worst[i]), magnitude * 0x1p-52);
+  const double sigma =
+      std::max(std::min(estimate.sigma[i], estimate.worst[i]), magnitude * 0x1p-52);
   const double shift = estimate.shift.empty() ? 0 : estimate.shift[i];
   const RoundedError rounded = rounded_error(estimate.output, value + shift, sigma);
   const double error = shift + rounded.mean;

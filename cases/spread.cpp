@@ -42,7 +42,8 @@ void NormalLength::add(double mean, double variance) {
   widest_ = std::max(widest_, variance);
 }
 
-// For x with mean m and covariance C: P(|x|^2 > trace + |m|^2 + 2 sqrt(t (|C|^2 + 2 m C m)) + 2 t |C|_2)
+// For x with mean m and covariance C: P(|x|^2 > trace + |m|^2 + 2 sqrt(t (|C|^2 + 2 m C m)) + 2 t
+// |C|_2)
 // <= exp(-t) (Laurent and Massart; Birge for m), with t that of k standard deviations.
 double NormalLength::square_limit(double k, double share) const {
   const double exponent = k * k / 2;
@@ -63,8 +64,8 @@ void ErrorLength::add(double sigma, double shift, const reference::RoundedError&
   rounding_square_ += error.step * error.step / 4;
 }
 
-// Two limits hold: of the rounded error as if it were normal, and what steps add to it by Bernstein's
-// inequality; and of the error before the rounding, and half a step for every element.
+// Two limits hold: of the rounded error as if it were normal, and what steps add to it by
+// Bernstein's inequality; and of the error before the rounding, and half a step for every element.
 //
 // Where errors are sums of roundings, each shared along a vector that the value itself is made of
 // (attention: p_i v_i), rho is at least 2/pi of the squared Frobenius norm of their covariance over

@@ -9,8 +9,9 @@
 // further order carries one more rho, and the squares of all orders add up to the variance).
 //
 // A rounded element takes few values, so a sum of few of them is not normal. Bernstein's inequality
-// holds all the same: P(|S| > t) <= 2 exp(-t^2 / (2 (V + M t / 3))) for steps of at most M, solved by
-// `tail` for the exponent k^2 / 2 of a normal variable. Elements share their steps in second order.
+// holds all the same: P(|S| > t) <= 2 exp(-t^2 / (2 (V + M t / 3))) for steps of at most M, solved
+// by `tail` for the exponent k^2 / 2 of a normal variable. Elements share their steps in second
+// order.
 #pragma once
 
 #include "reference/rounding.h"
@@ -21,8 +22,8 @@ namespace plumb::cases {
 struct Spread {
   double variance = 0, step = 0, steps = 0;
 };
-// Largest deviation at the probability of k standard deviations. Not more than k standard deviations
-// and every step once, which is less for few elements.
+// Largest deviation at the probability of k standard deviations. Not more than k standard
+// deviations and every step once, which is less for few elements.
 double tail(double k, const Spread& spread);
 
 // A weighted sum of the elements of a row.
@@ -32,14 +33,14 @@ class WeightedSum {
   Spread spread(double rho, double divisor) const;
 
  private:
-  double variance_ = 0;                 // were all elements independent
+  double variance_ = 0;  // were all elements independent
   double slope_ = 0, slope_square_ = 0;
   double rest_ = 0, rest_square_ = 0;
   double steps_ = 0, largest_step_ = 0;
 };
 
-// Length of a vector of independent normal elements, but for a share of its variance that lies in one
-// direction.
+// Length of a vector of independent normal elements, but for a share of its variance that lies in
+// one direction.
 class NormalLength {
  public:
   void add(double mean, double variance);

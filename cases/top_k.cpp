@@ -197,8 +197,8 @@ TensorReport judge_selection(const HostTensor& indices, const Selection& selecti
 }
 
 void check_trivial(const Row& row, std::int64_t longest, std::int64_t k) {
-  const std::string_view shape = longest <= 0 ? "empty" : longest <= k ? "identity" : "";
-  if (row.word("trivial") == shape) return;
+  const std::string_view shape = longest <= 0 ? "zero" : longest <= k ? "identity" : "";
+  if (row.trivial == shape) return;
   throw BadRow(fmt::format("{}: longest window {} and k {} need trivial = \"{}\"", row.where,
                            longest, k, shape));
 }

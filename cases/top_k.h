@@ -27,7 +27,7 @@ struct Selection {
 // logits is right, dead rows (empty windows) are all -1. All rows are compared.
 TensorReport judge_selection(const HostTensor& indices, const Selection& selection);
 
-// The word parameter `trivial` of a row must say what its shape is; throws BadRow where it does
+// Row::trivial must say what its shape is; throws BadRow where it does
 // not. `longest` is the length of the longest window that a live row can have.
 void check_trivial(const Row& row, std::int64_t longest, std::int64_t k);
 

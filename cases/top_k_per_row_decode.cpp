@@ -25,7 +25,6 @@ class TopKPerRowDecodeProblem : public Problem {
         length_(row.integer("length")),
         length_step_(row.integer("length_step")),
         lengths_gap_(row.integer("seq_lens_gap")),
-        trivial_(row.word("trivial")),
         pattern_(pattern_named(row)) {
     layout_.rows = requests_ * next_n_;
     layout_.columns = length_ + row.integer("gap");
@@ -89,8 +88,6 @@ class TopKPerRowDecodeProblem : public Problem {
     return {judge_selection(tensors.at("indices"), selection)};
   }
 
-  std::string_view trivial() const override { return trivial_; }
-
   double cost() const override {
     constexpr double kPasses = 4;  // over the window
     return static_cast<double>(layout_.rows) * (kPasses * static_cast<double>(length_) + k_);
@@ -130,7 +127,6 @@ class TopKPerRowDecodeProblem : public Problem {
   std::int32_t k_, next_n_, dims_;
   std::int64_t requests_, length_, length_step_, lengths_gap_;
   LogitsLayout layout_;
-  std::string trivial_;
   std::optional<LogitPattern> pattern_;
 };
 
@@ -150,7 +146,7 @@ OpDefinition define_top_k_per_row_decode() {
                    {"gap", 0, 0, 1 << 24, "garbage columns behind the longest sequence"},
                    {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
                    {"column_stride", 1, 1, 64, "elements from one column to the next"}};
-  op.word_parameters = {"pattern", "trivial"};
+  op.word_parameters = {"pattern"};
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<TopKPerRowDecodeProblem>(row);
   };

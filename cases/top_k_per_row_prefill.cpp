@@ -30,7 +30,6 @@ class TopKPerRowPrefillProblem : public Problem {
         request_step_(row.integer("request_step")),
         lead_(row.integer("lead")),
         gap_(row.integer("gap")),
-        trivial_(row.word("trivial")),
         pattern_(pattern_named(row)) {
     layout_.rows = row.integer("rows");
     layout_.columns = lead_ + requests_ * (length_ + gap_);
@@ -97,8 +96,6 @@ class TopKPerRowPrefillProblem : public Problem {
     return {judge_selection(tensors.at("indices"), selection)};
   }
 
-  std::string_view trivial() const override { return trivial_; }
-
   double cost() const override {
     constexpr double kPasses = 4;  // over the window
     return static_cast<double>(layout_.rows) * (kPasses * static_cast<double>(length_) + k_);
@@ -131,7 +128,6 @@ class TopKPerRowPrefillProblem : public Problem {
   std::int32_t k_;
   std::int64_t requests_, length_, length_step_, request_step_, lead_, gap_;
   LogitsLayout layout_;
-  std::string trivial_;
   std::optional<LogitPattern> pattern_;
 };
 
@@ -152,7 +148,7 @@ OpDefinition define_top_k_per_row_prefill() {
       {"gap", 0, 0, 1 << 24, "garbage columns behind every window"},
       {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
       {"column_stride", 1, 1, 64, "elements from one column to the next"}};
-  op.word_parameters = {"pattern", "trivial"};
+  op.word_parameters = {"pattern"};
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<TopKPerRowPrefillProblem>(row);
   };

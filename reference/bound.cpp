@@ -16,14 +16,15 @@ constexpr double kLeastNormalF32 = 0x1p-126;  // bf16 has the same exponent rang
 // a draw without replacement: at k = n nothing is left to chance.
 //
 // Returns the sum of E[S_k^2] over the results of all additions that round: `chains` sequential
-// chains of m terms each (taking up its first term rounds nothing) and the tree that joins them. With
-// sum k = m (m + 1) / 2 and sum k^2 = m (m + 1) (2 m + 1) / 6, both less the k = 1 that is exact.
+// chains of m terms each (taking up its first term rounds nothing) and the tree that joins them.
+// With sum k = m (m + 1) / 2 and sum k^2 = m (m + 1) (2 m + 1) / 6, both less the k = 1 that is
+// exact.
 double squared_partial_sums(double n, double chains, double mu, double w) {
   const double m = n / chains;
   const double lengths = m * (m + 1) / 2 - 1;
   const double squared_lengths = m * (m + 1) * (2 * m + 1) / 6 - 1;
-  double total = chains * (mu * mu * squared_lengths +
-                           w * (n * lengths - squared_lengths) / (n - 1));
+  double total =
+      chains * (mu * mu * squared_lengths + w * (n * lengths - squared_lengths) / (n - 1));
   for (double k = m; k < n;) {
     k = std::min(2 * k, n);
     total += n / k * (k * k * mu * mu + k * (n - k) / (n - 1) * w);

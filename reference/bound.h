@@ -15,7 +15,8 @@ inline constexpr double kUnitBf16 = 0x1p-8;
 inline constexpr double kUnitTf32 = 0x1p-11;
 inline constexpr double kUnitTf32Truncated = 0x1p-10;
 inline constexpr double kUnitF32 = 0x1p-24;
-// A uniformly distributed rounding error has this standard deviation, in units of its largest value.
+// A uniformly distributed rounding error has this standard deviation, in units of its largest
+// value.
 inline constexpr double kUniformSigma = 0.57735026918962576;  // 1/sqrt(3)
 
 enum class Format { f64, f32, tf32, tf32_truncated, bf16 };
@@ -35,9 +36,10 @@ struct SumError {
   double sigma = 0, worst = 0;
 };
 // n terms with the given sum, sum of magnitudes and sum of squares, added as `numerics` says.
-// sigma is the root mean square over all orders of the terms. It holds for data, and for terms sorted
-// by magnitude; not for equal terms, whose roundings repeat each other, nor for terms of both signs
-// sorted by value, whose sum first goes far away: these are structured (Estimate::structured).
+// sigma is the root mean square over all orders of the terms. It holds for data, and for terms
+// sorted by magnitude; not for equal terms, whose roundings repeat each other, nor for terms of
+// both signs sorted by value, whose sum first goes far away: these are structured
+// (Estimate::structured).
 SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
                    const Numerics& numerics);
 
@@ -47,11 +49,11 @@ SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squ
 // An honest result is  round(value + shift + e),  |e| <= arithmetic(i),  standard deviation sigma.
 struct Estimate {
   std::int64_t rows = 0, columns = 0;
-  Format output = Format::bf16;   // format of the stored result
-  std::vector<double> value;      // exact, no intermediate rounding
-  std::vector<double> sigma;      // standard deviation of the error before the output rounding
-  std::vector<double> worst;      // the most that error can be; infinity where no closed form is had
-  std::vector<double> shift;      // predictable part of intermediate roundings; empty = none
+  Format output = Format::bf16;  // format of the stored result
+  std::vector<double> value;     // exact, no intermediate rounding
+  std::vector<double> sigma;     // standard deviation of the error before the output rounding
+  std::vector<double> worst;     // the most that error can be; infinity where no closed form is had
+  std::vector<double> shift;     // predictable part of intermediate roundings; empty = none
   // Per row: standard deviation of the mean over the row of sign(value) * e, with the correlations
   // between elements (an error shared by a whole row does not average out), and the allowance for
   // what the declared numerics bias (truncation, rounded constants).

@@ -2,7 +2,10 @@
 #include "reference/rounding.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 namespace plumb::reference {
@@ -27,11 +30,51 @@ Grid grid_of(Format format) {
 
 constexpr double kReach = 8;
 
-double probability_above(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
-
-double density(double z) {
-  return std::exp(-z * z / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+double power_of_two(int exponent) {
+  if (exponent < -1022) return std::ldexp(1.0, exponent);
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
+
+// The normal distribution, interpolated: ties are many and the C library's erfc is slow. Cubic
+// Hermite polynomials over 1/32 are off by at most (1/32)^4 / 384 of the fourth derivative: less
+// than 1e-8.
+struct Normal {
+  double above = 0, density = 0;  // P(Z > z), phi(z)
+};
+
+class NormalTable {
+ public:
+  NormalTable() {
+    for (int i = 0; i <= kIntervals; ++i) {
+      const double z = i * kWidth - kReach;
+      nodes_[i].above = 0.5 * std::erfc(z / std::numbers::sqrt2);
+      nodes_[i].density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+    }
+  }
+
+  Normal at(double z) const {
+    if (z <= -kReach) return {1, 0};
+    if (z >= kReach) return {0, 0};
+    const int i = static_cast<int>((z + kReach) / kWidth);
+    const double left = i * kWidth - kReach, right = left + kWidth;
+    const double t = (z - left) / kWidth;
+    const Normal &a = nodes_[i], &b = nodes_[i + 1];
+    return {hermite(t, a.above, b.above, -a.density, -b.density),
+            hermite(t, a.density, b.density, -left * a.density, -right * b.density)};
+  }
+
+ private:
+  static constexpr double kWidth = 1.0 / 32;
+  static constexpr int kIntervals = static_cast<int>(2 * kReach / kWidth);
+
+  static double hermite(double t, double a, double b, double slope_a, double slope_b) {
+    const double s = 1 - t;
+    return s * s * ((1 + 2 * t) * a + t * kWidth * slope_a) +
+           t * t * ((1 + 2 * s) * b - s * kWidth * slope_b);
+  }
+
+  std::array<Normal, kIntervals + 1> nodes_;
+};
 
 // An error wider than a step leaves no trace of an even grid: the mean rounding error is below
 // 2 exp(-2 pi^2) / pi of the step. At a power of two, where the step doubles, it is up to
@@ -53,8 +96,9 @@ double largest_finite(Format format) {
 
 double spacing(Format format, double x) {
   const Grid grid = grid_of(format);
-  const int exponent = x == 0 ? grid.least_exponent : std::max(std::ilogb(x), grid.least_exponent);
-  return std::scalbn(1.0, exponent - grid.digits + 1);
+  // The exponent field: 0 for subnormal numbers, which are below every format's least exponent.
+  const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
+  return power_of_two(std::max(field - 1023, grid.least_exponent) - grid.digits + 1);
 }
 
 double nearest(Format format, double x) {
@@ -69,28 +113,29 @@ double above(Format format, double x) {
 }
 
 RoundedError rounded_error(Format format, double centre, double sigma) {
-  const double step = spacing(format, centre);
-  if (is_dither(format, centre, sigma)) {
-    return {0, sigma * sigma + step * step / 12, sigma, step, 0};
-  }
-  const double first = nearest(format, centre - kReach * sigma);
-  const double last = nearest(format, centre + kReach * sigma);
-  if (first == last) return {first - centre, 0, 0, 0, 0};
-  RoundedError error;
-  double mean = 0, square = 0;  // of the result - first
+  static const NormalTable normal;
+  const double c = std::abs(centre);
+  const double step = spacing(format, c);
+  if (is_dither(format, c, sigma)) return {0, sigma * sigma + step * step / 12, sigma, step, 0};
+  const double first = nearest(format, c - kReach * sigma);
+  const double last = nearest(format, c + kReach * sigma);
+  RoundedError error{.mean = first - c};
+  const double scale = 1 / sigma;
+  double gain = 0, square = 0;  // of the result over `first`, and of its square
   for (double x = first; x < last;) {
     const double next = above(format, x);
-    const double tie = ((x + next) / 2 - centre) / sigma;
-    const double passed = probability_above(tie);
-    mean += (next - x) * passed;
-    square += ((next - first) + (x - first)) * (next - x) * passed;
-    error.slope += (next - x) * density(tie);
-    error.step = std::max(error.step, next - x);
-    error.square_step = std::max(error.square_step, 2 * (next - x) * std::abs(tie) * sigma);
+    const double gap = next - x;
+    const double tie = (x + gap / 2 - c) * scale;
+    const Normal passed = normal.at(tie);
+    gain += gap * passed.above;
+    square += ((next - first) + (x - first)) * gap * passed.above;
+    error.slope += gap * passed.density;
+    error.step = std::max(error.step, gap);
+    error.square_step = std::max(error.square_step, 2 * gap * std::abs(tie) * sigma);
     x = next;
   }
-  error.mean = (first - centre) + mean;
-  error.variance = std::max(0.0, square - mean * mean);
+  error.mean = std::copysign(1.0, centre) * (error.mean + gain);
+  error.variance = std::max(0.0, square - gain * gain);
   return error;
 }
 

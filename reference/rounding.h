@@ -22,7 +22,8 @@ struct RoundedError {
   double mean = 0, variance = 0;
   double slope = 0;  // covariance with e / sigma: the part that follows e, at most sqrt(variance)
   double step = 0;   // largest difference between neighbouring results that can occur
-  // Largest change of the squared distance to the centre between neighbouring results; 0 for dither.
+  // Largest change of the squared distance to the centre between neighbouring results; 0 for
+  // dither.
   double square_step = 0;
 };
 RoundedError rounded_error(Format format, double centre, double sigma);

@@ -3,14 +3,14 @@
 // The error model of sums, against honest fp32 sums: never exceeded, and tight.
 #include "reference/bound.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/random.h"
 
@@ -48,9 +48,7 @@ Terms outliers(Random& random) {
 Terms long_tail(Random& random) {
   return draw(random, [&] { return std::exp(3 * random.normal()); });
 }
-Terms equal(Random& random) {
-  return Terms(kTerms, static_cast<float>(1 + random.uniform()));
-}
+Terms equal(Random& random) { return Terms(kTerms, static_cast<float>(1 + random.uniform())); }
 
 Terms ascending(Terms terms) {
   std::sort(terms.begin(), terms.end());
@@ -86,7 +84,8 @@ const std::vector<Kind> kSorted = {
 
 // Roundings that repeat each other, and sums that first go far away from zero.
 const std::vector<Kind> kStructured = {
-    {"equal", equal}, {"mixed_sign_ascending", [](Random& random) { return ascending(mixed(random)); }}};
+    {"equal", equal},
+    {"mixed_sign_ascending", [](Random& random) { return ascending(mixed(random)); }}};
 
 // Term i goes to chain i % chains, as threads that stride over a row add; then a tree.
 float add_up(const Terms& terms, int chains) {

@@ -62,8 +62,8 @@ Partial run_split(const Kernel& kernel, const std::vector<int>& keys, const Deco
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const float p = std::exp(logits[i] - partial.largest);
     partial.sum += p;
-    kernel.accumulate(partial.out.data(), kernel.round_probability(p), token.value.row(keys[i]).data(),
-                      width);
+    kernel.accumulate(partial.out.data(), kernel.round_probability(p),
+                      token.value.row(keys[i]).data(), width);
   }
   for (float& x : partial.out) x /= partial.sum;
   return partial;
@@ -81,9 +81,9 @@ void combine(const std::vector<Partial>& partials, float* out) {
 
 // Attention of one token in double precision, and the sums that its error bounds are made of.
 struct Truth {
-  MatrixD out;         // [heads, width]
-  MatrixD magnitudes;  // sum p |v| / L
-  MatrixD squares;     // sum (p v)^2 / L^2
+  MatrixD out;             // [heads, width]
+  MatrixD magnitudes;      // sum p |v| / L
+  MatrixD squares;         // sum (p v)^2 / L^2
   Eigen::VectorXd shared;  // per head: sum (p_i mean_d(sign_d v_id) / L)^2
 };
 
@@ -97,13 +97,14 @@ Truth solve(const Decode::Token& token, double scale) {
   truth.out = p * value;
   truth.magnitudes = p * value.cwiseAbs();
   truth.squares = p.cwiseAbs2() * value.cwiseAbs2();
-  const MatrixD means = truth.out.cwiseSign() * value.transpose() / static_cast<double>(value.cols());
+  const MatrixD means =
+      truth.out.cwiseSign() * value.transpose() / static_cast<double>(value.cols());
   truth.shared = p.cwiseProduct(means).rowwise().squaredNorm();
   return truth;
 }
 
-// A rounding of p_i moves all of v_i. What fp32 adds is four orders of magnitude smaller: the sums over
-// the keys, and per row the logits, exponentials, L and the combination of splits.
+// A rounding of p_i moves all of v_i. What fp32 adds is four orders of magnitude smaller: the sums
+// over the keys, and per row the logits, exponentials, L and the combination of splits.
 void estimate_row(const Truth& truth, int head, int keys, reference::Estimate& estimate,
                   std::int64_t row) {
   constexpr double kRowUnits = 64;
@@ -111,7 +112,8 @@ void estimate_row(const Truth& truth, int head, int keys, reference::Estimate& e
   for (std::int64_t d = 0; d < estimate.columns; ++d) {
     const std::int64_t i = row * estimate.columns + d;
     const double y = truth.out(head, d);
-    const auto sum = reference::sum_error(keys, y, truth.magnitudes(head, d), truth.squares(head, d), {});
+    const auto sum =
+        reference::sum_error(keys, y, truth.magnitudes(head, d), truth.squares(head, d), {});
     const double common = kRowUnits * kUnitF32 * std::abs(y);
     estimate.value[i] = y;
     const double rounded_p = kUnitBf16 * kUniformSigma * std::sqrt(truth.squares(head, d));
@@ -121,8 +123,9 @@ void estimate_row(const Truth& truth, int head, int keys, reference::Estimate& e
     mean += common;
   }
   const auto columns = static_cast<double>(estimate.columns);
-  estimate.row_mean_sigma[row] = std::hypot(kUnitBf16 * kUniformSigma * std::sqrt(truth.shared[head]),
-                                            std::sqrt(independent) / columns, mean / columns);
+  estimate.row_mean_sigma[row] =
+      std::hypot(kUnitBf16 * kUniformSigma * std::sqrt(truth.shared[head]),
+                 std::sqrt(independent) / columns, mean / columns);
 }
 
 }  // namespace
@@ -182,7 +185,7 @@ float to_three_bits(float x) { return keep_bits(x, 12); }
 float unrounded(float x) { return x; }
 
 void accumulate_f32(float* sums, float p, const float* value, int width) {
-  for (int d = 0; d < width; ++d) sums[d] += p * value[d];
+  Eigen::Map<Eigen::ArrayXf>(sums, width) += p * Eigen::Map<const Eigen::ArrayXf>(value, width);
 }
 void accumulate_bf16(float* sums, float p, const float* value, int width) {
   for (int d = 0; d < width; ++d) sums[d] = to_bf16(sums[d] + p * value[d]);

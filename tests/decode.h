@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sparse-MLA-style decode small enough for tests: every token attends N keys of its own, shared by
-// all heads. The truth in double precision with its bounds, and an fp32 kernel made of replaceable
-// parts, so that tests can plant faults without a switch in the kernel.
+// A sparse-MLA-style decode small enough for tests: every token attends N keys of its own, shared
+// by all heads. The truth in double precision with its bounds, and an fp32 kernel made of
+// replaceable parts, so that tests can plant faults without a switch in the kernel.
 #pragma once
 
+#include <Eigen/Dense>
 #include <cstdint>
 #include <vector>
-
-#include <Eigen/Dense>
 
 #include "cases/tensor.h"
 #include "reference/bound.h"

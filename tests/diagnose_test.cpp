@@ -3,13 +3,13 @@
 // The sentences about wrong rows, each provoked once.
 #include "cases/diagnose.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "cases/judge.h"
 #include "tests/random.h"
@@ -49,7 +49,8 @@ std::string pattern_of(const std::function<void(HostTensor& got)>& spoil) {
 }
 
 void for_row(HostTensor& got, std::int64_t row, const std::function<float(float)>& change) {
-  for (std::int64_t c = 0; c < kColumns; ++c) got.row<float>(row)[c] = change(got.row<float>(row)[c]);
+  for (std::int64_t c = 0; c < kColumns; ++c)
+    got.row<float>(row)[c] = change(got.row<float>(row)[c]);
 }
 
 TEST(Diagnose, NamesRowsThatWereNeverWritten) {
@@ -67,7 +68,8 @@ TEST(Diagnose, NamesColumnsThatWereNeverWritten) {
                 std::memset(got.row<float>(r) + 60, kPoison, 4 * sizeof(float));
               }
             }),
-            "every wrong element still holds the poison: never written; only columns from 60 on are wrong");
+            "every wrong element still holds the poison: never written; only columns from 60 on "
+            "are wrong");
 }
 
 TEST(Diagnose, NamesNanRows) {

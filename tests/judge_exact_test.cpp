@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The exact verdicts, on integers and on bits.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
-
-#include <gtest/gtest.h>
 
 #include "cases/judge.h"
 
@@ -38,9 +38,10 @@ TEST(JudgeExact, NamesWrongRowsAndTheFirstOfThem) {
   EXPECT_EQ(report.wrong_rows, (std::vector<std::int64_t>{3, 4, 5, 6}));
   EXPECT_EQ(report.wrong_elements, 16);
   ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_EQ(report.failures[0],
-            "indices: rows 3-6 of 7 wrong; row 3 differs in 4 of 4 places (first [3, 0]: expected 12, "
-            "got 4108)");
+  EXPECT_EQ(
+      report.failures[0],
+      "indices: rows 3-6 of 7 wrong; row 3 differs in 4 of 4 places (first [3, 0]: expected 12, "
+      "got 4108)");
 }
 
 TEST(JudgeExact, SeesTheLastBitOfALongInteger) {
@@ -103,12 +104,13 @@ TEST(JudgeBits, DistinguishesTheZerosAndAcceptsEqualNans) {
 
 TEST(JudgeBits, NamesTheComparisonAndTheRows) {
   const float next = std::nextafter(3.0f, 4.0f);
-  const TensorReport report = judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {},
-                                         "replay differs from eager");
+  const TensorReport report =
+      judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {}, "replay differs from eager");
   ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_EQ(report.failures[0],
-            "out: replay differs from eager in rows 1 of 2; row 1 differs in 1 of 2 places (first [1, "
-            "0]: expected 3, got 3.000000238418579)");
+  EXPECT_EQ(
+      report.failures[0],
+      "out: replay differs from eager in rows 1 of 2; row 1 differs in 1 of 2 places (first [1, "
+      "0]: expected 3, got 3.000000238418579)");
   EXPECT_TRUE(
       judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {true, false}, "differs").passed());
 }
@@ -143,7 +145,8 @@ TEST(Tensor, NamesCoordinatesInEveryDimension) {
 }
 
 TEST(Tensor, RefusesStridesThatItCannotUse) {
-  EXPECT_THROW(HostTensor({.name = "x", .shape = {2, 2}, .strides = {4, 2}}), std::invalid_argument);
+  EXPECT_THROW(HostTensor({.name = "x", .shape = {2, 2}, .strides = {4, 2}}),
+               std::invalid_argument);
   EXPECT_THROW(HostTensor({.name = "x", .shape = {2, 2}, .strides = {4}}), std::invalid_argument);
   EXPECT_THROW(HostTensor({.name = "x", .shape = {-1}}), std::invalid_argument);
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verdict on floating-point tensors: each check can fail, and can be the only one that does; and
-// what is honest passes.
+// The verdict on floating-point tensors: each check can fail, and can be the only one that does;
+// and what is honest passes.
+#include "cases/judge.h"
+
+#include <gtest/gtest.h>
+
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -9,9 +13,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <gtest/gtest.h>
-
-#include "cases/judge.h"
 #include "reference/rounding.h"
 #include "tests/random.h"
 
@@ -51,8 +52,8 @@ Estimate make_estimate(Shape shape, double sigma, std::uint64_t seed) {
 }
 
 void store(HostTensor& tensor, std::int64_t i, double value) {
-  const auto bits = std::bit_cast<std::uint32_t>(
-      static_cast<float>(reference::nearest(Format::bf16, value)));
+  const auto bits =
+      std::bit_cast<std::uint32_t>(static_cast<float>(reference::nearest(Format::bf16, value)));
   tensor.data<std::uint16_t>()[i] = static_cast<std::uint16_t>(bits >> 16);
 }
 
@@ -140,9 +141,10 @@ TEST(Judge, OneElementBeyondItsBoundFails) {
   const TensorReport report = judge(estimate, got);
   EXPECT_EQ(failed_checks(report), "beyond");
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{4});
-  EXPECT_EQ(report.failures[0].find("out: 1 elements in rows 4 of 128 beyond their bound; worst [4, "
-                                    "17]: expected "),
-            0U)
+  EXPECT_EQ(
+      report.failures[0].find("out: 1 elements in rows 4 of 128 beyond their bound; worst [4, "
+                              "17]: expected "),
+      0U)
       << report.failures[0];
 }
 
@@ -195,8 +197,9 @@ TEST(Judge, ARowOfTheOppositeSignFailsTheDirection) {
 TEST(Judge, ABiasOfThreeTenthsOfAPercentFailsTheMeanOnly) {
   const Estimate estimate = make_estimate(kNarrow, 0.5, 1);
   for (const double factor : {0.997, 1.003}) {
-    const TensorReport report = judge(
-        estimate, make_result(estimate, 2, [&](std::int64_t, double value) { return value * factor; }));
+    const TensorReport report =
+        judge(estimate,
+              make_result(estimate, 2, [&](std::int64_t, double value) { return value * factor; }));
     EXPECT_EQ(failed_checks(report), "mean error");
     const std::string direction = factor < 1 ? "0.3 % towards zero" : "0.3 % away from zero";
     EXPECT_NE(report.failures[0].find(direction), std::string::npos) << report.failures[0];
@@ -241,8 +244,7 @@ TEST(Judge, ExpectsWhatTheOutputRoundingDoesToAValue) {
   Estimate estimate = make_estimate(kNarrow, 0, 1);
   for (double& value : estimate.value) value = 1 + 0.3 * 0x1p-7;
   EXPECT_EQ(failed_checks(judge(estimate, make_result(estimate, 2, unchanged))), "");
-  const HostTensor up =
-      make_result(estimate, 2, [](std::int64_t, double) { return 1 + 0x1p-7; });
+  const HostTensor up = make_result(estimate, 2, [](std::int64_t, double) { return 1 + 0x1p-7; });
   EXPECT_FALSE(judge(estimate, up).passed());
 }
 
@@ -336,9 +338,9 @@ TEST(Judge, ReportsWhatAZeroWouldNotShow) {
   Estimate estimate = make_estimate({2, 4}, 0.5, 1);
   estimate.value = {0, 0, 0, 0, 1, 1, 1, 1};
   estimate.sigma = {0, 0, 0, 0, 0.5, 0.5, 0.1, 0.1};
-  const TensorReport report = judge(estimate, make_result(estimate, 2, [&](std::int64_t i, double) {
-                                      return estimate.value[i];
-                                    }));
+  const TensorReport report =
+      judge(estimate,
+            make_result(estimate, 2, [&](std::int64_t i, double) { return estimate.value[i]; }));
   EXPECT_EQ(report.zero_share, 0.5);
   EXPECT_EQ(report.observability, 0.25);
 }

@@ -3,11 +3,11 @@
 // Rounding seen from the exact value, against the machine's own rounding and against integration.
 #include "reference/rounding.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <limits>
 #include <numbers>
-
-#include <gtest/gtest.h>
 
 #include "tests/random.h"
 

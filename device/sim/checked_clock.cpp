@@ -8,12 +8,6 @@
 
 namespace plumb::device::sim {
 
-namespace {
-
-constexpr std::uint32_t kLatestClock = (1U << 21) - 1;  // from here on, accesses count as ordered
-
-}  // namespace
-
 void Clock::start_kernel(int block_size, int wave_size) {
   wave_size_ = wave_size;
   blocks_.clear();
@@ -39,30 +33,6 @@ void Clock::pass_wave_sync(int wave, std::uint64_t lanes) {
   }
   for (std::uint64_t left = lanes; left != 0; left &= left - 1)
     first[std::countr_zero(left)] = latest;
-}
-
-std::uint32_t Clock::completed(int thread, int lane) const {
-  return wave_segment_[thread / wave_size_] == segment_ ? known_[thread][lane] : 0;
-}
-
-Stamp Clock::now(int thread, bool atomic) const {
-  const std::uint32_t clock = completed(thread, thread % wave_size_) + 1;
-  Stamp stamp;
-  stamp.segment = segment_;
-  stamp.thread = static_cast<std::uint32_t>(thread) & 0x3FFU;
-  stamp.atomic = atomic;
-  stamp.clock = std::min(clock, kLatestClock) & kLatestClock;
-  return stamp;
-}
-
-bool Clock::is_before(const Stamp& stamp, int running_thread, std::uint32_t floor) const {
-  if (stamp.segment < floor) return true;
-  if (stamp.segment < first_segment_of_block()) return false;
-  if (stamp.segment < segment_) return true;
-  const auto thread = static_cast<int>(stamp.thread);
-  if (thread == running_thread) return true;
-  if (thread / wave_size_ != running_thread / wave_size_) return false;
-  return completed(running_thread, thread % wave_size_) >= stamp.clock;
 }
 
 bool Clock::may_meet(const Stamp& a, const Stamp& b) const {

@@ -30,10 +30,26 @@ class Clock {
   void pass_block_sync() { ++segment_; }
   void pass_wave_sync(int wave, std::uint64_t lanes);
 
-  Stamp now(int thread, bool atomic) const;
+  Stamp now(int thread, bool atomic) const {
+    const std::uint32_t clock = completed(thread, thread % wave_size_) + 1;
+    Stamp stamp;
+    stamp.segment = segment_;
+    stamp.thread = static_cast<std::uint32_t>(thread) & 0x3FFU;
+    stamp.atomic = atomic;
+    stamp.clock = clock < kLatestClock ? clock & kLatestClock : kLatestClock;
+    return stamp;
+  }
   // Whether everything that the running thread does now comes after that access. Stamps of
   // segments before `floor` do not count.
-  bool is_before(const Stamp& stamp, int running_thread, std::uint32_t floor) const;
+  bool is_before(const Stamp& stamp, int running_thread, std::uint32_t floor) const {
+    if (stamp.segment < floor) return true;
+    if (stamp.segment < first_segment_of_block()) return false;
+    if (stamp.segment < segment_) return true;
+    const auto thread = static_cast<int>(stamp.thread);
+    if (thread == running_thread) return true;
+    if (thread / wave_size_ != running_thread / wave_size_) return false;
+    return completed(running_thread, thread % wave_size_) >= stamp.clock;
+  }
 
   // Whether the two are of one wave and segment: a wave_sync may yet order what follows them.
   bool may_meet(const Stamp& a, const Stamp& b) const;
@@ -52,7 +68,10 @@ class Clock {
 
  private:
   using Lanes = std::array<std::uint32_t, kMostLanes>;
-  std::uint32_t completed(int thread, int lane) const;
+  static constexpr std::uint32_t kLatestClock = (1U << 21) - 1;  // then, accesses count as ordered
+  std::uint32_t completed(int thread, int lane) const {
+    return wave_segment_[thread / wave_size_] == segment_ ? known_[thread][lane] : 0;
+  }
 
   int wave_size_ = 0;
   std::uint32_t segment_ = 0;

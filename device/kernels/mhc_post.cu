@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mhc_post: the sublayer's output and the mixed residual streams. Block b takes token b; its
+// threads share the columns, each computes all four streams of a column. Launch: any block, grid
+// (tokens).
+#include "device/kernels/hyper_connection.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+PLUMB_KERNEL void mhc_post_kernel(plumb_mhc_post_params p) {
+  const std::int64_t token = block_index_x();
+  const std::uint16_t* streams = p.residual + token * p.residual_token_stride;
+  const float* comb = p.comb + token * kStreams * kStreams;
+  const float* post = p.post + token * kStreams;
+  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
+    const float x = load_bf16(p.x[token * p.hidden + h]);
+    float residual[kStreams];
+    for (int m = 0; m < kStreams; ++m) {
+      residual[m] = load_bf16(streams[m * p.residual_slot_stride + h]);
+    }
+    for (int n = 0; n < kStreams; ++n) {
+      float sum = post[n] * x;
+      for (int m = 0; m < kStreams; ++m) sum += comb[kStreams * m + n] * residual[m];
+      p.out[(token * kStreams + n) * p.hidden + h] = store_bf16(sum);
+    }
+  }
+}
+
+plumb_status launch_mhc_post(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const plumb_mhc_post_params*>(params);
+  if (p.tokens < 0 || p.hidden < 1) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!p.x || !p.residual || !p.post || !p.comb || !p.out) return PLUMB_INVALID_ARGUMENT;
+  const Properties& device = stream_properties(p.stream);
+  if (p.tokens > device.max_grid_x) return PLUMB_UNSUPPORTED;
+  const LaunchShape shape = token_shape(p.tokens, p.hidden, device.wave_size);
+  return PLUMB_LAUNCH(mhc_post_kernel, shape, p.stream, p);
+}
+
+}  // namespace
+
+plumb_op_entry mhc_post() {
+  return {"mhc_post", launch_mhc_post, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0}};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

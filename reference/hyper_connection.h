@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the hyper-connection ops share: four residual streams per token, their products with the
+// mixing weights, the RMS scale and sigmoid gates. Every quantity
+// carries the first-order error that the declared numerics allow, with the errors that a token's
+// results have in common (its RMS scale, its gates) kept apart from the independent ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "reference/bound.h"
+
+namespace plumb::reference {
+
+inline constexpr int kStreams = 4;
+
+// A computed scalar: exact value; variance and largest size of its error; predictable part of it;
+// and how far an error that has the same sign in every token may go.
+struct Uncertain {
+  double value = 0, variance = 0, worst = 0, shift = 0, systematic = 0;
+};
+
+// bf16 [tokens, 4, hidden]; strides in elements.
+struct Streams {
+  const std::uint16_t* data = nullptr;
+  std::int64_t tokens = 0, hidden = 0, token_stride = 0, slot_stride = 0;
+};
+std::vector<double> load_token(const Streams& streams,
+                               std::int64_t token);  // K order (slot, hidden)
+
+// Variance of a rounding error of relative size at most `unit`, and the same of a function.
+double rounding_variance(double unit);
+double function_error(const Numerics& numerics);  // largest relative error
+
+// fp32 [columns, depth] and what the declared product format makes of it; columns a multiple of 4.
+class MixWeights {
+ public:
+  MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics);
+  // sum_k x_k fn[c,k] of k in [begin, end), one per column.
+  std::vector<Uncertain> mixes(const std::vector<double>& x, std::int64_t begin,
+                               std::int64_t end) const;
+  int columns() const { return columns_; }
+  std::int64_t depth() const { return depth_; }
+  // sum_k |x_k fn[c,k]| over all k.
+  std::vector<double> magnitudes(const std::vector<double>& x) const;
+
+ private:
+  void add_operand_roundings(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
+                             std::vector<Uncertain>& result) const;
+  std::size_t at(int column, std::int64_t k) const;
+
+  int columns_;
+  std::int64_t depth_;
+  Numerics numerics_;
+  std::vector<float> exact_;  // [columns / 4, depth, 4]
+  std::vector<float>
+      rounding_;              // operand of the product minus exact_; empty if the format keeps it
+  std::vector<float> doubt_;  // ties, which may go either way: half a unit there; empty if none
+};
+
+// sum_k x_k^2 of k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
+// of the running sum (an odd significand's square is 1 modulo 8, a small square is swallowed), so
+// the roundings have a mean, which is estimated from the terms.
+Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
+                     const Numerics& numerics);
+
+// Parts of a split reduction, added in order in fp32.
+Uncertain add_in_order(const std::vector<Uncertain>& parts);
+
+// 1/sqrt(sum / count + eps); all but the value are of its relative error.
+Uncertain rms_scale(const Uncertain& square_sum, std::int64_t count, double eps,
+                    const Numerics& numerics);
+
+// mix * r * scale + base. Its error is `common` times r's relative error, and an independent one.
+struct Logit {
+  double value = 0, variance = 0, common = 0, worst = 0, shift = 0;
+};
+Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base);
+
+// sigmoid(logit) * factor + eps of four streams.
+struct Gates {
+  std::array<double, kStreams> value{}, worst{}, systematic{}, shift{};
+  std::array<std::array<double, kStreams>, kStreams> covariance{};
+};
+Gates sigmoid_gates(const Logit* logits, const Uncertain& r, double factor, double eps,
+                    const Numerics& numerics);
+
+}  // namespace plumb::reference

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/mhc_pre.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "reference/sinkhorn.h"
+
+namespace plumb::reference {
+
+namespace {
+
+constexpr int kComb = 8;  // first of the 16 comb logits
+
+std::int64_t part_begin(std::int64_t depth, int splits, int part) { return depth * part / splits; }
+
+void write(const Uncertain& from, std::int64_t i, Estimate& to) {
+  to.value[i] = from.value;
+  to.sigma[i] = std::sqrt(from.variance);
+  to.worst[i] = from.worst;
+  if (!to.shift.empty()) to.shift[i] = from.shift;
+}
+
+Uncertain read(const Estimate& from, std::int64_t row, std::int64_t column) {
+  const std::int64_t i = row * from.columns + column;
+  return {from.value[i], from.sigma[i] * from.sigma[i], from.worst[i],
+          from.shift.empty() ? 0 : from.shift[i], from.row_systematic[row]};
+}
+
+// Elements of a row whose errors are independent of one another.
+void write_independent_row_mean(std::int64_t row, Estimate& estimate) {
+  double variance = 0;
+  for (std::int64_t c = 0; c < estimate.columns; ++c) {
+    const double sigma = estimate.sigma[row * estimate.columns + c];
+    variance += sigma * sigma;
+  }
+  estimate.row_mean_sigma[row] = std::sqrt(variance) / static_cast<double>(estimate.columns);
+}
+
+MhcPrePartials empty_partials(const MhcPre& inputs) {
+  MhcPrePartials partials;
+  const std::int64_t rows = inputs.splits * inputs.residual.tokens;
+  partials.mixes.resize(rows, kMixes);
+  partials.square_sums.resize(rows, 1);
+  partials.mixes.output = partials.square_sums.output = Format::f32;
+  return partials;
+}
+
+// Sums of the splits, in order.
+struct TokenSums {
+  std::array<Uncertain, kMixes> mixes;
+  Uncertain square_sum;
+};
+
+TokenSums add_splits(const MhcPre& inputs, const MhcPrePartials& partials, std::int64_t token) {
+  TokenSums sums;
+  std::vector<Uncertain> parts(inputs.splits);
+  const auto add = [&](const Estimate& from, std::int64_t column) {
+    for (int s = 0; s < inputs.splits; ++s) {
+      parts[s] = read(from, s * inputs.residual.tokens + token, column);
+    }
+    return add_in_order(parts);
+  };
+  for (int c = 0; c < kMixes; ++c) sums.mixes[c] = add(partials.mixes, c);
+  sums.square_sum = add(partials.square_sums, 0);
+  return sums;
+}
+
+void write_post(const Gates& post, std::int64_t token, Estimate& out) {
+  double variance = 0, systematic = 0;
+  for (int i = 0; i < kStreams; ++i) {
+    write({post.value[i], post.covariance[i][i], post.worst[i], post.shift[i], 0},
+          token * kStreams + i, out);
+    for (int j = 0; j < kStreams; ++j) variance += post.covariance[i][j];
+    systematic += post.systematic[i];
+  }
+  out.row_mean_sigma[token] = std::sqrt(variance) / kStreams;
+  out.row_systematic[token] = systematic / kStreams;
+}
+
+SinkhornResult mix_streams(const MhcPre& inputs, const Logit* logits, double r_variance,
+                           const Numerics& numerics) {
+  Matrix4 value{};
+  Covariance16 covariance{};
+  double worst = 0;
+  for (int i = 0; i < kCombEntries; ++i) {
+    value[i] = logits[i].value + logits[i].shift;
+    worst = std::max(worst, logits[i].worst);
+    covariance[i][i] = logits[i].variance;
+    for (int j = 0; j < kCombEntries; ++j) {
+      covariance[i][j] += logits[i].common * logits[j].common * r_variance;
+    }
+  }
+  return sinkhorn(value, covariance, worst, inputs.sinkhorn_iterations, inputs.sinkhorn_eps,
+                  numerics);
+}
+
+Matrix4 unshifted(const MhcPre& inputs, const Logit* logits) {
+  Matrix4 value{};
+  for (int i = 0; i < kCombEntries; ++i) value[i] = logits[i].value;
+  return sinkhorn(value, {}, 0, inputs.sinkhorn_iterations, inputs.sinkhorn_eps, {}).value;
+}
+
+void write_comb(const SinkhornResult& comb, const Matrix4& value, double function,
+                std::int64_t token, Estimate& out) {
+  Covariance16 absolute = comb.covariance;
+  double token_variance = 0;
+  for (int i = 0; i < kCombEntries; ++i) {
+    for (int j = 0; j < kCombEntries; ++j) {
+      absolute[i][j] *= comb.value[i] * comb.value[j];
+      token_variance += absolute[i][j];
+    }
+  }
+  token_variance /= kCombEntries * kCombEntries;
+  for (int row = 0; row < kStreams; ++row) {
+    double variance = 0, sum = 0;
+    for (int i = row * kStreams; i < (row + 1) * kStreams; ++i) {
+      write({value[i], absolute[i][i], comb.value[i] * std::expm1(comb.worst),
+             comb.value[i] - value[i], 0},
+            token * kCombEntries + i, out);
+      for (int j = row * kStreams; j < (row + 1) * kStreams; ++j) variance += absolute[i][j];
+      sum += value[i];
+    }
+    // A token's four rows share errors: whoever averages them as independent must not get less than
+    // the token's own variance.
+    const std::int64_t r = token * kStreams + row;
+    out.row_mean_sigma[r] =
+        std::sqrt(std::max(variance / (kStreams * kStreams), kStreams * token_variance));
+    out.row_systematic[r] = 2 * function * sum / kStreams;
+  }
+}
+
+}  // namespace
+
+MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) {
+  const std::int64_t tokens = inputs.residual.tokens;
+  const std::int64_t depth = kStreams * inputs.residual.hidden;
+  const MixWeights weights(inputs.fn, kMixes, depth, numerics);
+  MhcPrePartials partials = empty_partials(inputs);
+  if (numerics.product != Format::f32) partials.mixes.shift.resize(partials.mixes.value.size());
+  parallel_for(tokens, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t token = begin; token < end; ++token) {
+      const std::vector<double> x = load_token(inputs.residual, token);
+      for (int s = 0; s < inputs.splits; ++s) {
+        const std::int64_t first = part_begin(depth, inputs.splits, s);
+        const std::int64_t last = part_begin(depth, inputs.splits, s + 1);
+        const std::int64_t row = s * tokens + token;
+        const std::vector<Uncertain> mixes = weights.mixes(x, first, last);
+        for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
+        const Uncertain squares = square_sum(x, first, last, numerics);
+        write(squares, row, partials.square_sums);
+        partials.square_sums.row_systematic[row] = squares.systematic;
+        write_independent_row_mean(row, partials.mixes);
+        write_independent_row_mean(row, partials.square_sums);
+      }
+    }
+  });
+  return partials;
+}
+
+MhcPrePartials stored_partials(const MhcPre& inputs, const float* mixes, const float* square_sums) {
+  MhcPrePartials partials = empty_partials(inputs);
+  std::copy_n(mixes, partials.mixes.value.size(), partials.mixes.value.begin());
+  std::copy_n(square_sums, partials.square_sums.value.size(), partials.square_sums.value.begin());
+  return partials;
+}
+
+MhcPreOutputs mhc_pre_outputs(const MhcPre& inputs, const MhcPrePartials& partials,
+                              const Numerics& numerics) {
+  const std::int64_t tokens = inputs.residual.tokens;
+  const std::int64_t hidden = inputs.residual.hidden;
+  MhcPreOutputs out;
+  out.post.resize(tokens, kStreams);
+  out.comb.resize(tokens * kStreams, kStreams);
+  out.layer_input.resize(tokens, hidden);
+  out.post.output = out.comb.output = Format::f32;
+  const bool shifted = !partials.mixes.shift.empty();
+  if (shifted) {
+    out.post.shift.resize(out.post.value.size());
+    out.comb.shift.resize(out.comb.value.size());
+  }
+  if (shifted || inputs.norm.weight != nullptr) {
+    out.layer_input.shift.resize(out.layer_input.value.size());
+  }
+  parallel_for(tokens, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t token = begin; token < end; ++token) {
+      const TokenSums sums = add_splits(inputs, partials, token);
+      const Uncertain r = rms_scale(sums.square_sum, kStreams * hidden, inputs.rms_eps, numerics);
+      std::array<Logit, kMixes> logits;
+      for (int c = 0; c < kMixes; ++c) {
+        const float scale = inputs.scale[std::min(c / kStreams, 2)];
+        logits[c] = logit(sums.mixes[c], r, scale, inputs.base[c]);
+      }
+      const Gates pre = sigmoid_gates(&logits[0], r, 1, inputs.pre_eps, numerics);
+      const Gates post = sigmoid_gates(&logits[kStreams], r, inputs.post_mult, 0, numerics);
+      const SinkhornResult comb = mix_streams(inputs, &logits[kComb], r.variance, numerics);
+      write_post(post, token, out.post);
+      write_comb(comb, shifted ? unshifted(inputs, &logits[kComb]) : comb.value,
+                 function_error(numerics), token, out.comb);
+      gated_sum(load_token(inputs.residual, token), pre, inputs.norm, numerics, token,
+                out.layer_input);
+    }
+  });
+  return out;
+}
+
+}  // namespace plumb::reference
