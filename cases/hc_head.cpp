@@ -18,10 +18,11 @@ class HcHeadProblem : public Problem {
       : layout_(row),
         norms_(norms_of(row)),
         logits_(logits_of(row)),
-        trivial_(trivial_of(row, layout_.tokens)),
         rms_eps_(negative_power_of_ten(row, "rms_eps_exponent")),
         hc_eps_(negative_power_of_ten(row, "hc_eps_exponent")),
-        rounding_(row.integer("round_twice") == 1 ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE) {}
+        rounding_(row.integer("round_twice") == 1 ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE) {
+    check_trivial_tokens(row, layout_.tokens);
+  }
 
   std::int64_t capacity() const override { return layout_.tokens; }
 
@@ -82,7 +83,6 @@ class HcHeadProblem : public Problem {
     return promised_tokens(step, rms_eps_ > 0, layout_.tokens, rows);
   }
 
-  std::string_view trivial() const override { return trivial_; }
 
   double cost() const override {
     const auto columns = static_cast<double>(layout_.tokens * layout_.hidden);
@@ -93,7 +93,6 @@ class HcHeadProblem : public Problem {
   StreamsLayout layout_;
   Norms norms_;
   Logits logits_;
-  std::string_view trivial_;
   float rms_eps_, hc_eps_;
   plumb_rounding rounding_;
 };
@@ -109,7 +108,7 @@ OpDefinition define_hc_head() {
                        {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
                         {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"},
                         {"round_twice", 0, 0, 1, "1: x * r is rounded to bf16 before fn"}});
-  op.word_parameters = {"norms", "logits", "trivial"};
+  op.word_parameters = {"norms", "logits"};
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<HcHeadProblem>(row);
   };

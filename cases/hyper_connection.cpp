@@ -146,12 +146,9 @@ float negative_power_of_ten(const Row& row, std::string_view parameter) {
   return static_cast<float>(1 / power);
 }
 
-std::string_view trivial_of(const Row& row, std::int64_t tokens) {
-  const std::string_view word = row.word("trivial");
-  if (word != (tokens == 0 ? "empty" : "")) {
-    throw BadRow(row.where + ": trivial = \"empty\" belongs to tokens = 0, and only there");
-  }
-  return tokens == 0 ? "empty" : "";
+void check_trivial_tokens(const Row& row, std::int64_t tokens) {
+  if ((tokens == 0) == (row.trivial == "empty")) return;
+  throw BadRow(row.where + ": trivial = \"empty\" belongs to tokens = 0, and only there");
 }
 
 void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFill& how,

@@ -49,8 +49,8 @@ std::vector<Parameter> stream_parameters();
 
 // 10^-n of the parameter, as the op's fp32 argument; 0 for n = 0.
 float negative_power_of_ten(const Row& row, std::string_view parameter);
-// Throws BadRow unless the word `trivial` says whether there are no tokens.
-std::string_view trivial_of(const Row& row, std::int64_t tokens);
+// Throws BadRow unless Row::trivial says whether there are no tokens.
+void check_trivial_tokens(const Row& row, std::int64_t tokens);
 
 struct StreamsFill {
   Norms norms = Norms::wide;

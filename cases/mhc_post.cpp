@@ -20,7 +20,9 @@ enum Salt : std::uint64_t { kX = 101, kPost, kComb };
 class MhcPostProblem : public Problem {
  public:
   explicit MhcPostProblem(const Row& row)
-      : layout_(row), norms_(norms_of(row)), trivial_(trivial_of(row, layout_.tokens)) {}
+      : layout_(row), norms_(norms_of(row)) {
+    check_trivial_tokens(row, layout_.tokens);
+  }
 
   std::int64_t capacity() const override { return layout_.tokens; }
 
@@ -92,7 +94,6 @@ class MhcPostProblem : public Problem {
     return promised_tokens(step, true, layout_.tokens, per_stream ? kStreams : 1);
   }
 
-  std::string_view trivial() const override { return trivial_; }
 
   double cost() const override {
     return static_cast<double>(layout_.tokens * layout_.hidden * kStreams * (kStreams + 1));
@@ -117,7 +118,6 @@ class MhcPostProblem : public Problem {
 
   StreamsLayout layout_;
   Norms norms_;
-  std::string_view trivial_;
 };
 
 }  // namespace
@@ -127,7 +127,7 @@ OpDefinition define_mhc_post() {
   op.name = "mhc_post";
   op.summary = "the sublayer's output and the mixed residual streams";
   op.parameters = stream_parameters();
-  op.word_parameters = {"norms", "trivial"};
+  op.word_parameters = {"norms"};
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<MhcPostProblem>(row);
   };

@@ -21,13 +21,13 @@ class MhcPreProblem : public Problem {
       : layout_(row),
         norms_(norms_of(row)),
         logits_(logits_of(row)),
-        trivial_(trivial_of(row, layout_.tokens)),
         splits_(static_cast<std::int32_t>(row.integer("splits"))),
         iterations_(static_cast<std::int32_t>(row.integer("sinkhorn_iterations"))),
         has_norm_(row.integer("fused_norm") == 1),
         rms_eps_(negative_power_of_ten(row, "rms_eps_exponent")),
         hc_eps_(negative_power_of_ten(row, "hc_eps_exponent")),
         post_mult_(static_cast<float>(row.integer("post_mult"))) {
+    check_trivial_tokens(row, layout_.tokens);
     if (hc_eps_ == 0 && logits_ == Logits::huge) {
       throw BadRow(row.where + ": logits = \"huge\" without eps divides 0 by 0");
     }
@@ -119,7 +119,6 @@ class MhcPreProblem : public Problem {
     return promised(step, spec.name);
   }
 
-  std::string_view trivial() const override { return trivial_; }
 
   double cost() const override {
     const auto per_column = static_cast<double>(kMixes * kStreams + 2 * kStreams);
@@ -173,7 +172,6 @@ class MhcPreProblem : public Problem {
   StreamsLayout layout_;
   Norms norms_;
   Logits logits_;
-  std::string_view trivial_;
   std::int32_t splits_, iterations_;
   bool has_norm_;
   float rms_eps_, hc_eps_, post_mult_;
@@ -194,7 +192,7 @@ OpDefinition define_mhc_pre() {
        {"rms_eps_exponent", 6, 0, 30, "rms_eps and norm_eps are 10^-n; 0: none"},
        {"hc_eps_exponent", 6, 0, 30, "pre_eps and sinkhorn_eps are 10^-n; 0: none"},
        {"post_mult", 2, 1, 16, "factor of the post gates"}});
-  op.word_parameters = {"norms", "logits", "trivial"};
+  op.word_parameters = {"norms", "logits"};
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<MhcPreProblem>(row);
   };

@@ -131,7 +131,7 @@ typedef struct plumb_mhc_pre_params {
   float* partial_square_sums;  /* fp32 [splits, tokens]: sum x^2 of the split (visible) */
   int64_t tokens, hidden;
   int64_t residual_token_stride, residual_slot_stride;
-  int32_t splits; /* K is cut into this many consecutive parts, summed in order */
+  int32_t splits; /* part s of K = 4 hidden: [K s / splits, K (s + 1) / splits), summed in order */
   int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;

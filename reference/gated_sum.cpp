@@ -133,6 +133,15 @@ Normalisation normalisation(const std::vector<double>& x, const Sum& y, double e
   return norm;
 }
 
+// How each gate's error moves a normalised column: directly, less what the mean square takes back.
+Vector4 normalised_gain(const Normalisation& norm, double gain, double y, const Vector4& column) {
+  Vector4 gate_gain{};
+  for (int j = 0; j < kStreams; ++j) {
+    gate_gain[j] = gain * (column[j] - y * norm.projection[j] * norm.r.value * norm.r.value);
+  }
+  return gate_gain;
+}
+
 // An error of y may carry it over to the other bf16 neighbour than the predicted one.
 struct Crossing {
   bool likely = false, possible = false;  // within 6 sigma; within the worst case
@@ -160,11 +169,7 @@ void write_normalised(const std::vector<double>& x, const Sum& y, const Gates& g
     const double gain = norm.r.value * weight;
     const double value = y.value[h] * gain;
     const Vector4 column = column_of(x, out.columns, h);
-    Vector4 gate_gain{};  // directly, less what the mean square takes back
-    for (int j = 0; j < kStreams; ++j) {
-      const double taken_back = y.value[h] * norm.projection[j] * norm.r.value * norm.r.value;
-      gate_gain[j] = gain * (column[j] - taken_back);
-    }
+    const Vector4 gate_gain = normalised_gain(norm, gain, y.value[h], column);
     const double y_sigma = std::sqrt(variance_of(gates, column) + y.own_variance[h]);
     const Crossing cross = crossing(y.shifted[h], y_sigma, y.worst[h]);
     const double step = std::abs(spacing(Format::bf16, y.shifted[h]) * gain);

@@ -131,6 +131,42 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double functio
   }
 }
 
+MhcPreOutputs empty_outputs(const MhcPre& inputs, bool shifted) {
+  const std::int64_t tokens = inputs.residual.tokens;
+  MhcPreOutputs out;
+  out.post.resize(tokens, kStreams);
+  out.comb.resize(tokens * kStreams, kStreams);
+  out.layer_input.resize(tokens, inputs.residual.hidden);
+  out.post.output = out.comb.output = Format::f32;
+  if (shifted) {
+    out.post.shift.resize(out.post.value.size());
+    out.comb.shift.resize(out.comb.value.size());
+  }
+  if (shifted || inputs.norm.weight != nullptr) {
+    out.layer_input.shift.resize(out.layer_input.value.size());
+  }
+  return out;
+}
+
+void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Numerics& numerics,
+                 std::int64_t token, MhcPreOutputs& out) {
+  const TokenSums sums = add_splits(inputs, partials, token);
+  const Uncertain r =
+      rms_scale(sums.square_sum, kStreams * inputs.residual.hidden, inputs.rms_eps, numerics);
+  std::array<Logit, kMixes> logits;
+  for (int c = 0; c < kMixes; ++c) {
+    const float scale = inputs.scale[std::min(c / kStreams, 2)];
+    logits[c] = logit(sums.mixes[c], r, scale, inputs.base[c]);
+  }
+  const Gates pre = sigmoid_gates(&logits[0], r, 1, inputs.pre_eps, numerics);
+  const Gates post = sigmoid_gates(&logits[kStreams], r, inputs.post_mult, 0, numerics);
+  const SinkhornResult comb = mix_streams(inputs, &logits[kComb], r.variance, numerics);
+  write_post(post, token, out.post);
+  write_comb(comb, out.comb.shift.empty() ? comb.value : unshifted(inputs, &logits[kComb]),
+             function_error(numerics), token, out.comb);
+  gated_sum(load_token(inputs.residual, token), pre, inputs.norm, numerics, token, out.layer_input);
+}
+
 }  // namespace
 
 MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) {
@@ -168,38 +204,10 @@ MhcPrePartials stored_partials(const MhcPre& inputs, const float* mixes, const f
 
 MhcPreOutputs mhc_pre_outputs(const MhcPre& inputs, const MhcPrePartials& partials,
                               const Numerics& numerics) {
-  const std::int64_t tokens = inputs.residual.tokens;
-  const std::int64_t hidden = inputs.residual.hidden;
-  MhcPreOutputs out;
-  out.post.resize(tokens, kStreams);
-  out.comb.resize(tokens * kStreams, kStreams);
-  out.layer_input.resize(tokens, hidden);
-  out.post.output = out.comb.output = Format::f32;
-  const bool shifted = !partials.mixes.shift.empty();
-  if (shifted) {
-    out.post.shift.resize(out.post.value.size());
-    out.comb.shift.resize(out.comb.value.size());
-  }
-  if (shifted || inputs.norm.weight != nullptr) {
-    out.layer_input.shift.resize(out.layer_input.value.size());
-  }
-  parallel_for(tokens, 1, [&](std::int64_t begin, std::int64_t end) {
+  MhcPreOutputs out = empty_outputs(inputs, !partials.mixes.shift.empty());
+  parallel_for(inputs.residual.tokens, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) {
-      const TokenSums sums = add_splits(inputs, partials, token);
-      const Uncertain r = rms_scale(sums.square_sum, kStreams * hidden, inputs.rms_eps, numerics);
-      std::array<Logit, kMixes> logits;
-      for (int c = 0; c < kMixes; ++c) {
-        const float scale = inputs.scale[std::min(c / kStreams, 2)];
-        logits[c] = logit(sums.mixes[c], r, scale, inputs.base[c]);
-      }
-      const Gates pre = sigmoid_gates(&logits[0], r, 1, inputs.pre_eps, numerics);
-      const Gates post = sigmoid_gates(&logits[kStreams], r, inputs.post_mult, 0, numerics);
-      const SinkhornResult comb = mix_streams(inputs, &logits[kComb], r.variance, numerics);
-      write_post(post, token, out.post);
-      write_comb(comb, shifted ? unshifted(inputs, &logits[kComb]) : comb.value,
-                 function_error(numerics), token, out.comb);
-      gated_sum(load_token(inputs.residual, token), pre, inputs.norm, numerics, token,
-                out.layer_input);
+      write_token(inputs, partials, numerics, token, out);
     }
   });
   return out;

@@ -64,6 +64,22 @@ TEST(SimMath, ExactPointsAreExact) {
     EXPECT_EQ(rsqrt_rounded(std::ldexp(1.0F, 2 * e)), std::ldexp(1.0F, -e));
 }
 
+// FNV-1a over the results for every 4999th float.
+std::uint64_t digest(float (*function)(float)) {
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 4999) {
+    const float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    hash = (hash ^ std::bit_cast<std::uint32_t>(function(x))) * 0x100000001B3U;
+  }
+  return hash;
+}
+
+TEST(SimMath, BitsAreTheSameWithEveryCompilerAndMachine) {
+  EXPECT_EQ(digest(exp2_rounded), 0x8417A4D314043FAFU);
+  EXPECT_EQ(digest(log2_rounded), 0xFCBDFC5F03529F31U);
+  EXPECT_EQ(digest(rsqrt_rounded), 0xAFB8431364050427U);
+}
+
 TEST(SimMath, SpecialValues) {
   EXPECT_EQ(exp2_rounded(kInfinity), kInfinity);
   EXPECT_EQ(exp2_rounded(-kInfinity), 0.0F);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-
-#include <cstdint>
-#pragma once
 // bf16 as kernels load and store it: 16 bits, nearest even on the way out. Written apart from
-// bfloat16 on the device, as the upper 16 bits of a float: load exactly, store to nearest even.
 // reference/formats by intent, so that the two cannot be wrong together.
+#pragma once
+
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -16,10 +14,8 @@ PLUMB_DEVICE inline float load_bf16(std::uint16_t bits) {
 
 PLUMB_DEVICE inline std::uint16_t store_bf16(float value) {
   const std::uint32_t bits = float_bits(value);
-  // Half of the last kept place, less one where that place is even: ties go to even.
-  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
+  // Half of the last kept place, less one where that place is even: ties go to even.
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/dot_error.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "reference/kv_cache.h"
+
+namespace plumb::reference {
+
+namespace {
+
+constexpr int kZero = 4096;  // lowest bit of 0: far above everything
+
+double square(double x) { return x * x; }
+
+// Exponent of the lowest bit set in a number.
+int lowest_bit(double x) {
+  if (x == 0) return kZero;
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const std::uint64_t mantissa = (bits & 0xfffffffffffff) | std::uint64_t{1} << 52;
+  return static_cast<int>(bits >> 52 & 2047) - 1075 + std::countr_zero(mantissa);
+}
+
+}  // namespace
+
+SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) {
+  const SumError scattered = sum_error(terms, 0, 1, 1, numerics);
+  const SumError alike = sum_error(terms, 1, 1, 0, numerics);
+  return {square(scattered.sigma), square(alike.sigma), scattered.worst};
+}
+
+double rounded_additions(const double* q, const double* k) {
+  const Eigen::Map<const Eigen::ArrayXd> queries(q, kMlaDim), keys(k, kMlaDim);
+  const double size =
+      std::max(std::abs((queries * keys).sum()), std::sqrt((queries * keys).square().sum()));
+  if (!(size > 0) || !std::isfinite(size)) return 1;
+  const int last_place = std::ilogb(size) + 1 - 23;
+  const double binades = 8;  // a random walk crosses a binade about once per doubling of its length
+  double rounded = binades;
+  for (std::int64_t d = 0; d < kMlaDim; ++d) {
+    if (lowest_bit(q[d]) + lowest_bit(k[d]) < last_place) ++rounded;
+  }
+  return std::min(1.0, rounded / static_cast<double>(kMlaDim));
+}
+
+SumErrorFactors dot_error_factors(double rounded_share, const Numerics& numerics) {
+  Numerics chain = numerics;
+  chain.chains = 1;
+  const std::int64_t chains = std::clamp<std::int64_t>(numerics.chains, 1, kMlaDim);
+  const SumErrorFactors one = sum_error_factors(kMlaDim / chains, chain);
+  SumErrorFactors all = sum_error_factors(kMlaDim, numerics);
+  all.of_squares -= (1 - rounded_share) * one.of_squares;
+  all.of_total -= (1 - rounded_share) * one.of_total / static_cast<double>(chains);
+  return all;
+}
+
+}  // namespace plumb::reference

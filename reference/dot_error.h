@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounding error of the scores q.k. Products of bf16 queries and fp8 or bf16 keys are exact in fp32
+// and short, so most additions of a sequential sum are exact as well; a model that rounds every
+// step would allow several times what happens.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+
+#include "reference/bound.h"
+
+namespace plumb::reference {
+
+// Rounding error of a sum of terms t: variance = of_squares * sum t^2 + of_total * (sum t)^2,
+// worst = of_magnitudes * sum |t|.
+struct SumErrorFactors {
+  double of_squares = 0, of_total = 0, of_magnitudes = 0;
+};
+SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics);
+
+// Share of the additions in q.k that round, if done one after the other: those of products whose
+// lowest bit is below the last place of partial sums, and those that move a sum to the next binade.
+double rounded_additions(const double* q, const double* k);
+
+// The factors for sums of 512 terms of whose sequential additions only a share rounds. The tree
+// that joins chains adds long sums: all of its additions round.
+SumErrorFactors dot_error_factors(double rounded_share, const Numerics& numerics);
+
+}  // namespace plumb::reference

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every barrier of every kernel is needed: made to do nothing, it fails a case of its op. A barrier that
+// is there although nothing depends on it stands in kRedundant with the proof.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cases/run.h"
+#include "device/sim/launch.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// "file:line kernel" -> why no case can fail without it.
+const std::map<std::string, std::string> kRedundant = {};
+
+std::vector<Case> cases_of(std::string_view op, Tier most) {
+  std::vector<Case> chosen;
+  for (const Case& which : all_cases()) {
+    const bool eager = which.scenario->mode == Scenario::Mode::eager;
+    if (which.op->name == op && which.row.tier <= most && eager) chosen.push_back(which);
+  }
+  // Smoke rows first: most barriers fall there.
+  std::stable_sort(chosen.begin(), chosen.end(),
+                   [](const Case& a, const Case& b) { return a.row.tier < b.row.tier; });
+  return chosen;
+}
+
+RunOptions on(const std::string& platform) {
+  RunOptions options;
+  options.platform = platform;
+  return options;
+}
+
+// The barriers that the smoke cases of an op pass on a platform.
+std::set<std::string> barriers_of(std::string_view op, const std::string& platform) {
+  device::sim::reset_executed_barriers();
+  for (const Case& which : cases_of(op, Tier::smoke)) {
+    RunOptions options = on(platform);
+    options.tier = Tier::smoke;
+    run_case(which, options);
+  }
+  const auto executed = device::sim::executed_barriers();
+  return {executed.begin(), executed.end()};
+}
+
+bool fails_without(std::string_view op, const std::string& platform, const std::string& barrier) {
+  RunOptions options = on(platform);
+  options.disabled_barriers = {barrier};
+  for (const Case& which : cases_of(op, Tier::standard)) {
+    if (run_case(which, options).outcome == Outcome::failed) return true;
+  }
+  return false;
+}
+
+class BarrierTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(BarrierTest, EachIsNeededOrListedAsRedundant) {
+  for (const std::string platform : {"sim-sm90", "sim-gfx942"}) {
+    const std::set<std::string> barriers = barriers_of(GetParam(), platform);
+    EXPECT_FALSE(barriers.empty()) << GetParam() << " passes no barrier on " << platform;
+    for (const std::string& barrier : barriers) {
+      if (kRedundant.count(barrier)) continue;
+      EXPECT_TRUE(fails_without(GetParam(), platform, barrier))
+          << "no case of " << GetParam() << " on " << platform << " needs the barrier at " << barrier;
+    }
+  }
+}
+
+std::vector<std::string> ops_with_barriers() {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (op.name != "mhc_post") names.emplace_back(op.name);  // element by element, no barrier
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(ops_with_barriers()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+
+}  // namespace plumb::cases

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small sparse MLA problems for tests: caches filled with encoded tokens, candidate lists, queries.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "reference/formats/bfloat16.h"
+#include "reference/mla_problem.h"
+
+namespace plumb::tests {
+
+// Counter-based random numbers: a pure function of seed and counter.
+inline double uniform(std::uint64_t seed, std::uint64_t counter) {
+  std::uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15 + counter * 0xd1342543de82ef95;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+inline double normal(std::uint64_t seed, std::uint64_t counter) {
+  double sum = -6;
+  for (std::uint64_t i = 0; i < 12; ++i) sum += uniform(seed, counter * 12 + i);
+  return sum;
+}
+
+// Value of dimension d of token t.
+using TokenValue = std::function<double(std::int64_t t, std::int64_t d)>;
+
+struct TestCache {
+  std::vector<std::uint8_t> bytes;
+  reference::KvCache view;
+
+  TestCache(std::int64_t num_blocks, std::int64_t page,
+            reference::Dialect dialect = reference::Dialect::e4m3fn)
+      : bytes(num_blocks * reference::kv_block_bytes(page), 0xff) {  // NaN everywhere
+    view = {bytes.data(), reference::kv_block_bytes(page), num_blocks, page, dialect};
+  }
+  void write(std::int64_t slot, std::int64_t token, const TokenValue& value) {
+    float values[reference::kMlaDim];
+    for (std::int64_t d = 0; d < reference::kMlaDim; ++d) {
+      values[d] = static_cast<float>(value(token, d));
+    }
+    reference::encode_token(bytes.data() + slot / view.page * view.block_stride_bytes, view.page,
+                            slot % view.page, view.dialect,
+                            std::span<const float, reference::kMlaDim>(values));
+  }
+};
+
+// Dense candidates 0 .. width - 1 of every row in the main cache, no extra cache, no sink.
+struct TestProblem {
+  std::vector<std::uint16_t> q;
+  std::vector<std::int32_t> indices;
+  TestCache cache;
+  reference::SparseMlaProblem problem;
+
+  TestProblem(std::int64_t rows, std::int64_t heads, std::int64_t width, const TokenValue& value,
+              const std::function<double(std::int64_t)>& query)
+      : q(rows * heads * reference::kMlaDim), indices(rows * width), cache((width + 63) / 64, 64) {
+    for (std::size_t i = 0; i < q.size(); ++i) q[i] = reference::encode_bf16(query(i));
+    for (std::int64_t i = 0; i < rows * width; ++i) {
+      indices[i] = static_cast<std::int32_t>(i % width);
+    }
+    for (std::int64_t slot = 0; slot < width; ++slot) cache.write(slot, slot, value);
+    problem.q = q.data();
+    problem.requests = rows;
+    problem.heads = heads;
+    problem.q_request_stride = problem.q_query_stride = heads * reference::kMlaDim;
+    problem.q_head_stride = reference::kMlaDim;
+    problem.main_cache = cache.view;
+    problem.main = {indices.data(), nullptr, nullptr, width, width, width};
+    problem.sm_scale = 1 / std::sqrt(512.0f);
+  }
+  TestProblem(const TestProblem&) = delete;
+};
+
+}  // namespace plumb::tests

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bounds of the sparse MLA reference: honest fp32 kernels stay within them whatever their order,
+// blocks, splits and format of p; the bounds are not much wider than that; and faults leave them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "reference/mla_combine.h"
+#include "reference/mla_partials.h"
+#include "reference/sparse_mla_decode.h"
+#include "tests/honest_mla.h"
+#include "tests/mla_test_problem.h"
+
+namespace plumb::tests {
+namespace {
+
+using reference::Estimate;
+using reference::kMlaDim;
+using reference::Numerics;
+
+// Errors of one tensor against its bounds, over many rows.
+class Errors {
+ public:
+  void begin_row() { rows_.push_back(0); }
+  void add(double got, const Estimate& expected, std::int64_t i) {
+    const double error = std::abs(got - expected.value[i]);
+    const double ratio = error / expected.bound(i);
+    rows_.back() = std::max(rows_.back(), std::isnan(ratio) ? INFINITY : ratio);
+    const double u = reference::unit_roundoff(expected.output);
+    if (error > 0.1 * u * std::abs(expected.value[i])) slack_.push_back(1 / ratio);
+  }
+  std::size_t count() const { return slack_.size(); }
+  double worst() const { return *std::max_element(rows_.begin(), rows_.end()); }
+  double median_slack() const { return quantile(slack_, 0.5); }
+  double row_quantile() const { return quantile(rows_, 0.95); }
+
+ private:
+  static double quantile(std::vector<double> values, double part) {
+    const auto at =
+        values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+  }
+  std::vector<double> rows_, slack_;
+};
+
+struct Workload {
+  std::int64_t heads = 4, count = 200;
+  TokenValue value;
+  double score_scale = 1;  // standard deviation of q
+  std::uint64_t seed = 0;
+};
+
+// One query row: the honest kernels' inputs, and the reference's problem.
+struct Honest {
+  TestProblem test;
+  std::vector<Vector> keys, queries;
+  std::vector<float> sinks;
+
+  explicit Honest(const Workload& work)
+      : test(1, work.heads, work.count, work.value,
+             [&](std::int64_t i) { return work.score_scale * normal(work.seed + 1000, i); }) {
+    std::vector<double> token(kMlaDim);
+    for (std::int64_t slot = 0; slot < work.count; ++slot) {
+      reference::decode_token(test.problem.main_cache, slot, token.data());
+      keys.emplace_back(token.begin(), token.end());
+    }
+    for (std::int64_t head = 0; head < work.heads; ++head) {
+      Vector& query = queries.emplace_back();
+      for (std::int64_t d = 0; d < kMlaDim; ++d) {
+        query.push_back(static_cast<float>(reference::decode_bf16(test.q[head * kMlaDim + d])));
+      }
+      sinks.push_back(static_cast<float>(4 * normal(work.seed + 2000, head)));
+    }
+    test.problem.attn_sink = sinks.data();
+  }
+};
+
+Numerics numerics_of(const HonestKernel& how) {
+  Numerics numerics;
+  numerics.chains = static_cast<int>(how.chains);
+  numerics.probability = how.bf16_probability ? reference::Format::bf16 : reference::Format::f32;
+  numerics.function_ulp = 0.5;
+  return numerics;
+}
+
+// Whole decode, by kernels that split and reverse as they like.
+void check_decode(const Honest& honest, HonestKernel how, Errors& out, Errors& lse,
+                  bool structured = false) {
+  auto expected = reference::sparse_mla_decode(honest.test.problem, numerics_of(how));
+  expected.out.structured = expected.lse.structured = structured;
+  for (std::size_t head = 0; head < honest.queries.size(); ++head) {
+    for (const std::int64_t splits : {1, 2, 4}) {
+      how.splits = splits;
+      how.reversed = splits == 2;
+      how.block = splits == 4 ? 16 : 64;
+      how.fused_exponent = head % 2 == 1;
+      const auto partials =
+          attend_split(honest.queries[head].data(), honest.keys, honest.test.problem.sm_scale, how);
+      const HonestRow row = splits == 1 ? finish(partials[0], &honest.sinks[head])
+                                        : combine(partials, &honest.sinks[head]);
+      out.begin_row();
+      for (std::int64_t d = 0; d < kMlaDim; ++d) {
+        out.add(reference::decode_bf16(row.out[d]), expected.out, head * kMlaDim + d);
+      }
+      lse.begin_row();
+      lse.add(row.lse, expected.lse, head);
+    }
+  }
+}
+
+struct Bias {
+  double worst = 0;    // largest mean error in its standard deviations
+  double squares = 0;  // of these, for their mean square
+  int rows = 0;
+};
+
+// What each of two splits stores.
+void check_partials(const Honest& honest, const HonestKernel& how, Errors& out, Errors& lse,
+                    Bias& bias) {
+  const auto blocks = reference::blocks_of_requests(honest.test.problem, 64);
+  const auto plan = reference::make_tile_plan(blocks, 2, 0);
+  const auto expected =
+      reference::sparse_mla_partials(honest.test.problem, numerics_of(how), plan, 64);
+  const auto heads = std::ssize(honest.queries);
+  for (const reference::PlannedSpan& span : reference::planned_spans(plan, blocks)) {
+    const std::int64_t end = std::min<std::int64_t>(64 * span.end_block, std::ssize(honest.keys));
+    const std::vector<Vector> keys(honest.keys.begin() + 64 * span.begin_block,
+                                   honest.keys.begin() + end);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const HonestPartial partial =
+          attend(honest.queries[head].data(), keys, honest.test.problem.sm_scale, how);
+      const std::int64_t row = span.slot * heads + head;
+      out.begin_row();
+      double mean = 0;
+      for (std::int64_t d = 0; d < kMlaDim; ++d) {
+        const std::int64_t i = row * kMlaDim + d;
+        out.add(partial.out[d], expected.out, i);
+        const double error = partial.out[d] - expected.out.value[i];
+        mean += std::copysign(1.0, expected.out.value[i]) * error / kMlaDim;
+      }
+      lse.begin_row();
+      lse.add(partial.lse, expected.lse, row);
+      const double size = std::abs(mean) - expected.out.row_systematic[row];
+      const double deviations = std::max(size, 0.0) / expected.out.row_mean_sigma[row];
+      bias.worst = std::max(bias.worst, deviations);
+      bias.squares += deviations * deviations;
+      ++bias.rows;
+    }
+  }
+}
+
+// Keys of many kinds, each with scores of standard deviation about `score_scale`.
+Workload workload(int kind, double score_scale, std::uint64_t seed) {
+  Workload work;
+  work.seed = seed;
+  work.score_scale = score_scale;
+  const auto noise = [seed](std::int64_t t, std::int64_t d) {
+    return normal(seed, t * kMlaDim + d);
+  };
+  switch (kind) {
+    case 0: work.value = noise; break;
+    case 1:  // much the same for all d
+      work.value = [=](std::int64_t t, std::int64_t d) { return noise(t, 7) + 0.01 * noise(t, d); };
+      break;
+    case 2:  // an outlier channel in every 64
+      work.value = [=](std::int64_t t, std::int64_t d) {
+        return (d % 64 == 5 ? 50 : 1) * noise(t, d);
+      };
+      work.score_scale /= 6;
+      break;
+    case 3:  // tokens of very different size
+      work.value = [=](std::int64_t t, std::int64_t d) {
+        return std::pow(10, 4 * uniform(seed + 9, t) - 3) * noise(t, d);
+      };
+      break;
+    case 4:  // every key twice
+      work.value = [=](std::int64_t t, std::int64_t d) { return noise(t / 2, d); };
+      break;
+    case 5:  // few distinct values, many zeros
+      work.value = [=](std::int64_t t, std::int64_t d) { return std::round(noise(t, d)); };
+      break;
+    default: ADD_FAILURE() << "no such kind";
+  }
+  return work;
+}
+
+TEST(SparseMlaBound, HonestKernelsStayWithin) {
+  for (int kind = 0; kind <= 5; ++kind) {
+    Errors out, lse, partial_out, partial_lse;
+    Bias bias;
+    std::uint64_t seed = static_cast<std::uint64_t>(kind) * 100;
+    for (const double scale : {1e-3, 0.1, 1.0, 3.0, 10.0, 100.0}) {
+      for (const bool bf16 : {true, false}) {
+        HonestKernel how;
+        how.bf16_probability = bf16;
+        how.chains = seed % 3 == 0 ? 32 : 1;
+        const Honest honest(workload(kind, scale, ++seed));
+        check_decode(honest, how, out, lse);
+        check_partials(honest, how, partial_out, partial_lse, bias);
+      }
+    }
+    EXPECT_LE(out.worst(), 1) << kind;
+    EXPECT_LE(lse.worst(), 1) << kind;
+    EXPECT_LE(partial_out.worst(), 1) << kind;
+    EXPECT_LE(partial_lse.worst(), 1) << kind;
+    EXPECT_LE(bias.worst, 5) << kind;
+  }
+}
+
+// Fills in which nothing is independent: a rounding made once is made every time.
+TEST(SparseMlaBound, StructuredKeysStayWithinTheWorstCase) {
+  const std::vector<TokenValue> fills{
+      [](std::int64_t, std::int64_t) { return 1; },                              // all ones
+      [](std::int64_t, std::int64_t d) { return normal(3, d); },                 // one key for all
+      [](std::int64_t t, std::int64_t d) { return normal(t == 0 ? 3 : 4, d); },  // one apart
+      [](std::int64_t t, std::int64_t d) {
+        return std::ldexp(1, static_cast<int>((t + d) % 7));
+      },  // powers of two
+  };
+  for (const TokenValue& fill : fills) {
+    for (const bool bf16 : {true, false}) {
+      for (const double scale : {0.0, 0.01, 0.1, 1.0}) {
+        Workload work{.heads = 4, .count = 700, .value = fill, .score_scale = scale, .seed = 11};
+        const Honest honest(work);
+        Errors out, lse;
+        HonestKernel how;
+        how.bf16_probability = bf16;
+        check_decode(honest, how, out, lse, true);
+        EXPECT_LE(out.worst(), 1) << scale;
+        EXPECT_LE(lse.worst(), 1) << scale;
+      }
+    }
+  }
+}
+
+void expect_tight(const Errors& errors, const char* what) {
+  EXPECT_GE(errors.count(), 1000u) << what;
+  EXPECT_LE(errors.worst(), 1) << what;
+  EXPECT_LE(errors.median_slack(), 16) << what;
+  EXPECT_GE(errors.row_quantile(), 0.1) << what;
+}
+
+void expect_tight_decode(HonestKernel how) {
+  Errors out, lse, partial_out, partial_lse;
+  Bias bias;
+  std::uint64_t seed = 5000;
+  for (const double scale : {0.1, 0.5, 1.0, 2.0, 4.0, 8.0}) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      Workload work = workload(0, scale, ++seed);
+      work.heads = 64;
+      work.count = 128;
+      const Honest honest(work);
+      check_decode(honest, how, out, lse);
+      check_partials(honest, how, partial_out, partial_lse, bias);
+    }
+  }
+  expect_tight(out, "out");
+  expect_tight(lse, "lse");
+  expect_tight(partial_out, "partial out");
+  expect_tight(partial_lse, "partial lse");
+  EXPECT_LE(bias.worst, 5);
+  EXPECT_GE(std::sqrt(bias.squares / bias.rows), 0.2);
+}
+
+TEST(SparseMlaBound, IsTightForProbabilitiesInBf16) { expect_tight_decode({}); }
+
+TEST(SparseMlaBound, IsTightForProbabilitiesInF32) {
+  expect_tight_decode({.bf16_probability = false, .chains = 32});
+}
+
+TEST(SparseMlaBound, FaultsLeaveIt) {
+  const Workload work = workload(0, 1, 77);
+  const Honest honest(work);
+  const auto expected = reference::sparse_mla_decode(honest.test.problem, numerics_of({}));
+  const auto worst = [&](const std::vector<Vector>& keys, float scale, const float* sink) {
+    const auto partials = attend_split(honest.queries[0].data(), keys, scale, {});
+    const HonestRow row = finish(partials[0], sink);
+    Errors errors;
+    errors.begin_row();
+    for (std::int64_t d = 0; d < kMlaDim; ++d) {
+      errors.add(reference::decode_bf16(row.out[d]), expected.out, d);
+    }
+    return errors.worst();
+  };
+  const float scale = honest.test.problem.sm_scale;
+  EXPECT_LE(worst(honest.keys, scale, &honest.sinks[0]), 1);
+  EXPECT_GT(worst(honest.keys, scale * 1.05f, &honest.sinks[0]), 1);
+  EXPECT_GT(worst(honest.keys, scale, &honest.sinks[1]), 1);
+  std::vector<Vector> fewer = honest.keys;
+  fewer.pop_back();
+  EXPECT_GT(worst(fewer, scale, &honest.sinks[0]), 1);
+  std::vector<Vector> poisoned = honest.keys;
+  poisoned[3][9] = NAN;
+  EXPECT_GT(worst(poisoned, scale, &honest.sinks[0]), 1);
+}
+
+// From the same stored partial results, up to the largest number of splits in use.
+TEST(SparseMlaBound, HonestCombinesStayWithin) {
+  for (const std::int64_t splits : {2, 3, 17, 160}) {
+    Errors out, lse;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      std::vector<float> partial_out(splits * kMlaDim), partial_lse(splits);
+      std::vector<HonestPartial> partials(splits);
+      for (std::int64_t i = 0; i < splits; ++i) {
+        partial_lse[i] =
+            static_cast<float>(10 + normal(seed, i) * static_cast<double>(1 + seed % 4));
+        if (i % 5 == 4) partial_lse[i] = -INFINITY;
+        for (std::int64_t d = 0; d < kMlaDim; ++d) {
+          const double value = i % 5 == 4 ? 0 : normal(seed + 50, i * kMlaDim + d);
+          partial_out[i * kMlaDim + d] = static_cast<float>(value);
+        }
+        partials[i].lse = partial_lse[i];
+        partials[i].out.assign(partial_out.begin() + i * kMlaDim,
+                               partial_out.begin() + (i + 1) * kMlaDim);
+      }
+      const auto sink = static_cast<float>(10 + 5 * normal(seed + 90, 0));
+      reference::SparseMlaProblem problem;
+      problem.requests = 1;
+      problem.attn_sink = &sink;
+      reference::SparseMlaDecode expected;
+      expected.out.resize(1, kMlaDim);
+      expected.lse.resize(1, 1);
+      expected.lse.output = reference::Format::f32;
+      const std::vector<std::int32_t> num_splits{0, static_cast<std::int32_t>(splits)};
+      reference::mla_combine(problem, numerics_of({}), num_splits, partial_out.data(),
+                             partial_lse.data(), expected);
+      const HonestRow row = combine(partials, &sink);
+      out.begin_row();
+      for (std::int64_t d = 0; d < kMlaDim; ++d) {
+        out.add(reference::decode_bf16(row.out[d]), expected.out, d);
+      }
+      lse.begin_row();
+      lse.add(row.lse, expected.lse, 0);
+    }
+    EXPECT_LE(out.worst(), 1) << splits;
+    EXPECT_LE(lse.worst(), 1) << splits;
+    EXPECT_LE(out.median_slack(), 16) << splits;
+    EXPECT_LE(lse.median_slack(), 16) << splits;
+    EXPECT_GE(lse.row_quantile(), 0.1) << splits;
+  }
+}
+
+}  // namespace
+}  // namespace plumb::tests
