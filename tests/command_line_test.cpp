@@ -140,6 +140,11 @@ TEST_F(CommandLine, ParametersOutOfPlaceAreRefused) {
   expect_refused(small_run({"--seed", "1e3"}), "--seed is a whole number");
 }
 
+TEST_F(CommandLine, AShapeThatNoMachineHoldsIsRefusedByName) {
+  expect_refused(small_run({"--set", "tokens=1048576", "--set", "hidden=1048576"}),
+                 "rms_norm/hidden_1/eager: x [1048576, 1048576] takes 2048 GiB");
+}
+
 TEST_F(CommandLine, AnOptionTakesOneValueSoThatTheCaseMayFollowIt) {
   const Finished finished =
       run({"show", "--set", "tokens=3", "rms_norm/hidden_1/eager", "--platform", "sim-sm90"});

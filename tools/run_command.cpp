@@ -55,7 +55,11 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   options.seed = arguments.seed;
   const auto start = std::chrono::steady_clock::now();
   Finished finished;
-  finished.result = cases::run_case(*task.which, options);
+  try {
+    finished.result = cases::run_case(*task.which, options);
+  } catch (const cases::BadRow& error) {
+    throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
+  }
   finished.op = task.which->op->name;
   finished.row = task.which->row.name;
   finished.scenario = task.which->scenario->name;
