@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <new>
 #include <string_view>
+#include <system_error>
 
 #include "cases/case_file.h"
 #include "cases/row.h"
@@ -42,6 +43,33 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error) {
                                      : fmt::format(" (did you mean {}?)", nearest));
 }
 
+// The exit code for the exception in flight, after a line about it.
+int answer_exception(const CLI::App& app, bool bisecting) {
+  using namespace plumb::tools;
+  try {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return complain(describe(app, error), Trouble::usage, bisecting);
+  } catch (const NotInThisBuild& error) {
+    return complain(error.what(), Trouble::cannot_say, bisecting);
+  } catch (const UsageError& error) {
+    return complain(error.what(), Trouble::usage, bisecting);
+  } catch (const plumb::cases::BadRow& error) {
+    return complain(error.what(), Trouble::usage, bisecting);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory", Trouble::cannot_say, bisecting);
+  } catch (const std::system_error& error) {
+    // fmt::print to standard output, or anything else that asks the system.
+    const bool printing = std::ferror(stdout) != 0;
+    return complain(
+        printing ? "cannot write standard output: " + error.code().message() : error.what(),
+        Trouble::cannot_say, bisecting);
+  } catch (const std::exception& error) {
+    return complain(error.what(), Trouble::cannot_say, bisecting);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -63,18 +91,7 @@ int main(int count, char** arguments) {
     const int code = action();
     finish_output();
     return code;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return complain(describe(app, error), Trouble::usage, bisecting);
-  } catch (const NotInThisBuild& error) {
-    return complain(error.what(), Trouble::cannot_say, bisecting);
-  } catch (const UsageError& error) {
-    return complain(error.what(), Trouble::usage, bisecting);
-  } catch (const plumb::cases::BadRow& error) {
-    return complain(error.what(), Trouble::usage, bisecting);
-  } catch (const std::bad_alloc&) {
-    return complain("not enough memory", Trouble::cannot_say, bisecting);
-  } catch (const std::exception& error) {
-    return complain(error.what(), Trouble::cannot_say, bisecting);
+  } catch (...) {
+    return answer_exception(app, bisecting);
   }
 }
