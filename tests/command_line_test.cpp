@@ -111,6 +111,14 @@ TEST_F(CommandLine, APassingCaseExitsWithZeroAndNothingOnStderr) {
   EXPECT_NE(contents(path("report.json")).find("\"exit_code\": 0"), std::string::npos);
 }
 
+TEST_F(CommandLine, ALogHasALineForEachOfSeveralOps) {
+  const Finished finished =
+      run({"run", "--case", "rms_norm/hidden_1/eager", "--case",
+           "mtp_shared_head_rms_norm/one_token/eager", "--platform", "sim-sm90", "--json", ""});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.out.find("rms_norm                    1 of 1 passed\n"), 0u) << finished.out;
+}
+
 TEST_F(CommandLine, UnknownNamesAreRefusedWithTheNearestKnownOne) {
   expect_refused({}, "subcommand is required");
   expect_refused({"rnu"}, "unknown command \"rnu\" (did you mean run?)");

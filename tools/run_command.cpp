@@ -120,7 +120,9 @@ class Runner {
     const std::string text = failure_text(finished, style_);
     clear_progress();
     put(text);
-    if (!progress_) return;
+    passed_of_op_ += finished.result.outcome == cases::Outcome::passed;
+    ++cases_of_op_;
+    if (!progress_) return report_op(done);
     // Text before the line about what comes next, also where the two go to one terminal.
     std::fflush(stdout);
     const double left = seconds_since(start_) / static_cast<double>(done) *
@@ -129,6 +131,17 @@ class Runner {
         fmt::format("[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id);
     std::fputs(line.substr(0, kProgressWidth).c_str(), stderr);
     std::fflush(stderr);
+  }
+
+  // Without a terminal: a line as each of several ops ends, so that a log shows the run going on.
+  void report_op(std::size_t done) {
+    const cases::OpDefinition* op = tasks_[done - 1].which->op;
+    if (done < tasks_.size() && tasks_[done].which->op == op) return;
+    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet) {
+      put(fmt::format("{:<28}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
+      std::fflush(stdout);
+    }
+    passed_of_op_ = cases_of_op_ = 0;
   }
 
   static constexpr std::size_t kProgressWidth = 79;  // a longer line would wrap and stay
@@ -141,6 +154,7 @@ class Runner {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::exception_ptr failure_;
+  int passed_of_op_ = 0, cases_of_op_ = 0;
   const Style style_ = style_of(STDOUT_FILENO);
   const bool progress_ = isatty(STDERR_FILENO) == 1;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -239,7 +253,7 @@ void add_run(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--junit", arguments->junit, "JUnit report");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
-  command->add_flag("--quiet,-q", arguments->quiet, "no coverage table");
+  command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 
