@@ -42,6 +42,24 @@ void check_gaps(const HostTensor& tensor, Poison poison, std::vector<std::string
   }
 }
 
+// Bytes that a tensor takes on the device.
+std::size_t device_bytes(const HostTensor& tensor) {
+  const std::vector<std::int64_t>& placement = tensor.spec().placement;
+  if (placement.empty()) return tensor.bytes().size();
+  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
+  return static_cast<std::size_t>(placement.back() + 1) * row_bytes;
+}
+
+// move(byte offset on the device, byte offset on the host, bytes) for each piece of a tensor.
+void for_each_piece(const HostTensor& tensor, const auto& move) {
+  const std::vector<std::int64_t>& placement = tensor.spec().placement;
+  if (placement.empty()) return move(std::size_t{0}, std::size_t{0}, tensor.bytes().size());
+  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
+  for (std::size_t row = 0; row < placement.size(); ++row) {
+    move(static_cast<std::size_t>(placement[row]) * row_bytes, row * row_bytes, row_bytes);
+  }
+}
+
 void check_unchanged(const HostTensor& got, const HostTensor& given, std::vector<std::string>& lines) {
   const auto [a, b] =
       std::mismatch(got.bytes().begin(), got.bytes().end(), given.bytes().begin());
@@ -78,7 +96,7 @@ Buffers Session::make_buffers(const Buffers* inputs_of) {
       continue;
     }
     // One byte at least: an op on no rows still gets an address of its own.
-    const std::size_t bytes = std::max<std::size_t>(tensor.bytes().size(), 1);
+    const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
     void* memory = spec.sparse ? device_->allocate_sparse(bytes, spec.name)
                                : device_->allocate(bytes, spec.name);
     buffers.addresses.set(spec.name, memory);
@@ -95,8 +113,10 @@ void Session::set_inputs(const Step& step, const Buffers& buffers) {
   const Stopwatch watch(result_.phases.device);
   for (const HostTensor& tensor : host_.all()) {
     if (tensor.spec().role != Role::input || tensor.bytes().empty()) continue;
-    device_->copy(buffers.addresses.get<void>(tensor.spec().name), tensor.bytes().data(),
-                  tensor.bytes().size(), stream_);
+    auto* to = buffers.addresses.get<std::byte>(tensor.spec().name);
+    for_each_piece(tensor, [&](std::size_t there, std::size_t here, std::size_t bytes) {
+      device_->copy(to + there, tensor.bytes().data() + here, bytes, stream_);
+    });
   }
 }
 
@@ -132,8 +152,10 @@ TensorSet Session::read_back(const Buffers& buffers, Poison poison, std::vector<
     const Stopwatch watch(result_.phases.device);
     for (HostTensor& tensor : got.all()) {
       if (tensor.bytes().empty()) continue;
-      device_->copy(tensor.bytes().data(), buffers.addresses.get<void>(tensor.spec().name),
-                    tensor.bytes().size(), stream_);
+      const auto* from = buffers.addresses.get<std::byte>(tensor.spec().name);
+      for_each_piece(tensor, [&](std::size_t there, std::size_t here, std::size_t bytes) {
+        device_->copy(tensor.bytes().data() + here, from + there, bytes, stream_);
+      });
     }
     device_->synchronize(stream_);
   }

@@ -65,6 +65,7 @@ std::string_view name_of(Dtype dtype) {
 HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
   if (spec_.strides.empty()) spec_.strides = contiguous_strides(spec_.shape);
   check(spec_);
+  contiguous_ = spec_.strides == contiguous_strides(spec_.shape);
   bytes_.resize(static_cast<std::size_t>(extent()) * size_of(spec_.dtype));
 }
 
@@ -86,6 +87,7 @@ std::int64_t HostTensor::rows() const {
 std::int64_t HostTensor::columns() const { return spec_.shape.empty() ? 1 : spec_.shape.back(); }
 
 std::int64_t HostTensor::row_offset(std::int64_t row) const {
+  if (contiguous_) return row * columns();
   std::int64_t offset = 0;
   for (std::size_t i = spec_.shape.size(); i > 1; --i) {
     offset += row % spec_.shape[i - 2] * spec_.strides[i - 2];

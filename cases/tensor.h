@@ -30,8 +30,10 @@ struct TensorSpec {
   std::vector<std::int64_t> shape = {};
   std::vector<std::int64_t> strides = {};  // in elements; empty = contiguous
   Role role = Role::input;
-  // Large caches live in sparse memory: only what fill() touched is uploaded and checked.
+  // A cache too large to hold: the host has only `shape[0]` of its rows (the first dimension), and row
+  // i stands at row placement[i] of a sparse region on the device, placement.back() + 1 rows long.
   bool sparse = false;
+  std::vector<std::int64_t> placement = {};  // ascending
 };
 
 class HostTensor {
@@ -69,6 +71,7 @@ class HostTensor {
 
  private:
   TensorSpec spec_;
+  bool contiguous_ = false;
   std::vector<std::byte> bytes_;
 };
 

@@ -80,7 +80,7 @@ std::vector<std::string> ops_with_barriers() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(ops_with_barriers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& parameter) { return parameter.param; });
 
 }  // namespace
 

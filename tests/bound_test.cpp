@@ -165,8 +165,35 @@ TEST_P(SumsInRandomOrder, NeverExceedTheBoundAndComeNearIt) {
   const Experiments experiments = try_out(GetParam(), false);
   for (std::size_t i = 0; i < kChains.size(); ++i) {
     EXPECT_LE(experiments[i].largest, 1) << kChains[i] << " chains";
-    EXPECT_LE(quantile(experiments[i].looseness, 0.5), 16) << kChains[i] << " chains";
+    // Few long chains of both signs have exponential tails: what is never exceeded is far from the
+    // median.
+    EXPECT_LE(quantile(experiments[i].looseness, 0.5), kChains[i] < 8 ? 24 : 16)
+        << kChains[i] << " chains";
     EXPECT_GE(quantile(experiments[i].row_largest, 0.95), 0.1) << kChains[i] << " chains";
+  }
+}
+
+// Half a million short sums. Before few chains were given room, ten in a million single chains
+// passed.
+TEST(SumBound, HoldsForRareOrders) {
+  constexpr int kShort = 128;
+  for (const int chains : {1, 4, 32}) {
+    Random random(5);
+    double largest = 0;
+    for (int i = 0; i < 170000; ++i) {
+      Terms terms(kShort);
+      double sum = 0, magnitudes = 0, square_sum = 0;
+      for (float& term : terms) {
+        term = static_cast<float>(
+            std::ldexp(random.uniform() - 0.5, static_cast<int>(random.below(12))));
+        sum += term;
+        magnitudes += std::abs(term);
+        square_sum += static_cast<double>(term) * term;
+      }
+      const SumError error = sum_error(kShort, sum, magnitudes, square_sum, {.chains = chains});
+      largest = std::max(largest, std::abs(add_up(terms, chains) - sum) / (6 * error.sigma));
+    }
+    EXPECT_LE(largest, 1) << chains << " chains";
   }
 }
 

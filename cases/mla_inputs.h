@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inputs of a sparse MLA decode: candidate lists over paged caches, queries, attention sinks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cases/mla_tokens.h"
+#include "cases/problem.h"
+#include "cases/tensor.h"
+
+namespace plumb::cases {
+
+enum class MlaLengths {
+  none,   // dense only: every candidate of the width counts
+  full,   // as many as the width
+  edges,  // 0, 1, one around each of the first two block borders, the width: another per step
+  random  // 0 to the width
+};
+enum class MlaSinks { none, finite, infinite };
+
+// A cache and the candidates in it. Tensors: <name>_cache, <name>_indices, and <name>_lengths or
+// <name>_indptr. Request r reads sequence r % sequences.
+struct MlaSide {
+  std::string name;
+  std::int64_t width = 0;  // most candidates of a query row; 0: no such cache
+  MlaCacheShape cache;
+  bool scattered = false;  // any tokens of the context in any order, else a window of it
+};
+
+struct MlaShape {
+  std::int64_t requests = 1, queries = 1, heads = 1;
+  std::int64_t block_n = 64, parts = 1, fixed_overhead = 5;  // of the tile plan
+  bool ragged = false, strided = false, repeats = false;
+  MlaLengths lengths = MlaLengths::full;
+  MlaSinks sinks = MlaSinks::none;
+  std::int64_t holes_percent = 0;  // candidates that are -1
+  std::int64_t lonely_every = 0;   // each so many-th row has nothing but -1; 0: none
+  float sm_scale = 1;
+  MlaSide main, extra;
+
+  std::int64_t rows() const { return requests * queries; }
+};
+
+// Adds the tensors that fill_mla_inputs writes.
+void add_mla_inputs(const MlaShape& shape, TensorSet& tensors);
+
+// Candidates of each request; 0 for dead ones, except where there are no lengths.
+std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side, const Step& step);
+
+// Rows are promised for live and dead requests alike: a dead one has no candidates.
+void fill_mla_inputs(const MlaShape& shape, const Step& step, TensorSet& tensors);
+
+}  // namespace plumb::cases

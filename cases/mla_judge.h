@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verdict on a sparse MLA decode: its tile plan, the partial results of its splits, its
+// outputs, and the combination of the partial results as they are stored.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cases/judge.h"
+#include "cases/mla_inputs.h"
+#include "reference/bound.h"
+#include "reference/tile_plan.h"
+
+namespace plumb::cases {
+
+inline constexpr std::int64_t kTileFields = 8;  // int32 of a tile; the last is padding
+
+// The plan that a step's lengths ask for. Every query of a request has as many candidates.
+reference::TilePlan mla_plan(const MlaShape& shape, const Step& step);
+RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan);
+// Rows of a partial tensor whose slot belongs to a split request. Nobody promises the others.
+RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
+                      std::int64_t rows_per_slot);
+
+std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
+                                    const reference::Numerics& numerics, bool stores_partials);
+
+}  // namespace plumb::cases
