@@ -83,10 +83,13 @@ class HcHeadProblem : public Problem {
     return promised_tokens(step, rms_eps_ > 0, layout_.tokens, rows);
   }
 
-
   double cost() const override {
-    const auto columns = static_cast<double>(layout_.tokens * layout_.hidden);
-    return columns * static_cast<double>(kStreams * kStreams + 2 * kStreams);
+    constexpr double kPerProduct = 6;  // the kernel's, and the reference's sums in several orders
+    constexpr double kMeetings = 36;   // barriers and shuffles of five sums over the block
+    const double per_column = kStreams * kStreams * kPerProduct + kJudgeCost;
+    const double per_token = static_cast<double>(layout_.hidden) * per_column +
+                             kMeetings * kThreadCost * token_threads(layout_.hidden);
+    return static_cast<double>(layout_.tokens) * per_token;
   }
 
  private:

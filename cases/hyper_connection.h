@@ -52,6 +52,11 @@ float negative_power_of_ten(const Row& row, std::string_view parameter);
 // Throws BadRow unless Row::trivial says whether there are no tokens.
 void check_trivial_tokens(const Row& row, std::int64_t tokens);
 
+// For Problem::cost. Judging an element takes about as much as this many operations.
+inline constexpr double kJudgeCost = 60;
+// Threads of plumb's blocks of one token, on a wave of 64.
+double token_threads(std::int64_t hidden);
+
 struct StreamsFill {
   Norms norms = Norms::wide;
   bool has_eps = true;  // without one, no token may have a mean square of zero

@@ -19,8 +19,7 @@ enum Salt : std::uint64_t { kX = 101, kPost, kComb };
 
 class MhcPostProblem : public Problem {
  public:
-  explicit MhcPostProblem(const Row& row)
-      : layout_(row), norms_(norms_of(row)) {
+  explicit MhcPostProblem(const Row& row) : layout_(row), norms_(norms_of(row)) {
     check_trivial_tokens(row, layout_.tokens);
   }
 
@@ -94,9 +93,11 @@ class MhcPostProblem : public Problem {
     return promised_tokens(step, true, layout_.tokens, per_stream ? kStreams : 1);
   }
 
-
   double cost() const override {
-    return static_cast<double>(layout_.tokens * layout_.hidden * kStreams * (kStreams + 1));
+    const double per_element = kStreams + 1 + kJudgeCost;
+    const double per_token = static_cast<double>(layout_.hidden * kStreams) * per_element +
+                             kThreadCost * token_threads(layout_.hidden);
+    return static_cast<double>(layout_.tokens) * per_token;
   }
 
  private:

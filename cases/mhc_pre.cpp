@@ -4,6 +4,7 @@
 // that the device stored, and once more from the inputs, end to end.
 #include "reference/mhc_pre.h"
 
+#include <cmath>
 #include <utility>
 
 #include "cases/hyper_connection.h"
@@ -119,11 +120,17 @@ class MhcPreProblem : public Problem {
     return promised(step, spec.name);
   }
 
-
   double cost() const override {
-    const auto per_column = static_cast<double>(kMixes * kStreams + 2 * kStreams);
-    const double per_token = static_cast<double>(layout_.hidden) * per_column + 32 * iterations_;
-    return static_cast<double>(layout_.tokens) * per_token;
+    constexpr double kPerProduct = 6;    // the kernel's, and the reference's sums in several orders
+    constexpr double kSinkhorn = 70000;  // twice in the reference, with errors
+    constexpr double kTileThreads = 256, kShuffles = 50, kChunk = 64;
+    const auto tokens = static_cast<double>(layout_.tokens);
+    const auto hidden = static_cast<double>(layout_.hidden);
+    const double per_token = hidden * (kStreams * kMixes * kPerProduct + 2 * kJudgeCost) +
+                             kSinkhorn + 3 * kThreadCost * token_threads(layout_.hidden);
+    const double tiles = splits_ * std::ceil(tokens / kRowsPerTile);
+    const double chunks = std::ceil(kStreams * hidden / splits_ / kChunk);
+    return tokens * per_token + tiles * kTileThreads * (2 * chunks + kShuffles) * kThreadCost;
   }
 
  private:
