@@ -84,6 +84,9 @@ class HcHeadProblem : public Problem {
   }
 
 
+  double reference_cost() const override {
+    return 100.0 * static_cast<double>(layout_.tokens * layout_.hidden);
+  }
   double cost() const override {
     const auto columns = static_cast<double>(kStreams * layout_.hidden);
     const double joining = (kStreams + 1) * (5 * kShuffleCost + kBarrierCost);

@@ -19,8 +19,7 @@ enum Salt : std::uint64_t { kX = 101, kPost, kComb };
 
 class MhcPostProblem : public Problem {
  public:
-  explicit MhcPostProblem(const Row& row)
-      : layout_(row), norms_(norms_of(row)) {
+  explicit MhcPostProblem(const Row& row) : layout_(row), norms_(norms_of(row)) {
     check_trivial_tokens(row, layout_.tokens);
   }
 
@@ -93,7 +92,6 @@ class MhcPostProblem : public Problem {
     const bool per_stream = spec.name != "x" && spec.name != "post";
     return promised_tokens(step, true, layout_.tokens, per_stream ? kStreams : 1);
   }
-
 
   double cost() const override {
     return static_cast<double>(layout_.tokens * layout_.hidden * kStreams * (kStreams + 1));

@@ -68,6 +68,8 @@ class Problem {
   // and for each simulated thread kShuffleCost or kBarrierCost per one that it meets. plumb bench
   // --only cost compares.
   virtual double cost() const = 0;
+  // Nanoseconds of the reference for one verdict, beyond what every element costs the judge.
+  virtual double reference_cost() const { return 0; }
   // How many times as long checked kernels take: more the more of the work is memory access.
   virtual double checked_factor() const { return 8; }
 };

@@ -48,6 +48,17 @@ Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
   return point;
 }
 
+// Nanoseconds of one verdict: the op's reference, and what the judge spends on every element that a
+// kernel writes.
+double verdict_cost(const Problem& problem) {
+  constexpr double kPerElement = 120;
+  double elements = 0;
+  for (const HostTensor& tensor : problem.make_tensors().all()) {
+    if (tensor.spec().role != Role::input) elements += static_cast<double>(tensor.elements());
+  }
+  return problem.reference_cost() + kPerElement * elements;
+}
+
 // One point of each fill before the rest, so that the thinnest choice is still a useful one.
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
@@ -144,8 +155,10 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   put_fills_first(points);
 
   const double budget = budget_of(options.tier);
-  const double cost = problem.cost() * launches_of(*which.scenario);
-  const double checked_cost = cost * problem.checked_factor();
+  const double launches = problem.cost() * launches_of(*which.scenario);
+  const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
+  const double cost = launches + verdicts;
+  const double checked_cost = launches * problem.checked_factor() + verdicts;
   double spent = 0;
   std::vector<Point> chosen;
   for (Point& point : points) {

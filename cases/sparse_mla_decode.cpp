@@ -127,6 +127,11 @@ class SparseMlaDecodeProblem : public Problem {
     return kProduct * static_cast<double>(products) + kDecode * static_cast<double>(decoded) +
            kBarrierCost * static_cast<double>(barriers);
   }
+  // End to end and by splits, values and bounds.
+  double reference_cost() const override {
+    const std::int64_t candidates = shape_.main.width + shape_.extra.width;
+    return 3.0 * static_cast<double>(shape_.rows() * shape_.heads * candidates * 2 * kMlaDim);
+  }
   double checked_factor() const override { return 25; }
 
  private:

@@ -75,6 +75,30 @@ double rounding_bias(const std::vector<double>& terms, double last, double unit)
   return bias;
 }
 
+// Sums of S_k^2 over the partial sums of the usual orders: ascending, in one chain, or dealt out to
+// two or four lanes. Over all orders that sum has a long tail (two lanes that cancel each other may
+// each be far from zero), and in a million elements some lie far out on it.
+class InterleavedSums {
+ public:
+  void add(std::int64_t k, double term) {
+    const auto lane = static_cast<int>(k % 4);
+    lanes_[lane] += term;
+    const double pair = lanes_[lane] + lanes_[lane ^ 2];
+    const double all = pair + lanes_[lane ^ 1] + lanes_[lane ^ 3];
+    four_ += lanes_[lane] * lanes_[lane];
+    two_ += pair * pair;
+    one_ += all * all;
+  }
+  // Of the orders that have at least `chains` chains.
+  double largest(int chains) const {
+    return std::max({chains <= 1 ? one_ : 0, chains <= 2 ? two_ : 0, chains <= 4 ? four_ : 0});
+  }
+
+ private:
+  double lanes_[4] = {};
+  double one_ = 0, two_ = 0, four_ = 0;
+};
+
 double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
 }  // namespace
@@ -124,6 +148,7 @@ std::vector<Uncertain> MixWeights::mixes(const std::vector<double>& x, std::int6
   std::vector<Uncertain> result(columns_);
   for (int group = 0; group < columns_; group += kGroup) {
     double sum[kGroup] = {}, magnitude[kGroup] = {}, square[kGroup] = {};
+    InterleavedSums orders[kGroup];
     const float* weight = &exact_[at(group, 0)];
     for (std::int64_t k = begin; k < end; ++k) {
       for (int i = 0; i < kGroup; ++i) {
@@ -131,13 +156,17 @@ std::vector<Uncertain> MixWeights::mixes(const std::vector<double>& x, std::int6
         sum[i] += product;
         magnitude[i] += std::abs(product);
         square[i] += product * product;
+        orders[i].add(k - begin, product);
       }
     }
     for (int i = 0; i < kGroup; ++i) {
       const SumError added = sum_error(end - begin, sum[i], magnitude[i], square[i], numerics_);
       result[group + i].value = sum[i];
+      const double squared_sums = orders[i].largest(numerics_.chains);
+      const double unit = unit_roundoff(numerics_.accumulator);
       result[group + i].variance =
-          added.sigma * added.sigma + rounding_variance(product_error) * square[i];
+          std::max(added.sigma * added.sigma, rounding_variance(unit) * squared_sums) +
+          rounding_variance(product_error) * square[i];
       result[group + i].worst = added.worst + product_error * magnitude[i];
     }
   }
