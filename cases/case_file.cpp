@@ -29,8 +29,8 @@ bool is_word(const OpDefinition& op, std::string_view name) {
          op.word_parameters.end();
 }
 
-[[noreturn]] void unknown(const OpDefinition& op, std::string_view where, std::string_view name) {
-  std::vector<std::string> names{"name", "why", "tier", "trivial", "known_bug"};
+[[noreturn]] void unknown(const OpDefinition& op, std::string_view where, std::string_view name,
+                          std::vector<std::string> names = {}) {
   for (const Parameter& p : op.parameters) names.emplace_back(p.name);
   for (const std::string_view word : op.word_parameters) names.emplace_back(word);
   const std::string nearest = nearest_name(name, names);
@@ -40,8 +40,8 @@ bool is_word(const OpDefinition& op, std::string_view name) {
 
 void set_integer(const Parameter& parameter, Row& row, std::int64_t value) {
   if (value < parameter.least || value > parameter.most) {
-    throw BadRow(fmt::format("{}: {} = {} is outside {} .. {} ({})", row.where, parameter.name, value,
-                             parameter.least, parameter.most, parameter.meaning));
+    throw BadRow(fmt::format("{}: {} = {} is outside {} .. {} ({})", row.where, parameter.name,
+                             value, parameter.least, parameter.most, parameter.meaning));
   }
   row.integers[std::string(parameter.name)] = value;
 }
@@ -50,13 +50,14 @@ Tier parse_tier(std::string_view text, std::string_view where) {
   if (text == "smoke") return Tier::smoke;
   if (text == "default") return Tier::standard;
   if (text == "full") return Tier::full;
-  throw BadRow(fmt::format("{}: tier is \"smoke\", \"default\" or \"full\", not \"{}\"", where, text));
+  throw BadRow(
+      fmt::format("{}: tier is \"smoke\", \"default\" or \"full\", not \"{}\"", where, text));
 }
 
 std::string parse_trivial(const std::string& text, std::string_view where) {
   if (text == "empty" || text == "zero" || text == "identity") return text;
-  throw BadRow(fmt::format("{}: trivial is \"empty\", \"zero\" or \"identity\", not \"{}\"", where,
-                           text));
+  throw BadRow(
+      fmt::format("{}: trivial is \"empty\", \"zero\" or \"identity\", not \"{}\"", where, text));
 }
 
 bool is_plain_name(std::string_view name) {
@@ -90,7 +91,7 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
   } else {
-    unknown(op, where, key);
+    unknown(op, where, key, {"name", "why", "tier", "trivial", "known_bug"});
   }
 }
 
@@ -105,7 +106,9 @@ Row parse_row(const OpDefinition& op, const toml::table& table, std::string_view
   if (!is_plain_name(row.name)) {
     throw BadRow(fmt::format("{}: a row needs a name of a-z, 0-9 and _", row.where));
   }
-  if (row.why.empty()) throw BadRow(fmt::format("{}: row {} does not say why", row.where, row.name));
+  if (row.why.empty()) {
+    throw BadRow(fmt::format("{}: row {} does not say why", row.where, row.name));
+  }
   return row;
 }
 
@@ -154,7 +157,9 @@ std::vector<Row> parse_rows(const OpDefinition& op, std::string_view text, std::
   for (const auto& [key, node] : document) {
     if (key == "op") continue;
     const std::string where = at(file, node.source());
-    if (key != "row") throw BadRow(fmt::format("{}: expected [[row]], not \"{}\"", where, key.str()));
+    if (key != "row") {
+      throw BadRow(fmt::format("{}: expected [[row]], not \"{}\"", where, key.str()));
+    }
     const toml::array* tables = node.as_array();
     if (!tables) throw BadRow(fmt::format("{}: write [[row]], with two brackets", where));
     for (const toml::node& element : *tables) {
@@ -169,7 +174,8 @@ std::vector<Row> parse_rows(const OpDefinition& op, std::string_view text, std::
   return rows;
 }
 
-void set_parameter(const OpDefinition& op, Row& row, std::string_view name, std::string_view value) {
+void set_parameter(const OpDefinition& op, Row& row, std::string_view name,
+                   std::string_view value) {
   row.where = "--set";
   if (is_word(op, name)) {
     row.words[std::string(name)] = value;
@@ -189,6 +195,7 @@ std::string op_of_case_file(std::string_view text, std::string_view file) {
   const toml::table document = parse(text, file);
   const auto op = document["op"].value<std::string>();
   if (!op) throw BadRow(fmt::format("{}: needs op = \"...\" before its rows", file));
+  if (!document.contains("row")) throw BadRow(fmt::format("{}: has no [[row]]", file));
   return *op;
 }
 

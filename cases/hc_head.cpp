@@ -85,8 +85,10 @@ class HcHeadProblem : public Problem {
 
 
   double cost() const override {
-    const auto columns = static_cast<double>(layout_.tokens * layout_.hidden);
-    return columns * static_cast<double>(kStreams * kStreams + 2 * kStreams);
+    const auto columns = static_cast<double>(kStreams * layout_.hidden);
+    const double joining = (kStreams + 1) * (5 * kShuffleCost + kBarrierCost);
+    return static_cast<double>(layout_.tokens) *
+           (columns * (kStreams + 2) + token_threads(layout_.hidden) * joining);
   }
 
  private:

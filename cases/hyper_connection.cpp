@@ -223,4 +223,10 @@ void adapt_gated_sum(const Step& step, reference::Estimate& estimate) {
   if (step.fill != Fill::real) estimate.structured = true;
 }
 
+double token_threads(std::int64_t hidden) {
+  std::int64_t threads = 32;
+  while (threads < hidden && threads < 256) threads *= 2;
+  return static_cast<double>(threads);
+}
+
 }  // namespace plumb::cases

@@ -71,6 +71,9 @@ bool promises_dead(const Step& step, bool has_eps);
 RowMask promised_tokens(const Step& step, bool has_eps, std::int64_t tokens,
                         std::int64_t rows_per_token, std::int64_t repeats = 1);
 
+// Threads that the kernels give to a token (device/kernels/hyper_connection.h, waves of 32).
+double token_threads(std::int64_t hidden);
+
 // What the fill does to an estimate. Under `adversarial` roundings may repeat. Under `exact` a
 // linear sum has one honest value, and gated sums of +-2^k repeat a few values over the whole row.
 void adapt_linear_sum(const Step& step, reference::Estimate& estimate);

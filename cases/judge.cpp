@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "cases/diagnose.h"
+#include "cases/phase.h"
 
 namespace plumb::cases {
 
@@ -102,6 +103,7 @@ std::string wrong_rows(const TensorReport& report) {
 
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
                          const RowMask& promised, const Clues& clues) {
+  const Stopwatch watch(verdict_seconds);
   check_shapes(got, static_cast<std::int64_t>(expected.size()), promised);
   WrongElements wrong(expected.size());
   const auto right = [&](std::int64_t r, std::int64_t c) {

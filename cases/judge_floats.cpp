@@ -11,6 +11,7 @@
 #include "cases/bias.h"
 #include "cases/diagnose.h"
 #include "cases/judge.h"
+#include "cases/phase.h"
 #include "cases/row_model.h"
 #include "reference/rounding.h"
 
@@ -268,6 +269,7 @@ void report_bias(const std::vector<RowResult>& rows, const Estimate& estimate,
 
 TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const RowMask& promised,
                           const std::vector<RowGroup>& groups, const Clues& clues) {
+  const Stopwatch watch(verdict_seconds);
   check_shapes(got, expected, promised);
   TensorReport report;
   report.tensor = got.spec().name;

@@ -98,6 +98,7 @@ class MhcPostProblem : public Problem {
   double cost() const override {
     return static_cast<double>(layout_.tokens * layout_.hidden * kStreams * (kStreams + 1));
   }
+  double checked_factor() const override { return 50; }
 
  private:
   static void fill_coefficients(const Step& step, std::int64_t token, float* post, float* comb) {

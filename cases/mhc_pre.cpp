@@ -4,6 +4,7 @@
 // that the device stored, and once more from the inputs, end to end.
 #include "reference/mhc_pre.h"
 
+#include <cmath>
 #include <utility>
 
 #include "cases/hyper_connection.h"
@@ -121,10 +122,18 @@ class MhcPreProblem : public Problem {
 
 
   double cost() const override {
-    const auto per_column = static_cast<double>(kMixes * kStreams + 2 * kStreams);
-    const double per_token = static_cast<double>(layout_.hidden) * per_column + 32 * iterations_;
-    return static_cast<double>(layout_.tokens) * per_token;
+    constexpr double kTileTokens = 64, kTileThreads = 128, kChunk = 64, kIteration = 150;
+    const auto tokens = static_cast<double>(layout_.tokens);
+    const double columns = static_cast<double>(kStreams * layout_.hidden);
+    const double tiles = std::ceil(tokens / kTileTokens);
+    const double chunks = std::ceil(columns / kChunk);
+    const double staging = chunks * kTileThreads * 2 * kBarrierCost + columns * kMixes;
+    const double joining = splits_ * kTileThreads * (kMixes + 1) * kShuffleCost;
+    const double products = columns * (kMixes / 3.0 + 2) + kIteration * iterations_;
+    const double outputs = token_threads(layout_.hidden) * (5 * kShuffleCost + 3 * kBarrierCost);
+    return tiles * (staging + joining) + tokens * (products + outputs);
   }
+  double checked_factor() const override { return 14; }
 
  private:
   RowMask promised(const Step& step, std::string_view tensor) const {

@@ -22,4 +22,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Time that this thread has spent in verdicts, which ops give in the same call as they compute the
+// reference.
+inline thread_local double verdict_seconds = 0;
+
 }  // namespace plumb::cases

@@ -56,18 +56,23 @@ class Problem {
   // Enqueues the op at its padded shape.
   virtual plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors,
                               OpState* state, device::Stream stream) const = 0;
-  // Judges outputs (and visible intermediates). `tensors` holds the inputs and what the device stored.
+  // Judges outputs (and visible intermediates). `tensors` holds the inputs and what the device
+  // stored.
   virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                           const reference::Numerics& numerics,
                                           const plumb_numerics& declared) const = 0;
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
-  // Simulated work of one launch, for the choice of how often a tier can afford it: about one per
-  // scalar operation in a loop, and kThreadCost per simulated thread and barrier or shuffle it meets.
+  // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of
+  // plain kernels on a quiet core, within a factor of 2: about one per scalar operation in a loop,
+  // and for each simulated thread kShuffleCost or kBarrierCost per one that it meets. plumb bench
+  // --only cost compares.
   virtual double cost() const = 0;
+  // How many times as long checked kernels take: more the more of the work is memory access.
+  virtual double checked_factor() const { return 8; }
 };
 
-inline constexpr double kThreadCost = 40;
+inline constexpr double kShuffleCost = 40, kBarrierCost = 20;
 
 struct Parameter {
   std::string_view name;
@@ -80,8 +85,9 @@ struct Parameter {
 struct OpDefinition {
   std::string_view name;
   std::string_view summary;
-  std::vector<Parameter> parameters;         // what a row may set; anything else is an error
-  std::vector<std::string_view> word_parameters;  // "variant = \"double\"": parameters that are words
+  std::vector<Parameter> parameters;  // what a row may set; anything else is an error
+  std::vector<std::string_view>
+      word_parameters;  // "variant = \"double\"": parameters that are words
   // Throws BadRow on an impossible combination.
   std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
 };

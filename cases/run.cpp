@@ -13,7 +13,7 @@ namespace plumb::cases {
 
 namespace {
 
-// Simulated work (Problem::cost) that one case may spend; checked kernels cost several times as much.
+// Simulated work (Problem::cost) that one case may spend.
 double budget_of(Tier tier) {
   switch (tier) {
     case Tier::smoke: return 1e7;
@@ -22,7 +22,6 @@ double budget_of(Tier tier) {
   }
   return 0;
 }
-constexpr double kCheckedFactor = 4;
 
 double launches_of(const Scenario& scenario) {
   const double steps = static_cast<double>(scenario.steps.size());
@@ -146,11 +145,12 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
 
   const double budget = budget_of(options.tier);
   const double cost = problem.cost() * launches_of(*which.scenario);
+  const double checked_cost = cost * problem.checked_factor();
   double spent = 0;
   std::vector<Point> chosen;
   for (Point& point : points) {
-    if (cost * kCheckedFactor > budget / 4) point.conditions.checked = false;
-    spent += cost * (point.conditions.checked ? kCheckedFactor : 1);
+    if (checked_cost > budget / 4) point.conditions.checked = false;
+    spent += point.conditions.checked ? checked_cost : cost;
     if (!chosen.empty() && spent > budget) break;
     chosen.push_back(point);
   }

@@ -178,8 +178,11 @@ void Session::judge(const Step& step, const TensorSet& got, std::vector<std::str
   std::vector<TensorReport> failed;
   {
     const Stopwatch watch(result_.phases.reference);
+    const double before = verdict_seconds;
     const auto reports =
         problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics);
+    result_.phases.judge += verdict_seconds - before;
+    result_.phases.reference -= verdict_seconds - before;
     for (const TensorReport& report : reports) {
       summarize(report);
       if (report.passed()) continue;

@@ -113,19 +113,22 @@ class SparseMlaDecodeProblem : public Problem {
     return {};
   }
 
-  // Products of q with k and of p with v; decoding a cache anew for each tile of heads; barriers.
+  // Products of q with k and of p with v, several at a time in a vector; decoding a cache anew for
+  // each tile of heads; barriers.
   double cost() const override {
     constexpr std::int64_t kHeadTile = 16, kTokenTile = 16, kThreads = 128, kBarriers = 4;
-    constexpr std::int64_t kDecode = 5;  // operations per value
+    constexpr double kProduct = 0.25, kDecode = 2.5;
     const std::int64_t candidates = shape_.main.width + shape_.extra.width;
     const std::int64_t head_tiles = (shape_.heads + kHeadTile - 1) / kHeadTile;
     const std::int64_t products = shape_.rows() * shape_.heads * candidates * 2 * kMlaDim;
-    const std::int64_t decoded = shape_.rows() * head_tiles * candidates * kMlaDim * kDecode;
-    const std::int64_t waits =
+    const std::int64_t decoded = shape_.rows() * head_tiles * candidates * kMlaDim;
+    const std::int64_t barriers =
         head_tiles * kThreads *
         (shape_.rows() * candidates / kTokenTile * kBarriers + shape_.parts * shape_.queries);
-    return static_cast<double>(products + decoded) + kThreadCost * static_cast<double>(waits);
+    return kProduct * static_cast<double>(products) + kDecode * static_cast<double>(decoded) +
+           kBarrierCost * static_cast<double>(barriers);
   }
+  double checked_factor() const override { return 25; }
 
  private:
   static plumb_mla_cache device_cache(const MlaSide& side, const DeviceTensors& tensors) {

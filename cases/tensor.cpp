@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <bit>
 #include <stdexcept>
 #include <utility>
+
+#include "cases/row.h"
 
 namespace plumb::cases {
 
@@ -38,6 +41,17 @@ void check(const TensorSpec& spec) {
   }
 }
 
+// A shape that no machine holds would otherwise end the process without a word. A tensor is there
+// several times over: on the host, on the device, as expected values.
+void check_fits(const TensorSpec& spec, std::size_t bytes) {
+  const auto memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (static_cast<double>(bytes) <= memory / 4) return;
+  throw BadRow(fmt::format("{} [{}] takes {:.0f} GiB, more than a quarter of this machine's memory",
+                           spec.name, fmt::join(spec.shape, ", "),
+                           static_cast<double>(bytes) / (1 << 30)));
+}
+
 }  // namespace
 
 std::size_t size_of(Dtype dtype) {
@@ -66,7 +80,9 @@ HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
   if (spec_.strides.empty()) spec_.strides = contiguous_strides(spec_.shape);
   check(spec_);
   contiguous_ = spec_.strides == contiguous_strides(spec_.shape);
-  bytes_.resize(static_cast<std::size_t>(extent()) * size_of(spec_.dtype));
+  const std::size_t bytes = static_cast<std::size_t>(extent()) * size_of(spec_.dtype);
+  check_fits(spec_, bytes);
+  bytes_.resize(bytes);
 }
 
 std::int64_t HostTensor::elements() const { return product(spec_.shape, spec_.shape.size()); }

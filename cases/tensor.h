@@ -30,14 +30,16 @@ struct TensorSpec {
   std::vector<std::int64_t> shape = {};
   std::vector<std::int64_t> strides = {};  // in elements; empty = contiguous
   Role role = Role::input;
-  // A cache too large to hold: the host has only `shape[0]` of its rows (the first dimension), and row
-  // i stands at row placement[i] of a sparse region on the device, placement.back() + 1 rows long.
+  // A cache too large to hold: the host has only `shape[0]` of its rows (the first dimension), and
+  // row i stands at row placement[i] of a sparse region on the device, placement.back() + 1 rows
+  // long.
   bool sparse = false;
   std::vector<std::int64_t> placement = {};  // ascending
 };
 
 class HostTensor {
  public:
+  // Throws BadRow for one that this machine's memory cannot hold.
   explicit HostTensor(TensorSpec spec);
 
   const TensorSpec& spec() const { return spec_; }

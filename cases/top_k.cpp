@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
+
+#include "cases/problem.h"
 
 namespace plumb::cases {
 
@@ -201,6 +204,19 @@ void check_trivial(const Row& row, std::int64_t longest, std::int64_t k) {
   if (row.trivial == shape) return;
   throw BadRow(fmt::format("{}: longest window {} and k {} need trivial = \"{}\"", row.where,
                            longest, k, shape));
+}
+
+double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k) {
+  constexpr double kThreadStart = 10, kLanes = 32;
+  constexpr double kDigits = 3, kBins = 2048, kBinPasses = 3;  // clear, count, search
+  constexpr double kDigitWaits = 4 * kBarrierCost + 6 * kShuffleCost;
+  constexpr double kChunkWaits = kBarrierCost + 2 * kShuffleCost;  // ballots
+  const double threads = columns > 4096 ? 1024 : 256;
+  if (length <= k) return threads * kThreadStart + static_cast<double>(k);
+  const double chunks = std::ceil(static_cast<double>(length) / threads);
+  const double searching = kDigits * (threads * kDigitWaits + kBins * kBinPasses);
+  const double writing = chunks * threads * (kChunkWaits + threads / kLanes);
+  return searching + writing + (kDigits + 1) * static_cast<double>(length);
 }
 
 }  // namespace plumb::cases

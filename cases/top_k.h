@@ -31,4 +31,9 @@ TensorReport judge_selection(const HostTensor& indices, const Selection& selecti
 // not. `longest` is the length of the longest window that a live row can have.
 void check_trivial(const Row& row, std::int64_t longest, std::int64_t k);
 
+// Simulated work of selecting k of `length` columns by one block, as device/kernels/top_k_select.h
+// does it. It takes wider blocks for logits with more columns.
+double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k);
+inline constexpr double kTopKCheckedFactor = 4;
+
 }  // namespace plumb::cases

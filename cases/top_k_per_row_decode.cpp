@@ -89,9 +89,13 @@ class TopKPerRowDecodeProblem : public Problem {
   }
 
   double cost() const override {
-    constexpr double kPasses = 4;  // over the window
-    return static_cast<double>(layout_.rows) * (kPasses * static_cast<double>(length_) + k_);
+    double work = 0;
+    for (std::int64_t request = 0; request < requests_; ++request) {
+      work += next_n_ * top_k_row_cost(layout_.columns, length_ - length_step_ * request, k_);
+    }
+    return work;
   }
+  double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
   std::int64_t lengths_per_request() const { return dims_ == 2 ? next_n_ : 1; }

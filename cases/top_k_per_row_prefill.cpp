@@ -97,9 +97,15 @@ class TopKPerRowPrefillProblem : public Problem {
   }
 
   double cost() const override {
-    constexpr double kPasses = 4;  // over the window
-    return static_cast<double>(layout_.rows) * (kPasses * static_cast<double>(length_) + k_);
+    const Step full{.live = layout_.rows};
+    double work = 0;
+    for (std::int64_t row = 0; row < layout_.rows; ++row) {
+      const Range range = live_range(full, row);
+      work += top_k_row_cost(layout_.columns, range.end - range.start, k_);
+    }
+    return work;
   }
+  double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
   // Rows of a request are consecutive and, but for where they begin, causal: each sees length_step

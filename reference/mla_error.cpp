@@ -54,11 +54,14 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   squares_ = k.cwiseAbs2();
   norms_ = squares_.colwise().sum().transpose().array();
   dot_squares_.noalias() = squares_.transpose() * attention.queries.cwiseAbs2();
-  means_.noalias() = k.transpose() * (attention.out.cwiseSign() / kDim);
+  // Cached values fit in fp32, and a variance needs no more.
+  keys_f32_ = k.cast<float>();
+  signed_sums_.noalias() = keys_f32_.transpose() * attention.out.cwiseSign().cast<float>();
   largest_value_ = std::sqrt(squares_.maxCoeff());
 
   square_weights_.setZero(keys.count, 2 * heads);
   if (exact_probability_) key_weights_.setZero(keys.count, 2 * heads);
+  coherent_.setZero(kMlaDim, heads);
   heads_.assign(static_cast<std::size_t>(heads), {});
   for (Eigen::Index head = 0; head < heads; ++head) {
     if (!std::isfinite(attention.lse[head])) continue;
@@ -69,6 +72,7 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
     const Head summary = summarise(attention.sum[head], attention.weights.col(head).squaredNorm());
     heads_[head] = summary;
     fill_weights(summary, head);
+    if (summary.softmax.coherence > 0) coherent_.col(head) = noise_.coherent_variance(k);
     finish_lse(attention, summary, head, error);
     finish_mean(attention, summary, head, error);
   }
@@ -154,7 +158,7 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
                 2 * out * key_sums_.col(head).array();
     few += constant() * h.softmax.growth * key_sums_.col(heads + head).array().abs();
   } else {
-    variance += kThird * square(units_.probability) * h.softmax.coherence * size.square() +
+    variance += kThird * square(units_.probability) * coherent_.col(head) +
                 square(h.softmax.growth) * h.softmax.largest_group_variance * spread;
     few += constant() * h.softmax.growth * h.softmax.score_deviation * spread.sqrt();
   }
@@ -169,7 +173,7 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
 void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                 MlaError& error) const {
   const auto out = attention.out.col(head).array();
-  const auto means = means_.col(head).array();
+  const Eigen::ArrayXd means = signed_sums_.col(head).array().cast<double>() / kDim;
   const Eigen::ArrayXd& share = noise_.share();
   const double size = out.abs().mean();
   const Eigen::ArrayXd centred = means - size;

@@ -62,7 +62,9 @@ class MlaErrorModel {
   std::vector<Head> heads_;
   Eigen::MatrixXd squares_;      // [512, count]: v^2
   Eigen::MatrixXd dot_squares_;  // [count, heads]: sum_d (q_d k_d)^2
-  Eigen::MatrixXd means_;        // [count, heads]: mean over d of sign(out_d) v_d
+  Eigen::MatrixXf keys_f32_;     // [512, count]
+  Eigen::MatrixXf signed_sums_;  // [count, heads]: sum over d of sign(out_d) v_d
+  Eigen::ArrayXXd coherent_;     // [512, heads]: SoftmaxNoise::coherent_variance, mostly 0
   Eigen::ArrayXd norms_;         // [count]: sum_d v^2
   // Right-hand sides [count, 2 heads] and their products with the squares, and with the keys.
   Eigen::MatrixXd square_weights_, square_sums_;

@@ -67,8 +67,10 @@ void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
 void SoftmaxNoise::set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores) {
   if (units_.probability > 0) {
     places_ = (sorted_.front().score - scores) / (2 * units_.probability);
-    summary_.coherence =
-        std::max(0.0, coherent_square(rounded_share_, places_) - rounded_share_.square().sum());
+    const double apart = rounded_share_.square().sum();
+    const double together = coherent_square(rounded_share_, places_) - apart;
+    // Less than that is chance.
+    if (together > apart / 2) summary_.coherence = together;
   }
   const Eigen::ArrayXd ones = (rounded_share_ >= kUnitF32).cast<double>();
   const Eigen::ArrayXd sum_places = (share_.maxCoeff() - share_) / (2 * units_.scalar);
@@ -120,6 +122,26 @@ double SoftmaxNoise::rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& f
   const Eigen::ArrayXd terms = rounded_share_ * factors;
   if (units_.probability == 0) return 0;
   return std::max(terms.square().sum(), coherent_square(terms, places_));
+}
+
+Eigen::ArrayXd SoftmaxNoise::coherent_variance(
+    const Eigen::Ref<const Eigen::MatrixXd>& values) const {
+  constexpr double kCell = 0.5;  // of a tooth
+  Eigen::ArrayXd variance = Eigen::ArrayXd::Zero(values.rows());
+  double shares = 0;
+  for (std::size_t begin = 0, end = 0; begin < sorted_.size(); begin = end) {
+    Eigen::VectorXd sum = Eigen::VectorXd::Zero(values.rows());
+    double share = 0;
+    const double place = places_[sorted_[begin].index];
+    for (; end < sorted_.size() && places_[sorted_[end].index] - place < kCell; ++end) {
+      const Eigen::Index i = sorted_[end].index;
+      sum += rounded_share_[i] * values.col(i);
+      share += rounded_share_[i];
+    }
+    variance += sum.array().square();
+    shares += square(share);
+  }
+  return variance * (summary_.coherence / shares);
 }
 
 // Sum over pairs of t_i t_j c(|place_i - place_j|). Where a number falls between two neighbours of

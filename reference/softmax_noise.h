@@ -44,8 +44,8 @@ struct SoftmaxSummary {
   std::int64_t added = 0;
   double lost_share = 0;
   double rounded_share = 0;  // of all candidates whose p is rounded
-  // What roundings of p add up to beyond what independent ones would, as a part of the square of
-  // the result; and the same of the additions to the row sum, in squares of its last place.
+  // Variance of sum rounded_share_i e_i beyond that of independent e_i; 0 unless it is large. And
+  // the same of the additions to the row sum, in squares of its last place.
   double coherence = 0, row_sum_coherence = 0;
 };
 
@@ -77,6 +77,9 @@ class SoftmaxNoise {
   // Variance of sum rounded_share_i e_i f_i, e_i the rounding of p_i relative to its unit, f given
   // per candidate. Never below what independent roundings give.
   double rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const;
+  // The part of it that `coherence` measures, for the factors in each row of `values` [rows,
+  // count]: candidates that round together add up before they are squared. Slow: for few heads.
+  Eigen::ArrayXd coherent_variance(const Eigen::Ref<const Eigen::MatrixXd>& values) const;
 
  private:
   void group_equal_scores();

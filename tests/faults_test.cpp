@@ -4,6 +4,8 @@
 // (case_test.cpp), so what is found here is the fault.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cases/faults/faults.h"
 #include "tools/report.h"
 
@@ -51,6 +53,23 @@ TEST(DeadReplay, FailsEveryFullGraphCase) {
     if (which.scenario->mode != Scenario::Mode::full_graph || which.row.tier > Tier::standard) continue;
     const CaseResult result = run_case(which, with_dead_replay(on("sim-sm90")));
     EXPECT_EQ(result.outcome, Outcome::failed) << which.id() << " passes without a replay";
+  }
+}
+
+// vLLM #42444. Both ways of seeing it: the graph lacks the planner, and rows come out wrong.
+TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
+  const Case& which = find_case("sparse_mla_decode/v4_pro_c4a_dense_growing/full_graph");
+  for (const std::string platform : {"sim-sm90", "sim-gfx942"}) {
+    const CaseResult result = run_case(which, with_warm_up_state_kept(on(platform)));
+    EXPECT_EQ(result.outcome, Outcome::failed) << platform;
+    EXPECT_NE(report_of(result).find("a call on fresh state launches"), std::string::npos)
+        << report_of(result);
+    const bool rows_named = std::any_of(
+        result.failures.begin(), result.failures.end(), [](const Failure& failure) {
+          return std::any_of(failure.reports.begin(), failure.reports.end(),
+                             [](const TensorReport& report) { return !report.wrong_rows.empty(); });
+        });
+    EXPECT_TRUE(rows_named) << platform;
   }
 }
 

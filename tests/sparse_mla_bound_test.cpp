@@ -237,6 +237,38 @@ TEST(SparseMlaBound, StructuredKeysStayWithinTheWorstCase) {
   }
 }
 
+// A cache of duplicates, and one whose keys score nearly the same, beside one key that scores more:
+// equal numbers round equally, so their errors add up instead of averaging out. No flag says so.
+TEST(SparseMlaBound, EqualAndNearlyEqualScoresRoundTogether) {
+  const std::vector<TokenValue> fills{
+      [](std::int64_t t, std::int64_t d) { return normal(t == 0 ? 3 : 4, d); },
+      [](std::int64_t t, std::int64_t d) {
+        return t == 0 ? 100 * normal(3, d) : 1 + 0.3 * normal(4, t * kMlaDim + d);
+      },
+  };
+  for (const bool bf16 : {true, false}) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      const bool duplicates = seed % 2 == 0;
+      const Honest honest({.heads = 4,
+                           .count = 500,
+                           .value = fills[duplicates ? 0 : 1],
+                           .score_scale = duplicates ? 1 : 0.002,
+                           .seed = seed + 300});
+      Errors out, lse, partial_out, partial_lse;
+      Bias bias;
+      HonestKernel how;
+      how.bf16_probability = bf16;
+      check_decode(honest, how, out, lse);
+      check_partials(honest, how, partial_out, partial_lse, bias);
+      EXPECT_LE(out.worst(), 1) << seed;
+      EXPECT_LE(lse.worst(), 1) << seed;
+      EXPECT_LE(partial_out.worst(), 1) << seed;
+      EXPECT_LE(partial_lse.worst(), 1) << seed;
+      EXPECT_LE(bias.worst, 5) << seed;
+    }
+  }
+}
+
 void expect_tight(const Errors& errors, const char* what) {
   EXPECT_GE(errors.count(), 1000u) << what;
   EXPECT_LE(errors.worst(), 1) << what;

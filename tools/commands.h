@@ -20,5 +20,8 @@ void add_bench(CLI::App& app, Action& action);
 
 // --case, --op, --platform, --tier, --set, --cases
 void add_selection(CLI::App& command, Selection& selection);
+// An option that may be given several times.
+void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
+                    const char* meaning);
 
 }  // namespace plumb::tools

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plumb command. Exit codes (DESIGN.md, decision 3): 0 passed, 1 failed or untrusted, 2 cannot run;
-// under --bisect "cannot say" is 125 and a usage error 128.
+// The plumb command. Exit codes (DESIGN.md, decision 3): 0 passed, 1 failed or untrusted, 2 cannot
+// run; under --bisect "cannot say" is 125 and a usage error 128. Every error is one line on stderr.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <string_view>
+#include <system_error>
 
+#include "cases/case_file.h"
 #include "cases/row.h"
 #include "device/device.h"
 #include "tools/commands.h"
+#include "tools/output.h"
 
 namespace {
 
@@ -19,15 +23,58 @@ bool is_bisecting(int count, char** arguments) {
                      [](std::string_view argument) { return argument == "--bisect"; });
 }
 
-int complain(const char* what, bool bisecting) {
-  fmt::print(stderr, "plumb: {}\n", what);
-  return bisecting ? 128 : 2;
+enum class Trouble { usage, cannot_say };
+
+int complain(const std::string& what, Trouble trouble, bool bisecting) {
+  // A full or closed stderr must not change the exit code.
+  std::fputs(("plumb: " + plumb::tools::one_line(what) + "\n").c_str(), stderr);
+  if (!bisecting) return 2;
+  return trouble == Trouble::usage ? 128 : 125;
+}
+
+std::string describe(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> left = app.remaining();
+  if (!app.get_subcommands().empty() || left.empty()) return error.what();
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  const std::string nearest = plumb::cases::nearest_name(left.front(), names);
+  return fmt::format("unknown command \"{}\"{}", left.front(),
+                     nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
+                                     : fmt::format(" (did you mean {}?)", nearest));
+}
+
+// The exit code for the exception in flight, after a line about it.
+int answer_exception(const CLI::App& app, bool bisecting) {
+  using namespace plumb::tools;
+  try {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return complain(describe(app, error), Trouble::usage, bisecting);
+  } catch (const NotInThisBuild& error) {
+    return complain(error.what(), Trouble::cannot_say, bisecting);
+  } catch (const UsageError& error) {
+    return complain(error.what(), Trouble::usage, bisecting);
+  } catch (const plumb::cases::BadRow& error) {
+    return complain(error.what(), Trouble::usage, bisecting);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory", Trouble::cannot_say, bisecting);
+  } catch (const std::system_error& error) {
+    // fmt::print to standard output, or anything else that asks the system.
+    const bool printing = std::ferror(stdout) != 0;
+    return complain(
+        printing ? "cannot write standard output: " + error.code().message() : error.what(),
+        Trouble::cannot_say, bisecting);
+  } catch (const std::exception& error) {
+    return complain(error.what(), Trouble::cannot_say, bisecting);
+  }
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   using namespace plumb::tools;
+  occupy_standard_descriptors();
   CLI::App app{"plumb checks GPU kernels of DeepSeek-V4 / V3.2 inference against a CPU truth"};
   app.name("plumb");
   app.set_version_flag("--version", PLUMB_VERSION);
@@ -41,16 +88,10 @@ int main(int count, char** arguments) {
   const bool bisecting = is_bisecting(count, arguments);
   try {
     app.parse(count, arguments);
-    return action();
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return complain(error.what(), bisecting);
-  } catch (const UsageError& error) {
-    return complain(error.what(), bisecting);
-  } catch (const plumb::cases::BadRow& error) {
-    return complain(error.what(), bisecting);
-  } catch (const std::exception& error) {
-    complain(error.what(), false);
-    return bisecting ? 125 : 2;
+    const int code = action();
+    finish_output();
+    return code;
+  } catch (...) {
+    return answer_exception(app, bisecting);
   }
 }

@@ -60,7 +60,7 @@ std::string phase_shares(const std::vector<Finished>& all) {
     sum.judge += f.result.phases.judge;
   }
   const double total = std::max(1e-9, sum.fill + sum.reference + sum.device + sum.judge);
-  return fmt::format("time    fill {:.0f} %, reference and verdict {:.0f} %, device {:.0f} %, checks {:.0f} %\n",
+  return fmt::format("time    fill {:.0f} %, reference {:.0f} %, device {:.0f} %, judge {:.0f} %\n",
                      100 * sum.fill / total, 100 * sum.reference / total, 100 * sum.device / total,
                      100 * sum.judge / total);
 }

@@ -41,7 +41,10 @@ int exit_code(const std::vector<Finished>& all);
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed);
 std::string to_junit(const std::vector<Finished>& all);
 
-// Writes beside `path` and renames, so that a full disk leaves the old file. Throws UsageError.
+// Throws UsageError if a file of this name cannot be made. Leaves nothing behind.
+void check_writable(const std::string& path);
+// Writes beside `path` and renames, so that a full disk leaves the old file. Throws
+// std::runtime_error.
 void write_file(const std::string& path, const std::string& text);
 
 }  // namespace plumb::tools

@@ -2,6 +2,7 @@
 //
 // The reports that machines read: JSON and JUnit.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -21,19 +22,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// JSON has no infinity: an unbounded ratio (an error where the bound is 0, a NaN) is the text "inf".
+// JSON has no infinity: an unbounded ratio (an error where the bound is 0, a NaN) is the text
+// "inf".
 ordered_json number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 ordered_json to_json(const cases::TensorReport& report) {
-  ordered_json json{{"tensor", report.tensor},
-                    {"rows_compared", report.rows_compared},
-                    {"wrong_rows", report.wrong_rows},
-                    {"wrong_elements", report.wrong_elements},
-                    {"margin", number(report.margin)},
-                    {"pattern", report.pattern}};
+  ordered_json json{{"tensor", report.tensor},         {"rows_compared", report.rows_compared},
+                    {"wrong_rows", report.wrong_rows}, {"wrong_elements", report.wrong_elements},
+                    {"margin", number(report.margin)}, {"pattern", report.pattern}};
   if (report.worst) {
     json["worst"] = {{"at", report.worst->coordinates},
                      {"expected", number(report.worst->expected)},
@@ -45,7 +44,8 @@ ordered_json to_json(const cases::TensorReport& report) {
 
 ordered_json to_json(const cases::Failure& failure) {
   ordered_json json{{"context", failure.context}, {"lines", failure.lines}};
-  for (const cases::TensorReport& report : failure.reports) json["tensors"].push_back(to_json(report));
+  for (const cases::TensorReport& report : failure.reports)
+    json["tensors"].push_back(to_json(report));
   return json;
 }
 
@@ -66,7 +66,8 @@ ordered_json to_json(const Finished& finished) {
                                {"margin", number(tensor.margin)},
                                {"observability", number(tensor.observability)}});
   }
-  for (const cases::Failure& failure : result.failures) json["failures"].push_back(to_json(failure));
+  for (const cases::Failure& failure : result.failures)
+    json["failures"].push_back(to_json(failure));
   return json;
 }
 
@@ -78,7 +79,8 @@ std::string escape_xml(std::string_view text) {
       case '>': escaped += "&gt;"; break;
       case '&': escaped += "&amp;"; break;
       case '"': escaped += "&quot;"; break;
-      default: escaped += c;
+      // XML has no way to write the other control characters.
+      default: escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
     }
   }
   return escaped;
@@ -95,8 +97,9 @@ std::string margins(const cases::CaseResult& result) {
 
 std::string testcase_xml(const Finished& finished) {
   const cases::CaseResult& result = finished.result;
-  std::string text = fmt::format("    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3f}\">\n",
-                                 escape_xml(result.id), escape_xml(result.platform), finished.seconds);
+  std::string text =
+      fmt::format("    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3f}\">\n",
+                  escape_xml(result.id), escape_xml(result.platform), finished.seconds);
   text += "    <properties>\n" + margins(result) + "    </properties>\n";
   if (result.outcome == cases::Outcome::skipped) {
     text += fmt::format("      <skipped message=\"{}\"/>\n", escape_xml(result.reason));
@@ -105,6 +108,12 @@ std::string testcase_xml(const Finished& finished) {
                         escape_xml(failure));
   }
   return text + "    </testcase>\n";
+}
+
+// A pipe or a device cannot be replaced by a rename.
+bool is_replaced(const std::string& path) {
+  std::error_code missing;
+  return !std::filesystem::exists(path, missing) || std::filesystem::is_regular_file(path, missing);
 }
 
 }  // namespace
@@ -121,7 +130,8 @@ std::string to_json(const std::vector<Finished>& all, const std::string& tier, s
   }
   json["coverage"] = coverage;
   for (const Finished& f : all) json["cases"].push_back(to_json(f));
-  return json.dump(1) + "\n";
+  // Paths in a command line need not be UTF-8, but JSON does.
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string to_junit(const std::vector<Finished>& all) {
@@ -144,10 +154,22 @@ std::string to_junit(const std::vector<Finished>& all) {
   return text + "</testsuites>\n";
 }
 
+void check_writable(const std::string& path) {
+  const auto require = [&](bool holds, const std::string& why) {
+    if (!holds) throw UsageError(fmt::format("cannot write {}: {}", path, why));
+  };
+  std::error_code error;
+  require(!std::filesystem::is_directory(path, error), "it is a folder");
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::string beside = folder.empty() ? "." : folder.string();
+  require(std::filesystem::is_directory(beside, error), "there is no folder " + beside);
+  const std::string& touched = is_replaced(path) ? beside : path;
+  require(access(touched.c_str(), W_OK) == 0, std::strerror(errno));
+}
+
 void write_file(const std::string& path, const std::string& text) {
-  // A pipe or a device cannot be replaced by a rename.
-  const bool replace = !std::filesystem::exists(path) || std::filesystem::is_regular_file(path);
-  const std::string target = replace ? path + ".part" : path;
+  const bool replace = is_replaced(path);
+  const std::string target = replace ? fmt::format("{}.{}.part", path, getpid()) : path;
   std::ofstream file(target, std::ios::binary | std::ios::trunc);
   file << text;
   file.close();
@@ -155,7 +177,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (written && (!replace || std::rename(target.c_str(), path.c_str()) == 0)) return;
   const std::string why = std::strerror(errno);
   if (replace) std::remove(target.c_str());
-  throw UsageError(fmt::format("cannot write {}: {}", path, why));
+  throw std::runtime_error(fmt::format("cannot write {}: {}", path, why));
 }
 
 }  // namespace plumb::tools

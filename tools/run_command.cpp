@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb run: every selected case on every selected platform, several side by side, reported in order.
+// plumb run: every selected case on every selected platform, several side by side, reported in
+// order.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -16,6 +19,7 @@
 #include "cases/run.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
+#include "tools/output.h"
 #include "tools/report.h"
 
 namespace plumb::tools {
@@ -26,7 +30,7 @@ struct RunArguments {
   Selection selection;
   std::uint64_t seed = 0;
   int jobs = 0;
-  std::string json = "plumb.json", junit;
+  std::string seed_text = "0", json = "plumb.json", junit;
   bool bisect = false, quiet = false;
 };
 
@@ -51,7 +55,11 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   options.seed = arguments.seed;
   const auto start = std::chrono::steady_clock::now();
   Finished finished;
-  finished.result = cases::run_case(*task.which, options);
+  try {
+    finished.result = cases::run_case(*task.which, options);
+  } catch (const cases::BadRow& error) {
+    throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
+  }
   finished.op = task.which->op->name;
   finished.row = task.which->row.name;
   finished.scenario = task.which->scenario->name;
@@ -68,15 +76,15 @@ class Runner {
 
   std::vector<Finished> run(int jobs) {
     reference::set_thread_count(jobs > 1 ? 1 : 0);
-    std::vector<std::thread> workers;
+    std::vector<std::jthread> workers;
     for (int i = 0; i < jobs; ++i) workers.emplace_back([this] { work(); });
     std::vector<Finished> all;
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      all.push_back(wait_for(i));
+    for (std::size_t i = 0; i < tasks_.size() && wait_for(i); ++i) {
+      all.push_back(std::move(*results_[i]));
       report(all.back(), i + 1);
     }
-    for (std::thread& worker : workers) worker.join();
-    if (progress_) fmt::print(stderr, "\r\033[K");
+    workers.clear();
+    clear_progress();
     if (failure_) std::rethrow_exception(failure_);
     return all;
   }
@@ -84,35 +92,59 @@ class Runner {
  private:
   void work() {
     for (std::size_t i = next_++; i < tasks_.size(); i = next_++) {
-      Finished finished;
       try {
-        finished = run_task(tasks_[i], arguments_, tier_);
+        Finished finished = run_task(tasks_[i], arguments_, tier_);
+        const std::lock_guard lock(mutex_);
+        results_[i] = std::move(finished);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         failure_ = std::current_exception();
+        next_ = tasks_.size();
       }
-      const std::lock_guard lock(mutex_);
-      results_[i] = std::move(finished);
       ready_.notify_one();
     }
   }
 
-  Finished wait_for(std::size_t i) {
+  // False: a case could not be run at all, and the rest is not tried.
+  bool wait_for(std::size_t i) {
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [&] { return results_[i].has_value(); });
-    return std::move(*results_[i]);
+    ready_.wait(lock, [&] { return results_[i].has_value() || failure_; });
+    return !failure_;
+  }
+
+  void clear_progress() const {
+    if (progress_) std::fputs("\r\033[K", stderr);
   }
 
   void report(const Finished& finished, std::size_t done) {
     const std::string text = failure_text(finished, style_);
-    if (progress_) fmt::print(stderr, "\r\033[K");
-    if (!text.empty()) fmt::print("{}", text);
-    if (!progress_) return;
+    clear_progress();
+    put(text);
+    passed_of_op_ += finished.result.outcome == cases::Outcome::passed;
+    ++cases_of_op_;
+    if (!progress_) return report_op(done);
+    // Text before the line about what comes next, also where the two go to one terminal.
+    std::fflush(stdout);
     const double left = seconds_since(start_) / static_cast<double>(done) *
                         static_cast<double>(tasks_.size() - done);
-    fmt::print(stderr, "[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id);
+    const std::string line =
+        fmt::format("[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id);
+    std::fputs(line.substr(0, kProgressWidth).c_str(), stderr);
     std::fflush(stderr);
   }
+
+  // Without a terminal: a line as each of several ops ends, so that a log shows the run going on.
+  void report_op(std::size_t done) {
+    const cases::OpDefinition* op = tasks_[done - 1].which->op;
+    if (done < tasks_.size() && tasks_[done].which->op == op) return;
+    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet) {
+      put(fmt::format("{:<28}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
+      std::fflush(stdout);
+    }
+    passed_of_op_ = cases_of_op_ = 0;
+  }
+
+  static constexpr std::size_t kProgressWidth = 79;  // a longer line would wrap and stay
 
   const std::vector<Task>& tasks_;
   const RunArguments& arguments_;
@@ -122,6 +154,7 @@ class Runner {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::exception_ptr failure_;
+  int passed_of_op_ = 0, cases_of_op_ = 0;
   const Style style_ = style_of(STDOUT_FILENO);
   const bool progress_ = isatty(STDERR_FILENO) == 1;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -150,16 +183,30 @@ void validate(const Selected& selected) {
   }
 }
 
-int run(const RunArguments& arguments) {
-  const auto start = std::chrono::steady_clock::now();
-  Selected selected;
-  try {
-    selected = select(arguments.selection);
-  } catch (const UsageError&) {
-    // A case that an older or newer commit does not have is "cannot say", not a usage error.
-    if (arguments.bisect && arguments.selection.tier.empty()) return 125;
-    throw;
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  throw UsageError(fmt::format("--seed is a whole number of 0 .. 2^64 - 1, not \"{}\"", text));
+}
+
+// A report that cannot be written is better known before an hour of work than after it.
+void check_reports(const RunArguments& arguments) {
+  if (!arguments.json.empty() && arguments.json == arguments.junit) {
+    throw UsageError("--json and --junit name the same file");
   }
+  if (!arguments.json.empty()) check_writable(arguments.json);
+  if (!arguments.junit.empty()) check_writable(arguments.junit);
+}
+
+int run(RunArguments& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
+  std::signal(SIGPIPE, SIG_IGN);
+  arguments.seed = parse_seed(arguments.seed_text);
+  const Selected selected = select(arguments.selection);
+  check_reports(arguments);
   validate(selected);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {
@@ -169,9 +216,8 @@ int run(const RunArguments& arguments) {
   const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
   const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
 
-  fmt::print("{}", summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
-  if (!arguments.quiet) fmt::print("{}", coverage_text(all));
-  std::fflush(stdout);
+  put(summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
+  if (!arguments.quiet) put(coverage_text(all));
   const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
   if (!arguments.json.empty()) write_file(arguments.json, to_json(all, tier, arguments.seed));
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(all));
@@ -180,28 +226,34 @@ int run(const RunArguments& arguments) {
 
 }  // namespace
 
+void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
+                    const char* meaning) {
+  // One value each time: what follows it is not a second one.
+  command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
+}
+
 void add_selection(CLI::App& command, Selection& selection) {
-  command.add_option("--case", selection.patterns, "op, op/row, op/row/scenario; * and ? as in a shell")
-      ->take_all();
-  command.add_option("--op", selection.ops, "only this op")->take_all();
-  command.add_option("--platform", selection.platforms, "default: every simulated one")->take_all();
+  add_repeatable(command, "--case", selection.patterns,
+                 "op, op/row, op/row/scenario; * and ? as in a shell");
+  add_repeatable(command, "--op", selection.ops, "only this op");
+  add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
   command.add_option("--tier", selection.tier, "smoke, default or full");
-  command.add_option("--set", selection.settings, "name=value on every selected row")->take_all();
-  command.add_option("--cases", selection.case_files, "TOML file whose rows replace an op's")->take_all();
+  add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
+  add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
 }
 
 void add_run(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "run cases and judge them");
   add_selection(*command, arguments->selection);
-  command->add_option("--seed", arguments->seed, "other inputs, the same on every platform");
+  command->add_option("--seed", arguments->seed_text, "other inputs, the same on every platform");
   command->add_option("--jobs,-j", arguments->jobs, "cases side by side; default: cores")
       ->check(CLI::Range(1, 256));
   command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
       ->capture_default_str();
   command->add_option("--junit", arguments->junit, "JUnit report");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
-  command->add_flag("--quiet,-q", arguments->quiet, "no coverage table");
+  command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "cases/case_file.h"
@@ -33,9 +37,10 @@ bool is_selected(const cases::Case& which, const Selection& selection, cases::Ti
     return false;
   }
   if (selection.patterns.empty()) return in_tier(which, tier);
-  return std::any_of(selection.patterns.begin(), selection.patterns.end(), [&](const auto& pattern) {
-    return cases::matches(pattern, id) && (in_tier(which, tier) || names_exactly(pattern, id));
-  });
+  return std::any_of(
+      selection.patterns.begin(), selection.patterns.end(), [&](const auto& pattern) {
+        return cases::matches(pattern, id) && (in_tier(which, tier) || names_exactly(pattern, id));
+      });
 }
 
 void apply_settings(const std::vector<std::string>& settings, cases::Case& which) {
@@ -44,7 +49,8 @@ void apply_settings(const std::vector<std::string>& settings, cases::Case& which
     if (equals == std::string::npos || equals == 0) {
       throw UsageError(fmt::format("--set wants name=value, not \"{}\"", setting));
     }
-    cases::set_parameter(*which.op, which.row, setting.substr(0, equals), setting.substr(equals + 1));
+    cases::set_parameter(*which.op, which.row, setting.substr(0, equals),
+                         setting.substr(equals + 1));
   }
 }
 
@@ -55,11 +61,13 @@ std::vector<std::string> choose_platforms(const std::vector<std::string>& asked)
     if (platform == "all") return known;
     if (std::find(known.begin(), known.end(), platform) == known.end()) {
       const std::string nearest = cases::nearest_name(platform, known);
-      throw UsageError(fmt::format("unknown platform \"{}\"{}; known: {}", platform,
-                                   nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
-                                   fmt::join(known, ", ")));
+      throw UsageError(
+          fmt::format("unknown platform \"{}\"{}; known: {}", platform,
+                      nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
+                      fmt::join(known, ", ")));
     }
-    if (std::find(chosen.begin(), chosen.end(), platform) == chosen.end()) chosen.push_back(platform);
+    if (std::find(chosen.begin(), chosen.end(), platform) == chosen.end())
+      chosen.push_back(platform);
   }
   if (!asked.empty()) return chosen;
   std::copy_if(known.begin(), known.end(), std::back_inserter(chosen),
@@ -67,54 +75,93 @@ std::vector<std::string> choose_platforms(const std::vector<std::string>& asked)
   return chosen;
 }
 
+// As a POSIX shell reads it back.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
 std::string what_was_asked(const Selection& selection) {
   std::string text;
-  for (const std::string& pattern : selection.patterns) text += " --case " + pattern;
-  for (const std::string& op : selection.ops) text += " --op " + op;
+  for (const std::string& pattern : selection.patterns) text += " --case " + quoted(pattern);
+  for (const std::string& op : selection.ops) text += " --op " + quoted(op);
   if (!selection.tier.empty()) text += " --tier " + selection.tier;
   return text;
+}
+
+void require_op(const std::string& op) {
+  try {
+    cases::find_op(op);
+  } catch (const cases::BadRow& error) {
+    throw NotInThisBuild(error.what());
+  }
+}
+
+std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& paths) {
+  std::vector<cases::CaseFile> files;
+  std::set<std::string> ops;
+  for (const std::string& path : paths) {
+    files.push_back({path, read_file(path)});
+    const std::string op = cases::op_of_case_file(files.back().text, path);
+    try {
+      cases::find_op(op);
+    } catch (const cases::BadRow& error) {
+      throw cases::BadRow(fmt::format("{}: {}", path, error.what()));
+    }
+    if (!ops.insert(op).second) throw UsageError(fmt::format("{}: a second file for {}", path, op));
+  }
+  return files;
+}
+
+[[noreturn]] void nothing_matches(const Selection& selection, const std::vector<std::string>& ids) {
+  const std::string nearest =
+      selection.patterns.empty() ? "" : cases::nearest_name(selection.patterns.front(), ids);
+  throw NotInThisBuild(fmt::format(
+      "no case matches{}{}", what_was_asked(selection),
+      nearest.empty() ? "; plumb list shows them" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
 }  // namespace
 
 std::string read_file(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("cannot read {}: {}", quoted(path), why));
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) refuse("it is a folder");
   std::ifstream file(path, std::ios::binary);
+  if (!file) refuse(std::strerror(errno));
   std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) throw UsageError(fmt::format("cannot read {}", path));
+  text << file.rdbuf();
+  if (file.bad() || text.bad()) refuse(std::strerror(errno));
   return text.str();
 }
 
 Selected select(const Selection& selection) {
-  for (const std::string& op : selection.ops) cases::find_op(op);
-  std::vector<cases::CaseFile> overrides;
-  for (const std::string& path : selection.case_files) overrides.push_back({path, read_file(path)});
-
   Selected selected;
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);
+  for (const std::string& op : selection.ops) require_op(op);
   std::vector<std::string> ids;
-  for (cases::Case& which : cases::all_cases(overrides)) {
+  for (cases::Case& which : cases::all_cases(read_case_files(selection.case_files))) {
     ids.push_back(which.id());
     if (!is_selected(which, selection, selected.tier)) continue;
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
   }
-  if (selected.cases.empty()) {
-    const std::string nearest =
-        selection.patterns.empty() ? "" : cases::nearest_name(selection.patterns.front(), ids);
-    throw UsageError(fmt::format("no case matches{}{}", what_was_asked(selection),
-                                 nearest.empty() ? "; plumb list shows them"
-                                                 : fmt::format(" (did you mean {}?)", nearest)));
-  }
+  if (selected.cases.empty()) nothing_matches(selection, ids);
   return selected;
 }
 
 std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   std::string text;
   if (!selection.tier.empty() && selection.tier != "default") text += " --tier " + selection.tier;
-  for (const std::string& file : selection.case_files) text += " --cases " + file;
-  for (const std::string& setting : selection.settings) text += " --set " + setting;
+  for (const std::string& file : selection.case_files) text += " --cases " + quoted(file);
+  for (const std::string& setting : selection.settings) text += " --set " + quoted(setting);
   if (seed != 0) text += fmt::format(" --seed {}", seed);
   return text;
 }

@@ -17,13 +17,19 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A case or op that this build does not have. Under --bisect that says nothing about a commit.
+class NotInThisBuild : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 struct Selection {
-  std::vector<std::string> patterns;   // --case
-  std::vector<std::string> ops;        // --op
-  std::vector<std::string> platforms;  // --platform; empty = every simulated one
-  std::vector<std::string> settings;   // --set name=value, applied to every selected row
-  std::vector<std::string> case_files; // --cases FILE
-  std::string tier;                    // "", "smoke", "default", "full"
+  std::vector<std::string> patterns;    // --case
+  std::vector<std::string> ops;         // --op
+  std::vector<std::string> platforms;   // --platform; empty = every simulated one
+  std::vector<std::string> settings;    // --set name=value, applied to every selected row
+  std::vector<std::string> case_files;  // --cases FILE
+  std::string tier;                     // "", "smoke", "default", "full"
 };
 
 struct Selected {
@@ -35,7 +41,8 @@ struct Selected {
 // Throws UsageError or cases::BadRow with one line that says what is wrong.
 Selected select(const Selection& selection);
 
-// The options that, beside --case and --platform, repeat a run: " --tier smoke --set tokens=3".
+// The options that, beside --case and --platform, repeat a run, as a shell reads them:
+// " --tier smoke --set tokens=3".
 std::string repeated_options(const Selection& selection, std::uint64_t seed);
 
 std::string read_file(const std::string& path);

@@ -44,10 +44,10 @@ void show_numerics(const plumb_implementation& implementation, std::string_view 
     const plumb_op_entry& entry = implementation.entries[i];
     if (op != entry.op) continue;
     const plumb_numerics& n = entry.numerics;
-    fmt::print("numerics of {}: product format {}, {} chains, p format {}, functions within {} ulp, {}\n",
-               implementation.name, static_cast<int>(n.product), n.chains,
-               static_cast<int>(n.probability), n.function_ulp,
-               n.deterministic ? "deterministic" : "not deterministic");
+    fmt::print(
+        "numerics of {}: product format {}, {} chains, p format {}, functions within {} ulp, {}\n",
+        implementation.name, static_cast<int>(n.product), n.chains, static_cast<int>(n.probability),
+        n.function_ulp, n.deterministic ? "deterministic" : "not deterministic");
   }
 }
 
@@ -71,8 +71,8 @@ int show(const Selection& selection) {
   cases::RunOptions options;
   options.platform = selected.platforms.front();
   options.tier = selected.tier;
-  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), options.platform, which.row.why, which.scenario->name,
-             which.scenario->why);
+  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), options.platform, which.row.why,
+             which.scenario->name, which.scenario->why);
   for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
   for (const auto& [name, value] : which.row.words) fmt::print("  {} = {}\n", name, value);
 
@@ -99,10 +99,11 @@ void add_show(CLI::App& app, Action& action) {
   auto selection = std::make_shared<Selection>();
   CLI::App* command = app.add_subcommand("show", "everything about one case");
   command->add_option("CASE", selection->patterns, "op/row/scenario")->required()->expected(1);
-  command->add_option("--platform", selection->platforms, "default: sim-sm90");
+  add_repeatable(*command, "--platform", selection->platforms, "default: sim-sm90");
   command->add_option("--tier", selection->tier, "smoke, default or full");
-  command->add_option("--set", selection->settings, "name=value")->take_all();
-  command->add_option("--cases", selection->case_files, "TOML file whose rows replace an op's");
+  add_repeatable(*command, "--set", selection->settings, "name=value");
+  add_repeatable(*command, "--cases", selection->case_files,
+                 "TOML file whose rows replace an op's");
   command->callback([&action, selection] { action = [selection] { return show(*selection); }; });
 }
 

@@ -95,6 +95,8 @@ class DeadReplay final : public device::Device {
 
 }  // namespace
 
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
+
 const std::vector<Mutant>& all_mutants() {
 #define PLUMB_MUTANT(name, op, case_id, says, why, platforms) \
   {#name, #op, case_id, says, why, split(platforms), device::mutant_##name::op()},

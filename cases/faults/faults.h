@@ -4,6 +4,7 @@
 // (mutants.cmake), decorators around a device, and policies of a run.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct Mutant {
   std::vector<std::string> platforms;
   plumb_op_entry entry;
 };
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant);  // its name
 const std::vector<Mutant>& all_mutants();
 
 // plumb's kernels with one op replaced.

@@ -80,7 +80,7 @@ plumb_mutant(top_k_candidates_overflow
   FROM [[is_tie && own_ties < threshold.wanted)]]
   TO [[is_tie && own_ties < threshold.wanted && own_ties < 512)]]
   CASE top_k_per_row_prefill/ties_at_the_threshold/eager
-  SAYS "never written"
+  SAYS "indices: rows 1 of 2 wrong"
   WHY "candidates beyond a fixed buffer are dropped")
 
 plumb_mutant(top_k_negative_length
@@ -90,3 +90,67 @@ plumb_mutant(top_k_negative_length
   CASE top_k_per_row_decode/shorter_than_next_n/eager
   SAYS "indices"
   WHY "a sequence shorter than next_n gives a negative length")
+
+plumb_mutant(mhc_mean_square_over_hidden
+  OP mhc_pre FILE mhc_pre.cu
+  FROM [[static_cast<float>(kStreams * p.hidden)]]
+  TO [[static_cast<float>(p.hidden)]]
+  CASE mhc_pre/rows_17/eager
+  SAYS "rows 0-16 of 17"
+  WHY "the mean square is taken over H instead of 4 H")
+
+plumb_mutant(mhc_row_sum_unguarded
+  OP mhc_pre FILE mhc_pre.cu
+  FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
+  TO [[if (tile_row < rows_in_tile) {]]
+  CASE mhc_pre/rows_64/eager
+  SAYS "partial_square_sums"
+  WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
+
+plumb_mutant(mhc_comb_transposed
+  OP mhc_post FILE mhc_post.cu
+  FROM [=[comb[kStreams * m + n] * residual[m]]=]
+  TO [=[comb[kStreams * n + m] * residual[m]]=]
+  CASE mhc_post/flash_two_tokens/eager
+  SAYS "out: "
+  WHY "the residual is mixed by the transposed matrix")
+
+plumb_mutant(hc_head_without_eps
+  OP hc_head FILE hc_head.cu
+  FROM [[sigmoid(mix * p.scale[0] + p.base[j]) + p.hc_eps;]]
+  TO [[sigmoid(mix * p.scale[0] + p.base[j]);]]
+  CASE hc_head/closed_gates/eager
+  SAYS "out: "
+  WHY "hc_eps is lost (vLLM #42604)")
+
+plumb_mutant(mla_sink_per_split
+  OP sparse_mla_decode FILE sparse_mla_decode.cu
+  FROM [[const float sink = split ? 0.0F : sink_weight(call, head, softmax.largest);]]
+  TO [[const float sink = sink_weight(call, head, softmax.largest);]]
+  CASE sparse_mla_decode/more_parts_than_blocks/eager
+  SAYS "partial_out: "
+  WHY "the sink enters every split, and once more in the combination")
+
+plumb_mutant(mla_extra_in_main_dialect
+  OP sparse_mla_decode FILE sparse_mla_decode.cu
+  FROM [[found.dialect = found.cache->dialect;]]
+  TO [[found.dialect = params.main_cache.dialect;]]
+  CASE sparse_mla_decode/fnuz_main_fn_extra/eager
+  SAYS "out: "
+  WHY "one FP8 flag for two caches (vLLM #42893)")
+
+plumb_mutant(mla_block_offset_in_32_bits
+  OP sparse_mla_decode FILE mla_cache.h
+  FROM [[cache.data + block * cache.block_stride_bytes;]]
+  TO [[cache.data + static_cast<std::uint32_t>(block * cache.block_stride_bytes);]]
+  CASE sparse_mla_decode/far_blocks/eager
+  SAYS "out: "
+  WHY "block * stride wraps at 2^32 bytes (aiter #4774)")
+
+plumb_mutant(mla_minus_one_read_as_slot_0
+  OP sparse_mla_decode FILE sparse_mla_decode.cu
+  FROM [[if (slot < 0) return zero_group(to);]]
+  TO [[if (slot < 0) return load_group(locate(*block.cache, 0), group, block.dialect, to);]]
+  CASE sparse_mla_decode/holes/eager
+  SAYS "out: "
+  WHY "-1 is clamped to slot 0 and only its score is masked: 0 * NaN (hazard A3)")

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plumb command does with what people type: the right exit code, one line that says what
+// is wrong and where, nothing half written. Runs the built binary.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Finished {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string contents(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("plumb_command_line_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+
+  // Runs plumb with stdout in a file, or in `out` if it names one ("" = closed).
+  Finished run(Words words, const std::string& out = "-") const {
+    words.insert(words.begin(), PLUMB_BINARY);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    const std::string text = path("out"), errors = path("err");
+    const std::string target = out == "-" ? text : out;
+    if (target.empty()) {
+      posix_spawn_file_actions_addclose(&files, 1);
+    } else {
+      posix_spawn_file_actions_addopen(&files, 1, target.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                       0644);
+    }
+    posix_spawn_file_actions_addopen(&files, 2, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    pid_t process = 0;
+    Finished finished;
+    const int error =
+        posix_spawn(&process, PLUMB_BINARY, &files, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    EXPECT_EQ(error, 0);
+    int status = 0;
+    waitpid(process, &status, 0);
+    finished.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    finished.out = out == "-" ? contents(text) : "";
+    finished.err = contents(errors);
+    return finished;
+  }
+
+  // A run of one small case, in this test's folder.
+  Words small_run(const Words& more) const {
+    Words words{"run",      "--case", "rms_norm/hidden_1/eager", "--platform",
+                "sim-sm90", "--json", path("report.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  // Exit code, and one line on stderr which holds `says`; nothing on stdout.
+  void expect_refused(const Words& words, const std::string& says, int code = 2) const {
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, code) << says;
+    EXPECT_EQ(finished.out, "") << says;
+    EXPECT_EQ(finished.err.find("plumb: "), 0u) << finished.err;
+    EXPECT_NE(finished.err.find(says), std::string::npos) << "want " << says << "\n"
+                                                          << finished.err;
+    EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1) << finished.err;
+    EXPECT_FALSE(std::filesystem::exists(path("report.json"))) << says;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(CommandLine, APassingCaseExitsWithZeroAndNothingOnStderr) {
+  const Finished finished = run(small_run({}));
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_NE(finished.out.find("1 passed, 0 failed"), std::string::npos) << finished.out;
+  EXPECT_EQ(finished.out.find('\033'), std::string::npos) << "colour in a file";
+  EXPECT_NE(contents(path("report.json")).find("\"exit_code\": 0"), std::string::npos);
+}
+
+TEST_F(CommandLine, ALogHasALineForEachOfSeveralOps) {
+  const Finished finished =
+      run({"run", "--case", "rms_norm/hidden_1/eager", "--case",
+           "mtp_shared_head_rms_norm/one_token/eager", "--platform", "sim-sm90", "--json", ""});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.out.find("rms_norm                    1 of 1 passed\n"), 0u) << finished.out;
+}
+
+TEST_F(CommandLine, UnknownNamesAreRefusedWithTheNearestKnownOne) {
+  expect_refused({}, "subcommand is required");
+  expect_refused({"rnu"}, "unknown command \"rnu\" (did you mean run?)");
+  expect_refused({"run", "--frob"}, "--frob");
+  expect_refused({"run", "--op", "rms_nrm"}, "unknown op \"rms_nrm\" (did you mean \"rms_norm\"?)");
+  expect_refused({"run", "--platform", "sim-sm9"}, "(did you mean sim-sm90?)");
+  expect_refused({"run", "--tier", "big"}, "--tier is smoke, default or full, not \"big\"");
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eagre"},
+                 "did you mean rms_norm/hidden_1/eager?");
+  expect_refused({"run", "--case", ""}, "no case matches --case ''");
+  expect_refused({"run", "--case", "a", "b"}, "not expected: b");
+  expect_refused({"show", "rms_norm/*"}, "show wants one case");
+}
+
+TEST_F(CommandLine, ParametersOutOfPlaceAreRefused) {
+  expect_refused(small_run({"--set", "tokns=3"}),
+                 "no parameter \"tokns\" (did you mean \"tokens\"?)");
+  expect_refused(small_run({"--set", "tier=full"}), "no parameter \"tier\"");
+  expect_refused(small_run({"--set", "tokens=-1"}), "tokens = -1 is outside 0 .. ");
+  expect_refused(small_run({"--set", "tokens=99999999999999999999"}), "needs a whole number");
+  expect_refused(small_run({"--set", "tokens=3x"}), "needs a whole number, not \"3x\"");
+  expect_refused(small_run({"--set", "tokens"}), "--set wants name=value");
+  expect_refused(small_run({"--set", "rounding=thrice"}), "rounding is");
+  expect_refused(small_run({"--jobs", "0"}), "--jobs");
+  expect_refused(small_run({"--seed", "-1"}), "--seed is a whole number");
+  expect_refused(small_run({"--seed", "18446744073709551616"}), "--seed is a whole number");
+  expect_refused(small_run({"--seed", "1e3"}), "--seed is a whole number");
+}
+
+TEST_F(CommandLine, AShapeThatNoMachineHoldsIsRefusedByName) {
+  expect_refused(small_run({"--set", "tokens=1048576", "--set", "hidden=1048576"}),
+                 "rms_norm/hidden_1/eager: x [1048576, 1048576] takes 2048 GiB");
+}
+
+TEST_F(CommandLine, AnOptionTakesOneValueSoThatTheCaseMayFollowIt) {
+  const Finished finished =
+      run({"show", "--set", "tokens=3", "rms_norm/hidden_1/eager", "--platform", "sim-sm90"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_NE(finished.out.find("tokens = 3"), std::string::npos) << finished.out;
+}
+
+TEST_F(CommandLine, CaseFilesThatCannotBeReadAreNamed) {
+  expect_refused({"run", "--cases", path("absent.toml")}, "absent.toml: No such file");
+  expect_refused({"run", "--cases", folder_.string()}, "it is a folder");
+  expect_refused({"run", "--cases", write("garbage.toml", "\x01\xff\xfe\x00garbage")},
+                 "garbage.toml:1");
+  expect_refused({"run", "--cases", write("empty.toml", "")}, "needs op =");
+  expect_refused({"run", "--cases", write("no_rows.toml", "op = \"rms_norm\"\n")},
+                 "has no [[row]]");
+  const std::string good =
+      write("good.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\n");
+  expect_refused({"run", "--cases", good, "--cases", good}, "a second file for rms_norm");
+}
+
+TEST_F(CommandLine, CaseFilesWithAMistakeAreNamedWithItsLine) {
+  const std::string row = "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\n";
+  const auto refused = [&](const std::string& text, const std::string& says) {
+    expect_refused({"run", "--cases", write("rows.toml", text)}, "rows.toml" + says);
+  };
+  refused(row + "tokns = 3\n",
+          ":5: rms_norm has no parameter \"tokns\" (did you mean \"tokens\"?)");
+  refused(row + "tokens = 99999999999999999999\n", ":5: ");
+  refused(row + "tokens = -1\n", ":5: tokens = -1 is outside");
+  refused(row + "tokens = 2.5\n", ":5: tokens must be a whole number");
+  refused(row + "tier = \"big\"\n", ":5: tier is");
+  refused(row + "\"two\\nlines\" = 3\n", ":5: ");
+  refused(row + "[[row]]\nname = \"a\"\nwhy = \"w\"\n", ":5: a is there twice");
+  refused("op = \"rms_norm\"\n[[row]]\nname = \"a\"\n", ":2: row a does not say why");
+  refused("op = \"rms_norm\"\n[[row]]\nname = \"A b\"\nwhy = \"w\"\n", ":2: a row needs a name");
+  refused("op = \"rms_norm\"\n[row]\nname = \"a\"\nwhy = \"w\"\n", ":2: write [[row]]");
+  refused("op = \"rms_nom\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\n", ": unknown op \"rms_nom\"");
+  refused("op = \"rms_norm\"\n[[row]\n", ":2: ");
+}
+
+TEST_F(CommandLine, ReportsThatCannotBeWrittenAreRefusedBeforeAnythingRuns) {
+  expect_refused(small_run({"--junit", path("absent/report.xml")}), "there is no folder");
+  expect_refused(small_run({"--junit", folder_.string()}), "it is a folder");
+  expect_refused(small_run({"--junit", path("report.json")}), "name the same file");
+}
+
+TEST_F(CommandLine, AReportThatDoesNotFitMakesTheRunFail) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const Finished finished = run(small_run({"--junit", "/dev/full"}));
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_EQ(finished.err, "plumb: cannot write /dev/full: No space left on device\n");
+}
+
+TEST_F(CommandLine, NothingIsLeftBesideAReport) {
+  EXPECT_EQ(run(small_run({"--junit", path("report.xml")})).code, 0);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (Words{"err", "out", "report.json", "report.xml"}));
+}
+
+TEST_F(CommandLine, TextThatCannotBeWrittenMakesEveryCommandFail) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  for (const Words& words : {small_run({}), Words{"list"}, Words{"list", "--ops"},
+                             Words{"show", "rms_norm/hidden_1/eager", "--platform", "sim-sm90"}}) {
+    for (const std::string target : {"/dev/full", ""}) {
+      const Finished finished = run(words, target);
+      EXPECT_EQ(finished.code, 2) << words[0] << " > " << target;
+      EXPECT_EQ(finished.err.find("plumb: cannot write standard output: "), 0u) << finished.err;
+    }
+  }
+  EXPECT_NE(contents(path("report.json")).find("\"exit_code\": 0"), std::string::npos)
+      << "the report is whole all the same";
+}
+
+TEST_F(CommandLine, UnderBisectUsageErrorsAre128AndCannotSayIs125) {
+  expect_refused({"run", "--bisect", "--frob"}, "--frob", 128);
+  expect_refused({"run", "--bisect", "--tier", "big"}, "--tier", 128);
+  expect_refused({"run", "--bisect", "--platform", "sim-sm9"}, "unknown platform", 128);
+  expect_refused(small_run({"--bisect", "--set", "tokns=3"}), "tokns", 128);
+  expect_refused({"run", "--bisect", "--cases", path("absent.toml")}, "cannot read", 128);
+  expect_refused({"run", "--bisect", "--op", "not_yet_there"}, "unknown op", 125);
+  expect_refused({"run", "--bisect", "--case", "rms_norm/not_yet_there/eager"}, "no case", 125);
+  EXPECT_EQ(run(small_run({"--bisect"})).code, 0);
+}
+
+TEST_F(CommandLine, ARunThatSkipsEverythingCannotSay) {
+  const Words words{"run",       "--case", "rms_norm/hidden_1/eager", "--platform",
+                    "cuda-sm90", "--json", path("report.json")};
+  EXPECT_EQ(run(words).code, 2);
+  Words bisecting = words;
+  bisecting.push_back("--bisect");
+  EXPECT_EQ(run(bisecting).code, 125);
+}
+
+TEST_F(CommandLine, TheReproducingLineSurvivesAShell) {
+  const std::string file = write(
+      "it's mine.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\nhidden = 8\n");
+  const Finished finished = run({"run", "--case", "rms_norm/a/eager", "--platform", "sim-sm90",
+                                 "--cases", file, "--json", path("report.json")});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_NE(contents(path("report.json")).find("--cases '" + path("it'\\\\''s mine.toml") + "'"),
+            std::string::npos)
+      << contents(path("report.json"));
+}
+
+TEST_F(CommandLine, APathThatIsNotUtf8DoesNotCostTheReport) {
+  const std::string file =
+      write("\xff.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\nhidden = 8\n");
+  const Finished finished = run({"run", "--case", "rms_norm/a/eager", "--platform", "sim-sm90",
+                                 "--cases", file, "--json", path("report.json")});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_NE(contents(path("report.json")).find("\"exit_code\": 0"), std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace plumb::tools {
+
+namespace {
+
+int put_error = 0;  // errno of the first failure
+
+}  // namespace
+
+void occupy_standard_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    // Read-only, so that writing fails as it would have.
+    if (fcntl(descriptor, F_GETFD) == -1) static_cast<void>(open("/dev/null", O_RDONLY));
+  }
+}
+
+void put(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written && put_error == 0) put_error = errno;
+}
+
+void finish_output() {
+  const bool failed_before = std::ferror(stdout) != 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (!flushed && put_error == 0) put_error = errno;
+  if (flushed && !failed_before) return;
+  throw std::runtime_error(fmt::format("cannot write standard output{}{}", put_error ? ": " : "",
+                                       put_error ? std::strerror(put_error) : ""));
+}
+
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return line;
+}
+
+}  // namespace plumb::tools
