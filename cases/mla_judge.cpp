@@ -108,13 +108,14 @@ TensorReport judge_tiles(const HostTensor& got, const reference::TilePlan& plan,
 // the partial results that the device stored.
 void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& problem,
                   const reference::TilePlan& plan, const TensorSet& tensors,
-                  const reference::Numerics& numerics, reference::SparseMlaDecode expected,
-                  std::vector<TensorReport>& reports) {
+                  const reference::Numerics& numerics, bool structured,
+                  reference::SparseMlaDecode expected, std::vector<TensorReport>& reports) {
   const std::int64_t request_rows = shape.queries * shape.heads;
   const HostTensor& out = tensors.at("partial_out");
   const HostTensor& lse = tensors.at("partial_lse");
-  const reference::MlaPartials partials =
+  reference::MlaPartials partials =
       reference::sparse_mla_partials(problem, numerics, plan, shape.block_n);
+  partials.out.structured = partials.lse.structured = structured;
   reports.push_back(judge_floats(out, partials.out, partials.out_written,
                                  groups_of(partials.out.rows, request_rows, "slot")));
   reports.push_back(judge_floats(lse, partials.lse, partials.lse_written,
@@ -122,6 +123,7 @@ void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& prob
 
   reference::mla_combine(problem, numerics, plan.num_splits, out.data<float>(), lse.data<float>(),
                          expected);
+  expected.out.structured = structured;
   RowMask split_rows;
   for (std::int64_t row = 0; row < expected.out.rows; ++row) {
     split_rows.push_back(is_split(plan, row / request_rows));
@@ -164,7 +166,8 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 }
 
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
-                                    const reference::Numerics& numerics, bool stores_partials) {
+                                    const reference::Numerics& numerics, bool structured,
+                                    bool stores_partials) {
   const View view(shape, tensors);
   const reference::SparseMlaProblem& problem = view.problem();
   const reference::TilePlan plan = reference::make_tile_plan(
@@ -175,7 +178,8 @@ std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tens
   reports.push_back(
       judge_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {}));
 
-  const reference::SparseMlaDecode expected = reference::sparse_mla_decode(problem, numerics);
+  reference::SparseMlaDecode expected = reference::sparse_mla_decode(problem, numerics);
+  expected.out.structured = expected.lse.structured = structured;
   reports.push_back(
       judge_floats(tensors.at("out"), expected.out, {},
                    groups_of(expected.out.rows, shape.queries * shape.heads, "request")));
@@ -186,7 +190,7 @@ std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tens
     any_split = any_split || is_split(plan, request);
   }
   if (stores_partials && any_split) {
-    judge_splits(shape, problem, plan, tensors, numerics, expected, reports);
+    judge_splits(shape, problem, plan, tensors, numerics, structured, expected, reports);
   }
   return reports;
 }

@@ -23,7 +23,10 @@ RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan);
 RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
                       std::int64_t rows_per_slot);
 
+// `structured`: candidates weigh the same, and so do the errors of all heads and dimensions of a
+// request: a scale that is off by 2^-24 takes every tie of the output rounding along.
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
-                                    const reference::Numerics& numerics, bool stores_partials);
+                                    const reference::Numerics& numerics, bool structured,
+                                    bool stores_partials);
 
 }  // namespace plumb::cases

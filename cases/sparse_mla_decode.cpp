@@ -96,10 +96,11 @@ class SparseMlaDecodeProblem : public Problem {
     return entry.launch(&params);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared) const override {
-    return judge_mla(shape_, tensors, numerics, declared.stores_partials != 0);
+    return judge_mla(shape_, tensors, numerics, step.fill == Fill::exact,
+                     declared.stores_partials != 0);
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
