@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads rows from TOML: [[row]] tables with name, why, tier and the op's parameters. Anything that an
-// op does not declare is an error with file and line, and the nearest name that it does declare.
+// Reads rows from TOML: [[row]] tables with name, why, tier and the op's parameters. Anything that
+// an op does not declare is an error with file and line, and the nearest name that it does declare.
 #pragma once
 
 #include <string>

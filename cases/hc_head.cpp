@@ -83,7 +83,6 @@ class HcHeadProblem : public Problem {
     return promised_tokens(step, rms_eps_ > 0, layout_.tokens, rows);
   }
 
-
   double reference_cost() const override {
     return 100.0 * static_cast<double>(layout_.tokens * layout_.hidden);
   }

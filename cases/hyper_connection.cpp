@@ -151,8 +151,6 @@ void check_trivial_tokens(const Row& row, std::int64_t tokens) {
   throw BadRow(row.where + ": trivial = \"empty\" belongs to tokens = 0, and only there");
 }
 
-double token_threads(std::int64_t hidden) { return hidden <= 64 ? 64 : hidden <= 128 ? 128 : 256; }
-
 void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFill& how,
                   HostTensor& streams) {
   for (std::int64_t token = 0; token < step.live; ++token) {

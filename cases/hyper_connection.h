@@ -52,7 +52,6 @@ float negative_power_of_ten(const Row& row, std::string_view parameter);
 // Throws BadRow unless Row::trivial says whether there are no tokens.
 void check_trivial_tokens(const Row& row, std::int64_t tokens);
 
-
 struct StreamsFill {
   Norms norms = Norms::wide;
   bool has_eps = true;  // without one, no token may have a mean square of zero

@@ -120,7 +120,6 @@ class MhcPreProblem : public Problem {
     return promised(step, spec.name);
   }
 
-
   double cost() const override {
     constexpr double kTileTokens = 64, kTileThreads = 128, kChunk = 64, kIteration = 150;
     const auto tokens = static_cast<double>(layout_.tokens);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mtp_input_rms_norm: positions of 0 among others (their embedding counts as zero, whatever
-// it holds), hidden slots of very different norm.
+// Cases of mtp_input_rms_norm: positions of 0 among others (their embedding counts as zero,
+// whatever it holds), hidden slots of very different norm.
 #include "reference/mtp_input_rms_norm.h"
 
 #include <limits>
@@ -63,14 +63,14 @@ class MtpInputProblem final : public Problem {
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
-    const auto expected = reference::mtp_input_rms_norm(
-        {tensors.at("embeds").data<std::uint16_t>(),
-         tensors.at("previous_hidden").data<std::uint16_t>(),
-         tensors.at("positions").data<std::int64_t>(),
-         tensors.at("enorm_weight").data<std::uint16_t>(),
-         tensors.at("hnorm_weight").data<std::uint16_t>(), tokens_, hidden_, slots_,
-         static_cast<double>(kNormEps)},
-        numerics);
+    const auto expected =
+        reference::mtp_input_rms_norm({tensors.at("embeds").data<std::uint16_t>(),
+                                       tensors.at("previous_hidden").data<std::uint16_t>(),
+                                       tensors.at("positions").data<std::int64_t>(),
+                                       tensors.at("enorm_weight").data<std::uint16_t>(),
+                                       tensors.at("hnorm_weight").data<std::uint16_t>(), tokens_,
+                                       hidden_, slots_, static_cast<double>(kNormEps)},
+                                      numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");
     return {judge_floats(embeds, mark_structured(expected.embeds, step.fill),
@@ -90,8 +90,8 @@ class MtpInputProblem final : public Problem {
   double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
 
  private:
-  // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0 is
-  // not finite, which only a select survives.
+  // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0
+  // is not finite, which only a select survives.
   void fill_positions(const Step& step, TensorSet& tensors) const {
     std::int64_t* positions = tensors.at("positions").data<std::int64_t>();
     const std::uint64_t seed = mix(step.seed, 5);

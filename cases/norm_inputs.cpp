@@ -82,7 +82,8 @@ RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead) 
 }
 
 double norm_cost(std::int64_t rows, std::int64_t hidden) {
-  return static_cast<double>(rows) * (6.0 * static_cast<double>(hidden) + 256 * (6 * kShuffleCost + kBarrierCost));
+  return static_cast<double>(rows) *
+         (6.0 * static_cast<double>(hidden) + 256 * (6 * kShuffleCost + kBarrierCost));
 }
 
 reference::Estimate mark_structured(reference::Estimate estimate, Fill fill) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of the RMSNorm family share: rows and weights for every fill, and which padded rows
-// are promised.
+// What the cases of the RMSNorm family share: rows and weights for every fill, and which padded
+// rows are promised.
 #pragma once
 
 #include "cases/fill.h"
@@ -12,15 +12,16 @@ namespace plumb::cases {
 inline constexpr float kNormEps = 1e-6f;
 
 // Rows [0, live) of x as the step says, rows [live, rows) dead.
-//   exact: every row is +-2^k, k in 5..9, so the mean square is 4^k, eps vanishes in fp32 and y = +-w
-//   adversarial: by row, a zero row, one spike, subnormals, squares near the fp32 limits, a NaN, an inf
+//   exact: every row is +-2^k, k in 5..9, so the mean square is 4^k, eps vanishes in fp32 and y =
+//   +-w adversarial: by row, a zero row, one spike, subnormals, squares near the fp32 limits, a
+//   NaN, an inf
 void fill_norm_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step);
 // Far enough from 1 that a norm applied twice shows; exact fills use powers of two.
 void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill);
 // Dead rows are rows like any other where their inputs are finite and moderate.
 RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead);
-// Simulated work of normalising `rows` rows: two passes, and a block of 256 threads per row that meets
-// six shuffles and a barrier.
+// Simulated work of normalising `rows` rows: two passes, and a block of 256 threads per row that
+// meets six shuffles and a barrier.
 double norm_cost(std::int64_t rows, std::int64_t hidden);
 // Exact and adversarial rows repeat values, so their roundings are not independent.
 reference::Estimate mark_structured(reference::Estimate estimate, Fill fill);

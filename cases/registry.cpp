@@ -40,8 +40,9 @@ Scenario parse_scenario(const toml::table& table) {
   const toml::array* live = table["live_percent"].as_array();
   const toml::array* inputs = table["inputs"].as_array();
   if (!live || !inputs || live->size() != inputs->size() || live->empty()) {
-    throw BadRow(fmt::format("cases/scenarios.toml: {}: live_percent and inputs are lists of one length",
-                             scenario.name));
+    throw BadRow(
+        fmt::format("cases/scenarios.toml: {}: live_percent and inputs are lists of one length",
+                    scenario.name));
   }
   for (std::size_t i = 0; i < live->size(); ++i) {
     scenario.steps.push_back({live->get(i)->value_or(100), inputs->get(i)->value_or(0)});

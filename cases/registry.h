@@ -36,14 +36,15 @@ const std::vector<Scenario>& all_scenarios();
 // Throws BadRow, naming the nearest known name.
 const OpDefinition& find_op(std::string_view name);
 
-// The compiled-in rows of an op; rows of `overrides` (text of a case file and its name) take the place
-// of all rows of their op.
+// The compiled-in rows of an op; rows of `overrides` (text of a case file and its name) take the
+// place of all rows of their op.
 struct CaseFile {
   std::string name, text;
 };
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides = {});
 
-// Does `pattern` ("*" and "?" as in a shell; "op", "op/row" stand for all below them) name this case?
+// Does `pattern` ("*" and "?" as in a shell; "op", "op/row" stand for all below them) name this
+// case?
 bool matches(std::string_view pattern, std::string_view id);
 
 }  // namespace plumb::cases

@@ -29,7 +29,7 @@ struct Row {
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
   std::map<std::string, std::string, std::less<>> words;
 
-  std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
+  std::int64_t integer(std::string_view parameter) const;   // throws std::out_of_range
   std::string_view word(std::string_view parameter) const;  // "" if unset
 };
 

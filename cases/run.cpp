@@ -53,7 +53,8 @@ Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
 double verdict_cost(const Problem& problem) {
   constexpr double kPerElement = 120;
   double elements = 0;
-  for (const HostTensor& tensor : problem.make_tensors().all()) {
+  const TensorSet tensors = problem.make_tensors();
+  for (const HostTensor& tensor : tensors.all()) {
     if (tensor.spec().role != Role::input) elements += static_cast<double>(tensor.elements());
   }
   return problem.reference_cost() + kPerElement * elements;
@@ -63,7 +64,8 @@ double verdict_cost(const Problem& problem) {
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
   for (const Fill fill : {Fill::real, Fill::exact, Fill::adversarial}) {
-    const auto found = std::find_if(place, points.end(), [&](const Point& p) { return p.fill == fill; });
+    const auto found =
+        std::find_if(place, points.end(), [&](const Point& p) { return p.fill == fill; });
     if (found != points.end()) std::iter_swap(place++, found);
   }
 }
@@ -135,8 +137,8 @@ std::string_view name_of(Poison poison) {
 
 std::string Point::text() const {
   constexpr std::string_view kOrders[] = {"forward", "reverse", "random"};
-  return fmt::format("{} fill, {} poison, {} threads, {} streams{}{}", name_of(fill), name_of(poison),
-                     kOrders[static_cast<int>(conditions.order)],
+  return fmt::format("{} fill, {} poison, {} threads, {} streams{}{}", name_of(fill),
+                     name_of(poison), kOrders[static_cast<int>(conditions.order)],
                      conditions.policy == device::Policy::late ? "late" : "early",
                      conditions.checked ? ", checked kernels" : "",
                      conditions.page_guards ? ", page guards" : "");

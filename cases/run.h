@@ -31,7 +31,8 @@ struct Point {
   device::Conditions conditions;
   Fill fill = Fill::real;
   Poison poison = Poison::nan;
-  int first_dead_rows = 0;  // which kind of padding the first step gets; later steps go on from there
+  int first_dead_rows =
+      0;  // which kind of padding the first step gets; later steps go on from there
   std::string text() const;
 };
 
@@ -46,8 +47,7 @@ struct RunOptions {
       };
   std::function<const plumb_implementation&(std::string_view, bool checked)> implementation =
       [](std::string_view name, bool checked) -> const plumb_implementation& {
-    return checked ? device::checked_implementation(name)
-                   : device::builtin_implementation(name);
+    return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
   };
   bool fresh_state_for_capture = true;
   std::vector<std::string> disabled_barriers;
@@ -87,6 +87,7 @@ CaseResult run_case(const Case& which, const RunOptions& options);
 
 // The points that a case gets in a tier: a pairwise array chosen by the case's seed, thinned by the
 // problem's cost, never by the clock.
-std::vector<Point> choose_points(const Case& which, const Problem& problem, const RunOptions& options);
+std::vector<Point> choose_points(const Case& which, const Problem& problem,
+                                 const RunOptions& options);
 
 }  // namespace plumb::cases

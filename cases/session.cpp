@@ -60,13 +60,14 @@ void for_each_piece(const HostTensor& tensor, const auto& move) {
   }
 }
 
-void check_unchanged(const HostTensor& got, const HostTensor& given, std::vector<std::string>& lines) {
-  const auto [a, b] =
-      std::mismatch(got.bytes().begin(), got.bytes().end(), given.bytes().begin());
+void check_unchanged(const HostTensor& got, const HostTensor& given,
+                     std::vector<std::string>& lines) {
+  const auto [a, b] = std::mismatch(got.bytes().begin(), got.bytes().end(), given.bytes().begin());
   if (a == got.bytes().end()) return;
-  const auto element = static_cast<std::size_t>(a - got.bytes().begin()) / size_of(got.spec().dtype);
-  lines.push_back(
-      fmt::format("{}: input changed, first at element {} of the extent", got.spec().name, element));
+  const auto element =
+      static_cast<std::size_t>(a - got.bytes().begin()) / size_of(got.spec().dtype);
+  lines.push_back(fmt::format("{}: input changed, first at element {} of the extent",
+                              got.spec().name, element));
 }
 
 }  // namespace
@@ -125,8 +126,8 @@ void Session::poison(const Buffers& buffers, Poison poison) {
   for (const HostTensor& tensor : host_.all()) {
     const Role role = tensor.spec().role;
     if ((role != Role::output && role != Role::scratch) || tensor.bytes().empty()) continue;
-    device_->fill(buffers.addresses.get<void>(tensor.spec().name), static_cast<std::uint8_t>(poison),
-                  tensor.bytes().size(), stream_);
+    device_->fill(buffers.addresses.get<void>(tensor.spec().name),
+                  static_cast<std::uint8_t>(poison), tensor.bytes().size(), stream_);
   }
 }
 
@@ -146,7 +147,8 @@ void Session::launch(Buffers& buffers) {
   }
 }
 
-TensorSet Session::read_back(const Buffers& buffers, Poison poison, std::vector<std::string>& lines) {
+TensorSet Session::read_back(const Buffers& buffers, Poison poison,
+                             std::vector<std::string>& lines) {
   TensorSet got = host_;
   {
     const Stopwatch watch(result_.phases.device);
@@ -166,9 +168,9 @@ TensorSet Session::read_back(const Buffers& buffers, Poison poison, std::vector<
     if (role == Role::output || role == Role::scratch) check_gaps(tensor, poison, lines);
   }
   for (const device::GuardDamage& damage : device_->check_guards()) {
-    lines.push_back(fmt::format("{}: guard zone damaged, {} bytes from byte {} ({:#04x}, was {:#04x})",
-                                damage.label, damage.bytes, damage.offset, damage.got,
-                                damage.expected));
+    lines.push_back(
+        fmt::format("{}: guard zone damaged, {} bytes from byte {} ({:#04x}, was {:#04x})",
+                    damage.label, damage.bytes, damage.offset, damage.got, damage.expected));
   }
   return got;
 }

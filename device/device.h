@@ -21,13 +21,13 @@ namespace plumb::device {
 enum class Fault {
   invalid_argument,
   out_of_memory,
-  launch_limits,        // block, grid or shared memory beyond what the platform allows
-  out_of_bounds,        // access outside every live allocation
+  launch_limits,  // block, grid or shared memory beyond what the platform allows
+  out_of_bounds,  // access outside every live allocation
   use_after_free,
   uninitialized_read,
   race,
-  divergent_barrier,    // lanes or threads meet at different source lines
-  exited_lane,          // a wave operation names a lane that has returned
+  divergent_barrier,  // lanes or threads meet at different source lines
+  exited_lane,        // a wave operation names a lane that has returned
   deadlock,
   capture_unsupported,  // something that a capture may not contain
   capture_invalid,      // ended or replayed in a wrong state
@@ -56,7 +56,8 @@ struct Properties {
   int max_threads_per_block = 1024;
   std::size_t shared_bytes_per_block = 48 << 10;
   std::int64_t max_grid_x = 2147483647, max_grid_y = 65535;
-  Fp8Dialect fp8 = Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write
+  Fp8Dialect fp8 =
+      Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write
 };
 
 // What a simulated device does to the code under test, beside running it. Real devices ignore it.

@@ -24,7 +24,7 @@ typedef void* plumb_stream;
 typedef enum plumb_status {
   PLUMB_OK = 0,
   PLUMB_INVALID_ARGUMENT = 1, /* a shape, stride or pointer that the op's contract forbids */
-  PLUMB_UNSUPPORTED = 2,      /* legal, but this implementation does not do it: the case is skipped */
+  PLUMB_UNSUPPORTED = 2, /* legal, but this implementation does not do it: the case is skipped */
   PLUMB_LAUNCH_FAILED = 3
 } plumb_status;
 
@@ -45,14 +45,14 @@ typedef enum plumb_rounding {
 
 /* What an implementation of one op promises about its arithmetic. Bounds are derived from it. */
 typedef struct plumb_numerics {
-  plumb_format product;      /* format in which operands enter the op's long products */
-  plumb_format accumulator;  /* format of the running sums */
-  int32_t chains;            /* partial sums side by side in a reduction, each sequential, then
-                                combined by a tree; 1 = one sequential sum */
-  plumb_format probability;  /* attention: format in which p enters the PV product */
-  float function_ulp;        /* error of exp2, log2, rsqrt, sigmoid and division, in fp32 ulp */
-  int32_t deterministic;     /* 1: equal inputs give equal bits, run after run */
-  int32_t stores_partials;   /* 1: writes the op's visible intermediates (named in its struct) */
+  plumb_format product;     /* format in which operands enter the op's long products */
+  plumb_format accumulator; /* format of the running sums */
+  int32_t chains;           /* partial sums side by side in a reduction, each sequential, then
+                               combined by a tree; 1 = one sequential sum */
+  plumb_format probability; /* attention: format in which p enters the PV product */
+  float function_ulp;       /* error of exp2, log2, rsqrt, sigmoid and division, in fp32 ulp */
+  int32_t deterministic;    /* 1: equal inputs give equal bits, run after run */
+  int32_t stores_partials;  /* 1: writes the op's visible intermediates (named in its struct) */
 } plumb_numerics;
 
 /* out[t,:] = x[t,:] / sqrt(mean(x^2) + eps) * weight   [7.1] */
@@ -111,7 +111,8 @@ typedef struct plumb_top_k_per_row_decode_params {
   int64_t num_rows, columns;
   int64_t logits_row_stride, logits_column_stride;
   int64_t seq_lens_row_stride; /* elements between requests */
-  int32_t seq_lens_dims;       /* 1: end = max(0, seq_len - next_n + row % next_n + 1); 2: the end itself */
+  int32_t
+      seq_lens_dims; /* 1: end = max(0, seq_len - next_n + row % next_n + 1); 2: the end itself */
   int32_t next_n;
   int32_t k;
   plumb_stream stream;
@@ -127,8 +128,8 @@ typedef struct plumb_mhc_pre_params {
   float* post;                 /* fp32 [tokens, 4] */
   float* comb;                 /* fp32 [tokens, 4, 4] */
   uint16_t* layer_input;       /* bf16 [tokens, hidden] */
-  float* partial_mixes;        /* fp32 [splits, tokens, 24]: sum_k x_k fn[c,k] of the split (visible) */
-  float* partial_square_sums;  /* fp32 [splits, tokens]: sum x^2 of the split (visible) */
+  float* partial_mixes; /* fp32 [splits, tokens, 24]: sum_k x_k fn[c,k] of the split (visible) */
+  float* partial_square_sums; /* fp32 [splits, tokens]: sum x^2 of the split (visible) */
   int64_t tokens, hidden;
   int64_t residual_token_stride, residual_slot_stride;
   int32_t splits; /* part s of K = 4 hidden: [K s / splits, K (s + 1) / splits), summed in order */

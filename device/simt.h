@@ -10,13 +10,13 @@
 //   lane_index() wave_index() wave_size()           within the physical wave; 32 or 64 at run time
 //   LaneMask, all_lanes()                           64 bits; the lanes of a whole wave
 //   block_sync()                                    all threads of the block that have not returned
-//   wave_sync(mask)                                 the named lanes of this wave; orders their memory
-//   ballot(mask, predicate)                         -> LaneMask
-//   shuffle(mask, v, lane, width)                   value of `lane` within groups of `width` lanes
-//   shuffle_down(mask, v, delta, width) shuffle_xor(mask, v, lane_mask, width)
-//   atomic_add(p, v) atomic_max(p, v) atomic_exchange(p, v)   old value; shared or global, int32/uint32
-//   exp2_approx(x) log2_approx(x) rsqrt_approx(x)   fp32, accuracy as the back end documents
-//   float_bits(x) bits_float(u)                     reinterpretation
+//   wave_sync(mask)                                 the named lanes of this wave; orders their
+//   memory ballot(mask, predicate)                         -> LaneMask shuffle(mask, v, lane,
+//   width)                   value of `lane` within groups of `width` lanes shuffle_down(mask, v,
+//   delta, width) shuffle_xor(mask, v, lane_mask, width) atomic_add(p, v) atomic_max(p, v)
+//   atomic_exchange(p, v)   old value; shared or global, int32/uint32 exp2_approx(x) log2_approx(x)
+//   rsqrt_approx(x)   fp32, accuracy as the back end documents float_bits(x) bits_float(u)
+//   reinterpretation
 //
 // On the host, for launchers:
 //
@@ -27,5 +27,4 @@
 
 #include "device/device.h"
 #include "device/plumb_ops.h"
-
 #include "simt_back_end.h"

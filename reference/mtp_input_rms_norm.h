@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mtp_input_rms_norm: enorm of the embedding, which counts as zero at position 0 whatever it holds
-// (NaN too), and hnorm of each hidden slot by itself, which is never masked   (operations spec, 7.3)
+// (NaN too), and hnorm of each hidden slot by itself, which is never masked   (operations
+// spec, 7.3)
 #pragma once
 
 #include "reference/row_norm.h"

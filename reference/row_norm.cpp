@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Error model. The mean square carries the roundings of the squares, of their sum, of the division
-// and of adding eps; the square root halves a relative error; r carries the reciprocal root's own. All
-// that is shared by the row. Each element adds the roundings of its two products.
+// and of adding eps; the square root halves a relative error; r carries the reciprocal root's own.
+// All that is shared by the row. Each element adds the roundings of its two products.
 #include "reference/row_norm.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ struct RelativeError {
 };
 
 // Of r, for squares that sum to `squares` (fourth powers to `fourths`).
-RelativeError error_of_reciprocal_root(double squares, double fourths, std::int64_t terms, double eps,
-                                       const Numerics& numerics) {
+RelativeError error_of_reciprocal_root(double squares, double fourths, std::int64_t terms,
+                                       double eps, const Numerics& numerics) {
   const double function = numerics.function_ulp * 2 * kUnitF32;  // an ulp is two roundoffs
   const double mean = squares / static_cast<double>(terms);
   RelativeError error{function * kUniformSigma, function};
@@ -39,8 +39,8 @@ RelativeError error_of_reciprocal_root(double squares, double fourths, std::int6
   return error;
 }
 
-// What rounding x * r to bf16 in between does to one element: the predictable part, and how much more
-// the rounding may move where the error of r can push the product over a tie.
+// What rounding x * r to bf16 in between does to one element: the predictable part, and how much
+// more the rounding may move where the error of r can push the product over a tie.
 struct InnerRounding {
   double shift = 0, flip = 0;
 };

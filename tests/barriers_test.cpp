@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every barrier of every kernel is needed: made to do nothing, it fails a case of its op. A barrier that
-// is there although nothing depends on it stands in kRedundant with the proof.
+// Every barrier of every kernel is needed: made to do nothing, it fails a case of its op. A barrier
+// that is there although nothing depends on it stands in kRedundant with the proof.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,8 @@ TEST_P(BarrierTest, EachIsNeededOrListedAsRedundant) {
     for (const std::string& barrier : barriers) {
       if (kRedundant.count(barrier)) continue;
       EXPECT_TRUE(fails_without(GetParam(), platform, barrier))
-          << "no case of " << GetParam() << " on " << platform << " needs the barrier at " << barrier;
+          << "no case of " << GetParam() << " on " << platform << " needs the barrier at "
+          << barrier;
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every case of the default tier on every platform, one GoogleTest each: the suite is the platform with
+// Every case of the default tier on every platform, one GoogleTest each: the suite is the platform
+// with
 // "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case.
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ using plumb::cases::Outcome;
 
 class CaseTest : public testing::Test {
  public:
-  CaseTest(const Case& which, std::string platform) : which_(which), platform_(std::move(platform)) {}
+  CaseTest(const Case& which, std::string platform)
+      : which_(which), platform_(std::move(platform)) {}
 
   void TestBody() override {
     plumb::cases::RunOptions options;
@@ -48,10 +50,9 @@ int main(int count, char** arguments) {
     std::replace(suite.begin(), suite.end(), '-', '_');
     for (const Case& which : all) {
       if (which.row.tier > plumb::cases::Tier::standard) continue;
-      testing::RegisterTest(suite.c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                            [&which, platform]() -> testing::Test* {
-                              return new CaseTest(which, platform);
-                            });
+      testing::RegisterTest(
+          suite.c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
+          [&which, platform]() -> testing::Test* { return new CaseTest(which, platform); });
     }
   }
   return RUN_ALL_TESTS();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every fault is found, by a report that names what was planted. The right kernels pass the same cases
-// (case_test.cpp), so what is found here is the fault.
+// Every fault is found, by a report that names what was planted. The right kernels pass the same
+// cases (case_test.cpp), so what is found here is the fault.
+#include "cases/faults/faults.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "cases/faults/faults.h"
 #include "tools/report.h"
 
 namespace plumb::cases {
@@ -15,7 +16,8 @@ namespace {
 
 const Case& find_case(std::string_view id) {
   static const std::vector<Case> all = all_cases();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
   if (found == all.end()) throw BadRow("no case " + std::string(id));
   return *found;
 }
@@ -26,7 +28,9 @@ RunOptions on(const std::string& platform) {
   return options;
 }
 
-std::string report_of(const CaseResult& result) { return tools::failure_text({result, {}, {}, {}, {}}, {}); }
+std::string report_of(const CaseResult& result) {
+  return tools::failure_text({result, {}, {}, {}, {}}, {});
+}
 
 class MutantTest : public testing::TestWithParam<Mutant> {};
 
@@ -50,7 +54,8 @@ INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), 
 
 TEST(DeadReplay, FailsEveryFullGraphCase) {
   for (const Case& which : all_cases()) {
-    if (which.scenario->mode != Scenario::Mode::full_graph || which.row.tier > Tier::standard) continue;
+    if (which.scenario->mode != Scenario::Mode::full_graph || which.row.tier > Tier::standard)
+      continue;
     const CaseResult result = run_case(which, with_dead_replay(on("sim-sm90")));
     EXPECT_EQ(result.outcome, Outcome::failed) << which.id() << " passes without a replay";
   }
@@ -64,8 +69,8 @@ TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
     EXPECT_EQ(result.outcome, Outcome::failed) << platform;
     EXPECT_NE(report_of(result).find("a call on fresh state launches"), std::string::npos)
         << report_of(result);
-    const bool rows_named = std::any_of(
-        result.failures.begin(), result.failures.end(), [](const Failure& failure) {
+    const bool rows_named =
+        std::any_of(result.failures.begin(), result.failures.end(), [](const Failure& failure) {
           return std::any_of(failure.reports.begin(), failure.reports.end(),
                              [](const TensorReport& report) { return !report.wrong_rows.empty(); });
         });

@@ -17,7 +17,8 @@ struct ListArguments {
 
 int list(const ListArguments& arguments) {
   if (arguments.ops) {
-    for (const cases::OpDefinition& op : cases::all_ops()) fmt::print("{:<28}{}\n", op.name, op.summary);
+    for (const cases::OpDefinition& op : cases::all_ops())
+      fmt::print("{:<28}{}\n", op.name, op.summary);
     return 0;
   }
   if (arguments.platforms) {
@@ -44,7 +45,8 @@ void add_list(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
   add_selection(*command, arguments->selection);
   command->add_flag("--ops", arguments->ops, "the ops");
-  command->add_flag("--platforms", arguments->platforms, "the platforms, and why some are unavailable");
+  command->add_flag("--platforms", arguments->platforms,
+                    "the platforms, and why some are unavailable");
   command->add_flag("--scenarios", arguments->scenarios, "the scenarios");
   command->add_flag("--why", arguments->why, "each case with the reason for its row");
   command->callback([&action, arguments] { action = [arguments] { return list(*arguments); }; });

@@ -15,9 +15,8 @@ namespace {
 using cases::Outcome;
 
 int count(const std::vector<Finished>& all, Outcome outcome) {
-  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Finished& f) {
-    return f.result.outcome == outcome;
-  }));
+  return static_cast<int>(std::count_if(
+      all.begin(), all.end(), [&](const Finished& f) { return f.result.outcome == outcome; }));
 }
 
 std::string headline(const Finished& finished, const Style& style) {
@@ -33,16 +32,16 @@ std::string skip_reasons(const std::vector<Finished>& all) {
     if (f.result.outcome == Outcome::skipped) ++reasons[f.result.platform + ": " + f.result.reason];
   }
   std::string text;
-  for (const auto& [reason, cases] : reasons) text += fmt::format("  skipped {:4}  {}\n", cases, reason);
+  for (const auto& [reason, cases] : reasons)
+    text += fmt::format("  skipped {:4}  {}\n", cases, reason);
   return text;
 }
 
 std::string slowest(const std::vector<Finished>& all) {
   std::vector<const Finished*> order;
   for (const Finished& f : all) order.push_back(&f);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return a->seconds > b->seconds;
-  });
+  std::sort(order.begin(), order.end(),
+            [](const auto* a, const auto* b) { return a->seconds > b->seconds; });
   std::string text = "slowest";
   for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i) {
     text += fmt::format("{} {:.1f} s {} {}", i ? "," : "", order[i]->seconds, order[i]->result.id,
@@ -87,7 +86,8 @@ std::string failure_text(const Finished& finished, const Style& style) {
     const std::size_t shown = std::min(first.lines.size(), kMostLines);
     for (std::size_t i = 0; i < shown; ++i) text += "      " + first.lines[i] + "\n";
     if (shown < first.lines.size()) {
-      text += fmt::format("      ... and {} more lines, all in the JSON\n", first.lines.size() - shown);
+      text +=
+          fmt::format("      ... and {} more lines, all in the JSON\n", first.lines.size() - shown);
     }
     text += "      at " + first.context + "\n";
     if (result.failures.size() > 1) {
@@ -103,7 +103,8 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   const int failed = count(all, Outcome::failed), untrusted = count(all, Outcome::untrusted);
   text += fmt::format("{} passed", style.paint(fmt::to_string(count(all, Outcome::passed)), "32"));
   text += fmt::format(", {} failed", failed ? style.paint(fmt::to_string(failed), "1;31") : "0");
-  text += fmt::format(", {} untrusted", untrusted ? style.paint(fmt::to_string(untrusted), "1;33") : "0");
+  text += fmt::format(", {} untrusted",
+                      untrusted ? style.paint(fmt::to_string(untrusted), "1;33") : "0");
   text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);

@@ -9,7 +9,7 @@
 namespace plumb::device {
 #define PLUMB_DECLARE_MUTANT(name, op, ...) \
   namespace mutant_##name {                 \
-  plumb_op_entry op();                      \
+    plumb_op_entry op();                    \
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
@@ -66,7 +66,9 @@ class DeadReplay final : public device::Device {
   void destroy_stream(device::Stream stream) override { inner_->destroy_stream(stream); }
   device::Event create_event() override { return inner_->create_event(); }
   void destroy_event(device::Event event) override { inner_->destroy_event(event); }
-  void record(device::Event event, device::Stream stream) override { inner_->record(event, stream); }
+  void record(device::Event event, device::Stream stream) override {
+    inner_->record(event, stream);
+  }
   void wait(device::Stream stream, device::Event event) override { inner_->wait(stream, event); }
   void synchronize_event(device::Event event) override { inner_->synchronize_event(event); }
   void synchronize(device::Stream stream) override { inner_->synchronize(stream); }
@@ -82,7 +84,9 @@ class DeadReplay final : public device::Device {
   }
   void begin_capture(device::Stream stream) override { inner_->begin_capture(stream); }
   device::Graph end_capture(device::Stream stream) override { return inner_->end_capture(stream); }
-  std::vector<device::GraphNode> nodes(device::Graph graph) override { return inner_->nodes(graph); }
+  std::vector<device::GraphNode> nodes(device::Graph graph) override {
+    return inner_->nodes(graph);
+  }
   device::GraphExec instantiate(device::Graph graph) override { return inner_->instantiate(graph); }
   void replay(device::GraphExec, device::Stream) override {}
   bool capturing() override { return inner_->capturing(); }
@@ -106,8 +110,9 @@ const std::vector<Mutant>& all_mutants() {
 }
 
 RunOptions with_mutant(RunOptions options, const Mutant& mutant) {
-  options.implementation = [mutant, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
-                               std::string_view platform, bool) -> const plumb_implementation& {
+  options.implementation =
+      [mutant, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
+          std::string_view platform, bool) -> const plumb_implementation& {
     tables->push_back(replace_entry(device::builtin_implementation(platform), mutant.entry));
     return tables->back()->table;
   };

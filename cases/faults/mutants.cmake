@@ -12,8 +12,8 @@ plumb_mutant(mtp_position_mask_missing
 
 plumb_mutant(mtp_position_mask_on_hidden
   OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu
-  FROM [[p.hidden, p.eps, true,]]
-  TO [[p.hidden, p.eps, p.positions[token] != 0,]]
+  FROM [[true, false, wave_partials);]]
+  TO [[p.positions[token] != 0, false, wave_partials);]]
   CASE mtp_input_rms_norm/many_positions/eager
   SAYS "out_hidden: "
   WHY "the mask of position 0 is applied to the hidden states too")

@@ -18,8 +18,8 @@ PLUMB_KERNEL void mtp_input_rms_norm_kernel(plumb_mtp_input_rms_norm_params p) {
                   p.hidden, p.eps, keep, false, wave_partials);
   } else {
     const std::int64_t row = (token * p.hc_mult + slot) * p.hidden;
-    normalize_row(p.previous_hidden + row, p.hnorm_weight, p.out_hidden + row, p.hidden, p.eps, true,
-                  false, wave_partials);
+    normalize_row(p.previous_hidden + row, p.hnorm_weight, p.out_hidden + row, p.hidden, p.eps,
+                  true, false, wave_partials);
   }
 }
 

@@ -2,9 +2,9 @@
 //
 // The row body that the RMSNorm family shares: one block normalises one row of bf16 in fp32.
 //
-// Thread t owns columns t, t + block, ...: its squares are one sequential chain, the chains of a wave
-// are joined by shuffles, those of the block through shared memory. Any block that is a multiple of
-// the wave, any hidden size.
+// Thread t owns columns t, t + block, ...: its squares are one sequential chain, the chains of a
+// wave are joined by shuffles, those of the block through shared memory. Any block that is a
+// multiple of the wave, any hidden size.
 #pragma once
 
 #include "device/kernels/bf16.h"
