@@ -26,17 +26,34 @@ constexpr double kLeastNormalF32 = 0x1p-126;  // bf16 has the same exponent rang
 // exp(-18), lies at t = 14 sigma; at 10.4 sigma with the root mean square of a rounding over a
 // binade, which is 0.74 of that of its largest. Hence a factor of 3 = (10.4 / 6)^2 for one chain.
 // Many chains average their integrals and need none; 1 + 4 / (chains + 1) joins the two.
-double squared_partial_sums(double n, double chains, double mu, double w) {
+double squared_partial_sums(double n, double chains, double mu, double w, double unlucky) {
   const double m = n / chains;
   const double lengths = m * (m + 1) / 2 - 1;
   const double squared_lengths = m * (m + 1) * (2 * m + 1) / 6 - 1;
   const double by_chance = w * (n * lengths - squared_lengths) / (n - 1);
-  double total = chains * (mu * mu * squared_lengths + (1 + 4 / (chains + 1)) * by_chance);
+  double total = chains * (mu * mu * squared_lengths + unlucky * by_chance);
   for (double k = m; k < n;) {
     k = std::min(2 * k, n);
     total += n / k * (k * k * mu * mu + k * (n - k) / (n - 1) * w);
   }
   return total;
+}
+
+SumError error_of_sum(std::int64_t terms, double sum, double magnitudes, double squares,
+                      const Numerics& numerics, bool any_order) {
+  if (terms <= 1) return {};
+  const double n = static_cast<double>(terms);
+  const double u = unit_roundoff(numerics.accumulator);
+  const double chains = std::clamp<double>(numerics.chains, 1, n);
+  const double depth = std::ceil(n / chains) - 1 + std::ceil(std::log2(chains));
+  SumError error;
+  error.worst = u * depth * magnitudes;
+  // The error of an addition with the result S is uniform and at most u |S|.
+  const double mu = sum / n;
+  const double w = std::max(0.0, squares / n - mu * mu);
+  const double unlucky = any_order ? 1 + 4 / (chains + 1) : 1;
+  error.sigma = u * kUniformSigma * std::sqrt(squared_partial_sums(n, chains, mu, w, unlucky));
+  return error;
 }
 
 }  // namespace
@@ -54,18 +71,12 @@ double unit_roundoff(Format format) {
 
 SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
                    const Numerics& numerics) {
-  if (terms <= 1) return {};
-  const double n = static_cast<double>(terms);
-  const double u = unit_roundoff(numerics.accumulator);
-  const double chains = std::clamp<double>(numerics.chains, 1, n);
-  const double depth = std::ceil(n / chains) - 1 + std::ceil(std::log2(chains));
-  SumError error;
-  error.worst = u * depth * magnitudes;
-  // The error of an addition with the result S is uniform and at most u |S|.
-  const double mu = sum / n;
-  const double w = std::max(0.0, squares / n - mu * mu);
-  error.sigma = u * kUniformSigma * std::sqrt(squared_partial_sums(n, chains, mu, w));
-  return error;
+  return error_of_sum(terms, sum, magnitudes, squares, numerics, true);
+}
+
+SumError mean_sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
+                        const Numerics& numerics) {
+  return error_of_sum(terms, sum, magnitudes, squares, numerics, false);
 }
 
 void Estimate::resize(std::int64_t new_rows, std::int64_t new_columns) {

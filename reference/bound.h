@@ -42,6 +42,10 @@ struct SumError {
 // (Estimate::structured).
 SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
                    const Numerics& numerics);
+// The same without the allowance for an unlucky order, for callers that know the partial sums of
+// the orders in use and take the larger of the two.
+SumError mean_sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
+                        const Numerics& numerics);
 
 // One floating-point tensor, rows x columns. A row is what a kernel computes as a unit: a token, a
 // (token, head), a (token, slot).

@@ -160,7 +160,8 @@ std::vector<Uncertain> MixWeights::mixes(const std::vector<double>& x, std::int6
       }
     }
     for (int i = 0; i < kGroup; ++i) {
-      const SumError added = sum_error(end - begin, sum[i], magnitude[i], square[i], numerics_);
+      const SumError added =
+          mean_sum_error(end - begin, sum[i], magnitude[i], square[i], numerics_);
       result[group + i].value = sum[i];
       const double squared_sums = orders[i].largest(numerics_.chains);
       const double unit = unit_roundoff(numerics_.accumulator);
@@ -202,20 +203,24 @@ Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int6
                      const Numerics& numerics) {
   std::vector<double> terms(x.begin() + begin, x.begin() + end);
   double sum = 0, squares = 0, flushed = 0;
+  InterleavedSums orders;
   for (double& term : terms) {
     term *= term;
+    orders.add(&term - terms.data(), term);
     sum += term;
     squares += term * term;
     if (term < kLeastNormalF32) flushed += term;
   }
   // The square of a bf16 number is exact in fp32, unless it is subnormal and the device flushes it.
-  const SumError added = sum_error(end - begin, sum, sum, squares, numerics);
+  const SumError added = mean_sum_error(end - begin, sum, sum, squares, numerics);
+  const double ordered = std::sqrt(rounding_variance(unit_roundoff(numerics.accumulator)) *
+                                   orders.largest(numerics.chains));
   const double n = std::max<double>(1, static_cast<double>(end - begin));
   const double chains = std::clamp<double>(numerics.chains, 1, n);
   const double bias =
       (1 - chains / n) * rounding_bias(terms, sum / chains, unit_roundoff(numerics.accumulator));
   // 6 sigma have room for the bias besides the random part.
-  const double sigma = added.sigma + bias / 6;
+  const double sigma = std::max(added.sigma, ordered) + bias / 6;
   return {sum, sigma * sigma + flushed * flushed, added.worst + flushed, 0, bias};
 }
 

@@ -277,13 +277,14 @@ TEST(TopKKernels, RowsBeyondEightGigabytesAreFound) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), stored.begin() + 300));
 }
 
-// Four rows of two requests with windows of 50 columns, all of different logits, K 16.
+// Four rows of two requests with windows of 50 columns, all of different logits, K 16. Every window
+// starts beyond column 50, so that no global column is a local one.
 class TopKVerdict : public ::testing::Test {
  protected:
   TopKVerdict()
       : op(define_top_k_per_row_prefill()),
         problem(op.make_problem(
-            row_of(op, {{"k", 16}, {"rows", 5}, {"requests", 2}, {"length", 50}, {"lead", 9}}),
+            row_of(op, {{"k", 16}, {"rows", 5}, {"requests", 2}, {"length", 50}, {"lead", 60}}),
             {})),
         tensors(problem->make_tensors()) {
     problem->fill(step, tensors);
