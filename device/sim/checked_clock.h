@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What orders the memory accesses of one launch. Within a block block_sync orders everything;
-// within a wave an operation orders the lanes that took part, by vector clocks; between blocks of a
-// launch nothing does. Launches follow each other.
+// within a wave a wave_sync orders the lanes that took part, by vector clocks (shuffles and ballots
+// move values but order no memory); between blocks of a launch nothing does. Launches follow each
+// other.
 #pragma once
 
 #include <array>
