@@ -130,7 +130,8 @@ void add_row(const std::vector<Terms>& sums, int chains, bool structured, Experi
   for (int i = 0; i < kSumsPerRow; ++i) {
     estimate_sum(sums[i], {.chains = chains}, estimate, i);
     const double error = std::abs(add_up(sums[i], chains) - estimate.value[i]);
-    row_largest = std::max(row_largest, error / estimate.bound(i));
+    const double ratio = error / estimate.bound(i);
+    row_largest = std::max(row_largest, std::isnan(ratio) ? INFINITY : ratio);
     if (error > kUnitF32 * std::abs(estimate.value[i]) / 10) {
       experiment.looseness.push_back(estimate.bound(i) / error);
     }

@@ -32,6 +32,13 @@ std::string report_of(const CaseResult& result) {
   return tools::failure_text({result, {}, {}, {}, {}}, {});
 }
 
+bool names_rows(const CaseResult& result) {
+  const auto has_rows = [](const TensorReport& report) { return !report.wrong_rows.empty(); };
+  return std::any_of(result.failures.begin(), result.failures.end(), [&](const Failure& failure) {
+    return std::any_of(failure.reports.begin(), failure.reports.end(), has_rows);
+  });
+}
+
 class MutantTest : public testing::TestWithParam<Mutant> {};
 
 TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
@@ -40,6 +47,7 @@ TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
     const CaseResult result =
         run_case(find_case(mutant.case_id), with_mutant(on(platform), mutant));
     EXPECT_EQ(result.outcome, Outcome::failed) << platform << ": " << mutant.why;
+    EXPECT_TRUE(names_rows(result)) << platform << ": " << mutant.why;
     EXPECT_NE(report_of(result).find(mutant.says), std::string::npos)
         << platform << ": " << mutant.why << "\nthe report lacks \"" << mutant.says << "\":\n"
         << report_of(result);
@@ -69,12 +77,7 @@ TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
     EXPECT_EQ(result.outcome, Outcome::failed) << platform;
     EXPECT_NE(report_of(result).find("a call on fresh state launches"), std::string::npos)
         << report_of(result);
-    const bool rows_named =
-        std::any_of(result.failures.begin(), result.failures.end(), [](const Failure& failure) {
-          return std::any_of(failure.reports.begin(), failure.reports.end(),
-                             [](const TensorReport& report) { return !report.wrong_rows.empty(); });
-        });
-    EXPECT_TRUE(rows_named) << platform;
+    EXPECT_TRUE(names_rows(result)) << platform;
   }
 }
 
