@@ -98,6 +98,7 @@ void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t se
   // Warm-up at the captured size, with inputs that no later step has.
   const Step warm_up = make_step(session, {100, 0}, 0, seed);
   session.set_inputs(warm_up, buffers);
+  session.poison(buffers, session.point().poison);
   session.launch(buffers);
   session.device().synchronize(session.stream());
   if (fresh_state_for_capture) buffers.state = session.problem().make_state(buffers.addresses);

@@ -30,12 +30,15 @@ std::vector<bool> gap_elements(const HostTensor& tensor) {
   return gap;
 }
 
-void check_gaps(const HostTensor& tensor, Poison poison, std::vector<std::string>& lines) {
+// Between its rows a tensor holds what it held before the launch: poison, or `before`.
+void check_gaps(const HostTensor& tensor, const HostTensor* before, Poison poison,
+                std::vector<std::string>& lines) {
   if (tensor.extent() == tensor.elements()) return;
   const std::vector<bool> gap = gap_elements(tensor);
   const std::size_t size = size_of(tensor.spec().dtype);
   for (std::size_t i = 0; i < tensor.bytes().size(); ++i) {
-    if (!gap[i / size] || tensor.bytes()[i] == static_cast<std::byte>(poison)) continue;
+    const std::byte held = before ? before->bytes()[i] : static_cast<std::byte>(poison);
+    if (!gap[i / size] || tensor.bytes()[i] == held) continue;
     lines.push_back(fmt::format("{}: written between its rows, at element {} of the extent",
                                 tensor.spec().name, i / size));
     return;
@@ -70,6 +73,20 @@ void check_unchanged(const HostTensor& got, const HostTensor& given,
                               got.spec().name, element));
 }
 
+void check_starts(const TensorSet& tensors) {
+  for (const HostTensor& tensor : tensors.all()) {
+    if (tensor.spec().starts_as.empty()) continue;
+    const TensorSpec& start = tensors.at(tensor.spec().starts_as).spec();
+    if (start.role == Role::input && start.dtype == tensor.spec().dtype &&
+        start.shape == tensor.spec().shape && start.strides == tensor.spec().strides &&
+        start.placement == tensor.spec().placement) {
+      continue;
+    }
+    throw std::logic_error(fmt::format("{} cannot start as {}: an input of the same layout has to",
+                                       tensor.spec().name, start.name));
+  }
+}
+
 }  // namespace
 
 Session::Session(const Problem& problem, const Case& which, const Point& point,
@@ -83,6 +100,7 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
       options.implementation(options.platform, point.conditions.checked);
   entry_ = find_entry(implementation, which.op->name);
   if (!entry_) throw Unsupported(fmt::format("{} has no {}", implementation.name, which.op->name));
+  check_starts(host_);
   stream_ = device_->create_stream();
 }
 
@@ -126,8 +144,15 @@ void Session::poison(const Buffers& buffers, Poison poison) {
   for (const HostTensor& tensor : host_.all()) {
     const Role role = tensor.spec().role;
     if ((role != Role::output && role != Role::scratch) || tensor.bytes().empty()) continue;
-    device_->fill(buffers.addresses.get<void>(tensor.spec().name),
-                  static_cast<std::uint8_t>(poison), tensor.bytes().size(), stream_);
+    auto* to = buffers.addresses.get<std::byte>(tensor.spec().name);
+    const auto* from = buffers.addresses.get<std::byte>(tensor.spec().starts_as);
+    for_each_piece(tensor, [&](std::size_t there, std::size_t, std::size_t bytes) {
+      if (from) {
+        device_->copy(to + there, from + there, bytes, stream_);
+      } else {
+        device_->fill(to + there, static_cast<std::uint8_t>(poison), bytes, stream_);
+      }
+    });
   }
 }
 
@@ -165,7 +190,9 @@ TensorSet Session::read_back(const Buffers& buffers, Poison poison,
   for (const HostTensor& tensor : got.all()) {
     const Role role = tensor.spec().role;
     if (role == Role::input) check_unchanged(tensor, host_.at(tensor.spec().name), lines);
-    if (role == Role::output || role == Role::scratch) check_gaps(tensor, poison, lines);
+    if (role != Role::output && role != Role::scratch) continue;
+    const std::string& start = tensor.spec().starts_as;
+    check_gaps(tensor, start.empty() ? nullptr : &host_.at(start), poison, lines);
   }
   for (const device::GuardDamage& damage : device_->check_guards()) {
     lines.push_back(

@@ -35,6 +35,7 @@ class Session {
   // All tensors, or with `inputs_of` only outputs, scratch and state beside the other's inputs.
   Buffers make_buffers(const Buffers* inputs_of = nullptr);
   void set_inputs(const Step& step, const Buffers& buffers);  // fill and upload
+  // What outputs and scratch hold before a launch: poison, or the input that they start as.
   void poison(const Buffers& buffers, Poison poison);
   void launch(Buffers& buffers);
   // Reads everything back and checks what is not the op's: damage is appended to `lines`.

@@ -35,6 +35,9 @@ struct TensorSpec {
   // long.
   bool sparse = false;
   std::vector<std::int64_t> placement = {};  // ascending
+  // An output that an op updates in place: before every launch it holds, instead of poison, the
+  // bytes of this input, which has the same dtype, shape, strides and placement.
+  std::string starts_as = {};
 };
 
 class HostTensor {

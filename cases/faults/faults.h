@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Faults: deliberate, named defects that prove that plumb detects them. Three forms: mutant kernels
-// (mutants.cmake), decorators around a device, and policies of a run.
+// (mutants/*.cmake), decorators around a device, and policies of a run.
 #pragma once
 
 #include <ostream>

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (cases/faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(top_k_global_indices
+  OP top_k_per_row_prefill FILE top_k_per_row_prefill.cu
+  FROM [[  select_top_k(window, p.k, p.indices + row * p.k, shared);]]
+  TO [[  select_top_k(window, p.k, p.indices + row * p.k, shared);
+  block_sync();
+  for (int i = thread_index(); i < p.k; i += block_size()) {
+    std::int32_t& index = p.indices[row * p.k + i];
+    if (index >= 0) index += static_cast<std::int32_t>(start);
+  }]]
+  CASE top_k_per_row_prefill/ragged_two_requests/eager
+  SAYS "global columns where the caller needs row-local ones"
+  WHY "indices count the columns of logits instead of those of the row's window (vLLM #42810)")
+
+plumb_mutant(top_k_pads_with_zero
+  OP top_k_per_row_decode FILE top_k_select.h
+  FROM [[kTopKNoIndex = -1;]]
+  TO [[kTopKNoIndex = 0;]]
+  CASE top_k_per_row_decode/all_short/eager
+  SAYS "indices: "
+  WHY "the tail behind the last index holds 0 instead of -1")
+
+plumb_mutant(top_k_only_right_for_2048
+  OP top_k_per_row_prefill FILE top_k_select.h
+  FROM [[if (window.length <= k) {]]
+  TO [[if (window.length > k && window.length <= 2048) {
+    for (int i = thread_index(); i < k; i += block_size()) indices[i] = i;
+    return;
+  }
+  if (window.length <= k) {]]
+  CASE top_k_per_row_prefill/ragged_two_requests/eager
+  SAYS "indices: "
+  WHY "the identity limit is 2048 whatever K is")
+
+plumb_mutant(top_k_candidates_overflow
+  OP top_k_per_row_prefill FILE top_k_select.h
+  FROM [[is_tie && own_ties < threshold.wanted)]]
+  TO [[is_tie && own_ties < threshold.wanted && own_ties < 512)]]
+  CASE top_k_per_row_prefill/ties_at_the_threshold/eager
+  SAYS "indices: rows 1 of 2 wrong"
+  WHY "candidates beyond a fixed buffer are dropped")
+
+plumb_mutant(top_k_negative_length
+  OP top_k_per_row_decode FILE top_k_per_row_decode.cu
+  FROM [[end > 0 ? end : 0;]]
+  TO [[end;]]
+  CASE top_k_per_row_decode/shorter_than_next_n/eager
+  SAYS "indices"
+  WHY "a sequence shorter than next_n gives a negative length")

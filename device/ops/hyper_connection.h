@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hyper-connections (MHC): parameters of its ops. Conventions are those of plumb_ops.h. */
+#ifndef PLUMB_OPS_HYPER_CONNECTION_H
+#define PLUMB_OPS_HYPER_CONNECTION_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Hyper-connection mixing before a sublayer   [6.1, 6.2]; hc_mult is 4 */
+typedef struct plumb_mhc_pre_params {
+  const uint16_t* residual;    /* bf16 [tokens, 4, hidden] */
+  const float* fn;             /* fp32 [24, 4 * hidden], K order (slot, hidden) */
+  const float* scale;          /* fp32 [3] */
+  const float* base;           /* fp32 [24] */
+  const uint16_t* norm_weight; /* bf16 [hidden], optional: fused norm of layer_input */
+  float* post;                 /* fp32 [tokens, 4] */
+  float* comb;                 /* fp32 [tokens, 4, 4] */
+  uint16_t* layer_input;       /* bf16 [tokens, hidden] */
+  float* partial_mixes; /* fp32 [splits, tokens, 24]: sum_k x_k fn[c,k] of the split (visible) */
+  float* partial_square_sums; /* fp32 [splits, tokens]: sum x^2 of the split (visible) */
+  int64_t tokens, hidden;
+  int64_t residual_token_stride, residual_slot_stride;
+  int32_t splits; /* part s of K = 4 hidden: [K s / splits, K (s + 1) / splits), summed in order */
+  int32_t sinkhorn_iterations;
+  float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
+  plumb_stream stream;
+} plumb_mhc_pre_params;
+
+/* out[n,h] = post[n] x[h] + sum_m comb[m,n] residual[m,h]   [6.3] */
+typedef struct plumb_mhc_post_params {
+  const uint16_t* x;        /* bf16 [tokens, hidden] */
+  const uint16_t* residual; /* bf16 [tokens, 4, hidden] */
+  const float* post;        /* fp32 [tokens, 4] */
+  const float* comb;        /* fp32 [tokens, 4, 4] */
+  uint16_t* out;            /* bf16 [tokens, 4, hidden] contiguous */
+  int64_t tokens, hidden;
+  int64_t residual_token_stride, residual_slot_stride;
+  plumb_stream stream;
+} plumb_mhc_post_params;
+
+/* Gated sum of the four streams before the LM head   [6.4] */
+typedef struct plumb_hc_head_params {
+  const uint16_t* hidden_states; /* bf16 [tokens, 4, hidden] */
+  const float* fn;               /* fp32 [4, 4 * hidden] */
+  const float* scale;            /* fp32 [1] */
+  const float* base;             /* fp32 [4] */
+  uint16_t* out;                 /* bf16 [tokens, hidden] */
+  int64_t tokens, hidden;
+  int64_t hidden_token_stride, hidden_slot_stride;
+  float rms_eps, hc_eps;
+  plumb_rounding rounding; /* TWICE: x * r is rounded to bf16 before the product with fn */
+  plumb_stream stream;
+} plumb_hc_head_params;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

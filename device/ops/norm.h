@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The RMSNorm family: parameters of its ops. Conventions are those of plumb_ops.h. */
+#ifndef PLUMB_OPS_NORM_H
+#define PLUMB_OPS_NORM_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* out[t,:] = x[t,:] / sqrt(mean(x^2) + eps) * weight   [7.1] */
+typedef struct plumb_rms_norm_params {
+  const uint16_t* x;      /* bf16 [tokens, hidden] */
+  const uint16_t* weight; /* bf16 [hidden], optional */
+  uint16_t* out;          /* bf16 [tokens, hidden] contiguous */
+  int64_t tokens, hidden;
+  int64_t x_row_stride;
+  float eps;
+  plumb_rounding rounding;
+  plumb_stream stream;
+} plumb_rms_norm_params;
+
+/* enorm of the masked embedding and hnorm of each of the hc_mult hidden slots   [7.3] */
+typedef struct plumb_mtp_input_rms_norm_params {
+  const uint16_t* embeds;          /* bf16 [tokens, hidden] */
+  const uint16_t* previous_hidden; /* bf16 [tokens, hc_mult, hidden] */
+  const int64_t* positions;        /* [tokens]; at position 0 the embedding counts as 0 */
+  const uint16_t* enorm_weight;    /* bf16 [hidden] */
+  const uint16_t* hnorm_weight;    /* bf16 [hidden] */
+  uint16_t* out_embeds;            /* bf16 [tokens, hidden] */
+  uint16_t* out_hidden;            /* bf16 [tokens, hc_mult, hidden] */
+  int64_t tokens, hidden, hc_mult;
+  float eps;
+  plumb_stream stream;
+} plumb_mtp_input_rms_norm_params;
+
+/* rms_norm of the hidden states before the shared head, single rounding   [7.4] */
+typedef struct plumb_mtp_shared_head_rms_norm_params {
+  const uint16_t* x;      /* bf16 [tokens, hidden] contiguous */
+  const uint16_t* weight; /* bf16 [hidden] */
+  uint16_t* out;          /* bf16 [tokens, hidden] contiguous */
+  int64_t tokens, hidden;
+  float eps;
+  plumb_stream stream;
+} plumb_mtp_shared_head_rms_norm_params;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sparse MLA: parameters of its ops. Conventions are those of plumb_ops.h. */
+#ifndef PLUMB_OPS_SPARSE_MLA_H
+#define PLUMB_OPS_SPARSE_MLA_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One paged cache in the V4 layout: per block all token data (448 fp8 + 64 bf16 = 576 bytes each),
+ * then all scales (7 UE8M0 bytes + 1 pad each)   [1.1 MODEL1] */
+typedef struct plumb_mla_cache {
+  const uint8_t* data; /* optional for the extra cache: NULL = absent */
+  int64_t block_stride_bytes;
+  int64_t num_blocks;
+  int32_t page;         /* tokens per block */
+  plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ, each cache its own   [2.11] */
+} plumb_mla_cache;
+
+/* Candidates of every query row in one cache, in one of two forms:
+ *  dense:  indices [requests, queries, width], of which the first lengths[request] count
+ *  ragged: row r (= request * queries + query) owns indices[indptr[r] .. indptr[r+1])
+ * An index is a slot, block * page + offset; -1 is skipped. */
+typedef struct plumb_mla_candidates {
+  const int32_t* indices;
+  const int32_t* lengths; /* dense: [requests], optional = width for all; ragged: NULL */
+  const int32_t* indptr;  /* ragged: [rows + 1]; dense: NULL */
+  int64_t request_stride, query_stride; /* dense */
+  int32_t width;                        /* dense: columns; ragged: most candidates of a row */
+} plumb_mla_candidates;
+
+/* Tile plan of a split decode, filled by the first call that finds `planned` == 0 and kept for
+ * later calls: legal only while shapes and lengths stay as they were   [1.6, 1.7] */
+typedef struct plumb_mla_plan {
+  int32_t* tiles;      /* device [num_parts, 8]: begin_req, end_req, begin_block, end_block,
+                          begin_split, first_split, last_split, pad */
+  int32_t* num_splits; /* device [requests + 1], prefix sums */
+  int32_t num_parts;
+  int32_t block_n;        /* candidates per block, 64 */
+  int32_t fixed_overhead; /* blocks, 5 */
+  int32_t planned;        /* host state */
+} plumb_mla_plan;
+
+/* Sparse MLA decode over a main and an optional extra cache   [1.2 - 1.6, 2.10] */
+typedef struct plumb_sparse_mla_decode_params {
+  const uint16_t* q; /* bf16 [requests, queries, heads, 512] */
+  plumb_mla_cache main_cache, extra_cache;
+  plumb_mla_candidates main, extra;
+  const float* attn_sink; /* fp32 [heads], optional */
+  uint16_t* out;          /* bf16 [requests, queries, heads, 512] contiguous */
+  float* lse;             /* fp32 [requests, heads, queries] contiguous, natural log; optional */
+  float* partial_out;     /* fp32 [requests + num_parts, queries, heads, 512] (visible) */
+  float* partial_lse;     /* fp32 [requests + num_parts, queries, heads], base 2 (visible) */
+  plumb_mla_plan* plan;
+  int64_t requests, queries, heads;
+  int64_t q_request_stride, q_query_stride, q_head_stride;
+  float sm_scale;
+  plumb_stream stream;
+} plumb_sparse_mla_decode_params;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parameters of all ops are made of: stream, status, formats, rounding, numerics. */
+#ifndef PLUMB_OPS_TYPES_H
+#define PLUMB_OPS_TYPES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef void* plumb_stream;
+
+typedef enum plumb_status {
+  PLUMB_OK = 0,
+  PLUMB_INVALID_ARGUMENT = 1, /* a shape, stride or pointer that the op's contract forbids */
+  PLUMB_UNSUPPORTED = 2, /* legal, but this implementation does not do it: the case is skipped */
+  PLUMB_LAUNCH_FAILED = 3
+} plumb_status;
+
+typedef enum plumb_format {
+  PLUMB_F64 = 0,
+  PLUMB_F32 = 1,
+  PLUMB_TF32 = 2,           /* fp32 operands rounded to nearest 10-bit mantissas */
+  PLUMB_TF32_TRUNCATED = 3, /* fp32 operands whose low 13 bits the hardware drops */
+  PLUMB_BF16 = 4,
+  PLUMB_E4M3FN = 5,
+  PLUMB_E4M3FNUZ = 6
+} plumb_format;
+
+typedef enum plumb_rounding {
+  PLUMB_ROUND_ONCE = 0, /* fp32 throughout, one rounding at the store ("new") */
+  PLUMB_ROUND_TWICE = 1 /* the normalised value is rounded to bf16 before what follows ("old") */
+} plumb_rounding;
+
+/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. */
+typedef struct plumb_numerics {
+  plumb_format product;     /* format in which operands enter the op's long products */
+  plumb_format accumulator; /* format of the running sums */
+  int32_t chains;           /* partial sums side by side in a reduction, each sequential, then
+                               combined by a tree; 1 = one sequential sum */
+  plumb_format probability; /* attention: format in which p enters the PV product */
+  float function_ulp;       /* error of exp2, log2, rsqrt, sigmoid and division, in fp32 ulp */
+  int32_t deterministic;    /* 1: equal inputs give equal bits, run after run */
+  int32_t stores_partials;  /* 1: writes the op's visible intermediates (named in its struct) */
+} plumb_numerics;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
