@@ -176,6 +176,18 @@ int bisect_code(const std::vector<Finished>& all) {
   return code_for_bisect(exit_code(all));
 }
 
+bool is_real(const std::string& platform) {
+  return device::why_unavailable(platform).empty() &&
+         !device::open_device(platform)->properties().simulated;
+}
+
+// A real device takes one case at a time: what one does to it is not to be seen in another.
+int jobs_of(const RunArguments& arguments, const Selected& selected) {
+  if (std::any_of(selected.platforms.begin(), selected.platforms.end(), is_real)) return 1;
+  if (arguments.jobs > 0) return arguments.jobs;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 // A bad row is reported before anything runs.
 void validate(const Selected& selected) {
   for (const cases::Case& which : selected.cases) {
@@ -224,9 +236,8 @@ int run(RunArguments& arguments) {
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
-  const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
+  const std::vector<Finished> all =
+      Runner(tasks, arguments, selected.tier).run(jobs_of(arguments, selected));
 
   put(summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
   if (!arguments.quiet) put(coverage_text(all));
