@@ -103,19 +103,19 @@ class BuildRaggedProblem : public Problem {
     return edges[bits % std::size(edges)];
   }
 
-  // Also beyond the width and below 0: the op clamps.
+  // Also beyond the width and below 0: the op clamps. Not by much, so that what an implementation
+  // that does not clamp writes is near enough to be seen.
   void fill_lengths(const Step& step, std::int32_t* lengths) const {
-    constexpr auto kMost = std::numeric_limits<std::int32_t>::max();
     const std::vector<std::int64_t> inside = live_lengths(step, rows_, step.live, width_);
     const auto width = static_cast<std::int32_t>(width_);
-    const std::int32_t beyond[] = {width + 1, -1, kMost, -kMost - 1};
+    const std::int32_t beyond[] = {width + 1, -1, width + 7, -9};
     for (std::int64_t row = 0; row < rows_; ++row) {
       const std::uint64_t bits = random_bits(mix(step.seed, 2), row);
       const bool outside = step.fill == Fill::adversarial && bits % 2 == 0;
       lengths[row] = outside ? beyond[bits / 2 % 4] : static_cast<std::int32_t>(inside[row]);
       if (row < step.live) continue;
       const bool negative = step.dead_rows == DeadRows::nan || step.dead_rows == DeadRows::huge;
-      lengths[row] = negative ? -kMost - 1 : 0;
+      lengths[row] = negative ? -1 : 0;
     }
   }
 

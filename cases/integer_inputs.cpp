@@ -29,7 +29,7 @@ std::int32_t dead_integer(DeadRows how) {
 // Physical block of a place of the table: each its own, of a pool four times as large.
 std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64_t place) {
   if (step.fill == Fill::exact) return place;
-  const auto places = static_cast<std::uint64_t>(shape.requests * shape.columns);
+  const auto places = static_cast<std::uint64_t>(shape.requests * shape.row_stride());
   const std::uint64_t pool = std::bit_ceil(4 * places);
   const std::uint64_t bits = random_bits(mix(step.seed, kBlocks), 0);
   const std::uint64_t factor = (bits | 1) % pool, turn = bits >> 32;
@@ -115,9 +115,10 @@ void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64
                       TensorSet& tensors) {
   HostTensor& blocks = tensors.at("block_table");
   for (std::int64_t request = 0; request < live; ++request) {
-    for (std::int64_t i = 0; i < shape.columns; ++i) {
+    const bool last = request == shape.requests - 1;
+    for (std::int64_t i = 0; i < (last ? shape.columns : shape.row_stride()); ++i) {
       blocks.row<std::int32_t>(request)[i] =
-          static_cast<std::int32_t>(block_of(shape, step, request * shape.columns + i));
+          static_cast<std::int32_t>(block_of(shape, step, request * shape.row_stride() + i));
     }
   }
   fill_dead_integers(blocks, live, shape.requests, step.dead_rows);
@@ -218,7 +219,7 @@ TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t
                                           noun, row_ranges(owners), indptr.size() - 1));
   }
   if (behind > 0) {
-    report.failures.push_back(fmt::format("{}: {} entries behind the last of {} were written",
+    report.failures.push_back(fmt::format("{}: {} entries behind the last of {} are wrong",
                                           report.tensor, behind, indptr.back()));
   }
   return report;

@@ -32,7 +32,8 @@ void fill_dead_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end
 void fill_before(HostTensor& tensor, std::uint64_t seed);
 
 // A block table [requests, columns]. Exact: blocks in order; real: all over a pool; adversarial:
-// the highest blocks whose slots are int32.
+// the highest blocks whose slots are int32. Gaps hold blocks too: the table is a view of a wider
+// one.
 struct BlockTableShape {
   std::int64_t requests = 1, columns = 1, gap = 0, block_size = 64;
 

@@ -102,7 +102,7 @@ class V32PagedKvIndicesProblem : public Problem {
     for (std::int64_t j = 0; j < topk_; ++j) {
       const std::uint64_t bits = random_bits(mix(step.seed, 2), token * topk_ + j);
       const auto any = static_cast<std::int32_t>(static_cast<std::int64_t>(bits >> 33) % covered);
-      const std::int32_t edges[] = {-1, end, kMost, -kMost - 1, 0, end - 1, any, any};
+      const std::int32_t edges[] = {-1, end, end + 5, kMost, -kMost - 1, 0, end - 1, any};
       if (step.fill == Fill::exact) to[j] = static_cast<std::int32_t>((j + token) % covered);
       if (step.fill == Fill::real) to[j] = j < found || j >= length ? any : -1;
       if (step.fill == Fill::adversarial) to[j] = edges[bits % std::size(edges)];
