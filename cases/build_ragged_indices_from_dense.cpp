@@ -88,6 +88,7 @@ class BuildRaggedProblem : public Problem {
   }
 
   double cost() const override { return indptr_cost(rows_) + row_blocks_cost(rows_, width_); }
+  double checked_factor() const override { return 4; }
 
  private:
   // In range but for one in five under real fills, and for most under adversarial ones.

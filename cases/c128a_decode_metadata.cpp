@@ -117,7 +117,8 @@ class C128aProblem : public Problem {
     return promised;
   }
 
-  double cost() const override { return row_blocks_cost(decode_ + prefill_, 2 * width_); }
+  double cost() const override { return row_blocks_cost(decode_ + prefill_, width_); }
+  double checked_factor() const override { return 14; }
 
  private:
   std::int64_t position(const Step& step, std::int64_t token) const {

@@ -105,7 +105,7 @@ class CombineProblem : public Problem {
   }
 
   double cost() const override {
-    return 4 * indptr_cost(tokens()) + row_blocks_cost(tokens(), top_k_ + window_);
+    return indptr_cost(tokens()) + row_blocks_cost(tokens(), top_k_ + window_);
   }
 
  private:

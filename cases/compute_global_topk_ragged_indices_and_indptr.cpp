@@ -62,6 +62,7 @@ class GlobalTopKRaggedProblem : public Problem {
     return static_cast<double>(shape_.tokens) * counting + indptr_cost(shape_.tokens) +
            row_blocks_cost(shape_.tokens, shape_.topk);
   }
+  double checked_factor() const override { return 4; }
 
  private:
   TopKPositionsShape shape_;

@@ -226,7 +226,7 @@ TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t
 }
 
 double row_blocks_cost(std::int64_t rows, std::int64_t columns) {
-  constexpr double kThread = 40, kElement = 4;
+  constexpr double kThread = 9, kElement = 3;
   const auto width = static_cast<double>(std::clamp<std::int64_t>(columns, 32, 256));
   return static_cast<double>(rows) * (width * kThread + static_cast<double>(columns) * kElement);
 }

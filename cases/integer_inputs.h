@@ -81,7 +81,7 @@ std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
 TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t>& expected,
                           const std::vector<std::int64_t>& indptr, std::string_view noun);
 
-// Simulated work of a block per row on `elements` elements, and of one block over `rows` rows.
+// Simulated work of a block per row of `columns` elements, and of one block over `rows` rows.
 double row_blocks_cost(std::int64_t rows, std::int64_t columns);
 double indptr_cost(std::int64_t rows);
 

@@ -66,6 +66,7 @@ class PackSeqProblem : public Problem {
   }
 
   double cost() const override { return shape_.cost(); }
+  double checked_factor() const override { return 1.5; }
 
  private:
   SeqPackingShape shape_;

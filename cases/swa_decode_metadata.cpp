@@ -99,7 +99,8 @@ class SwaDecodeProblem : public Problem {
             judge_exact(tensors.at("gather_lens"), expected.gather_lens, {})};
   }
 
-  double cost() const override { return row_blocks_cost(tokens(), 4 * window_); }
+  double cost() const override { return row_blocks_cost(tokens(), window_ + 64) + row_blocks_cost(1, queries_.requests); }
+  double checked_factor() const override { return 16; }
 
  private:
   std::int64_t tokens() const { return queries_.tokens(); }

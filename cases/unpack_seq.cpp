@@ -64,6 +64,7 @@ class UnpackSeqProblem : public Problem {
   }
 
   double cost() const override { return shape_.cost(); }
+  double checked_factor() const override { return 1.5; }
 
  private:
   SeqPackingShape shape_;

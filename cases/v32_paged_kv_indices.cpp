@@ -89,7 +89,8 @@ class V32PagedKvIndicesProblem : public Problem {
                          integers_of(tensors.at("paged_kv_indptr")), "tokens")};
   }
 
-  double cost() const override { return row_blocks_cost(tokens_, 2 * topk_); }
+  double cost() const override { return row_blocks_cost(tokens_, topk_); }
+  double checked_factor() const override { return 15; }
 
  private:
   // Real: the indexer returned fewer than the range has room for. Behind the range, more of them.

@@ -84,7 +84,7 @@ class V32PagedMetadataProblem : public Problem {
   }
 
   double cost() const override {
-    return 4 * indptr_cost(max_tokens_) + 256 * 40 + 2 * static_cast<double>(max_tokens_ * topk_);
+    return indptr_cost(max_tokens_) + row_blocks_cost(1, max_tokens_ * topk_);
   }
 
  private:
