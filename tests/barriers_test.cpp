@@ -20,6 +20,19 @@ const std::map<std::string, std::string> kRedundant = {};
 // Kernels that work element by element or wave by wave, and pass no barrier.
 const std::set<std::string> kWithoutBarriers = {
     "mhc_post",
+    "per_token_group_quant_fp8",
+    "mxfp4_quant",
+    "normalize_e4m3fn_to_e4m3fnuz",
+    "quantize_and_insert_k_cache",
+    "concat_and_cache_ds_mla",
+    "indexer_k_quant_and_cache",
+    "copy_ragged_to_graph_buffers",
+    "compute_global_topk_indices_and_lens",
+    "swa_decode_metadata",
+    "c128a_decode_metadata",
+    "v32_paged_kv_indices",
+    "pack_seq",
+    "unpack_seq",
 };
 
 // Smoke rows first: most barriers fall there.
@@ -78,27 +91,10 @@ TEST_P(BarrierTest, EachIsNeededOrListedAsRedundant) {
   }
 }
 
-<<<<<<< HEAD
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
   for (const OpDefinition& op : all_ops()) {
     names.emplace_back(op.name);
-=======
-// Element by element, or a row by a wave.
-const std::set<std::string_view> kWithoutBarriers = {"mhc_post",
-                                                     "copy_ragged_to_graph_buffers",
-                                                     "compute_global_topk_indices_and_lens",
-                                                     "swa_decode_metadata",
-                                                     "c128a_decode_metadata",
-                                                     "v32_paged_kv_indices",
-                                                     "pack_seq",
-                                                     "unpack_seq"};
-
-std::vector<std::string> ops_with_barriers() {
-  std::vector<std::string> names;
-  for (const OpDefinition& op : all_ops()) {
-    if (kWithoutBarriers.count(op.name) == 0) names.emplace_back(op.name);
->>>>>>> meta
   }
   return names;
 }

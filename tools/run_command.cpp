@@ -200,7 +200,7 @@ class Runner {
     const cases::OpDefinition* op = tasks_[done - 1].which->op;
     if (done < tasks_.size() && tasks_[done].which->op == op) return;
     if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet) {
-      put(fmt::format("{:<27} {} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
+      put(fmt::format("{:<46}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
       std::fflush(stdout);
     }
     passed_of_op_ = cases_of_op_ = 0;

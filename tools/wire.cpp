@@ -13,9 +13,13 @@ namespace {
 using nlohmann::json;
 
 json pack(const cases::TensorReport& report) {
-  json packed{{"tensor", report.tensor},         {"rows_compared", report.rows_compared},
-              {"wrong_rows", report.wrong_rows}, {"wrong_elements", report.wrong_elements},
-              {"margin", report.margin},         {"pattern", report.pattern}};
+  json packed{{"tensor", report.tensor},
+              {"rows_compared", report.rows_compared},
+              {"wrong_rows", report.wrong_rows},
+              {"wrong_elements", report.wrong_elements},
+              {"margin", report.margin},
+              {"pattern", report.pattern},
+              {"flips", report.flips}};
   if (report.worst) {
     packed["worst"] = {report.worst->coordinates, report.worst->expected, report.worst->got,
                        report.worst->bound};
@@ -31,6 +35,7 @@ cases::TensorReport unpack_report(const json& packed) {
   packed.at("wrong_elements").get_to(report.wrong_elements);
   packed.at("margin").get_to(report.margin);
   packed.at("pattern").get_to(report.pattern);
+  packed.at("flips").get_to(report.flips);
   if (packed.contains("worst")) {
     const json& worst = packed.at("worst");
     report.worst.emplace();
@@ -75,7 +80,7 @@ json pack(const cases::CaseResult& result) {
   }
   for (const cases::TensorSummary& tensor : result.tensors) {
     packed["tensors"].push_back({tensor.tensor, tensor.elements_compared, tensor.margin,
-                                 tensor.observability, tensor.zero_share});
+                                 tensor.observability, tensor.zero_share, tensor.flips});
   }
   return packed;
 }
@@ -96,7 +101,7 @@ cases::CaseResult unpack_result(const json& packed) {
   }
   for (const json& tensor : packed.at("tensors")) {
     result.tensors.push_back(
-        {tensor.at(0), tensor.at(1), tensor.at(2), tensor.at(3), tensor.at(4)});
+        {tensor.at(0), tensor.at(1), tensor.at(2), tensor.at(3), tensor.at(4), tensor.at(5)});
   }
   return result;
 }
