@@ -72,14 +72,6 @@ void fill_token(const StreamsLayout& layout, const Step& step, const StreamsFill
   }
 }
 
-void paint_gaps(HostTensor& streams) {
-  constexpr std::uint16_t kNaN = 0x7FC0;
-  for (std::int64_t row = 0; row + 1 < streams.rows(); ++row) {
-    std::fill(streams.row<std::uint16_t>(row) + streams.columns(),
-              streams.row<std::uint16_t>(row + 1), kNaN);
-  }
-}
-
 // Least power of two that is not below the square root of n: keeps exact weights exact.
 double scale_of_sum(std::int64_t n) {
   double scale = 1;

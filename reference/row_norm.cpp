@@ -62,7 +62,7 @@ std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
 
 void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
                        NormRounding rounding, const Numerics& numerics, std::int64_t row,
-                       Estimate& estimate) {
+                       Estimate& estimate, double x_error) {
   const auto columns = static_cast<std::int64_t>(x.size());
   double squares = 0, fourths = 0;
   for (const double value : x) {
@@ -72,8 +72,11 @@ void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& 
   const double r = 1 / std::sqrt(squares / static_cast<double>(columns) + eps);
   const RelativeError root = error_of_reciprocal_root(squares, fourths, columns, eps, numerics);
   const double products = weight.empty() ? 1 : 2;
-  const double sigma = std::hypot(root.sigma, kUnitF32 * kUniformSigma * std::sqrt(products));
-  const double worst = root.worst + products * kUnitF32;
+  // An error of x counts in its own element and, with all others', in the mean square: there it
+  // averages out unless one element is nearly all of it, and then both shifts nearly cancel.
+  const double sigma = std::hypot(root.sigma, kUnitF32 * kUniformSigma * std::sqrt(products),
+                                  x_error * kUniformSigma);
+  const double worst = root.worst + products * kUnitF32 + 2 * x_error;
 
   const bool twice = rounding == NormRounding::twice;
   double magnitudes = 0;

@@ -42,3 +42,59 @@ plumb_mutant(rms_norm_row_stride_ignored
   CASE rms_norm/kv_latent_slice/eager
   SAYS "rows 1-8 of 9"
   WHY "strided rows are read as if they were contiguous")
+
+plumb_mutant(fused_add_norms_unrounded_sum
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [[return p.fp32_sum ? sum : load_bf16(store_bf16(sum));]]
+  TO [[return sum;]]
+  CASE fused_add_rms_norm/v4_pro_hidden/eager
+  SAYS "in rows 0-3 of 4"
+  WHY "the norm reads x + residual before it is rounded")
+
+plumb_mutant(fused_add_residual_kept
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [=[residual[i] = store_bf16(sum);]=]
+  TO [[]]
+  CASE fused_add_rms_norm/v4_pro_hidden/full_graph
+  SAYS "in rows 0-3 of 4"
+  WHY "the sum is normalised and not stored")
+
+plumb_mutant(fused_add_row_stride_ignored
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [[p.x + row * p.x_row_stride]]
+  TO [[p.x + row * p.hidden]]
+  CASE fused_add_rms_norm/x_in_wider_rows/eager
+  SAYS "rows 1-8 of 9"
+  WHY "rows of x are updated as if they were contiguous")
+
+plumb_mutant(fused_add_rounds_twice
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [[p.rounding == PLUMB_ROUND_TWICE]]
+  TO [[true]]
+  CASE fused_add_rms_norm/v4_flash_hidden/eager
+  SAYS "x: "
+  WHY "the old kernel's second rounding, where the new one is declared")
+
+plumb_mutant(q_kv_one_width_for_both
+  OP q_kv_rms_norm FILE q_kv_rms_norm.cu
+  FROM [[p.kv_weight, p.out_kv + row * p.kv_hidden,]]
+  TO [[p.kv_weight, p.out_kv + row * p.q_hidden,]]
+  CASE q_kv_rms_norm/v4_flash/eager
+  SAYS "in rows 1-4 of 5"
+  WHY "rows of the kv output are placed as far apart as those of q")
+
+plumb_mutant(q_kv_strides_ignored
+  OP q_kv_rms_norm FILE q_kv_rms_norm.cu
+  FROM [[p.kv + row * p.kv_row_stride]]
+  TO [[p.kv + row * p.kv_hidden]]
+  CASE q_kv_rms_norm/v3_slices/composition
+  SAYS "out_kv: differs from rms_norm, rms_norm in rows 1-5 of 6"
+  WHY "a slice of the GEMM's output is read as if it were contiguous")
+
+plumb_mutant(q_kv_weight_of_q
+  OP q_kv_rms_norm FILE q_kv_rms_norm.cu
+  FROM [[p.kv_weight, p.out_kv]]
+  TO [[p.q_weight, p.out_kv]]
+  CASE q_kv_rms_norm/v3_slices/full_graph
+  SAYS "in rows 0-5 of 6"
+  WHY "both norms take the weight of q")
