@@ -138,7 +138,7 @@ class FusedAddRmsNormProblem final : public Problem {
     return std::make_unique<FusedAddSequence>(tokens_, hidden_, rounding());
   }
 
-  double cost() const override { return 2 * norm_cost(tokens_, hidden_); }
+  double cost() const override { return norm_cost(tokens_, hidden_); }
 
  private:
   plumb_rounding rounding() const { return twice_ ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE; }

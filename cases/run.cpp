@@ -167,7 +167,9 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   }
   put_fills_first(points);
 
-  const double budget = budget_of(options.tier);
+  // What the conditions do to a fused op its eager case tries; a composition needs few of them.
+  const bool composed = which.scenario->mode == Scenario::Mode::composition;
+  const double budget = budget_of(options.tier) / (composed ? 4 : 1);
   const double launches = problem.cost() * launches_of(*which.scenario);
   const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
