@@ -74,6 +74,29 @@ typedef struct plumb_q_kv_rms_norm_params {
   plumb_stream stream;
 } plumb_q_kv_rms_norm_params;
 
+/* Each head's row norm without a weight, then RoPE of its last 64 dims, single rounding   [7.6].
+ * Pairs are neighbours (2i, 2i + 1); row p of cos_sin belongs to position p. */
+typedef struct plumb_q_head_rms_norm_rope_params {
+  const uint16_t* q;        /* bf16 [tokens, heads, 512] */
+  const int64_t* positions; /* [tokens] */
+  const float* cos_sin;     /* fp32 [positions, 64]: 32 cosines, 32 sines */
+  uint16_t* out;            /* bf16 [tokens, heads, 512] contiguous */
+  int64_t tokens, heads;
+  int64_t q_token_stride; /* heads of a token are contiguous */
+  float eps;
+  plumb_stream stream;
+} plumb_q_head_rms_norm_rope_params;
+
+/* In place: the last 64 of each head's 512 dims are rotated back   [2.11] */
+typedef struct plumb_inverse_rope_params {
+  uint16_t* x;              /* bf16 [tokens, heads, 512] */
+  const int64_t* positions; /* [tokens] */
+  const float* cos_sin;     /* fp32 [positions, 64]: 32 cosines, 32 sines */
+  int64_t tokens, heads;
+  int64_t x_token_stride; /* heads of a token are contiguous */
+  plumb_stream stream;
+} plumb_inverse_rope_params;
+
 #ifdef __cplusplus
 }
 #endif

@@ -98,3 +98,73 @@ plumb_mutant(q_kv_weight_of_q
   CASE q_kv_rms_norm/v3_slices/full_graph
   SAYS "in rows 0-5 of 6"
   WHY "both norms take the weight of q")
+
+plumb_mutant(q_head_rotated_backwards
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [[y = rotate(y,]]
+  TO [[y = rotate_back(y,]]
+  CASE q_head_rms_norm_rope/ascending_positions/eager
+  SAYS "in rows 2-13 of 14"
+  WHY "the rotation has the inverse's sign; only position 0 is right")
+
+plumb_mutant(q_head_rotates_first_dims
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [[const int pair = i - kNopeDim / 2;]]
+  TO [[const int pair = i < kRopePairs ? i : -1;]]
+  CASE q_head_rms_norm_rope/ascending_positions/full_graph
+  SAYS "in rows 2-13 of 14"
+  WHY "RoPE turns the first 64 dims instead of the last")
+
+plumb_mutant(q_head_position_of_row
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [=[p.positions[token]]=]
+  TO [=[p.positions[row % p.tokens]]=]
+  CASE q_head_rms_norm_rope/ascending_positions/eager
+  SAYS "in rows 1-12 of 14"
+  WHY "positions are read by (token, head) instead of by token")
+
+plumb_mutant(q_head_interleaved_cache
+  OP q_head_rms_norm_rope FILE rope.h
+  FROM [=[{row[pair], row[kRopePairs + pair]}]=]
+  TO [=[{row[2 * pair], row[2 * pair + 1]}]=]
+  CASE q_head_rms_norm_rope/ascending_positions/eager
+  SAYS "in rows 0-13 of 14"
+  WHY "the cache is read as cos, sin, cos, sin instead of cosines, then sines")
+
+plumb_mutant(q_head_mean_without_rope_dims
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [[static_cast<float>(kHeadDim)]]
+  TO [[static_cast<float>(kNopeDim)]]
+  CASE q_head_rms_norm_rope/v4_pro_tp8/eager
+  SAYS "in rows 0-31 of 32"
+  WHY "the mean square is taken over 448 dims")
+
+plumb_mutant(inverse_rope_forward
+  OP inverse_rope FILE inverse_rope.cu
+  FROM [[rotate_back({]]
+  TO [[rotate({]]
+  CASE inverse_rope/ascending_positions/eager
+  SAYS "in rows 2-13 of 14"
+  WHY "the output is rotated once more instead of back")
+
+plumb_mutant(inverse_rope_on_first_dims
+  OP inverse_rope FILE inverse_rope.cu
+  FROM [[head * kHeadDim + kNopeDim + 2 * pair]]
+  TO [[head * kHeadDim + 2 * pair]]
+  CASE inverse_rope/ascending_positions/eager
+  SAYS "x (not rotated): changed in rows 2-13 of 14"
+  WHY "the first 64 dims are rotated instead of the last")
+
+plumb_mutant(inverse_rope_half_split_pairs
+  OP inverse_rope FILE inverse_rope.cu
+  FROM [=[std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + 2 * pair;
+    const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[1])}, turn);
+    x[0] = store_bf16(back.even);
+    x[1] = store_bf16(back.odd);]=]
+  TO [=[std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + pair;
+    const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[kRopePairs])}, turn);
+    x[0] = store_bf16(back.even);
+    x[kRopePairs] = store_bf16(back.odd);]=]
+  CASE inverse_rope/ascending_positions/full_graph
+  SAYS "in rows 2-13 of 14"
+  WHY "pairs are (i, i + 32), NeoX's, instead of neighbours")
