@@ -23,7 +23,7 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
     squares += even * even;
     squares += odd * odd;
   }
-  const float r = rsqrt_approx(wave_sum(squares) / static_cast<float>(kHeadDim) + p.eps);
+  const float r = rsqrt_approx(sum_of_lanes(squares) / static_cast<float>(kHeadDim) + p.eps);
   for (int i = lane_index(); i < kHeadDim / 2; i += wave_size()) {
     Pair y = {load_bf16(q[2 * i]) * r, load_bf16(q[2 * i + 1]) * r};
     const int pair = i - kNopeDim / 2;

@@ -15,7 +15,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 constexpr int kRowNormBlock = 256;
 constexpr int kMostWavesOfRowNorm = 8;
 
-PLUMB_DEVICE inline float wave_sum(float value) {
+PLUMB_DEVICE inline float sum_of_lanes(float value) {
   for (int distance = wave_size() / 2; distance > 0; distance /= 2) {
     value += shuffle_xor(all_lanes(), value, distance, wave_size());
   }
@@ -24,8 +24,8 @@ PLUMB_DEVICE inline float wave_sum(float value) {
 
 // Sum over the block, the same bits in every thread. One call per kernel: the partials are not
 // protected against a second one.
-PLUMB_DEVICE inline float block_sum(float value, float* wave_partials) {
-  const float of_wave = wave_sum(value);
+PLUMB_DEVICE inline float sum_of_threads(float value, float* wave_partials) {
+  const float of_wave = sum_of_lanes(value);
   if (lane_index() == 0) wave_partials[wave_index()] = of_wave;
   block_sync();
   float total = 0;
@@ -42,7 +42,7 @@ PLUMB_DEVICE inline float reciprocal_rms(const Column& x_of, std::int64_t hidden
     const float value = x_of(i);
     squares += value * value;
   }
-  const float mean = block_sum(squares, wave_partials) / static_cast<float>(hidden);
+  const float mean = sum_of_threads(squares, wave_partials) / static_cast<float>(hidden);
   return rsqrt_approx(mean + eps);
 }
 
