@@ -187,7 +187,7 @@ class MhcFusedProblem : public Problem {
   double reference_cost() const override {
     return (shape_.unrounded_sums() ? 1.5 : 1) * shape_.mixing.reference_cost();
   }
-  double checked_factor() const override { return 20; }
+  double checked_factor() const override { return 12; }
 
  private:
   // x is the first stream with other signs.

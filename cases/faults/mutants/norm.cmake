@@ -75,6 +75,14 @@ plumb_mutant(fused_add_rounds_twice
   SAYS "x: "
   WHY "the old kernel's second rounding, where the new one is declared")
 
+plumb_mutant(fused_add_mean_square_in_bf16
+  OP fused_add_rms_norm FILE row_norm.h
+  FROM [[rsqrt_approx(mean + eps)]]
+  TO [[rsqrt_approx(load_bf16(store_bf16(mean + eps)))]]
+  CASE fused_add_rms_norm/v4_pro_hidden/composition
+  SAYS "x: "
+  WHY "the mean square is rounded to bf16")
+
 plumb_mutant(q_kv_one_width_for_both
   OP q_kv_rms_norm FILE q_kv_rms_norm.cu
   FROM [[p.kv_weight, p.out_kv + row * p.kv_hidden,]]
