@@ -18,11 +18,14 @@ const std::int32_t* optional_data(const TensorSet& tensors, const std::string& n
 
 reference::KvCache cache_of(const MlaSide& side, const TensorSet& tensors) {
   if (side.width == 0) return {};
-  return {.data = tensors.at(side.name + "_cache").data<std::uint8_t>(),
+  return {.data = tensors.at(side.cache_name()).data<std::uint8_t>(),
           .block_stride_bytes = side.cache.block_bytes(),
           .num_blocks = side.cache.blocks(),
           .page = side.cache.page,
-          .dialect = side.cache.dialect};
+          .dialect = side.cache.dialect,
+          .layout = side.cache.layout,
+          .scale_reading = side.cache.scale_reading,
+          .row_dims = side.cache.row_dims};
 }
 
 reference::MlaCandidates candidates_of(const MlaSide& side, const TensorSet& tensors) {

@@ -41,9 +41,9 @@ inline float round_probability(float p, bool to_bf16) {
   return to_bf16 ? static_cast<float>(reference::decode_bf16(bits)) : p;
 }
 
-inline float dot(const float* a, const float* b, std::int64_t chains) {
+inline float dot(const float* a, const Vector& b, std::int64_t chains) {
   Vector sums(chains, 0.0f);
-  for (std::int64_t d = 0; d < reference::kMlaDim; ++d) sums[d % chains] += a[d] * b[d];
+  for (std::int64_t d = 0; d < std::ssize(b); ++d) sums[d % chains] += a[d] * b[d];
   for (std::int64_t half = chains / 2; half > 0; half /= 2) {
     for (std::int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
   }
@@ -62,7 +62,7 @@ inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, flo
     Vector scores;
     float top = state.max;
     for (std::int64_t i = begin; i < end; ++i) {
-      scores.push_back(dot(q, keys[i].data(), how.chains));
+      scores.push_back(dot(q, keys[i], how.chains));
       top = std::max(top, scores.back() * c);
     }
     const float rescale = exp2_f32(state.max - top);
@@ -86,7 +86,7 @@ inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, flo
 
 struct HonestRow {
   std::vector<std::uint16_t> out;  // bf16 [512]
-  float lse = 0;
+  float lse = 0, max = 0;          // natural
 };
 
 inline HonestRow combine(const std::vector<HonestPartial>& partials, const float* sink) {
@@ -120,6 +120,7 @@ inline HonestRow finish(const HonestPartial& state, const float* sink) {
   HonestRow row;
   row.lse = state.sum == 0 ? std::numeric_limits<float>::infinity()
                            : static_cast<float>(std::log(double{state.sum})) + state.max / kLog2E;
+  row.max = state.sum == 0 ? -std::numeric_limits<float>::infinity() : state.max / kLog2E;
   const float inverse = state.sum == 0 ? 0 : 1 / joined;
   for (const float sum : state.sums) row.out.push_back(reference::encode_bf16(sum * inverse));
   return row;

@@ -10,20 +10,38 @@
 extern "C" {
 #endif
 
-/* One paged cache in the V4 layout: per block all token data (448 fp8 + 64 bf16 = 576 bytes each),
- * then all scales (7 UE8M0 bytes + 1 pad each)   [1.1 MODEL1] */
+typedef enum plumb_mla_layout {
+  PLUMB_MLA_V4 = 0, /* key = value = 512. Per block all token data (448 fp8 + 64 bf16 = 576 bytes
+                       each), then all scales (7 UE8M0 bytes + 1 pad each)   [1.1 MODEL1] */
+  PLUMB_MLA_V32 = 1 /* key 576, value = its first 512. Token by token 656 bytes: 512 fp8, 4 fp32
+                       scales, 64 bf16; block_stride_bytes is a multiple of 4   [1.1 V32] */
+} plumb_mla_layout;
+
+/* How an fp32 scale of V32 meets its codes. Kernels in use differ, so the caller says which one is
+ * meant; an implementation that has another returns PLUMB_UNSUPPORTED. For powers of two all
+ * agree   [1.1] */
+typedef enum plumb_scale_reading {
+  PLUMB_SCALE_FP32 = 0, /* bf16(code * scale), the product in fp32 */
+  PLUMB_SCALE_BF16 = 1, /* bf16(code * bf16(scale)): FlashMLA's sm90 kernels */
+  PLUMB_SCALE_E8M0 = 2  /* code * (power of two not above scale): FlashMLA's sm100 kernels */
+} plumb_scale_reading;
+
+/* One paged cache */
 typedef struct plumb_mla_cache {
   const uint8_t* data; /* optional for the extra cache: NULL = absent */
   int64_t block_stride_bytes;
   int64_t num_blocks;
   int32_t page;         /* tokens per block */
   plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ, each cache its own   [2.11] */
+  plumb_mla_layout layout;
+  plumb_scale_reading scale_reading; /* of V32 */
 } plumb_mla_cache;
 
 /* Candidates of every query row in one cache, in one of two forms:
  *  dense:  indices [requests, queries, width], of which the first lengths[request] count
  *  ragged: row r (= request * queries + query) owns indices[indptr[r] .. indptr[r+1])
- * An index is a slot, block * page + offset; -1 is skipped. */
+ * An index is a slot, block * page + offset; -1 is skipped. In a prefill it is a row of kv; every
+ * one outside is skipped. */
 typedef struct plumb_mla_candidates {
   const int32_t* indices;
   const int32_t* lengths; /* dense: [requests], optional = width for all; ragged: NULL */
@@ -44,9 +62,10 @@ typedef struct plumb_mla_plan {
   int32_t planned;        /* host state */
 } plumb_mla_plan;
 
-/* Sparse MLA decode over a main and an optional extra cache   [1.2 - 1.6, 2.10] */
+/* Sparse MLA decode over a main and an optional extra cache of one layout; dims is 512 for V4 and
+ * 576 for V32   [1.2 - 1.6, 2.10] */
 typedef struct plumb_sparse_mla_decode_params {
-  const uint16_t* q; /* bf16 [requests, queries, heads, 512] */
+  const uint16_t* q; /* bf16 [requests, queries, heads, dims] */
   plumb_mla_cache main_cache, extra_cache;
   plumb_mla_candidates main, extra;
   const float* attn_sink; /* fp32 [heads], optional */
