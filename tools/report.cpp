@@ -120,11 +120,11 @@ std::string coverage_text(const std::vector<Finished>& all) {
     }
     table[{f.op, f.scenario}][f.result.platform] += f.result.comparisons > 0;
   }
-  std::string text = fmt::format("\ncases that compared something\n{:<28}{:<14}", "", "");
+  std::string text = fmt::format("\ncases that compared something\n{:<30}{:<14}", "", "");
   for (const std::string& platform : platforms) text += fmt::format("{:>13}", platform);
   text += "\n";
   for (const auto& [key, cells] : table) {
-    text += fmt::format("{:<28}{:<14}", key.first, key.second);
+    text += fmt::format("{:<30}{:<14}", key.first, key.second);
     for (const std::string& platform : platforms) {
       const auto cell = cells.find(platform);
       text += fmt::format("{:>13}", cell == cells.end() ? 0 : cell->second);
