@@ -7,6 +7,7 @@
 #include "reference/mla_combine.h"
 #include "reference/mla_partials.h"
 #include "reference/sparse_mla_decode.h"
+#include "reference/sparse_mla_prefill.h"
 
 namespace plumb::cases {
 
@@ -195,6 +196,23 @@ std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tens
   if (stores_partials && any_split) {
     judge_splits(shape, problem, plan, tensors, numerics, structured, expected, reports);
   }
+  return reports;
+}
+
+std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
+                                            const reference::Numerics& numerics, bool structured) {
+  const View view(shape, tensors);
+  reference::SparseMlaPrefill expected = reference::sparse_mla_prefill(view.problem(), numerics);
+  std::vector<TensorReport> reports;
+  const auto judge = [&](const char* name, reference::Estimate& estimate, std::int64_t group) {
+    if (!tensors.contains(name)) return;
+    estimate.structured = structured;
+    reports.push_back(
+        judge_floats(tensors.at(name), estimate, {}, groups_of(estimate.rows, group, "query row")));
+  };
+  judge("out", expected.out, shape.heads);
+  judge("max_logits", expected.max_logits, 1);
+  judge("lse", expected.lse, 1);
   return reports;
 }
 

@@ -126,6 +126,46 @@ inline HonestRow finish(const HonestPartial& state, const float* sink) {
   return row;
 }
 
+// As kernels in Triton: base e, rope apart from the rest of the score, the sink raises the maximum.
+inline HonestRow attend_natural(const float* q, const std::vector<Vector>& keys, float sm_scale,
+                                const float* sink, const HonestKernel& how) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto exp_f32 = [](float x) { return static_cast<float>(std::exp(double{x})); };
+  float max = std::numeric_limits<float>::lowest(), sum = 0;
+  Vector sums(reference::kMlaDim, 0.0f);
+  for (std::int64_t begin = 0; begin < std::ssize(keys); begin += how.block) {
+    const std::int64_t end = std::min<std::int64_t>(begin + how.block, std::ssize(keys));
+    Vector scores;
+    float top = max;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto rope = keys[i].end() - reference::kMlaRope;
+      const float near = dot(q, {keys[i].begin(), rope}, how.chains);
+      const float far = dot(q + (rope - keys[i].begin()), {rope, keys[i].end()}, how.chains);
+      scores.push_back((near + far) * sm_scale);
+      top = std::max(top, scores.back());
+    }
+    const float rescale = exp_f32(max - top);
+    max = top;
+    sum *= rescale;
+    for (float& value : sums) value *= rescale;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float p = exp_f32(scores[i - begin] - top);
+      sum += p;
+      const float rounded = round_probability(p, how.bf16_probability);
+      for (std::int64_t d = 0; d < reference::kMlaDim; ++d) sums[d] += rounded * keys[i][d];
+    }
+  }
+  HonestRow row;
+  row.max = sum == 0 ? -kInfinity : max;
+  row.lse = sum == 0 ? kInfinity : max + static_cast<float>(std::log(double{sum}));
+  const float top = std::max(max, *sink), factor = exp_f32(max - top);
+  const float joined = sum * factor + exp_f32(*sink - top);
+  for (const float value : sums) {
+    row.out.push_back(reference::encode_bf16(joined > 0 ? value * factor / joined : 0));
+  }
+  return row;
+}
+
 // Splits of consecutive candidates, as even as blocks of `how.block` allow.
 inline std::vector<HonestPartial> attend_split(const float* q, std::vector<Vector> keys,
                                                float sm_scale, const HonestKernel& how) {

@@ -80,6 +80,36 @@ typedef struct plumb_sparse_mla_decode_params {
   plumb_stream stream;
 } plumb_sparse_mla_decode_params;
 
+/* Sparse MLA prefill over a workspace of dequantised rows   [1.8, 2.10]. In plumb_mla_candidates
+ * every query row is a request of one query: lengths is [rows] */
+typedef struct plumb_sparse_mla_prefill_params {
+  const uint16_t* q;  /* bf16 [rows, heads, key_dims] */
+  const uint16_t* kv; /* bf16 [kv_rows, key_dims]: keys, values are their first 512 */
+  plumb_mla_candidates candidates;
+  const float* attn_sink; /* fp32 [heads], optional */
+  uint16_t* out;          /* bf16 [rows, heads, 512] contiguous */
+  float* max_logits;      /* fp32 [rows, heads] contiguous, natural units; optional */
+  float* lse;             /* fp32 [rows, heads] contiguous, natural logarithm; optional */
+  int64_t rows, heads, kv_rows;
+  int64_t key_dims; /* 512 or 576 */
+  int64_t q_row_stride, q_head_stride, kv_row_stride;
+  float sm_scale;
+  plumb_stream stream;
+} plumb_sparse_mla_prefill_params;
+
+/* Rows [offset, offset + gather_len) of a request's workspace <- its last gather_len tokens, from a
+ * V4 cache   [2.8]. All other rows keep what they hold */
+typedef struct plumb_dequantize_and_gather_k_cache_params {
+  plumb_mla_cache cache;      /* PLUMB_MLA_V4 */
+  const int32_t* block_table; /* [requests, pages]: block of each page of a request's tokens */
+  const int32_t* seq_lens;    /* [requests] */
+  const int32_t* gather_lens; /* [requests], at most seq_lens; optional = seq_lens */
+  uint16_t* out;              /* bf16 [requests, rows, 512]; in and out */
+  int64_t requests, rows, pages, offset;
+  int64_t out_request_stride, out_row_stride, block_table_stride;
+  plumb_stream stream;
+} plumb_dequantize_and_gather_k_cache_params;
+
 #ifdef __cplusplus
 }
 #endif
