@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include "cases/run.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
+#include "tools/coverage.h"
 #include "tools/output.h"
 #include "tools/report.h"
 
@@ -32,6 +34,7 @@ struct RunArguments {
   int jobs = 0;
   std::string seed_text = "0", json = "plumb.json", junit;
   bool bisect = false, quiet = false;
+  int least_coverage = 0;
 };
 
 struct Task {
@@ -173,6 +176,18 @@ int bisect_code(const std::vector<Finished>& all) {
   return code_for_bisect(exit_code(all));
 }
 
+bool is_real(const std::string& platform) {
+  return device::why_unavailable(platform).empty() &&
+         !device::open_device(platform)->properties().simulated;
+}
+
+// A real device takes one case at a time: what one does to it is not to be seen in another.
+int jobs_of(const RunArguments& arguments, const Selected& selected) {
+  if (std::any_of(selected.platforms.begin(), selected.platforms.end(), is_real)) return 1;
+  if (arguments.jobs > 0) return arguments.jobs;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 // A bad row is reported before anything runs.
 void validate(const Selected& selected) {
   for (const cases::Case& which : selected.cases) {
@@ -200,6 +215,15 @@ void check_reports(const RunArguments& arguments) {
   if (!arguments.junit.empty()) check_writable(arguments.junit);
 }
 
+// 1 if a cell of the coverage table has too few cases: they may have vanished without a failure.
+int coverage_code(const std::vector<Finished>& all, int least) {
+  const std::vector<std::string> thin = thin_coverage(all, least);
+  for (const std::string& cell : thin) {
+    fmt::print(stderr, "plumb: fewer than {} cases compared something: {}\n", least, cell);
+  }
+  return thin.empty() ? 0 : 1;
+}
+
 int run(RunArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
@@ -212,16 +236,16 @@ int run(RunArguments& arguments) {
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
-  const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
+  const std::vector<Finished> all =
+      Runner(tasks, arguments, selected.tier).run(jobs_of(arguments, selected));
 
   put(summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
   if (!arguments.quiet) put(coverage_text(all));
   const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
   if (!arguments.json.empty()) write_file(arguments.json, to_json(all, tier, arguments.seed));
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(all));
-  return arguments.bisect ? bisect_code(all) : exit_code(all);
+  if (arguments.bisect) return bisect_code(all);
+  return std::max(exit_code(all), coverage_code(all, arguments.least_coverage));
 }
 
 }  // namespace
@@ -252,6 +276,10 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
       ->capture_default_str();
   command->add_option("--junit", arguments->junit, "JUnit report");
+  command
+      ->add_option("--least-coverage", arguments->least_coverage,
+                   "fail if an op, scenario and platform has fewer comparing cases")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });

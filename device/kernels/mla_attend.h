@@ -46,12 +46,13 @@ struct MlaWork {
   float* factors;         // [kHeadTile], of the accumulators
 };
 
-// State of one head's online softmax.
+// State of one head's online softmax. A head without candidates has no sum.
 struct Softmax {
   float largest = kLowest, sum = 0;
-  bool lonely() const { return sum == 0; }
-  float lse() const { return log2_approx(sum) + largest; }  // base 2
 };
+PLUMB_DEVICE inline float lse_in_base_2(const Softmax& softmax) {
+  return log2_approx(softmax.sum) + softmax.largest;
+}
 
 PLUMB_DEVICE inline int heads_of_tile(std::int64_t heads, int first_head) {
   const std::int64_t left = heads - first_head;

@@ -81,8 +81,8 @@ PLUMB_DEVICE inline void attend(const MlaCall& call, const MlaWork& work, int be
 PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, int slot, int head,
                                       const Softmax& softmax) {
   const auto& params = call.params;
-  const bool split = slot >= 0, lonely = softmax.lonely();
-  const float lse = softmax.lse();
+  const bool split = slot >= 0, lonely = softmax.sum == 0;
+  const float lse = lse_in_base_2(softmax);
   if (split) {
     params.partial_lse[(slot * params.queries + work.query) * params.heads + head] =
         lonely ? -INFINITY : lse;

@@ -39,12 +39,12 @@ PLUMB_DEVICE inline void stage_rows(const plumb_sparse_mla_prefill_params& param
 // multiplied by.
 PLUMB_DEVICE inline float finish_row(const plumb_sparse_mla_prefill_params& params,
                                      std::int64_t row, int head, const Softmax& softmax) {
-  const bool lonely = softmax.lonely();
+  const bool lonely = softmax.sum == 0;
   const std::int64_t at = row * params.heads + head;
   if (params.max_logits != nullptr) {
     params.max_logits[at] = lonely ? -INFINITY : softmax.largest * kLn2;
   }
-  if (params.lse != nullptr) params.lse[at] = lonely ? INFINITY : softmax.lse() * kLn2;
+  if (params.lse != nullptr) params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;
   if (lonely) return 0;
   return 1.0F / (softmax.sum + sink_weight(params.attn_sink, head, softmax.largest));
 }

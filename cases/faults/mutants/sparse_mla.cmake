@@ -8,7 +8,7 @@ plumb_mutant(mla_sink_per_split
   FROM [[const float sink = split ? 0.0F : sink_weight(params.attn_sink, head, softmax.largest);]]
   TO [[const float sink = sink_weight(params.attn_sink, head, softmax.largest);]]
   CASE sparse_mla_decode/more_parts_than_blocks/eager
-  SAYS "partial_out: "
+  SAYS "elements in rows 0, 2-4, 6-7 of 8"
   WHY "the sink enters every split, and once more in the combination")
 
 plumb_mutant(mla_extra_in_main_dialect
@@ -16,7 +16,7 @@ plumb_mutant(mla_extra_in_main_dialect
   FROM [[found.dialect = found.cache->dialect;]]
   TO [[found.dialect = params.main_cache.dialect;]]
   CASE sparse_mla_decode/fnuz_main_fn_extra/eager
-  SAYS "out: "
+  SAYS "elements in rows 0-11 of 12"
   WHY "one FP8 flag for two caches (vLLM #42893)")
 
 plumb_mutant(mla_block_offset_in_32_bits
@@ -24,7 +24,7 @@ plumb_mutant(mla_block_offset_in_32_bits
   FROM [[cache.data + block * cache.block_stride_bytes;]]
   TO [[cache.data + static_cast<std::uint32_t>(block * cache.block_stride_bytes);]]
   CASE sparse_mla_decode/far_blocks/eager
-  SAYS "out: "
+  SAYS "elements in rows 4-7 of 16"
   WHY "block * stride wraps at 2^32 bytes (aiter #4774)")
 
 plumb_mutant(mla_minus_one_read_as_slot_0
@@ -33,7 +33,7 @@ plumb_mutant(mla_minus_one_read_as_slot_0
   TO [[load_group(*block.cache, locate(*block.cache, 0), group, block.dialect,
                  to + group * kGroup);]]
   CASE sparse_mla_decode/holes/eager
-  SAYS "out: "
+  SAYS "elements in rows 0-31 of 32"
   WHY "-1 is clamped to slot 0 and only its score is masked: 0 * NaN (hazard A3)")
 
 # ---- the V3.2 layout ----
@@ -132,16 +132,16 @@ plumb_mutant(mla_prefill_max_with_sink
 
 plumb_mutant(mla_prefill_lonely_lse
   OP sparse_mla_prefill FILE sparse_mla_prefill.cu
-  FROM [[params.lse[at] = lonely ? INFINITY : softmax.lse() * kLn2;]]
-  TO [[params.lse[at] = softmax.lse() * kLn2;]]
+  FROM [[params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;]]
+  TO [[params.lse[at] = lse_in_base_2(softmax) * kLn2;]]
   CASE sparse_mla_prefill/holes/eager
   SAYS "lse: 8 non-finite or missing non-finite elements in rows 3, 7 of 8"
   WHY "a row without candidates reports lse = -infinity, the logarithm of its sum")
 
 plumb_mutant(mla_prefill_lse_in_base_2
   OP sparse_mla_prefill FILE sparse_mla_prefill.cu
-  FROM [[params.lse[at] = lonely ? INFINITY : softmax.lse() * kLn2;]]
-  TO [[params.lse[at] = lonely ? INFINITY : softmax.lse();]]
+  FROM [[params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;]]
+  TO [[params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax);]]
   CASE sparse_mla_prefill/v4_flash/eager
   SAYS "lse: 32 elements in rows 0-3 of 4"
   WHY "lse is returned in the units of the kernel instead of natural ones")
