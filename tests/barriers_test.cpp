@@ -23,6 +23,7 @@ const std::set<std::string> kWithoutBarriers = {
     "compute_global_topk_indices_and_lens",
     "concat_and_cache_ds_mla",
     "copy_ragged_to_graph_buffers",
+    "dequantize_and_gather_k_cache",
     "indexer_k_quant_and_cache",
     "inverse_rope",
     "mhc_post",
