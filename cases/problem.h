@@ -63,6 +63,8 @@ class Problem {
                                           const plumb_numerics& declared) const = 0;
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
+  // Columns of each row of an output that an op promises, by the inputs in `tensors`.
+  virtual ColumnRanges promised_columns(const TensorSet&, const TensorSpec&) const { return {}; }
   // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of
   // plain kernels on a quiet core, within a factor of 2: about one per scalar operation in a loop,
   // and for each simulated thread kShuffleCost or kBarrierCost per one that it meets. plumb bench
