@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <span>
 
 #include "cases/fill.h"
@@ -91,31 +90,10 @@ double typical_value(const Step& step, std::int64_t sequence) {
   return style_of(step, sequence) == TokenStyle::binades ? std::ldexp(1.0, kMostBinades - 2) : 1.5;
 }
 
-std::int64_t MlaCacheShape::address(std::int64_t block) const {
-  if (!far || block == 0) return block;
-  const std::int64_t near = blocks() / 2;
-  const std::int64_t past = block < near ? std::int64_t{1} << 31 : std::int64_t{1} << 32;
-  return past / block_bytes() - 1 + (block < near ? block - 1 : block - near);
-}
-
-std::int64_t MlaCacheShape::num_blocks() const { return address(blocks() - 1) + 1; }
-
 std::int64_t MlaCacheShape::pool_slot(std::int64_t slot) const {
   if (!far || slot < 0) return slot;
-  const std::int64_t number = slot / page;
-  for (std::int64_t block = 0; block < blocks(); ++block) {
-    if (address(block) == number) return block * page + slot % page;
-  }
-  return -1;
-}
-
-TensorSpec MlaCacheShape::spec(std::string name) const {
-  TensorSpec spec{std::move(name), Dtype::u8, {blocks(), block_bytes()}, {}, Role::input, far, {}};
-  if (far) {
-    for (std::int64_t block = 0; block < blocks(); ++block)
-      spec.placement.push_back(address(block));
-  }
-  return spec;
+  const std::int64_t block = pool().block_at(slot / page);
+  return block < 0 ? -1 : block * page + slot % page;
 }
 
 MlaCache::MlaCache(const MlaCacheShape& shape, const Step& step, std::uint64_t seed,
@@ -124,12 +102,7 @@ MlaCache::MlaCache(const MlaCacheShape& shape, const Step& step, std::uint64_t s
   for (std::int64_t block = 0; block < shape_.blocks(); ++block) {
     poison_block(bytes_.row<std::uint8_t>(block), shape_);
   }
-  block_table_.resize(static_cast<std::size_t>(shape_.blocks() - 1));
-  std::iota(block_table_.begin(), block_table_.end(), 1);
-  for (std::size_t i = block_table_.size(); i > 1; --i) {
-    const std::int64_t other = integer(seed_, i, 0, static_cast<std::int64_t>(i) - 1);
-    std::swap(block_table_[i - 1], block_table_[static_cast<std::size_t>(other)]);
-  }
+  block_table_ = permuted_blocks(shape_.blocks(), seed_);
   written_.assign(static_cast<std::size_t>(shape_.blocks() * shape_.page), false);
 }
 

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cases/block_pool.h"
 #include "cases/problem.h"
 #include "cases/tensor.h"
 #include "reference/kv_cache.h"
@@ -24,10 +26,11 @@ struct MlaCacheShape {
   std::int64_t blocks_per_sequence() const { return (context + page - 1) / page; }
   std::int64_t blocks() const { return 1 + sequences * blocks_per_sequence(); }  // that exist
   std::int64_t block_bytes() const { return reference::kv_block_bytes(page); }
-  std::int64_t address(std::int64_t block) const;   // number of a block on the device
-  std::int64_t num_blocks() const;                  // on the device
+  BlockPool pool() const { return {blocks(), block_bytes(), far}; }
+  std::int64_t address(std::int64_t block) const { return pool().address(block); }
+  std::int64_t num_blocks() const { return pool().num_blocks(); }
   std::int64_t pool_slot(std::int64_t slot) const;  // a device's slot, in the host's blocks
-  TensorSpec spec(std::string name) const;
+  TensorSpec spec(std::string name) const { return pool().spec(std::move(name)); }
 };
 
 // The cache of one step: all NaN, until a token is asked for.
