@@ -12,6 +12,7 @@
 #define PLUMB_OPS_H
 
 #include "ops/hyper_connection.h"
+#include "ops/indexer.h"
 #include "ops/norm.h"
 #include "ops/sparse_mla.h"
 #include "ops/top_k.h"
