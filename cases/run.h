@@ -60,6 +60,7 @@ struct TensorSummary {
   double margin = 0;         // largest error / bound
   double observability = 1;  // smallest share
   double zero_share = 1;     // smallest share
+  std::int64_t flips = 0;    // codes on the other side of a rounding boundary
 };
 
 struct Failure {

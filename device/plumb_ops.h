@@ -11,9 +11,11 @@
 #ifndef PLUMB_OPS_H
 #define PLUMB_OPS_H
 
+#include "ops/cache.h"
 #include "ops/hyper_connection.h"
 #include "ops/indexer.h"
 #include "ops/norm.h"
+#include "ops/quantization.h"
 #include "ops/sparse_mla.h"
 #include "ops/top_k.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference/formats/bfloat16.h"
+#include "reference/normalize_e4m3fn_to_e4m3fnuz.h"
 #include "tests/format_ladder.h"
 
 namespace plumb::tests {

@@ -32,7 +32,8 @@ ordered_json number(double value) {
 ordered_json to_json(const cases::TensorReport& report) {
   ordered_json json{{"tensor", report.tensor},         {"rows_compared", report.rows_compared},
                     {"wrong_rows", report.wrong_rows}, {"wrong_elements", report.wrong_elements},
-                    {"margin", number(report.margin)}, {"pattern", report.pattern}};
+                    {"margin", number(report.margin)}, {"flips", report.flips},
+                    {"pattern", report.pattern}};
   if (report.worst) {
     json["worst"] = {{"at", report.worst->coordinates},
                      {"expected", number(report.worst->expected)},
@@ -64,7 +65,8 @@ ordered_json to_json(const Finished& finished) {
     json["tensors"].push_back({{"tensor", tensor.tensor},
                                {"elements_compared", tensor.elements_compared},
                                {"margin", number(tensor.margin)},
-                               {"observability", number(tensor.observability)}});
+                               {"observability", number(tensor.observability)},
+                               {"flips", tensor.flips}});
   }
   for (const cases::Failure& failure : result.failures)
     json["failures"].push_back(to_json(failure));

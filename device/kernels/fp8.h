@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FP8 and its block scales on the device. Written apart from reference/formats by intent: a defect
-// that both sides shared would be seen by neither.
+// FP8 and its block scales on the device, both ways. Written apart from reference/formats by
+// intent: a defect that both sides shared would be seen by neither.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,40 @@ PLUMB_DEVICE inline float decode_e4m3(std::uint8_t code, plumb_format dialect) {
   }
   const std::uint32_t bias_change = 127U - (fnuz ? 8U : 7U);
   return bits_float(sign | (exponent + bias_change) << 23 | mantissa << 20);
+}
+
+// Nearest even, saturating. A NaN keeps being one; fnuz has no negative zero, and 0x80 would be its
+// NaN.
+PLUMB_DEVICE inline std::uint8_t encode_e4m3(float value, plumb_format dialect) {
+  const bool fnuz = dialect == PLUMB_E4M3FNUZ;
+  const std::uint32_t sign = float_bits(value) >> 24 & 0x80U;
+  const std::uint32_t magnitude = float_bits(value) & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) return static_cast<std::uint8_t>(fnuz ? 0x80U : sign | 0x7fU);
+  const std::uint32_t bias_change = 127U - (fnuz ? 8U : 7U), largest = fnuz ? 0x7fU : 0x7eU;
+  std::uint32_t code = 0;
+  if (magnitude < (bias_change + 1) << 23) {
+    // Added to 2^23 steps, a subnormal is rounded to whole steps, which are then the low bits.
+    const float steps = fnuz ? 0x1p13F : 0x1p14F;
+    code = float_bits(bits_float(magnitude) + steps) - float_bits(steps);
+  } else {
+    const std::uint32_t even = magnitude >> 20 & 1U;
+    code = ((magnitude + 0x7ffffU + even) >> 20) - (bias_change << 3);
+  }
+  code = code > largest ? largest : code;
+  if (fnuz && code == 0) return 0;
+  return static_cast<std::uint8_t>(sign | code);
+}
+
+// The largest value that a quantiser aims at: fnuz stops at 224, not at 240.
+PLUMB_DEVICE inline float quantisation_largest(plumb_format dialect) {
+  return dialect == PLUMB_E4M3FNUZ ? 224.0F : 448.0F;
+}
+
+// Least power of two that is not smaller than a positive `scale`, from its bits.
+PLUMB_DEVICE inline std::uint8_t encode_ue8m0(float scale) {
+  const std::uint32_t bits = float_bits(scale);
+  const std::uint32_t code = (bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1U : 0U);
+  return static_cast<std::uint8_t>(code < 1U ? 1U : code > 254U ? 254U : code);
 }
 
 // UE8M0: 2^(code - 127); code 0 is a subnormal float, 255 is NaN.

@@ -35,9 +35,4 @@ const std::array<double, 256>& e4m3_values(Dialect dialect) {
   return dialect == Dialect::e4m3fn ? kFn : kFnuz;
 }
 
-void normalize_e4m3fn_to_e4m3fnuz(std::span<std::uint8_t> codes, std::span<float> scales) {
-  std::ranges::replace(codes, std::uint8_t{0x80}, std::uint8_t{0x00});
-  for (float& scale : scales) scale *= 2;
-}
-
 }  // namespace plumb::reference

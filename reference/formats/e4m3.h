@@ -12,7 +12,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 
 #include "reference/formats/nearest_even.h"
 
@@ -62,10 +61,5 @@ constexpr std::uint8_t encode_e4m3(double value, Dialect dialect,
   if (fnuz && code == 0) return 0;
   return static_cast<std::uint8_t>(sign | static_cast<int>(code));
 }
-
-// In place, what a gfx942 does with e4m3fn weights when it loads them: the same bytes are read as
-// fnuz, which halves their values, and the scales double. 0x80 becomes 0x00. The NaN codes 0x7F and
-// 0xFF silently become +240 and -240.
-void normalize_e4m3fn_to_e4m3fnuz(std::span<std::uint8_t> codes, std::span<float> scales);
 
 }  // namespace plumb::reference

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/judge_codes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "cases/diagnose.h"
+#include "cases/phase.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using reference::CodeEstimate;
+using reference::HonestCodes;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void check_shapes(const HostTensor& got, const CodeEstimate& expected, const RowMask& promised) {
+  const auto& before = expected.before;
+  const bool wide = expected.format == reference::CodeFormat::bf16;
+  if (got.spec().dtype != (wide ? Dtype::bf16 : Dtype::u8) || got.rows() != before.rows ||
+      got.columns() != before.columns ||
+      (!promised.empty() && static_cast<std::int64_t>(promised.size()) != before.rows)) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} x {} codes stored as {}, {} x {} expected, {} rows promised",
+                    got.spec().name, got.rows(), got.columns(), name_of(got.spec().dtype),
+                    before.rows, before.columns, promised.size()));
+  }
+}
+
+std::uint16_t code_at(const HostTensor& tensor, std::int64_t row, std::int64_t column) {
+  if (tensor.spec().dtype == Dtype::bf16) return tensor.row<std::uint16_t>(row)[column];
+  return tensor.row<std::uint8_t>(row)[column];
+}
+
+// Not a code of NaN, nor a negative zero where the format's encoders write none.
+bool is_written(reference::CodeFormat format, std::uint16_t code) {
+  return !is_nan(format, code) && encode(format, decode(format, code)) == code;
+}
+
+// One comparison of a tensor, row by row.
+class CodeVerdict {
+ public:
+  CodeVerdict(const HostTensor& got, const CodeEstimate& expected)
+      : got_(got), expected_(expected), wrong_(static_cast<std::size_t>(got.elements())) {
+    report_.tensor = got.spec().name;
+    report_.rows_total = got.rows();
+  }
+
+  void compare_row(std::int64_t row) {
+    ++report_.rows_compared;
+    const std::int64_t wrong_before = report_.wrong_elements, flips_before = report_.flips;
+    std::int64_t flippable = 0;  // of the columns that share an error
+    for (std::int64_t column = 0; column < got_.columns(); ++column) {
+      if (column % expected_.shared_error == 0) flippable = 0;
+      const HonestCodes honest = compare(row, column);
+      flippable += honest.flip > 0;
+      together_ = std::max(together_, flippable);
+      expected_flips_ += honest.flip;
+    }
+    if (report_.wrong_elements > wrong_before) report_.wrong_rows.push_back(row);
+    if (report_.flips > flips_before) flipped_rows_.push_back(row);
+  }
+
+  TensorReport finish(const Clues& clues) {
+    report_.elements_compared = report_.rows_compared * got_.columns();
+    const auto compared = static_cast<double>(std::max<std::int64_t>(report_.elements_compared, 1));
+    report_.zero_share = static_cast<double>(zeros_) / compared;
+    report_.observability = static_cast<double>(observable_) / compared;
+    if (!report_.wrong_rows.empty()) {
+      report_wrong();
+      const std::vector<double> values = as_stored();
+      report_.pattern = diagnose(
+          {got_, values, [](std::int64_t) { return 0.0; }, report_.wrong_rows, wrong_, clues});
+    }
+    report_flips();
+    return report_;
+  }
+
+ private:
+  HonestCodes compare(std::int64_t row, std::int64_t column) {
+    const std::int64_t i = row * got_.columns() + column;
+    const HonestCodes honest = honest_codes(expected_, i);
+    const std::uint16_t code = code_at(got_, row, column);
+    const int order = order_of(expected_.format, code);
+    const bool right = honest.nan ? is_nan(expected_.format, code)
+                                  : honest.least <= order && order <= honest.most &&
+                                        is_written(expected_.format, code);
+    const double value = decode(expected_.format, honest.exact);
+    zeros_ += value == 0;
+    const int zero = order_of(expected_.format, 0);
+    observable_ += value != 0 && !(honest.least <= zero && zero <= honest.most);
+    if (!right) {
+      mark_wrong(row, column, honest, code);
+    } else if (!honest.nan && code != honest.exact) {
+      ++report_.flips;
+      report_.margin = std::max(report_.margin, flip_effort(expected_, i, order));
+    }
+    return honest;
+  }
+
+  void mark_wrong(std::int64_t row, std::int64_t column, const HonestCodes& honest,
+                  std::uint16_t code) {
+    if (!report_.worst) {
+      report_.worst = Mismatch{row,
+                               column,
+                               got_.coordinates(row, column),
+                               decode(expected_.format, honest.exact),
+                               decode(expected_.format, code),
+                               0,
+                               kInfinity};
+      first_ = fmt::format("first {}: expected {}, got {}, exact value {:.9g}",
+                           report_.worst->coordinates, shown(honest.exact), shown(code),
+                           expected_.before.value[row * got_.columns() + column]);
+    }
+    report_.margin = kInfinity;
+    ++report_.wrong_elements;
+    wrong_[row * got_.columns() + column] = 1;
+  }
+
+  // "0x77 (240)"
+  std::string shown(std::uint16_t code) const {
+    return fmt::format("{:#04x} ({:g})", code, decode(expected_.format, code));
+  }
+
+  void report_wrong() {
+    const std::int64_t row = report_.wrong_rows.front();
+    const auto begin = wrong_.begin() + row * got_.columns();
+    report_.failures.push_back(
+        fmt::format("{}: rows {} of {} wrong; row {} differs in {} of {} codes ({})",
+                    report_.tensor, row_ranges(report_.wrong_rows), report_.rows_total, row,
+                    std::count(begin, begin + got_.columns(), 1), got_.columns(), first_));
+  }
+
+  void report_flips() {
+    const std::int64_t most = reference::most_honest_flips(expected_flips_, together_);
+    if (report_.flips <= most) return;
+    report_.failures.push_back(fmt::format(
+        "{}: {} codes on the other side of a rounding boundary in rows {} of {}; honest arithmetic "
+        "has {:.2g} on average and {} at most",
+        report_.tensor, report_.flips, row_ranges(flipped_rows_), report_.rows_total,
+        expected_flips_, most));
+    report_.wrong_elements += report_.flips;
+    std::vector<std::int64_t> rows;
+    std::set_union(report_.wrong_rows.begin(), report_.wrong_rows.end(), flipped_rows_.begin(),
+                   flipped_rows_.end(), std::back_inserter(rows));
+    report_.wrong_rows = std::move(rows);
+  }
+
+  // Expected codes as HostTensor::value would give them.
+  std::vector<double> as_stored() const {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < got_.elements(); ++i) {
+      const std::uint16_t code = honest_codes(expected_, i).exact;
+      values.push_back(got_.spec().dtype == Dtype::bf16 ? decode(expected_.format, code) : code);
+    }
+    return values;
+  }
+
+  const HostTensor& got_;
+  const CodeEstimate& expected_;
+  TensorReport report_;
+  WrongElements wrong_;
+  std::vector<std::int64_t> flipped_rows_;
+  std::string first_;
+  double expected_flips_ = 0;
+  std::int64_t together_ = 1, zeros_ = 0, observable_ = 0;
+};
+
+}  // namespace
+
+TensorReport judge_codes(const HostTensor& got, const CodeEstimate& expected,
+                         const RowMask& promised, const Clues& clues) {
+  const Stopwatch watch(verdict_seconds);
+  check_shapes(got, expected, promised);
+  CodeVerdict verdict(got, expected);
+  for (std::int64_t row = 0; row < got.rows(); ++row) {
+    if (promised.empty() || promised[row]) verdict.compare_row(row);
+  }
+  return verdict.finish(clues);
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows to be quantised, and what the judges of quantised tensors share.
+#pragma once
+
+#include <vector>
+
+#include "cases/judge_codes.h"
+#include "cases/problem.h"
+#include "reference/group_quant.h"
+
+namespace plumb::cases {
+
+// Writes rows [0, live) of a bf16 tensor as the step says, the others dead.
+//   exact: every group's largest value is `largest` times a power of two, and every value a code
+//   adversarial: by row and group: zeros of both signs; ties; a largest value at or beside a power
+//     of two times `largest`; values that underflow beside one that does not; values around the
+//     floors; one outlier; codes of NaN's neighbourhood; values near the end of bf16's range
+void fill_quant_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step,
+                     const reference::GroupQuant& how);
+
+// Rows whose largest value is finite are promised, padding or not.
+RowMask promised_quant_rows(std::int64_t rows, std::int64_t live, DeadRows dead);
+
+reference::Bf16Rows bf16_rows(const HostTensor& x);
+
+// The byte of a UE8M0 scale that is stored as fp32; 255, which is none, if it is no power of two.
+std::uint8_t byte_of_scale(float scale);
+// The byte tensor of fp32 scales that have to be powers of two.
+HostTensor bytes_of_scales(std::string name, std::int64_t rows, std::int64_t columns,
+                           const std::vector<double>& scales);
+
+// Simulated work of quantising: eight threads a group, three shuffles each.
+double quant_cost(std::int64_t groups, std::int64_t elements);
+
+}  // namespace plumb::cases

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// indexer_k_quant_and_cache: eight lanes per quant block of one key (group_quant.h). Legal: any
+// tokens that fit the grid's x; any page, in the shuffled layout 1 or a multiple of 16.
+#include "device/kernels/group_quant.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+constexpr float kAmaxFloor = 1e-4F;
+constexpr int kShuffleTile = 16;
+
+// Byte of a block at which dimension `dim` of the token at `offset` lies.
+PLUMB_DEVICE std::int64_t code_offset(const plumb_indexer_k_quant_and_cache_params& p,
+                                      std::int64_t offset, std::int64_t dim) {
+  if (!p.shuffled || p.cache.page == 1) return offset * p.head_dim + dim;
+  return offset / kShuffleTile * kShuffleTile * p.head_dim +
+         dim / kShuffleTile * (kShuffleTile * kShuffleTile) + offset % kShuffleTile * kShuffleTile +
+         dim % kShuffleTile;
+}
+
+PLUMB_KERNEL void indexer_k_quant_and_cache_kernel(plumb_indexer_k_quant_and_cache_params p) {
+  const std::int64_t groups = p.head_dim / p.quant_block_size;
+  const std::int64_t token = group_index() / groups, group = group_index() % groups;
+  const std::int64_t slot = token < p.tokens ? p.slot_mapping[token] : -1;
+  const std::int64_t begin = group * p.quant_block_size;
+  const std::uint16_t* x = p.k + token * p.k_row_stride + begin;
+  const float amax = group_amax(x, slot < 0 ? 0 : p.quant_block_size);
+  if (slot < 0) return;
+  const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(p.cache.dialect);
+  const float scale = p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact;
+  const std::int64_t page = p.cache.page, offset = slot % page;
+  std::uint8_t* block = p.cache.data + slot / page * p.cache.block_stride_bytes;
+  if (group_lane() == 0) {
+    reinterpret_cast<float*>(block + page * p.head_dim)[offset * groups + group] = scale;
+  }
+  for (std::int64_t i = group_lane(); i < p.quant_block_size; i += kGroupLanes) {
+    block[code_offset(p, offset, begin + i)] =
+        encode_e4m3(load_bf16(x[i]) / scale, p.cache.dialect);
+  }
+}
+
+bool is_legal(const plumb_indexer_k_quant_and_cache_params& p) {
+  if (p.tokens < 0 || p.head_dim < 1 || p.quant_block_size < 1 || p.cache.page < 1) return false;
+  if (p.head_dim % p.quant_block_size != 0 || p.k_row_stride < p.head_dim) return false;
+  const std::int64_t codes = std::int64_t{p.cache.page} * p.head_dim;
+  const std::int64_t scales = 4 * (codes / p.quant_block_size);
+  if (codes % 4 != 0 || p.cache.block_stride_bytes % 4 != 0) return false;
+  if (p.cache.block_stride_bytes < codes + scales) return false;
+  const bool tiled = p.cache.page % kShuffleTile == 0 && p.head_dim % kShuffleTile == 0;
+  return !p.shuffled || p.cache.page == 1 || tiled;
+}
+
+plumb_status launch_indexer_k_quant_and_cache(const void* params) {
+  const auto& p = *static_cast<const plumb_indexer_k_quant_and_cache_params*>(params);
+  if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!p.k || !p.slot_mapping || !p.cache.data) return PLUMB_INVALID_ARGUMENT;
+  const std::int64_t groups = p.tokens * (p.head_dim / p.quant_block_size);
+  const LaunchShape shape{blocks_for_groups(groups), 1, kQuantBlock, 0};
+  return PLUMB_LAUNCH(indexer_k_quant_and_cache_kernel, shape, p.stream, p);
+}
+
+}  // namespace
+
+plumb_op_entry indexer_k_quant_and_cache() {
+  return {"indexer_k_quant_and_cache", launch_indexer_k_quant_and_cache, group_quant_numerics()};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

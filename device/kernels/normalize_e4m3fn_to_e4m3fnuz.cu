@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// normalize_e4m3fn_to_e4m3fnuz: thread i of the grid owns byte i of the weights (row i / columns),
+// weight scale i and input scale i, as far as there are so many. Legal: anything that fits the
+// grid's x; outputs may be the inputs themselves.
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+constexpr int kNormalizeBlock = 256;
+
+PLUMB_DEVICE void double_scale(const float* scale, float* out, std::int64_t count,
+                               std::int64_t index) {
+  if (index < count) out[index] = 2.0F * scale[index];
+}
+
+// As fnuz every code means half of what it meant as fn; -0 there is NaN here.
+PLUMB_KERNEL void normalize_kernel(plumb_normalize_e4m3fn_to_e4m3fnuz_params p) {
+  const std::int64_t index = std::int64_t{block_index_x()} * block_size() + thread_index();
+  double_scale(p.weight_scale, p.weight_scale_out, p.weight_scales, index);
+  double_scale(p.input_scale, p.input_scale_out, p.input_scales, index);
+  if (index >= p.rows * p.columns) return;
+  const std::int64_t at = index / p.columns * p.weight_row_stride + index % p.columns;
+  const std::uint8_t code = p.weight[at];
+  p.weight_out[at] = code == 0x80U ? std::uint8_t{0} : code;
+}
+
+bool is_legal(const plumb_normalize_e4m3fn_to_e4m3fnuz_params& p) {
+  if (p.rows < 0 || p.columns < 1 || p.weight_row_stride < p.columns) return false;
+  if (p.weight_scales < 0 || p.input_scales < 0) return false;
+  if (p.rows > 0 && (!p.weight || !p.weight_out)) return false;
+  if (p.weight_scales > 0 && (!p.weight_scale || !p.weight_scale_out)) return false;
+  return p.input_scales == 0 || (p.input_scale && p.input_scale_out);
+}
+
+plumb_status launch_normalize(const void* params) {
+  const auto& p = *static_cast<const plumb_normalize_e4m3fn_to_e4m3fnuz_params*>(params);
+  if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  std::int64_t most = p.rows * p.columns;
+  most = most > p.weight_scales ? most : p.weight_scales;
+  most = most > p.input_scales ? most : p.input_scales;
+  if (most == 0) return PLUMB_OK;
+  const LaunchShape shape{(most + kNormalizeBlock - 1) / kNormalizeBlock, 1, kNormalizeBlock, 0};
+  return PLUMB_LAUNCH(normalize_kernel, shape, p.stream, p);
+}
+
+}  // namespace
+
+plumb_op_entry normalize_e4m3fn_to_e4m3fnuz() {
+  return {"normalize_e4m3fn_to_e4m3fnuz",
+          launch_normalize,
+          {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 0.5F, 1, 0}};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

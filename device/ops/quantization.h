@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Quantisation: parameters of its ops. Conventions are those of plumb_ops.h. */
+#ifndef PLUMB_OPS_QUANTIZATION_H
+#define PLUMB_OPS_QUANTIZATION_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum plumb_quotient {
+  PLUMB_DIVIDE = 0,                /* x / scale */
+  PLUMB_MULTIPLY_BY_RECIPROCAL = 1 /* x * (1 / scale): the same bits if the scale is a power of 2 */
+} plumb_quotient;
+
+typedef enum plumb_scale_format {
+  PLUMB_SCALE_F32 = 0,              /* fp32: amax / largest */
+  PLUMB_SCALE_F32_POWER_OF_TWO = 1, /* fp32: the least power of two that is not smaller */
+  PLUMB_SCALE_PACKED_UE8M0 = 2      /* that power as a UE8M0 byte, four consecutive groups in an
+                                       int32, the first in the low byte; filled up with 1.0 (127) */
+} plumb_scale_format;
+
+/* Codes and scales of groups of consecutive columns   [9.3]
+ *   amax = max(max |x|, amax_floor), scale = max(amax / largest, scale_floor), q = fp8(x / scale)
+ * largest is 448 for e4m3fn and 224 for e4m3fnuz; one of the floors is above 0. The last group may
+ * be shorter; its missing columns get the code 0. */
+typedef struct plumb_per_token_group_quant_fp8_params {
+  const uint16_t* x; /* bf16 [tokens, columns] */
+  uint8_t* q;        /* [tokens, groups * group_size], groups = ceil(columns / group_size) */
+  void* scales;      /* fp32 [tokens, groups] or int32 [tokens, ceil(groups / 4)] */
+  int64_t tokens, columns, group_size;
+  int64_t x_row_stride, q_row_stride;
+  /* Row-major: (groups, 1). Column-major, aligned for TMA: (1, tokens rounded up to 4). */
+  int64_t scales_token_stride, scales_group_stride;
+  plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
+  plumb_scale_format scale_format;
+  plumb_quotient quotient;
+  float amax_floor, scale_floor;
+  plumb_stream stream;
+} plumb_per_token_group_quant_fp8_params;
+
+/* E2M1 codes and UE8M0 scales of groups of 32 columns   [9.4]
+ *   scale = 2^ceil(log2(max(amax, amax_floor) / 6)); ties towards zero; no code of -0 */
+typedef struct plumb_mxfp4_quant_params {
+  const uint16_t* x; /* bf16 [tokens, columns], columns a multiple of 32 */
+  uint8_t* q;        /* [tokens, columns / 2] contiguous: the even column in the low nibble */
+  uint8_t* scales;   /* UE8M0 [tokens, columns / 32] contiguous */
+  int64_t tokens, columns;
+  int64_t x_row_stride;
+  float amax_floor; /* > 0 */
+  plumb_stream stream;
+} plumb_mxfp4_quant_params;
+
+/* OCP weights made readable for fnuz hardware   [9.5]: byte 0x80 becomes 0x00, scales double.
+ * Outputs may be the inputs themselves. */
+typedef struct plumb_normalize_e4m3fn_to_e4m3fnuz_params {
+  const uint8_t* weight; /* [rows, columns] */
+  uint8_t* weight_out;
+  const float* weight_scale; /* [weight_scales] */
+  float* weight_scale_out;
+  const float* input_scale; /* [input_scales]; optional, with its output */
+  float* input_scale_out;
+  int64_t rows, columns, weight_row_stride; /* of weight and weight_out */
+  int64_t weight_scales, input_scales;
+  plumb_stream stream;
+} plumb_normalize_e4m3fn_to_e4m3fnuz_params;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

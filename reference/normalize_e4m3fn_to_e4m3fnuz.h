@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In place, what a gfx942 does with e4m3fn weights when it loads them: the same bytes are read as
+// fnuz, which halves their values, and the scales double. 0x80 becomes 0x00. The NaN codes 0x7F and
+// 0xFF silently become +240 and -240 (operations spec, 9.5).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace plumb::reference {
+
+void normalize_e4m3fn_to_e4m3fnuz(std::span<std::uint8_t> codes, std::span<float> scales);
+
+}  // namespace plumb::reference
