@@ -20,11 +20,12 @@ namespace plumb::cases {
 
 namespace {
 
-reference::IndexerLayout layout_of(const Row& row) {
+bool is_shuffled(const Row& row) {
   const std::string_view word = row.word("layout");
-  if (word.empty() || word == "planar") return reference::IndexerLayout::planar;
-  if (word == "shuffled") return reference::IndexerLayout::shuffled;
-  throw BadRow(fmt::format("{}: {} is no layout of an indexer cache", row.where, word));
+  if (word != "" && word != "planar" && word != "shuffled") {
+    throw BadRow(fmt::format("{}: {} is no layout of an indexer cache", row.where, word));
+  }
+  return word == "shuffled";
 }
 
 class Fp8PagedMqaLogitsProblem final : public Problem {
@@ -34,13 +35,16 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
         heads_(row.integer("heads")),
         dim_(row.integer("dim")),
         max_context_len_(lengths_.length + row.integer("gap")),
-        block_{row.integer("page"), dim_, layout_of(row)},
+        layout_{row.integer("page"), dim_, dim_, is_shuffled(row)},
         clean_(row.integer("clean") != 0),
         q_dialect_(dialect_of(row, "q_dialect", platform)),
         dialect_(dialect_of(row, "dialect", platform)) {
     pool_.blocks = 1 + lengths_.requests * blocks_per_request();
-    pool_.block_bytes = block_.bytes() + row.integer("block_gap");
+    pool_.block_bytes = layout_.block_bytes() + row.integer("block_gap");
     pool_.far = row.integer("far") != 0;
+    for (std::int64_t i = 0; i < layout_.page; ++i) {
+      entries_.push_back(indexer_k_entry(layout_, i));
+    }
     if (clean_ && lengths_.dims == 2) {
       throw BadRow(fmt::format("{}: logits by 2-D lengths cannot be clean", row.where));
     }
@@ -89,10 +93,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     params.cache = {.data = tensors.get<std::uint8_t>("cache"),
                     .block_stride_bytes = pool_.block_bytes,
                     .num_blocks = pool_.num_blocks(),
-                    .page = static_cast<std::int32_t>(block_.page),
-                    .layout = block_.layout == reference::IndexerLayout::shuffled
-                                  ? PLUMB_INDEXER_SHUFFLED
-                                  : PLUMB_INDEXER_PLANAR,
+                    .page = static_cast<std::int32_t>(layout_.page),
                     .dialect = format_of(dialect_)};
     params.weights = tensors.get<float>("weights");
     params.context_lens = tensors.get<std::int32_t>("context_lens");
@@ -107,6 +108,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     params.next_n = static_cast<std::int32_t>(lengths_.next_n);
     params.heads = static_cast<std::int32_t>(heads_);
     params.dim = static_cast<std::int32_t>(dim_);
+    params.shuffled = layout_.shuffled ? 1 : 0;
     params.clean_logits = clean_ ? 1 : 0;
     params.q_dialect = format_of(q_dialect_);
     params.stream = stream;
@@ -142,7 +144,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
  private:
   std::int64_t rows() const { return lengths_.requests * lengths_.next_n; }
   std::int64_t blocks_per_request() const {
-    return (lengths_.length + block_.page - 1) / block_.page;
+    return (lengths_.length + layout_.page - 1) / layout_.page;
   }
   std::int64_t table_width() const { return blocks_per_request() + 3; }
 
@@ -159,7 +161,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
   void poison(HostTensor& cache, std::int64_t block) const {
     constexpr std::uint8_t kNanByteOfFloat = 0xff;
     auto* bytes = cache.row<std::uint8_t>(block);
-    const std::int64_t values = block_.scale_at(0);
+    const std::int64_t values = layout_.page * dim_;
     std::fill(bytes, bytes + values, nan_code(dialect_));
     std::fill(bytes + values, bytes + pool_.block_bytes, kNanByteOfFloat);
   }
@@ -168,7 +170,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
                     std::int32_t* table, HostTensor& cache) const {
     const std::int64_t length = lengths_.of(step, request);
     const auto* own = &blocks[static_cast<std::size_t>(request * blocks_per_request())];
-    const std::int64_t needed = (length + block_.page - 1) / block_.page;
+    const std::int64_t needed = (length + layout_.page - 1) / layout_.page;
     for (std::int64_t i = 0; i < table_width(); ++i) {
       const std::int64_t block = i < needed ? own[i] : i % 2 == 0 ? 0 : blocks.front();
       table[i] = static_cast<std::int32_t>(pool_.address(block));
@@ -177,10 +179,11 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(dim_));
     for (std::int64_t position = 0; position < length; ++position) {
       const float scale = keys.write(position, codes.data());
-      auto* block = cache.row<std::uint8_t>(own[position / block_.page]);
-      const std::int64_t token = position % block_.page;
-      for (std::int64_t d = 0; d < dim_; ++d) block[block_.value_at(token, d)] = codes[d];
-      std::memcpy(block + block_.scale_at(token), &scale, sizeof scale);
+      auto* block = cache.row<std::uint8_t>(own[position / layout_.page]);
+      const reference::CacheEntry& entry =
+          entries_[static_cast<std::size_t>(position % layout_.page)];
+      for (std::size_t d = 0; d < codes.size(); ++d) block[entry.codes[d]] = codes[d];
+      std::memcpy(block + entry.scales.front(), &scale, sizeof scale);
     }
   }
 
@@ -204,7 +207,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     input.context_lens_dims = static_cast<std::int32_t>(lengths_.dims);
     input.cache = tensors.at("cache").data<std::uint8_t>();
     input.block_stride_bytes = pool_.block_bytes;
-    input.block = block_;
+    input.layout = layout_;
     input.block_table_stride = table_width();
     input.requests = lengths_.requests;
     input.next_n = lengths_.next_n;
@@ -220,7 +223,8 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
 
   SequenceLengths lengths_;
   std::int64_t heads_, dim_, max_context_len_;
-  reference::IndexerBlock block_;
+  reference::IndexerCacheLayout layout_;
+  std::vector<reference::CacheEntry> entries_;  // of each token of a block
   BlockPool pool_;
   bool clean_;
   reference::Dialect q_dialect_, dialect_;

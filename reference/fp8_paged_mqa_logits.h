@@ -4,7 +4,7 @@
 // score the tokens of its context, which lie in a paged cache.
 #pragma once
 
-#include "reference/indexer_cache.h"
+#include "reference/indexer_k_quant_and_cache.h"
 #include "reference/mqa_logits.h"
 
 namespace plumb::reference {
@@ -17,7 +17,7 @@ struct Fp8PagedMqaLogits {
   std::int32_t context_lens_dims = 2;
   const std::uint8_t* cache = nullptr;
   std::int64_t block_stride_bytes = 0;
-  IndexerBlock block;
+  IndexerCacheLayout layout;                  // one scale per token
   const std::int32_t* block_table = nullptr;  // [requests, block_table_stride]
   std::int64_t block_table_stride = 0;
   std::int64_t requests = 0, next_n = 1, heads = 0, dim = 0;

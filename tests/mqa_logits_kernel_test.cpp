@@ -224,9 +224,9 @@ TEST(MqaLogitsKernels, ImpossibleArgumentsAreRefused) {
   d.clean_logits = 1;
   EXPECT_TRUE(refused(paged, d)) << "2-D lengths and clean";
   d.clean_logits = 0;
-  d.cache.layout = PLUMB_INDEXER_SHUFFLED;
+  d.shuffled = 1;
   EXPECT_TRUE(refused(paged, d)) << "a page that cannot be shuffled";
-  d.cache.layout = PLUMB_INDEXER_PLANAR;
+  d.shuffled = 0;
   d.cache.block_stride_bytes = 8 * 20 - 4;
   EXPECT_TRUE(refused(paged, d)) << "blocks that overlap";
 }

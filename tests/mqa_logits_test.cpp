@@ -101,18 +101,6 @@ TEST(MqaLogits, RowLocalColumnsCountFromTheClampedStart) {
   EXPECT_EQ(data.logits(), (std::vector<double>{6, 9, 0, 0, 3, 6, 0, 0}));
 }
 
-TEST(IndexerBlock, PlacesValuesAndScales) {
-  const IndexerBlock planar{64, 128, IndexerLayout::planar};
-  EXPECT_EQ(planar.bytes(), 8448);
-  EXPECT_EQ(planar.value_at(3, 5), 389);
-  EXPECT_EQ(planar.scale_at(63), 8444);
-  // Token 17 is in the second row of tiles of 16 x 16, dim 33 in the third tile of eight.
-  const IndexerBlock shuffled{64, 128, IndexerLayout::shuffled};
-  EXPECT_EQ(shuffled.value_at(17, 33), (8 + 2) * 256 + 16 + 1);
-  EXPECT_EQ(shuffled.value_at(15, 127), 7 * 256 + 15 * 16 + 15);
-  EXPECT_EQ(shuffled.scale_at(63), 8444);
-}
-
 TEST(PagedMqaLogits, LengthsAreOfRowsOrOfRequests) {
   const std::vector<std::int32_t> lengths = {5, 0, 2, -1};
   Fp8PagedMqaLogits inputs;
@@ -311,25 +299,27 @@ TEST(MqaLogitsBound, AllowsNoErrorToDotProductsThatAreExact) {
 TEST(PagedMqaLogits, AgreeWithThePrefillOfTheSameKeysInEitherLayout) {
   const RandomRows data(7, 16, 64);
   const Estimate flat = fp8_mqa_logits(data.inputs(), {});
-  for (const IndexerLayout layout : {IndexerLayout::planar, IndexerLayout::shuffled}) {
-    const IndexerBlock block{16, 64, layout};
+  for (const bool shuffled : {false, true}) {
+    const IndexerCacheLayout layout{16, 64, 64, shuffled};
     // The tokens of both requests, blocks in descending order.
     const std::vector<std::int32_t> table = {3, 2, 1, 0, 3, 2, 1, 0}, lengths = {64, 64};
-    std::vector<std::uint8_t> cache(static_cast<std::size_t>(4 * block.bytes()));
+    std::vector<std::uint8_t> cache(static_cast<std::size_t>(4 * layout.block_bytes()));
     for (std::int64_t n = 0; n < 64; ++n) {
-      std::uint8_t* base = &cache[static_cast<std::size_t>((3 - n / 16) * block.bytes())];
+      std::uint8_t* base = &cache[static_cast<std::size_t>((3 - n / 16) * layout.block_bytes())];
       for (std::int64_t d = 0; d < 64; ++d) {
-        base[block.value_at(n % 16, d)] = data.k[static_cast<std::size_t>(n * 64 + d)];
+        // 16 tokens of 64 values, or four tiles of 16 tokens and 16 values.
+        const std::int64_t at = shuffled ? d / 16 * 256 + n % 16 * 16 + d % 16 : n % 16 * 64 + d;
+        base[at] = data.k[static_cast<std::size_t>(n * 64 + d)];
       }
-      std::memcpy(base + block.scale_at(n % 16), &data.scales[static_cast<std::size_t>(n)], 4);
+      std::memcpy(base + 1024 + 4 * (n % 16), &data.scales[static_cast<std::size_t>(n)], 4);
     }
     Fp8PagedMqaLogits inputs;
     inputs.q = data.q.data();
     inputs.weights = data.weights.data();
     inputs.context_lens = lengths.data();
     inputs.cache = cache.data();
-    inputs.block_stride_bytes = block.bytes();
-    inputs.block = block;
+    inputs.block_stride_bytes = layout.block_bytes();
+    inputs.layout = layout;
     inputs.block_table = table.data();
     inputs.block_table_stride = 4;
     inputs.requests = 2;

@@ -36,7 +36,7 @@ PLUMB_KERNEL void fp8_paged_mqa_logits_kernel(plumb_fp8_paged_mqa_logits_params 
   const std::int64_t page = p.cache.page, token = column % page;
   const std::int32_t number = p.block_table[row / p.next_n * p.block_table_stride + column / page];
   const std::uint8_t* block = p.cache.data + number * p.cache.block_stride_bytes;
-  const bool shuffled = p.cache.layout == PLUMB_INDEXER_SHUFFLED;
+  const bool shuffled = p.shuffled && page > 1;
   const std::int64_t planar_at = token * p.dim;
   const std::int64_t shuffled_at =
       token / kLogitsTile * kLogitsTile * p.dim + token % kLogitsTile * kLogitsTile;
@@ -47,14 +47,13 @@ PLUMB_KERNEL void fp8_paged_mqa_logits_kernel(plumb_fp8_paged_mqa_logits_params 
   *logit = scales[token] * score_key(query, values);
 }
 
-bool is_legal(const plumb_indexer_cache& cache, std::int64_t dim) {
+bool is_legal(const plumb_paged_cache& cache, std::int64_t dim, bool shuffled) {
   if (cache.page < 1 || cache.num_blocks < 0 || !is_fp8(cache.dialect)) return false;
   if (cache.block_stride_bytes < cache.page * (dim + 4) || cache.block_stride_bytes % 4 != 0) {
     return false;
   }
-  return cache.layout == PLUMB_INDEXER_PLANAR ||
-         (cache.layout == PLUMB_INDEXER_SHUFFLED && cache.page % kLogitsTile == 0 &&
-          dim % kLogitsTile == 0);
+  const bool tiles = cache.page % kLogitsTile == 0 && dim % kLogitsTile == 0;
+  return !shuffled || cache.page == 1 || tiles;
 }
 
 bool is_legal(const plumb_fp8_paged_mqa_logits_params& p) {
@@ -63,7 +62,7 @@ bool is_legal(const plumb_fp8_paged_mqa_logits_params& p) {
   }
   if (p.logits_row_stride < p.max_context_len || !is_fp8(p.q_dialect)) return false;
   if (p.context_lens_dims != 1 && (p.context_lens_dims != 2 || p.clean_logits)) return false;
-  return is_legal(p.cache, p.dim);
+  return is_legal(p.cache, p.dim, p.shuffled != 0);
 }
 
 plumb_status launch_fp8_paged_mqa_logits(const void* params) {

@@ -102,8 +102,8 @@ plumb_mutant(paged_mqa_logits_one_length_per_request
 
 plumb_mutant(paged_mqa_logits_shuffled_as_planar
   OP fp8_paged_mqa_logits FILE fp8_paged_mqa_logits.cu
-  FROM [[p.cache.layout == PLUMB_INDEXER_SHUFFLED;]]
-  TO [[p.cache.layout > PLUMB_INDEXER_SHUFFLED;]]
+  FROM [[p.shuffled && page > 1;]]
+  TO [[p.shuffled && page < 1;]]
   CASE fp8_paged_mqa_logits/page64_shuffled/eager
   SAYS "rows 0-2 of 3"
   WHY "the shuffled layout is read as the planar one")
