@@ -20,10 +20,12 @@ std::int64_t host_block(const CachePoolShape& shape, std::int64_t address) {
   return block;
 }
 
+// The first token goes to the last slot, which is the farthest.
 std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint64_t seed) {
   std::vector<std::int64_t> slots(static_cast<std::size_t>(shape.blocks() * shape.page - 1));
   std::iota(slots.begin(), slots.end(), 1);
-  for (std::size_t i = 0; i < slots.size() && static_cast<std::int64_t>(i) < shape.tokens; ++i) {
+  std::swap(slots.front(), slots.back());
+  for (std::size_t i = 1; i < slots.size() && static_cast<std::int64_t>(i) < shape.tokens; ++i) {
     const auto other =
         integer(seed, i, static_cast<std::int64_t>(i), static_cast<std::int64_t>(slots.size()) - 1);
     std::swap(slots[i], slots[static_cast<std::size_t>(other)]);

@@ -57,8 +57,7 @@ TensorReport CacheWriterProblem::judge_stored_scales(const CacheContents& conten
                                                      const reference::Numerics& numerics) const {
   const HostTensor scales = contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales);
   if (!power_of_two) {
-    return judge_floats(scales, group_scales(x, how, numerics), contents.written(),
-                        groups_of(pool_.tokens, 64, "64 tokens"));
+    return judge_fp32_scales(scales, x, how, numerics, contents.written());
   }
   return judge_codes(
       bytes_of_scales("cache.scales", scales.rows(), scales.columns(), numbers_of(scales)),

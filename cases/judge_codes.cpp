@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <stdexcept>
 
 #include "cases/diagnose.h"
@@ -42,6 +45,39 @@ bool is_written(reference::CodeFormat format, std::uint16_t code) {
   return !is_nan(format, code) && encode(format, decode(format, code)) == code;
 }
 
+// Codes that may flip, and which of them do so together: those whose error is shared, and those of
+// equal numbers, which are computed alike wherever they stand.
+class Flippable {
+ public:
+  void add(double probability, std::int64_t shared_error, double number) {
+    expected_ += probability;
+    const std::size_t self = parents_.size();
+    parents_.push_back(self);
+    join(self, by_error_.try_emplace(shared_error, self).first->second);
+    join(self, by_number_.try_emplace(std::abs(number), self).first->second);
+  }
+
+  double expected() const { return expected_; }
+  std::int64_t most_together() {
+    std::map<std::size_t, std::int64_t> sizes;
+    std::int64_t most = 1;
+    for (std::size_t i = 0; i < parents_.size(); ++i) most = std::max(most, ++sizes[root(i)]);
+    return most;
+  }
+
+ private:
+  std::size_t root(std::size_t i) {
+    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
+    return i;
+  }
+  void join(std::size_t a, std::size_t b) { parents_[root(a)] = root(b); }
+
+  double expected_ = 0;
+  std::vector<std::size_t> parents_;  // a forest: what flips together has one root
+  std::map<std::int64_t, std::size_t> by_error_;
+  std::map<double, std::size_t> by_number_;
+};
+
 // One comparison of a tensor, row by row.
 class CodeVerdict {
  public:
@@ -54,13 +90,11 @@ class CodeVerdict {
   void compare_row(std::int64_t row) {
     ++report_.rows_compared;
     const std::int64_t wrong_before = report_.wrong_elements, flips_before = report_.flips;
-    std::int64_t flippable = 0;  // of the columns that share an error
     for (std::int64_t column = 0; column < got_.columns(); ++column) {
-      if (column % expected_.shared_error == 0) flippable = 0;
       const HonestCodes honest = compare(row, column);
-      flippable += honest.flip > 0;
-      together_ = std::max(together_, flippable);
-      expected_flips_ += honest.flip;
+      if (!(honest.flip > 0)) continue;
+      const std::int64_t i = row * got_.columns() + column;
+      flippable_.add(honest.flip, i - column % expected_.shared_error, expected_.before.value[i]);
     }
     if (report_.wrong_elements > wrong_before) report_.wrong_rows.push_back(row);
     if (report_.flips > flips_before) flipped_rows_.push_back(row);
@@ -137,13 +171,14 @@ class CodeVerdict {
   }
 
   void report_flips() {
-    const std::int64_t most = reference::most_honest_flips(expected_flips_, together_);
+    const std::int64_t most =
+        reference::most_honest_flips(flippable_.expected(), flippable_.most_together());
     if (report_.flips <= most) return;
     report_.failures.push_back(fmt::format(
         "{}: {} codes on the other side of a rounding boundary in rows {} of {}; honest arithmetic "
         "has {:.2g} on average and {} at most",
         report_.tensor, report_.flips, row_ranges(flipped_rows_), report_.rows_total,
-        expected_flips_, most));
+        flippable_.expected(), most));
     report_.wrong_elements += report_.flips;
     std::vector<std::int64_t> rows;
     std::set_union(report_.wrong_rows.begin(), report_.wrong_rows.end(), flipped_rows_.begin(),
@@ -167,8 +202,8 @@ class CodeVerdict {
   WrongElements wrong_;
   std::vector<std::int64_t> flipped_rows_;
   std::string first_;
-  double expected_flips_ = 0;
-  std::int64_t together_ = 1, zeros_ = 0, observable_ = 0;
+  Flippable flippable_;
+  std::int64_t zeros_ = 0, observable_ = 0;
 };
 
 }  // namespace

@@ -51,11 +51,11 @@ class Mxfp4QuantProblem final : public Problem {
     return entry.launch(&p);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
     const reference::Bf16Rows x = bf16_rows(tensors.at("x"));
-    const RowMask promised = promised_quant_rows(tokens_, step.live, step.dead_rows);
+    const RowMask promised = finite_rows(tensors.at("x"));
     const HostTensor& scales = tensors.at("scales");
     return {judge_codes(scales, group_scale_bytes(x, how(), numerics), promised),
             judge_codes(one_code_per_byte(tensors.at("q")),
@@ -69,6 +69,7 @@ class Mxfp4QuantProblem final : public Problem {
   double cost() const override {
     return quant_cost(tokens_ * columns_ / kMxGroup, 2 * tokens_ * columns_);
   }
+  double checked_factor() const override { return 4; }
   double reference_cost() const override { return 60.0 * static_cast<double>(tokens_ * columns_); }
 
  private:

@@ -79,7 +79,7 @@ class NormalizeProblem final : public Problem {
     return reports;
   }
 
-  double cost() const override { return 25.0 * static_cast<double>(rows_ * columns_); }
+  double cost() const override { return 10.0 * static_cast<double>(rows_ * columns_); }
 
  private:
   static std::int64_t blocks(std::int64_t size) { return (size + kScaleBlock - 1) / kScaleBlock; }

@@ -83,16 +83,15 @@ class PerTokenGroupQuantProblem final : public Problem {
     return entry.launch(&p);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
     const reference::Bf16Rows x = bf16_rows(tensors.at("x"));
-    const RowMask promised = promised_quant_rows(shape_.tokens, step.live, step.dead_rows);
+    const RowMask promised = finite_rows(tensors.at("x"));
     const HostTensor scales = row_major(tensors.at("scales"));
     std::vector<TensorReport> reports;
     if (shape_.format == PLUMB_SCALE_F32) {
-      reports.push_back(judge_floats(scales, group_scales(x, how(), numerics), promised,
-                                     groups_of(shape_.tokens, 64, "64 rows")));
+      reports.push_back(judge_fp32_scales(scales, x, how(), numerics, promised));
     } else {
       CodeEstimate expected = group_scale_bytes(x, how(), numerics);
       if (shape_.packed()) expected = reference::fill_up_words(expected);

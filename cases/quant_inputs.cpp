@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/quant_inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "cases/fill.h"
 #include "reference/formats/bfloat16.h"
@@ -123,6 +127,17 @@ void fill_quant_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const
   fill_dead(x, live, x.rows(), step.dead_rows);
 }
 
+RowMask finite_rows(const HostTensor& x) {
+  RowMask finite;
+  for (std::int64_t row = 0; row < x.rows(); ++row) {
+    const auto* values = x.row<std::uint16_t>(row);
+    finite.push_back(std::all_of(values, values + x.columns(), [](std::uint16_t bits) {
+      return (bits & reference::kInfinityBf16) != reference::kInfinityBf16;
+    }));
+  }
+  return finite;
+}
+
 RowMask promised_quant_rows(std::int64_t rows, std::int64_t live, DeadRows dead) {
   RowMask promised(static_cast<std::size_t>(rows), true);
   const bool finite = dead != DeadRows::nan && dead != DeadRows::infinity;
@@ -145,6 +160,28 @@ HostTensor bytes_of_scales(std::string name, std::int64_t rows, std::int64_t col
   std::ranges::transform(scales, bytes.data<std::uint8_t>(),
                          [](double scale) { return byte_of_scale(static_cast<float>(scale)); });
   return bytes;
+}
+
+TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
+                               const GroupQuant& how, const reference::Numerics& numerics,
+                               const RowMask& promised) {
+  TensorReport report = judge_floats(scales, group_scales(x, how, numerics), promised,
+                                     groups_of(scales.rows(), 64, "64 rows"));
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < scales.rows(); ++row) {
+    if (!promised.empty() && !promised[row]) continue;
+    const float* values = scales.row<float>(row);
+    const bool right = std::all_of(values, values + scales.columns(),
+                                   [&](float scale) { return double{scale} >= how.scale_floor; });
+    if (!right) rows.push_back(row);
+  }
+  if (rows.empty()) return report;
+  report.failures.push_back(fmt::format("{}: rows {} of {} have scales below {:g}", report.tensor,
+                                        row_ranges(rows), report.rows_total, how.scale_floor));
+  std::vector<std::int64_t> wrong;
+  std::ranges::set_union(report.wrong_rows, rows, std::back_inserter(wrong));
+  report.wrong_rows = std::move(wrong);
+  return report;
 }
 
 double quant_cost(std::int64_t groups, std::int64_t elements) {

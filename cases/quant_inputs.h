@@ -19,7 +19,10 @@ namespace plumb::cases {
 void fill_quant_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step,
                      const reference::GroupQuant& how);
 
-// Rows whose largest value is finite are promised, padding or not.
+// What a NaN or an infinity is quantised to is nobody's contract: rows without one are promised,
+// padding or not.
+RowMask finite_rows(const HostTensor& x);
+// The same before there is an x.
 RowMask promised_quant_rows(std::int64_t rows, std::int64_t live, DeadRows dead);
 
 reference::Bf16Rows bf16_rows(const HostTensor& x);
@@ -29,6 +32,12 @@ std::uint8_t byte_of_scale(float scale);
 // The byte tensor of fp32 scales that have to be powers of two.
 HostTensor bytes_of_scales(std::string name, std::int64_t rows, std::int64_t columns,
                            const std::vector<double>& scales);
+
+// fp32 scales [rows, groups]: by value, and none below the floor of the scale, which may be so
+// small that a bound takes it for nothing.
+TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
+                               const reference::GroupQuant& how,
+                               const reference::Numerics& numerics, const RowMask& promised);
 
 // Simulated work of quantising: eight threads a group, three shuffles each.
 double quant_cost(std::int64_t groups, std::int64_t elements);

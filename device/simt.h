@@ -3,20 +3,27 @@
 // What a kernel sees. Three back ends provide the same names (device/sim, device/cuda, device/hip):
 // the include path of the build decides which one this header is.
 //
-//   PLUMB_KERNEL, PLUMB_DEVICE                      on a kernel; on a function that kernels call
-//   PLUMB_SHARED(type, name, count)                 static shared array, starts as poison
-//   dynamic_shared<T>()                             start of the dynamic shared memory
-//   thread_index() block_size() block_index_x() block_index_y() grid_size_x() grid_size_y()   int
-//   lane_index() wave_index() wave_size()           within the physical wave; 32 or 64 at run time
-//   LaneMask, all_lanes()                           64 bits; the lanes of a whole wave
-//   block_sync()                                    all threads of the block that have not returned
-//   wave_sync(mask)                                 the named lanes of this wave; orders their
-//   memory ballot(mask, predicate)                         -> LaneMask shuffle(mask, v, lane,
-//   width)                   value of `lane` within groups of `width` lanes shuffle_down(mask, v,
-//   delta, width) shuffle_xor(mask, v, lane_mask, width) atomic_add(p, v) atomic_max(p, v)
-//   atomic_exchange(p, v)   old value; shared or global, int32/uint32 exp2_approx(x) log2_approx(x)
-//   rsqrt_approx(x)   fp32, accuracy as the back end documents float_bits(x) bits_float(u)
-//   reinterpretation
+//   PLUMB_KERNEL                         on a kernel
+//   PLUMB_DEVICE                         on a function that kernels call; internal linkage
+//   PLUMB_SHARED(type, name, count)      static shared array, starts as poison
+//   dynamic_shared<T>()                  start of the dynamic shared memory
+//   thread_index() block_size()          int
+//   block_index_x() block_index_y()      int
+//   grid_size_x() grid_size_y()          int
+//   lane_index() wave_index()            within the physical wave
+//   wave_size()                          32 or 64, at run time
+//   LaneMask, all_lanes()                64 bits; the lanes of a whole wave
+//   block_sync()                         all threads of the block that have not returned
+//   wave_sync(mask)                      the named lanes of this wave; orders their memory
+//   ballot(mask, predicate)              -> LaneMask
+//   shuffle(mask, v, lane, width)        value of `lane` within groups of `width` lanes
+//   shuffle_down(mask, v, delta, width)
+//   shuffle_xor(mask, v, bits, width)
+//   atomic_add(p, v) atomic_max(p, v)    old value; shared or global, int32 or uint32
+//   atomic_exchange(p, v)                old value
+//   exp2_approx(x) log2_approx(x)        fp32, accuracy as the back end documents
+//   rsqrt_approx(x)                      the same
+//   float_bits(x) bits_float(u)          reinterpretation
 //
 // On the host, for launchers:
 //

@@ -105,8 +105,12 @@ HonestCodes honest_codes(const CodeEstimate& estimate, std::int64_t i) {
   const double centre = centre_of(estimate.before, i);
   codes.exact = code_of(estimate, centre);
   codes.nan = std::isnan(centre) && is_nan(estimate.format, codes.exact);
-  const double error = std::isfinite(centre) ? estimate.before.arithmetic(i) : 0;
-  if (!(error >= 0)) return codes;  // NaN: nothing is honest
+  double error = estimate.before.arithmetic(i);
+  if (!(error >= 0)) {  // nothing is honest
+    codes.nan = false;
+    return codes;
+  }
+  if (!std::isfinite(centre)) error = 0;
   codes.least = codes.most = order_of(estimate.format, codes.exact);
   if (error == 0) return codes;
   const int exact = codes.least;

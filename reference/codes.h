@@ -39,7 +39,7 @@ struct CodeEstimate {
 struct HonestCodes {
   std::uint16_t exact = 0;
   bool nan = false;          // any code of NaN is right, and no other
-  int least = 0, most = -1;  // order_of the honest codes; none if the estimate is not a number
+  int least = 0, most = -1;  // order_of the honest codes; none if the error is not a number
   double flip = 0;           // probability of another code than `exact`; 1 where it is not known
 };
 HonestCodes honest_codes(const CodeEstimate& estimate, std::int64_t i);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reference/formats/bfloat16.h"
 
@@ -15,9 +16,12 @@ bool is_power_of_two(double value) {
   return std::frexp(value, &exponent) == 0.5;
 }
 
-// Error of an fp32 quotient. A function's error of `function_ulp` is 2 u function_ulp of its
-// value; one of half a unit is correct rounding, which leaves alone what needs none.
+// Error of an fp32 quotient; NaN for a divisor that is no scale, under which no code is right. A
+// function's error of `function_ulp` is 2 u function_ulp of its value; one of half a unit is
+// correct rounding, which leaves alone what needs none.
 SumError quotient_error(double x, double divisor, bool by_reciprocal, const Numerics& numerics) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (!(divisor > 0) || std::isinf(divisor)) return {kNan, kNan};
   const double quotient = x / divisor;
   if (is_power_of_two(divisor) || !std::isfinite(quotient)) return {};
   const double division = 2 * kUnitF32 * std::max(numerics.function_ulp, 0.5);

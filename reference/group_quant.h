@@ -34,9 +34,9 @@ Estimate group_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& 
 // [rows, groups] UE8M0: the same, rounded up to a power of two.
 CodeEstimate group_scale_bytes(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics);
 
-// [rows, groups * group] under the scales [rows, groups] that were stored. Columns that a row lacks
-// are 0. Exact where the scale is a power of two, and where a correctly rounded quotient is an fp32
-// number.
+// [rows, groups * group] under the scales [rows, groups] that were stored; none is right under what
+// is no positive number. Columns that a row lacks are 0. Exact where the scale is a power of two,
+// and where a correctly rounded quotient is an fp32 number.
 CodeEstimate group_codes(const Bf16Rows& x, const std::vector<double>& scales,
                          const GroupQuant& how, const Numerics& numerics);
 

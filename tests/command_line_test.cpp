@@ -206,6 +206,44 @@ TEST_F(CommandLine, AReportThatDoesNotFitMakesTheRunFail) {
   EXPECT_EQ(finished.err, "plumb: cannot write /dev/full: No space left on device\n");
 }
 
+// Lines that do not hold a time.
+std::string without_times(const std::string& json) {
+  std::istringstream lines(json);
+  std::string line, kept;
+  while (std::getline(lines, line)) {
+    if (line.find("\"seconds\"") == std::string::npos) kept += line + "\n";
+  }
+  return kept;
+}
+
+TEST_F(CommandLine, TheReportDoesNotDependOnTheNumberOfJobs) {
+  const Words words{"run", "--op", "rms_norm", "--op", "hc_head", "--tier", "smoke", "--json"};
+  std::vector<std::string> reports;
+  for (const char* jobs : {"1", "2", "7"}) {
+    Words with_jobs = words;
+    with_jobs.insert(with_jobs.end(), {path(jobs), "--jobs", jobs});
+    ASSERT_EQ(run(with_jobs).code, 0);
+    reports.push_back(without_times(contents(path(jobs))));
+  }
+  EXPECT_GT(reports[0].size(), 1000u);
+  EXPECT_EQ(reports[0], reports[1]);
+  EXPECT_EQ(reports[0], reports[2]);
+  Words other_seed = words;
+  other_seed.insert(other_seed.end(), {path("other"), "--seed", "1"});
+  ASSERT_EQ(run(other_seed).code, 0);
+  EXPECT_NE(reports[0], without_times(contents(path("other"))));
+}
+
+TEST_F(CommandLine, ACoverageCellThatIsTooThinFailsTheRun) {
+  const Finished enough =
+      run(small_run({"--case", "rms_norm/hidden_1/full_graph", "--least-coverage", "1"}));
+  EXPECT_EQ(enough.code, 0) << enough.err;
+  const Finished thin = run(small_run({"--least-coverage", "1"}));
+  EXPECT_EQ(thin.code, 1);
+  EXPECT_NE(thin.err.find("rms_norm full_graph sim-sm90: 0"), std::string::npos) << thin.err;
+  EXPECT_EQ(thin.err.find("eager"), std::string::npos) << thin.err;
+}
+
 TEST_F(CommandLine, NothingIsLeftBesideAReport) {
   EXPECT_EQ(run(small_run({"--junit", path("report.xml")})).code, 0);
   std::vector<std::string> names;

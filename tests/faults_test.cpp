@@ -48,6 +48,8 @@ TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
         run_case(find_case(mutant.case_id), with_mutant(on(platform), mutant));
     EXPECT_EQ(result.outcome, Outcome::failed) << platform << ": " << mutant.why;
     EXPECT_TRUE(names_rows(result)) << platform << ": " << mutant.why;
+    // For --gtest_output: .ci/run compares the reports of two compilers' builds.
+    RecordProperty(platform, report_of(result));
     EXPECT_NE(report_of(result).find(mutant.says), std::string::npos)
         << platform << ": " << mutant.why << "\nthe report lacks \"" << mutant.says << "\":\n"
         << report_of(result);
@@ -60,14 +62,30 @@ std::string name_of_mutant(const testing::TestParamInfo<Mutant>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), name_of_mutant);
 
-TEST(DeadReplay, FailsEveryFullGraphCase) {
+// One test per op, so that they run side by side.
+class DeadReplay : public testing::TestWithParam<std::string> {};
+
+TEST_P(DeadReplay, FailsEveryFullGraphCase) {
   for (const Case& which : all_cases()) {
+    if (which.op->name != GetParam()) continue;
     if (which.scenario->mode != Scenario::Mode::full_graph || which.row.tier > Tier::standard)
       continue;
-    const CaseResult result = run_case(which, with_dead_replay(on("sim-sm90")));
-    EXPECT_EQ(result.outcome, Outcome::failed) << which.id() << " passes without a replay";
+    for (const char* platform : {"sim-sm90", "sim-gfx942", "sim-gfx950"}) {
+      const CaseResult result = run_case(which, with_dead_replay(on(platform)));
+      EXPECT_EQ(result.outcome, Outcome::failed)
+          << which.id() << " on " << platform << " passes without a replay";
+    }
   }
 }
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) names.emplace_back(op.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, DeadReplay, testing::ValuesIn(op_names()),
+                         [](const auto& op) { return op.param; });
 
 // vLLM #42444. Both ways of seeing it: the graph lacks the planner, and rows come out wrong.
 TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {

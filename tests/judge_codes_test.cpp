@@ -221,11 +221,21 @@ TEST(JudgeCodes, FailsMoreFlipsThanArithmeticExplains) {
 
 TEST(JudgeCodes, SharedErrorsMayFlipTogether) {
   // A hundred ties in each of four rows, all decided by the one error of the row's reciprocal.
-  CodeEstimate expected = estimate(CodeFormat::e4m3fn, 4, std::vector<double>(400, 17), 2);
+  std::vector<double> ties;
+  for (int i = 0; i < 400; ++i) ties.push_back(17 * (1 - i * 0x1p-40));
+  CodeEstimate expected = estimate(CodeFormat::e4m3fn, 4, ties, 2);
   const auto up = [](std::int64_t) { return std::uint16_t{0x59}; };
   EXPECT_FALSE(judge_codes(tensor(CodeFormat::e4m3fn, 4, 100, up), expected, {}).passed());
   expected.shared_error = 100;
   EXPECT_TRUE(judge_codes(tensor(CodeFormat::e4m3fn, 4, 100, up), expected, {}).passed());
+}
+
+TEST(JudgeCodes, EqualNumbersFlipTogether) {
+  const CodeEstimate expected = estimate(CodeFormat::e4m3fn, 4, std::vector<double>(400, 17), 2);
+  const auto up = [](std::int64_t) { return std::uint16_t{0x59}; };
+  const TensorReport report = judge_codes(tensor(CodeFormat::e4m3fn, 4, 100, up), expected, {});
+  EXPECT_TRUE(report.passed());
+  EXPECT_EQ(report.flips, 400);
 }
 
 TEST(JudgeCodes, AnIntermediateRoundingMovesTheBoundary) {
@@ -261,7 +271,8 @@ TEST(JudgeCodes, NotANumberIsNeverRightByAccident) {
                        {})
         .passed();
   };
-  CodeEstimate expected = estimate(CodeFormat::e4m3fn, 1, {nan}, 1);
+  CodeEstimate expected = estimate(CodeFormat::e4m3fn, 1, {1}, 0);
+  expected.before.value[0] = nan;
   EXPECT_TRUE(passes(expected, 0x7f));
   EXPECT_TRUE(passes(expected, 0xff));
   EXPECT_FALSE(passes(expected, 0x7e));
@@ -269,6 +280,8 @@ TEST(JudgeCodes, NotANumberIsNeverRightByAccident) {
   EXPECT_FALSE(passes(expected, 0x7f));
   expected.before.sigma[0] = expected.before.worst[0] = nan;
   EXPECT_FALSE(passes(expected, 0x7e));
+  expected.before.value[0] = nan;
+  EXPECT_FALSE(passes(expected, 0x7f));
   expected = estimate(CodeFormat::e4m3fnuz, 1, {1e9}, 1);
   EXPECT_TRUE(passes(expected, 0x7f));
   EXPECT_FALSE(passes(expected, 0x80));

@@ -3,10 +3,12 @@
 // Memory of the simulated device: poison, guard zones, quarantine, unmapped pages. Each test is a
 // program that touches what it may not, and has to be found out.
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "device/sim/guard.h"
 #include "device/sim/memory.h"
+#include "device/sim/shared_memory.h"
 #include "device/sim/simt_back_end.h"
 #include "tests/sim_device_fixture.h"
 
@@ -23,6 +25,24 @@ TEST_F(SimMemory, IsAlignedAndStartsAsPoison) {
     std::uint8_t* x = bytes_of(device->allocate(bytes, "x"));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x) % 256, 0u);
     EXPECT_FALSE(sim::compare_poison(x, bytes, sim::kFreshPoison));
+  }
+}
+
+TEST(SimSharedMemory, NeighboursOnTheHeapAreNotPartOfIt) {
+  std::vector<std::unique_ptr<sim::SharedMemory>> shared;
+  std::vector<std::unique_ptr<std::byte[]>> neighbours;
+  for (int i = 0; i < 50; ++i) {
+    shared.push_back(std::make_unique<sim::SharedMemory>());
+    shared.back()->start_kernel(100, 0);
+    shared.back()->start_kernel(static_cast<std::size_t>(20000 + 77 * i), 0);
+    neighbours.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(16 + 8 * i)));
+  }
+  for (const auto& memory : shared) {
+    EXPECT_TRUE(memory->contains(memory->begin_address()));
+    EXPECT_FALSE(memory->contains(memory->begin_address() + memory->size()));
+    for (const auto& neighbour : neighbours) {
+      EXPECT_FALSE(memory->contains(reinterpret_cast<std::uintptr_t>(neighbour.get())));
+    }
   }
 }
 

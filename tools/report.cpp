@@ -111,29 +111,6 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   return text + skip_reasons(all) + slowest(all) + phase_shares(all);
 }
 
-std::string coverage_text(const std::vector<Finished>& all) {
-  std::vector<std::string> platforms;
-  std::map<std::pair<std::string, std::string>, std::map<std::string, int>> table;
-  for (const Finished& f : all) {
-    if (std::find(platforms.begin(), platforms.end(), f.result.platform) == platforms.end()) {
-      platforms.push_back(f.result.platform);
-    }
-    table[{f.op, f.scenario}][f.result.platform] += f.result.comparisons > 0;
-  }
-  std::string text = fmt::format("\ncases that compared something\n{:<28}{:<14}", "", "");
-  for (const std::string& platform : platforms) text += fmt::format("{:>13}", platform);
-  text += "\n";
-  for (const auto& [key, cells] : table) {
-    text += fmt::format("{:<28}{:<14}", key.first, key.second);
-    for (const std::string& platform : platforms) {
-      const auto cell = cells.find(platform);
-      text += fmt::format("{:>13}", cell == cells.end() ? 0 : cell->second);
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 int exit_code(const std::vector<Finished>& all) {
   if (count(all, Outcome::failed) + count(all, Outcome::untrusted) > 0) return 1;
   return count(all, Outcome::passed) + count(all, Outcome::known_bug) > 0 ? 0 : 2;

@@ -31,9 +31,6 @@ std::string failure_text(const Finished& finished, const Style& style);
 // Counts per outcome, slowest cases, time per phase.
 std::string summary_text(const std::vector<Finished>& all, double seconds, const Style& style);
 
-// How many cases of each op and scenario really compared something, platform by platform.
-std::string coverage_text(const std::vector<Finished>& all);
-
 // 0 all passed, 1 something failed or was untrusted, 2 nothing but skips.
 int exit_code(const std::vector<Finished>& all);
 

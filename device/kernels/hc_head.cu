@@ -19,7 +19,7 @@ PLUMB_DEVICE float inverse_rms(const Params& p, const std::uint16_t* streams, fl
       square_sum += x * x;
     }
   }
-  const float total = block_sum(square_sum, per_wave);
+  const float total = block_tree_sum(square_sum, per_wave);
   return rsqrt_approx(total / static_cast<float>(kStreams * p.hidden) + p.rms_eps);
 }
 
@@ -46,7 +46,7 @@ PLUMB_KERNEL void hc_head_kernel(Params p) {
   float mixes[kStreams] = {}, gates[kStreams];
   add_products(p, streams, r, mixes);
   for (int j = 0; j < kStreams; ++j) {
-    const float sum = block_sum(mixes[j], per_wave + (j + 1) * kMostWaves);
+    const float sum = block_tree_sum(mixes[j], per_wave + (j + 1) * kMostWaves);
     const float mix = p.rounding == PLUMB_ROUND_TWICE ? sum : sum * r;
     gates[j] = sigmoid(mix * p.scale[0] + p.base[j]) + p.hc_eps;
   }

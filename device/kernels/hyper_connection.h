@@ -29,7 +29,7 @@ PLUMB_DEVICE inline float sigmoid(float z) {
 
 // The sum of `value` over all threads, as a tree; every thread gets it. `per_wave` is shared memory
 // for kMostWaves numbers that nobody has used since the last barrier.
-PLUMB_DEVICE inline float block_sum(float value, float* per_wave) {
+PLUMB_DEVICE inline float block_tree_sum(float value, float* per_wave) {
   for (int offset = wave_size() / 2; offset > 0; offset /= 2) {
     value += shuffle_xor(all_lanes(), value, offset, wave_size());
   }

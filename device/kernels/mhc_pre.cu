@@ -118,7 +118,7 @@ PLUMB_DEVICE void store_layer_input(const Params& p, std::int64_t token, const f
     out[h] = store_bf16(y);
   }
   if (p.norm_weight == nullptr) return;
-  const float mean_square = block_sum(square_sum, per_wave) / static_cast<float>(p.hidden);
+  const float mean_square = block_tree_sum(square_sum, per_wave) / static_cast<float>(p.hidden);
   const float r = rsqrt_approx(mean_square + p.norm_eps);
   for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
     out[h] = store_bf16(load_bf16(out[h]) * r * load_bf16(p.norm_weight[h]));

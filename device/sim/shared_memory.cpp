@@ -14,7 +14,6 @@ namespace plumb::device::sim {
 
 namespace {
 
-constexpr std::size_t kAlignment = 1024;
 constexpr std::size_t kGap = 64;
 constexpr std::size_t kMostArrays = 64;
 
@@ -30,15 +29,11 @@ void poison(void* memory, std::size_t bytes) {
   std::memcpy(out + at, &pattern, bytes - at);
 }
 
-std::byte* SharedMemory::base() const {
-  const auto raw = reinterpret_cast<std::uintptr_t>(buffer_.data());
-  return reinterpret_cast<std::byte*>(round_up(raw, kAlignment));
-}
-
 void SharedMemory::start_kernel(std::size_t limit, std::size_t dynamic_bytes) {
   limit_ = limit;
-  const std::size_t bytes = limit + kMostArrays * 2 * kGap + 2 * kAlignment;
-  if (buffer_.size() < bytes) buffer_.resize(bytes);
+  const std::size_t bytes = limit + kMostArrays * 2 * kGap + sizeof(Chunk);
+  const std::size_t chunks = round_up(bytes, sizeof(Chunk)) / sizeof(Chunk);
+  if (buffer_.size() < chunks) buffer_.resize(chunks);
   arrays_.clear();
   arrays_.reserve(kMostArrays);
   arrays_.push_back({nullptr, 0, dynamic_bytes});

@@ -34,17 +34,23 @@ class SharedMemory {
   void* dynamic() { return base(); }
   std::string why_full(const SharedSite& site) const;
 
-  bool contains(std::uintptr_t address) const { return address - begin_address() < buffer_.size(); }
+  bool contains(std::uintptr_t address) const { return address - begin_address() < size(); }
   const Array* array_at(std::uintptr_t address) const;
-  std::uintptr_t begin_address() const { return reinterpret_cast<std::uintptr_t>(base()); }
-  std::size_t size() const { return buffer_.size(); }
+  std::uintptr_t begin_address() const { return reinterpret_cast<std::uintptr_t>(buffer_.data()); }
+  std::size_t size() const { return buffer_.size() * sizeof(Chunk); }
   const std::vector<Array>& arrays() const { return arrays_; }
 
  private:
-  std::byte* base() const;
+  // Starts on the largest alignment that a shared array may ask for, and nothing of it is cut off:
+  // what lies behind is somebody else's memory.
+  struct alignas(1024) Chunk {
+    std::byte bytes[1024];
+  };
+
+  std::byte* base() { return reinterpret_cast<std::byte*>(buffer_.data()); }
   void* add(const SharedSite& site);
 
-  std::vector<std::byte> buffer_;
+  std::vector<Chunk> buffer_;
   std::vector<Array> arrays_;
   std::size_t limit_ = 0, used_ = 0, end_ = 0;
 };

@@ -16,7 +16,7 @@ plumb_mutant(mhc_row_sum_unguarded
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre/rows_64/eager
-  SAYS "partial_square_sums"
+  SAYS "elements in rows 16-"
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
 
 plumb_mutant(mhc_comb_transposed
@@ -24,7 +24,7 @@ plumb_mutant(mhc_comb_transposed
   FROM [=[comb[kStreams * m + n] * residual[m]]=]
   TO [=[comb[kStreams * n + m] * residual[m]]=]
   CASE mhc_post/flash_two_tokens/eager
-  SAYS "out: "
+  SAYS "elements in rows 0-7 of 8"
   WHY "the residual is mixed by the transposed matrix")
 
 plumb_mutant(hc_head_without_eps
@@ -32,5 +32,5 @@ plumb_mutant(hc_head_without_eps
   FROM [[sigmoid(mix * p.scale[0] + p.base[j]) + p.hc_eps;]]
   TO [[sigmoid(mix * p.scale[0] + p.base[j]);]]
   CASE hc_head/closed_gates/eager
-  SAYS "out: "
+  SAYS "elements in rows 0-23 of 24"
   WHY "hc_eps is lost (vLLM #42604)")

@@ -8,7 +8,7 @@ plumb_mutant(mtp_position_mask_missing
   FROM [[const bool keep = p.positions[token] != 0;]]
   TO [[const bool keep = true;]]
   CASE mtp_input_rms_norm/many_positions/eager
-  SAYS "out_embeds: "
+  SAYS "elements in rows 1, 11, 14-15, 22, 24, 26, "
   WHY "the embedding of position 0 reaches its norm")
 
 plumb_mutant(mtp_position_mask_on_hidden
@@ -16,7 +16,7 @@ plumb_mutant(mtp_position_mask_on_hidden
   FROM [[true, false, wave_partials);]]
   TO [[p.positions[token] != 0, false, wave_partials);]]
   CASE mtp_input_rms_norm/many_positions/eager
-  SAYS "out_hidden: "
+  SAYS "elements in rows 4-7, 44-47, 56-63, 88-91, 96-99, 104-107, "
   WHY "the mask of position 0 is applied to the hidden states too")
 
 plumb_mutant(rms_norm_divides_by_block
@@ -24,7 +24,7 @@ plumb_mutant(rms_norm_divides_by_block
   FROM [[static_cast<float>(hidden)]]
   TO [[static_cast<float>(kRowNormBlock)]]
   CASE rms_norm/hidden_257/eager
-  SAYS "out: "
+  SAYS "elements in rows 0-8 of 9"
   WHY "the mean is taken over the block instead of the width")
 
 plumb_mutant(rms_norm_truncates
@@ -32,7 +32,7 @@ plumb_mutant(rms_norm_truncates
   FROM [[bits + 0x7fffu + ((bits >> 16) & 1u)]]
   TO [[bits]]
   CASE rms_norm/v4_flash_hidden/eager
-  SAYS "out: "
+  SAYS "elements in rows 0-4 of 5"
   WHY "the output is truncated to bf16 instead of rounded")
 
 plumb_mutant(rms_norm_row_stride_ignored

@@ -21,7 +21,7 @@ plumb_mutant(top_k_pads_with_zero
   FROM [[kTopKNoIndex = -1;]]
   TO [[kTopKNoIndex = 0;]]
   CASE top_k_per_row_decode/all_short/eager
-  SAYS "indices: "
+  SAYS "indices: rows 0-6, 8-9 of 10 wrong"
   WHY "the tail behind the last index holds 0 instead of -1")
 
 plumb_mutant(top_k_only_right_for_2048
@@ -33,7 +33,7 @@ plumb_mutant(top_k_only_right_for_2048
   }
   if (window.length <= k) {]]
   CASE top_k_per_row_prefill/ragged_two_requests/eager
-  SAYS "indices: "
+  SAYS "indices: rows 0-5 of 6 wrong"
   WHY "the identity limit is 2048 whatever K is")
 
 plumb_mutant(top_k_candidates_overflow
@@ -49,5 +49,5 @@ plumb_mutant(top_k_negative_length
   FROM [[end > 0 ? end : 0;]]
   TO [[end;]]
   CASE top_k_per_row_decode/shorter_than_next_n/eager
-  SAYS "indices"
+  SAYS "indices: rows 23 of 32 wrong"
   WHY "a sequence shorter than next_n gives a negative length")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (cases/faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(k_cache_minus_one_is_slot_0
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  FROM [[token < p.tokens ? p.slot_mapping[token] : -1;]]
+  TO [[token >= p.tokens ? -1 : p.slot_mapping[token] < 0 ? 0 : p.slot_mapping[token];]]
+  CASE quantize_and_insert_k_cache/holes/eager
+  SAYS "cache: a byte that no token owns changed in rows 0 of 8"
+  WHY "-1 is clamped: tokens without a slot land in slot 0 (hazard A3)")
+
+plumb_mutant(k_cache_pad_not_zeroed
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  FROM [[if (group_lane() == 0) scales[kRopeGroup] = 0;]]
+  TO [[]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache.rope: rows 0-8 of 9 wrong; row 0 differs in 1 of 129 places (first [0, 128]: expected 0"
+  WHY "the pad byte of the scales keeps what was there (aiter #4216)")
+
+plumb_mutant(k_cache_block_offset_in_32_bits
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  FROM [[slot / p.cache.page * p.cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint32_t>(slot / p.cache.page * p.cache.block_stride_bytes);]]
+  CASE quantize_and_insert_k_cache/far_blocks/eager
+  SAYS "cache.codes: rows "
+  WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
+
+plumb_mutant(k_cache_rows_of_the_view
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  FROM [[std::int64_t{p.cache.page} * kTokenBytes + offset * kScaleBytes]]
+  TO [[offset * (kTokenBytes + kScaleBytes) + kTokenBytes]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache.scales: rows 1-8 of 9 wrong"
+  WHY "the 584 bytes of a row of the engine's view are taken for a token; right for a block's last")
+
+plumb_mutant(k_cache_dialect_ignored
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  FROM [[encode_e4m3(load_bf16(x[i]) / scale, dialect)]]
+  TO [[encode_e4m3(load_bf16(x[i]) / scale, PLUMB_E4M3FN)]]
+  CASE quantize_and_insert_k_cache/fnuz_everywhere/eager
+  SAYS "cache.codes: rows 0-8 of 9 wrong"
+  WHY "the scales are those of fnuz, the codes are not")
+
+plumb_mutant(k_cache_floor_under_the_scale
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  FROM [[at_least(kAmaxFloor, amax) / quantisation_largest(dialect)]]
+  TO [[at_least(kAmaxFloor, amax / quantisation_largest(dialect))]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache.scales: rows "
+  WHY "1e-4 is the floor of amax / 448, as in FlashMLA's tests, instead of amax")
+
+plumb_mutant(ds_mla_scales_are_powers_of_two
+  OP concat_and_cache_ds_mla FILE concat_and_cache_ds_mla.cu
+  FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
+  TO [[decode_ue8m0(encode_ue8m0(at_least(kLeastScale, amax / quantisation_largest(dialect))));]]
+  CASE concat_and_cache_ds_mla/cuda_block/eager
+  SAYS "cache.scales: norm of rows 0-8 of 9 wrong"
+  WHY "scales are rounded up to powers of two, which V3.2's writer does not do")
+
+plumb_mutant(ds_mla_no_least_scale
+  OP concat_and_cache_ds_mla FILE concat_and_cache_ds_mla.cu
+  FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
+  TO [[amax / quantisation_largest(dialect);]]
+  CASE concat_and_cache_ds_mla/cuda_block/eager
+  SAYS "have scales below 1.17549e-38"
+  WHY "a tile of zeros is divided by zero")
+
+plumb_mutant(ds_mla_rope_before_scales
+  OP concat_and_cache_ds_mla FILE concat_and_cache_ds_mla.cu
+  FROM [[kScalesAt = kLatent, kRopeAt = kScalesAt + 4 * kTiles, kEntryBytes = kRopeAt + 128;]]
+  TO [[kRopeAt = kLatent, kScalesAt = kRopeAt + 128, kEntryBytes = kScalesAt + 16;]]
+  CASE concat_and_cache_ds_mla/cuda_block/eager
+  SAYS "cache.rope: rows 0-8 of 9 wrong"
+  WHY "RoPE and scales are in the other order")
+
+plumb_mutant(ds_mla_blocks_without_gaps
+  OP concat_and_cache_ds_mla FILE concat_and_cache_ds_mla.cu
+  FROM [[slot / p.cache.page * p.cache.block_stride_bytes +]]
+  TO [[slot / p.cache.page * p.cache.page * kEntryBytes +]]
+  CASE concat_and_cache_ds_mla/padded_blocks/eager
+  SAYS "cache: a byte that no token owns changed in rows "
+  WHY "the block stride is computed instead of taken from the caller")
+
+plumb_mutant(ds_mla_448_on_fnuz
+  OP concat_and_cache_ds_mla FILE fp8.h
+  FROM [[dialect == PLUMB_E4M3FNUZ ? 224.0F]]
+  TO [[dialect == PLUMB_E4M3FNUZ ? 448.0F]]
+  CASE concat_and_cache_ds_mla/fnuz_everywhere/eager
+  SAYS "cache.scales: norm of rows 0-8 of 9 wrong"
+  WHY "the divisor of OCP for fnuz codes: the largest values saturate")
+
+plumb_mutant(indexer_k_layout_not_shuffled
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
+  FROM [[if (!p.shuffled || p.cache.page == 1)]]
+  TO [[if (p.cache.page >= 1)]]
+  CASE indexer_k_quant_and_cache/shuffled_64/eager
+  SAYS "cache.codes: rows "
+  WHY "the block-planar layout where readers expect tiles of 16 x 16")
+
+plumb_mutant(indexer_k_page_1_shuffled
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
+  FROM [[if (!p.shuffled || p.cache.page == 1)]]
+  TO [[if (!p.shuffled)]]
+  CASE indexer_k_quant_and_cache/shuffled_page_1/eager
+  SAYS "cache"
+  WHY "tiles of 16 tokens in blocks of one reach into the next blocks")
+
+plumb_mutant(indexer_k_only_minus_one_skipped
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
+  FROM [[if (slot < 0) return;]]
+  TO [[if (slot == -1) return;]]
+  CASE indexer_k_quant_and_cache/holes/eager
+  SAYS "cache"
+  WHY "other negative slots are taken for slots")
+
+plumb_mutant(indexer_k_ue8m0_ignored
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
+  FROM [[p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact]]
+  TO [[exact]]
+  CASE indexer_k_quant_and_cache/block_of_64/eager
+  SAYS "cache.scales: rows 0-19 of 20 wrong"
+  WHY "scales are stored as they are although powers of two were asked for")
+
+plumb_mutant(indexer_k_scale_behind_each_key
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
+  FROM [=[(block + page * p.head_dim)[offset * groups + group]]=]
+  TO [=[(block + offset * (p.head_dim + 4) + p.head_dim)[group]]=]
+  CASE indexer_k_quant_and_cache/block_of_64/eager
+  SAYS "cache.scales: "
+  WHY "the scale stands behind its key instead of behind all keys of the block")
+
+plumb_mutant(indexer_k_scales_in_32_bits
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
+  FROM [[slot / page * p.cache.block_stride_bytes;]]
+  TO [[static_cast<std::int32_t>(slot / page * p.cache.block_stride_bytes);]]
+  CASE indexer_k_quant_and_cache/far_blocks/eager
+  SAYS "cache"
+  WHY "block * stride turns negative at 2^31 bytes (vllm #52109)")

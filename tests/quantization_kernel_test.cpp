@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the launchers of quantisation and of the cache writers refuse. What they compute is the
+// business of their cases.
+#include <gtest/gtest.h>
+
+#include "device/device.h"
+
+namespace plumb::device::kernels {
+plumb_op_entry per_token_group_quant_fp8();
+plumb_op_entry mxfp4_quant();
+plumb_op_entry normalize_e4m3fn_to_e4m3fnuz();
+plumb_op_entry quantize_and_insert_k_cache();
+plumb_op_entry concat_and_cache_ds_mla();
+plumb_op_entry indexer_k_quant_and_cache();
+}  // namespace plumb::device::kernels
+
+namespace plumb::device {
+namespace {
+
+// Never read: a refused call reads nothing, and an empty one neither.
+std::uint16_t nothing[1];
+std::uint8_t no_bytes[1];
+std::int64_t no_slots[1];
+
+template <class Params, class Change>
+plumb_status after(const plumb_op_entry& entry, Params params, const Change& change) {
+  change(params);
+  return entry.launch(&params);
+}
+
+TEST(QuantisationLaunchers, RefuseGroupsWithoutAFloor) {
+  const plumb_op_entry entry = kernels::per_token_group_quant_fp8();
+  plumb_per_token_group_quant_fp8_params legal{};
+  legal.columns = legal.x_row_stride = 100;
+  legal.group_size = 128;
+  legal.dialect = PLUMB_E4M3FN;
+  legal.amax_floor = 1e-10F;
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.amax_floor = 0; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.dialect = PLUMB_BF16; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.group_size = 0; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.x_row_stride = 99; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.tokens = 1; }), PLUMB_INVALID_ARGUMENT);
+}
+
+TEST(QuantisationLaunchers, RefuseHalfAGroupOfMxfp4) {
+  const plumb_op_entry entry = kernels::mxfp4_quant();
+  plumb_mxfp4_quant_params legal{};
+  legal.columns = legal.x_row_stride = 64;
+  legal.amax_floor = 1e-4F;
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.columns = 48; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.amax_floor = 0; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.tokens = 1; }), PLUMB_INVALID_ARGUMENT);
+}
+
+TEST(QuantisationLaunchers, RefuseScalesWithoutAPlace) {
+  const plumb_op_entry entry = kernels::normalize_e4m3fn_to_e4m3fnuz();
+  plumb_normalize_e4m3fn_to_e4m3fnuz_params legal{};
+  legal.columns = legal.weight_row_stride = 8;
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.rows = 1; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.weight_scales = 1; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.input_scales = 1; }), PLUMB_INVALID_ARGUMENT);
+}
+
+TEST(CacheWriterLaunchers, RefuseBlocksThatOverlap) {
+  const plumb_op_entry entry = kernels::quantize_and_insert_k_cache();
+  plumb_quantize_and_insert_k_cache_params legal{};
+  legal.kv = nothing;
+  legal.slot_mapping = no_slots;
+  legal.kv_row_stride = 512;
+  legal.cache = {no_bytes, 64 * 584, 1, 64, PLUMB_E4M3FN};
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.block_stride_bytes -= 2; }),
+            PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 0; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.kv_row_stride = 511; }), PLUMB_INVALID_ARGUMENT);
+}
+
+TEST(CacheWriterLaunchers, RefuseScalesThatAreNotAligned) {
+  const plumb_op_entry entry = kernels::concat_and_cache_ds_mla();
+  plumb_concat_and_cache_ds_mla_params legal{};
+  legal.kv_c_row_stride = 512;
+  legal.k_pe_row_stride = 64;
+  legal.cache = {no_bytes, 656, 1, 1, PLUMB_E4M3FN};
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.block_stride_bytes += 2; }),
+            PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 2; }), PLUMB_INVALID_ARGUMENT);
+}
+
+TEST(CacheWriterLaunchers, RefuseTilesThatDoNotFitThePage) {
+  const plumb_op_entry entry = kernels::indexer_k_quant_and_cache();
+  plumb_indexer_k_quant_and_cache_params legal{};
+  legal.head_dim = legal.quant_block_size = 128;
+  legal.k_row_stride = 128;
+  legal.shuffled = 1;
+  legal.cache = {no_bytes, 32 * 132, 1, 32, PLUMB_E4M3FN};
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 24; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 1; }), PLUMB_OK);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.quant_block_size = 96; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.block_stride_bytes -= 4; }),
+            PLUMB_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace plumb::device
