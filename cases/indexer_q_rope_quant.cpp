@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -137,11 +138,14 @@ class IndexerQRopeQuantProblem final : public Problem {
             judge_codes(q, indexer_q_codes(input, rotated, scales), promised_rows(step, q.spec()))};
   }
 
-  // Rows of q_out are heads.
+  // Rows of q_out are heads. Nothing is promised of a head with a NaN, which `foreign` dead rows
+  // may have from an earlier step.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     const std::int64_t rows_per_token = spec.name == "q_out" ? heads_ : 1;
-    return promised_quant_rows(tokens_ * rows_per_token, step.live * rows_per_token,
-                               step.dead_rows);
+    const bool finite = step.dead_rows == DeadRows::zero || step.dead_rows == DeadRows::huge;
+    RowMask promised(static_cast<std::size_t>(tokens_ * rows_per_token), finite);
+    std::fill(promised.begin(), promised.begin() + step.live * rows_per_token, true);
+    return promised;
   }
 
   double cost() const override { return 3 * quant_cost(tokens_ * heads_, tokens_ * heads_ * dim_); }

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plumb's kernels of the lightning indexer's logits on simulated platforms: edge shapes, the same
-// bits in every order of threads, addresses past 2^31 elements, what their launchers refuse; and
-// what the top-k kernels select from the logits that they leave behind.
+// bits in every order of threads, addresses past 2^31 elements, what their launchers refuse.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cases/problem.h"
-#include "cases/top_k.h"
 #include "device/device.h"
-#include "reference/top_k_per_row_decode.h"
-#include "reference/top_k_per_row_prefill.h"
+#include "tests/device_memory.h"
 #include "tests/op_session.h"
 
 namespace plumb::device::kernels {
 plumb_op_entry fp8_mqa_logits();
 plumb_op_entry fp8_paged_mqa_logits();
-plumb_op_entry top_k_per_row_prefill();
-plumb_op_entry top_k_per_row_decode();
 }  // namespace plumb::device::kernels
 namespace plumb::cases {
 OpDefinition define_fp8_mqa_logits();
@@ -33,7 +27,6 @@ namespace plumb::cases {
 namespace {
 
 using device::Conditions;
-using device::Device;
 using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
@@ -118,39 +111,10 @@ TEST(MqaLogitsKernels, EveryOrderOfThreadsGivesTheSameBits) {
   }
 }
 
-// Memory of one device, filled from the host.
-class Memory {
- public:
-  explicit Memory(std::string_view platform) : device_(device::open_device(platform, {})) {
-    stream = device_->create_stream();
-  }
-  template <class T>
-  T* put(const std::vector<T>& values) {
-    auto* memory = static_cast<T*>(device_->allocate(values.size() * sizeof(T), "test"));
-    device_->copy(memory, values.data(), values.size() * sizeof(T), stream);
-    return memory;
-  }
-  template <class T>
-  T* reserve(std::int64_t count) {
-    return static_cast<T*>(
-        device_->allocate_sparse(static_cast<std::size_t>(count) * sizeof(T), "test"));
-  }
-  template <class T>
-  std::vector<T> get(const T* memory, std::int64_t count) {
-    std::vector<T> values(static_cast<std::size_t>(count));
-    device_->copy(values.data(), memory, values.size() * sizeof(T), stream);
-    return values;
-  }
-  device::Stream stream;
-
- private:
-  std::unique_ptr<Device> device_;
-};
-
 // Row 1 lies 2^31 elements behind row 0 (aiter #4244). All codes are 1, so every logit is 16 * dim
 // times a weight.
 TEST(MqaLogitsKernels, RowsBeyondTwoToThe31ElementsAreWritten) {
-  Memory memory("sim-sm90");
+  DeviceMemory memory("sim-sm90");
   constexpr std::int64_t kStride = std::int64_t{1} << 31;
   plumb_fp8_mqa_logits_params p{};
   p.q = memory.put(std::vector<std::uint8_t>(2 * 16 * 16, 0x38));
@@ -229,152 +193,6 @@ TEST(MqaLogitsKernels, ImpossibleArgumentsAreRefused) {
   d.shuffled = 0;
   d.cache.block_stride_bytes = 8 * 20 - 4;
   EXPECT_TRUE(refused(paged, d)) << "blocks that overlap";
-}
-
-// The indices that a top-k kernel selects from logits on the host, where they are what a logits
-// kernel left on the device: NaN and poison behind the lengths and in the padding included.
-std::vector<std::int32_t> select_prefill(const reference::TopKPerRowPrefill& input,
-                                         std::string_view platform) {
-  Memory memory(platform);
-  const auto* bytes = input.logits;
-  std::vector<float> logits(bytes, bytes + input.num_rows * input.logits_row_stride);
-  plumb_top_k_per_row_prefill_params p{};
-  p.logits = memory.put(logits);
-  p.row_starts =
-      memory.put(std::vector<std::int32_t>(input.row_starts, input.row_starts + input.num_rows));
-  p.row_ends =
-      memory.put(std::vector<std::int32_t>(input.row_ends, input.row_ends + input.num_rows));
-  p.indices = memory.put(
-      std::vector<std::int32_t>(static_cast<std::size_t>(input.num_rows * input.k), 0x7ff57ff5));
-  p.num_rows = input.num_rows;
-  p.columns = input.columns;
-  p.logits_row_stride = input.logits_row_stride;
-  p.logits_column_stride = 1;
-  p.k = input.k;
-  p.stream = memory.stream;
-  EXPECT_EQ(device::kernels::top_k_per_row_prefill().launch(&p), PLUMB_OK);
-  return memory.get(p.indices, input.num_rows * input.k);
-}
-
-std::vector<std::int32_t> select_decode(const reference::TopKPerRowDecode& input,
-                                        std::string_view platform) {
-  Memory memory(platform);
-  const auto* bytes = input.logits;
-  const std::int64_t requests = input.num_rows / input.next_n;
-  plumb_top_k_per_row_decode_params p{};
-  p.logits =
-      memory.put(std::vector<float>(bytes, bytes + input.num_rows * input.logits_row_stride));
-  p.seq_lens = memory.put(std::vector<std::int32_t>(
-      input.seq_lens, input.seq_lens + requests * input.seq_lens_row_stride));
-  p.indices = memory.put(
-      std::vector<std::int32_t>(static_cast<std::size_t>(input.num_rows * input.k), 0x7ff57ff5));
-  p.num_rows = input.num_rows;
-  p.columns = input.columns;
-  p.logits_row_stride = input.logits_row_stride;
-  p.logits_column_stride = 1;
-  p.seq_lens_row_stride = input.seq_lens_row_stride;
-  p.seq_lens_dims = input.seq_lens_dims;
-  p.next_n = input.next_n;
-  p.k = input.k;
-  p.stream = memory.stream;
-  EXPECT_EQ(device::kernels::top_k_per_row_decode().launch(&p), PLUMB_OK);
-  return memory.get(p.indices, input.num_rows * input.k);
-}
-
-void expect_selected(const std::vector<reference::LogitWindow>& windows, std::int32_t k,
-                     const std::vector<std::int32_t>& indices, const std::string& what) {
-  const auto wrong = reference::check_selection(windows, k, indices.data());
-  for (std::size_t row = 0; row < wrong.size(); ++row) {
-    EXPECT_TRUE(wrong[row].empty())
-        << what << ", row " << row << " of length " << windows[row].length;
-  }
-}
-
-constexpr std::int32_t kTopK = 64;
-
-// Contexts of K - 1, K, K + 1 and 4 K tokens in one batch, next_n 2, unclean.
-TEST(IndexerThenTopK, DecodeSelectsFromTheTokensOfEachRow) {
-  const OpDefinition op = define_fp8_paged_mqa_logits();
-  for (const std::string& platform : kPlatforms) {
-    for (const std::int64_t length : {kTopK - 1, kTopK, kTopK + 1, 4 * kTopK}) {
-      const Row row = row_of(op, {{"requests", 3},
-                                  {"next_n", 2},
-                                  {"length", length},
-                                  {"gap", 100},
-                                  {"heads", 8},
-                                  {"page", 16}});
-      const Step step{.seed = 8, .live = 2, .dead_rows = DeadRows::huge};
-      const plumb_op_entry entry = device::kernels::fp8_paged_mqa_logits();
-      OpSession session(op, row, step, platform);
-      ASSERT_EQ(session.launch(entry), PLUMB_OK);
-      for (const TensorReport& report : session.judge(step, entry)) {
-        EXPECT_TRUE(report.passed()) << report.failures.front();
-      }
-      const TensorSet& tensors = session.download();
-      const HostTensor& logits = tensors.at("logits");
-      EXPECT_TRUE(std::isnan(logits.value(0, logits.columns() - 1))) << "no garbage to be seen";
-      reference::TopKPerRowDecode input;
-      input.logits = logits.data<float>();
-      input.seq_lens = tensors.at("context_lens").data<std::int32_t>();
-      input.num_rows = 6;
-      input.columns = length + 100;
-      input.logits_row_stride = logits.columns();
-      input.seq_lens_row_stride = 2;
-      input.seq_lens_dims = 2;
-      input.next_n = 2;
-      input.k = kTopK;
-      expect_selected(windows_of(input), kTopK, select_decode(input, platform),
-                      platform + ", context " + std::to_string(length));
-    }
-  }
-}
-
-// Windows that begin above 0, with global and with row-local columns: the same row-local indices.
-TEST(IndexerThenTopK, PrefillSelectsRowLocallyFromEitherForm) {
-  const OpDefinition op = define_fp8_mqa_logits();
-  const plumb_op_entry entry = device::kernels::fp8_mqa_logits();
-  for (const std::string& platform : kPlatforms) {
-    for (const std::int64_t length : {kTopK - 1, kTopK, kTopK + 1, 4 * kTopK}) {
-      std::vector<std::vector<std::int32_t>> selected;
-      for (const std::int64_t row_local : {0, 1}) {
-        const Row row = row_of(op, {{"rows", 5},
-                                    {"requests", 2},
-                                    {"length", length},
-                                    {"length_step", 1},
-                                    {"lead", 70},
-                                    {"gap", 9},
-                                    {"heads", 8},
-                                    {"row_local", row_local}});
-        const Step step{.seed = 9, .live = 4, .dead_rows = DeadRows::nan};
-        OpSession session(op, row, step, platform);
-        ASSERT_EQ(session.launch(entry), PLUMB_OK);
-        for (const TensorReport& report : session.judge(step, entry)) {
-          EXPECT_TRUE(report.passed()) << report.failures.front();
-        }
-        const TensorSet& tensors = session.download();
-        const HostTensor& logits = tensors.at("logits");
-        const auto* starts = tensors.at("starts").data<std::int32_t>();
-        const auto* ends = tensors.at("ends").data<std::int32_t>();
-        std::vector<std::int32_t> first(5, 0), behind(5);
-        for (std::size_t r = 0; r < 5; ++r) {
-          if (row_local == 0) first[r] = starts[r];
-          behind[r] = first[r] + ends[r] - starts[r];
-        }
-        reference::TopKPerRowPrefill input;
-        input.logits = logits.data<float>();
-        input.row_starts = first.data();
-        input.row_ends = behind.data();
-        input.num_rows = 5;
-        input.columns = logits.columns();
-        input.logits_row_stride = logits.columns();
-        input.k = kTopK;
-        selected.push_back(select_prefill(input, platform));
-        expect_selected(windows_of(input), kTopK, selected.back(),
-                        platform + ", window " + std::to_string(length));
-      }
-      EXPECT_EQ(selected[0], selected[1]) << platform << ", window " << length;
-    }
-  }
 }
 
 }  // namespace

@@ -124,3 +124,59 @@ plumb_mutant(paged_mqa_logits_not_cleaned
   CASE fp8_paged_mqa_logits/next_n_3_clean/eager
   SAYS "non-finite elements in rows 0-8 of 9"
   WHY "columns behind the length keep what was there")
+
+plumb_mutant(indexer_q_sine_of_other_sign
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[first ? own * cosine - other * sine : own * cosine + other * sine;]]
+  TO [[first ? own * cosine + other * sine : own * cosine - other * sine;]]
+  CASE indexer_q_rope_quant/v4/eager
+  SAYS "q_out: rows 64-191 of 192"
+  WHY "the rotation goes the other way")
+
+plumb_mutant(indexer_q_pairs_of_the_other_kind
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[p.rope_pairs == PLUMB_ROPE_INTERLEAVED;]]
+  TO [[true;]]
+  CASE indexer_q_rope_quant/v32/eager
+  SAYS "q_out: rows 64-191 of 192"
+  WHY "halves are taken for neighbours")
+
+plumb_mutant(indexer_q_last_dimensions_turned
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[const int i = d - p.rope_offset,]]
+  TO [[const int i = d - (p.dim - p.rope_dim),]]
+  CASE indexer_q_rope_quant/v32/eager
+  SAYS "q_out: rows 64-191 of 192"
+  WHY "the last 64 dimensions are rotated instead of the first")
+
+plumb_mutant(indexer_q_cosine_and_sine_swapped
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[cosine = cos_sin[pair], sine = cos_sin[half + pair];]]
+  TO [[cosine = cos_sin[half + pair], sine = cos_sin[pair];]]
+  CASE indexer_q_rope_quant/one_token/eager
+  SAYS "q_out: rows 0-63 of 64"
+  WHY "the table is read as sines, then cosines")
+
+plumb_mutant(indexer_q_scale_truncated
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[decode_ue8m0(encode_ue8m0(ratio));]]
+  TO [[bits_float(float_bits(ratio) & 0x7f800000U);]]
+  CASE indexer_q_rope_quant/v4/eager
+  SAYS "weights_out: norm of rows 0-2 of 3 wrong"
+  WHY "the exponent of the scale is truncated instead of rounded up")
+
+plumb_mutant(indexer_q_not_rounded_before_amax
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[return load_bf16(store_bf16(turned));]]
+  TO [[return turned;]]
+  CASE indexer_q_rope_quant/all_dimensions/eager
+  SAYS "q_out: rows 16-22, 25-63 of 64 wrong"
+  WHY "rotated values are quantised without the rounding to bf16")
+
+plumb_mutant(indexer_q_scale_left_out
+  OP indexer_q_rope_quant FILE indexer_q_rope_quant.cu
+  FROM [[load_bf16(p.weights[index]) * scale * p.softmax_scale]]
+  TO [[load_bf16(p.weights[index]) * p.softmax_scale]]
+  CASE indexer_q_rope_quant/v32/eager
+  SAYS "weights_out: norm of rows 0-2 of 3 wrong"
+  WHY "the weight lacks the scale of its head")
