@@ -35,7 +35,7 @@ std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint6
 
 std::int64_t hole(const CachePoolShape& shape, std::uint64_t bits) {
   if (!shape.any_negative) return -1;
-  const std::int64_t holes[] = {-1, -2, -shape.page, -shape.page - 1, -(std::int64_t{1} << 33)};
+  const std::int64_t holes[] = {-1, -2, -shape.page, -shape.page - 1};
   return holes[bits % std::size(holes)];
 }
 

@@ -107,6 +107,14 @@ void fill_adversarial(const Group& group, std::int64_t style) {
   }
 }
 
+// What lies between rows is somebody else's, and large: in a maximum it would show.
+void fill_gaps(HostTensor& x) {
+  constexpr std::uint16_t kHuge = 0x7b7b;
+  for (std::int64_t row = 0; row + 1 < x.rows(); ++row) {
+    std::fill(x.row<std::uint16_t>(row) + x.columns(), x.row<std::uint16_t>(row + 1), kHuge);
+  }
+}
+
 }  // namespace
 
 void fill_quant_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step,
@@ -125,6 +133,7 @@ void fill_quant_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const
     }
   }
   fill_dead(x, live, x.rows(), step.dead_rows);
+  fill_gaps(x);
 }
 
 RowMask finite_rows(const HostTensor& x) {

@@ -24,7 +24,7 @@ plumb_mutant(k_cache_block_offset_in_32_bits
   FROM [[slot / p.cache.page * p.cache.block_stride_bytes;]]
   TO [[static_cast<std::uint32_t>(slot / p.cache.page * p.cache.block_stride_bytes);]]
   CASE quantize_and_insert_k_cache/far_blocks/eager
-  SAYS "cache.codes: rows "
+  SAYS "cache.codes: rows 0 of 9 wrong"
   WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
 
 plumb_mutant(k_cache_rows_of_the_view
@@ -48,7 +48,7 @@ plumb_mutant(k_cache_floor_under_the_scale
   FROM [[at_least(kAmaxFloor, amax) / quantisation_largest(dialect)]]
   TO [[at_least(kAmaxFloor, amax / quantisation_largest(dialect))]]
   CASE quantize_and_insert_k_cache/swa_block/eager
-  SAYS "cache.scales: rows "
+  SAYS "cache.scales: rows 0-1, 4-5, 7 of 9 wrong"
   WHY "1e-4 is the floor of amax / 448, as in FlashMLA's tests, instead of amax")
 
 plumb_mutant(ds_mla_scales_are_powers_of_two
@@ -64,7 +64,7 @@ plumb_mutant(ds_mla_no_least_scale
   FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
   TO [[amax / quantisation_largest(dialect);]]
   CASE concat_and_cache_ds_mla/cuda_block/eager
-  SAYS "have scales below 1.17549e-38"
+  SAYS "cache.scales: rows 0, 3, 5, 7 of 9 have scales below 1.17549e-38"
   WHY "a tile of zeros is divided by zero")
 
 plumb_mutant(ds_mla_rope_before_scales
@@ -80,7 +80,7 @@ plumb_mutant(ds_mla_blocks_without_gaps
   FROM [[slot / p.cache.page * p.cache.block_stride_bytes +]]
   TO [[slot / p.cache.page * p.cache.page * kEntryBytes +]]
   CASE concat_and_cache_ds_mla/padded_blocks/eager
-  SAYS "cache: a byte that no token owns changed in rows "
+  SAYS "cache.rope: rows 0-2, 4-9 of 10 wrong"
   WHY "the block stride is computed instead of taken from the caller")
 
 plumb_mutant(ds_mla_448_on_fnuz
@@ -96,7 +96,7 @@ plumb_mutant(indexer_k_layout_not_shuffled
   FROM [[if (!p.shuffled || p.cache.page == 1)]]
   TO [[if (p.cache.page >= 1)]]
   CASE indexer_k_quant_and_cache/shuffled_64/eager
-  SAYS "cache.codes: rows "
+  SAYS "cache.codes: rows 0-19 of 20 wrong"
   WHY "the block-planar layout where readers expect tiles of 16 x 16")
 
 plumb_mutant(indexer_k_page_1_shuffled
@@ -104,7 +104,7 @@ plumb_mutant(indexer_k_page_1_shuffled
   FROM [[if (!p.shuffled || p.cache.page == 1)]]
   TO [[if (!p.shuffled)]]
   CASE indexer_k_quant_and_cache/shuffled_page_1/eager
-  SAYS "cache"
+  SAYS "cache.codes: rows 0-19 of 20 wrong"
   WHY "tiles of 16 tokens in blocks of one reach into the next blocks")
 
 plumb_mutant(indexer_k_only_minus_one_skipped
@@ -112,7 +112,7 @@ plumb_mutant(indexer_k_only_minus_one_skipped
   FROM [[if (slot < 0) return;]]
   TO [[if (slot == -1) return;]]
   CASE indexer_k_quant_and_cache/holes/eager
-  SAYS "cache"
+  SAYS "cache: guard zone damaged"
   WHY "other negative slots are taken for slots")
 
 plumb_mutant(indexer_k_ue8m0_ignored
@@ -128,13 +128,13 @@ plumb_mutant(indexer_k_scale_behind_each_key
   FROM [=[(block + page * p.head_dim)[offset * groups + group]]=]
   TO [=[(block + offset * (p.head_dim + 4) + p.head_dim)[group]]=]
   CASE indexer_k_quant_and_cache/block_of_64/eager
-  SAYS "cache.scales: "
+  SAYS "cache.scales: rows 1-19 of 20 wrong"
   WHY "the scale stands behind its key instead of behind all keys of the block")
 
-plumb_mutant(indexer_k_scales_in_32_bits
+plumb_mutant(indexer_k_block_offset_in_32_bits
   OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
   FROM [[slot / page * p.cache.block_stride_bytes;]]
-  TO [[static_cast<std::int32_t>(slot / page * p.cache.block_stride_bytes);]]
+  TO [[static_cast<std::uint32_t>(slot / page * p.cache.block_stride_bytes);]]
   CASE indexer_k_quant_and_cache/far_blocks/eager
-  SAYS "cache"
-  WHY "block * stride turns negative at 2^31 bytes (vllm #52109)")
+  SAYS "cache.codes: rows 0, 3, 8-9, 13 of 18 wrong"
+  WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
