@@ -148,7 +148,9 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
                                  const RunOptions& options) {
   const std::uint64_t seed = seed_of(which.id()) + options.seed;
   std::vector<int> levels(std::begin(kLevels), std::end(kLevels));
-  if (!device::open_device(options.platform)->properties().simulated) levels[kChecked] = 1;
+  const bool simulated = device::open_device(options.platform)->properties().simulated;
+  // A real device has orders and policies of its own, and no checked kernels.
+  if (!simulated) levels[kOrder] = levels[kPolicy] = levels[kChecked] = levels[kPages] = 1;
   std::vector<Point> points;
   for (const std::vector<int>& choice : pairwise_points(levels, seed)) {
     points.push_back(to_point(choice, mix(seed, points.size())));
@@ -157,7 +159,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   put_fills_first(points);
 
   const double budget = budget_of(options.tier);
-  const double launches = problem.cost() * launches_of(*which.scenario);
+  const double launches = simulated ? problem.cost() * launches_of(*which.scenario) : 0;
   const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;

@@ -6,6 +6,9 @@
 #include <algorithm>
 
 #include "device/sim/sim_device.h"
+#ifdef PLUMB_CUDA
+#include "device/cuda/open.h"
+#endif
 
 namespace plumb::device {
 
@@ -35,12 +38,24 @@ Platform absent(const char* name, const char* why) {
   return {result, why};
 }
 
+Platform cuda_platform(const char* name) {
+#ifdef PLUMB_CUDA
+  Platform platform = absent(name, "");
+  platform.why_unavailable = cuda::why_unavailable(name);
+  return platform;
+#else
+  return absent(name, "this build has no CUDA back end");
+#endif
+}
+
 const std::vector<Platform>& platforms() {
   static const std::vector<Platform> all = {
       {simulated("sim-sm90", 32, 132, 227, Fp8Dialect::e4m3fn), ""},
       {simulated("sim-gfx942", 64, 304, 64, Fp8Dialect::e4m3fnuz), ""},
       {simulated("sim-gfx950", 64, 256, 160, Fp8Dialect::e4m3fn), ""},
-      absent("cuda-sm90", "this build has no CUDA back end"),
+      cuda_platform("cuda-sm80"),
+      cuda_platform("cuda-sm90"),
+      cuda_platform("cuda-sm100"),
       absent("hip-gfx942", "this build has no HIP back end"),
       absent("hip-gfx90a", "this build has no HIP back end")};
   return all;
@@ -95,6 +110,9 @@ std::unique_ptr<Device> open_device(std::string_view platform, const Conditions&
     throw DeviceError(Fault::invalid_argument,
                       "open_device: " + found.properties.platform + ": " + found.why_unavailable);
   }
+#ifdef PLUMB_CUDA
+  if (!found.properties.simulated) return cuda::open();
+#endif
   return std::make_unique<sim::SimDevice>(found.properties, conditions);
 }
 

@@ -26,6 +26,13 @@ const std::set<std::string> kWithoutBarriers = {
     "quantize_and_insert_k_cache",
     "concat_and_cache_ds_mla",
     "indexer_k_quant_and_cache",
+    "copy_ragged_to_graph_buffers",
+    "compute_global_topk_indices_and_lens",
+    "swa_decode_metadata",
+    "c128a_decode_metadata",
+    "v32_paged_kv_indices",
+    "pack_seq",
+    "unpack_seq",
     "indexer_q_rope_quant",
 };
 

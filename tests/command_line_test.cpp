@@ -234,6 +234,24 @@ TEST_F(CommandLine, TheReportDoesNotDependOnTheNumberOfJobs) {
   EXPECT_NE(reports[0], without_times(contents(path("other"))));
 }
 
+TEST_F(CommandLine, ACaseThatTakesTooLongIsNamedAndTheRunGoesOn) {
+  const Finished finished =
+      run({"run", "--case", "hc_head/rows_1025/full_graph", "--case", "rms_norm/hidden_1/eager",
+           "--platform", "sim-sm90", "--timeout", "0.05", "--json", path("report.json")});
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_NE(finished.out.find("timeout: no result after 0.05 s"), std::string::npos);
+  EXPECT_NE(finished.out.find("2 cases in"), std::string::npos) << finished.out;
+}
+
+TEST_F(CommandLine, WithoutProcessesOfTheirOwnCasesGiveTheSameReport) {
+  Words words{"run", "--op", "rms_norm", "--tier", "smoke", "--json", path("apart")};
+  ASSERT_EQ(run(words).code, 0);
+  words.back() = path("together");
+  words.push_back("--in-process");
+  ASSERT_EQ(run(words).code, 0);
+  EXPECT_EQ(without_times(contents(path("apart"))), without_times(contents(path("together"))));
+}
+
 TEST_F(CommandLine, ACoverageCellThatIsTooThinFailsTheRun) {
   const Finished enough =
       run(small_run({"--case", "rms_norm/hidden_1/full_graph", "--least-coverage", "1"}));

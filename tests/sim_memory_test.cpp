@@ -2,6 +2,8 @@
 //
 // Memory of the simulated device: poison, guard zones, quarantine, unmapped pages. Each test is a
 // program that touches what it may not, and has to be found out.
+#include <sys/mman.h>
+
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -207,7 +209,18 @@ TEST_F(SimMemory, PageGuardsNameTheKernelThatUsesFreedMemory) {
 // A kernel's bad pointer, which the undefined behaviour sanitizer is not to report first.
 __attribute__((noinline, no_sanitize("undefined"))) void store_one(std::int32_t* at) { *at = 1; }
 
-TEST_F(SimMemory, NullAndPoisonPointersAreErrorsOfTheKernelAndTheNextDeviceIsUnharmed) {
+// A page that is nobody's, neither the device's nor the heap's.
+struct ClosedPage {
+  ClosedPage()
+      : address(static_cast<std::int32_t*>(
+            mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  ~ClosedPage() { munmap(address, 4096); }
+  ClosedPage(const ClosedPage&) = delete;
+  ClosedPage& operator=(const ClosedPage&) = delete;
+  std::int32_t* address;
+};
+
+TEST_F(SimMemory, BadPointersAreErrorsOfTheKernelAndTheNextDeviceIsUnharmed) {
   for (int round = 0; round < 3; ++round) {
     open(Policy::early);
     auto** pointers = static_cast<std::int32_t**>(device->allocate(64, "pointers"));
@@ -217,6 +230,10 @@ TEST_F(SimMemory, NullAndPoisonPointersAreErrorsOfTheKernelAndTheNextDeviceIsUnh
     std::int32_t* null = nullptr;
     expect_error([&] { launch(stream, "null", [null] { store_one(null); }); },
                  "access through a null pointer");
+    open(Policy::early);
+    const ClosedPage page;
+    expect_error([&] { launch(stream, "stray", [&page] { store_one(page.address); }); },
+                 "access far outside of every allocation");
     open(Policy::early);
     std::int32_t* x = ints(1);
     launch(stream, "fine", [x] { *x = 1; });

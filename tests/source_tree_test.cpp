@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 // An identifier or header of the CUDA or HIP runtime, or an intrinsic of their device languages.
 bool has_vendor_name(const std::string& line) {
   static const std::regex name(
-      R"((^|[^A-Za-z0-9_])((cuda|hip)[A-Z][A-Za-z0-9]*|__(shfl|syncthreads|syncwarp|ballot|global__|shared__|device__|launch_bounds__)[a-z_]*|(cuda|hip)(_|/)[a-z0-9_]+\.h))");
+      R"((^|[^A-Za-z0-9_])((cuda|hip)[A-Z][A-Za-z0-9]*|__(shfl|syncthreads|syncwarp|ballot|global__|shared__|device__|launch_bounds__)[a-z_]*)|[<"](cuda|hip)(_|/)[a-z0-9_]+\.h)");
   return std::regex_search(line, name);
 }
 
@@ -49,8 +49,9 @@ TEST(SourceTree, VendorNamesAreRecognised) {
         "#include <hip/hip_runtime.h>", "x = __shfl_xor_sync(m, x, 1);", "__global__ void f();"}) {
     EXPECT_TRUE(has_vendor_name(line)) << line;
   }
-  for (const char* line : {"sim-sm90, cuda-sm90, hip-gfx942", "// as on CUDA and HIP",
-                           "block_sync();", "device/cuda", "whiplash", "barracuda(1)"}) {
+  for (const char* line :
+       {"sim-sm90, cuda-sm90, hip-gfx942", "// as on CUDA and HIP", "block_sync();",
+        "#include \"device/cuda/open.h\"", "whiplash", "barracuda(1)"}) {
     EXPECT_FALSE(has_vendor_name(line)) << line;
   }
 }

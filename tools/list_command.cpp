@@ -18,7 +18,7 @@ struct ListArguments {
 int list(const ListArguments& arguments) {
   if (arguments.ops) {
     for (const cases::OpDefinition& op : cases::all_ops())
-      fmt::print("{:<30}{}\n", op.name, op.summary);
+      fmt::print("{:<46}{}\n", op.name, op.summary);
     return 0;
   }
   if (arguments.platforms) {

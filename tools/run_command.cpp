@@ -23,6 +23,8 @@
 #include "tools/coverage.h"
 #include "tools/output.h"
 #include "tools/report.h"
+#include "tools/wire.h"
+#include "tools/worker.h"
 
 namespace plumb::tools {
 
@@ -35,6 +37,8 @@ struct RunArguments {
   std::string seed_text = "0", json = "plumb.json", junit;
   bool bisect = false, quiet = false;
   int least_coverage = 0;
+  double timeout = 300;
+  bool in_process = false;
 };
 
 struct Task {
@@ -51,25 +55,80 @@ std::string reproduce_line(const Task& task, const RunArguments& arguments) {
                      repeated_options(arguments.selection, arguments.seed));
 }
 
+// A finished task but for its result.
+Finished name_task(const Task& task, const RunArguments& arguments) {
+  Finished finished;
+  finished.op = task.which->op->name;
+  finished.row = task.which->row.name;
+  finished.scenario = task.which->scenario->name;
+  finished.reproduce = reproduce_line(task, arguments);
+  return finished;
+}
+
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier) {
   cases::RunOptions options;
   options.platform = task.platform;
   options.tier = tier;
   options.seed = arguments.seed;
   const auto start = std::chrono::steady_clock::now();
-  Finished finished;
+  Finished finished = name_task(task, arguments);
   try {
     finished.result = cases::run_case(*task.which, options);
   } catch (const cases::BadRow& error) {
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }
-  finished.op = task.which->op->name;
-  finished.row = task.which->row.name;
-  finished.scenario = task.which->scenario->name;
-  finished.reproduce = reproduce_line(task, arguments);
   finished.seconds = seconds_since(start);
   return finished;
 }
+
+// What is known of a case whose process did not live to tell.
+Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
+  Finished finished = name_task(task, arguments);
+  finished.result.id = task.which->id();
+  finished.result.platform = task.platform;
+  finished.result.outcome = cases::Outcome::failed;
+  finished.result.failures.push_back(
+      {"the case as a whole",
+       {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
+       {}});
+  return finished;
+}
+
+bool is_real(const std::string& platform) {
+  return device::why_unavailable(platform).empty() &&
+         !device::open_device(platform)->properties().simulated;
+}
+
+// One thread's way to run tasks: in a worker process, or here.
+class Lane {
+ public:
+  Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)
+      : tasks_(tasks),
+        arguments_(arguments),
+        tier_(tier),
+        worker_(own_command_line(), arguments.timeout) {}
+
+  Finished run(std::size_t i) {
+    if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_);
+    const auto start = std::chrono::steady_clock::now();
+    const auto answer = worker_.run(i);
+    if (const auto* death = std::get_if<Death>(&answer)) {
+      Finished finished = died(tasks_[i], arguments_, *death);
+      finished.seconds = seconds_since(start);
+      return finished;
+    }
+    Finished finished = finished_from(std::get<Bytes>(answer));
+    const bool failed = finished.result.outcome == cases::Outcome::failed;
+    if (failed && is_real(tasks_[i].platform)) worker_.retire();
+    return finished;
+  }
+
+ private:
+  const std::vector<Task>& tasks_;
+  const RunArguments& arguments_;
+  cases::Tier tier_;
+  Worker worker_;
+};
 
 // Runs tasks on `jobs` threads and hands the results over in the order of the tasks.
 class Runner {
@@ -78,7 +137,6 @@ class Runner {
       : tasks_(tasks), arguments_(arguments), tier_(tier), results_(tasks.size()) {}
 
   std::vector<Finished> run(int jobs) {
-    reference::set_thread_count(jobs > 1 ? 1 : 0);
     std::vector<std::jthread> workers;
     for (int i = 0; i < jobs; ++i) workers.emplace_back([this] { work(); });
     std::vector<Finished> all;
@@ -94,9 +152,10 @@ class Runner {
 
  private:
   void work() {
+    Lane lane(tasks_, arguments_, tier_);
     for (std::size_t i = next_++; i < tasks_.size(); i = next_++) {
       try {
-        Finished finished = run_task(tasks_[i], arguments_, tier_);
+        Finished finished = lane.run(i);
         const std::lock_guard lock(mutex_);
         results_[i] = std::move(finished);
       } catch (...) {
@@ -141,7 +200,7 @@ class Runner {
     const cases::OpDefinition* op = tasks_[done - 1].which->op;
     if (done < tasks_.size() && tasks_[done].which->op == op) return;
     if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet) {
-      put(fmt::format("{:<30}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
+      put(fmt::format("{:<46}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
       std::fflush(stdout);
     }
     passed_of_op_ = cases_of_op_ = 0;
@@ -174,6 +233,13 @@ int bisect_code(const std::vector<Finished>& all) {
   if (any(cases::Outcome::failed)) return 1;
   if (any(cases::Outcome::untrusted) || any(cases::Outcome::skipped)) return 125;
   return code_for_bisect(exit_code(all));
+}
+
+// A real device takes one case at a time: what one does to it is not to be seen in another.
+int jobs_of(const RunArguments& arguments, const Selected& selected) {
+  if (std::any_of(selected.platforms.begin(), selected.platforms.end(), is_real)) return 1;
+  if (arguments.jobs > 0) return arguments.jobs;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 // A bad row is reported before anything runs.
@@ -218,14 +284,23 @@ int run(RunArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   arguments.seed = parse_seed(arguments.seed_text);
   const Selected selected = select(arguments.selection);
-  check_reports(arguments);
-  validate(selected);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
+  const int jobs = jobs_of(arguments, selected);
+  reference::set_thread_count(jobs > 1 ? 1 : 0);
+  if (is_worker()) {
+    return serve([&](std::uint64_t task) {
+      try {
+        return to_bytes(run_task(tasks.at(task), arguments, selected.tier));
+      } catch (const cases::BadRow& error) {
+        return to_bytes(error);
+      }
+    });
+  }
+  check_reports(arguments);
+  validate(selected);
   const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
 
   put(summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
@@ -269,6 +344,12 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--least-coverage", arguments->least_coverage,
                    "fail if an op, scenario and platform has fewer comparing cases")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--timeout", arguments->timeout, "seconds that one case may take; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--in-process", arguments->in_process,
+                    "no process of its own for the cases, for a debugger");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });

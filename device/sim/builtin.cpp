@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "device/device.h"
+#ifdef PLUMB_CUDA
+#include "device/cuda/open.h"
+#endif
 #include "plumb_op_list.h"
 
 namespace plumb::device {
@@ -32,7 +35,10 @@ plumb_implementation make_table(const char* name, const std::vector<plumb_op_ent
 #define PLUMB_PLAIN_ENTRY(op) kernels::op(),
 #define PLUMB_CHECKED_ENTRY(op) checked_kernels::op(),
 
-const plumb_implementation& builtin_implementation(std::string_view) {
+const plumb_implementation& builtin_implementation([[maybe_unused]] std::string_view platform) {
+#ifdef PLUMB_CUDA
+  if (platform.starts_with("cuda-")) return cuda::builtin();
+#endif
   static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY)};
   static const plumb_implementation table = make_table("plumb", entries);
   return table;

@@ -152,6 +152,8 @@ void Executor::report(const PageFault& fault, const Operation& operation) const 
       throw DeviceError(Fault::out_of_bounds, who + ": access to an address that cannot exist");
     case PageFault::Kind::stack:
       throw DeviceError(Fault::out_of_memory, who + ": the simulated thread's stack is full");
+    case PageFault::Kind::stray:
+      throw DeviceError(Fault::out_of_bounds, who + ": access far outside of every allocation");
   }
   throw DeviceError(Fault::other, who);
 }

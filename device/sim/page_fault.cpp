@@ -26,22 +26,18 @@ struct Watch {
 constinit thread_local Watch* watching = nullptr;
 struct sigaction previous_action;
 
-bool classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
+void classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
   fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   // x86 reports an address that cannot exist (poison taken for a pointer) as zero, from the kernel.
   fault.kind = info.si_code == SI_KERNEL ? PageFault::Kind::wild : PageFault::Kind::null;
-  if (fault.kind == PageFault::Kind::wild || fault.address < kNearNull) return true;
-  if (is_below_simulated_stack(fault.address)) {
-    fault.kind = PageFault::Kind::stack;
-    return true;
-  }
+  if (fault.kind == PageFault::Kind::wild || fault.address < kNearNull) return;
+  fault.kind = PageFault::Kind::stray;
+  if (is_below_simulated_stack(fault.address)) fault.kind = PageFault::Kind::stack;
   for (const Memory* memory : watch.memories) {
     if (!memory->owns(info.si_addr)) continue;
     fault.kind = PageFault::Kind::memory;
     fault.memory = memory;
-    return true;
   }
-  return false;
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) {
@@ -57,9 +53,8 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 
 void handle(int signal, siginfo_t* info, void* context) {
   Watch* watch = watching;
-  if (watch == nullptr || !classify(*info, *watch, watch->fault)) {
-    return pass_on(signal, info, context);
-  }
+  if (watch == nullptr) return pass_on(signal, info, context);
+  classify(*info, *watch, watch->fault);
   begin_abandoning_grid();
   siglongjmp(watch->out, 1);
 }

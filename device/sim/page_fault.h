@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns an access that the system refuses (closed page, null or wild pointer) while a simulated
-// operation runs into a value that can be reported. Other faults, and those of other threads, go to
-// the handler that was there before.
+// Turns an access that the system refuses (closed page, null or wild pointer, an index that is off
+// by gigabytes) while a simulated operation runs into a value that can be reported. Faults outside
+// of operations go to the handler that was there before.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,15 @@ struct PageFault {
     memory,  // at `address` of `memory`
     null,    // near zero
     wild,    // no address that can exist
-    stack    // a simulated thread needs more stack than it has
+    stack,   // a simulated thread needs more stack than it has
+    stray    // anywhere else
   };
   Kind kind = Kind::memory;
   std::uintptr_t address = 0;
   const Memory* memory = nullptr;
 };
 
-// Runs body(). If an access in it faults at an address that belongs to one of the memories, that is
-// nearly null, or that cannot exist, or that is below the simulated stack, abandons body where it
-// is: no destructor in it runs.
+// Runs body(). If an access in it faults, abandons body where it is: no destructor in it runs.
 std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned,
                                       const std::function<void()>& body);
 

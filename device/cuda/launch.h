@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a launcher puts a kernel on a CUDA stream: arguments by value, dynamic shared memory beyond
+// 48 KiB asked for, what went wrong kept for whoever reports it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "device/device.h"
+
+namespace plumb::device::cuda {
+
+struct LaunchShape {
+  std::int64_t grid_x = 1, grid_y = 1;
+  int block = 1;
+  std::size_t dynamic_shared_bytes = 0;
+};
+
+// Of the current device; the same for every stream on it.
+const Properties& stream_properties(plumb_stream stream);
+
+// "cudaLaunchKernel: too many resources requested" of the last launch that this thread could not
+// do; empty: none. Reading clears it.
+std::string take_launch_error();
+
+plumb_status launch_raw(const void* kernel, const LaunchShape& shape, plumb_stream stream,
+                        void** arguments);
+
+template <typename... Parameters, typename... Values>
+plumb_status launch_kernel(void (*kernel)(Parameters...), const LaunchShape& shape,
+                           plumb_stream stream, Values&&... values) {
+  static_assert(sizeof...(Parameters) == sizeof...(Values), "one value per kernel parameter");
+  std::tuple<Parameters...> frozen{static_cast<Parameters>(std::forward<Values>(values))...};
+  return std::apply(
+      [&](auto&... argument) {
+        std::array<void*, sizeof...(Parameters) + 1> pointers{
+            const_cast<void*>(static_cast<const void*>(&argument))..., nullptr};
+        return launch_raw(reinterpret_cast<const void*>(kernel), shape, stream, pointers.data());
+      },
+      frozen);
+}
+
+}  // namespace plumb::device::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where things are: slots of a paged cache, and tokens of a batch of requests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace plumb::reference {
+
+// Row r holds the physical blocks of request r; each block has `block_size` positions.
+struct BlockTable {
+  const std::int32_t* blocks = nullptr;  // [requests, columns], rows row_stride apart
+  std::int64_t requests = 0, columns = 0, row_stride = 0;
+  std::int64_t block_size = 1;
+
+  bool holds(std::int64_t request, std::int64_t position) const;  // is there such a place at all?
+  // Throws std::out_of_range where holds() is false.
+  std::int64_t slot(std::int64_t request, std::int64_t position) const;
+};
+
+// Query tokens of requests, one request after the other; the last one of each is the last of its
+// sequence. query_start_loc may start above 0; tokens are counted from there.
+struct QueryLayout {
+  const std::int32_t* query_start_loc = nullptr;  // [requests + 1]
+  const std::int32_t* seq_lens = nullptr;         // [requests]
+  std::int64_t requests = 0;
+
+  std::int64_t query_len(std::int64_t request) const;
+  std::int64_t tokens() const;
+};
+
+// One query token: its request and its position in the sequence.
+struct QueryToken {
+  std::int64_t request = 0, position = 0;
+};
+std::vector<QueryToken> query_tokens(const QueryLayout& layout);
+
+// indptr: 0, then the sums of the first 1, 2, ... lengths.
+std::vector<std::int64_t> prefix_sums(const std::vector<std::int64_t>& lengths);
+
+}  // namespace plumb::reference

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// copy_ragged_to_graph_buffers (operations' specification, 2.4): a ragged list into buffers that
+// outlive the step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace plumb::reference {
+
+struct GraphBuffers {
+  std::vector<std::int64_t> indices, indptr;
+};
+
+// `buffers` holds what earlier steps left. Overwritten are the first indptr[rows] indices and the
+// first rows + 1 of indptr, nothing else. Throws std::out_of_range where they do not fit.
+void copy_ragged_to_graph_buffers(const std::int32_t* indices, const std::int32_t* indptr,
+                                  std::int64_t rows, GraphBuffers& buffers);
+
+}  // namespace plumb::reference

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CBOR, which unlike JSON has NaN and infinity.
+#include "tools/wire.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace plumb::tools {
+
+namespace {
+
+using nlohmann::json;
+
+json pack(const cases::TensorReport& report) {
+  json packed{{"tensor", report.tensor},
+              {"rows_compared", report.rows_compared},
+              {"wrong_rows", report.wrong_rows},
+              {"wrong_elements", report.wrong_elements},
+              {"margin", report.margin},
+              {"pattern", report.pattern},
+              {"flips", report.flips}};
+  if (report.worst) {
+    packed["worst"] = {report.worst->coordinates, report.worst->expected, report.worst->got,
+                       report.worst->bound};
+  }
+  return packed;
+}
+
+cases::TensorReport unpack_report(const json& packed) {
+  cases::TensorReport report;
+  packed.at("tensor").get_to(report.tensor);
+  packed.at("rows_compared").get_to(report.rows_compared);
+  packed.at("wrong_rows").get_to(report.wrong_rows);
+  packed.at("wrong_elements").get_to(report.wrong_elements);
+  packed.at("margin").get_to(report.margin);
+  packed.at("pattern").get_to(report.pattern);
+  packed.at("flips").get_to(report.flips);
+  if (packed.contains("worst")) {
+    const json& worst = packed.at("worst");
+    report.worst.emplace();
+    worst.at(0).get_to(report.worst->coordinates);
+    worst.at(1).get_to(report.worst->expected);
+    worst.at(2).get_to(report.worst->got);
+    worst.at(3).get_to(report.worst->bound);
+  }
+  return report;
+}
+
+json pack(const cases::Failure& failure) {
+  json packed{{"context", failure.context}, {"lines", failure.lines}, {"reports", json::array()}};
+  for (const cases::TensorReport& report : failure.reports) {
+    packed["reports"].push_back(pack(report));
+  }
+  return packed;
+}
+
+cases::Failure unpack_failure(const json& packed) {
+  cases::Failure failure;
+  packed.at("context").get_to(failure.context);
+  packed.at("lines").get_to(failure.lines);
+  for (const json& report : packed.at("reports")) failure.reports.push_back(unpack_report(report));
+  return failure;
+}
+
+json pack(const cases::CaseResult& result) {
+  const cases::Phases& phases = result.phases;
+  json packed{{"id", result.id},
+              {"platform", result.platform},
+              {"outcome", static_cast<int>(result.outcome)},
+              {"reason", result.reason},
+              {"points", result.points},
+              {"launches", result.launches},
+              {"comparisons", result.comparisons},
+              {"phases", {phases.fill, phases.reference, phases.device, phases.judge}},
+              {"failures", json::array()},
+              {"tensors", json::array()}};
+  for (const cases::Failure& failure : result.failures) {
+    packed["failures"].push_back(pack(failure));
+  }
+  for (const cases::TensorSummary& tensor : result.tensors) {
+    packed["tensors"].push_back({tensor.tensor, tensor.elements_compared, tensor.margin,
+                                 tensor.observability, tensor.zero_share, tensor.flips});
+  }
+  return packed;
+}
+
+cases::CaseResult unpack_result(const json& packed) {
+  cases::CaseResult result;
+  packed.at("id").get_to(result.id);
+  packed.at("platform").get_to(result.platform);
+  result.outcome = static_cast<cases::Outcome>(packed.at("outcome").get<int>());
+  packed.at("reason").get_to(result.reason);
+  packed.at("points").get_to(result.points);
+  packed.at("launches").get_to(result.launches);
+  packed.at("comparisons").get_to(result.comparisons);
+  const json& phases = packed.at("phases");
+  result.phases = {phases.at(0), phases.at(1), phases.at(2), phases.at(3)};
+  for (const json& failure : packed.at("failures")) {
+    result.failures.push_back(unpack_failure(failure));
+  }
+  for (const json& tensor : packed.at("tensors")) {
+    result.tensors.push_back(
+        {tensor.at(0), tensor.at(1), tensor.at(2), tensor.at(3), tensor.at(4), tensor.at(5)});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> to_bytes(const Finished& finished) {
+  return json::to_cbor({{"result", pack(finished.result)},
+                        {"op", finished.op},
+                        {"row", finished.row},
+                        {"scenario", finished.scenario},
+                        {"reproduce", finished.reproduce},
+                        {"seconds", finished.seconds}});
+}
+
+std::vector<std::uint8_t> to_bytes(const cases::BadRow& error) {
+  return json::to_cbor({{"bad row", error.what()}});
+}
+
+Finished finished_from(const std::vector<std::uint8_t>& bytes) {
+  try {
+    const json packed = json::from_cbor(bytes);
+    if (packed.contains("bad row")) throw cases::BadRow(packed.at("bad row"));
+    Finished finished;
+    finished.result = unpack_result(packed.at("result"));
+    packed.at("op").get_to(finished.op);
+    packed.at("row").get_to(finished.row);
+    packed.at("scenario").get_to(finished.scenario);
+    packed.at("reproduce").get_to(finished.reproduce);
+    packed.at("seconds").get_to(finished.seconds);
+    return finished;
+  } catch (const json::exception& error) {
+    throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
+  }
+}
+
+}  // namespace plumb::tools

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A finished case as bytes, for the way from a worker process to the one that reports.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/report.h"
+
+namespace plumb::tools {
+
+std::vector<std::uint8_t> to_bytes(const Finished& finished);
+// In place of a finished case: a row that cannot be used, found when its tensors were made.
+std::vector<std::uint8_t> to_bytes(const cases::BadRow& error);
+// Throws cases::BadRow if that was sent, std::runtime_error for bytes that are neither.
+Finished finished_from(const std::vector<std::uint8_t>& bytes);
+
+}  // namespace plumb::tools
