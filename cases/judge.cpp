@@ -31,7 +31,7 @@ void check_shapes(const HostTensor& got, std::int64_t expected, const RowMask& p
 // Compares promised rows by `equal(row, column)` with what `expected(row, column)` names. The bound
 // of everything here is 0.
 TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElements& wrong,
-                     const auto& expected, const auto& equal) {
+                     const ColumnRanges& columns, const auto& expected, const auto& equal) {
   TensorReport report;
   report.tensor = got.spec().name;
   report.rows_total = got.rows();
@@ -40,7 +40,9 @@ TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElemen
     if (!promised.empty() && !promised[r]) continue;
     ++report.rows_compared;
     const std::int64_t before = report.wrong_elements;
-    for (std::int64_t c = 0; c < got.columns(); ++c) {
+    const ColumnRange range = columns_of(columns, got, r);
+    report.elements_compared += range.end - range.begin;
+    for (std::int64_t c = range.begin; c < range.end; ++c) {
       const double right = expected(r, c);
       zeros += right == 0;
       if (equal(r, c)) continue;
@@ -52,7 +54,6 @@ TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElemen
     }
     if (report.wrong_elements > before) report.wrong_rows.push_back(r);
   }
-  report.elements_compared = report.rows_compared * got.columns();
   const double compared = static_cast<double>(std::max<std::int64_t>(report.elements_compared, 1));
   report.zero_share = static_cast<double>(zeros) / compared;
   report.observability = report.elements_compared == 0 ? 0 : 1 - report.zero_share;
@@ -110,7 +111,7 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
     return expected[r * got.columns() + c];
   };
   TensorReport report = compare(
-      got, promised, wrong,
+      got, promised, wrong, {},
       [&](std::int64_t r, std::int64_t c) { return static_cast<double>(right(r, c)); },
       [&](std::int64_t r, std::int64_t c) { return integer_at(got, r, c) == right(r, c); });
   if (report.wrong_rows.empty()) return report;
@@ -122,7 +123,7 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
 }
 
 TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
-                        std::string_view what, const Clues& clues) {
+                        std::string_view what, const Clues& clues, const ColumnRanges& columns) {
   if (got.spec().dtype != expected.spec().dtype || got.spec().shape != expected.spec().shape) {
     throw std::invalid_argument(
         fmt::format("{}: two results of different type or shape", got.spec().name));
@@ -134,16 +135,33 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   };
   WrongElements wrong(static_cast<std::size_t>(got.elements()));
   TensorReport report = compare(
-      got, promised, wrong, [&](std::int64_t r, std::int64_t c) { return expected.value(r, c); },
+      got, promised, wrong, columns,
+      [&](std::int64_t r, std::int64_t c) { return expected.value(r, c); },
       [&](std::int64_t r, std::int64_t c) {
         return std::memcmp(address(got, r, c), address(expected, r, c), size) == 0;
       });
   if (report.wrong_rows.empty()) return report;
   report.failures.push_back(fmt::format("{}: {} in {}; {}", report.tensor, what, wrong_rows(report),
                                         first_wrong_row(report, got, wrong)));
-  const std::vector<double> values = values_of(expected);
-  report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
+  const HostTensor seen = promised_part(got, columns);
+  const std::vector<double> values = values_of(promised_part(expected, columns));
+  report.pattern = diagnose({seen, values, no_tolerance, report.wrong_rows, wrong, clues});
   return report;
+}
+
+ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row) {
+  return columns.empty() ? ColumnRange{0, tensor.columns()} : columns[row];
+}
+
+HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns) {
+  const auto size = static_cast<std::int64_t>(size_of(tensor.spec().dtype));
+  for (std::int64_t r = 0; r < tensor.rows(); ++r) {
+    const ColumnRange range = columns_of(columns, tensor, r);
+    const auto row = tensor.bytes().begin() + tensor.row_offset(r) * size;
+    std::fill(row, row + range.begin * size, std::byte{0});
+    std::fill(row + range.end * size, row + tensor.columns() * size, std::byte{0});
+  }
+  return tensor;
 }
 
 std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,

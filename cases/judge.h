@@ -49,6 +49,13 @@ std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
 // compared.
 using RowMask = std::vector<bool>;  // empty = all rows
 
+// Per row, the columns [begin, end) that an op promises; the others hold anything and are not
+// looked at. Empty = all columns of all rows.
+struct ColumnRange {
+  std::int64_t begin = 0, end = 0;
+};
+using ColumnRanges = std::vector<ColumnRange>;
+
 // What the judge may recognise in wrong rows. It only words the report: the verdict knows none of
 // it.
 struct Clues {
@@ -69,10 +76,11 @@ struct Clues {
 // non-finite values stand at the same places; every element is within its bound; every row agrees
 // in norm and in direction; and the signed mean error (towards or away from zero) of each row group
 // and of the tensor is within 5 standard errors (cases/row_model.h has the limits and their
-// derivation).
+// derivation). Where a row has columns that are not promised, the estimate has zeros there, with no
+// error.
 TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expected,
                           const RowMask& promised, const std::vector<RowGroup>& groups,
-                          const Clues& clues = {});
+                          const Clues& clues = {}, const ColumnRanges& columns = {});
 
 // Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
@@ -81,7 +89,12 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
 // Bit-for-bit comparison of two results of the same problem (replay against eager, run against
 // run). `what` names the comparison in the failure: "replay differs from eager".
 TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
-                        std::string_view what, const Clues& clues = {});
+                        std::string_view what, const Clues& clues = {},
+                        const ColumnRanges& columns = {});
+
+// The columns of a row that are looked at, and a tensor with zeros in all others.
+ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row);
+HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns);
 
 // "3-6, 9" for a list of rows; shortened with "…" after a few ranges.
 std::string row_ranges(const std::vector<std::int64_t>& rows);

@@ -29,7 +29,7 @@ struct RowResult {
   bool measured = true;         // norm and direction mean something
   double norm = 0, across = 0;  // length of the result, and of its part across the value
   double mean_error = 0;        // of sign(value) * (result - value)
-  std::int64_t zeros = 0, observable = 0;
+  std::int64_t compared = 0, zeros = 0, observable = 0;
   std::int64_t wrong = 0, misplaced = 0;  // elements beyond their bound; of those, non-finite
   double worst_ratio = 0;
   std::int64_t worst_column = 0;
@@ -76,9 +76,10 @@ Element compare(const HostTensor& got, const Estimate& estimate, std::int64_t ro
   return element;
 }
 
-void compare_row(const HostTensor& got, const Estimate& estimate, std::int64_t r, RowResult& row,
-                 WrongElements& wrong) {
-  for (std::int64_t c = 0; c < estimate.columns; ++c) {
+void compare_row(const HostTensor& got, const Estimate& estimate, std::int64_t r,
+                 const ColumnRange& range, RowResult& row, WrongElements& wrong) {
+  row.compared = range.end - range.begin;
+  for (std::int64_t c = range.begin; c < range.end; ++c) {
     const Element element = compare(got, estimate, r, c);
     row.zeros += element.expected == 0;
     row.observable += std::abs(element.expected) > element.bound;
@@ -94,10 +95,12 @@ void compare_row(const HostTensor& got, const Estimate& estimate, std::int64_t r
   }
 }
 
-void measure_row(const HostTensor& got, const Estimate& estimate, std::int64_t r, RowResult& row) {
+// A column that is not promised adds nothing: the estimate is zero there.
+void measure_row(const HostTensor& got, const Estimate& estimate, std::int64_t r,
+                 const ColumnRange& range, RowResult& row) {
   const double* y = &estimate.value[r * estimate.columns];
   double product = 0, signed_error = 0;
-  for (std::int64_t c = 0; c < estimate.columns; ++c) {
+  for (std::int64_t c = range.begin; c < range.end; ++c) {
     if (!std::isfinite(y[c])) continue;
     const double x = got.value(r, c);
     product += x * y[c];
@@ -106,7 +109,7 @@ void measure_row(const HostTensor& got, const Estimate& estimate, std::int64_t r
   const double norm = row.model.norm;
   const double scale = norm > 0 ? product / (norm * norm) : 0;
   double square = 0, across = 0;
-  for (std::int64_t c = 0; c < estimate.columns; ++c) {
+  for (std::int64_t c = range.begin; c < range.end; ++c) {
     if (!std::isfinite(y[c])) continue;
     const double x = got.value(r, c);
     square += x * x;
@@ -135,7 +138,8 @@ bool is_promised(const RowMask& promised, std::int64_t row) {
 
 // Rows that are compared, judged on all cores.
 std::vector<RowResult> judge_rows(const HostTensor& got, const Estimate& estimate,
-                                  const RowMask& promised, WrongElements& wrong) {
+                                  const RowMask& promised, const ColumnRanges& columns,
+                                  WrongElements& wrong) {
   std::vector<RowResult> rows(static_cast<std::size_t>(estimate.rows));
   constexpr std::int64_t kElementsWorthAThread = 1 << 14;
   const std::int64_t piece =
@@ -144,8 +148,9 @@ std::vector<RowResult> judge_rows(const HostTensor& got, const Estimate& estimat
     for (std::int64_t r = begin; r < end; ++r) {
       if (!is_promised(promised, r)) continue;
       rows[r].model = model_row(estimate, r);
-      compare_row(got, estimate, r, rows[r], wrong);
-      measure_row(got, estimate, r, rows[r]);
+      const ColumnRange range = columns_of(columns, got, r);
+      compare_row(got, estimate, r, range, rows[r], wrong);
+      measure_row(got, estimate, r, range, rows[r]);
     }
   });
   return rows;
@@ -157,12 +162,12 @@ void count(const std::vector<RowResult>& rows, const Estimate& estimate, const R
   for (std::int64_t r = 0; r < estimate.rows; ++r) {
     if (!is_promised(promised, r)) continue;
     ++report.rows_compared;
+    report.elements_compared += rows[r].compared;
     zeros += rows[r].zeros;
     observable += rows[r].observable;
     report.wrong_elements += rows[r].wrong;
     if (!rows[r].passed()) report.wrong_rows.push_back(r);
   }
-  report.elements_compared = report.rows_compared * estimate.columns;
   const double compared = static_cast<double>(std::max<std::int64_t>(report.elements_compared, 1));
   report.zero_share = static_cast<double>(zeros) / compared;
   report.observability = static_cast<double>(observable) / compared;
@@ -268,14 +273,15 @@ void report_bias(const std::vector<RowResult>& rows, const Estimate& estimate,
 }  // namespace
 
 TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const RowMask& promised,
-                          const std::vector<RowGroup>& groups, const Clues& clues) {
+                          const std::vector<RowGroup>& groups, const Clues& clues,
+                          const ColumnRanges& columns) {
   const Stopwatch watch(verdict_seconds);
   check_shapes(got, expected, promised);
   TensorReport report;
   report.tensor = got.spec().name;
   report.rows_total = expected.rows;
   WrongElements wrong(expected.value.size());
-  const std::vector<RowResult> rows = judge_rows(got, expected, promised, wrong);
+  const std::vector<RowResult> rows = judge_rows(got, expected, promised, columns, wrong);
   count(rows, expected, promised, report);
   find_worst(got, rows, expected, report);
   report_elements(rows, report);
@@ -284,7 +290,8 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   if (report.passed()) report_bias(rows, expected, promised, groups, report);
   if (!report.wrong_rows.empty()) {
     const auto tolerance = [&](std::int64_t i) { return expected.bound(i); };
-    report.pattern = diagnose({got, expected.value, tolerance, report.wrong_rows, wrong, clues});
+    const HostTensor seen = promised_part(got, columns);
+    report.pattern = diagnose({seen, expected.value, tolerance, report.wrong_rows, wrong, clues});
   }
   return report;
 }

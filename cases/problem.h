@@ -67,6 +67,8 @@ class Problem {
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
   // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
   virtual std::unique_ptr<Composition> composition() const;
+  // Columns of each row of an output that an op promises, by the inputs in `tensors`.
+  virtual ColumnRanges promised_columns(const TensorSet&, const TensorSpec&) const { return {}; }
   // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of
   // plain kernels on a quiet core, within a factor of 2: about one per scalar operation in a loop,
   // and for each simulated thread kShuffleCost or kBarrierCost per one that it meets. plumb bench

@@ -229,7 +229,8 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     // Partial results are bits only where the op says that it writes them.
     if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
     const TensorReport report =
-        judge_bits(tensor, expected.at(spec.name), problem_.promised_rows(step, spec), what);
+        judge_bits(tensor, expected.at(spec.name), problem_.promised_rows(step, spec), what, {},
+                   problem_.promised_columns(got, spec));
     if (report.passed()) continue;
     lines.insert(lines.end(), report.failures.begin(), report.failures.end());
     failed.push_back(report);

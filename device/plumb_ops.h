@@ -13,6 +13,7 @@
 
 #include "ops/cache.h"
 #include "ops/hyper_connection.h"
+#include "ops/indexer.h"
 #include "ops/metadata.h"
 #include "ops/norm.h"
 #include "ops/quantization.h"

@@ -9,19 +9,17 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr int kZero = 4096;  // lowest bit of 0: far above everything
-
 double square(double x) { return x * x; }
 
-// Exponent of the lowest bit set in a number.
+}  // namespace
+
 int lowest_bit(double x) {
+  constexpr int kZero = 4096;
   if (x == 0) return kZero;
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const std::uint64_t mantissa = (bits & 0xfffffffffffff) | std::uint64_t{1} << 52;
   return static_cast<int>(bits >> 52 & 2047) - 1075 + std::countr_zero(mantissa);
 }
-
-}  // namespace
 
 SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) {
   const SumError scattered = sum_error(terms, 0, 1, 1, numerics);

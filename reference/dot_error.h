@@ -19,6 +19,9 @@ struct SumErrorFactors {
 };
 SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics);
 
+// Exponent of the lowest bit set in a number; 4096, far above everything, for 0.
+int lowest_bit(double x);
+
 // Share of the additions in q.k that round, if done one after the other: those of products whose
 // lowest bit is below the last place of partial sums, and those that move a sum to the next binade.
 double rounded_additions(const double* q, const double* k, std::int64_t dims);

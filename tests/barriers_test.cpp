@@ -25,6 +25,7 @@ const std::set<std::string> kWithoutBarriers = {
     "copy_ragged_to_graph_buffers",
     "dequantize_and_gather_k_cache",
     "indexer_k_quant_and_cache",
+    "indexer_q_rope_quant",
     "inverse_rope",
     "mhc_post",
     "mxfp4_quant",

@@ -115,6 +115,15 @@ TEST(JudgeBits, NamesTheComparisonAndTheRows) {
       judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {true, false}, "differs").passed());
 }
 
+TEST(JudgeBits, DoesNotLookAtColumnsThatAreNotPromised) {
+  const HostTensor expected = integers(Dtype::i32, {2, 4}, counted(8));
+  const HostTensor got = integers(Dtype::i32, {2, 4}, {9, 1, 2, 9, 9, 9, 9, 9});
+  const TensorReport report = judge_bits(got, expected, {}, "this", {}, {{1, 3}, {2, 2}});
+  EXPECT_TRUE(report.passed());
+  EXPECT_EQ(report.elements_compared, 2);
+  EXPECT_FALSE(judge_bits(got, expected, {}, "this", {}, {{1, 4}, {2, 2}}).passed());
+}
+
 TEST(JudgeBits, RefusesTensorsOfDifferentShape) {
   EXPECT_THROW(judge_bits(floats({1, 2}), floats({1, 2, 3, 4}), {}, "differs"),
                std::invalid_argument);

@@ -337,6 +337,27 @@ TEST(Judge, DoesNotLookAtRowsThatAreNotPromised) {
   EXPECT_FALSE(judge_floats(got, estimate, {}, {}).passed());
 }
 
+TEST(Judge, DoesNotLookAtColumnsThatAreNotPromised) {
+  Estimate estimate = make_estimate({8, 64}, 0.5, 6);
+  ColumnRanges columns;
+  for (std::int64_t r = 0; r < 8; ++r) columns.push_back({r, 5 * r});
+  HostTensor got = make_result(estimate, 7, unchanged);
+  for (std::int64_t r = 0; r < 8; ++r) {
+    for (std::int64_t c = 0; c < 64; ++c) {
+      if (c >= columns[r].begin && c < columns[r].end) continue;
+      estimate.value[r * 64 + c] = estimate.sigma[r * 64 + c] = estimate.worst[r * 64 + c] = 0;
+      store(got, r * 64 + c, kNan);
+    }
+  }
+  const auto judged = [&] { return judge_floats(got, estimate, {}, {}, {}, columns); };
+  EXPECT_EQ(failed_checks(judged()), "");
+  EXPECT_EQ(judged().elements_compared, 4 * 28);
+  EXPECT_GT(judged().observability, 0.99);
+  EXPECT_EQ(judged().zero_share, 0);
+  store(got, 3 * 64 + 14, kNan);
+  EXPECT_EQ(judged().wrong_rows, (std::vector<std::int64_t>{3}));
+}
+
 TEST(Judge, AnEstimateThatIsNotANumberFails) {
   const Estimate right = make_estimate(kWide, 0.5, 1);
   const HostTensor got = make_result(right, 2, unchanged);

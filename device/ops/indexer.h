@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lightning indexer: parameters of its ops. Conventions are those of plumb_ops.h. */
+#ifndef PLUMB_OPS_INDEXER_H
+#define PLUMB_OPS_INDEXER_H
+
+#include "cache.h"
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* logits[m,n] = k_scale[n] * sum_h weights[m,h] * max(0, q[m,h,:] . k[n,:])   [5.1, 5.2]
+ * for the keys n in [starts[m], ends[m]), both clamped to [0, keys]. */
+typedef struct plumb_fp8_mqa_logits_params {
+  const uint8_t* q;      /* fp8 [rows, heads, dim] contiguous */
+  const uint8_t* k;      /* fp8 [keys, dim] contiguous */
+  const float* k_scale;  /* [keys], positive */
+  const float* weights;  /* [rows, heads] */
+  const int32_t* starts; /* [rows] */
+  const int32_t* ends;   /* [rows]; not behind its start: no keys */
+  float* logits;         /* [rows, keys], or [rows, max_seqlen_k] if that is above 0 */
+  int64_t rows, keys;
+  int64_t logits_row_stride; /* what lies between two rows may be written */
+  int32_t heads, dim;
+  int32_t max_seqlen_k; /* above 0: column c is key start + c; needs clean_logits 0 */
+  int32_t clean_logits; /* 1: columns without a key of the row are -inf; 0: they hold anything */
+  plumb_format q_dialect, k_dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
+  plumb_stream stream;
+} plumb_fp8_mqa_logits_params;
+
+/* The same over the tokens of a request, next_n query rows per request   [5.1, 5.3] */
+typedef struct plumb_fp8_paged_mqa_logits_params {
+  const uint8_t* q;            /* fp8 [requests, next_n, heads, dim] contiguous */
+  plumb_paged_cache cache;     /* as indexer_k_quant_and_cache leaves it, one scale per token; only
+                                  read; block_stride_bytes a multiple of 4 */
+  const float* weights;        /* [requests * next_n, heads] */
+  const int32_t* context_lens; /* [requests] if 1-D; [requests, next_n] if 2-D */
+  const int32_t* block_table;  /* [requests, block_table_stride]; the entries that a request's
+                                  tokens need are blocks, the others anything */
+  float* logits;               /* [requests * next_n, max_context_len] */
+  int64_t requests, max_context_len;
+  int64_t logits_row_stride;                       /* what lies between two rows may be written */
+  int64_t context_lens_stride, block_table_stride; /* elements between requests */
+  int32_t context_lens_dims; /* 1: length = max(0, len - next_n + i + 1); 2: the length itself */
+  int32_t next_n, heads, dim;
+  int32_t shuffled;     /* as indexer_k_quant_and_cache has it */
+  int32_t clean_logits; /* 1: columns from the length on are -inf, for 1-D lengths only; 0: they
+                           hold anything */
+  plumb_format q_dialect;
+  plumb_stream stream;
+} plumb_fp8_paged_mqa_logits_params;
+
+typedef enum plumb_rope_pairs {
+  PLUMB_ROPE_INTERLEAVED = 0, /* (2 i, 2 i + 1) */
+  PLUMB_ROPE_HALVES = 1       /* (i, i + rope_dim / 2) */
+} plumb_rope_pairs;
+
+/* The indexer's queries: rotated in fp32, rounded to bf16, quantised with one scale per head, which
+ * goes into the head's weight   [5.1]
+ *   scale = 2^ceil(log2(max(amax, 1e-10) / largest)), largest 448 or 224
+ *   q_out = fp8(rotated / scale), weights_out = weights * scale * softmax_scale * head_scale */
+typedef struct plumb_indexer_q_rope_quant_params {
+  const uint16_t* q;        /* bf16 [tokens, heads, dim], the heads of a token contiguous */
+  const int64_t* positions; /* [tokens] */
+  const float* cos_sin;     /* [any position, rope_dim]: rope_dim / 2 cosines, then the sines */
+  const uint16_t* weights;  /* bf16 [tokens, heads] */
+  uint8_t* q_out;           /* fp8 [tokens, heads, dim] contiguous */
+  float* weights_out;       /* [tokens, heads] */
+  int64_t tokens, q_token_stride;
+  int32_t heads, dim;
+  int32_t rope_dim, rope_offset; /* dimensions [rope_offset, rope_offset + rope_dim) are rotated */
+  plumb_rope_pairs rope_pairs;
+  float softmax_scale, head_scale; /* dim^-0.5, heads^-0.5 */
+  plumb_format dialect;            /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
+  plumb_stream stream;
+} plumb_indexer_q_rope_quant_params;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

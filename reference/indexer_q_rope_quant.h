@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// indexer_q_rope_quant (operations' specification, 5.1): rotary embedding of the indexer's queries,
+// rounded to bf16, quantised head by head; the scale goes into the head's weight.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/bound.h"
+#include "reference/codes.h"
+#include "reference/formats/e4m3.h"
+
+namespace plumb::reference {
+
+struct IndexerQRopeQuant {
+  const std::uint16_t* q = nullptr;         // bf16 [tokens, heads, dim]
+  std::int64_t q_token_stride = 0;          // elements
+  const std::int64_t* positions = nullptr;  // [tokens]
+  const float* cos_sin = nullptr;           // [positions, rope_dim]: cosines, then sines
+  const std::uint16_t* weights = nullptr;   // bf16 [tokens, heads]
+  std::int64_t tokens = 0, heads = 0, dim = 0, rope_dim = 0, rope_offset = 0;
+  bool halves = false;  // pairs are (i, i + rope_dim / 2), else (2 i, 2 i + 1)
+  double softmax_scale = 1, head_scale = 1;
+  Dialect dialect = Dialect::e4m3fn;
+};
+
+// [tokens * heads, dim], before the rounding to bf16.
+Estimate rotated_queries(const IndexerQRopeQuant& inputs);
+
+// Scale of a head: of the exact values, and the least and the largest that honest arithmetic gives,
+// where the largest value of a head lies at the border of two.
+struct HeadScale {
+  double exact = 1, least = 1, largest = 1;
+};
+std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estimate& rotated);
+
+// The scales that a device has used, as far as its weights show: of each head's honest scales, the
+// one that its weight is nearest to; the exact one where a weight of 0 shows nothing.
+std::vector<double> scales_used(const IndexerQRopeQuant& inputs,
+                                const std::vector<HeadScale>& honest, const float* weights_out);
+
+// [tokens * heads, dim] codes and fp32 [tokens, heads] weights under these scales.
+CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& rotated,
+                             const std::vector<double>& scales);
+Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<double>& scales);
+
+}  // namespace plumb::reference
