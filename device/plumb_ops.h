@@ -13,6 +13,7 @@
 
 #include "ops/hyper_connection.h"
 #include "ops/norm.h"
+#include "ops/router.h"
 #include "ops/sparse_mla.h"
 #include "ops/top_k.h"
 

@@ -65,6 +65,9 @@ ordered_json to_json(const Finished& finished) {
                                {"elements_compared", tensor.elements_compared},
                                {"margin", number(tensor.margin)},
                                {"observability", number(tensor.observability)}});
+    if (tensor.flips == 0) continue;
+    json["tensors"].back()["flips"] = tensor.flips;
+    json["tensors"].back()["first_flip"] = tensor.flip;
   }
   for (const cases::Failure& failure : result.failures)
     json["failures"].push_back(to_json(failure));

@@ -58,6 +58,9 @@ void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
   for (const cases::TensorSummary& tensor : result.tensors) {
     fmt::print("  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}\n",
                tensor.tensor, tensor.elements_compared, tensor.margin, tensor.observability);
+    if (tensor.flips == 0) continue;
+    fmt::print("    {} choices other than the exact ones, within the errors; {}\n", tensor.flips,
+               tensor.flip);
   }
 }
 
