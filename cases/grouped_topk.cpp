@@ -99,6 +99,11 @@ class GroupedTopKProblem final : public Problem {
 
   double checked_factor() const override { return 2; }
 
+  ReferenceWork reference_work() const override {
+    return {.bytes = reference_bytes(make_tensors()),
+            .exps = static_cast<double>(shape_.tokens * shape_.experts)};
+  }
+
  private:
   RouterShape shape_;
   device::Properties device_;

@@ -116,6 +116,12 @@ class HashRoutingProblem final : public Problem {
 
   double checked_factor() const override { return 2; }
 
+  ReferenceWork reference_work() const override {
+    const auto scores = static_cast<double>(shape_.tokens * shape_.topk);
+    return {
+        .bytes = reference_bytes(make_tensors()), .exps = scores, .logs = scores, .rsqrts = scores};
+  }
+
  private:
   std::int64_t table_rows() const { return std::min(kTableRows, vocabulary_); }
   // Spread over the vocabulary, with the first and the last.

@@ -98,6 +98,11 @@ class MhcPostProblem : public Problem {
   }
   double checked_factor() const override { return 50; }
 
+  ReferenceWork reference_work() const override {
+    const auto columns = static_cast<double>(layout_.tokens * layout_.hidden * kStreams);
+    return {.bytes = reference_bytes(make_tensors()), .multiply_adds = columns * (kStreams + 1)};
+  }
+
  private:
   static void fill_coefficients(const Step& step, std::int64_t token, float* post, float* comb) {
     const std::uint64_t post_seed = mix(mix(step.seed, kPost), token);

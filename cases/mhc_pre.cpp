@@ -139,6 +139,16 @@ class MhcPreProblem : public Problem {
   }
   double checked_factor() const override { return 14; }
 
+  // 24 mixes and the square of each column, then the gated sum; 20 iterations on 16 numbers.
+  ReferenceWork reference_work() const override {
+    const auto tokens = static_cast<double>(layout_.tokens);
+    const auto columns = static_cast<double>(kStreams * layout_.hidden);
+    return {.bytes = reference_bytes(make_tensors()),
+            .multiply_adds = tokens * columns * (kMixes + 2),
+            .exps = tokens * kMixes,
+            .rsqrts = tokens};
+  }
+
  private:
   RowMask promised(const Step& step, std::string_view tensor) const {
     const bool partial = tensor.starts_with("partial_");

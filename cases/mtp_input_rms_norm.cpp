@@ -89,6 +89,10 @@ class MtpInputProblem final : public Problem {
 
   double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
 
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_ * (slots_ + 1), hidden_);
+  }
+
  private:
   // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0
   // is not finite, which only a select survives.

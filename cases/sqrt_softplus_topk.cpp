@@ -102,6 +102,12 @@ class SqrtSoftplusTopKProblem final : public Problem {
 
   double checked_factor() const override { return 2; }
 
+  ReferenceWork reference_work() const override {
+    const auto scores = static_cast<double>(shape_.tokens * shape_.experts);
+    return {
+        .bytes = reference_bytes(make_tensors()), .exps = scores, .logs = scores, .rsqrts = scores};
+  }
+
  private:
   std::vector<std::int64_t> indices() const {
     std::vector<std::int64_t> expected;
