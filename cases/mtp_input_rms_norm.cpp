@@ -5,6 +5,7 @@
 #include "reference/mtp_input_rms_norm.h"
 
 #include <limits>
+#include <utility>
 
 #include "cases/norm_inputs.h"
 
@@ -63,7 +64,7 @@ class MtpInputProblem final : public Problem {
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
-    const auto expected =
+    auto expected =
         reference::mtp_input_rms_norm({tensors.at("embeds").data<std::uint16_t>(),
                                        tensors.at("previous_hidden").data<std::uint16_t>(),
                                        tensors.at("positions").data<std::int64_t>(),
@@ -73,9 +74,9 @@ class MtpInputProblem final : public Problem {
                                       numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");
-    return {judge_floats(embeds, mark_structured(expected.embeds, step.fill),
+    return {judge_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
                          promised_rows(step, embeds.spec()), groups_of(tokens_, 1, "token")),
-            judge_floats(hidden, mark_structured(expected.hidden, step.fill),
+            judge_floats(hidden, mark_structured(std::move(expected.hidden), step.fill),
                          promised_rows(step, hidden.spec()),
                          groups_of(tokens_ * slots_, slots_, "token"))};
   }

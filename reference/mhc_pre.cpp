@@ -5,13 +5,15 @@
 #include <cmath>
 #include <cstddef>
 
+#include "reference/mix_weights.h"
 #include "reference/sinkhorn.h"
 
 namespace plumb::reference {
 
 namespace {
 
-constexpr int kComb = 8;  // first of the 16 comb logits
+constexpr int kComb = 8;           // first of the 16 comb logits
+constexpr std::int64_t kTile = 8;  // tokens that share a reading of the weights
 
 std::int64_t part_begin(std::int64_t depth, int splits, int part) { return depth * part / splits; }
 
@@ -45,6 +47,31 @@ MhcPrePartials empty_partials(const MhcPre& inputs) {
   partials.square_sums.resize(rows, 1);
   partials.mixes.output = partials.square_sums.output = Format::f32;
   return partials;
+}
+
+void write_row(const std::vector<Uncertain>& mixes, const Uncertain& squares, std::int64_t row,
+               MhcPrePartials& partials) {
+  for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
+  write(squares, row, partials.square_sums);
+  partials.square_sums.row_systematic[row] = squares.systematic;
+  write_independent_row_mean(row, partials.mixes);
+  write_independent_row_mean(row, partials.square_sums);
+}
+
+// Tokens [begin, end), all splits.
+void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_t begin,
+                    std::int64_t end, const Numerics& numerics, MhcPrePartials& partials) {
+  std::vector<std::vector<double>> x;
+  for (std::int64_t t = begin; t < end; ++t) x.push_back(load_token(inputs.residual, t));
+  for (int s = 0; s < inputs.splits; ++s) {
+    const std::int64_t first = part_begin(weights.depth(), inputs.splits, s);
+    const std::int64_t last = part_begin(weights.depth(), inputs.splits, s + 1);
+    const auto mixes = weights.mixes(x.data(), end - begin, first, last);
+    for (std::int64_t t = begin; t < end; ++t) {
+      write_row(mixes[t - begin], square_sum(x[t - begin], first, last, numerics),
+                s * inputs.residual.tokens + t, partials);
+    }
+  }
 }
 
 // Sums of the splits, in order.
@@ -175,21 +202,10 @@ MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) 
   const MixWeights weights(inputs.fn, kMixes, depth, numerics);
   MhcPrePartials partials = empty_partials(inputs);
   if (numerics.product != Format::f32) partials.mixes.shift.resize(partials.mixes.value.size());
-  parallel_for(tokens, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      const std::vector<double> x = load_token(inputs.residual, token);
-      for (int s = 0; s < inputs.splits; ++s) {
-        const std::int64_t first = part_begin(depth, inputs.splits, s);
-        const std::int64_t last = part_begin(depth, inputs.splits, s + 1);
-        const std::int64_t row = s * tokens + token;
-        const std::vector<Uncertain> mixes = weights.mixes(x, first, last);
-        for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
-        const Uncertain squares = square_sum(x, first, last, numerics);
-        write(squares, row, partials.square_sums);
-        partials.square_sums.row_systematic[row] = squares.systematic;
-        write_independent_row_mean(row, partials.mixes);
-        write_independent_row_mean(row, partials.square_sums);
-      }
+  parallel_for((tokens + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      write_partials(inputs, weights, tile * kTile, std::min(tokens, (tile + 1) * kTile), numerics,
+                     partials);
     }
   });
   return partials;
