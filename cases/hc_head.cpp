@@ -93,6 +93,16 @@ class HcHeadProblem : public Problem {
            (columns * (kStreams + 2) + token_threads(layout_.hidden) * joining);
   }
 
+  // The square of each column, four mixes and the gated sum.
+  ReferenceWork reference_work() const override {
+    const auto tokens = static_cast<double>(layout_.tokens);
+    const auto columns = static_cast<double>(kStreams * layout_.hidden);
+    return {.bytes = reference_bytes(make_tensors()),
+            .multiply_adds = tokens * columns * (kStreams + 2),
+            .exps = tokens * kStreams,
+            .rsqrts = tokens};
+  }
+
  private:
   StreamsLayout layout_;
   Norms norms_;

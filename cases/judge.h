@@ -30,7 +30,10 @@ struct TensorReport {
   double margin = 0;         // largest error / bound over all elements; infinity where NaN differs
   double observability = 0;  // share of compared elements whose loss (0 instead of y) would be seen
   double zero_share = 0;     // share of compared elements whose expected value is 0
-  std::int64_t flips = 0;    // codes on the other side of a rounding boundary, within the bound
+  // Codes on the other side of a rounding boundary, choices other than the exact ones: within the
+  // errors, and the first such choice in words.
+  std::int64_t flips = 0;
+  std::string flip;
   std::vector<std::string> failures;  // one line per failed check; empty = passed
   std::string pattern;                // what the wrong rows look like, if anything known
   bool passed() const { return failures.empty(); }

@@ -98,6 +98,11 @@ class MhcPostProblem : public Problem {
   }
   double checked_factor() const override { return 70; }
 
+  ReferenceWork reference_work() const override {
+    const auto columns = static_cast<double>(layout_.tokens * layout_.hidden * kStreams);
+    return {.bytes = reference_bytes(make_tensors()), .multiply_adds = columns * (kStreams + 1)};
+  }
+
  private:
   StreamsLayout layout_;
   Norms norms_;

@@ -5,6 +5,8 @@
 #include "reference/mtp_input_rms_norm.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "cases/composition.h"
 #include "cases/norm_inputs.h"
@@ -112,7 +114,7 @@ class MtpInputProblem final : public Problem {
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
-    const auto expected =
+    auto expected =
         reference::mtp_input_rms_norm({tensors.at("embeds").data<std::uint16_t>(),
                                        tensors.at("previous_hidden").data<std::uint16_t>(),
                                        tensors.at("positions").data<std::int64_t>(),
@@ -122,9 +124,9 @@ class MtpInputProblem final : public Problem {
                                       numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");
-    return {judge_floats(embeds, mark_structured(expected.embeds, step.fill),
+    return {judge_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
                          promised_rows(step, embeds.spec()), groups_of(tokens_, 1, "token")),
-            judge_floats(hidden, mark_structured(expected.hidden, step.fill),
+            judge_floats(hidden, mark_structured(std::move(expected.hidden), step.fill),
                          promised_rows(step, hidden.spec()),
                          groups_of(tokens_ * slots_, slots_, "token"))};
   }
@@ -141,6 +143,10 @@ class MtpInputProblem final : public Problem {
   }
 
   double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
+
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_ * (slots_ + 1), hidden_);
+  }
 
  private:
   // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0

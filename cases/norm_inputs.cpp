@@ -101,6 +101,12 @@ double norm_cost(std::int64_t rows, std::int64_t hidden) {
          (6.0 * static_cast<double>(hidden) + 256 * (6 * kShuffleCost + kBarrierCost));
 }
 
+ReferenceWork norm_work(const TensorSet& tensors, std::int64_t rows, std::int64_t hidden) {
+  return {.bytes = reference_bytes(tensors),
+          .multiply_adds = 2 * static_cast<double>(rows * hidden),
+          .rsqrts = static_cast<double>(rows)};
+}
+
 reference::Estimate mark_structured(reference::Estimate estimate, Fill fill) {
   estimate.structured = fill != Fill::real;
   return estimate;

@@ -28,6 +28,8 @@ RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead);
 // Simulated work of normalising `rows` rows: two passes, and a block of 256 threads per row that
 // meets six shuffles and a barrier.
 double norm_cost(std::int64_t rows, std::int64_t hidden);
+// A square and a product with the scale and the weight for each element, a root for each row.
+ReferenceWork norm_work(const TensorSet& tensors, std::int64_t rows, std::int64_t hidden);
 // Exact and adversarial rows repeat values, so their roundings are not independent.
 reference::Estimate mark_structured(reference::Estimate estimate, Fill fill);
 

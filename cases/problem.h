@@ -43,6 +43,14 @@ struct OpState {
 
 class Composition;  // cases/composition.h
 
+// What the reference of an op cannot do without at one shape. plumb bench --only ops sets the
+// reference's time against what the machine needs for this much.
+struct ReferenceWork {
+  double bytes = 0;          // inputs read once, results (value, sigma, worst) written once
+  double multiply_adds = 0;  // of the values, two operations each; not of the error model
+  double exps = 0, logs = 0, rsqrts = 0;
+};
+
 class Problem {
  public:
   virtual ~Problem() = default;
@@ -76,9 +84,14 @@ class Problem {
   virtual double cost() const = 0;
   // Nanoseconds of the reference for one verdict, beyond what every element costs the judge.
   virtual double reference_cost() const { return 0; }
+  // Of one verdict, without visible intermediates. By default the bytes alone.
+  virtual ReferenceWork reference_work() const;
   // How many times as long checked kernels take: more the more of the work is memory access.
   virtual double checked_factor() const { return 8; }
 };
+
+// The bytes of `tensors` that a reference reads and what it returns for those it writes.
+double reference_bytes(const TensorSet& tensors);
 
 inline constexpr double kShuffleCost = 40, kBarrierCost = 20;
 

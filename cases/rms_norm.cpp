@@ -71,6 +71,10 @@ class RmsNormProblem final : public Problem {
 
   double cost() const override { return norm_cost(tokens_, hidden_); }
 
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_, hidden_);
+  }
+
  private:
   std::int64_t tokens_, hidden_, stride_;
   bool weighted_, twice_;

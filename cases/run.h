@@ -60,7 +60,8 @@ struct TensorSummary {
   double margin = 0;         // largest error / bound
   double observability = 1;  // smallest share
   double zero_share = 1;     // smallest share
-  std::int64_t flips = 0;    // codes on the other side of a rounding boundary
+  std::int64_t flips = 0;    // codes and choices other than the exact ones, within the errors
+  std::string flip;          // the first such choice, in words
 };
 
 struct Failure {

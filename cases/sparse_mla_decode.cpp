@@ -118,6 +118,15 @@ class SparseMlaDecodeProblem : public Problem {
   double reference_cost() const override { return 2 * mla_reference_cost(shape_); }
   double checked_factor() const override { return 25; }
 
+  // Two products for each head and candidate.
+  ReferenceWork reference_work() const override {
+    const auto scores = static_cast<double>(shape_.rows() * shape_.heads *
+                                            (shape_.main.width + shape_.extra.width));
+    return {.bytes = reference_bytes(make_tensors()),
+            .multiply_adds = 2 * kMlaDim * scores,
+            .exps = scores};
+  }
+
  private:
   MlaShape shape_;
   TensorSet inputs_;  // layouts only

@@ -17,6 +17,7 @@
 #include "ops/metadata.h"
 #include "ops/norm.h"
 #include "ops/quantization.h"
+#include "ops/router.h"
 #include "ops/sparse_mla.h"
 #include "ops/top_k.h"
 

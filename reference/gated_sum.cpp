@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/gated_sum.h"
 
+#include <Eigen/Core>
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -12,6 +14,7 @@ namespace plumb::reference {
 namespace {
 
 using Vector4 = std::array<double, kStreams>;
+using Four = Eigen::Array4d;  // four columns side by side
 
 // The unrounded sum y of one token. Its errors: those of the gates, which all columns share, and
 // the roundings of four products and three additions, which are each column's own.
@@ -33,28 +36,53 @@ double variance_of(const Gates& gates, const Vector4& x) {
 
 double sign(double x) { return x < 0 ? -1 : 1; }
 
+// Calls body(h, load, store) for four columns from h on: load(p) reads p[h ..], store(p, v) writes
+// them. What lies behind the last column reads as 0 and is not written.
+void for_each_four(std::int64_t columns, const auto& body) {
+  std::int64_t h = 0;
+  for (; h + 4 <= columns; h += 4) {
+    body([h](const double* p) { return Four(Eigen::Map<const Four>(p + h)); },
+         [h](double* p, const Four& v) { Eigen::Map<Four>(p + h) = v; });
+  }
+  if (h == columns) return;
+  const std::int64_t rest = columns - h;
+  body(
+      [h, rest](const double* p) {
+        Four some = Four::Zero();
+        for (std::int64_t i = 0; i < rest; ++i) some[i] = p[h + i];
+        return some;
+      },
+      [h, rest](double* p, const Four& v) {
+        for (std::int64_t i = 0; i < rest; ++i) p[h + i] = v[i];
+      });
+}
+
 Sum sum_streams(const std::vector<double>& x, const Gates& gates, std::int64_t hidden) {
   const auto size = static_cast<std::size_t>(hidden);
   Sum y{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size),
         std::vector<double>(size)};
-  for (std::int64_t h = 0; h < hidden; ++h) {
-    const Vector4 column = column_of(x, hidden, h);
-    double sum = 0, shift = 0, squares = 0, magnitudes = 0, from_gates = 0;
+  for_each_four(hidden, [&](const auto& load, const auto& store) {
+    Four sum = Four::Zero(), shift = Four::Zero(), squares = Four::Zero(),
+         magnitudes = Four::Zero(), from_gates = Four::Zero();
     for (int j = 0; j < kStreams; ++j) {
-      const double product = gates.value[j] * column[j];
+      const Four column = load(x.data() + j * hidden);
+      const Four product = column * gates.value[j];
       sum += product;
-      shift += gates.shift[j] * column[j];
-      squares += product * product + (j > 0 ? sum * sum : 0);
-      magnitudes += std::abs(product) + (j > 0 ? std::abs(sum) : 0);
-      from_gates += gates.worst[j] * std::abs(column[j]);
+      shift += column * gates.shift[j];
+      squares += product * product;
+      magnitudes += product.abs();
+      from_gates += column.abs() * gates.worst[j];
+      if (j == 0) continue;  // taking up the first rounds nothing more
+      squares += sum * sum;
+      magnitudes += sum.abs();
     }
-    y.value[h] = sum;
-    y.shifted[h] = sum + shift;
-    y.own_variance[h] = rounding_variance(kUnitF32) * squares;
+    store(y.value.data(), sum);
+    store(y.shifted.data(), sum + shift);
+    store(y.own_variance.data(), squares * rounding_variance(kUnitF32));
     // Roundings act on numbers that are themselves slightly off, hence the factor.
-    y.worst[h] =
-        (from_gates + kUnitF32 * magnitudes) * (1 + 8 * kUnitF32) + 4 * kUnitF32 * std::abs(shift);
-  }
+    store(y.worst.data(),
+          (from_gates + magnitudes * kUnitF32) * (1 + 8 * kUnitF32) + shift.abs() * (4 * kUnitF32));
+  });
   return y;
 }
 
@@ -80,17 +108,34 @@ class RowMean {
   double own_variance_ = 0;
 };
 
+// The same as variance_of, of four columns at once.
+Four variances_of(const Gates& gates, const Four* column) {
+  Four variance = Four::Zero();
+  for (int i = 0; i < kStreams; ++i) {
+    Four row = column[i] * gates.covariance[i][i];
+    for (int j = i + 1; j < kStreams; ++j) {
+      row += column[j] * (gates.covariance[i][j] + gates.covariance[j][i]);
+    }
+    variance += column[i] * row;
+  }
+  return variance;
+}
+
 void write_sum(const std::vector<double>& x, const Sum& y, const Gates& gates, std::int64_t row,
                Estimate& out) {
+  const std::int64_t first = row * out.columns;
+  for_each_four(out.columns, [&](const auto& load, const auto& store) {
+    Four column[kStreams];
+    for (int j = 0; j < kStreams; ++j) column[j] = load(x.data() + j * out.columns);
+    const Four variance = variances_of(gates, column) + load(y.own_variance.data());
+    store(out.sigma.data() + first, variance.max(0).sqrt());
+  });
+  std::copy(y.value.begin(), y.value.end(), out.value.begin() + first);
+  std::copy(y.worst.begin(), y.worst.end(), out.worst.begin() + first);
   RowMean mean;
   for (std::int64_t h = 0; h < out.columns; ++h) {
-    const std::int64_t i = row * out.columns + h;
-    const Vector4 column = column_of(x, out.columns, h);
-    out.value[i] = y.value[h];
-    out.sigma[i] = std::sqrt(variance_of(gates, column) + y.own_variance[h]);
-    out.worst[i] = y.worst[h];
-    if (!out.shift.empty()) out.shift[i] = y.shifted[h] - y.value[h];
-    mean.add(y.value[h], column, y.own_variance[h]);
+    if (!out.shift.empty()) out.shift[first + h] = y.shifted[h] - y.value[h];
+    mean.add(y.value[h], column_of(x, out.columns, h), y.own_variance[h]);
   }
   mean.write(gates, 0, 0, row, out);
 }

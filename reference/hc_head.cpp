@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference/gated_sum.h"
+#include "reference/mix_weights.h"
 #include "reference/rounding.h"
 
 namespace plumb::reference {

@@ -2,12 +2,11 @@
 #include "reference/hyper_connection.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 
-#include "reference/formats/bfloat16.h"
+#include "reference/four_doubles.h"
+#include "reference/interleaved_sums.h"
 
 namespace plumb::reference {
 
@@ -15,31 +14,6 @@ namespace {
 
 constexpr double kLeastNormalF32 = 0x1p-126;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kGroup = 4;  // columns of fn that lie side by side
-
-// Error of x with the low `bits` of its fp32 significand rounded away, and whether that was a tie.
-struct OperandRounding {
-  float error = 0;
-  bool tie = false;
-};
-
-OperandRounding round_operand(float x, int bits, bool truncated) {
-  const auto raw = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t unit = 1U << bits;
-  const std::uint32_t below = raw & (unit - 1);
-  if (!truncated && below == unit / 2) return {0, true};
-  const std::uint32_t kept = raw - below + (!truncated && below > unit / 2 ? unit : 0);
-  return {std::bit_cast<float>(kept) - x, false};
-}
-
-int dropped_bits(Format format) {
-  switch (format) {
-    case Format::tf32:
-    case Format::tf32_truncated: return 13;
-    case Format::bf16: return 16;
-    default: return 0;
-  }
-}
 
 // Relative size of a rounding that `factor` causes: none if it is a power of two.
 double scaling_error(double factor, double unit) {
@@ -47,57 +21,68 @@ double scaling_error(double factor, double unit) {
   return std::abs(std::frexp(factor, &exponent)) == 0.5 ? 0 : unit;
 }
 
+// What rounding terms * scale to integers leaves: the sum of the errors, and half the number of
+// ties, which are not in it.
+struct LeftOver {
+  double sum = 0, ties = 0;
+};
+
+PLUMB_FOR_ANY_TARGET void add_left_over(const double* terms, double scale, Four& sum, Four& ties) {
+  constexpr double kToInteger = 0x1.8p52;  // adding and subtracting it rounds to an integer
+  constexpr double kBelowTie = 0.5 - 0x1p-54;
+  Four some, size;
+  load(terms, some);
+  const Four steps = some * scale;
+  const Four error = ((steps + kToInteger) - kToInteger) - steps;
+  magnitude_of(error, size);
+  // Nothing but a tie is above the number below it, by 2^-54.
+  const Four least = Four{} + kBelowTie;
+  const Four is_tie = ((size > least ? size : least) - kBelowTie) * 0x1p54;
+  sum += error - error * is_tie;
+  ties += is_tie;
+}
+
+PLUMB_FOR_ANY_TARGET LeftOver add_all_left_over(const std::vector<double>& terms, double scale) {
+  Four sum{}, ties{}, other_sum{}, other_ties{};  // neither pair waits for the other
+  std::size_t i = 0;
+  for (; i + 8 <= terms.size(); i += 8) {
+    add_left_over(&terms[i], scale, sum, ties);
+    add_left_over(&terms[i + 4], scale, other_sum, other_ties);
+  }
+  sum += other_sum;
+  ties += other_ties;
+  for (; i + 4 <= terms.size(); i += 4) add_left_over(&terms[i], scale, sum, ties);
+  double rest[4] = {};
+  std::copy(terms.begin() + static_cast<std::ptrdiff_t>(i), terms.end(), rest);
+  add_left_over(rest, scale, sum, ties);
+  return {(sum[0] + sum[1]) + (sum[2] + sum[3]), (ties[0] + ties[1] + ties[2] + ties[3]) / 2};
+}
+
+PLUMB_WIDE_TARGET LeftOver wide_left_over(const std::vector<double>& terms, double scale) {
+  return add_all_left_over(terms, scale);
+}
+
+LeftOver left_over(const std::vector<double>& terms, double scale) {
+  return has_wide_registers() ? wide_left_over(terms, scale) : add_all_left_over(terms, scale);
+}
+
 // Mean error of adding the terms one by one to sums that end at `last`: what each term leaves of
 // the sum's spacing, in each of the binades that the sum goes through, by the share of additions
 // that fall into it. Ties go to even, and squares leave the sum even for long: all of them may go
 // one way. Nor are signs trusted across binades.
 double rounding_bias(const std::vector<double>& terms, double last, double unit) {
-  constexpr int kBinades = 6;              // each lower one counts a quarter
-  constexpr double kToInteger = 0x1.8p52;  // adding and subtracting it rounds to an integer
+  constexpr int kBinades = 4;  // each lower one counts a quarter
   if (!(last > 0) || !std::isfinite(last)) return 0;
   double bias = 0;
   for (int binade = 0; binade < kBinades; ++binade) {
     const double least = std::ldexp(1.0, std::ilogb(last) - binade);
     const double share = (binade == 0 ? last - least : least) / last;
     const double spacing = 2 * unit * least;
-    double left = 0, ties = 0;
-    for (const double term : terms) {
-      const double steps = term / spacing;
-      const double error = (steps + kToInteger) - kToInteger - steps;
-      if (std::abs(error) == 0.5) {
-        ties += 0.5;
-      } else {
-        left += error;
-      }
-    }
-    bias += share * (std::abs(left) + ties) * spacing;
+    const LeftOver left = left_over(terms, 1 / spacing);
+    bias += share * (std::abs(left.sum) + left.ties) * spacing;
   }
   return bias;
 }
-
-// Sums of S_k^2 over the partial sums of the usual orders: ascending, in one chain, or dealt out to
-// two or four lanes. Over all orders that sum has a long tail (two lanes that cancel each other may
-// each be far from zero), and in a million elements some lie far out on it.
-class InterleavedSums {
- public:
-  void add(std::int64_t k, double term) {
-    const auto lane = static_cast<int>(k % 4);
-    lanes_[lane] += term;
-    const double pair = lanes_[lane] + lanes_[lane ^ 2];
-    const double all = pair + lanes_[lane ^ 1] + lanes_[lane ^ 3];
-    four_ += lanes_[lane] * lanes_[lane];
-    two_ += pair * pair;
-    one_ += all * all;
-  }
-  // Of the orders that have at least `chains` chains.
-  double largest(int chains) const {
-    return std::max({chains <= 1 ? one_ : 0, chains <= 2 ? two_ : 0, chains <= 4 ? four_ : 0});
-  }
-
- private:
-  double lanes_[4] = {};
-  double one_ = 0, two_ = 0, four_ = 0;
-};
 
 double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
@@ -108,7 +93,7 @@ std::vector<double> load_token(const Streams& streams, std::int64_t token) {
   for (int slot = 0; slot < kStreams; ++slot) {
     const std::uint16_t* from =
         streams.data + token * streams.token_stride + slot * streams.slot_stride;
-    std::transform(from, from + streams.hidden, x.begin() + slot * streams.hidden, decode_bf16);
+    decode_bf16_array(from, streams.hidden, x.data() + slot * streams.hidden);
   }
   return x;
 }
@@ -117,104 +102,32 @@ double rounding_variance(double unit) { return unit * unit / 3; }
 
 double function_error(const Numerics& numerics) { return numerics.function_ulp * 2 * kUnitF32; }
 
-MixWeights::MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics)
-    : columns_(columns), depth_(depth), numerics_(numerics) {
-  const auto size = static_cast<std::size_t>(columns * depth);
-  const int bits = dropped_bits(numerics.product);
-  const bool truncated = numerics.product == Format::tf32_truncated;
-  exact_.resize(size);
-  if (bits > 0) rounding_.resize(size);
-  for (int c = 0; c < columns; ++c) {
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const float weight = fn[c * depth + k];
-      exact_[at(c, k)] = weight;
-      if (bits == 0) continue;
-      const OperandRounding rounded = round_operand(weight, bits, truncated);
-      rounding_[at(c, k)] = rounded.error;
-      if (!rounded.tie) continue;
-      doubt_.resize(size);
-      doubt_[at(c, k)] = static_cast<float>(unit_roundoff(numerics.product)) * weight;
-    }
-  }
-}
-
-std::size_t MixWeights::at(int column, std::int64_t k) const {
-  return static_cast<std::size_t>((column / kGroup * depth_ + k) * kGroup + column % kGroup);
-}
-
-std::vector<Uncertain> MixWeights::mixes(const std::vector<double>& x, std::int64_t begin,
-                                         std::int64_t end) const {
-  const double product_error = numerics_.product == Format::f32 ? kUnitF32 : 0;
-  std::vector<Uncertain> result(columns_);
-  for (int group = 0; group < columns_; group += kGroup) {
-    double sum[kGroup] = {}, magnitude[kGroup] = {}, square[kGroup] = {};
-    InterleavedSums orders[kGroup];
-    const float* weight = &exact_[at(group, 0)];
-    for (std::int64_t k = begin; k < end; ++k) {
-      for (int i = 0; i < kGroup; ++i) {
-        const double product = x[k] * weight[kGroup * k + i];
-        sum[i] += product;
-        magnitude[i] += std::abs(product);
-        square[i] += product * product;
-        orders[i].add(k - begin, product);
-      }
-    }
-    for (int i = 0; i < kGroup; ++i) {
-      const SumError added =
-          mean_sum_error(end - begin, sum[i], magnitude[i], square[i], numerics_);
-      result[group + i].value = sum[i];
-      const double squared_sums = orders[i].largest(numerics_.chains);
-      const double unit = unit_roundoff(numerics_.accumulator);
-      result[group + i].variance =
-          std::max(added.sigma * added.sigma, rounding_variance(unit) * squared_sums) +
-          rounding_variance(product_error) * square[i];
-      result[group + i].worst = added.worst + product_error * magnitude[i];
-    }
-  }
-  add_operand_roundings(x, begin, end, result);
-  return result;
-}
-
-void MixWeights::add_operand_roundings(const std::vector<double>& x, std::int64_t begin,
-                                       std::int64_t end, std::vector<Uncertain>& result) const {
-  if (rounding_.empty()) return;
-  for (int c = 0; c < columns_; ++c) {
-    double shift = 0;
-    for (std::int64_t k = begin; k < end; ++k) shift += x[k] * rounding_[at(c, k)];
-    result[c].shift = shift;
-    if (doubt_.empty()) continue;
-    for (std::int64_t k = begin; k < end; ++k) {
-      const double tie = std::abs(x[k] * doubt_[at(c, k)]);
-      result[c].variance += tie * tie;
-      result[c].worst += tie;
-    }
-  }
-}
-
-std::vector<double> MixWeights::magnitudes(const std::vector<double>& x) const {
-  std::vector<double> sums(columns_);
-  for (int c = 0; c < columns_; ++c) {
-    for (std::int64_t k = 0; k < depth_; ++k) sums[c] += std::abs(x[k] * exact_[at(c, k)]);
-  }
-  return sums;
-}
-
 Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
                      const Numerics& numerics) {
   std::vector<double> terms(x.begin() + begin, x.begin() + end);
   double sum = 0, squares = 0, flushed = 0;
-  InterleavedSums orders;
-  for (double& term : terms) {
-    term *= term;
-    orders.add(&term - terms.data(), term);
-    sum += term;
-    squares += term * term;
-    if (term < kLeastNormalF32) flushed += term;
+  InterleavedSums<double> orders;
+  const auto count = std::ssize(terms);
+  const std::int64_t length = block_length(count);
+  for (std::int64_t first = 0; first < count; first += length) {
+    const std::int64_t last = std::min(first + length, count);
+    double lanes[4] = {}, fourths = 0;
+    for (std::int64_t k = first; k < last; ++k) {
+      const double term = terms[k] * terms[k];
+      terms[k] = term;
+      lanes[(k - first) % 4] += term;
+      fourths += term * term;
+      flushed += term < kLeastNormalF32 ? term : 0;
+    }
+    orders.add_block(last - first, lanes, fourths);
+    sum += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    squares += fourths;
   }
   // The square of a bf16 number is exact in fp32, unless it is subnormal and the device flushes it.
   const SumError added = mean_sum_error(end - begin, sum, sum, squares, numerics);
-  const double ordered = std::sqrt(rounding_variance(unit_roundoff(numerics.accumulator)) *
-                                   orders.largest(numerics.chains));
+  const double ordered =
+      std::sqrt(rounding_variance(unit_roundoff(numerics.accumulator)) *
+                largest_of_orders(numerics.chains, orders.one(), orders.two(), orders.four()));
   const double n = std::max<double>(1, static_cast<double>(end - begin));
   const double chains = std::clamp<double>(numerics.chains, 1, n);
   const double bias =

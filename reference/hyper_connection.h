@@ -34,32 +34,6 @@ std::vector<double> load_token(const Streams& streams,
 double rounding_variance(double unit);
 double function_error(const Numerics& numerics);  // largest relative error
 
-// fp32 [columns, depth] and what the declared product format makes of it; columns a multiple of 4.
-class MixWeights {
- public:
-  MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics);
-  // sum_k x_k fn[c,k] of k in [begin, end), one per column.
-  std::vector<Uncertain> mixes(const std::vector<double>& x, std::int64_t begin,
-                               std::int64_t end) const;
-  int columns() const { return columns_; }
-  std::int64_t depth() const { return depth_; }
-  // sum_k |x_k fn[c,k]| over all k.
-  std::vector<double> magnitudes(const std::vector<double>& x) const;
-
- private:
-  void add_operand_roundings(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
-                             std::vector<Uncertain>& result) const;
-  std::size_t at(int column, std::int64_t k) const;
-
-  int columns_;
-  std::int64_t depth_;
-  Numerics numerics_;
-  std::vector<float> exact_;  // [columns / 4, depth, 4]
-  std::vector<float>
-      rounding_;              // operand of the product minus exact_; empty if the format keeps it
-  std::vector<float> doubt_;  // ties, which may go either way: half a unit there; empty if none
-};
-
 // sum_k x_k^2 of k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
 // of the running sum (an odd significand's square is 1 modulo 8, a small square is swallowed), so
 // the roundings have a mean, which is estimated from the terms.

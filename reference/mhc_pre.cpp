@@ -5,13 +5,15 @@
 #include <cmath>
 #include <cstddef>
 
+#include "reference/mix_weights.h"
 #include "reference/sinkhorn.h"
 
 namespace plumb::reference {
 
 namespace {
 
-constexpr int kComb = 8;  // first of the 16 comb logits
+constexpr int kComb = 8;           // first of the 16 comb logits
+constexpr std::int64_t kTile = 8;  // tokens that share a reading of the weights
 
 std::int64_t part_begin(std::int64_t depth, int splits, int part) { return depth * part / splits; }
 
@@ -45,6 +47,15 @@ MhcPrePartials empty_partials(const MhcPre& inputs) {
   partials.square_sums.resize(rows, 1);
   partials.mixes.output = partials.square_sums.output = Format::f32;
   return partials;
+}
+
+void write_row(const std::vector<Uncertain>& mixes, const Uncertain& squares, std::int64_t row,
+               MhcPrePartials& partials) {
+  for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
+  write(squares, row, partials.square_sums);
+  partials.square_sums.row_systematic[row] = squares.systematic;
+  write_independent_row_mean(row, partials.mixes);
+  write_independent_row_mean(row, partials.square_sums);
 }
 
 // Sums of the splits, in order.
@@ -131,21 +142,6 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double functio
   }
 }
 
-// The sums of one part of a token's K.
-void write_part(const MhcPre& inputs, const MixWeights& weights, const std::vector<double>& x,
-                std::int64_t token, int split, const Numerics& numerics, MhcPrePartials& partials) {
-  const std::int64_t first = part_begin(inputs.depth(), inputs.splits, split);
-  const std::int64_t last = part_begin(inputs.depth(), inputs.splits, split + 1);
-  const std::int64_t row = split * inputs.residual.tokens + token;
-  const std::vector<Uncertain> mixes = weights.mixes(x, first, last);
-  for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
-  const Uncertain squares = square_sum(x, first, last, numerics);
-  write(squares, row, partials.square_sums);
-  partials.square_sums.row_systematic[row] = squares.systematic;
-  write_independent_row_mean(row, partials.mixes);
-  write_independent_row_mean(row, partials.square_sums);
-}
-
 // What the fp32 streams' own errors add to the sums of a part, and that their squares, unlike those
 // of bf16 numbers, are rounded. An error of x_k goes into all 24 mixes.
 void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split,
@@ -187,6 +183,23 @@ std::vector<double> summed_token(const MhcPre& inputs, std::int64_t token) {
   if (!inputs.unrounded) return load_token(inputs.residual, token);
   const auto first = inputs.unrounded->value.begin() + token * inputs.depth();
   return {first, first + inputs.depth()};
+}
+
+// Tokens [begin, end), all splits.
+void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_t begin,
+                    std::int64_t end, const Numerics& numerics, MhcPrePartials& partials) {
+  std::vector<std::vector<double>> x;
+  for (std::int64_t t = begin; t < end; ++t) x.push_back(summed_token(inputs, t));
+  for (int s = 0; s < inputs.splits; ++s) {
+    const std::int64_t first = part_begin(weights.depth(), inputs.splits, s);
+    const std::int64_t last = part_begin(weights.depth(), inputs.splits, s + 1);
+    const auto mixes = weights.mixes(x.data(), end - begin, first, last);
+    for (std::int64_t t = begin; t < end; ++t) {
+      write_row(mixes[t - begin], square_sum(x[t - begin], first, last, numerics),
+                s * inputs.residual.tokens + t, partials);
+      if (inputs.unrounded) add_errors_of_streams(inputs, t, s, partials);
+    }
+  }
 }
 
 MhcPreOutputs empty_outputs(const MhcPre& inputs, bool shifted) {
@@ -231,13 +244,10 @@ MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) 
   const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics);
   MhcPrePartials partials = empty_partials(inputs);
   if (numerics.product != Format::f32) partials.mixes.shift.resize(partials.mixes.value.size());
-  parallel_for(tokens, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      const std::vector<double> x = summed_token(inputs, token);
-      for (int split = 0; split < inputs.splits; ++split) {
-        write_part(inputs, weights, x, token, split, numerics, partials);
-        if (inputs.unrounded) add_errors_of_streams(inputs, token, split, partials);
-      }
+  parallel_for((tokens + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      write_partials(inputs, weights, tile * kTile, std::min(tokens, (tile + 1) * kTile), numerics,
+                     partials);
     }
   });
   return partials;

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "reference/formats/bfloat16.h"
+#include "reference/four_doubles.h"
 
 namespace plumb::reference {
 
@@ -48,21 +49,43 @@ InnerRounding round_in_between(double product, double relative) {
   return {rounded - product, std::max(std::abs(high - rounded), std::abs(low - rounded))};
 }
 
+// Lanes side by side: one sum would wait for each addition.
+double sum_in_lanes(std::int64_t count, const auto& term) {
+  constexpr int kLanes = 4;
+  double lanes[kLanes] = {};
+  const std::int64_t whole = count / kLanes * kLanes;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+  }
+  for (std::int64_t i = whole; i < count; ++i) lanes[0] += term(i);
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+void round_row_in_between(const std::vector<double>& x, const std::vector<double>& weight, double r,
+                          double relative, std::int64_t at, Estimate& estimate) {
+  for (std::size_t i = 0; i < x.size(); ++i, ++at) {
+    const double w = weight.empty() ? 1 : weight[i];
+    const InnerRounding inner = round_in_between(x[i] * r, relative);
+    estimate.shift[at] = inner.shift * w;
+    estimate.sigma[at] += inner.flip * std::abs(w);
+    estimate.worst[at] += inner.flip * std::abs(w);
+  }
+}
+
 }  // namespace
 
 std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
   std::vector<double> values(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) values[i] = decode_bf16(bits[i]);
+  decode_bf16_array(bits, count, values.data());
   return values;
 }
 
 RowScale row_scale(const std::vector<double>& x, double eps, const Numerics& numerics) {
   const auto columns = static_cast<std::int64_t>(x.size());
-  double squares = 0, fourths = 0;
-  for (const double value : x) {
-    squares += value * value;
-    fourths += value * value * value * value;
-  }
+  const auto square = [&x](std::int64_t i) { return x[i] * x[i]; };
+  const double squares = sum_in_lanes(columns, square);
+  const double fourths =
+      sum_in_lanes(columns, [&](std::int64_t i) { return square(i) * square(i); });
   return {1 / std::sqrt(squares / static_cast<double>(columns) + eps),
           error_of_reciprocal_root(squares, fourths, columns, eps, numerics)};
 }
@@ -79,21 +102,20 @@ void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& 
                                   x_error * kUniformSigma);
   const double worst = root.worst + products * kUnitF32 + 2 * x_error;
 
-  const bool twice = rounding == NormRounding::twice;
-  double magnitudes = 0;
+  double* const value = estimate.value.data() + row * columns;
+  double* const sigmas = estimate.sigma.data() + row * columns;
+  double* const worsts = estimate.worst.data() + row * columns;
   for (std::int64_t i = 0; i < columns; ++i) {
-    const std::int64_t at = row * columns + i;
-    const double w = weight.empty() ? 1 : weight[i];
-    const double y = x[i] * r * w;
-    estimate.value[at] = y;
-    estimate.sigma[at] = std::abs(y) * sigma;
-    estimate.worst[at] = std::abs(y) * worst;
-    magnitudes += std::abs(y);
-    if (!twice) continue;
-    const InnerRounding inner = round_in_between(x[i] * r, worst);
-    estimate.shift[at] = inner.shift * w;
-    estimate.sigma[at] += inner.flip * std::abs(w);
-    estimate.worst[at] += inner.flip * std::abs(w);
+    const double y = weight.empty() ? x[i] * r : x[i] * r * weight[i];
+    const double size = std::abs(y);
+    value[i] = y;
+    sigmas[i] = size * sigma;
+    worsts[i] = size * worst;
+  }
+  const double magnitudes =
+      sum_in_lanes(columns, [value](std::int64_t i) { return std::abs(value[i]); });
+  if (rounding == NormRounding::twice) {
+    round_row_in_between(x, weight, r, worst, row * columns, estimate);
   }
   const double mean_magnitude = magnitudes / static_cast<double>(columns);
   estimate.row_mean_sigma[row] = mean_magnitude * root.sigma;

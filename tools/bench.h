@@ -45,6 +45,7 @@ struct Benchmark {
   std::vector<Measurement> (*measure)();
 };
 
+std::vector<Measurement> bench_ops();
 std::vector<Measurement> bench_reference();
 std::vector<Measurement> bench_simulator();
 std::vector<Measurement> bench_cases();

@@ -30,6 +30,10 @@ const std::vector<Benchmark>& all_benchmarks() {
        "sparse MLA at the V4-Pro C4A shape (d 512, 128 main and 1024 extra candidates), as a share "
        "of the speed of Eigen's own double product with the same multiplications; one thread",
        &bench_reference},
+      {"ops",
+       "each op's reference, values and bounds: what its bytes or its operations need on this "
+       "machine, as a share of its time; the rates are measured in turn with it, one thread",
+       &bench_ops},
       {"simulator",
        "what a simulated thread costs; blocks of 256 threads, waves of 32 and 64, plain and "
        "checked "
@@ -85,7 +89,9 @@ int bench(const BenchArguments& arguments) {
 void add_bench(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "what plumb itself costs, as ratios");
-  command->add_option("--only", arguments->only, "reference, simulator, cases, cost; default: all")
+  command
+      ->add_option("--only", arguments->only,
+                   "reference, ops, simulator, cases, cost; default: all")
       ->take_all();
   command->add_option("--json", arguments->json, "report for machines");
   command->callback([&action, arguments] { action = [arguments] { return bench(*arguments); }; });

@@ -3,9 +3,11 @@
 // The plumb command. Exit codes (DESIGN.md, decision 3): 0 passed, 1 failed or untrusted, 2 cannot
 // run; under --bisect "cannot say" is 125 and a usage error 128. Every error is one line on stderr.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -70,11 +72,21 @@ int answer_exception(const CLI::App& app, bool bisecting) {
   }
 }
 
+// A verdict takes hundreds of megabytes and gives them back. Kept by the process, they need not be
+// mapped and cleared for the next one, which would take as long as filling them.
+void keep_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   using namespace plumb::tools;
   occupy_standard_descriptors();
+  keep_memory();
   CLI::App app{"plumb checks GPU kernels of DeepSeek-V4 / V3.2 inference against a CPU truth"};
   app.name("plumb");
   app.set_version_flag("--version", PLUMB_VERSION);

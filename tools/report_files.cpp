@@ -67,6 +67,7 @@ ordered_json to_json(const Finished& finished) {
                                {"margin", number(tensor.margin)},
                                {"observability", number(tensor.observability)},
                                {"flips", tensor.flips}});
+    if (!tensor.flip.empty()) json["tensors"].back()["first_flip"] = tensor.flip;
   }
   for (const cases::Failure& failure : result.failures)
     json["failures"].push_back(to_json(failure));

@@ -56,11 +56,11 @@ void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
   fmt::print("run: {}, {} points, {} launches\n", name_of(result.outcome), result.points,
              result.launches);
   for (const cases::TensorSummary& tensor : result.tensors) {
-    const std::string flips =
-        tensor.flips == 0 ? "" : fmt::format(", {} codes flipped by rounding", tensor.flips);
-    fmt::print(
-        "  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}{}\n",
-        tensor.tensor, tensor.elements_compared, tensor.margin, tensor.observability, flips);
+    fmt::print("  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}\n",
+               tensor.tensor, tensor.elements_compared, tensor.margin, tensor.observability);
+    if (tensor.flips == 0) continue;
+    fmt::print("    {} other than the exact ones, within the errors{}\n", tensor.flips,
+               tensor.flip.empty() ? "" : "; " + tensor.flip);
   }
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The partial sums that a long fp32 sum goes through in the usual orders, from which the standard
+// deviation of its rounding follows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+namespace plumb::reference {
+
+// Sums of S_k^2 over the partial sums of the usual orders: ascending, in one chain, or dealt out to
+// two or four lanes. Over all orders that sum has a long tail (two lanes that cancel each other may
+// each be far from zero), and in a million elements some lie far out on it.
+//
+// The partial sums are known at the ends of short blocks. In between, a sum that goes from a to b =
+// a + c in n additions of squares q is a random walk with known ends: straight on the average,
+// where x^2 has the mean a b + c^2 / 3, with a sixth of the variance of a free walk, n (q - c^2 /
+// n) / 6. T is a number, or several columns side by side.
+template <typename T>
+class InterleavedSums {
+ public:
+  // Sums of the block's terms by lane (term number modulo 4), and of their squares.
+  void add_block(std::int64_t terms, const T* changes, const T& squares) {
+    const auto n = static_cast<double>(terms);
+    const T pairs[2] = {changes[0] + changes[2], changes[1] + changes[3]};
+    const T at_pairs[2] = {lanes_[0] + lanes_[2], lanes_[1] + lanes_[3]};
+    one_ += walk(n, at_pairs[0] + at_pairs[1], pairs[0] + pairs[1]);
+    two_ += walk(n / 2, at_pairs[0], pairs[0]) + walk(n / 2, at_pairs[1], pairs[1]);
+    for (int lane = 0; lane < 4; ++lane) {
+      four_ += walk(n / 4, lanes_[lane], changes[lane]);
+      lanes_[lane] += changes[lane];
+    }
+    // Two chains have half of the additions and half of the squares each.
+    free_ += squares * (n / 6);
+  }
+  T one() const { return one_ + free_; }
+  T two() const { return two_ + free_ / 2; }
+  T four() const { return four_ + free_ / 4; }
+
+ private:
+  [[gnu::always_inline]] static inline T walk(double n, const T& a, const T& change) {
+    return a * (a + change) * n + change * change * (n / 3 - 1.0 / 6);
+  }
+  // Eigen leaves T{} as it finds it.
+  static T zero() {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return 0;
+    } else {
+      return T::Zero();
+    }
+  }
+
+  T lanes_[4] = {zero(), zero(), zero(), zero()};
+  T one_ = zero(), two_ = zero(), four_ = zero(), free_ = zero();
+};
+
+// Terms of a block: enough blocks to follow the sums, a multiple of the lanes.
+inline std::int64_t block_length(std::int64_t terms) {
+  constexpr std::int64_t kBlocks = 8, kLanes = 4, kLongest = 256;
+  return std::clamp(terms / kBlocks / kLanes * kLanes, kLanes, kLongest);
+}
+
+// Of the orders that have at least `chains` chains.
+inline double largest_of_orders(int chains, double one, double two, double four) {
+  return std::max({chains <= 1 ? one : 0.0, chains <= 2 ? two : 0.0, chains <= 4 ? four : 0.0});
+}
+
+}  // namespace plumb::reference
