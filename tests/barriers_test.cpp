@@ -99,20 +99,20 @@ std::vector<std::string> op_names() {
   std::vector<std::string> names;
   for (const OpDefinition& op : all_ops()) {
     names.emplace_back(op.name);
-std::vector<std::string> ops_with_barriers() {
-  // Element by element, or a wave by itself.
-  const std::set<std::string_view> without = {"mhc_post", "grouped_topk", "sqrt_softplus_topk",
-                                              "hash_routing"};
-  std::vector<std::string> names;
-  for (const OpDefinition& op : all_ops()) {
-    if (!without.count(op.name)) names.emplace_back(op.name);
-  }
-  return names;
-}
+    std::vector<std::string> ops_with_barriers() {
+      // Element by element, or a wave by itself.
+      const std::set<std::string_view> without = {"mhc_post", "grouped_topk", "sqrt_softplus_topk",
+                                                  "hash_routing"};
+      std::vector<std::string> names;
+      for (const OpDefinition& op : all_ops()) {
+        if (!without.count(op.name)) names.emplace_back(op.name);
+      }
+      return names;
+    }
 
-INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(op_names()),
-                         [](const auto& parameter) { return parameter.param; });
+    INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(op_names()),
+                             [](const auto& parameter) { return parameter.param; });
 
-}  // namespace
+  }  // namespace
 
 }  // namespace plumb::cases

@@ -31,7 +31,8 @@
 #define PLUMB_SIM_UNINSTRUMENTED inline
 #endif
 #define PLUMB_KERNEL
-// Internal linkage: two kernels may each have a helper of one name, and no linker picks one of them.
+// Internal linkage: two kernels may each have a helper of one name, and no linker picks one of
+// them.
 #define PLUMB_DEVICE __attribute__((unused)) static
 #define PLUMB_SHARED(type, name, count)                                  \
   static constexpr ::plumb::device::sim::SharedSite plumb_shared_##name{ \
