@@ -5,6 +5,7 @@
 //
 //   PLUMB_KERNEL                         on a kernel
 //   PLUMB_DEVICE                         on a function that kernels call; internal linkage
+//   PLUMB_METHOD                         on a member function that kernels call
 //   PLUMB_SHARED(type, name, count)      static shared array, starts as poison
 //   dynamic_shared<T>()                  start of the dynamic shared memory
 //   thread_index() block_size()          int

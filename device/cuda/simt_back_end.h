@@ -20,6 +20,7 @@
 
 #define PLUMB_KERNEL __global__
 #define PLUMB_DEVICE static __device__
+#define PLUMB_METHOD __device__
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 #define PLUMB_LAUNCH(kernel, shape, stream, ...) \
   ::plumb::device::cuda::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)

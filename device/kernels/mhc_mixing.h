@@ -201,7 +201,7 @@ PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* logits, float* pre,
 // Element k of a token's streams as they are stored.
 struct StoredStreams {
   const Mixing& p;
-  PLUMB_DEVICE float operator()(std::int64_t token, std::int64_t k) const {
+  PLUMB_METHOD float operator()(std::int64_t token, std::int64_t k) const {
     const std::int64_t slot = k / p.hidden;
     return load_bf16(
         p.streams[token * p.token_stride + slot * p.slot_stride + k - slot * p.hidden]);

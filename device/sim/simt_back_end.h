@@ -34,6 +34,7 @@
 // Internal linkage: two kernels may each have a helper of one name, and no linker picks one of
 // them.
 #define PLUMB_DEVICE __attribute__((unused)) static
+#define PLUMB_METHOD
 #define PLUMB_SHARED(type, name, count)                                  \
   static constexpr ::plumb::device::sim::SharedSite plumb_shared_##name{ \
       #name, sizeof(type) * (count), alignof(type)};                     \
