@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -134,6 +135,14 @@ void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRow
     for (std::int64_t i = 0; i < tensor.columns(); ++i) {
       store(tensor, tensor.row_offset(row) + i, dead_value(how));
     }
+  }
+}
+
+void paint_gaps(HostTensor& tensor) {
+  constexpr std::uint16_t kNaN = 0x7fc0;
+  for (std::int64_t row = 0; row + 1 < tensor.rows(); ++row) {
+    std::fill(tensor.row<std::uint16_t>(row) + tensor.columns(), tensor.row<std::uint16_t>(row + 1),
+              kNaN);
   }
 }
 

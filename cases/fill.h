@@ -36,5 +36,7 @@ void fill_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, std
                    std::int64_t most);
 // Padding rows [begin, end): zero, NaN, infinity, 1e30; `foreign` leaves them as they are.
 void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how);
+// NaN between the rows of a bf16 tensor.
+void paint_gaps(HostTensor& tensor);
 
 }  // namespace plumb::cases

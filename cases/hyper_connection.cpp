@@ -16,6 +16,7 @@ constexpr int kStreams = reference::kStreams;
 constexpr int kFirstPost = 4, kFirstComb = 8;
 
 enum Salt : std::uint64_t { kNorms = 1, kStreamValues, kWeights, kScales, kBases, kChoices, kNorm };
+enum PostSalt : std::uint64_t { kPost = 102, kComb };
 
 template <class Word>
 Word word_of(const Row& row, std::string_view parameter,
@@ -56,27 +57,19 @@ double adversarial_value(const Step& step, std::int64_t token, std::int64_t k, s
 void fill_token(const StreamsLayout& layout, const Step& step, const StreamsFill& how,
                 std::int64_t token, HostTensor& streams) {
   const std::uint64_t seed = mix(mix(step.seed, kStreamValues), token);
-  const std::int64_t first = token * kStreams;
+  const std::int64_t first = token * layout.slots;
   if (step.fill == Fill::real) {
     const RealFill real{token_scale(step, how.norms, token), false, true};
-    return fill_real(streams, first, first + kStreams, seed, real);
+    return fill_real(streams, first, first + layout.slots, seed, real);
   }
   const auto exponent = static_cast<int>(integer(mix(step.seed, kNorms), token, -6, 6));
-  for (std::int64_t k = 0; k < kStreams * layout.hidden; ++k) {
+  for (std::int64_t k = 0; k < layout.slots * layout.hidden; ++k) {
     const double value =
         step.fill == Fill::exact
             ? std::ldexp(random_bits(seed, k) % 2 == 0 ? 1.0 : -1.0, exponent)
-            : adversarial_value(step, token, k, kStreams * layout.hidden, how.has_eps);
+            : adversarial_value(step, token, k, layout.slots * layout.hidden, how.has_eps);
     streams.row<std::uint16_t>(first + k / layout.hidden)[k % layout.hidden] =
         reference::encode_bf16(value);
-  }
-}
-
-void paint_gaps(HostTensor& streams) {
-  constexpr std::uint16_t kNaN = 0x7FC0;
-  for (std::int64_t row = 0; row + 1 < streams.rows(); ++row) {
-    std::fill(streams.row<std::uint16_t>(row) + streams.columns(),
-              streams.row<std::uint16_t>(row + 1), kNaN);
   }
 }
 
@@ -118,17 +111,21 @@ StreamsLayout::StreamsLayout(const Row& row)
       slot_gap(row.integer("slot_gap")),
       token_gap(row.integer("token_gap")) {}
 
+StreamsLayout StreamsLayout::one_stream(const Row& row) {
+  StreamsLayout layout(row);
+  layout.slots = 1;
+  return layout;
+}
+
 TensorSpec StreamsLayout::spec(std::string_view name) const {
-  return {std::string(name),
-          Dtype::bf16,
-          {tokens, kStreams, hidden},
-          {token_stride(), slot_stride(), 1},
-          Role::input,
-          false};
+  return {
+      std::string(name), Dtype::bf16, {tokens, slots, hidden}, {token_stride(), slot_stride(), 1},
+      Role::input,       false};
 }
 
 reference::Streams StreamsLayout::view(const HostTensor& tensor) const {
-  return {tensor.data<std::uint16_t>(), tokens, hidden, token_stride(), slot_stride()};
+  return {tensor.data<std::uint16_t>(), tokens, hidden, token_stride(),
+          slots == 1 ? 0 : slot_stride()};
 }
 
 std::vector<Parameter> stream_parameters() {
@@ -156,7 +153,7 @@ void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFi
   for (std::int64_t token = 0; token < step.live; ++token) {
     fill_token(layout, step, how, token, streams);
   }
-  fill_dead(streams, step.live * kStreams, streams.rows(), step.dead_rows);
+  fill_dead(streams, step.live * layout.slots, streams.rows(), step.dead_rows);
   paint_gaps(streams);
 }
 
@@ -181,6 +178,22 @@ void fill_mixing(const Step& step, Logits logits, HostTensor& fn, HostTensor& sc
   for (std::int64_t c = 0; c < base.elements(); ++c) {
     base.data<float>()[c] = static_cast<float>(base_of(step, logits, c));
   }
+}
+
+void fill_coefficients(const Step& step, std::int64_t token, float* post, float* comb) {
+  const std::uint64_t post_seed = mix(mix(step.seed, kPost), token);
+  const std::uint64_t comb_seed = mix(mix(step.seed, kComb), token);
+  const bool real = step.fill == Fill::real;
+  const std::int64_t turn = integer(comb_seed, 0, 1, 3);
+  for (std::int64_t n = 0; n < kStreams; ++n) {
+    const double gate = uniform(post_seed, n);
+    post[n] = static_cast<float>(real ? 2 * gate : gate < 0.5 ? 0 : 2);
+  }
+  for (std::int64_t i = 0; i < kStreams * kStreams; ++i) {
+    const bool on_cycle = (i / kStreams + turn) % kStreams == i % kStreams;
+    comb[i] = static_cast<float>(real ? uniform(comb_seed, 1 + i) / 2 : on_cycle ? 1 : 0);
+  }
+  if (!real) comb[kStreams * turn] = 1e-6F;
 }
 
 void fill_norm_weight(const Step& step, HostTensor& weight) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of mhc_pre, mhc_post and hc_head share: the layout of the residual streams, how
+// What the cases of the hyper-connection ops share: the layout of the residual streams, how
 // they and the mixing parameters are filled, and which rows are promised.
 //
 //   exact        streams of +-2^k with one k per token: mean square 4^k; weights of small integers
@@ -38,10 +38,11 @@ enum class Logits {
 Logits logits_of(const Row& row);
 
 struct StreamsLayout {
-  std::int64_t tokens = 0, hidden = 0, slot_gap = 0, token_gap = 0;
+  std::int64_t tokens = 0, hidden = 0, slots = reference::kStreams, slot_gap = 0, token_gap = 0;
   explicit StreamsLayout(const Row& row);
+  static StreamsLayout one_stream(const Row& row);  // that stands for four
   std::int64_t slot_stride() const { return hidden + slot_gap; }
-  std::int64_t token_stride() const { return reference::kStreams * slot_stride() + token_gap; }
+  std::int64_t token_stride() const { return slots * slot_stride() + token_gap; }
   TensorSpec spec(std::string_view name) const;
   reference::Streams view(const HostTensor& tensor) const;
 };
@@ -62,6 +63,9 @@ void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFi
 // comb.
 void fill_mixing(const Step& step, Logits logits, HostTensor& fn, HostTensor& scale,
                  HostTensor& base);
+// post [tokens, 4] and comb [tokens, 4, 4] of one token, as mhc_post takes them. Real: any.
+// Otherwise comb is a cyclic permutation with one small entry off it, and post is 0 or 2.
+void fill_coefficients(const Step& step, std::int64_t token, float* post, float* comb);
 // Weights around 1.
 void fill_norm_weight(const Step& step, HostTensor& weight);
 

@@ -96,25 +96,9 @@ class MhcPostProblem : public Problem {
   double cost() const override {
     return static_cast<double>(layout_.tokens * layout_.hidden * kStreams * (kStreams + 1));
   }
-  double checked_factor() const override { return 50; }
+  double checked_factor() const override { return 70; }
 
  private:
-  static void fill_coefficients(const Step& step, std::int64_t token, float* post, float* comb) {
-    const std::uint64_t post_seed = mix(mix(step.seed, kPost), token);
-    const std::uint64_t comb_seed = mix(mix(step.seed, kComb), token);
-    const bool real = step.fill == Fill::real;
-    const std::int64_t turn = integer(comb_seed, 0, 1, 3);
-    for (std::int64_t n = 0; n < kStreams; ++n) {
-      const double gate = uniform(post_seed, n);
-      post[n] = static_cast<float>(real ? 2 * gate : gate < 0.5 ? 0 : 2);
-    }
-    for (std::int64_t i = 0; i < kStreams * kStreams; ++i) {
-      const bool on_cycle = (i / kStreams + turn) % kStreams == i % kStreams;
-      comb[i] = static_cast<float>(real ? uniform(comb_seed, 1 + i) / 2 : on_cycle ? 1 : 0);
-    }
-    if (!real) comb[kStreams * turn] = 1e-6F;
-  }
-
   StreamsLayout layout_;
   Norms norms_;
 };

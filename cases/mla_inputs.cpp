@@ -15,7 +15,7 @@ namespace plumb::cases {
 
 namespace {
 
-using reference::kMlaDim;
+using reference::KvLayout;
 
 enum Salt : std::uint64_t { kLengths = 1, kCache, kRows, kKeep, kQ, kSink, kTail };
 
@@ -74,12 +74,28 @@ std::vector<bool> kept(const MlaShape& shape, const Step& step, std::int64_t row
   return keep;
 }
 
-// What stands where nothing may be read: no slot, a slot full of NaN, or another token.
+// A candidate to be skipped. What else but -1 an op on rows has to skip: rows right before and
+// right behind the workspace.
+std::int32_t hole(const MlaSide& side, std::uint64_t bits) {
+  if (side.cache.layout != KvLayout::rows || bits % 2 == 0) return -1;
+  const auto rows = static_cast<std::int32_t>(side.cache.num_blocks());
+  switch (bits / 2 % 3) {
+    case 0: return -2;
+    case 1: return rows;
+    default: return rows + 1;
+  }
+}
+
+// What stands where nothing may be read: no slot, a slot full of NaN, or another token. A prefill
+// may read a row that it is told not to use.
 std::int32_t beyond(MlaCache& cache, const MlaSide& side, std::int64_t sequence,
                     std::uint64_t bits) {
+  const bool rows = side.cache.layout == KvLayout::rows;
   switch (bits % 3) {
-    case 0: return -1;
-    case 1: return cache.unused(bits >> 2);
+    case 0: return hole(side, bits >> 2);
+    case 1:
+      if (!rows) return cache.unused(bits >> 2);
+      [[fallthrough]];
     default: return cache.use(sequence, static_cast<std::int64_t>(bits >> 2) % side.cache.context);
   }
 }
@@ -93,8 +109,8 @@ class SideFill {
         step_(step),
         lengths_(mla_lengths(shape, side, step)),
         indices_(tensors.at(side.name + "_indices")),
-        cache_(side.cache, step, seed_for(step, side.name, kCache),
-               tensors.at(side.name + "_cache")) {}
+        cache_(side.cache, step, seed_for(step, side.name, kCache), tensors.at(side.cache_name())) {
+  }
 
   std::int32_t length(std::int64_t request) const {
     return lengths_[static_cast<std::size_t>(request)];
@@ -107,13 +123,15 @@ class SideFill {
         positions(shape_, side_, row, length(request), seed_for(step_, side_.name, kRows));
     std::int32_t* to = row_start(row);
     written_ += length(request);
-    for (const std::int64_t position : chosen) {
-      *to++ = *keep++ ? cache_.use(sequence, position) : -1;
+    const std::uint64_t seed = seed_for(step_, side_.name, kTail);
+    const std::int64_t first = row * side_.width;
+    for (std::int64_t i = 0; i < length(request); ++i) {
+      *to++ = *keep++ ? cache_.use(sequence, chosen[static_cast<std::size_t>(i)])
+                      : hole(side_, random_bits(seed, first + i));
     }
     if (shape_.ragged) return;
-    const std::uint64_t seed = seed_for(step_, side_.name, kTail);
     for (std::int64_t i = length(request); i < side_.width; ++i) {
-      *to++ = beyond(cache_, side_, sequence, random_bits(seed, row * side_.width + i));
+      *to++ = beyond(cache_, side_, sequence, random_bits(seed, first + i));
     }
   }
 
@@ -194,7 +212,8 @@ double q_value(const MlaShape& shape, const Step& step, std::int64_t row, std::i
   if (step.fill == Fill::exact) return 0;
   const std::int64_t request = row / (shape.queries * shape.heads);
   const double typical = typical_value(step, request % shape.main.cache.sequences);
-  const double value = noise / (shape.sm_scale * typical * std::sqrt(static_cast<double>(kMlaDim)));
+  const double value =
+      noise / (shape.sm_scale * typical * std::sqrt(static_cast<double>(shape.key_dims())));
   if (step.fill == Fill::real) return value;
   switch (row % 4) {
     case 0: return 8 * value;
@@ -206,11 +225,11 @@ double q_value(const MlaShape& shape, const Step& step, std::int64_t row, std::i
 
 void fill_q(const MlaShape& shape, const Step& step, HostTensor& q) {
   const std::uint64_t seed = seed_for(step, "q", kQ);
-  const std::int64_t live_rows = step.live * shape.queries * shape.heads;
+  const std::int64_t live_rows = step.live * shape.queries * shape.heads, dims = shape.key_dims();
   for (std::int64_t row = 0; row < live_rows; ++row) {
     auto* to = q.row<std::uint16_t>(row);
-    for (std::int64_t d = 0; d < kMlaDim; ++d) {
-      const double noise = normal(seed, static_cast<std::uint64_t>(row * kMlaDim + d));
+    for (std::int64_t d = 0; d < dims; ++d) {
+      const double noise = normal(seed, static_cast<std::uint64_t>(row * dims + d));
       to[d] = reference::encode_bf16(q_value(shape, step, row, d, noise));
     }
   }
@@ -248,7 +267,7 @@ TensorSpec with_gaps(TensorSpec spec, bool strided, std::int64_t gap) {
 
 void add_side(const MlaShape& shape, const MlaSide& side, TensorSet& tensors) {
   if (side.width == 0) return;
-  tensors.add(side.cache.spec(side.name + "_cache"));
+  tensors.add(side.cache.spec(side.cache_name()));
   if (shape.ragged) {
     tensors.add({.name = side.name + "_indices",
                  .dtype = Dtype::i32,
@@ -265,6 +284,10 @@ void add_side(const MlaShape& shape, const MlaSide& side, TensorSet& tensors) {
 }
 
 }  // namespace
+
+std::string MlaSide::cache_name() const {
+  return cache.layout == KvLayout::rows ? name : name + "_cache";
+}
 
 std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side,
                                       const Step& step) {
@@ -286,13 +309,37 @@ std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side
 void add_mla_inputs(const MlaShape& shape, TensorSet& tensors) {
   tensors.add(with_gaps({.name = "q",
                          .dtype = Dtype::bf16,
-                         .shape = {shape.requests, shape.queries, shape.heads, kMlaDim}},
+                         .shape = {shape.requests, shape.queries, shape.heads, shape.key_dims()}},
                         shape.strided, 8));
   add_side(shape, shape.main, tensors);
   add_side(shape, shape.extra, tensors);
   if (shape.sinks != MlaSinks::none) {
     tensors.add({.name = "attn_sink", .dtype = Dtype::f32, .shape = {shape.heads}});
   }
+}
+
+// Products of q with k and of p with v, several at a time in a vector; decoding a cache anew for
+// each tile of heads; barriers.
+double mla_cost(const MlaShape& shape) {
+  constexpr std::int64_t kTile = 16, kThreads = 128, kBarriers = 4;
+  constexpr double kProduct = 0.25, kDecode = 2.5;
+  const std::int64_t dims = shape.key_dims();
+  const auto whole = [](std::int64_t count) { return (count + kTile - 1) / kTile * kTile; };
+  const std::int64_t candidates =
+      shape.rows() * (whole(shape.main.width) + whole(shape.extra.width));
+  const std::int64_t head_tiles = whole(shape.heads) / kTile;
+  const std::int64_t products = candidates * shape.heads * (dims + reference::kMlaDim);
+  const std::int64_t decoded = candidates * head_tiles * dims;
+  const std::int64_t barriers =
+      head_tiles * kThreads * (candidates / kTile * kBarriers + shape.parts * shape.queries);
+  return kProduct * static_cast<double>(products) + kDecode * static_cast<double>(decoded) +
+         kBarrierCost * static_cast<double>(barriers);
+}
+
+double mla_reference_cost(const MlaShape& shape) {
+  const std::int64_t candidates = shape.main.width + shape.extra.width;
+  return 1.5 * static_cast<double>(shape.rows() * shape.heads * candidates *
+                                   (shape.key_dims() + reference::kMlaDim));
 }
 
 void fill_mla_inputs(const MlaShape& shape, const Step& step, TensorSet& tensors) {

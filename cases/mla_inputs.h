@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs of a sparse MLA decode: candidate lists over paged caches, queries, attention sinks.
+// Inputs of a sparse MLA: candidate lists over paged caches or a workspace of rows, queries,
+// attention sinks.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +22,15 @@ enum class MlaLengths {
 };
 enum class MlaSinks { none, finite, infinite };
 
-// A cache and the candidates in it. Tensors: <name>_cache, <name>_indices, and <name>_lengths or
-// <name>_indptr. Request r reads sequence r % sequences.
+// A cache and the candidates in it. Tensors: <name>_cache (a workspace of rows: <name>),
+// <name>_indices, and <name>_lengths or <name>_indptr. Request r reads sequence r % sequences.
 struct MlaSide {
   std::string name;
   std::int64_t width = 0;  // most candidates of a query row; 0: no such cache
   MlaCacheShape cache;
   bool scattered = false;  // any tokens of the context in any order, else a window of it
+
+  std::string cache_name() const;
 };
 
 struct MlaShape {
@@ -36,12 +39,14 @@ struct MlaShape {
   bool ragged = false, strided = false, repeats = false;
   MlaLengths lengths = MlaLengths::full;
   MlaSinks sinks = MlaSinks::none;
-  std::int64_t holes_percent = 0;  // candidates that are -1
-  std::int64_t lonely_every = 0;   // each so many-th row has nothing but -1; 0: none
+  // Candidates to be skipped: -1, or any index outside a workspace of rows.
+  std::int64_t holes_percent = 0;
+  std::int64_t lonely_every = 0;  // each so many-th row has nothing else; 0: none
   float sm_scale = 1;
   MlaSide main, extra;
 
   std::int64_t rows() const { return requests * queries; }
+  std::int64_t key_dims() const { return main.cache.key_dims(); }
 };
 
 // Adds the tensors that fill_mla_inputs writes.
@@ -49,6 +54,10 @@ void add_mla_inputs(const MlaShape& shape, TensorSet& tensors);
 
 // Candidates of each request; 0 for dead ones, except where there are no lengths.
 std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side, const Step& step);
+
+// Nanoseconds of the simulated attention, and of its reference (Problem::cost, reference_cost).
+double mla_cost(const MlaShape& shape);
+double mla_reference_cost(const MlaShape& shape);
 
 // Rows are promised for live and dead requests alike: a dead one has no candidates.
 void fill_mla_inputs(const MlaShape& shape, const Step& step, TensorSet& tensors);

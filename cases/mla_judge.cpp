@@ -7,6 +7,7 @@
 #include "reference/mla_combine.h"
 #include "reference/mla_partials.h"
 #include "reference/sparse_mla_decode.h"
+#include "reference/sparse_mla_prefill.h"
 
 namespace plumb::cases {
 
@@ -18,11 +19,14 @@ const std::int32_t* optional_data(const TensorSet& tensors, const std::string& n
 
 reference::KvCache cache_of(const MlaSide& side, const TensorSet& tensors) {
   if (side.width == 0) return {};
-  return {.data = tensors.at(side.name + "_cache").data<std::uint8_t>(),
+  return {.data = tensors.at(side.cache_name()).data<std::uint8_t>(),
           .block_stride_bytes = side.cache.block_bytes(),
           .num_blocks = side.cache.blocks(),
           .page = side.cache.page,
-          .dialect = side.cache.dialect};
+          .dialect = side.cache.dialect,
+          .layout = side.cache.layout,
+          .scale_reading = side.cache.scale_reading,
+          .row_dims = side.cache.row_dims};
 }
 
 reference::MlaCandidates candidates_of(const MlaSide& side, const TensorSet& tensors) {
@@ -192,6 +196,23 @@ std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tens
   if (stores_partials && any_split) {
     judge_splits(shape, problem, plan, tensors, numerics, structured, expected, reports);
   }
+  return reports;
+}
+
+std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
+                                            const reference::Numerics& numerics, bool structured) {
+  const View view(shape, tensors);
+  reference::SparseMlaPrefill expected = reference::sparse_mla_prefill(view.problem(), numerics);
+  std::vector<TensorReport> reports;
+  const auto judge = [&](const char* name, reference::Estimate& estimate, std::int64_t group) {
+    if (!tensors.contains(name)) return;
+    estimate.structured = structured;
+    reports.push_back(
+        judge_floats(tensors.at(name), estimate, {}, groups_of(estimate.rows, group, "query row")));
+  };
+  judge("out", expected.out, shape.heads);
+  judge("max_logits", expected.max_logits, 1);
+  judge("lse", expected.lse, 1);
   return reports;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The verdict on a sparse MLA decode: its tile plan, the partial results of its splits, its
-// outputs, and the combination of the partial results as they are stored.
+// outputs, and the combination of the partial results as they are stored. And that on a prefill.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,9 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
                                     const reference::Numerics& numerics, bool structured,
                                     bool stores_partials);
+
+// Of a shape with one query per request and `main` alone. The set may lack lse and max_logits.
+std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
+                                            const reference::Numerics& numerics, bool structured);
 
 }  // namespace plumb::cases

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paged V4 caches for attention cases. Every byte that no row may read is NaN in its format: slots
-// that nobody references, the pad byte of each scale row, the padding of each block, and block 0.
+// Paged latent caches and workspaces of bf16 rows for attention cases. Every byte that no row may
+// read is NaN in its format: slots that nobody references, the pad byte of each scale row, the
+// padding of each block, block 0, and the rows behind those that an op knows of.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "cases/block_pool.h"
 #include "cases/problem.h"
 #include "cases/tensor.h"
 #include "reference/kv_cache.h"
@@ -20,17 +20,25 @@ namespace plumb::cases {
 struct MlaCacheShape {
   std::int64_t page = 64, context = 0, sequences = 1;
   reference::Dialect dialect = reference::Dialect::e4m3fn;
+  reference::KvLayout layout = reference::KvLayout::v4;
+  reference::ScaleReading scale_reading = reference::ScaleReading::fp32;  // v32
+  reference::ScaleWriting scale_writing = reference::ScaleWriting::fp32;  // v32
+  std::int64_t row_dims = reference::kMlaDim;                             // rows: of k
+  std::int64_t gap = 0;  // between blocks: tokens of v32, elements of rows
+  // v4: adversarial tokens hold NaN codes, and all scales but 2^-127 and NaN.
+  bool every_code = false;
   // Blocks lie around 2^31 and 2^32 bytes into a sparse region, else side by side.
   bool far = false;
 
   std::int64_t blocks_per_sequence() const { return (context + page - 1) / page; }
-  std::int64_t blocks() const { return 1 + sequences * blocks_per_sequence(); }  // that exist
-  std::int64_t block_bytes() const { return reference::kv_block_bytes(page); }
-  BlockPool pool() const { return {blocks(), block_bytes(), far}; }
-  std::int64_t address(std::int64_t block) const { return pool().address(block); }
-  std::int64_t num_blocks() const { return pool().num_blocks(); }
+  std::int64_t blocks() const { return 1 + sequences * blocks_per_sequence(); }
+  std::int64_t blocks_that_exist() const;  // these, and for rows some behind them
+  std::int64_t block_bytes() const;        // with the gap
+  std::int64_t key_dims() const;
+  std::int64_t address(std::int64_t block) const;   // number of a block on the device
+  std::int64_t num_blocks() const;                  // on the device, as an op is told
   std::int64_t pool_slot(std::int64_t slot) const;  // a device's slot, in the host's blocks
-  TensorSpec spec(std::string name) const { return pool().spec(std::move(name)); }
+  TensorSpec spec(std::string name) const;
 };
 
 // The cache of one step: all NaN, until a token is asked for.
@@ -45,6 +53,10 @@ class MlaCache {
 
  private:
   void write(std::int64_t pool_slot, std::int64_t sequence);
+  void write_values(std::uint8_t* block, std::int64_t offset,
+                    std::span<const float, reference::kV32Dim> values);
+  std::uint8_t* block_start(std::int64_t block);
+  std::uint8_t* v4_scales(std::uint8_t* block, std::int64_t offset) const;
 
   const MlaCacheShape& shape_;
   const Step& step_;

@@ -4,13 +4,62 @@
 // whatever it holds), hidden slots of very different norm.
 #include "reference/mtp_input_rms_norm.h"
 
-#include <limits>
+#include <algorithm>
 
+#include "cases/composition.h"
 #include "cases/norm_inputs.h"
 
 namespace plumb::cases {
 
 namespace {
+
+// Selection on the host, then enorm, and hnorm of all slots as one batch of rows.
+class MtpInputSequence final : public Composition {
+ public:
+  MtpInputSequence(std::int64_t tokens, std::int64_t hidden, std::int64_t slots)
+      : tokens_(tokens), hidden_(hidden), slots_(slots) {}
+
+  std::vector<std::string_view> ops() const override { return {"rms_norm", "rms_norm"}; }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"selected_embeds", Dtype::bf16, {tokens_, hidden_}, {}});
+    tensors.add({"plain_out_embeds", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
+    tensors.add({"plain_out_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}, Role::output});
+    return tensors;
+  }
+
+  void fill(const Step&, TensorSet& tensors) const override {
+    const std::int64_t* positions = tensors.at("positions").data<std::int64_t>();
+    HostTensor& selected = tensors.at("selected_embeds");
+    selected.bytes() = tensors.at("embeds").bytes();
+    for (std::int64_t token = 0; token < tokens_; ++token) {
+      if (positions[token] == 0) std::fill_n(selected.row<std::uint16_t>(token), hidden_, 0);
+    }
+  }
+
+  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+                      device::Stream stream) const override {
+    const auto norm = [&](const plumb_op_entry& entry, std::string_view x, std::string_view weight,
+                          std::string_view out, std::int64_t rows) {
+      plumb_rms_norm_params p{};
+      p.x = tensors.get<std::uint16_t>(x);
+      p.weight = tensors.get<std::uint16_t>(weight);
+      p.out = tensors.get<std::uint16_t>(out);
+      p.tokens = rows;
+      p.hidden = p.x_row_stride = hidden_;
+      return launch_plain_norm(entry, p, stream);
+    };
+    const plumb_status status =
+        norm(entries[0], "selected_embeds", "enorm_weight", "plain_out_embeds", tokens_);
+    if (status != PLUMB_OK) return status;
+    return norm(entries[1], "previous_hidden", "hnorm_weight", "plain_out_hidden",
+                tokens_ * slots_);
+  }
+
+ private:
+  std::int64_t tokens_, hidden_, slots_;
+};
 
 class MtpInputProblem final : public Problem {
  public:
@@ -87,6 +136,10 @@ class MtpInputProblem final : public Problem {
     return promised_norm_rows(tokens_ * slots_, step.live * slots_, step.dead_rows);
   }
 
+  std::unique_ptr<Composition> composition() const override {
+    return std::make_unique<MtpInputSequence>(tokens_, hidden_, slots_);
+  }
+
   double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
 
  private:
@@ -122,7 +175,8 @@ OpDefinition define_mtp_input_rms_norm() {
           {},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<MtpInputProblem>(row);
-          }};
+          },
+          [](const Row&) { return true; }};
 }
 
 }  // namespace plumb::cases

@@ -74,6 +74,21 @@ void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill) {
   }
 }
 
+bool rounds_twice(const Row& row) {
+  const std::string_view word = row.word("rounding");
+  if (!word.empty() && word != "once" && word != "twice") {
+    throw BadRow(row.where + ": rounding is \"once\" or \"twice\"");
+  }
+  return word == "twice";
+}
+
+plumb_status launch_plain_norm(const plumb_op_entry& entry, plumb_rms_norm_params p,
+                               device::Stream stream) {
+  p.eps = kNormEps;
+  p.stream = stream;
+  return entry.launch(&p);
+}
+
 RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead) {
   RowMask promised(static_cast<std::size_t>(rows), true);
   const bool ordinary = dead == DeadRows::zero || dead == DeadRows::foreign;

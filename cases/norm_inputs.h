@@ -18,6 +18,11 @@ inline constexpr float kNormEps = 1e-6f;
 void fill_norm_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step);
 // Far enough from 1 that a norm applied twice shows; exact fills use powers of two.
 void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill);
+// The word parameter `rounding`: "once" (if left out) or "twice". Throws BadRow.
+bool rounds_twice(const Row& row);
+// Calls rms_norm, as the plain sequence of a fused norm does. `p` lacks eps and stream.
+plumb_status launch_plain_norm(const plumb_op_entry& entry, plumb_rms_norm_params p,
+                               device::Stream stream);
 // Dead rows are rows like any other where their inputs are finite and moderate.
 RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead);
 // Simulated work of normalising `rows` rows: two passes, and a block of 256 threads per row that

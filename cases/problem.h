@@ -41,6 +41,8 @@ struct OpState {
   virtual ~OpState() = default;
 };
 
+class Composition;  // cases/composition.h
+
 class Problem {
  public:
   virtual ~Problem() = default;
@@ -63,6 +65,8 @@ class Problem {
                                           const plumb_numerics& declared) const = 0;
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
+  // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
+  virtual std::unique_ptr<Composition> composition() const;
   // Columns of each row of an output that an op promises, by the inputs in `tensors`.
   virtual ColumnRanges promised_columns(const TensorSet&, const TensorSpec&) const { return {}; }
   // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of
@@ -94,6 +98,8 @@ struct OpDefinition {
       word_parameters;  // "variant = \"double\"": parameters that are words
   // Throws BadRow on an impossible combination.
   std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
+  // Has this row's Problem a composition()? Rows that have get cases of that scenario. Unset: none.
+  std::function<bool(const Row&)> fused = {};
 };
 
 reference::Numerics to_reference(const plumb_numerics& declared);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
@@ -27,16 +28,31 @@ std::string_view case_file_text(std::string_view name) {
   throw BadRow(fmt::format("cases/{}.toml is not in this build", name));
 }
 
+std::optional<Scenario::Mode> parse_mode(std::string_view word) {
+  if (word == "eager") return Scenario::Mode::eager;
+  if (word == "full_graph") return Scenario::Mode::full_graph;
+  if (word == "composition") return Scenario::Mode::composition;
+  return std::nullopt;
+}
+
+bool applies(const Scenario& scenario, const OpDefinition& op, const Row& row) {
+  if (scenario.mode == Scenario::Mode::eager) return true;
+  // Without rows there is nothing to capture or to compare, and a replay that does nothing would
+  // pass.
+  if (row.trivial == "empty") return false;
+  return scenario.mode != Scenario::Mode::composition || (op.fused && op.fused(row));
+}
+
 Scenario parse_scenario(const toml::table& table) {
   Scenario scenario;
   scenario.name = table["name"].value_or(std::string());
   scenario.why = table["why"].value_or(std::string());
-  const std::string mode = table["mode"].value_or(std::string());
-  if (scenario.name.empty() || scenario.why.empty() || (mode != "eager" && mode != "full_graph")) {
+  const auto mode = parse_mode(table["mode"].value_or(std::string()));
+  if (scenario.name.empty() || scenario.why.empty() || !mode) {
     throw BadRow(fmt::format("cases/scenarios.toml:{}: a scenario needs name, why and mode",
                              table.source().begin.line));
   }
-  scenario.mode = mode == "eager" ? Scenario::Mode::eager : Scenario::Mode::full_graph;
+  scenario.mode = *mode;
   const toml::array* live = table["live_percent"].as_array();
   const toml::array* inputs = table["inputs"].as_array();
   if (!live || !inputs || live->size() != inputs->size() || live->empty()) {
@@ -109,9 +125,7 @@ std::vector<Case> all_cases(const std::vector<CaseFile>& overrides) {
   const auto add_rows = [&](const OpDefinition& op, std::string_view text, std::string_view file) {
     for (const Row& row : parse_rows(op, text, file)) {
       for (const Scenario& scenario : all_scenarios()) {
-        // Without rows there is nothing to capture, and a replay that does nothing would pass.
-        if (row.trivial == "empty" && scenario.mode == Scenario::Mode::full_graph) continue;
-        cases.push_back({&op, row, &scenario});
+        if (applies(scenario, op, row)) cases.push_back({&op, row, &scenario});
       }
     }
   };

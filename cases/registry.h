@@ -12,9 +12,9 @@
 
 namespace plumb::cases {
 
-// How an op is driven: cases/scenarios.toml.
+// How an op is driven: cases/scenarios.toml. Of mode composition only rows of fused ops get cases.
 struct Scenario {
-  enum class Mode { eager, full_graph };
+  enum class Mode { eager, full_graph, composition };
   struct StepPlan {
     int live_percent = 100;  // of the captured size, rounded up
     int inputs = 0;          // which set of inputs; the same number again is the same set

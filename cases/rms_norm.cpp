@@ -16,11 +16,7 @@ class RmsNormProblem final : public Problem {
         hidden_(row.integer("hidden")),
         stride_(hidden_ + row.integer("row_gap")),
         weighted_(row.integer("weight") != 0),
-        twice_(row.word("rounding") == "twice") {
-    if (!row.word("rounding").empty() && row.word("rounding") != "once" && !twice_) {
-      throw BadRow(row.where + ": rounding is \"once\" or \"twice\"");
-    }
-  }
+        twice_(rounds_twice(row)) {}
 
   std::int64_t capacity() const override { return tokens_; }
 

@@ -61,7 +61,9 @@ void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
   row.norm_limit = row.direction_limit = most;
   if (structured || row.norm == 0) return;
   // A bias in proportion to the value and one that is the same everywhere both fit under this.
-  const double systematic = row.allowance * row.norm / row.magnitude;
+  // The judge divides two sums of as many products and subtracts what that makes of the value.
+  const double own_rounding = (2 * pass.count + 8) * 0x1p-53 * row.norm;
+  const double systematic = row.allowance * row.norm / row.magnitude + own_rounding;
   const double across = pass.length.limit(kRowSigmas, rho) + systematic;
   row.direction_limit = std::min(most, across);
   const double along = std::abs(pass.along) / row.norm + systematic +

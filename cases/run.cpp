@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cases/composition.h"
 #include "cases/covering.h"
 #include "cases/fill.h"
 #include "cases/session.h"
@@ -25,7 +26,12 @@ double budget_of(Tier tier) {
 
 double launches_of(const Scenario& scenario) {
   const double steps = static_cast<double>(scenario.steps.size());
-  return scenario.mode == Scenario::Mode::eager ? 2 * steps : 1 + 3 * steps;
+  switch (scenario.mode) {
+    case Scenario::Mode::eager: return 2 * steps;
+    case Scenario::Mode::full_graph: return 1 + 3 * steps;
+    case Scenario::Mode::composition: return 4 * steps;  // fused and plain
+  }
+  return 0;
 }
 
 enum Factor { kOrder, kPolicy, kPoison, kFill, kChecked, kPages, kDead, kFactorCount };
@@ -73,11 +79,16 @@ void put_fills_first(std::vector<Point>& points) {
 void run_point(const Case& which, const Problem& problem, const Point& point, std::uint64_t seed,
                const RunOptions& options, CaseResult& result) {
   try {
-    Session session(problem, which, point, options, result);
-    if (which.scenario->mode == Scenario::Mode::eager) {
-      run_eager(session, *which.scenario, seed);
-    } else {
+    const bool composed = which.scenario->mode == Scenario::Mode::composition;
+    const std::unique_ptr<Problem> both =
+        composed
+            ? compose(problem, options.implementation(options.platform, point.conditions.checked))
+            : nullptr;
+    Session session(composed ? *both : problem, which, point, options, result);
+    if (which.scenario->mode == Scenario::Mode::full_graph) {
       run_full_graph(session, *which.scenario, seed, options.fresh_state_for_capture);
+    } else {
+      run_eager(session, *which.scenario, seed);
     }
   } catch (const device::DeviceError& error) {
     result.failures.push_back(
@@ -158,7 +169,9 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   }
   put_fills_first(points);
 
-  const double budget = budget_of(options.tier);
+  // What the conditions do to a fused op its eager case tries; a composition needs few of them.
+  const bool composed = which.scenario->mode == Scenario::Mode::composition;
+  const double budget = budget_of(options.tier) / (composed ? 4 : 1);
   const double launches = simulated ? problem.cost() * launches_of(*which.scenario) : 0;
   const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;

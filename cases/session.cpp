@@ -6,19 +6,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cases/composition.h"
 #include "cases/fill.h"
 #include "cases/phase.h"
 
 namespace plumb::cases {
 
 namespace {
-
-const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op) {
-  for (int i = 0; i < implementation.entry_count; ++i) {
-    if (op == implementation.entries[i].op) return &implementation.entries[i];
-  }
-  return nullptr;
-}
 
 // Elements of the extent that belong to no row.
 std::vector<bool> gap_elements(const HostTensor& tensor) {

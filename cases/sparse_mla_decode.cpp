@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "cases/mla_inputs.h"
 #include "cases/mla_judge.h"
+#include "cases/mla_rows.h"
 #include "reference/tile_plan.h"
 
 namespace plumb::cases {
@@ -19,17 +19,17 @@ namespace {
 
 using reference::Dialect;
 using reference::kMlaDim;
+using reference::KvLayout;
+using reference::ScaleReading;
+using reference::ScaleWriting;
 
-constexpr float kSmScale = 0.0323530F;  // 512^-0.55: no power of two, and not the model's 512^-0.5
+// dims^-0.55, no power of two, and not the model's dims^-0.5.
+constexpr float kSmScaleV4 = 0.0323520F, kSmScaleV32 = 0.0303227F;
 
 // FlashMLA's metadata object: empty until the first call on it has planned.
 struct PlanState : OpState {
   plumb_mla_plan plan{};
 };
-
-plumb_format format_of(Dialect dialect) {
-  return dialect == Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ;
-}
 
 class SparseMlaDecodeProblem : public Problem {
  public:
@@ -76,8 +76,8 @@ class SparseMlaDecodeProblem : public Problem {
     params.q = tensors.get<std::uint16_t>("q");
     params.main_cache = device_cache(shape_.main, tensors);
     params.extra_cache = device_cache(shape_.extra, tensors);
-    params.main = device_candidates(shape_.main, tensors);
-    params.extra = device_candidates(shape_.extra, tensors);
+    params.main = device_candidates(shape_, shape_.main, inputs_, tensors);
+    params.extra = device_candidates(shape_, shape_.extra, inputs_, tensors);
     params.attn_sink = tensors.get<float>("attn_sink");
     params.out = tensors.get<std::uint16_t>("out");
     params.lse = tensors.get<float>("lse");
@@ -113,73 +113,15 @@ class SparseMlaDecodeProblem : public Problem {
     return {};
   }
 
-  // Products of q with k and of p with v, several at a time in a vector; decoding a cache anew for
-  // each tile of heads; barriers.
-  double cost() const override {
-    constexpr std::int64_t kHeadTile = 16, kTokenTile = 16, kThreads = 128, kBarriers = 4;
-    constexpr double kProduct = 0.25, kDecode = 2.5;
-    const std::int64_t candidates = shape_.main.width + shape_.extra.width;
-    const std::int64_t head_tiles = (shape_.heads + kHeadTile - 1) / kHeadTile;
-    const std::int64_t products = shape_.rows() * shape_.heads * candidates * 2 * kMlaDim;
-    const std::int64_t decoded = shape_.rows() * head_tiles * candidates * kMlaDim;
-    const std::int64_t barriers =
-        head_tiles * kThreads *
-        (shape_.rows() * candidates / kTokenTile * kBarriers + shape_.parts * shape_.queries);
-    return kProduct * static_cast<double>(products) + kDecode * static_cast<double>(decoded) +
-           kBarrierCost * static_cast<double>(barriers);
-  }
-  // End to end and by splits, values and bounds.
-  double reference_cost() const override {
-    const std::int64_t candidates = shape_.main.width + shape_.extra.width;
-    return 3.0 * static_cast<double>(shape_.rows() * shape_.heads * candidates * 2 * kMlaDim);
-  }
+  double cost() const override { return mla_cost(shape_); }
+  // End to end and by splits.
+  double reference_cost() const override { return 2 * mla_reference_cost(shape_); }
   double checked_factor() const override { return 25; }
 
  private:
-  static plumb_mla_cache device_cache(const MlaSide& side, const DeviceTensors& tensors) {
-    if (side.width == 0) return {};
-    return {.data = tensors.get<std::uint8_t>(side.name + "_cache"),
-            .block_stride_bytes = side.cache.block_bytes(),
-            .num_blocks = side.cache.num_blocks(),
-            .page = static_cast<std::int32_t>(side.cache.page),
-            .dialect = format_of(side.cache.dialect)};
-  }
-
-  plumb_mla_candidates device_candidates(const MlaSide& side, const DeviceTensors& tensors) const {
-    if (side.width == 0) return {};
-    plumb_mla_candidates candidates{};
-    candidates.indices = tensors.get<std::int32_t>(side.name + "_indices");
-    candidates.lengths = tensors.get<std::int32_t>(side.name + "_lengths");
-    candidates.indptr = tensors.get<std::int32_t>(side.name + "_indptr");
-    candidates.width = static_cast<std::int32_t>(side.width);
-    if (shape_.ragged) return candidates;
-    const std::vector<std::int64_t>& strides = inputs_.at(side.name + "_indices").spec().strides;
-    candidates.request_stride = strides[0];
-    candidates.query_stride = strides[1];
-    return candidates;
-  }
-
   MlaShape shape_;
   TensorSet inputs_;  // layouts only
 };
-
-// One of the words that a parameter may be; the first is the default.
-template <class T>
-T choose(const Row& row, std::string_view parameter,
-         const std::vector<std::pair<std::string_view, T>>& words) {
-  const std::string_view word = row.word(parameter);
-  if (word.empty()) return words.front().second;
-  for (const auto& [name, value] : words) {
-    if (name == word) return value;
-  }
-  throw BadRow(fmt::format("{}: {} cannot be '{}'", row.where, parameter, word));
-}
-
-Dialect dialect_of(const Row& row, std::string_view parameter, Dialect default_dialect) {
-  return choose<Dialect>(
-      row, parameter,
-      {{"", default_dialect}, {"e4m3fn", Dialect::e4m3fn}, {"e4m3fnuz", Dialect::e4m3fnuz}});
-}
 
 // A context a little longer than what a row attends to, so that rows differ and slots stay unused.
 MlaSide side_of(const Row& row, std::string name, std::int64_t width, std::int64_t page,
@@ -192,6 +134,14 @@ MlaSide side_of(const Row& row, std::string name, std::int64_t width, std::int64
   side.cache.context = width + width / 4 + 3;
   side.cache.sequences = std::min<std::int64_t>(row.integer("requests"), 4);
   side.cache.dialect = dialect;
+  side.cache.layout =
+      choose<KvLayout>(row, "layout", {{"v4", KvLayout::v4}, {"v32", KvLayout::v32}});
+  side.cache.scale_reading = choose<ScaleReading>(
+      row, "scale_reading",
+      {{"fp32", ScaleReading::fp32}, {"bf16", ScaleReading::bf16}, {"e8m0", ScaleReading::e8m0}});
+  side.cache.scale_writing = choose<ScaleWriting>(
+      row, "scales", {{"fp32", ScaleWriting::fp32}, {"power_of_two", ScaleWriting::power_of_two}});
+  side.cache.gap = row.integer("block_gap");
   side.cache.far = row.integer("far") != 0;
   return side;
 }
@@ -200,44 +150,30 @@ MlaShape shape_of(const Row& row, const device::Properties& platform) {
   MlaShape shape;
   shape.requests = row.integer("requests");
   shape.queries = row.integer("queries");
-  shape.heads = row.integer("heads");
+  read_candidates(row, shape);
   shape.block_n = row.integer("block_n");
   shape.fixed_overhead = row.integer("fixed_overhead");
   shape.parts = row.integer("parts");
   if (shape.parts == 0) {
     shape.parts = reference::plan_parts(platform.multiprocessors, shape.queries, shape.heads);
   }
-  shape.ragged = choose<bool>(row, "form", {{"dense", false}, {"ragged", true}});
-  shape.lengths = choose<MlaLengths>(row, "lengths",
-                                     {{"full", MlaLengths::full},
-                                      {"none", MlaLengths::none},
-                                      {"edges", MlaLengths::edges},
-                                      {"random", MlaLengths::random}});
-  shape.sinks = choose<MlaSinks>(
-      row, "sinks",
-      {{"finite", MlaSinks::finite}, {"none", MlaSinks::none}, {"infinite", MlaSinks::infinite}});
-  shape.strided = row.integer("strided") != 0;
-  shape.repeats = row.integer("repeats") != 0;
-  shape.holes_percent = row.integer("holes_percent");
-  shape.lonely_every = row.integer("lonely_every");
-  shape.sm_scale = kSmScale;
-  const bool fnuz = platform.fp8 == device::Fp8Dialect::e4m3fnuz;
   shape.main = side_of(row, "main", row.integer("width"), row.integer("page"),
-                       dialect_of(row, "dialect", fnuz ? Dialect::e4m3fnuz : Dialect::e4m3fn));
+                       dialect_of(row, "dialect", native_dialect(platform)));
   shape.extra = side_of(row, "extra", row.integer("extra_width"), row.integer("extra_page"),
                         dialect_of(row, "extra_dialect", Dialect::e4m3fn));
+  shape.sm_scale = shape.main.cache.layout == KvLayout::v32 ? kSmScaleV32 : kSmScaleV4;
   return shape;
 }
 
 void check(const Row& row, const MlaShape& shape) {
-  if (shape.ragged && (shape.queries > 1 || shape.lengths == MlaLengths::none)) {
-    throw BadRow(
-        fmt::format("{}: a ragged row has one query, and its length in indptr", row.where));
+  check_candidates(row, shape);
+  const bool v32 = shape.main.cache.layout == KvLayout::v32;
+  if (v32 || (row.word("scale_reading").empty() && row.word("scales").empty() &&
+              shape.main.cache.gap == 0)) {
+    return;
   }
-  if ((shape.lonely_every == 1) != (row.trivial == "zero")) {
-    throw BadRow(fmt::format(
-        "{}: trivial has to be \"zero\" where lonely_every is 1, and only there", row.where));
-  }
+  throw BadRow(
+      fmt::format("{}: scale_reading, scales and block_gap are of layout \"v32\"", row.where));
 }
 
 }  // namespace
@@ -246,23 +182,19 @@ OpDefinition define_sparse_mla_decode() {
   OpDefinition op;
   op.name = "sparse_mla_decode";
   op.summary = "sparse attention of decode tokens over paged fp8 caches, split over the grid";
-  op.parameters = {
-      {"requests", 2, 1, 4096, "padded batch"},
-      {"queries", 1, 1, 16, "query rows of a request"},
-      {"heads", 16, 1, 1024, "query heads of this rank"},
-      {"width", 128, 1, 1 << 20, "most candidates of a row in the main cache"},
-      {"page", 64, 1, 4096, "tokens of a main block"},
-      {"extra_width", 0, 0, 1 << 20, "most candidates of a row in the extra cache; 0: none"},
-      {"extra_page", 64, 1, 4096, "tokens of an extra block"},
-      {"parts", 0, 0, 65535, "parts of the tile plan; 0: as the platform's multiprocessors ask"},
-      {"block_n", 64, 1, 4096, "candidates of a block of the tile plan"},
-      {"fixed_overhead", 5, 0, 64, "cost of a request in the tile plan, in blocks"},
-      {"holes_percent", 0, 0, 100, "candidates that are -1"},
-      {"lonely_every", 0, 0, 4096, "each so many-th row has no candidate but -1; 0: none"},
-      {"repeats", 0, 0, 1, "1: every fifth candidate names the slot of the one before"},
-      {"strided", 0, 0, 1, "1: gaps between the rows of q and of dense indices"},
-      {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the caches"}};
-  op.word_parameters = {"form", "lengths", "sinks", "dialect", "extra_dialect"};
+  op.parameters = with_candidate_parameters(
+      {{"requests", 2, 1, 4096, "padded batch"},
+       {"queries", 1, 1, 16, "query rows of a request"},
+       {"width", 128, 1, 1 << 20, "most candidates of a row in the main cache"},
+       {"page", 64, 1, 4096, "tokens of a main block"},
+       {"extra_width", 0, 0, 1 << 20, "most candidates of a row in the extra cache; 0: none"},
+       {"extra_page", 64, 1, 4096, "tokens of an extra block"},
+       {"block_gap", 0, 0, 64, "tokens' worth of padding between blocks"},
+       {"parts", 0, 0, 65535, "parts of the tile plan; 0: as the platform's multiprocessors ask"},
+       {"block_n", 64, 1, 4096, "candidates of a block of the tile plan"},
+       {"fixed_overhead", 5, 0, 64, "cost of a request in the tile plan, in blocks"}});
+  op.word_parameters =
+      with_candidate_words({"layout", "scale_reading", "scales", "dialect", "extra_dialect"});
   op.make_problem = [](const Row& row,
                        const device::Properties& platform) -> std::unique_ptr<Problem> {
     MlaShape shape = shape_of(row, platform);

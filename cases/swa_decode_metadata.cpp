@@ -99,7 +99,9 @@ class SwaDecodeProblem : public Problem {
             judge_exact(tensors.at("gather_lens"), expected.gather_lens, {})};
   }
 
-  double cost() const override { return row_blocks_cost(tokens(), window_ + 64) + row_blocks_cost(1, queries_.requests); }
+  double cost() const override {
+    return row_blocks_cost(tokens(), window_ + 64) + row_blocks_cost(1, queries_.requests);
+  }
   double checked_factor() const override { return 16; }
 
  private:

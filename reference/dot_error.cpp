@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "reference/kv_cache.h"
-
 namespace plumb::reference {
 
 namespace {
@@ -29,26 +27,27 @@ SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) 
   return {square(scattered.sigma), square(alike.sigma), scattered.worst};
 }
 
-double rounded_additions(const double* q, const double* k) {
-  const Eigen::Map<const Eigen::ArrayXd> queries(q, kMlaDim), keys(k, kMlaDim);
+double rounded_additions(const double* q, const double* k, std::int64_t dims) {
+  const Eigen::Map<const Eigen::ArrayXd> queries(q, dims), keys(k, dims);
   const double size =
       std::max(std::abs((queries * keys).sum()), std::sqrt((queries * keys).square().sum()));
   if (!(size > 0) || !std::isfinite(size)) return 1;
   const int last_place = std::ilogb(size) + 1 - 23;
   const double binades = 8;  // a random walk crosses a binade about once per doubling of its length
   double rounded = binades;
-  for (std::int64_t d = 0; d < kMlaDim; ++d) {
+  for (std::int64_t d = 0; d < dims; ++d) {
     if (lowest_bit(q[d]) + lowest_bit(k[d]) < last_place) ++rounded;
   }
-  return std::min(1.0, rounded / static_cast<double>(kMlaDim));
+  return std::min(1.0, rounded / static_cast<double>(dims));
 }
 
-SumErrorFactors dot_error_factors(double rounded_share, const Numerics& numerics) {
+SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims,
+                                  const Numerics& numerics) {
   Numerics chain = numerics;
   chain.chains = 1;
-  const std::int64_t chains = std::clamp<std::int64_t>(numerics.chains, 1, kMlaDim);
-  const SumErrorFactors one = sum_error_factors(kMlaDim / chains, chain);
-  SumErrorFactors all = sum_error_factors(kMlaDim, numerics);
+  const std::int64_t chains = std::clamp<std::int64_t>(numerics.chains, 1, dims);
+  const SumErrorFactors one = sum_error_factors(dims / chains, chain);
+  SumErrorFactors all = sum_error_factors(dims, numerics);
   all.of_squares -= (1 - rounded_share) * one.of_squares;
   all.of_total -= (1 - rounded_share) * one.of_total / static_cast<double>(chains);
   return all;

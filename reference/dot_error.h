@@ -24,10 +24,11 @@ int lowest_bit(double x);
 
 // Share of the additions in q.k that round, if done one after the other: those of products whose
 // lowest bit is below the last place of partial sums, and those that move a sum to the next binade.
-double rounded_additions(const double* q, const double* k);
+double rounded_additions(const double* q, const double* k, std::int64_t dims);
 
-// The factors for sums of 512 terms of whose sequential additions only a share rounds. The tree
+// The factors for sums of `dims` terms of whose sequential additions only a share rounds. The tree
 // that joins chains adds long sums: all of its additions round.
-SumErrorFactors dot_error_factors(double rounded_share, const Numerics& numerics);
+SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims,
+                                  const Numerics& numerics);
 
 }  // namespace plumb::reference

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The paged latent cache of V4: k = v = 448 fp8 values with one UE8M0 scale per 64, and 64 bf16
-// values (RoPE), 584 bytes a token. A block holds the data of all its tokens (576 bytes each), then
-// all scales (7 bytes and a pad byte each).
+// Latent caches, in blocks of `page` tokens, and workspaces of bf16 keys:
+//  v4    k = v = 448 fp8 values with one UE8M0 scale per 64, and 64 bf16 values (RoPE). A block
+//        holds the data of all its tokens (576 bytes each), then all scales (7 bytes and a pad byte
+//        each).
+//  v32   k = 512 fp8 values with one fp32 scale per 128, and 64 bf16 values (RoPE); v = the first
+//        512 of k. Token by token, 656 bytes each: codes, scales, RoPE.
+//  rows  k in bf16, 512 or 576 values; v = the first 512. A block is a row.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +16,59 @@
 
 namespace plumb::reference {
 
-inline constexpr std::int64_t kMlaDim = 512;        // values of a token
-inline constexpr std::int64_t kMlaNope = 448;       // of these in fp8
-inline constexpr std::int64_t kMlaScaleGroup = 64;  // fp8 values per scale
+inline constexpr std::int64_t kMlaDim = 512;  // of v in every layout, and of k in v4
+inline constexpr std::int64_t kMlaRope = 64;  // of k, the last ones
+inline constexpr std::int64_t kMlaNope = kMlaDim - kMlaRope;  // v4: in fp8
+inline constexpr std::int64_t kMlaScaleGroup = 64;            // v4: fp8 values per scale
 inline constexpr std::int64_t kMlaTokenBytes = 576;
 inline constexpr std::int64_t kMlaScaleBytes = 8;
+inline constexpr std::int64_t kV32Dim = kMlaDim + kMlaRope;  // of k in v32
+inline constexpr std::int64_t kV32ScaleGroup = 128;
+inline constexpr std::int64_t kV32Scales = kMlaDim / kV32ScaleGroup;
+inline constexpr std::int64_t kV32TokenBytes = 656;
+
+enum class KvLayout { v4, v32, rows };
+
+// How a kernel turns a code and its fp32 scale (v32) into bf16, the format of its products. Nobody
+// rounds otherwise, so this belongs to the value. The three agree where a scale is a power of two.
+enum class ScaleReading {
+  fp32,  // bf16(code * scale), the product in fp32
+  bf16,  // bf16(code * bf16(scale))
+  e8m0   // code * 2^floor(log2(scale))
+};
 
 // One cache. Slot = block * page + offset. `data` may be null: the cache is absent.
 struct KvCache {
   const std::uint8_t* data = nullptr;
-  std::int64_t block_stride_bytes = 0;  // >= page * 584
+  std::int64_t block_stride_bytes = 0;  // >= page * 584 (v4) or 656 (v32); rows: of a row
   std::int64_t num_blocks = 0;
-  std::int64_t page = 1;  // tokens per block
+  std::int64_t page = 1;  // tokens per block; rows: 1
   Dialect dialect = Dialect::e4m3fn;
+  KvLayout layout = KvLayout::v4;
+  ScaleReading scale_reading = ScaleReading::fp32;  // v32
+  std::int64_t row_dims = kMlaDim;                  // rows: of k
 
   std::int64_t slots() const { return data == nullptr ? 0 : num_blocks * page; }
-  const std::uint8_t* token(std::int64_t slot) const;   // 576 bytes
-  const std::uint8_t* scales(std::int64_t slot) const;  // 8 bytes
+  std::int64_t key_dims() const;
 };
 
-// Smallest legal block stride: page * 584 rounded up to a multiple of 576.
-std::int64_t kv_block_bytes(std::int64_t page);
+// Block stride in production. v4: page * 584 rounded up to a multiple of 576; v32: page * 656.
+std::int64_t kv_block_bytes(std::int64_t page, KvLayout layout = KvLayout::v4);
 
-// The 512 values of a token, exactly. NaN codes and a scale byte of 255 give NaN.
+// The key of a token, key_dims() values; v is the first 512. Exact for v4 and rows, and as
+// `scale_reading` says for v32. NaN codes and scales (v4: byte 255) give NaN.
 void decode_token(const KvCache& cache, std::int64_t slot, double* values);
 
-// Writes a token as the cache's writers do: scale 2^ceil(log2(max(amax, 1e-4) / largest)) with
-// largest = 448 (e4m3fn) or 224 (e4m3fnuz), nearest even, pad byte 0, RoPE part rounded to bf16.
-// `block` is the first byte of the token's block. Values must be finite.
+// Writes a token of v4 as the cache's writers do: scale 2^ceil(log2(max(amax, 1e-4) / largest))
+// with largest = 448 (e4m3fn) or 224 (e4m3fnuz), nearest even, pad byte 0, RoPE part rounded to
+// bf16. `block` is the first byte of the token's block. Values must be finite.
 void encode_token(std::uint8_t* block, std::int64_t page, std::int64_t offset, Dialect dialect,
                   std::span<const float, kMlaDim> values);
+
+// Writes a token of v32, at its first byte: scale max(amax / largest, 2^-126) in fp32, as the
+// serving engine's writer, or the least power of two not below it, as FlashMLA's tests.
+enum class ScaleWriting { fp32, power_of_two };
+void encode_v32_token(std::uint8_t* token, Dialect dialect, ScaleWriting writing,
+                      std::span<const float, kV32Dim> values);
 
 }  // namespace plumb::reference

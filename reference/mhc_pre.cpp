@@ -131,6 +131,64 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double functio
   }
 }
 
+// The sums of one part of a token's K.
+void write_part(const MhcPre& inputs, const MixWeights& weights, const std::vector<double>& x,
+                std::int64_t token, int split, const Numerics& numerics, MhcPrePartials& partials) {
+  const std::int64_t first = part_begin(inputs.depth(), inputs.splits, split);
+  const std::int64_t last = part_begin(inputs.depth(), inputs.splits, split + 1);
+  const std::int64_t row = split * inputs.residual.tokens + token;
+  const std::vector<Uncertain> mixes = weights.mixes(x, first, last);
+  for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
+  const Uncertain squares = square_sum(x, first, last, numerics);
+  write(squares, row, partials.square_sums);
+  partials.square_sums.row_systematic[row] = squares.systematic;
+  write_independent_row_mean(row, partials.mixes);
+  write_independent_row_mean(row, partials.square_sums);
+}
+
+// What the fp32 streams' own errors add to the sums of a part, and that their squares, unlike those
+// of bf16 numbers, are rounded. An error of x_k goes into all 24 mixes.
+void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split,
+                           MhcPrePartials& partials) {
+  const std::int64_t depth = inputs.depth();
+  const std::int64_t row = split * inputs.residual.tokens + token;
+  std::array<double, kMixes> variance{}, worst{};
+  double common = 0, square_variance = 0, square_worst = 0;
+  for (std::int64_t k = part_begin(depth, inputs.splits, split);
+       k < part_begin(depth, inputs.splits, split + 1); ++k) {
+    const std::int64_t at = token * depth + k;
+    const double x = std::abs(inputs.unrounded->value[at]);
+    const double sigma = inputs.unrounded->sigma[at], most = inputs.unrounded->worst[at];
+    double together = 0;
+    for (int c = 0; c < kMixes; ++c) {
+      const double weight = inputs.fn[c * depth + k];
+      variance[c] += weight * weight * sigma * sigma;
+      worst[c] += std::abs(weight) * most;
+      together += partials.mixes.value[row * kMixes + c] < 0 ? -weight : weight;
+    }
+    common += together * together * sigma * sigma;
+    square_variance += 4 * x * x * sigma * sigma + rounding_variance(kUnitF32 * x * x);
+    square_worst += (2 * x + most) * most + kUnitF32 * (x + most) * (x + most);
+  }
+  for (int c = 0; c < kMixes; ++c) {
+    const std::int64_t i = row * kMixes + c;
+    partials.mixes.sigma[i] = std::hypot(partials.mixes.sigma[i], std::sqrt(variance[c]));
+    partials.mixes.worst[i] += worst[c] * (1 + static_cast<double>(depth) * kUnitF32);
+  }
+  Estimate& squares = partials.square_sums;
+  partials.mixes.row_mean_sigma[row] =
+      std::hypot(partials.mixes.row_mean_sigma[row], std::sqrt(common) / kMixes);
+  squares.sigma[row] = std::hypot(squares.sigma[row], std::sqrt(square_variance));
+  squares.worst[row] += square_worst * (1 + static_cast<double>(depth) * kUnitF32);
+  squares.row_mean_sigma[row] = squares.sigma[row];
+}
+
+std::vector<double> summed_token(const MhcPre& inputs, std::int64_t token) {
+  if (!inputs.unrounded) return load_token(inputs.residual, token);
+  const auto first = inputs.unrounded->value.begin() + token * inputs.depth();
+  return {first, first + inputs.depth()};
+}
+
 MhcPreOutputs empty_outputs(const MhcPre& inputs, bool shifted) {
   const std::int64_t tokens = inputs.residual.tokens;
   MhcPreOutputs out;
@@ -151,8 +209,7 @@ MhcPreOutputs empty_outputs(const MhcPre& inputs, bool shifted) {
 void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Numerics& numerics,
                  std::int64_t token, MhcPreOutputs& out) {
   const TokenSums sums = add_splits(inputs, partials, token);
-  const Uncertain r =
-      rms_scale(sums.square_sum, kStreams * inputs.residual.hidden, inputs.rms_eps, numerics);
+  const Uncertain r = rms_scale(sums.square_sum, inputs.depth(), inputs.rms_eps, numerics);
   std::array<Logit, kMixes> logits;
   for (int c = 0; c < kMixes; ++c) {
     const float scale = inputs.scale[std::min(c / kStreams, 2)];
@@ -171,24 +228,15 @@ void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Num
 
 MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) {
   const std::int64_t tokens = inputs.residual.tokens;
-  const std::int64_t depth = kStreams * inputs.residual.hidden;
-  const MixWeights weights(inputs.fn, kMixes, depth, numerics);
+  const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics);
   MhcPrePartials partials = empty_partials(inputs);
   if (numerics.product != Format::f32) partials.mixes.shift.resize(partials.mixes.value.size());
   parallel_for(tokens, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t token = begin; token < end; ++token) {
-      const std::vector<double> x = load_token(inputs.residual, token);
-      for (int s = 0; s < inputs.splits; ++s) {
-        const std::int64_t first = part_begin(depth, inputs.splits, s);
-        const std::int64_t last = part_begin(depth, inputs.splits, s + 1);
-        const std::int64_t row = s * tokens + token;
-        const std::vector<Uncertain> mixes = weights.mixes(x, first, last);
-        for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
-        const Uncertain squares = square_sum(x, first, last, numerics);
-        write(squares, row, partials.square_sums);
-        partials.square_sums.row_systematic[row] = squares.systematic;
-        write_independent_row_mean(row, partials.mixes);
-        write_independent_row_mean(row, partials.square_sums);
+      const std::vector<double> x = summed_token(inputs, token);
+      for (int split = 0; split < inputs.splits; ++split) {
+        write_part(inputs, weights, x, token, split, numerics, partials);
+        if (inputs.unrounded) add_errors_of_streams(inputs, token, split, partials);
       }
     }
   });

@@ -18,13 +18,19 @@ inline constexpr int kMixes = 24;  // 4 pre, 4 post, 16 comb
 
 struct MhcPre {
   Streams residual;
-  const float* fn = nullptr;     // [24, 4 * hidden], K order (slot, hidden)
+  // Rows token * 4 + slot, `hidden` columns: the streams as a device has them in fp32, before it
+  // stores them as `residual`. The sums are then of these; layer_input is always of `residual`.
+  const Estimate* unrounded = nullptr;
+  const float* fn = nullptr;     // [24, depth()], K order (slot, hidden)
+  bool summed_weights = false;   // equal streams: fn is its sum over them, K only `hidden`
   const float* scale = nullptr;  // [3]: of pre, post, comb
   const float* base = nullptr;   // [24]
   FusedNorm norm;                // of layer_input
-  int splits = 1;                // part s of K = 4 * hidden is [K s / splits, K (s + 1) / splits)
+  int splits = 1;                // part s of K = depth() is [K s / splits, K (s + 1) / splits)
   int sinkhorn_iterations = 20;
   double rms_eps = 1e-6, pre_eps = 1e-6, sinkhorn_eps = 1e-6, post_mult = 2;
+
+  std::int64_t depth() const { return (summed_weights ? 1 : kStreams) * residual.hidden; }
 };
 
 struct MhcPrePartials {

@@ -32,7 +32,7 @@ void attend(const GatheredKeys& keys, double sm_scale, MlaAttention& attention) 
   for (Eigen::Index head = 0; head < heads; ++head) {
     attention.lse[head] = attention.max[head] + std::log(attention.sum[head]);
   }
-  attention.out.noalias() = k * attention.weights;
+  attention.out.noalias() = value_matrix(k) * attention.weights;
   attention.out.array().rowwise() /= attention.sum.transpose().array();
 }
 

@@ -30,8 +30,9 @@ Numerics one_after_the_other(Numerics numerics) {
 void set_zero(Eigen::Index heads, MlaError& error) {
   error.sigma.setZero(kMlaDim, heads);
   error.worst.setZero(kMlaDim, heads);
-  for (Eigen::ArrayXd* row : {&error.mean_sigma, &error.systematic, &error.mean_size,
-                              &error.lse_sigma, &error.lse_worst, &error.lse_systematic}) {
+  for (Eigen::ArrayXd* row :
+       {&error.mean_sigma, &error.systematic, &error.mean_size, &error.lse_sigma, &error.lse_worst,
+        &error.lse_systematic, &error.max_sigma, &error.max_worst, &error.max_systematic}) {
     row->setZero(heads);
   }
 }
@@ -51,16 +52,18 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
   set_zero(heads, error);
   if (keys.count == 0) return;
   const KeyMatrix k = key_matrix(keys);
+  const auto v = value_matrix(k);
   squares_ = k.cwiseAbs2();
-  norms_ = squares_.colwise().sum().transpose().array();
+  const auto value_squares = squares_.topRows(kMlaDim);
+  norms_ = value_squares.colwise().sum().transpose().array();
   dot_squares_.noalias() = squares_.transpose() * attention.queries.cwiseAbs2();
   // Cached values fit in fp32, and a variance needs no more.
-  keys_f32_ = k.cast<float>();
-  signed_sums_.noalias() = keys_f32_.transpose() * attention.out.cwiseSign().cast<float>();
-  largest_value_ = std::sqrt(squares_.maxCoeff());
+  values_f32_ = v.cast<float>();
+  signed_sums_.noalias() = values_f32_.transpose() * attention.out.cwiseSign().cast<float>();
+  largest_value_ = std::sqrt(value_squares.maxCoeff());
 
   square_weights_.setZero(keys.count, 2 * heads);
-  if (exact_probability_) key_weights_.setZero(keys.count, 2 * heads);
+  if (exact_probability_) value_weights_.setZero(keys.count, 2 * heads);
   coherent_.setZero(kMlaDim, heads);
   heads_.assign(static_cast<std::size_t>(heads), {});
   for (Eigen::Index head = 0; head < heads; ++head) {
@@ -68,16 +71,17 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
     noise_.analyse(attention.scores.col(head).array(), attention.weights.col(head).array(),
                    attention.sum[head]);
     noise_.set_exponent_errors(attention.scores.col(head).array(), dot_squares_.col(head).array(),
-                               sm_scale, dot_factors(k, attention, head));
+                               keys.dims, sm_scale, dot_factors(k, attention, head));
     const Head summary = summarise(attention.sum[head], attention.weights.col(head).squaredNorm());
     heads_[head] = summary;
     fill_weights(summary, head);
-    if (summary.softmax.coherence > 0) coherent_.col(head) = noise_.coherent_variance(k);
+    if (summary.softmax.coherence > 0) coherent_.col(head) = noise_.coherent_variance(v);
     finish_lse(attention, summary, head, error);
     finish_mean(attention, summary, head, error);
+    finish_max(attention, head, error);
   }
-  square_sums_.noalias() = squares_ * square_weights_;
-  if (exact_probability_) key_sums_.noalias() = k * key_weights_;
+  square_sums_.noalias() = value_squares * square_weights_;
+  if (exact_probability_) value_sums_.noalias() = v * value_weights_;
   for (Eigen::Index head = 0; head < heads; ++head) {
     if (heads_[head].finite) finish_out(attention, head, error);
   }
@@ -87,13 +91,13 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
 // most stands for all.
 SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
                                            Eigen::Index head) const {
-  if (numerics_.accumulator != Format::f32) return dot_error_factors(1, numerics_);
+  if (numerics_.accumulator != Format::f32) return dot_error_factors(1, keys.rows(), numerics_);
   double share = 0;
   for (Eigen::Index rank = 0; rank < std::min<Eigen::Index>(4, keys.cols()); ++rank) {
     share = std::max(share, rounded_additions(attention.queries.col(head).data(),
-                                              keys.col(noise_.ranked(rank)).data()));
+                                              keys.col(noise_.ranked(rank)).data(), keys.rows()));
   }
-  return dot_error_factors(share, numerics_);
+  return dot_error_factors(share, keys.rows(), numerics_);
 }
 
 // The reciprocal of the row sum and the product with it.
@@ -133,11 +137,11 @@ void MlaErrorModel::fill_weights(const Head& summary, Eigen::Index head) {
     variance += kThird * square(units_.probability) * noise_.rounded_share() * noise_.group_share();
     return;
   }
-  auto exponent = key_weights_.col(head).array();
+  auto exponent = value_weights_.col(head).array();
   exponent = square(summary.softmax.growth) * noise_.share() * noise_.group_share() *
              noise_.exponent_variance();
   variance += exponent;
-  key_weights_.col(heads + head) = noise_.share() * noise_.centred_score();
+  value_weights_.col(heads + head) = noise_.share() * noise_.centred_score();
 }
 
 // With p in fp32 the errors of the exponents are summed exactly. Otherwise rounding p drowns them,
@@ -155,8 +159,8 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
   Eigen::ArrayXd few = normalising() * size + h.flushed;
   if (exact_probability_) {
     variance += square(h.softmax.growth) * h.softmax.exponent_variance * size.square() -
-                2 * out * key_sums_.col(head).array();
-    few += constant() * h.softmax.growth * key_sums_.col(heads + head).array().abs();
+                2 * out * value_sums_.col(head).array();
+    few += constant() * h.softmax.growth * value_sums_.col(heads + head).array().abs();
   } else {
     variance += kThird * square(units_.probability) * coherent_.col(head) +
                 square(h.softmax.growth) * h.softmax.largest_group_variance * spread;
@@ -205,6 +209,30 @@ void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eig
   error.lse_worst[head] =
       h.softmax.growth * h.softmax.worst_exponent + h.worst_adding + h.softmax.lost_share + few;
   error.lse_systematic[head] = systematic;
+}
+
+// The largest of many scores with errors of their own: a candidate that is behind by a gap takes
+// the lead if its error exceeds the gap, so that only what its error has left over counts. And
+// where several are nearly first, the largest is on average too large: candidate i adds at most
+// E max(0, s Z - gap), s^2 the variance of its distance from the first; all together no more than n
+// normal numbers have for their largest.
+void MlaErrorModel::finish_max(const MlaAttention& attention, Eigen::Index head,
+                               MlaError& error) const {
+  constexpr double kDensity = 0.39894228040143268;  // of a normal number at its mean
+  const auto scores = attention.scores.col(head).array();
+  const Eigen::ArrayXd gaps = attention.max[head] - scores;
+  const Eigen::ArrayXd sigmas = noise_.score_variance().sqrt();
+  const double first = sigmas[noise_.ranked(0)];
+  const Eigen::ArrayXd apart =
+      (noise_.score_variance() + square(first)).sqrt().max(kLeastNormalF32);
+  const Eigen::ArrayXd lifts = apart * (-0.5 * (gaps / apart).square()).exp();
+  const double lift = kDensity * (lifts.sum() - lifts[noise_.ranked(0)]);
+  const double most_lift =
+      sigmas.maxCoeff() * std::sqrt(2 * std::log(static_cast<double>(scores.size())));
+  const double systematic = constant() * std::abs(attention.max[head]);
+  error.max_sigma[head] = (sigmas - gaps / kSigmas).maxCoeff() + systematic / kSigmas;
+  error.max_worst[head] = (noise_.worst_score() - gaps).maxCoeff();
+  error.max_systematic[head] = systematic + std::min(lift, most_lift);
 }
 
 void set_independent_row_means(Estimate& estimate) {

@@ -19,6 +19,7 @@ struct MlaError {
   Eigen::ArrayXd mean_sigma, systematic;  // [heads] of the mean over d of sign(out) * error
   Eigen::ArrayXd mean_size;               // [heads] mean over d of |out|
   Eigen::ArrayXd lse_sigma, lse_worst, lse_systematic;  // [heads] of MlaAttention::lse
+  Eigen::ArrayXd max_sigma, max_worst, max_systematic;  // [heads] of MlaAttention::max
 };
 
 // Estimates rows one after the other; keeps its work space between them.
@@ -52,6 +53,7 @@ class MlaErrorModel {
                    MlaError& error) const;
   void finish_lse(const MlaAttention& attention, const Head& summary, Eigen::Index head,
                   MlaError& error) const;
+  void finish_max(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
 
   Numerics numerics_, sequential_;
   AttentionUnits units_;
@@ -60,15 +62,15 @@ class MlaErrorModel {
 
   double largest_value_ = 0;  // of the row's keys
   std::vector<Head> heads_;
-  Eigen::MatrixXd squares_;      // [512, count]: v^2
+  Eigen::MatrixXd squares_;      // [key dims, count]: k^2
   Eigen::MatrixXd dot_squares_;  // [count, heads]: sum_d (q_d k_d)^2
-  Eigen::MatrixXf keys_f32_;     // [512, count]
+  Eigen::MatrixXf values_f32_;   // [512, count]
   Eigen::MatrixXf signed_sums_;  // [count, heads]: sum over d of sign(out_d) v_d
   Eigen::ArrayXXd coherent_;     // [512, heads]: SoftmaxNoise::coherent_variance, mostly 0
   Eigen::ArrayXd norms_;         // [count]: sum_d v^2
-  // Right-hand sides [count, 2 heads] and their products with the squares, and with the keys.
+  // Right-hand sides [count, 2 heads] and their products with the squares, and with the values.
   Eigen::MatrixXd square_weights_, square_sums_;
-  Eigen::MatrixXd key_weights_, key_sums_;
+  Eigen::MatrixXd value_weights_, value_sums_;
 };
 
 // Fills row_mean_sigma of a tensor whose elements err independently.

@@ -17,7 +17,7 @@ class SplitWorker {
   SplitWorker(const SparseMlaProblem& problem, const Numerics& numerics, std::int64_t block_n,
               MlaPartials& result)
       : problem_(problem), block_n_(block_n), result_(result), model_(numerics) {
-    attention_.queries.resize(kMlaDim, problem.heads);
+    attention_.queries.resize(problem.key_dims(), problem.heads);
   }
 
   void run(const PlannedSpan& span, const RequestBlocks& blocks, std::int64_t query) {

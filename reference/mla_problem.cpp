@@ -26,11 +26,11 @@ void gather(const KvCache& cache, const MlaCandidates& candidates, std::int64_t 
             GatheredKeys& keys) {
   const std::int64_t count = candidate_count(candidates, queries, request, query);
   const std::int32_t* indices = first_index(candidates, queries, request, query);
-  const auto room = static_cast<std::size_t>((keys.count + count) * kMlaDim);
+  const auto room = static_cast<std::size_t>((keys.count + count) * keys.dims);
   if (keys.values.size() < room) keys.values.resize(room);
   for (std::int64_t i = std::max<std::int64_t>(begin, 0); i < std::min(end, count); ++i) {
     if (indices[i] < 0 || indices[i] >= cache.slots()) continue;
-    decode_token(cache, indices[i], keys.values.data() + keys.count * kMlaDim);
+    decode_token(cache, indices[i], keys.values.data() + keys.count * keys.dims);
     ++keys.count;
   }
 }
@@ -77,6 +77,7 @@ void gather_row(const SparseMlaProblem& problem, std::int64_t request, std::int6
                 GatheredKeys& keys) {
   constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
   keys.count = 0;
+  keys.dims = problem.key_dims();
   gather(problem.main_cache, problem.main, problem.queries, request, query, 0, kAll, keys);
   if (!problem.has_extra()) return;
   gather(problem.extra_cache, problem.extra, problem.queries, request, query, 0, kAll, keys);
@@ -86,6 +87,7 @@ void gather_blocks(const SparseMlaProblem& problem, std::int64_t request, std::i
                    std::int64_t block_n, const RequestBlocks& blocks, std::int64_t begin,
                    std::int64_t end, GatheredKeys& keys) {
   keys.count = 0;
+  keys.dims = problem.key_dims();
   const std::int64_t main_end = std::min<std::int64_t>(end, blocks.main);
   gather(problem.main_cache, problem.main, problem.queries, request, query, begin * block_n,
          main_end * block_n, keys);
@@ -98,9 +100,10 @@ void decode_queries(const SparseMlaProblem& problem, std::int64_t request, std::
                     double* values) {
   const std::uint16_t* row =
       problem.q + request * problem.q_request_stride + query * problem.q_query_stride;
+  const std::int64_t dims = problem.key_dims();
   for (std::int64_t head = 0; head < problem.heads; ++head) {
-    for (std::int64_t i = 0; i < kMlaDim; ++i) {
-      values[head * kMlaDim + i] = decode_bf16(row[head * problem.q_head_stride + i]);
+    for (std::int64_t i = 0; i < dims; ++i) {
+      values[head * dims + i] = decode_bf16(row[head * problem.q_head_stride + i]);
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs of a sparse MLA decode, and which cached tokens a query row attends to.
+// The inputs of a sparse MLA, decode or prefill, and which cached tokens a query row attends to. In
+// a prefill every query row is a request, and the cache is a workspace of bf16 rows.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,16 @@ struct MlaCandidates {
 };
 
 struct SparseMlaProblem {
-  const std::uint16_t* q = nullptr;  // bf16 [requests, queries, heads, 512]
+  const std::uint16_t* q = nullptr;  // bf16 [requests, queries, heads, key_dims()]
   std::int64_t requests = 0, queries = 1, heads = 1;
   std::int64_t q_request_stride = 0, q_query_stride = 0, q_head_stride = 0;
-  KvCache main_cache, extra_cache;  // extra: data == nullptr = absent
+  KvCache main_cache, extra_cache;  // of one layout; extra: data == nullptr = absent
   MlaCandidates main, extra;
   const float* attn_sink = nullptr;  // [heads], optional
   float sm_scale = 1;
 
   bool has_extra() const { return extra_cache.data != nullptr && extra.indices != nullptr; }
+  std::int64_t key_dims() const { return main_cache.key_dims(); }
 };
 
 // Share of the keys in the softmax once the head's sink has joined it: 1 / (1 + exp(sink - lse)).
@@ -48,9 +50,10 @@ std::int64_t candidate_count(const MlaCandidates& candidates, std::int64_t queri
 std::vector<RequestBlocks> blocks_of_requests(const SparseMlaProblem& problem,
                                               std::int64_t block_n);
 
-// Tokens of one row, [count, 512], main before extra, holes left out.
+// Keys of one row, [count, dims], main before extra, holes left out. Values are the first 512 of a
+// key.
 struct GatheredKeys {
-  std::int64_t count = 0;
+  std::int64_t count = 0, dims = kMlaDim;
   std::vector<double> values;
 };
 void gather_row(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
@@ -59,7 +62,7 @@ void gather_row(const SparseMlaProblem& problem, std::int64_t request, std::int6
 void gather_blocks(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
                    std::int64_t block_n, const RequestBlocks& blocks, std::int64_t begin,
                    std::int64_t end, GatheredKeys& keys);
-// The query vectors of one row, [heads, 512].
+// The query vectors of one row, [heads, key_dims()].
 void decode_queries(const SparseMlaProblem& problem, std::int64_t request, std::int64_t query,
                     double* values);
 

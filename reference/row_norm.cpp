@@ -14,10 +14,6 @@ namespace plumb::reference {
 
 namespace {
 
-struct RelativeError {
-  double sigma = 0, worst = 0;
-};
-
 // Of r, for squares that sum to `squares` (fourth powers to `fourths`).
 RelativeError error_of_reciprocal_root(double squares, double fourths, std::int64_t terms,
                                        double eps, const Numerics& numerics) {
@@ -60,20 +56,28 @@ std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
   return values;
 }
 
-void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
-                       NormRounding rounding, const Numerics& numerics, std::int64_t row,
-                       Estimate& estimate) {
+RowScale row_scale(const std::vector<double>& x, double eps, const Numerics& numerics) {
   const auto columns = static_cast<std::int64_t>(x.size());
   double squares = 0, fourths = 0;
   for (const double value : x) {
     squares += value * value;
     fourths += value * value * value * value;
   }
-  const double r = 1 / std::sqrt(squares / static_cast<double>(columns) + eps);
-  const RelativeError root = error_of_reciprocal_root(squares, fourths, columns, eps, numerics);
+  return {1 / std::sqrt(squares / static_cast<double>(columns) + eps),
+          error_of_reciprocal_root(squares, fourths, columns, eps, numerics)};
+}
+
+void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
+                       NormRounding rounding, const Numerics& numerics, std::int64_t row,
+                       Estimate& estimate, double x_error) {
+  const auto columns = static_cast<std::int64_t>(x.size());
+  const auto [r, root] = row_scale(x, eps, numerics);
   const double products = weight.empty() ? 1 : 2;
-  const double sigma = std::hypot(root.sigma, kUnitF32 * kUniformSigma * std::sqrt(products));
-  const double worst = root.worst + products * kUnitF32;
+  // An error of x counts in its own element and, with all others', in the mean square: there it
+  // averages out unless one element is nearly all of it, and then both shifts nearly cancel.
+  const double sigma = std::hypot(root.sigma, kUnitF32 * kUniformSigma * std::sqrt(products),
+                                  x_error * kUniformSigma);
+  const double worst = root.worst + products * kUnitF32 + 2 * x_error;
 
   const bool twice = rounding == NormRounding::twice;
   double magnitudes = 0;

@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "reference/kv_cache.h"
-
 namespace plumb::reference {
 
 namespace {
@@ -97,19 +95,21 @@ void SoftmaxNoise::group_equal_scores() {
 // of the maximum; exp2 itself; and the factors by which an online softmax rescales what it has.
 void SoftmaxNoise::set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
                                        const Eigen::Ref<const Eigen::ArrayXd>& dot_squares,
-                                       double sm_scale, const SumErrorFactors& dot) {
+                                       std::int64_t dims, double sm_scale,
+                                       const SumErrorFactors& dot) {
   const double u = units_.scalar, f = units_.function;
   const double top = sorted_.front().score;
   const Eigen::ArrayXd scaling = scores.unaryExpr(&exponent_rounding);
   const Eigen::ArrayXd subtraction = (scores - top).unaryExpr(&exponent_rounding);
-  exponent_variance_ = dot.of_squares * square(sm_scale) * dot_squares +
-                       dot.of_total * scores.square() +
-                       kThird * (scaling.square() + subtraction.square() + square(u) +
-                                 square(f) * (1 + summary_.rescales));
-  // By Cauchy, sum |q_d k_d| <= sqrt(512 * sum (q_d k_d)^2).
-  const double magnitude = dot.of_magnitudes * std::abs(sm_scale) * std::sqrt(double{kMlaDim});
-  const Eigen::ArrayXd largest = magnitude * dot_squares.sqrt() + scaling + subtraction +
-                                 u * (1 + 2 * scores.abs()) + f * (1 + summary_.most_rescales);
+  score_variance_ = dot.of_squares * square(sm_scale) * dot_squares +
+                    dot.of_total * scores.square() + kThird * scaling.square();
+  exponent_variance_ = score_variance_ + kThird * (subtraction.square() + square(u) +
+                                                   square(f) * (1 + summary_.rescales));
+  // By Cauchy, sum |q_d k_d| <= sqrt(dims * sum (q_d k_d)^2).
+  const double magnitude =
+      dot.of_magnitudes * std::abs(sm_scale) * std::sqrt(static_cast<double>(dims));
+  worst_score_ = magnitude * dot_squares.sqrt() + scaling + 2 * u * scores.abs();
+  const Eigen::ArrayXd largest = worst_score_ + subtraction + u + f * (1 + summary_.most_rescales);
   summary_.worst_exponent = std::sqrt((share_ * largest.square()).sum());
   summary_.exponent_variance = (share_ * group_share_ * exponent_variance_).sum();
   summary_.largest_group_variance = (group_share_ * exponent_variance_).maxCoeff();

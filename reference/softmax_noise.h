@@ -56,10 +56,10 @@ class SoftmaxNoise {
   // One head: scores x_i = sm_scale * (q . k_i), p_i = exp(x_i - max) and their sum.
   void analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
                const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum);
-  // Then the errors of the exponents; dot_squares_i = sum_d (q_d k_id)^2.
+  // Then the errors of the exponents; dot_squares_i = sum over `dims` of (q_d k_id)^2.
   void set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
-                           const Eigen::Ref<const Eigen::ArrayXd>& dot_squares, double sm_scale,
-                           const SumErrorFactors& dot);
+                           const Eigen::Ref<const Eigen::ArrayXd>& dot_squares, std::int64_t dims,
+                           double sm_scale, const SumErrorFactors& dot);
   // The candidate with the rank-th largest score.
   Eigen::Index ranked(std::int64_t rank) const { return sorted_[rank].index; }
 
@@ -69,6 +69,9 @@ class SoftmaxNoise {
   const Eigen::ArrayXd& share() const { return share_; }
   const Eigen::ArrayXd& group_share() const { return group_share_; }
   const Eigen::ArrayXd& exponent_variance() const { return exponent_variance_; }
+  // Of the score itself, before the maximum is subtracted.
+  const Eigen::ArrayXd& score_variance() const { return score_variance_; }
+  const Eigen::ArrayXd& worst_score() const { return worst_score_; }
   const Eigen::ArrayXd& centred_score() const { return centred_score_; }  // x_i - mean_score
   // Share of a candidate whose p is rounded: 0 for the maximum, whose p = 1 is exact.
   const Eigen::ArrayXd& rounded_share() const { return rounded_share_; }
@@ -95,6 +98,7 @@ class SoftmaxNoise {
   std::vector<Candidate> sorted_;  // by score, the maximum first
   Eigen::ArrayXd places_;          // of scores, in teeth of p's format below the maximum
   Eigen::ArrayXd share_, group_share_, exponent_variance_, centred_score_, rounded_share_;
+  Eigen::ArrayXd score_variance_, worst_score_;
 };
 
 }  // namespace plumb::reference

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sparse MLA decode over a main and an optional extra cache:
-//   x_i = sm_scale * (q . k_i),  lse = ln sum exp(x_i),  out = sum exp(x_i - lse) k_i / (1 +
+//   x_i = sm_scale * (q . k_i),  lse = ln sum exp(x_i),  out = sum exp(x_i - lse) v_i / (1 +
 //   exp(sink - lse))
 // A row without candidates is 0 with lse = +inf. The sink never changes lse.
 #pragma once
 
-#include "reference/bound.h"
-#include "reference/mla_problem.h"
+#include "reference/mla_row.h"
 
 namespace plumb::reference {
-
-enum class MlaWant { value, value_and_bound };
 
 struct SparseMlaDecode {
   Estimate out;  // bf16, [requests * queries * heads, 512]

@@ -41,9 +41,9 @@ inline float round_probability(float p, bool to_bf16) {
   return to_bf16 ? static_cast<float>(reference::decode_bf16(bits)) : p;
 }
 
-inline float dot(const float* a, const float* b, std::int64_t chains) {
+inline float dot(const float* a, const Vector& b, std::int64_t chains) {
   Vector sums(chains, 0.0f);
-  for (std::int64_t d = 0; d < reference::kMlaDim; ++d) sums[d % chains] += a[d] * b[d];
+  for (std::int64_t d = 0; d < std::ssize(b); ++d) sums[d % chains] += a[d] * b[d];
   for (std::int64_t half = chains / 2; half > 0; half /= 2) {
     for (std::int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
   }
@@ -62,7 +62,7 @@ inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, flo
     Vector scores;
     float top = state.max;
     for (std::int64_t i = begin; i < end; ++i) {
-      scores.push_back(dot(q, keys[i].data(), how.chains));
+      scores.push_back(dot(q, keys[i], how.chains));
       top = std::max(top, scores.back() * c);
     }
     const float rescale = exp2_f32(state.max - top);
@@ -86,7 +86,7 @@ inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, flo
 
 struct HonestRow {
   std::vector<std::uint16_t> out;  // bf16 [512]
-  float lse = 0;
+  float lse = 0, max = 0;          // natural
 };
 
 inline HonestRow combine(const std::vector<HonestPartial>& partials, const float* sink) {
@@ -120,8 +120,49 @@ inline HonestRow finish(const HonestPartial& state, const float* sink) {
   HonestRow row;
   row.lse = state.sum == 0 ? std::numeric_limits<float>::infinity()
                            : static_cast<float>(std::log(double{state.sum})) + state.max / kLog2E;
+  row.max = state.sum == 0 ? -std::numeric_limits<float>::infinity() : state.max / kLog2E;
   const float inverse = state.sum == 0 ? 0 : 1 / joined;
   for (const float sum : state.sums) row.out.push_back(reference::encode_bf16(sum * inverse));
+  return row;
+}
+
+// As kernels in Triton: base e, rope apart from the rest of the score, the sink raises the maximum.
+inline HonestRow attend_natural(const float* q, const std::vector<Vector>& keys, float sm_scale,
+                                const float* sink, const HonestKernel& how) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto exp_f32 = [](float x) { return static_cast<float>(std::exp(double{x})); };
+  float max = std::numeric_limits<float>::lowest(), sum = 0;
+  Vector sums(reference::kMlaDim, 0.0f);
+  for (std::int64_t begin = 0; begin < std::ssize(keys); begin += how.block) {
+    const std::int64_t end = std::min<std::int64_t>(begin + how.block, std::ssize(keys));
+    Vector scores;
+    float top = max;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto rope = keys[i].end() - reference::kMlaRope;
+      const float near = dot(q, {keys[i].begin(), rope}, how.chains);
+      const float far = dot(q + (rope - keys[i].begin()), {rope, keys[i].end()}, how.chains);
+      scores.push_back((near + far) * sm_scale);
+      top = std::max(top, scores.back());
+    }
+    const float rescale = exp_f32(max - top);
+    max = top;
+    sum *= rescale;
+    for (float& value : sums) value *= rescale;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float p = exp_f32(scores[i - begin] - top);
+      sum += p;
+      const float rounded = round_probability(p, how.bf16_probability);
+      for (std::int64_t d = 0; d < reference::kMlaDim; ++d) sums[d] += rounded * keys[i][d];
+    }
+  }
+  HonestRow row;
+  row.max = sum == 0 ? -kInfinity : max;
+  row.lse = sum == 0 ? kInfinity : max + static_cast<float>(std::log(double{sum}));
+  const float top = std::max(max, *sink), factor = exp_f32(max - top);
+  const float joined = sum * factor + exp_f32(*sink - top);
+  for (const float value : sums) {
+    row.out.push_back(reference::encode_bf16(joined > 0 ? value * factor / joined : 0));
+  }
   return row;
 }
 

@@ -270,6 +270,23 @@ TEST(Judge, RaisesNoFalseAlarmForTensorsOfFewElements) {
 }
 
 // All elements of a row err together: the mean of a row is as uncertain as one element.
+TEST(Judge, DoesNotTakeItsOwnRoundingForAnError) {
+  // Numbers that need no rounding: what is across the value is the judge's.
+  for (int i = 1; i < 20000; ++i) {
+    Estimate estimate;
+    estimate.resize(1, 2);
+    estimate.output = Format::f32;
+    HostTensor got({.name = "scales", .dtype = Dtype::f32, .shape = {1, 2}});
+    for (const int column : {0, 1}) {
+      const int odd = 2 * (i * 7919 % 100003 + column * (i % 977)) + 1;
+      estimate.value[column] = odd * 0x1p-20;
+      got.data<float>()[column] = static_cast<float>(estimate.value[column]);
+    }
+    const TensorReport report = judge_floats(got, estimate, {}, {});
+    EXPECT_TRUE(report.passed()) << i << ": " << report.failures.front();
+  }
+}
+
 TEST(Judge, CountsCorrelatedErrorsAsOne) {
   constexpr Shape kShape{64, 128};
   int alarms_if_independent = 0;

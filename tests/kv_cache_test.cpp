@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The V4 cache layout: where each byte of a token lies and what it means, in both fp8 dialects.
+// The V4 and V3.2 cache layouts: where each byte of a token lies and what it means, in both fp8
+// dialects and in every reading of fp32 scales.
 #include "reference/kv_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cmath>
+#include <cstring>
+#include <span>
 #include <vector>
 
 #include "tests/mla_test_problem.h"
@@ -119,6 +122,105 @@ TEST(KvCache, EncodedTokensComeBackWithinHalfAStep) {
       }
     }
   }
+}
+
+// ---- V3.2 ----
+
+using reference::KvLayout;
+using reference::ScaleReading;
+using reference::ScaleWriting;
+
+std::vector<double> decoded_v32(const std::vector<std::uint8_t>& token, ScaleReading reading) {
+  KvCache cache{token.data(), 656, 1, 1, Dialect::e4m3fn, KvLayout::v32, reading};
+  std::vector<double> values(576);
+  reference::decode_token(cache, 0, values.data());
+  return values;
+}
+
+void put_scale(std::uint8_t* token, std::int64_t j, float scale) {
+  std::memcpy(token + 512 + 4 * j, &scale, sizeof scale);
+}
+
+TEST(KvCacheV32, EachTokenHoldsItsCodesItsScalesAndItsRope) {
+  std::vector<std::uint8_t> bytes(2 * 1500, 0);  // blocks of two tokens, padded
+  KvCache cache{bytes.data(), 1500, 2, 2, Dialect::e4m3fn, KvLayout::v32};
+  EXPECT_EQ(cache.key_dims(), 576);
+  EXPECT_EQ(reference::kv_block_bytes(64, KvLayout::v32), 41984);
+  // Slot 3 is block 1, offset 1.
+  std::uint8_t* token = bytes.data() + 1500 + 656;
+  token[127] = token[128] = token[511] = 0x40;  // 2.0 in groups 0, 1 and 3
+  put_scale(token, 0, 0.5f);
+  put_scale(token, 1, 4);
+  put_scale(token, 3, 8);
+  token[528 + 2 * 63 + 1] = 0xbf;  // the last rope value: bf16 0xbf80 = -1
+  token[528 + 2 * 63] = 0x80;
+  std::vector<double> values(576);
+  reference::decode_token(cache, 3, values.data());
+  EXPECT_EQ(values[127], 1);
+  EXPECT_EQ(values[128], 8);
+  EXPECT_EQ(values[511], 16);
+  EXPECT_EQ(values[575], -1);
+  EXPECT_EQ(values[512], 0);
+}
+
+TEST(KvCacheV32, ReadingsDifferWhereAScaleHasAMantissa) {
+  std::vector<std::uint8_t> token(656, 0);
+  token[0] = 0x3e;  // 1.75
+  // 1 + 2^-7 + 2^-9 rounds to the bf16 1 + 2^-7; 1.75 times it is 1.763671875, between the bf16
+  // numbers 1.7578125 and 1.765625 and nearer to the latter. 1.75 * (1 + 2^-7 + 2^-9) is
+  // 1.76708984375, between 1.765625 and 1.7734375, nearer to the former.
+  put_scale(token.data(), 0, 1 + 0x1p-7f + 0x1p-9f);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::fp32)[0], 1.765625);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::bf16)[0], 1.765625);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::e8m0)[0], 1.75);
+  // 1 + 2^-8 + 2^-20 rounds up to 1 + 2^-7: 1.763671875 again. Whole, 1.7568..., nearest 1.7578125.
+  put_scale(token.data(), 0, 1 + 0x1p-8f + 0x1p-20f);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::fp32)[0], 1.7578125);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::bf16)[0], 1.765625);
+  // 1.9375 is a bf16, but no power of two.
+  put_scale(token.data(), 0, 1.9375f);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::fp32)[0], 3.390625);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::bf16)[0], 3.390625);
+  EXPECT_EQ(decoded_v32(token, ScaleReading::e8m0)[0], 1.75);
+}
+
+TEST(KvCacheV32, ReadingsAgreeOnPowersOfTwo) {
+  std::vector<float> values(576);
+  for (std::int64_t d = 0; d < 576; ++d) {
+    values[d] = std::ldexp(static_cast<float>(normal(5, d)), static_cast<int>(d / 128) * 9 - 12);
+  }
+  for (const Dialect dialect : {Dialect::e4m3fn, Dialect::e4m3fnuz}) {
+    std::vector<std::uint8_t> token(656);
+    reference::encode_v32_token(token.data(), dialect, ScaleWriting::power_of_two,
+                                std::span<const float, 576>(values));
+    const std::vector<double> plain = decoded_v32(token, ScaleReading::fp32);
+    EXPECT_EQ(plain, decoded_v32(token, ScaleReading::bf16));
+    EXPECT_EQ(plain, decoded_v32(token, ScaleReading::e8m0));
+    reference::encode_v32_token(token.data(), dialect, ScaleWriting::fp32,
+                                std::span<const float, 576>(values));
+    EXPECT_NE(decoded_v32(token, ScaleReading::fp32), decoded_v32(token, ScaleReading::bf16));
+  }
+}
+
+TEST(KvCacheV32, ScalesTakeTheLargestValueOfAGroupToTheLargestCode) {
+  std::vector<float> values(576, 0);
+  values[0] = 448;
+  values[128] = -7;
+  values[256] = 450;
+  std::vector<std::uint8_t> token(656);
+  const auto scales = [&](ScaleWriting writing, Dialect dialect) {
+    reference::encode_v32_token(token.data(), dialect, writing,
+                                std::span<const float, 576>(values));
+    std::vector<float> stored(4);
+    std::memcpy(stored.data(), token.data() + 512, 16);
+    return stored;
+  };
+  EXPECT_EQ(scales(ScaleWriting::fp32, Dialect::e4m3fn),
+            (std::vector<float>{1, 7 / 448.0f, 450 / 448.0f, 0x1p-126f}));
+  EXPECT_EQ(token[128], 0xfe);  // -448
+  EXPECT_EQ(scales(ScaleWriting::power_of_two, Dialect::e4m3fn),
+            (std::vector<float>{1, 0x1p-6f, 2, 0x1p-126f}));
+  EXPECT_EQ(scales(ScaleWriting::fp32, Dialect::e4m3fnuz)[0], 2);
 }
 
 TEST(KvCache, BlocksPastFourGigabytesAreReached) {

@@ -3,9 +3,12 @@
 // Small sparse MLA problems for tests: caches filled with encoded tokens, candidate lists, queries.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "reference/formats/bfloat16.h"
@@ -32,24 +35,44 @@ using TokenValue = std::function<double(std::int64_t t, std::int64_t d)>;
 struct TestCache {
   std::vector<std::uint8_t> bytes;
   reference::KvCache view;
+  reference::ScaleWriting writing = reference::ScaleWriting::fp32;  // v32
 
   TestCache(std::int64_t num_blocks, std::int64_t page,
-            reference::Dialect dialect = reference::Dialect::e4m3fn)
-      : bytes(num_blocks * reference::kv_block_bytes(page), 0xff) {  // NaN everywhere
-    view = {bytes.data(), reference::kv_block_bytes(page), num_blocks, page, dialect};
+            reference::Dialect dialect = reference::Dialect::e4m3fn,
+            reference::KvLayout layout = reference::KvLayout::v4) {
+    const std::int64_t stride = layout == reference::KvLayout::rows
+                                    ? 2 * reference::kV32Dim
+                                    : reference::kv_block_bytes(page, layout);
+    bytes.assign(num_blocks * stride, 0xff);  // NaN everywhere
+    view = {bytes.data(), stride, num_blocks, page, dialect, layout};
+    view.row_dims = reference::kV32Dim;
   }
   void write(std::int64_t slot, std::int64_t token, const TokenValue& value) {
-    float values[reference::kMlaDim];
-    for (std::int64_t d = 0; d < reference::kMlaDim; ++d) {
+    std::array<float, reference::kV32Dim> values;
+    for (std::int64_t d = 0; d < view.key_dims(); ++d) {
       values[d] = static_cast<float>(value(token, d));
     }
-    reference::encode_token(bytes.data() + slot / view.page * view.block_stride_bytes, view.page,
-                            slot % view.page, view.dialect,
-                            std::span<const float, reference::kMlaDim>(values));
+    const std::span<const float, reference::kV32Dim> all(values);
+    std::uint8_t* block = bytes.data() + slot / view.page * view.block_stride_bytes;
+    const std::int64_t offset = slot % view.page;
+    switch (view.layout) {
+      case reference::KvLayout::v4:
+        return reference::encode_token(block, view.page, offset, view.dialect,
+                                       all.first<reference::kMlaDim>());
+      case reference::KvLayout::v32:
+        return reference::encode_v32_token(block + offset * reference::kV32TokenBytes, view.dialect,
+                                           writing, all);
+      case reference::KvLayout::rows:
+        for (std::int64_t d = 0; d < view.row_dims; ++d) {
+          const std::uint16_t bits = reference::encode_bf16(values[d]);
+          std::memcpy(block + 2 * d, &bits, sizeof bits);
+        }
+    }
   }
 };
 
-// Dense candidates 0 .. width - 1 of every row in the main cache, no extra cache, no sink.
+// Dense candidates 0 .. width - 1 of every row in the main cache, no extra cache, no sink. Keys of
+// v32 and of rows have 576 dimensions.
 struct TestProblem {
   std::vector<std::uint16_t> q;
   std::vector<std::int32_t> indices;
@@ -57,8 +80,13 @@ struct TestProblem {
   reference::SparseMlaProblem problem;
 
   TestProblem(std::int64_t rows, std::int64_t heads, std::int64_t width, const TokenValue& value,
-              const std::function<double(std::int64_t)>& query)
-      : q(rows * heads * reference::kMlaDim), indices(rows * width), cache((width + 63) / 64, 64) {
+              const std::function<double(std::int64_t)>& query,
+              reference::KvLayout layout = reference::KvLayout::v4)
+      : indices(rows * width),
+        cache(layout == reference::KvLayout::rows ? width : (width + 63) / 64,
+              layout == reference::KvLayout::rows ? 1 : 64, reference::Dialect::e4m3fn, layout) {
+    const std::int64_t dims = cache.view.key_dims();
+    q.resize(rows * heads * dims);
     for (std::size_t i = 0; i < q.size(); ++i) q[i] = reference::encode_bf16(query(i));
     for (std::int64_t i = 0; i < rows * width; ++i) {
       indices[i] = static_cast<std::int32_t>(i % width);
@@ -67,11 +95,11 @@ struct TestProblem {
     problem.q = q.data();
     problem.requests = rows;
     problem.heads = heads;
-    problem.q_request_stride = problem.q_query_stride = heads * reference::kMlaDim;
-    problem.q_head_stride = reference::kMlaDim;
+    problem.q_request_stride = problem.q_query_stride = heads * dims;
+    problem.q_head_stride = dims;
     problem.main_cache = cache.view;
     problem.main = {indices.data(), nullptr, nullptr, width, width, width};
-    problem.sm_scale = 1 / std::sqrt(512.0f);
+    problem.sm_scale = 1 / std::sqrt(static_cast<float>(dims));
   }
   TestProblem(const TestProblem&) = delete;
 };

@@ -111,6 +111,20 @@ TEST(SparseMlaKernels, BlocksPastTwoAndFourGibibytesAgreeWithTheReference) {
       {.seed = 4, .live = 2});
 }
 
+TEST(SparseMlaKernels, EveryReadingOfTheScalesOfV32AgreesWithTheReference) {
+  for (const char* reading : {"fp32", "bf16", "e8m0"}) {
+    expect_right(row_of({{"requests", 2},
+                         {"heads", 17},
+                         {"width", 70},
+                         {"page", 53},
+                         {"block_gap", 1},
+                         {"extra_width", 20},
+                         {"extra_page", 1}},
+                        {{"layout", "v32"}, {"scale_reading", reading}, {"lengths", "random"}}),
+                 {.seed = 10, .live = 2});
+  }
+}
+
 TEST(SparseMlaKernels, AnyNumberOfPartsIsPlannedAsTheReferencePlans) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
   for (const std::int64_t parts : {1, 2, 3, 4, 6, 9, 14, 60}) {
@@ -239,6 +253,17 @@ TEST(SparseMlaKernels, LaunchRefusesWhatTheContractForbids) {
   EXPECT_EQ(status_with([](Params& p) { p.main_cache.dialect = PLUMB_BF16; }),
             PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.extra = p.main; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p) {
+              p.main_cache.layout = PLUMB_MLA_V32;
+              p.main_cache.block_stride_bytes = 655;
+            }),
+            PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p) {  // two layouts
+              p.extra_cache = p.main_cache;
+              p.extra = p.main;
+              p.extra_cache.layout = PLUMB_MLA_V32;
+            }),
+            PLUMB_INVALID_ARGUMENT);
 }
 
 TEST(SparseMlaKernels, DeviceDecodesEveryCodeAsTheFormatTablesDo) {

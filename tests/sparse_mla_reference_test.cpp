@@ -323,6 +323,42 @@ TEST(SparseMlaReference, CombiningSplitsByHand) {
   EXPECT_NEAR(result.lse.value[0], 5 * std::log(2), 1e-14);
 }
 
+// V3.2: the 64 rope dimensions are part of the key and not of the value. Two keys that differ in
+// rope alone: 0 and 1 in its first dimension, query 2 there, scale 1/4.
+TEST(SparseMlaReference, RopeOfV32ScoresAndIsNoValue) {
+  const auto value = [](std::int64_t t, std::int64_t d) {
+    if (d == 512) return static_cast<double>(t);
+    return d == 511 && t == 1 ? 3.0 : 0.0;
+  };
+  TestProblem test(
+      1, 1, 2, value, [](std::int64_t i) { return i == 512 ? 2.0 : 0.0; },
+      reference::KvLayout::v32);
+  test.problem.sm_scale = 0.25f;
+  const SparseMlaDecode result = value_of(test.problem);
+  const double p = 1 / (1 + std::exp(-0.5));
+  EXPECT_EQ(result.out.columns, 512);
+  EXPECT_NEAR(result.lse.value[0], 0.5 + std::log1p(std::exp(-0.5)), 1e-15);
+  EXPECT_NEAR(result.out.value[511], 3 * p, 1e-14);
+  for (std::int64_t d = 0; d < 511; ++d) EXPECT_EQ(result.out.value[d], 0);
+}
+
+// Small integers are exact in both layouts: without rope, V3.2 is the same attention as V4.
+TEST(SparseMlaReference, V32WithoutRopeIsV4) {
+  const auto value = [](std::int64_t t, std::int64_t d) {
+    return d < kMlaDim ? std::round(random_value(t, d)) : 0;
+  };
+  TestProblem v4(1, 1, 100, value, random_query);
+  TestProblem v32(1, 1, 100, value, random_query, reference::KvLayout::v32);
+  TestCache cache(2, 64, Dialect::e4m3fn, reference::KvLayout::v32);
+  cache.writing = reference::ScaleWriting::power_of_two;
+  for (std::int64_t slot = 0; slot < 100; ++slot) cache.write(slot, slot, value);
+  v32.problem.main_cache = cache.view;
+  v32.problem.sm_scale = v4.problem.sm_scale;
+  const SparseMlaDecode a = value_of(v4.problem), b = value_of(v32.problem);
+  expect_near(a.out.value, b.out.value, 1e-12);
+  expect_near(a.lse.value, b.lse.value, 1e-12);
+}
+
 // A dead row may hold anything; it must neither crash nor touch its neighbours.
 TEST(SparseMlaReference, NotANumberStaysInItsRow) {
   TestProblem test(3, 2, 70, random_value, random_query);

@@ -52,4 +52,26 @@ PLUMB_DEVICE inline float gated_sum(const std::uint16_t* streams, std::int64_t s
   return sum;
 }
 
+// Stream n of a token at column h after a sublayer: post[n] x + sum_m comb[m, n] residual[m].
+PLUMB_DEVICE inline float mixed_stream(const plumb_mhc_post_params& p, std::int64_t token, int n,
+                                       std::int64_t h) {
+  const std::uint16_t* residual = p.residual + token * p.residual_token_stride + h;
+  const float* comb = p.comb + token * kStreams * kStreams;
+  float sum = p.post[token * kStreams + n] * load_bf16(p.x[token * p.hidden + h]);
+  for (int m = 0; m < kStreams; ++m) {
+    sum += comb[kStreams * m + n] * load_bf16(residual[m * p.residual_slot_stride]);
+  }
+  return sum;
+}
+
+// Block b takes token b; its threads share the columns.
+PLUMB_DEVICE inline void store_mixed_streams(const plumb_mhc_post_params& p) {
+  const std::int64_t token = block_index_x();
+  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
+    for (int n = 0; n < kStreams; ++n) {
+      p.out[(token * kStreams + n) * p.hidden + h] = store_bf16(mixed_stream(p, token, n, h));
+    }
+  }
+}
+
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -9,24 +9,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-PLUMB_KERNEL void mhc_post_kernel(plumb_mhc_post_params p) {
-  const std::int64_t token = block_index_x();
-  const std::uint16_t* streams = p.residual + token * p.residual_token_stride;
-  const float* comb = p.comb + token * kStreams * kStreams;
-  const float* post = p.post + token * kStreams;
-  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
-    const float x = load_bf16(p.x[token * p.hidden + h]);
-    float residual[kStreams];
-    for (int m = 0; m < kStreams; ++m) {
-      residual[m] = load_bf16(streams[m * p.residual_slot_stride + h]);
-    }
-    for (int n = 0; n < kStreams; ++n) {
-      float sum = post[n] * x;
-      for (int m = 0; m < kStreams; ++m) sum += comb[kStreams * m + n] * residual[m];
-      p.out[(token * kStreams + n) * p.hidden + h] = store_bf16(sum);
-    }
-  }
-}
+PLUMB_KERNEL void mhc_post_kernel(plumb_mhc_post_params p) { store_mixed_streams(p); }
 
 plumb_status launch_mhc_post(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads tokens of a paged V4 cache. A block holds the data of all its tokens (448 fp8 and 64 bf16,
-// 576 bytes each), then the scales of all its tokens (7 UE8M0 bytes and a pad byte each).
+// Reads tokens of a paged latent cache, 64 dimensions at a time; the last 64 are bf16, those before
+// are fp8. V4: a block holds the data of all its tokens (448 fp8 and 64 bf16, 576 bytes each), then
+// the scales of all its tokens (7 UE8M0 bytes and a pad byte each). V32: token by token, 512 fp8, 4
+// fp32 scales, 64 bf16.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +14,74 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-constexpr int kHeadDim = 512;    // 448 without and 64 with rotary embedding; K and V are the same
-constexpr int kScaleGroup = 64;  // dimensions under one scale; the last group is bf16 and has none
-constexpr int kGroups = kHeadDim / kScaleGroup;
-constexpr int kRopeGroup = kGroups - 1;
+constexpr int kValueDim = 512;  // of a token's value, which is the front of its key
+constexpr int kGroup = 64;      // dimensions that one thread reads; one scale of V4
 constexpr int kTokenBytes = 576, kScaleBytes = 8;
+constexpr int kV32TokenBytes = 656, kV32ScaleGroups = 2;  // groups under one scale of V32
 
-// Where a token's data and its scales start.
+// Groups of a key.
+PLUMB_DEVICE inline int key_groups(const plumb_mla_cache& cache) {
+  return cache.layout == PLUMB_MLA_V32 ? 9 : 8;
+}
+
+// Where the parts of a token start.
 struct TokenAddress {
-  const std::uint8_t* data;
+  const std::uint8_t* codes;
   const std::uint8_t* scales;
+  const std::uint8_t* rope;
 };
 
-PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int32_t slot) {
-  const std::int64_t block = slot / cache.page, offset = slot % cache.page;
+PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int64_t block,
+                                        std::int64_t offset) {
   const std::uint8_t* base = cache.data + block * cache.block_stride_bytes;
-  return {base + offset * kTokenBytes,
-          base + std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes};
+  if (cache.layout == PLUMB_MLA_V32) {
+    const std::uint8_t* token = base + offset * kV32TokenBytes;
+    return {token, token + 512, token + 528};
+  }
+  const std::uint8_t* token = base + offset * kTokenBytes;
+  const std::int64_t scales = std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes;
+  return {token, base + scales, token + 448};
 }
 
-// One group of 64 dimensions as bf16. Exact: e4m3 times a power of two, within the range of bf16.
-PLUMB_DEVICE inline void load_group(const TokenAddress& token, int group, plumb_format dialect,
-                                    std::uint16_t* to) {
-  const std::uint8_t* from = token.data + group * kScaleGroup;
-  if (group == kRopeGroup) {
-    const auto* rope = reinterpret_cast<const std::uint16_t*>(from);
-    for (int d = 0; d < kScaleGroup; ++d) to[d] = rope[d];
+PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int32_t slot) {
+  return locate(cache, slot / cache.page, slot % cache.page);
+}
+
+// A scale of V32 as the reading takes it: whole, to the nearest bf16, or without its mantissa.
+PLUMB_DEVICE inline float read_scale(float stored, plumb_scale_reading reading) {
+  if (reading == PLUMB_SCALE_BF16) return load_bf16(store_bf16(stored));
+  if (reading == PLUMB_SCALE_FP32) return stored;
+  return decode_ue8m0(static_cast<std::uint8_t>(float_bits(stored) >> 23 & 0xffU));
+}
+
+PLUMB_DEVICE inline float scale_of(const plumb_mla_cache& cache, const TokenAddress& token,
+                                   int group) {
+  if (cache.layout == PLUMB_MLA_V4) return decode_ue8m0(token.scales[group]);
+  const auto* scales = reinterpret_cast<const float*>(token.scales);
+  return read_scale(scales[group / kV32ScaleGroups], cache.scale_reading);
+}
+
+// One group of a token as bf16. Exact, but for scales that are no powers of two and for what leaves
+// the range of bf16.
+PLUMB_DEVICE inline void load_group(const plumb_mla_cache& cache, const TokenAddress& token,
+                                    int group, plumb_format dialect, std::uint16_t* to) {
+  if (group == key_groups(cache) - 1) {
+    const auto* rope = reinterpret_cast<const std::uint16_t*>(token.rope);
+    for (int d = 0; d < kGroup; ++d) to[d] = rope[d];
     return;
   }
-  const float scale = decode_ue8m0(token.scales[group]);
-  for (int d = 0; d < kScaleGroup; ++d) to[d] = store_bf16(decode_e4m3(from[d], dialect) * scale);
+  const std::uint8_t* codes = token.codes + group * kGroup;
+  const float scale = scale_of(cache, token, group);
+  for (int d = 0; d < kGroup; ++d) to[d] = store_bf16(decode_e4m3(codes[d], dialect) * scale);
 }
 
-PLUMB_DEVICE inline void zero_group(std::uint16_t* to) {
-  for (int d = 0; d < kScaleGroup; ++d) to[d] = 0;
+inline bool legal_cache(const plumb_mla_cache& cache) {
+  const bool v32 = cache.layout == PLUMB_MLA_V32;
+  const std::int64_t token_bytes = v32 ? kV32TokenBytes : kTokenBytes + kScaleBytes;
+  return (v32 || cache.layout == PLUMB_MLA_V4) && cache.page >= 1 && cache.num_blocks >= 1 &&
+         cache.block_stride_bytes % (v32 ? 4 : 2) == 0 &&
+         cache.block_stride_bytes >= cache.page * token_bytes &&
+         (cache.dialect == PLUMB_E4M3FN || cache.dialect == PLUMB_E4M3FNUZ);
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -7,11 +7,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "device/kernels/mla_attend.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
-
-constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 
 PLUMB_DEVICE inline float wave_max(float value) {
   for (int step = wave_size() / 2; step > 0; step /= 2) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "device/kernels/mla_candidates.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -24,15 +25,6 @@ struct MlaTile {
   std::int32_t first_split, last_split;  // begin_req, end_req are shared with other parts
   std::int32_t pad;
 };
-
-// Candidates of a query of `request` in one cache.
-PLUMB_DEVICE inline int candidate_count(const plumb_mla_candidates& candidates, int request) {
-  if (candidates.indices == nullptr) return 0;
-  if (candidates.indptr != nullptr) {
-    return candidates.indptr[request + 1] - candidates.indptr[request];
-  }
-  return candidates.lengths != nullptr ? candidates.lengths[request] : candidates.width;
-}
 
 PLUMB_DEVICE inline int ceil_div(int count, int step) { return (count + step - 1) / step; }
 

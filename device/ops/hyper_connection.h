@@ -42,6 +42,50 @@ typedef struct plumb_mhc_post_params {
   plumb_stream stream;
 } plumb_mhc_post_params;
 
+/* mhc_post, then mhc_pre of its result   [6.5]. With 16 tokens or fewer the sums of mhc_pre are of
+ * the streams in fp32, with more of the stored ones; layer_input is always of the stored ones. */
+typedef struct plumb_mhc_fused_post_pre_params {
+  const uint16_t* x;           /* bf16 [tokens, hidden] */
+  const uint16_t* residual;    /* bf16 [tokens, 4, hidden] */
+  const float* post_before;    /* fp32 [tokens, 4]: of the sublayer that x comes from */
+  const float* comb_before;    /* fp32 [tokens, 4, 4] */
+  const float* fn;             /* fp32 [24, 4 * hidden]; from here on as in mhc_pre */
+  const float* scale;          /* fp32 [3] */
+  const float* base;           /* fp32 [24] */
+  const uint16_t* norm_weight; /* bf16 [hidden], optional */
+  uint16_t* residual_out;      /* bf16 [tokens, 4, hidden] contiguous, not `residual` */
+  float* post;                 /* fp32 [tokens, 4] */
+  float* comb;                 /* fp32 [tokens, 4, 4] */
+  uint16_t* layer_input;       /* bf16 [tokens, hidden] */
+  float* partial_mixes;        /* fp32 [splits, tokens, 24] (visible) */
+  float* partial_square_sums;  /* fp32 [splits, tokens] (visible) */
+  int64_t tokens, hidden;
+  int64_t residual_token_stride, residual_slot_stride;
+  int32_t splits, sinkhorn_iterations;
+  float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
+  plumb_stream stream;
+} plumb_mhc_fused_post_pre_params;
+
+/* mhc_pre of four streams that are all `residual`   [6.5] */
+typedef struct plumb_mhc_pre_broadcast_params {
+  const uint16_t* residual;    /* bf16 [tokens, hidden] */
+  const float* fn;             /* fp32 [24, hidden]: summed over the streams */
+  const float* scale;          /* fp32 [3]; from here on as in mhc_pre */
+  const float* base;           /* fp32 [24] */
+  const uint16_t* norm_weight; /* bf16 [hidden], optional */
+  uint16_t* residual_out;      /* bf16 [tokens, 4, hidden] contiguous: residual, four times */
+  float* post;                 /* fp32 [tokens, 4] */
+  float* comb;                 /* fp32 [tokens, 4, 4] */
+  uint16_t* layer_input;       /* bf16 [tokens, hidden] */
+  float* partial_mixes;        /* fp32 [splits, tokens, 24] (visible), K = hidden */
+  float* partial_square_sums;  /* fp32 [splits, tokens] (visible) */
+  int64_t tokens, hidden;
+  int64_t residual_token_stride;
+  int32_t splits, sinkhorn_iterations;
+  float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
+  plumb_stream stream;
+} plumb_mhc_pre_broadcast_params;
+
 /* Gated sum of the four streams before the LM head   [6.4] */
 typedef struct plumb_hc_head_params {
   const uint16_t* hidden_states; /* bf16 [tokens, 4, hidden] */

@@ -10,20 +10,38 @@
 extern "C" {
 #endif
 
-/* One paged cache in the V4 layout: per block all token data (448 fp8 + 64 bf16 = 576 bytes each),
- * then all scales (7 UE8M0 bytes + 1 pad each)   [1.1 MODEL1] */
+typedef enum plumb_mla_layout {
+  PLUMB_MLA_V4 = 0, /* key = value = 512. Per block all token data (448 fp8 + 64 bf16 = 576 bytes
+                       each), then all scales (7 UE8M0 bytes + 1 pad each)   [1.1 MODEL1] */
+  PLUMB_MLA_V32 = 1 /* key 576, value = its first 512. Token by token 656 bytes: 512 fp8, 4 fp32
+                       scales, 64 bf16; block_stride_bytes is a multiple of 4   [1.1 V32] */
+} plumb_mla_layout;
+
+/* How an fp32 scale of V32 meets its codes. Kernels in use differ, so the caller says which one is
+ * meant; an implementation that has another returns PLUMB_UNSUPPORTED. For powers of two all
+ * agree   [1.1] */
+typedef enum plumb_scale_reading {
+  PLUMB_SCALE_FP32 = 0, /* bf16(code * scale), the product in fp32 */
+  PLUMB_SCALE_BF16 = 1, /* bf16(code * bf16(scale)): FlashMLA's sm90 kernels */
+  PLUMB_SCALE_E8M0 = 2  /* code * (power of two not above scale): FlashMLA's sm100 kernels */
+} plumb_scale_reading;
+
+/* One paged cache */
 typedef struct plumb_mla_cache {
   const uint8_t* data; /* optional for the extra cache: NULL = absent */
   int64_t block_stride_bytes;
   int64_t num_blocks;
   int32_t page;         /* tokens per block */
   plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ, each cache its own   [2.11] */
+  plumb_mla_layout layout;
+  plumb_scale_reading scale_reading; /* of V32 */
 } plumb_mla_cache;
 
 /* Candidates of every query row in one cache, in one of two forms:
  *  dense:  indices [requests, queries, width], of which the first lengths[request] count
  *  ragged: row r (= request * queries + query) owns indices[indptr[r] .. indptr[r+1])
- * An index is a slot, block * page + offset; -1 is skipped. */
+ * An index is a slot, block * page + offset; -1 is skipped. In a prefill it is a row of kv; every
+ * one outside is skipped. */
 typedef struct plumb_mla_candidates {
   const int32_t* indices;
   const int32_t* lengths; /* dense: [requests], optional = width for all; ragged: NULL */
@@ -44,9 +62,10 @@ typedef struct plumb_mla_plan {
   int32_t planned;        /* host state */
 } plumb_mla_plan;
 
-/* Sparse MLA decode over a main and an optional extra cache   [1.2 - 1.6, 2.10] */
+/* Sparse MLA decode over a main and an optional extra cache of one layout; dims is 512 for V4 and
+ * 576 for V32   [1.2 - 1.6, 2.10] */
 typedef struct plumb_sparse_mla_decode_params {
-  const uint16_t* q; /* bf16 [requests, queries, heads, 512] */
+  const uint16_t* q; /* bf16 [requests, queries, heads, dims] */
   plumb_mla_cache main_cache, extra_cache;
   plumb_mla_candidates main, extra;
   const float* attn_sink; /* fp32 [heads], optional */
@@ -60,6 +79,36 @@ typedef struct plumb_sparse_mla_decode_params {
   float sm_scale;
   plumb_stream stream;
 } plumb_sparse_mla_decode_params;
+
+/* Sparse MLA prefill over a workspace of dequantised rows   [1.8, 2.10]. In plumb_mla_candidates
+ * every query row is a request of one query: lengths is [rows] */
+typedef struct plumb_sparse_mla_prefill_params {
+  const uint16_t* q;  /* bf16 [rows, heads, key_dims] */
+  const uint16_t* kv; /* bf16 [kv_rows, key_dims]: keys, values are their first 512 */
+  plumb_mla_candidates candidates;
+  const float* attn_sink; /* fp32 [heads], optional */
+  uint16_t* out;          /* bf16 [rows, heads, 512] contiguous */
+  float* max_logits;      /* fp32 [rows, heads] contiguous, natural units; optional */
+  float* lse;             /* fp32 [rows, heads] contiguous, natural logarithm; optional */
+  int64_t rows, heads, kv_rows;
+  int64_t key_dims; /* 512 or 576 */
+  int64_t q_row_stride, q_head_stride, kv_row_stride;
+  float sm_scale;
+  plumb_stream stream;
+} plumb_sparse_mla_prefill_params;
+
+/* Rows [offset, offset + gather_len) of a request's workspace <- its last gather_len tokens, from a
+ * V4 cache   [2.8]. All other rows keep what they hold */
+typedef struct plumb_dequantize_and_gather_k_cache_params {
+  plumb_mla_cache cache;      /* PLUMB_MLA_V4 */
+  const int32_t* block_table; /* [requests, pages]: block of each page of a request's tokens */
+  const int32_t* seq_lens;    /* [requests] */
+  const int32_t* gather_lens; /* [requests], at most seq_lens; optional = seq_lens */
+  uint16_t* out;              /* bf16 [requests, rows, 512]; in and out */
+  int64_t requests, rows, pages, offset;
+  int64_t out_request_stride, out_row_stride, block_table_stride;
+  plumb_stream stream;
+} plumb_dequantize_and_gather_k_cache_params;
 
 #ifdef __cplusplus
 }

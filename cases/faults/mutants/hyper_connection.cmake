@@ -4,15 +4,15 @@
 # between brackets.
 
 plumb_mutant(mhc_mean_square_over_hidden
-  OP mhc_pre FILE mhc_pre.cu
-  FROM [[static_cast<float>(kStreams * p.hidden)]]
+  OP mhc_pre FILE mhc_mixing.h
+  FROM [[static_cast<float>(p.depth)]]
   TO [[static_cast<float>(p.hidden)]]
   CASE mhc_pre/rows_17/eager
   SAYS "rows 0-16 of 17"
   WHY "the mean square is taken over H instead of 4 H")
 
 plumb_mutant(mhc_row_sum_unguarded
-  OP mhc_pre FILE mhc_pre.cu
+  OP mhc_pre FILE mhc_mixing.h
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre/rows_64/eager
@@ -20,9 +20,9 @@ plumb_mutant(mhc_row_sum_unguarded
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
 
 plumb_mutant(mhc_comb_transposed
-  OP mhc_post FILE mhc_post.cu
-  FROM [=[comb[kStreams * m + n] * residual[m]]=]
-  TO [=[comb[kStreams * n + m] * residual[m]]=]
+  OP mhc_post FILE hyper_connection.h
+  FROM [=[comb[kStreams * m + n] *]=]
+  TO [=[comb[kStreams * n + m] *]=]
   CASE mhc_post/flash_two_tokens/eager
   SAYS "elements in rows 0-7 of 8"
   WHY "the residual is mixed by the transposed matrix")
@@ -34,3 +34,51 @@ plumb_mutant(hc_head_without_eps
   CASE hc_head/closed_gates/eager
   SAYS "elements in rows 0-23 of 24"
   WHY "hc_eps is lost (vLLM #42604)")
+
+plumb_mutant(mhc_fused_always_rounds
+  OP mhc_fused_post_pre FILE mhc_fused_post_pre.cu
+  FROM [[return x;]]
+  TO [[return load_bf16(store_bf16(x));]]
+  CASE mhc_fused_post_pre/rows_16/eager
+  SAYS "in rows 0-63 of 64"
+  WHY "sums of 16 tokens are of rounded streams: all rows of all 4 splits")
+
+plumb_mutant(mhc_fused_switches_late
+  OP mhc_fused_post_pre FILE mhc_fused_post_pre.cu
+  FROM [[kMostUnroundedTokens = 16;]]
+  TO [[kMostUnroundedTokens = 17;]]
+  CASE mhc_fused_post_pre/rows_17/eager
+  SAYS "in rows 0-16 of 17"
+  WHY "sums of 17 tokens are of unrounded streams")
+
+plumb_mutant(mhc_fused_reads_old_streams
+  OP mhc_fused_post_pre FILE mhc_fused_post_pre.cu
+  FROM [[mixing.streams = p.residual_out;]]
+  TO [[mixing.streams = p.residual;]]
+  CASE mhc_fused_post_pre/rows_16/full_graph
+  SAYS "in rows 0-15 of 16"
+  WHY "layer_input is made of the streams before mhc_post")
+
+plumb_mutant(mhc_fused_comb_transposed
+  OP mhc_fused_post_pre FILE hyper_connection.h
+  FROM [=[comb[kStreams * m + n] *]=]
+  TO [=[comb[kStreams * n + m] *]=]
+  CASE mhc_fused_post_pre/rows_17/composition
+  SAYS "residual_out: differs from mhc_post, mhc_pre in rows 0-67 of 68"
+  WHY "the streams are mixed by the transposed matrix; the plain mhc_post is right")
+
+plumb_mutant(mhc_broadcast_mean_over_all_streams
+  OP mhc_pre_broadcast FILE mhc_mixing.h
+  FROM [[static_cast<float>(p.depth)]]
+  TO [[static_cast<float>(kStreams * p.hidden)]]
+  CASE mhc_pre_broadcast/rows_17/eager
+  SAYS "in rows 0-16 of 17"
+  WHY "the sum over H is divided by 4 H")
+
+plumb_mutant(mhc_broadcast_slot_major
+  OP mhc_pre_broadcast FILE mhc_pre_broadcast.cu
+  FROM [[(token * kStreams + n) * p.hidden]]
+  TO [[(n * p.tokens + token) * p.hidden]]
+  CASE mhc_pre_broadcast/rows_17/full_graph
+  SAYS "residual_out: differs from the residual in rows 1-21, 23-44, 46-66 of 68"
+  WHY "the streams are written as [4, tokens, hidden]")

@@ -42,3 +42,137 @@ plumb_mutant(rms_norm_row_stride_ignored
   CASE rms_norm/kv_latent_slice/eager
   SAYS "rows 1-8 of 9"
   WHY "strided rows are read as if they were contiguous")
+
+plumb_mutant(fused_add_norms_unrounded_sum
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [[return p.fp32_sum ? sum : load_bf16(store_bf16(sum));]]
+  TO [[return sum;]]
+  CASE fused_add_rms_norm/v4_pro_hidden/eager
+  SAYS "in rows 0-3 of 4"
+  WHY "the norm reads x + residual before it is rounded")
+
+plumb_mutant(fused_add_residual_kept
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [=[residual[i] = store_bf16(sum);]=]
+  TO [[]]
+  CASE fused_add_rms_norm/v4_pro_hidden/full_graph
+  SAYS "in rows 0-3 of 4"
+  WHY "the sum is normalised and not stored")
+
+plumb_mutant(fused_add_row_stride_ignored
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [[p.x + row * p.x_row_stride]]
+  TO [[p.x + row * p.hidden]]
+  CASE fused_add_rms_norm/x_in_wider_rows/eager
+  SAYS "rows 1-8 of 9"
+  WHY "rows of x are updated as if they were contiguous")
+
+plumb_mutant(fused_add_rounds_twice
+  OP fused_add_rms_norm FILE fused_add_rms_norm.cu
+  FROM [[p.rounding == PLUMB_ROUND_TWICE]]
+  TO [[true]]
+  CASE fused_add_rms_norm/v4_flash_hidden/eager
+  SAYS "x: "
+  WHY "the old kernel's second rounding, where the new one is declared")
+
+plumb_mutant(fused_add_mean_square_in_bf16
+  OP fused_add_rms_norm FILE row_norm.h
+  FROM [[rsqrt_approx(mean + eps)]]
+  TO [[rsqrt_approx(load_bf16(store_bf16(mean + eps)))]]
+  CASE fused_add_rms_norm/v4_pro_hidden/composition
+  SAYS "x: "
+  WHY "the mean square is rounded to bf16")
+
+plumb_mutant(q_kv_one_width_for_both
+  OP q_kv_rms_norm FILE q_kv_rms_norm.cu
+  FROM [[p.kv_weight, p.out_kv + row * p.kv_hidden,]]
+  TO [[p.kv_weight, p.out_kv + row * p.q_hidden,]]
+  CASE q_kv_rms_norm/v4_flash/eager
+  SAYS "in rows 1-4 of 5"
+  WHY "rows of the kv output are placed as far apart as those of q")
+
+plumb_mutant(q_kv_strides_ignored
+  OP q_kv_rms_norm FILE q_kv_rms_norm.cu
+  FROM [[p.kv + row * p.kv_row_stride]]
+  TO [[p.kv + row * p.kv_hidden]]
+  CASE q_kv_rms_norm/v3_slices/composition
+  SAYS "out_kv: differs from rms_norm, rms_norm in rows 1-5 of 6"
+  WHY "a slice of the GEMM's output is read as if it were contiguous")
+
+plumb_mutant(q_kv_weight_of_q
+  OP q_kv_rms_norm FILE q_kv_rms_norm.cu
+  FROM [[p.kv_weight, p.out_kv]]
+  TO [[p.q_weight, p.out_kv]]
+  CASE q_kv_rms_norm/v3_slices/full_graph
+  SAYS "in rows 0-5 of 6"
+  WHY "both norms take the weight of q")
+
+plumb_mutant(q_head_rotated_backwards
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [[y = rotate(y,]]
+  TO [[y = rotate_back(y,]]
+  CASE q_head_rms_norm_rope/ascending_positions/eager
+  SAYS "in rows 2-13 of 14"
+  WHY "the rotation has the inverse's sign; only position 0 is right")
+
+plumb_mutant(q_head_rotates_first_dims
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [[const int pair = i - kNopeDim / 2;]]
+  TO [[const int pair = i < kRopePairs ? i : -1;]]
+  CASE q_head_rms_norm_rope/ascending_positions/full_graph
+  SAYS "in rows 2-13 of 14"
+  WHY "RoPE turns the first 64 dims instead of the last")
+
+plumb_mutant(q_head_position_of_row
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [=[p.positions[token]]=]
+  TO [=[p.positions[row % p.tokens]]=]
+  CASE q_head_rms_norm_rope/ascending_positions/eager
+  SAYS "in rows 1-12 of 14"
+  WHY "positions are read by (token, head) instead of by token")
+
+plumb_mutant(q_head_interleaved_cache
+  OP q_head_rms_norm_rope FILE rope.h
+  FROM [=[{row[pair], row[kRopePairs + pair]}]=]
+  TO [=[{row[2 * pair], row[2 * pair + 1]}]=]
+  CASE q_head_rms_norm_rope/ascending_positions/eager
+  SAYS "in rows 0-13 of 14"
+  WHY "the cache is read as cos, sin, cos, sin instead of cosines, then sines")
+
+plumb_mutant(q_head_mean_without_rope_dims
+  OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
+  FROM [[static_cast<float>(kHeadDim)]]
+  TO [[static_cast<float>(kNopeDim)]]
+  CASE q_head_rms_norm_rope/v4_pro_tp8/eager
+  SAYS "in rows 0-31 of 32"
+  WHY "the mean square is taken over 448 dims")
+
+plumb_mutant(inverse_rope_forward
+  OP inverse_rope FILE inverse_rope.cu
+  FROM [[rotate_back({]]
+  TO [[rotate({]]
+  CASE inverse_rope/ascending_positions/eager
+  SAYS "in rows 2-13 of 14"
+  WHY "the output is rotated once more instead of back")
+
+plumb_mutant(inverse_rope_on_first_dims
+  OP inverse_rope FILE inverse_rope.cu
+  FROM [[head * kHeadDim + kNopeDim + 2 * pair]]
+  TO [[head * kHeadDim + 2 * pair]]
+  CASE inverse_rope/ascending_positions/eager
+  SAYS "x (not rotated): changed in rows 2-13 of 14"
+  WHY "the first 64 dims are rotated instead of the last")
+
+plumb_mutant(inverse_rope_half_split_pairs
+  OP inverse_rope FILE inverse_rope.cu
+  FROM [=[std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + 2 * pair;
+    const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[1])}, turn);
+    x[0] = store_bf16(back.even);
+    x[1] = store_bf16(back.odd);]=]
+  TO [=[std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + pair;
+    const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[kRopePairs])}, turn);
+    x[0] = store_bf16(back.even);
+    x[kRopePairs] = store_bf16(back.odd);]=]
+  CASE inverse_rope/ascending_positions/full_graph
+  SAYS "in rows 2-13 of 14"
+  WHY "pairs are (i, i + 32), NeoX's, instead of neighbours")

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mhc_fused_post_pre. Up to 16 tokens the kernel that makes the partial sums also makes the
+// streams: it adds up what it has in fp32 and stores it rounded. With more, a kernel of its own
+// stores the streams first and the sums are of what is stored. Maps and shapes:
+// device/kernels/mhc_mixing.h.
+#include "device/kernels/mhc_mixing.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+constexpr std::int64_t kMostUnroundedTokens = 16;
+
+using Params = plumb_mhc_fused_post_pre_params;
+
+plumb_mhc_post_params post_of(const Params& p) {
+  plumb_mhc_post_params post{};
+  post.x = p.x;
+  post.residual = p.residual;
+  post.post = p.post_before;
+  post.comb = p.comb_before;
+  post.out = p.residual_out;
+  post.tokens = p.tokens;
+  post.hidden = p.hidden;
+  post.residual_token_stride = p.residual_token_stride;
+  post.residual_slot_stride = p.residual_slot_stride;
+  return post;
+}
+
+PLUMB_KERNEL void mhc_fused_post(plumb_mhc_post_params p) { store_mixed_streams(p); }
+
+PLUMB_KERNEL void mhc_fused_partials(Mixing p) {
+  PLUMB_SHARED(float, weights, kStaged);
+  mix_partials(p, StoredStreams{p}, weights);
+}
+
+PLUMB_KERNEL void mhc_fused_small_partials(Mixing p, plumb_mhc_post_params post) {
+  PLUMB_SHARED(float, weights, kStaged);
+  const auto x_of = [&](std::int64_t token, std::int64_t k) {
+    const std::int64_t n = k / p.hidden;
+    const float x = mixed_stream(post, token, static_cast<int>(n), k - n * p.hidden);
+    post.out[token * p.depth + k] = store_bf16(x);
+    return x;
+  };
+  mix_partials(p, x_of, weights);
+}
+
+PLUMB_KERNEL void mhc_fused_outputs(Mixing p) {
+  PLUMB_SHARED(float, logits, kMixes);
+  PLUMB_SHARED(float, pre, kStreams);
+  PLUMB_SHARED(float, per_wave, kMostWaves);
+  mix_outputs(p, logits, pre, per_wave);
+}
+
+plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties& device) {
+  const LaunchShape partials = partials_shape(mixing, device);
+  const plumb_mhc_post_params post = post_of(p);
+  if (p.tokens <= kMostUnroundedTokens) {
+    return PLUMB_LAUNCH(mhc_fused_small_partials, partials, p.stream, mixing, post);
+  }
+  const LaunchShape by_token = token_shape(p.tokens, p.hidden, device.wave_size);
+  const plumb_status status = PLUMB_LAUNCH(mhc_fused_post, by_token, p.stream, post);
+  if (status != PLUMB_OK) return status;
+  return PLUMB_LAUNCH(mhc_fused_partials, partials, p.stream, mixing);
+}
+
+plumb_status launch_mhc_fused_post_pre(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const Params*>(params);
+  Mixing mixing = mixing_of(p, kStreams * p.hidden);
+  mixing.streams = p.residual_out;
+  mixing.token_stride = mixing.depth;
+  mixing.slot_stride = p.hidden;
+  if (!is_legal(mixing)) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!is_complete(mixing) || !p.x || !p.residual || !p.post_before || !p.comb_before) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
+  const Properties& device = stream_properties(p.stream);
+  if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
+  const plumb_status status = launch_sums(p, mixing, device);
+  if (status != PLUMB_OK) return status;
+  const LaunchShape by_token = token_shape(p.tokens, p.hidden, device.wave_size);
+  return PLUMB_LAUNCH(mhc_fused_outputs, by_token, p.stream, mixing);
+}
+
+}  // namespace
+
+plumb_op_entry mhc_fused_post_pre() {
+  return {"mhc_fused_post_pre", launch_mhc_fused_post_pre, mixing_numerics()};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

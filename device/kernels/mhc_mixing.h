@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mixing of mhc_pre and of the ops that fuse it, in two stages with the per-split sums between
+// them, which callers may look at.
+//
+// mix_partials: block (tile, split) takes 64 tokens and one part of K. Wave w owns rows
+// 16w .. 16w+15 of the tile: lane l works on row l % 16 and on every (wave / 16)-th k from l / 16,
+// so that lanes l, l + 16, ... add up one row between them. Launch: partials_shape.
+//
+// mix_outputs: block b takes token b; 24 threads make the logits, one iterates Sinkhorn, all share
+// the columns of layer_input. Launch: token_shape.
+#pragma once
+
+#include "device/kernels/hyper_connection.h"
+#include "device/kernels/sinkhorn.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+inline constexpr int kMixes = 24, kFirstPost = 4, kFirstComb = 8;
+inline constexpr int kRowsPerWave = 16, kWavesPerTile = 4;
+inline constexpr int kTileRows = kRowsPerWave * kWavesPerTile;
+inline constexpr int kChunk = 64;  // columns of fn that are staged at a time
+inline constexpr int kStaged = kMixes * kChunk;
+
+// Arguments of both stages, whichever op they belong to.
+struct Mixing {
+  const std::uint16_t* streams;  // bf16 [tokens, 4, hidden], what layer_input is made of
+  const float* fn;               // [24, depth]
+  const float* scale;
+  const float* base;
+  const std::uint16_t* norm_weight;
+  float* post;
+  float* comb;
+  std::uint16_t* layer_input;
+  float* partial_mixes;
+  float* partial_square_sums;
+  std::int64_t tokens, hidden;
+  std::int64_t depth;  // K: 4 * hidden, or hidden where fn has been summed over equal streams
+  std::int64_t token_stride, slot_stride;
+  int splits, sinkhorn_iterations;
+  float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
+};
+
+// From the parameters of an op, but for its streams. All name these fields alike.
+template <class Params>
+Mixing mixing_of(const Params& p, std::int64_t depth) {
+  Mixing m{};
+  m.fn = p.fn;
+  m.scale = p.scale;
+  m.base = p.base;
+  m.norm_weight = p.norm_weight;
+  m.post = p.post;
+  m.comb = p.comb;
+  m.layer_input = p.layer_input;
+  m.partial_mixes = p.partial_mixes;
+  m.partial_square_sums = p.partial_square_sums;
+  m.tokens = p.tokens;
+  m.hidden = p.hidden;
+  m.depth = depth;
+  m.splits = p.splits;
+  m.sinkhorn_iterations = p.sinkhorn_iterations;
+  m.rms_eps = p.rms_eps;
+  m.pre_eps = p.pre_eps;
+  m.sinkhorn_eps = p.sinkhorn_eps;
+  m.norm_eps = p.norm_eps;
+  m.post_mult = p.post_mult;
+  return m;
+}
+
+inline bool is_legal(const Mixing& m) {
+  return m.tokens >= 0 && m.hidden >= 1 && m.splits >= 1 && m.sinkhorn_iterations >= 1;
+}
+
+inline bool is_complete(const Mixing& m) {
+  return m.streams && m.fn && m.scale && m.base && m.post && m.comb && m.layer_input &&
+         m.partial_mixes && m.partial_square_sums;
+}
+
+inline bool fits_grid(const Mixing& m, const Properties& device) {
+  return m.tokens <= device.max_grid_x && m.splits <= device.max_grid_y;
+}
+
+PLUMB_DEVICE inline std::int64_t part_begin(const Mixing& p, int split) {
+  return p.depth * split / p.splits;
+}
+
+// Stages fn[:, first .. first + count) as [count, 24].
+PLUMB_DEVICE inline void stage_weights(const Mixing& p, std::int64_t first, int count,
+                                       float* staged) {
+  for (int i = thread_index(); i < kMixes * count; i += block_size()) {
+    const int mix = i / count, k = i % count;
+    staged[k * kMixes + mix] = p.fn[p.depth * mix + first + k];
+  }
+}
+
+// x_of(token, k) is called once for each k of the part by one lane.
+template <class Element>
+PLUMB_DEVICE inline void mix_partials(const Mixing& p, const Element& x_of, float* weights) {
+  const std::int64_t first_token = static_cast<std::int64_t>(block_index_x()) * kTileRows;
+  const std::int64_t rows_in_tile =
+      p.tokens - first_token < kTileRows ? p.tokens - first_token : kTileRows;
+  const int split = block_index_y();
+  const int slice = lane_index() / kRowsPerWave;
+  const int slices = wave_size() / kRowsPerWave;
+  const int own_row = kRowsPerWave * wave_index() + lane_index() % kRowsPerWave;
+  const bool has_row = own_row < rows_in_tile;
+
+  float mixes[kMixes] = {}, square_sum = 0;
+  const std::int64_t end = part_begin(p, split + 1);
+  for (std::int64_t first = part_begin(p, split); first < end; first += kChunk) {
+    const int count = end - first < kChunk ? static_cast<int>(end - first) : kChunk;
+    stage_weights(p, first, count, weights);
+    block_sync();
+    for (int k = has_row ? slice : count; k < count; k += slices) {
+      const float x = x_of(first_token + own_row, first + k);
+      square_sum += x * x;
+      for (int c = 0; c < kMixes; ++c) mixes[c] += x * weights[k * kMixes + c];
+    }
+    block_sync();  // before the next chunk is staged over this one
+  }
+
+  for (int offset = kRowsPerWave; offset < wave_size(); offset *= 2) {
+    square_sum += shuffle_xor(all_lanes(), square_sum, offset, wave_size());
+    for (int c = 0; c < kMixes; ++c) {
+      mixes[c] += shuffle_xor(all_lanes(), mixes[c], offset, wave_size());
+    }
+  }
+  // Now all lanes of a row hold its sums. One of them stores the square sum; they share the mixes.
+  const std::int64_t out_row = split * p.tokens + first_token;
+  const int tile_row = kRowsPerWave * wave_index() + lane_index();
+  if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {
+    p.partial_square_sums[out_row + tile_row] = square_sum;
+  }
+  for (int c = 0; c < kMixes; ++c) {
+    if (has_row && c % slices == slice) {
+      p.partial_mixes[(out_row + own_row) * kMixes + c] = mixes[c];
+    }
+  }
+}
+
+// mix * r * scale + base of one column, the splits added in order.
+PLUMB_DEVICE inline float logit_of(const Mixing& p, std::int64_t token, int mix) {
+  float sum = 0, square_sum = 0;
+  for (int split = 0; split < p.splits; ++split) {
+    const std::int64_t row = split * p.tokens + token;
+    sum += p.partial_mixes[row * kMixes + mix];
+    square_sum += p.partial_square_sums[row];
+  }
+  const float mean_square = square_sum / static_cast<float>(p.depth);
+  const float scale = p.scale[mix < kFirstPost ? 0 : mix < kFirstComb ? 1 : 2];
+  return sum * rsqrt_approx(mean_square + p.rms_eps) * scale + p.base[mix];
+}
+
+PLUMB_DEVICE inline void store_comb(const Mixing& p, std::int64_t token, const float* logits) {
+  float matrix[kStreams * kStreams];
+  for (int i = 0; i < kStreams * kStreams; ++i) matrix[i] = logits[i];
+  sinkhorn(matrix, p.sinkhorn_iterations, p.sinkhorn_eps);
+  for (int i = 0; i < kStreams * kStreams; ++i) {
+    p.comb[token * kStreams * kStreams + i] = matrix[i];
+  }
+}
+
+// bf16 y first, and the mean square of y before that rounding; then, with a norm, each thread goes
+// over the columns that it has written.
+PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token, const float* pre,
+                                           float* per_wave) {
+  const std::uint16_t* streams = p.streams + token * p.token_stride;
+  std::uint16_t* out = p.layer_input + token * p.hidden;
+  float square_sum = 0;
+  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
+    const float y = gated_sum(streams, p.slot_stride, h, pre);
+    square_sum += y * y;
+    out[h] = store_bf16(y);
+  }
+  if (p.norm_weight == nullptr) return;
+  const float mean_square = block_tree_sum(square_sum, per_wave) / static_cast<float>(p.hidden);
+  const float r = rsqrt_approx(mean_square + p.norm_eps);
+  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
+    out[h] = store_bf16(load_bf16(out[h]) * r * load_bf16(p.norm_weight[h]));
+  }
+}
+
+// logits: kMixes, pre: kStreams, per_wave: kMostWaves numbers of shared memory.
+PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* logits, float* pre, float* per_wave) {
+  const std::int64_t token = block_index_x();
+  const int thread = thread_index();
+  if (thread < kMixes) logits[thread] = logit_of(p, token, thread);
+  block_sync();
+  if (thread < kFirstPost) {
+    pre[thread] = sigmoid(logits[thread]) + p.pre_eps;
+  } else if (thread < kFirstComb) {
+    const float gate = sigmoid(logits[thread]);
+    p.post[token * kStreams + thread - kFirstPost] = gate * p.post_mult;
+  } else if (thread == kFirstComb) {
+    store_comb(p, token, logits + kFirstComb);
+  }
+  block_sync();
+  store_layer_input(p, token, pre, per_wave);
+}
+
+// Element k of a token's streams as they are stored.
+struct StoredStreams {
+  const Mixing& p;
+  PLUMB_DEVICE float operator()(std::int64_t token, std::int64_t k) const {
+    const std::int64_t slot = k / p.hidden;
+    return load_bf16(
+        p.streams[token * p.token_stride + slot * p.slot_stride + k - slot * p.hidden]);
+  }
+};
+
+// One chain, although two or four lanes add up a row between them: the outliers of a channel, which
+// all four streams have, may well fall to one lane. Functions: within 1 ulp; twice that.
+inline plumb_numerics mixing_numerics() { return {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 1}; }
+
+inline LaunchShape partials_shape(const Mixing& m, const Properties& device) {
+  const std::int64_t tiles = (m.tokens + kTileRows - 1) / kTileRows;
+  return {tiles, m.splits, kWavesPerTile * device.wave_size, 0};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET
