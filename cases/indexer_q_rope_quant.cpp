@@ -148,7 +148,9 @@ class IndexerQRopeQuantProblem final : public Problem {
     return promised;
   }
 
-  double cost() const override { return 3 * quant_cost(tokens_ * heads_, tokens_ * heads_ * dim_); }
+  double cost() const override {
+    return 1.25 * quant_cost(tokens_ * heads_, tokens_ * heads_ * dim_);
+  }
   double reference_cost() const override {
     return 120.0 * static_cast<double>(tokens_ * heads_ * dim_);
   }

@@ -17,7 +17,7 @@
 #include "reference/formats/e4m3.h"
 #include "reference/top_k_per_row_decode.h"
 #include "reference/top_k_per_row_prefill.h"
-#include "tests/device_memory.h"
+#include "tests/device_buffers.h"
 #include "tests/op_session.h"
 
 namespace plumb::device::kernels {
@@ -34,6 +34,8 @@ OpDefinition define_fp8_paged_mqa_logits();
 
 namespace plumb::cases {
 namespace {
+
+using tests::DeviceBuffers;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
@@ -76,12 +78,12 @@ struct WrittenKeys {
     }
   }
 
-  plumb_paged_cache write(DeviceMemory& memory, std::int32_t shuffled) const {
+  plumb_paged_cache write(DeviceBuffers& memory, std::int32_t shuffled) const {
     plumb_indexer_k_quant_and_cache_params p{};
-    p.k = memory.put(keys);
-    p.slot_mapping = memory.put(slots);
+    p.k = memory.upload(keys);
+    p.slot_mapping = memory.upload(slots);
     p.cache.block_stride_bytes = kPage * (kDim + 4);
-    p.cache.data = memory.put(std::vector<std::uint8_t>(
+    p.cache.data = memory.upload(std::vector<std::uint8_t>(
         static_cast<std::size_t>(kBlocks * p.cache.block_stride_bytes), 0x7f));
     p.cache.num_blocks = kBlocks;
     p.cache.page = kPage;
@@ -91,20 +93,20 @@ struct WrittenKeys {
     p.head_dim = p.quant_block_size = kDim;
     p.ue8m0 = 1;
     p.shuffled = shuffled;
-    p.stream = memory.stream;
+    p.stream = memory.stream();
     EXPECT_EQ(device::kernels::indexer_k_quant_and_cache().launch(&p), PLUMB_OK);
     return p.cache;
   }
 
-  std::vector<float> read(DeviceMemory& memory, const plumb_paged_cache& cache,
+  std::vector<float> read(DeviceBuffers& memory, const plumb_paged_cache& cache,
                           std::int32_t shuffled) const {
     plumb_fp8_paged_mqa_logits_params p{};
-    p.q = memory.put(q);
+    p.q = memory.upload(q);
     p.cache = cache;
-    p.weights = memory.put(weights);
-    p.context_lens = memory.put(std::vector<std::int32_t>{kTokens});
-    p.block_table = memory.put(blocks);
-    p.logits = memory.put(std::vector<float>(256, 0.0F));
+    p.weights = memory.upload(weights);
+    p.context_lens = memory.upload(std::vector<std::int32_t>{kTokens});
+    p.block_table = memory.upload(blocks);
+    p.logits = memory.upload(std::vector<float>(256, 0.0F));
     p.requests = p.context_lens_stride = 1;
     p.max_context_len = kTokens;
     p.logits_row_stride = 256;
@@ -115,9 +117,9 @@ struct WrittenKeys {
     p.dim = kDim;
     p.shuffled = shuffled;
     p.q_dialect = PLUMB_E4M3FN;
-    p.stream = memory.stream;
+    p.stream = memory.stream();
     EXPECT_EQ(device::kernels::fp8_paged_mqa_logits().launch(&p), PLUMB_OK);
-    return memory.get(p.logits, kTokens);
+    return memory.download(p.logits, static_cast<std::size_t>(kTokens));
   }
 
   // The logit of a token's key before quantisation, and how far another may be from it.
@@ -145,7 +147,7 @@ TEST(WriterThenLogits, ReadWhatTheWriterOfTheCacheWrites) {
   const WrittenKeys data;
   for (const std::string& platform : kPlatforms) {
     for (const std::int32_t shuffled : {0, 1}) {
-      DeviceMemory memory(platform);
+      DeviceBuffers memory(platform);
       const plumb_paged_cache cache = data.write(memory, shuffled);
       const std::vector<float> logits = data.read(memory, cache, shuffled);
       for (std::int64_t token = 0; token < WrittenKeys::kTokens; ++token) {
@@ -161,38 +163,38 @@ TEST(WriterThenLogits, ReadWhatTheWriterOfTheCacheWrites) {
 // kernel left on the device: NaN and poison behind the lengths and in the padding included.
 std::vector<std::int32_t> select_prefill(const reference::TopKPerRowPrefill& input,
                                          std::string_view platform) {
-  DeviceMemory memory(platform);
+  DeviceBuffers memory(platform);
   const auto* bytes = input.logits;
   std::vector<float> logits(bytes, bytes + input.num_rows * input.logits_row_stride);
   plumb_top_k_per_row_prefill_params p{};
-  p.logits = memory.put(logits);
+  p.logits = memory.upload(logits);
   p.row_starts =
-      memory.put(std::vector<std::int32_t>(input.row_starts, input.row_starts + input.num_rows));
+      memory.upload(std::vector<std::int32_t>(input.row_starts, input.row_starts + input.num_rows));
   p.row_ends =
-      memory.put(std::vector<std::int32_t>(input.row_ends, input.row_ends + input.num_rows));
-  p.indices = memory.put(
+      memory.upload(std::vector<std::int32_t>(input.row_ends, input.row_ends + input.num_rows));
+  p.indices = memory.upload(
       std::vector<std::int32_t>(static_cast<std::size_t>(input.num_rows * input.k), 0x7ff57ff5));
   p.num_rows = input.num_rows;
   p.columns = input.columns;
   p.logits_row_stride = input.logits_row_stride;
   p.logits_column_stride = 1;
   p.k = input.k;
-  p.stream = memory.stream;
+  p.stream = memory.stream();
   EXPECT_EQ(device::kernels::top_k_per_row_prefill().launch(&p), PLUMB_OK);
-  return memory.get(p.indices, input.num_rows * input.k);
+  return memory.download(p.indices, static_cast<std::size_t>(input.num_rows * input.k));
 }
 
 std::vector<std::int32_t> select_decode(const reference::TopKPerRowDecode& input,
                                         std::string_view platform) {
-  DeviceMemory memory(platform);
+  DeviceBuffers memory(platform);
   const auto* bytes = input.logits;
   const std::int64_t requests = input.num_rows / input.next_n;
   plumb_top_k_per_row_decode_params p{};
   p.logits =
-      memory.put(std::vector<float>(bytes, bytes + input.num_rows * input.logits_row_stride));
-  p.seq_lens = memory.put(std::vector<std::int32_t>(
+      memory.upload(std::vector<float>(bytes, bytes + input.num_rows * input.logits_row_stride));
+  p.seq_lens = memory.upload(std::vector<std::int32_t>(
       input.seq_lens, input.seq_lens + requests * input.seq_lens_row_stride));
-  p.indices = memory.put(
+  p.indices = memory.upload(
       std::vector<std::int32_t>(static_cast<std::size_t>(input.num_rows * input.k), 0x7ff57ff5));
   p.num_rows = input.num_rows;
   p.columns = input.columns;
@@ -202,9 +204,9 @@ std::vector<std::int32_t> select_decode(const reference::TopKPerRowDecode& input
   p.seq_lens_dims = input.seq_lens_dims;
   p.next_n = input.next_n;
   p.k = input.k;
-  p.stream = memory.stream;
+  p.stream = memory.stream();
   EXPECT_EQ(device::kernels::top_k_per_row_decode().launch(&p), PLUMB_OK);
-  return memory.get(p.indices, input.num_rows * input.k);
+  return memory.download(p.indices, static_cast<std::size_t>(input.num_rows * input.k));
 }
 
 void expect_selected(const std::vector<reference::LogitWindow>& windows, std::int32_t k,

@@ -11,7 +11,7 @@
 
 #include "cases/problem.h"
 #include "device/device.h"
-#include "tests/device_memory.h"
+#include "tests/device_buffers.h"
 #include "tests/op_session.h"
 
 namespace plumb::device::kernels {
@@ -25,6 +25,8 @@ OpDefinition define_fp8_paged_mqa_logits();
 
 namespace plumb::cases {
 namespace {
+
+using tests::DeviceBuffers;
 
 using device::Conditions;
 using device::Order;
@@ -114,25 +116,27 @@ TEST(MqaLogitsKernels, EveryOrderOfThreadsGivesTheSameBits) {
 // Row 1 lies 2^31 elements behind row 0 (aiter #4244). All codes are 1, so every logit is 16 * dim
 // times a weight.
 TEST(MqaLogitsKernels, RowsBeyondTwoToThe31ElementsAreWritten) {
-  DeviceMemory memory("sim-sm90");
+  DeviceBuffers memory("sim-sm90");
   constexpr std::int64_t kStride = std::int64_t{1} << 31;
   plumb_fp8_mqa_logits_params p{};
-  p.q = memory.put(std::vector<std::uint8_t>(2 * 16 * 16, 0x38));
-  p.k = memory.put(std::vector<std::uint8_t>(130 * 16, 0x38));
-  p.k_scale = memory.put(std::vector<float>(130, 1.0F));
-  p.weights = memory.put(std::vector<float>(2 * 16, 2.0F));
-  p.starts = memory.put(std::vector<std::int32_t>{0, 0});
-  p.ends = memory.put(std::vector<std::int32_t>{130, 130});
-  p.logits = memory.reserve<float>(kStride + 256);
+  p.q = memory.upload(std::vector<std::uint8_t>(2 * 16 * 16, 0x38));
+  p.k = memory.upload(std::vector<std::uint8_t>(130 * 16, 0x38));
+  p.k_scale = memory.upload(std::vector<float>(130, 1.0F));
+  p.weights = memory.upload(std::vector<float>(2 * 16, 2.0F));
+  p.starts = memory.upload(std::vector<std::int32_t>{0, 0});
+  p.ends = memory.upload(std::vector<std::int32_t>{130, 130});
+  p.logits = static_cast<float*>(
+      memory.device().allocate_sparse((kStride + 256) * sizeof(float), "logits"));
   p.rows = 2;
   p.keys = 130;
   p.logits_row_stride = kStride;
   p.heads = p.dim = 16;
   p.q_dialect = p.k_dialect = PLUMB_E4M3FN;
-  p.stream = memory.stream;
+  p.stream = memory.stream();
   ASSERT_EQ(device::kernels::fp8_mqa_logits().launch(&p), PLUMB_OK);
   for (const std::int64_t row : {0, 1}) {
-    EXPECT_EQ(memory.get(p.logits + row * kStride, 130), std::vector<float>(130, 512.0F)) << row;
+    EXPECT_EQ(memory.download(p.logits + row * kStride, 130), std::vector<float>(130, 512.0F))
+        << row;
   }
 }
 
