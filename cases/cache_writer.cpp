@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cases/dialect.h"
 #include "cases/judge_codes.h"
 #include "cases/quant_inputs.h"
 
@@ -13,24 +14,12 @@ using reference::CacheEntry;
 using reference::Dialect;
 using reference::GroupQuant;
 
-namespace {
-
-Dialect dialect_of(const Row& row, const device::Properties& platform) {
-  const std::string_view word = row.word("dialect");
-  if (word == "e4m3fn") return Dialect::e4m3fn;
-  if (word == "e4m3fnuz") return Dialect::e4m3fnuz;
-  if (!word.empty()) throw BadRow(fmt::format("{}: no fp8 dialect '{}'", row.where, word));
-  return platform.fp8 == device::Fp8Dialect::e4m3fnuz ? Dialect::e4m3fnuz : Dialect::e4m3fn;
-}
-
-}  // namespace
-
 CacheWriterProblem::CacheWriterProblem(const Row& row, const device::Properties& platform)
     : pool_{.tokens = row.integer("tokens"),
             .page = row.integer("page"),
             .holes_percent = row.integer("holes_percent"),
             .far = row.integer("far") != 0,
-            .dialect = dialect_of(row, platform)},
+            .dialect = dialect_of(row, "dialect", platform)},
       extra_tokens_(row.integer("extra_tokens")),
       gap_(row.integer("row_gap")) {}
 

@@ -116,18 +116,6 @@ void fill_dead_codes(HostTensor& q, std::int64_t begin, DeadRows how, Dialect di
 
 }  // namespace
 
-Dialect dialect_of(const Row& row, std::string_view parameter, const device::Properties& platform) {
-  const std::string_view word = row.word(parameter);
-  if (word == "e4m3fn") return Dialect::e4m3fn;
-  if (word == "e4m3fnuz") return Dialect::e4m3fnuz;
-  if (!word.empty()) throw BadRow(fmt::format("{}: {} is no fp8 dialect", row.where, word));
-  return platform.fp8 == device::Fp8Dialect::e4m3fnuz ? Dialect::e4m3fnuz : Dialect::e4m3fn;
-}
-
-plumb_format format_of(Dialect dialect) {
-  return dialect == Dialect::e4m3fnuz ? PLUMB_E4M3FNUZ : PLUMB_E4M3FN;
-}
-
 std::uint8_t nan_code(Dialect dialect) { return dialect == Dialect::e4m3fn ? 0x7f : 0x80; }
 
 float KeyFill::write(std::int64_t position, std::uint8_t* to) const {

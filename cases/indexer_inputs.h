@@ -13,15 +13,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cases/dialect.h"
 #include "cases/problem.h"
 #include "reference/formats/e4m3.h"
 
 namespace plumb::cases {
 
-// The word of a row's parameter; without one the dialect that the platform writes.
-reference::Dialect dialect_of(const Row& row, std::string_view parameter,
-                              const device::Properties& platform);
-plumb_format format_of(reference::Dialect dialect);
 std::uint8_t nan_code(reference::Dialect dialect);
 
 // Number `position` of the keys of a step.

@@ -58,10 +58,10 @@ class MhcPreProblem : public Problem {
   // 24 mixes and the square of each column, then the gated sum; 20 iterations on 16 numbers.
   ReferenceWork reference_work() const override {
     const auto tokens = static_cast<double>(layout_.tokens);
-    const auto columns = static_cast<double>(kStreams * layout_.hidden);
+    const auto columns = static_cast<double>(reference::kStreams * layout_.hidden);
     return {.bytes = reference_bytes(make_tensors()),
-            .multiply_adds = tokens * columns * (kMixes + 2),
-            .exps = tokens * kMixes,
+            .multiply_adds = tokens * columns * (reference::kMixes + 2),
+            .exps = tokens * reference::kMixes,
             .rsqrts = tokens};
   }
 

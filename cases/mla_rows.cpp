@@ -38,21 +38,6 @@ std::size_t choose_word(const Row& row, std::string_view parameter,
   throw BadRow(fmt::format("{}: {} cannot be '{}'", row.where, parameter, word));
 }
 
-Dialect dialect_of(const Row& row, std::string_view parameter, Dialect default_dialect) {
-  return choose<Dialect>(
-      row, parameter,
-      {{"", default_dialect}, {"e4m3fn", Dialect::e4m3fn}, {"e4m3fnuz", Dialect::e4m3fnuz}});
-}
-
-Dialect native_dialect(const device::Properties& platform) {
-  const bool fnuz = platform.fp8 == device::Fp8Dialect::e4m3fnuz;
-  return fnuz ? Dialect::e4m3fnuz : Dialect::e4m3fn;
-}
-
-plumb_format format_of(Dialect dialect) {
-  return dialect == Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ;
-}
-
 void read_candidates(const Row& row, MlaShape& shape) {
   shape.heads = row.integer("heads");
   shape.ragged = choose<bool>(row, "form", {{"dense", false}, {"ragged", true}});

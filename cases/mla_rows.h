@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cases/dialect.h"
 #include "cases/mla_inputs.h"
 #include "cases/problem.h"
 
@@ -23,12 +24,6 @@ T choose(const Row& row, std::string_view parameter,
   for (const auto& [name, value] : words) names.push_back(name);
   return words[choose_word(row, parameter, names)].second;
 }
-
-reference::Dialect dialect_of(const Row& row, std::string_view parameter,
-                              reference::Dialect default_dialect);
-// That of the platform's own encoders.
-reference::Dialect native_dialect(const device::Properties& platform);
-plumb_format format_of(reference::Dialect dialect);
 
 // Form, lengths, sinks, holes: what every sparse MLA has. The rest of the shape stays as it is.
 void read_candidates(const Row& row, MlaShape& shape);
