@@ -105,8 +105,8 @@ std::vector<std::string> op_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(op_names()),
-                             [](const auto& parameter) { return parameter.param; });
+                         [](const auto& parameter) { return parameter.param; });
 
-  }  // namespace
+}  // namespace
 
 }  // namespace plumb::cases
