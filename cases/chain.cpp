@@ -31,14 +31,20 @@ plumb_format format_of(const TensorSpec& spec) {
 
 }  // namespace
 
-// Where an input comes from.
+// Where an input, or a part of it, comes from.
 struct Feed {
   std::string tensor;
   const HostTensor* from = nullptr;  // its shape; the bytes are on the device
-  const void* address = nullptr;
+  const std::byte* address = nullptr;
+  std::size_t to_offset = 0, bytes = 0;  // in the input, if copied
   bool projected = false;
   std::uint64_t seed = 0;
 };
+
+std::size_t bytes_of_row(const HostTensor& tensor) {
+  const TensorSpec& spec = tensor.spec();
+  return static_cast<std::size_t>(spec.strides.front()) * size_of(spec.dtype);
+}
 
 struct Chain::Link {
   std::string name;
@@ -92,9 +98,10 @@ void Chain::add(std::string name, const Row& row, const Step& step) {
   link->problem->fill(step, link->host);
   for (const HostTensor& tensor : link->host.all()) {
     const TensorSpec& spec = tensor.spec();
-    if (spec.sparse) throw BadRow(spec.name + ": a chain has no sparse tensors");
-    const std::size_t bytes = std::max<std::size_t>(tensor.bytes().size(), 1);
-    link->addresses.set(spec.name, device_->allocate(bytes, link->name + "." + spec.name));
+    const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
+    const std::string label = link->name + "." + spec.name;
+    link->addresses.set(spec.name, spec.sparse ? device_->allocate_sparse(bytes, label)
+                                               : device_->allocate(bytes, label));
   }
   links_.push_back(std::move(link));
 }
@@ -124,7 +131,31 @@ void Chain::feed(std::string_view link, std::string_view tensor, std::string_vie
                                             to.host.at(tensor).bytes().size(), from, from_tensor,
                                             there.bytes().size()));
   }
-  to.feeds.push_back({std::string(tensor), &there, source.addresses.get<void>(from_tensor)});
+  to.feeds.push_back({.tensor = std::string(tensor),
+                      .from = &there,
+                      .address = source.addresses.get<std::byte>(from_tensor),
+                      .bytes = there.bytes().size()});
+}
+
+void Chain::feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
+                      std::string_view from_tensor, const Rows& rows) {
+  Link& to = find(link);
+  const Link& source = find(from);
+  const HostTensor& there = source.host.at(from_tensor);
+  const HostTensor& here = to.host.at(tensor);
+  const std::size_t bytes = bytes_of_row(there);
+  if (bytes != bytes_of_row(here) || rows.first + rows.count > there.spec().shape.front() ||
+      rows.to_first + rows.count > here.spec().shape.front()) {
+    throw std::invalid_argument(fmt::format("{}.{} <- {}.{}: rows of {} and {} bytes, or too few",
+                                            link, tensor, from, from_tensor, bytes_of_row(here),
+                                            bytes));
+  }
+  to.feeds.push_back({.tensor = std::string(tensor),
+                      .from = &there,
+                      .address = source.addresses.get<std::byte>(from_tensor) +
+                                 static_cast<std::size_t>(rows.first) * bytes,
+                      .to_offset = static_cast<std::size_t>(rows.to_first) * bytes,
+                      .bytes = static_cast<std::size_t>(rows.count) * bytes});
 }
 
 void Chain::project(std::string_view link, std::string_view tensor, std::string_view from,
@@ -139,8 +170,11 @@ void Chain::project(std::string_view link, std::string_view tensor, std::string_
     throw std::invalid_argument(fmt::format("{}.{} <- {}.{}: only contiguous tensors are projected",
                                             link, tensor, from, from_tensor));
   }
-  to.feeds.push_back(
-      {std::string(tensor), &there, source.addresses.get<void>(from_tensor), true, seed});
+  to.feeds.push_back({.tensor = std::string(tensor),
+                      .from = &there,
+                      .address = source.addresses.get<std::byte>(from_tensor),
+                      .projected = true,
+                      .seed = seed});
 }
 
 void Chain::start() {
@@ -153,8 +187,10 @@ void Chain::start() {
 void Chain::upload(Link& link) {
   for (const HostTensor& tensor : link.host.all()) {
     if (tensor.spec().role != Role::input || tensor.bytes().empty()) continue;
-    device_->copy(link.addresses.get<void>(tensor.spec().name), tensor.bytes().data(),
-                  tensor.bytes().size(), stream_);
+    auto* to = link.addresses.get<std::byte>(tensor.spec().name);
+    for_each_piece(tensor, [&](std::size_t there, std::size_t here, std::size_t bytes) {
+      device_->copy(to + there, tensor.bytes().data() + here, bytes, stream_);
+    });
   }
 }
 
@@ -177,9 +213,9 @@ void Chain::enqueue() {
   for (const auto& link : links_) {
     for (const Feed& feed : link->feeds) {
       const HostTensor& tensor = link->host.at(feed.tensor);
-      void* to = link->addresses.get<void>(feed.tensor);
+      auto* to = link->addresses.get<std::byte>(feed.tensor);
       if (!feed.projected) {
-        device_->copy(to, feed.address, tensor.bytes().size(), stream_);
+        device_->copy(to + feed.to_offset, feed.address, feed.bytes, stream_);
         continue;
       }
       // Rows of the input, however many of them make a row of the source.
@@ -211,8 +247,10 @@ void Chain::download(Link& link, Verdict& verdict) {
   for (HostTensor& tensor : link.stored.all()) {
     if (tensor.bytes().empty()) continue;
     const std::string& name = tensor.spec().name;
-    device_->copy(tensor.bytes().data(), link.addresses.get<void>(name), tensor.bytes().size(),
-                  stream_);
+    const auto* from = link.addresses.get<std::byte>(name);
+    for_each_piece(tensor, [&](std::size_t there, std::size_t here, std::size_t bytes) {
+      device_->copy(tensor.bytes().data() + here, from + there, bytes, stream_);
+    });
     if (tensor.spec().role != Role::input || link.is_fed(name)) continue;
     if (tensor.bytes() != link.host.at(name).bytes()) {
       verdict.damage.push_back(name + ": input changed");

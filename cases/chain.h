@@ -34,6 +34,13 @@ class Chain {
   // Before `link` runs, its input gets the bytes of another link's tensor, which has as many.
   void feed(std::string_view link, std::string_view tensor, std::string_view from,
             std::string_view from_tensor);
+  // Only some: `count` rows of the first dimension from `first` on go to `to_first` and behind.
+  // Rows have as many bytes on both sides.
+  struct Rows {
+    std::int64_t first = 0, to_first = 0, count = 0;
+  };
+  void feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
+                 std::string_view from_tensor, const Rows& rows);
   // The same through a seeded linear map of the rows (device/decode/linear_map.h): the last
   // dimension may change, the number of rows may not.
   void project(std::string_view link, std::string_view tensor, std::string_view from,

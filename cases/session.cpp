@@ -39,24 +39,6 @@ void check_gaps(const HostTensor& tensor, const HostTensor* before, Poison poiso
   }
 }
 
-// Bytes that a tensor takes on the device.
-std::size_t device_bytes(const HostTensor& tensor) {
-  const std::vector<std::int64_t>& placement = tensor.spec().placement;
-  if (placement.empty()) return tensor.bytes().size();
-  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
-  return static_cast<std::size_t>(placement.back() + 1) * row_bytes;
-}
-
-// move(byte offset on the device, byte offset on the host, bytes) for each piece of a tensor.
-void for_each_piece(const HostTensor& tensor, const auto& move) {
-  const std::vector<std::int64_t>& placement = tensor.spec().placement;
-  if (placement.empty()) return move(std::size_t{0}, std::size_t{0}, tensor.bytes().size());
-  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
-  for (std::size_t row = 0; row < placement.size(); ++row) {
-    move(static_cast<std::size_t>(placement[row]) * row_bytes, row * row_bytes, row_bytes);
-  }
-}
-
 void check_unchanged(const HostTensor& got, const HostTensor& given,
                      std::vector<std::string>& lines) {
   const auto [a, b] = std::mismatch(got.bytes().begin(), got.bytes().end(), given.bytes().begin());

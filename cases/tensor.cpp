@@ -136,6 +136,13 @@ double HostTensor::value(std::int64_t row, std::int64_t column) const {
   return 0;
 }
 
+std::size_t device_bytes(const HostTensor& tensor) {
+  const std::vector<std::int64_t>& placement = tensor.spec().placement;
+  if (placement.empty()) return tensor.bytes().size();
+  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
+  return static_cast<std::size_t>(placement.back() + 1) * row_bytes;
+}
+
 HostTensor& TensorSet::add(TensorSpec spec) {
   if (contains(spec.name))
     throw std::invalid_argument(fmt::format("two tensors named {}", spec.name));

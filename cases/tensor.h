@@ -80,6 +80,20 @@ class HostTensor {
   std::vector<std::byte> bytes_;
 };
 
+// Bytes that a tensor takes on the device.
+std::size_t device_bytes(const HostTensor& tensor);
+
+// move(byte offset on the device, byte offset on the host, bytes) for each piece of a tensor: one,
+// or one per row of a sparse one.
+void for_each_piece(const HostTensor& tensor, const auto& move) {
+  const std::vector<std::int64_t>& placement = tensor.spec().placement;
+  if (placement.empty()) return move(std::size_t{0}, std::size_t{0}, tensor.bytes().size());
+  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
+  for (std::size_t row = 0; row < placement.size(); ++row) {
+    move(static_cast<std::size_t>(placement[row]) * row_bytes, row * row_bytes, row_bytes);
+  }
+}
+
 // The tensors of a problem, by name. Order is the order of declaration.
 class TensorSet {
  public:
