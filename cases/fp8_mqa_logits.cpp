@@ -116,6 +116,10 @@ class Fp8MqaLogitsProblem final : public Problem {
     return logits_reference_cost(windows_.rows, windows_.length, heads_, dim_);
   }
   double checked_factor() const override { return kLogitsCheckedFactor; }
+  ReferenceWork reference_work() const override {
+    return {.bytes = reference_bytes(make_tensors()),
+            .multiply_adds = logits_multiply_adds(windows_.rows, windows_.length, heads_, dim_)};
+  }
 
  private:
   std::int64_t columns() const { return row_local_ ? windows_.length : keys_; }

@@ -140,6 +140,10 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
   double cost() const override { return of_requests(logits_cost); }
   double reference_cost() const override { return of_requests(logits_reference_cost); }
   double checked_factor() const override { return kLogitsCheckedFactor; }
+  ReferenceWork reference_work() const override {
+    return {.bytes = reference_bytes(make_tensors()),
+            .multiply_adds = of_requests(logits_multiply_adds)};
+  }
 
  private:
   std::int64_t rows() const { return lengths_.requests * lengths_.next_n; }

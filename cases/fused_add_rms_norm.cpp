@@ -139,6 +139,9 @@ class FusedAddRmsNormProblem final : public Problem {
   }
 
   double cost() const override { return norm_cost(tokens_, hidden_); }
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_, hidden_);
+  }
 
  private:
   plumb_rounding rounding() const { return twice_ ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE; }

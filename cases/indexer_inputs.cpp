@@ -171,6 +171,11 @@ double logits_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads, 
          (kThread + kBarrierCost) * static_cast<double>(blocks * kColumnsOfBlock);
 }
 
+double logits_multiply_adds(std::int64_t rows, std::int64_t columns, std::int64_t heads,
+                            std::int64_t dim) {
+  return static_cast<double>(rows * columns * heads * (dim + 1));
+}
+
 double logits_reference_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads,
                              std::int64_t dim) {
   constexpr double kProduct = 0.5, kScore = 20;

@@ -44,6 +44,9 @@ std::int64_t padded_columns(std::int64_t columns);
 // Simulated work of scoring `columns` columns of `rows` rows, as device/kernels/mqa_logits.h does
 // it, and of the reference.
 double logits_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads, std::int64_t dim);
+// Multiply-adds of the dot products, and of the sum over the heads.
+double logits_multiply_adds(std::int64_t rows, std::int64_t columns, std::int64_t heads,
+                            std::int64_t dim);
 double logits_reference_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads,
                              std::int64_t dim);
 inline constexpr double kLogitsCheckedFactor = 150;

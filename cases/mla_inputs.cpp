@@ -342,6 +342,14 @@ double mla_reference_cost(const MlaShape& shape) {
                                    (shape.key_dims() + reference::kMlaDim));
 }
 
+ReferenceWork mla_work(const MlaShape& shape, const TensorSet& tensors) {
+  const auto scores =
+      static_cast<double>(shape.rows() * shape.heads * (shape.main.width + shape.extra.width));
+  return {.bytes = reference_bytes(tensors),
+          .multiply_adds = scores * static_cast<double>(shape.key_dims() + reference::kMlaDim),
+          .exps = scores};
+}
+
 void fill_mla_inputs(const MlaShape& shape, const Step& step, TensorSet& tensors) {
   fill_candidates(shape, step, tensors);
   fill_q(shape, step, tensors.at("q"));

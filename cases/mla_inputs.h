@@ -58,6 +58,8 @@ std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side
 // Nanoseconds of the simulated attention, and of its reference (Problem::cost, reference_cost).
 double mla_cost(const MlaShape& shape);
 double mla_reference_cost(const MlaShape& shape);
+// Scores of all candidates, their exponentials, and the weighted sum of the values.
+ReferenceWork mla_work(const MlaShape& shape, const TensorSet& tensors);
 
 // Rows are promised for live and dead requests alike: a dead one has no candidates.
 void fill_mla_inputs(const MlaShape& shape, const Step& step, TensorSet& tensors);

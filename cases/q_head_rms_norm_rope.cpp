@@ -75,6 +75,9 @@ class QHeadProblem final : public Problem {
   double reference_cost() const override {
     return 40.0 * static_cast<double>(tokens_ * heads_ * kHeadDim);
   }
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_ * heads_, kHeadDim);
+  }
 
  private:
   std::int64_t tokens_, heads_, stride_;

@@ -120,6 +120,9 @@ class QKvRmsNormProblem final : public Problem {
   double cost() const override {
     return norm_cost(tokens_, q_hidden_) + norm_cost(tokens_, kv_hidden_);
   }
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_, q_hidden_ + kv_hidden_);
+  }
   double checked_factor() const override { return 4; }  // narrow rows: mostly shuffles
 
  private:

@@ -119,13 +119,7 @@ class SparseMlaDecodeProblem : public Problem {
   double checked_factor() const override { return 25; }
 
   // Two products for each head and candidate.
-  ReferenceWork reference_work() const override {
-    const auto scores = static_cast<double>(shape_.rows() * shape_.heads *
-                                            (shape_.main.width + shape_.extra.width));
-    return {.bytes = reference_bytes(make_tensors()),
-            .multiply_adds = 2 * kMlaDim * scores,
-            .exps = scores};
-  }
+  ReferenceWork reference_work() const override { return mla_work(shape_, make_tensors()); }
 
  private:
   MlaShape shape_;

@@ -81,6 +81,7 @@ class SparseMlaPrefillProblem : public Problem {
   double cost() const override { return mla_cost(shape_); }
   double reference_cost() const override { return mla_reference_cost(shape_); }
   double checked_factor() const override { return 25; }
+  ReferenceWork reference_work() const override { return mla_work(shape_, make_tensors()); }
 
  private:
   MlaShape shape_;

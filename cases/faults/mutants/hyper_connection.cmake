@@ -82,3 +82,19 @@ plumb_mutant(mhc_broadcast_slot_major
   CASE mhc_pre_broadcast/rows_17/full_graph
   SAYS "residual_out: differs from the residual in rows 1-21, 23-44, 46-66 of 68"
   WHY "the streams are written as [4, tokens, hidden]")
+
+plumb_mutant(hc_head_mean_square_over_hidden
+  OP hc_head FILE hc_head.cu
+  FROM [[static_cast<float>(kStreams * p.hidden)]]
+  TO [[static_cast<float>(p.hidden)]]
+  CASE hc_head/rows_65/eager
+  SAYS "elements in rows 0-64 of 65"
+  WHY "the mean square is taken over H instead of 4 H")
+
+plumb_mutant(mhc_post_row_offset_of_one_stream
+  OP mhc_post FILE hyper_connection.h
+  FROM [=[p.out[(token * kStreams + n) * p.hidden + h] =]=]
+  TO [=[p.out[token * kStreams * p.hidden + (n ^ 1) * p.hidden + h] =]=]
+  CASE mhc_post/flash_two_tokens/eager
+  SAYS "elements in rows 0-7 of 8"
+  WHY "streams are stored in each other's places")

@@ -176,3 +176,19 @@ plumb_mutant(inverse_rope_half_split_pairs
   CASE inverse_rope/ascending_positions/full_graph
   SAYS "in rows 2-13 of 14"
   WHY "pairs are (i, i + 32), NeoX's, instead of neighbours")
+
+plumb_mutant(shared_head_without_weight
+  OP mtp_shared_head_rms_norm FILE mtp_shared_head_rms_norm.cu
+  FROM [[p.x + first, p.weight,]]
+  TO [[p.x + first, nullptr,]]
+  CASE mtp_shared_head_rms_norm/v4_flash_hidden/eager
+  SAYS "elements in rows 0-4 of 5"
+  WHY "the weight of the shared head's norm is not applied")
+
+plumb_mutant(shared_head_without_eps
+  OP mtp_shared_head_rms_norm FILE mtp_shared_head_rms_norm.cu
+  FROM [[p.hidden, p.eps, true]]
+  TO [[p.hidden, 0.0F, true]]
+  CASE mtp_shared_head_rms_norm/tokens_257/eager
+  SAYS "elements in rows 5, 7, 12, 15, 27, 37, "
+  WHY "eps is lost, which rows of small norm need")
