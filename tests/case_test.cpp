@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every case of the default tier on every platform, one GoogleTest each: the suite is the platform
-// with
-// "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case.
+// with "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case. A platform
+// that is not there has one test per op, which is skipped with the reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,6 +38,38 @@ class CaseTest : public testing::Test {
   std::string platform_;
 };
 
+class AbsentPlatformTest : public testing::Test {
+ public:
+  explicit AbsentPlatformTest(std::string why) : why_(std::move(why)) {}
+  void TestBody() override { GTEST_SKIP() << why_; }
+
+ private:
+  std::string why_;
+};
+
+std::string suite_of(std::string platform) {
+  std::replace(platform.begin(), platform.end(), '-', '_');
+  return platform;
+}
+
+void register_cases(const std::vector<Case>& all, const std::string& platform) {
+  for (const Case& which : all) {
+    if (which.row.tier > plumb::cases::Tier::standard) continue;
+    testing::RegisterTest(
+        suite_of(platform).c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [&which, platform]() -> testing::Test* { return new CaseTest(which, platform); });
+  }
+}
+
+void register_absent(const std::string& platform, const std::string& why) {
+  for (const plumb::cases::OpDefinition& op : plumb::cases::all_ops()) {
+    const std::string name = std::string(op.name) + "/every_case";
+    testing::RegisterTest(suite_of(platform).c_str(), name.c_str(), nullptr, nullptr, __FILE__,
+                          __LINE__,
+                          [why]() -> testing::Test* { return new AbsentPlatformTest(why); });
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -46,13 +78,11 @@ int main(int count, char** arguments) {
   plumb::reference::set_thread_count(1);
   static const std::vector<Case> all = plumb::cases::all_cases();
   for (const std::string& platform : plumb::device::known_platforms()) {
-    std::string suite = platform;
-    std::replace(suite.begin(), suite.end(), '-', '_');
-    for (const Case& which : all) {
-      if (which.row.tier > plumb::cases::Tier::standard) continue;
-      testing::RegisterTest(
-          suite.c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
-          [&which, platform]() -> testing::Test* { return new CaseTest(which, platform); });
+    const std::string why = plumb::device::why_unavailable(platform);
+    if (why.empty()) {
+      register_cases(all, platform);
+    } else {
+      register_absent(platform, why);
     }
   }
   return RUN_ALL_TESTS();
