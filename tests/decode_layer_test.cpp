@@ -27,7 +27,7 @@ using Words = std::map<std::string, std::string>;
 constexpr std::array<std::int64_t, 4> kPositions{3, 130, 200, 77};
 constexpr std::int64_t kTokens = kPositions.size(), kHidden = 512, kHeads = 2, kLora = 256;
 constexpr std::int64_t kWindow = 128, kPage = 64, kContext = 256, kRatio = 4;
-constexpr std::int64_t kTopK = 16, kIndexHeads = 8, kIndexDim = 128, kExperts = 256;
+constexpr std::int64_t kTopK = 16, kIndexHeads = 8;
 constexpr std::int64_t kBlocks = kContext / kPage;          // of a request's block table
 constexpr std::int64_t kStates = kContext / kRatio;         // compressed, of a request
 constexpr std::int64_t kRowsOfWriter = kTokens * kContext;  // its pool then has blocks enough
