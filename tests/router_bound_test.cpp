@@ -75,7 +75,8 @@ struct Data {
 Ids best(const std::vector<float>& choice, std::int64_t k) {
   Ids ids(choice.size());
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
-  std::stable_sort(ids.begin(), ids.end(), [&](auto a, auto b) { return choice[a] > choice[b]; });
+  std::sort(ids.begin(), ids.end(),
+            [&](auto a, auto b) { return choice[a] != choice[b] ? choice[a] > choice[b] : a < b; });
   ids.resize(static_cast<std::size_t>(k));
   return ids;
 }
