@@ -40,6 +40,7 @@ class Judged {
         session_(problem, which, point_, options_, result_) {
     cases::Buffers buffers = session_.make_buffers();
     session_.set_inputs(step_, buffers);
+    session_.poison(buffers, point_.poison);
     session_.launch(buffers);
     std::vector<std::string> damage;
     stored_ = session_.read_back(buffers, point_.poison, damage);
