@@ -116,7 +116,8 @@ TEST_F(CommandLine, ALogHasALineForEachOfSeveralOps) {
       run({"run", "--case", "rms_norm/hidden_1/eager", "--case",
            "mtp_shared_head_rms_norm/one_token/eager", "--platform", "sim-sm90", "--json", ""});
   EXPECT_EQ(finished.code, 0) << finished.err;
-  EXPECT_EQ(finished.out.find("rms_norm                                      1 of 1 passed\n"), 0u) << finished.out;
+  EXPECT_EQ(finished.out.find("rms_norm                                      1 of 1 passed\n"), 0u)
+      << finished.out;
 }
 
 TEST_F(CommandLine, UnknownNamesAreRefusedWithTheNearestKnownOne) {
