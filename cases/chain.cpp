@@ -16,9 +16,7 @@ namespace {
 constexpr Poison kPoisonOfOutputs = Poison::nan;
 
 const plumb_op_entry& entry_of(const plumb_implementation& implementation, std::string_view op) {
-  for (int i = 0; i < implementation.entry_count; ++i) {
-    if (op == implementation.entries[i].op) return implementation.entries[i];
-  }
+  if (const plumb_op_entry* entry = device::find_entry(implementation, op)) return *entry;
   throw std::out_of_range(fmt::format("{} has no {}", implementation.name, op));
 }
 
@@ -84,7 +82,12 @@ Chain::Chain(std::string_view platform, const device::Conditions& conditions,
              const plumb_implementation& implementation)
     : device_(device::open_device(platform, conditions)),
       implementation_(implementation),
-      stream_(device_->create_stream()) {}
+      stream_(device_->create_stream()) {
+  if (!device_->properties().simulated) {
+    throw std::invalid_argument(
+        "the linear maps of a chain are built for simulated platforms only");
+  }
+}
 
 Chain::~Chain() = default;
 

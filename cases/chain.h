@@ -22,6 +22,7 @@ Row row_of(const OpDefinition& op, const std::map<std::string, std::int64_t>& in
 
 class Chain {
  public:
+  // A simulated platform; throws std::invalid_argument for a real one.
   Chain(std::string_view platform, const device::Conditions& conditions,
         const plumb_implementation& implementation);
   ~Chain();

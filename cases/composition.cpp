@@ -151,19 +151,12 @@ class ComposedProblem final : public Problem {
 
 std::unique_ptr<Composition> Problem::composition() const { return nullptr; }
 
-const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op) {
-  for (int i = 0; i < implementation.entry_count; ++i) {
-    if (op == implementation.entries[i].op) return &implementation.entries[i];
-  }
-  return nullptr;
-}
-
 std::unique_ptr<Problem> compose(const Problem& fused, const plumb_implementation& implementation) {
   std::unique_ptr<Composition> plain = fused.composition();
   if (!plain) throw std::logic_error("a case of the scenario composition without a plain sequence");
   std::vector<plumb_op_entry> entries;
   for (const std::string_view op : plain->ops()) {
-    const plumb_op_entry* entry = find_entry(implementation, op);
+    const plumb_op_entry* entry = device::find_entry(implementation, op);
     if (!entry) {
       throw Unsupported(
           fmt::format("{} has no {}, which the plain sequence calls", implementation.name, op));

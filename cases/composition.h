@@ -14,7 +14,6 @@
 namespace plumb::cases {
 
 // Entry of an op by name; nullptr if the implementation lacks it.
-const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op);
 
 // The plain sequence of one fused problem: Problem::composition(). What it writes it calls
 // "plain_<name>", after the output of the fused op that it stands against.

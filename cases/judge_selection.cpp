@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "cases/phase.h"
+#include "reference/codes.h"
 
 namespace plumb::cases {
 
@@ -205,9 +206,8 @@ RowVerdict judge_row(const ScoredChoices& choices, std::int64_t row, const Ids& 
   return verdict;
 }
 
-// Flips that stand next to each other have a cause in common, three at the most: the variance of
-// their number is below three times its mean. Five standard deviations, and one.
-double most_flips(double expected) { return expected + 5 * std::sqrt(3 * expected) + 1; }
+// Flips that stand next to each other have a cause in common, three at the most.
+std::int64_t most_flips(double expected) { return reference::most_honest_flips(expected, 3); }
 
 void count_row(const RowVerdict& verdict, std::int64_t row, const HostTensor& ids,
                TensorReport& report) {
@@ -259,11 +259,10 @@ TensorReport judge_selection(const HostTensor& ids, const ScoredChoices& choices
                                           row_ranges(report.wrong_rows), report.rows_total,
                                           report.worst->coordinates, first));
   }
-  if (!choices.experts.score.structured &&
-      !(static_cast<double>(report.flips) <= most_flips(expected))) {
+  if (!choices.experts.score.structured && report.flips > most_flips(expected)) {
     report.failures.push_back(fmt::format(
         "{}: {} choices differ from the exact ones, each within the errors of its scores; honest "
-        "arithmetic explains {:.2g}, at most {:.2g}; {}",
+        "arithmetic explains {:.2g}, at most {}; {}",
         report.tensor, report.flips, expected, most_flips(expected), report.flip));
   }
   return report;

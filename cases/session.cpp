@@ -74,7 +74,7 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
       host_(problem.make_tensors()) {
   const plumb_implementation& implementation =
       options.implementation(options.platform, point.conditions.checked);
-  entry_ = find_entry(implementation, which.op->name);
+  entry_ = device::find_entry(implementation, which.op->name);
   if (!entry_) throw Unsupported(fmt::format("{} has no {}", implementation.name, which.op->name));
   check_starts(host_);
   stream_ = device_->create_stream();
@@ -144,7 +144,7 @@ void Session::launch(Buffers& buffers) {
     throw device::DeviceError(
         status == PLUMB_INVALID_ARGUMENT ? device::Fault::invalid_argument : device::Fault::other,
         status == PLUMB_INVALID_ARGUMENT ? "the implementation refused a legal call"
-                                         : "the launch failed");
+                                         : "the launch failed " + device_->take_launch_error());
   }
 }
 

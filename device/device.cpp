@@ -104,6 +104,13 @@ std::string why_unavailable(std::string_view platform) {
   return find_platform(platform).why_unavailable;
 }
 
+const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op) {
+  for (int i = 0; i < implementation.entry_count; ++i) {
+    if (op == implementation.entries[i].op) return &implementation.entries[i];
+  }
+  return nullptr;
+}
+
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions) {
   const Platform& found = find_platform(platform);
   if (!found.why_unavailable.empty()) {

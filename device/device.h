@@ -124,6 +124,10 @@ class Device {
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
 
+  // What the runtime said of the last launch that this thread could not do; "" if it said nothing.
+  // Reading clears it.
+  virtual std::string take_launch_error() { return {}; }
+
   virtual void begin_capture(Stream stream) = 0;
   // Whether a capture that the calling thread began is in progress: what plain allocation refuses.
   virtual bool capturing() = 0;
@@ -139,6 +143,9 @@ class Device {
 std::vector<std::string> known_platforms();
 std::string why_unavailable(std::string_view platform);  // empty: available
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions = {});
+
+// nullptr for an op that the implementation lacks.
+const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op);
 
 // plumb's own kernels for a platform, and the same compiled with checking (simulator only).
 const plumb_implementation& builtin_implementation(std::string_view platform);

@@ -45,11 +45,7 @@ class Judged {
     std::vector<std::string> damage;
     stored_ = session_.read_back(buffers, point_.poison, damage);
     const auto& implementation = device::builtin_implementation(kPlatform);
-    for (int i = 0; i < implementation.entry_count; ++i) {
-      if (which.op->name == implementation.entries[i].op) {
-        declared_ = implementation.entries[i].numerics;
-      }
-    }
+    declared_ = device::find_entry(implementation, which.op->name)->numerics;
     declared_.stores_partials = 0;  // the op's results alone
   }
 

@@ -91,6 +91,10 @@ CudaDevice::CudaDevice() { PLUMB_CUDA(cudaStreamCreateWithFlags, &own_, cudaStre
 
 // Errors here have no one to go to: what failed before has been reported.
 CudaDevice::~CudaDevice() {
+  for (const cudaStream_t stream : capturing_) {  // left by an exception
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+  }
   for (const cudaStream_t stream : streams_) {
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/cuda/guards.h"
+#include "device/cuda/launch.h"
 #include "device/device.h"
 
 namespace plumb::device::cuda {
@@ -45,6 +46,8 @@ class CudaDevice final : public Device {
   void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) override;
   void call_host(void (*function)(void*), void* argument, Stream stream) override;
 
+  std::string take_launch_error() override { return cuda::take_launch_error(); }
+
   void begin_capture(Stream stream) override;
   bool capturing() override;
   Graph end_capture(Stream stream) override;
@@ -69,6 +72,7 @@ class CudaDevice final : public Device {
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
   std::vector<void*> pinned_;
+  std::vector<cudaStream_t> capturing_;
   cudaStream_t own_ = nullptr;  // for work that no caller ordered
 };
 

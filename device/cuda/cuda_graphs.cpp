@@ -15,8 +15,6 @@ namespace plumb::device::cuda {
 
 namespace {
 
-thread_local int captures = 0;
-
 // "void plumb::device::cuda_kernels::(anonymous namespace)::select<4, 64>(Params)" -> "select<4,
 // 64>", as the launcher spelled it.
 std::string short_name(const char* mangled) {
@@ -62,13 +60,13 @@ GraphNode describe_node(cudaGraphNode_t node) {
 void CudaDevice::begin_capture(Stream stream) {
   PLUMB_CUDA(cudaStreamBeginCapture, static_cast<cudaStream_t>(stream),
              cudaStreamCaptureModeThreadLocal);
-  ++captures;
+  capturing_.push_back(static_cast<cudaStream_t>(stream));
 }
 
-bool CudaDevice::capturing() { return captures > 0; }
+bool CudaDevice::capturing() { return !capturing_.empty(); }
 
 Graph CudaDevice::end_capture(Stream stream) {
-  captures = std::max(0, captures - 1);
+  std::erase(capturing_, static_cast<cudaStream_t>(stream));
   cudaGraph_t graph = nullptr;
   PLUMB_CUDA(cudaStreamEndCapture, static_cast<cudaStream_t>(stream), &graph);
   return graph;
