@@ -28,6 +28,8 @@ class CaseTest : public testing::Test {
     plumb::tools::Finished finished;
     finished.result = plumb::cases::run_case(which_, options);
     finished.reproduce = "plumb run --case " + which_.id() + " --platform " + platform_;
+    // For the result files: .ci/run compares those of two compilers' builds, margins and all.
+    RecordProperty("result", plumb::tools::to_json_line(finished));
     if (finished.result.outcome == Outcome::skipped) GTEST_SKIP() << finished.result.reason;
     const std::string failure = plumb::tools::failure_text(finished, {});
     if (!failure.empty()) FAIL() << failure;

@@ -36,6 +36,8 @@ int exit_code(const std::vector<Finished>& all);
 
 // Machine-readable. Equal runs give equal text but for the members named "seconds".
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed);
+// One case of it, on one line.
+std::string to_json_line(const Finished& finished);
 std::string to_junit(const std::vector<Finished>& all);
 
 // Throws UsageError if a file of this name cannot be made. Leaves nothing behind.

@@ -137,6 +137,10 @@ std::string to_json(const std::vector<Finished>& all, const std::string& tier, s
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
+std::string to_json_line(const Finished& finished) {
+  return to_json(finished).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 std::string to_junit(const std::vector<Finished>& all) {
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
   std::map<std::string, std::vector<const Finished*>> suites;
