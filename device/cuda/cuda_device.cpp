@@ -4,7 +4,9 @@
 #include "device/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/launch.h"
@@ -39,7 +41,23 @@ Properties query() {
   return result;
 }
 
-void forget(auto& list, auto value) { std::erase(list, value); }
+void forget(std::mutex& mutex, auto& list, auto value) {
+  const std::lock_guard lock(mutex);
+  std::erase(list, value);
+}
+
+void remember(std::mutex& mutex, auto& list, auto value) {
+  const std::lock_guard lock(mutex);
+  list.push_back(value);
+}
+
+// By default a kernel is loaded when it is first launched. That may have to wait for the whole
+// device, and may happen in one thread while another one captures: all are loaded at the start.
+// Heeded only until the runtime's first call; whoever has set the variable keeps his choice.
+void ask_for_eager_loading() {
+  static const int asked = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  static_cast<void>(asked);
+}
 
 }  // namespace
 
@@ -51,6 +69,7 @@ const Properties& properties() {
 const Properties& stream_properties(plumb_stream) { return properties(); }
 
 std::string why_unavailable(const std::string& platform) {
+  ask_for_eager_loading();
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
@@ -91,9 +110,9 @@ CudaDevice::CudaDevice() { PLUMB_CUDA(cudaStreamCreateWithFlags, &own_, cudaStre
 
 // Errors here have no one to go to: what failed before has been reported.
 CudaDevice::~CudaDevice() {
-  for (const cudaStream_t stream : capturing_) {  // left by an exception
+  for (const Capture& capture : captures_) {  // left by an exception
     cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+    if (cudaStreamEndCapture(capture.stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
   }
   for (const cudaStream_t stream : streams_) {
     cudaStreamSynchronize(stream);
@@ -106,11 +125,13 @@ CudaDevice::~CudaDevice() {
   cudaGetLastError();
 }
 
+void CudaDevice::refuse_in_capture(const std::string& call) {
+  if (!capturing()) return;
+  throw DeviceError(Fault::capture_unsupported, call + ": not allowed during capture");
+}
+
 void* CudaDevice::allocate(std::size_t bytes, std::string_view label) {
-  if (capturing()) {
-    throw DeviceError(Fault::capture_unsupported,
-                      "allocate " + std::string(label) + ": not allowed during capture");
-  }
+  refuse_in_capture("allocate " + std::string(label));
   Allocation allocation{nullptr, bytes, std::string(label), true};
   void* memory = nullptr;
   PLUMB_CUDA(cudaMalloc, &memory, kFrontGuard + bytes + kRearGuard);
@@ -120,6 +141,7 @@ void* CudaDevice::allocate(std::size_t bytes, std::string_view label) {
   if (bytes > 0) PLUMB_CUDA(cudaMemsetAsync, address, kPoison, bytes, own_);
   PLUMB_CUDA(cudaMemsetAsync, address + bytes, kGuardByte, kRearGuard, own_);
   PLUMB_CUDA(cudaStreamSynchronize, own_);
+  const std::lock_guard lock(mutex_);
   allocations_.emplace(address, std::move(allocation));
   return address;
 }
@@ -127,39 +149,42 @@ void* CudaDevice::allocate(std::size_t bytes, std::string_view label) {
 // All of it is backed: cards that run these cases have the memory, and zeros are what pages that
 // appear when touched would hold.
 void* CudaDevice::allocate_sparse(std::size_t bytes, std::string_view label) {
+  refuse_in_capture("allocate_sparse " + std::string(label));
   void* memory = nullptr;
   PLUMB_CUDA(cudaMalloc, &memory, bytes);
   PLUMB_CUDA(cudaMemsetAsync, memory, 0, bytes, own_);
   PLUMB_CUDA(cudaStreamSynchronize, own_);
   auto* const address = static_cast<std::uint8_t*>(memory);
+  const std::lock_guard lock(mutex_);
   allocations_.emplace(address, Allocation{address, bytes, std::string(label), false});
   return memory;
 }
 
 void CudaDevice::free(void* memory) {
-  const auto found = allocations_.find(static_cast<std::uint8_t*>(memory));
-  if (found == allocations_.end()) {
+  std::unique_lock lock(mutex_);
+  const auto found = allocations_.extract(static_cast<std::uint8_t*>(memory));
+  lock.unlock();
+  if (found.empty()) {
     throw DeviceError(Fault::invalid_argument, "free: no allocation starts at this address");
   }
-  PLUMB_CUDA(cudaFree, found->second.base);
-  allocations_.erase(found);
+  PLUMB_CUDA(cudaFree, found.mapped().base);
 }
 
 void* CudaDevice::allocate_pinned(std::size_t bytes) {
   void* memory = nullptr;
   PLUMB_CUDA(cudaMallocHost, &memory, bytes);
-  pinned_.push_back(memory);
+  remember(mutex_, pinned_, memory);
   return memory;
 }
 
 void CudaDevice::free_pinned(void* memory) {
   PLUMB_CUDA(cudaFreeHost, memory);
-  forget(pinned_, memory);
+  forget(mutex_, pinned_, memory);
 }
 
-std::vector<GuardZone> CudaDevice::zones() const {
+std::vector<GuardZone> CudaDevice::zones(const Allocations& allocations) {
   std::vector<GuardZone> all;
-  for (const auto& [address, allocation] : allocations_) {
+  for (const auto& [address, allocation] : allocations) {
     if (!allocation.guarded) continue;
     all.push_back({allocation.base, kFrontGuard});
     all.push_back({address + allocation.bytes, kRearGuard});
@@ -183,8 +208,13 @@ GuardDamage CudaDevice::describe_damage(const Allocation& allocation, const Guar
   return damage;
 }
 
+// On a copy of the list: an allocation that is made meanwhile is looked at the next time. One that
+// is freed meanwhile is its caller's error, as for any other work that is pending.
 std::vector<GuardDamage> CudaDevice::check_guards() {
-  const std::vector<GuardZone> all = zones();
+  std::unique_lock lock(mutex_);
+  const Allocations allocations = allocations_;
+  lock.unlock();
+  const std::vector<GuardZone> all = zones(allocations);
   if (all.empty()) return {};
   const std::size_t zone_bytes = all.size() * sizeof(GuardZone);
   const std::size_t count_bytes = all.size() * sizeof(std::uint32_t);
@@ -201,7 +231,7 @@ std::vector<GuardDamage> CudaDevice::check_guards() {
   PLUMB_CUDA(cudaStreamSynchronize, own_);
   std::vector<GuardDamage> found;
   std::size_t zone = 0;
-  for (const auto& [address, allocation] : allocations_) {
+  for (const auto& [address, allocation] : allocations) {
     if (!allocation.guarded) continue;
     for (int side = 0; side < 2; ++side, ++zone) {
       if (damaged[zone] != 0) found.push_back(describe_damage(allocation, all[zone]));
@@ -213,25 +243,25 @@ std::vector<GuardDamage> CudaDevice::check_guards() {
 Stream CudaDevice::create_stream() {
   cudaStream_t stream = nullptr;
   PLUMB_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
-  streams_.push_back(stream);
+  remember(mutex_, streams_, stream);
   return stream;
 }
 
 void CudaDevice::destroy_stream(Stream stream) {
   PLUMB_CUDA(cudaStreamDestroy, native(stream));
-  forget(streams_, native(stream));
+  forget(mutex_, streams_, native(stream));
 }
 
 Event CudaDevice::create_event() {
   cudaEvent_t event = nullptr;
   PLUMB_CUDA(cudaEventCreateWithFlags, &event, cudaEventDisableTiming);
-  events_.push_back(event);
+  remember(mutex_, events_, event);
   return event;
 }
 
 void CudaDevice::destroy_event(Event event) {
   PLUMB_CUDA(cudaEventDestroy, native_event(event));
-  forget(events_, native_event(event));
+  forget(mutex_, events_, native_event(event));
 }
 
 void CudaDevice::record(Event event, Stream stream) {

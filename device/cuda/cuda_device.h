@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A Device on the CUDA runtime. One process-wide device (the current one); every call is checked.
+// Any host thread may use it beside others: the runtime is safe for several threads, and what is
+// kept here about its objects has a lock of its own, which is never held during a call that may
+// wait.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/cuda/guards.h"
@@ -64,16 +69,23 @@ class CudaDevice final : public Device {
     std::string label;
     bool guarded = true;
   };
+  using Allocations = std::map<std::uint8_t*, Allocation>;  // by the address that was handed out
+  struct Capture {
+    cudaStream_t stream = nullptr;
+    std::thread::id thread;  // that began it
+  };
   // Front and rear zone of every guarded allocation, in the order of the map.
-  std::vector<GuardZone> zones() const;
+  static std::vector<GuardZone> zones(const Allocations& allocations);
   GuardDamage describe_damage(const Allocation& allocation, const GuardZone& zone) const;
+  void refuse_in_capture(const std::string& call);
 
-  std::map<std::uint8_t*, Allocation> allocations_;  // by the address that was handed out
+  std::mutex mutex_;  // guards what follows, up to own_
+  Allocations allocations_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
   std::vector<void*> pinned_;
-  std::vector<cudaStream_t> capturing_;
-  cudaStream_t own_ = nullptr;  // for work that no caller ordered
+  std::vector<Capture> captures_;  // in progress
+  cudaStream_t own_ = nullptr;     // for work that no caller ordered
 };
 
 }  // namespace plumb::device::cuda

@@ -60,13 +60,22 @@ GraphNode describe_node(cudaGraphNode_t node) {
 void CudaDevice::begin_capture(Stream stream) {
   PLUMB_CUDA(cudaStreamBeginCapture, static_cast<cudaStream_t>(stream),
              cudaStreamCaptureModeThreadLocal);
-  capturing_.push_back(static_cast<cudaStream_t>(stream));
+  const std::lock_guard lock(mutex_);
+  captures_.push_back({static_cast<cudaStream_t>(stream), std::this_thread::get_id()});
 }
 
-bool CudaDevice::capturing() { return !capturing_.empty(); }
+bool CudaDevice::capturing() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(captures_.begin(), captures_.end(), [](const Capture& capture) {
+    return capture.thread == std::this_thread::get_id();
+  });
+}
 
 Graph CudaDevice::end_capture(Stream stream) {
-  std::erase(capturing_, static_cast<cudaStream_t>(stream));
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(captures_, [&](const Capture& one) { return one.stream == stream; });
+  }
   cudaGraph_t graph = nullptr;
   PLUMB_CUDA(cudaStreamEndCapture, static_cast<cudaStream_t>(stream), &graph);
   return graph;
