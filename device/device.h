@@ -62,7 +62,9 @@ struct Properties {
 
 // What a simulated device does to the code under test, beside running it. Real devices ignore it.
 enum class Order { forward, reverse, random };  // in which threads of a block, and blocks, run
-enum class Policy { early, late };  // late: nothing executes before something waits for it
+// late: nothing executes before something waits for it. interleaved: the same, and then everything
+// that is pending on any stream executes, a block of one kernel beside blocks of others.
+enum class Policy { early, late, interleaved };
 struct Conditions {
   Order order = Order::forward;
   std::uint64_t seed = 0;

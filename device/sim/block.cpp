@@ -15,17 +15,20 @@ namespace plumb::device::sim {
 
 constinit thread_local ThreadContext* current = nullptr;
 
-Block& block_of_host_thread() {
-  static thread_local Block block;
-  return block;
-}
+namespace {
+
+Block& running_block() { return static_cast<Block&>(*current->block); }
+
+}  // namespace
 
 Block::Block() : pool_(&Block::fiber_entry) {}
+Block::~Block() = default;
 
 void Block::start_kernel(const KernelCall& call, const Properties& properties,
-                         const Conditions& conditions) {
+                         const Conditions& conditions, const MemoryMap& memory) {
   call_ = &call;
   order_ = conditions.order;
+  rests_ = conditions.policy == Policy::interleaved;
   random_state_ = conditions.seed;
   block_size = call.shape.block;
   wave_size = properties.wave_size;
@@ -42,24 +45,36 @@ void Block::start_kernel(const KernelCall& call, const Properties& properties,
     threads_[i].wave = i / wave_size;
     threads_[i].block = this;
   }
+  checked_ = conditions.checked;
+  if (!checked_) return;
+  if (own_checker_ == nullptr) own_checker_ = std::make_unique<Checker>(*this);
+  own_checker_->start_kernel(call, memory, wave_size);
 }
 
-void Block::run(std::int64_t x, std::int64_t y) {
+void Block::start(std::int64_t x, std::int64_t y) {
   block_x = x;
   block_y = y;
-  if (checker != nullptr) checker->start_block(x, y);
+  if (checked_) own_checker_->start_block(x, y);
   shared_.start_block();
   start_threads();
+}
+
+bool Block::resume() {
+  resting_ = false;
+  checker = checked_ ? own_checker_.get() : nullptr;
   Thread* first = next_ready();
-  first->fiber = &pool_.take();
+  if (first->fiber == nullptr) first->fiber = &pool_.take();
   current = first;
   Fiber::switch_to(host_, *first->fiber);
   current = nullptr;
-  if (error_.empty() && exception_ == nullptr) return;
-  pool_.abandon_all();
+  checker = nullptr;
+  if (error_.empty() && exception_ == nullptr) return !resting_;
+  abandon();
   if (exception_ != nullptr) std::rethrow_exception(std::exchange(exception_, nullptr));
   throw DeviceError(fault_, std::exchange(error_, {}));
 }
+
+void Block::abandon() { pool_.abandon_all(); }
 
 void Block::begin_abandoning() { Fiber::begin_jump(host_); }
 
@@ -72,16 +87,16 @@ std::string Block::finish_abandoning() {
 
 bool is_below_simulated_stack(std::uintptr_t address) {
   if (current == nullptr) return false;
-  const Fiber* fiber = block_of_host_thread().running().fiber;
+  const Fiber* fiber = running_block().running().fiber;
   return fiber != nullptr && fiber->guards(reinterpret_cast<const void*>(address));
 }
 
 void begin_abandoning_grid() {
-  if (current != nullptr) block_of_host_thread().begin_abandoning();
+  if (current != nullptr) running_block().begin_abandoning();
 }
 
 std::string finish_abandoning_grid() {
-  return current != nullptr ? block_of_host_thread().finish_abandoning() : std::string();
+  return current != nullptr ? running_block().finish_abandoning() : std::string();
 }
 
 void Block::start_threads() {
@@ -101,7 +116,7 @@ void Block::start_threads() {
   queue_in_order(batch_, false);
 }
 
-void Block::fiber_entry(Fiber& self) { block_of_host_thread().fiber_loop(self); }
+void Block::fiber_entry(Fiber& self) { running_block().fiber_loop(self); }
 
 // A fiber runs one thread after the other and switches only to a thread that waits elsewhere.
 void Block::fiber_loop(Fiber& self) {
@@ -149,8 +164,17 @@ void Block::sync(const Site& site) {
     fail(Fault::divergent_barrier, describe_divergence(site));
   }
   self.state = Thread::State::in_block_sync;
-  if (++arrived_ == live_) release_block();
+  if (++arrived_ == live_) {
+    release_block();
+    if (rests_) return rest();
+  }
   wait();
+}
+
+// All threads may go on, the running one among them; but first the host thread does.
+void Block::rest() {
+  resting_ = true;
+  Fiber::switch_to(*running().fiber, host_);
 }
 
 void Block::release_block() {

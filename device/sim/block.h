@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block that a host thread runs: its threads, which of them may run next, and who waits where.
+// A block that a host thread runs: its threads, which of them may run next, and who waits where.
 // grid.cpp describes how a block is scheduled.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,13 +28,22 @@ struct Thread : ThreadContext {
   Site site;  // where it waits, or waited last
 };
 
+class Checker;
+
+// Serves one launch at a time, on the host thread that made it.
 class Block : public BlockContext {
  public:
   Block();
+  ~Block();
   void start_kernel(const KernelCall& call, const Properties& properties,
-                    const Conditions& conditions);
-  // Runs every thread of one block to its end. Throws what went wrong in it.
-  void run(std::int64_t x, std::int64_t y);
+                    const Conditions& conditions, const MemoryMap& memory);
+  // The next block of the launch, none of its threads begun.
+  void start(std::int64_t x, std::int64_t y);
+  // Runs its threads: to the end of all, true; on an interleaving device perhaps only until all of
+  // them have met in a block_sync, false. Throws what went wrong in it.
+  bool resume();
+  // Drops a block that will not be resumed.
+  void abandon();
 
   // Called by the running thread.
   void sync(const Site& site);
@@ -68,6 +78,7 @@ class Block : public BlockContext {
   void queue_in_order(std::vector<Thread*>& threads, bool in_front);
   Thread* next_ready();
   void wait();
+  void rest();
   [[noreturn]] void fail_wave_call(const WaveCall& call);
   [[noreturn]] void fail_deadlock();
   [[noreturn]] void drop_stack(Fault fault, std::string&& message);
@@ -78,6 +89,7 @@ class Block : public BlockContext {
 
   const KernelCall* call_ = nullptr;
   Order order_ = Order::forward;
+  bool rests_ = false, resting_ = false;
   std::uint64_t random_state_ = 0;
   FiberPool pool_;
   Fiber host_;
@@ -93,9 +105,8 @@ class Block : public BlockContext {
   Fault fault_ = Fault::other;
   std::string error_;
   std::exception_ptr exception_;
+  std::unique_ptr<Checker> own_checker_;  // made by the first checked launch
+  bool checked_ = false;
 };
-
-// The block of this host thread; made on first use, reused by every launch.
-Block& block_of_host_thread();
 
 }  // namespace plumb::device::sim

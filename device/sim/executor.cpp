@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation at a time, with addresses checked and page faults caught.
+// Every piece of an operation runs with addresses checked and page faults caught.
 #include "device/sim/executor.h"
 
 #include <cstring>
 #include <numeric>
 #include <queue>
+#include <utility>
 
 namespace plumb::device::sim {
 
@@ -18,15 +19,18 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-class Flag {
+// Names the calling thread as the one that runs operations.
+class Running {
  public:
-  explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
-  ~Flag() { flag_ = false; }
-  Flag(const Flag&) = delete;
-  Flag& operator=(const Flag&) = delete;
+  explicit Running(std::atomic<std::thread::id>& thread) : thread_(thread) {
+    thread_ = std::this_thread::get_id();
+  }
+  ~Running() { thread_ = std::thread::id(); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
 
  private:
-  bool& flag_;
+  std::atomic<std::thread::id>& thread_;
 };
 
 }  // namespace
@@ -105,39 +109,62 @@ void Executor::check_side(std::string_view call, const void* begin, std::size_t 
   pinned_.check_range(call, begin, bytes);
 }
 
-void Executor::run(const Operation& operation) {
-  const Flag flag(busy_);
-  if (const Replay* replay = std::get_if<Replay>(&operation)) {
-    const GraphData& graph = *replay->graph;
-    for (int i : replay_order(graph, conditions_.policy)) run_one(graph.nodes[i].operation);
-  } else {
-    run_one(operation);
+void Executor::run(Operation operation) {
+  Progress progress(*this, std::move(operation));
+  while (!progress.advance()) {
   }
 }
 
-void Executor::run_one(const Operation& operation) {
+bool Executor::advance(const Operation& operation, std::optional<Grid>& grid) {
+  const Running running(running_);
+  bool over = false;
   const std::optional<PageFault> fault =
-      run_watching(memory_, pinned_, [&] { perform(operation); });
+      run_watching(memory_, pinned_, [&] { over = perform(operation, grid); });
   if (fault) report(*fault, operation);
+  return over;
 }
 
-void Executor::perform(const Operation& operation) {
-  std::visit(
-      Overloaded{
-          [&](const KernelCall& call) { run_grid(call, properties_, conditions_, reachable_); },
-          [&](const Copy& copy) {
-            check(copy);
-            const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
-            if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
-          },
-          [&](const Fill& fill) {
-            check(fill);
-            if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
-          },
-          [](const HostCall& call) { call.function(call.argument); },
-          [](const auto&) {},
-      },
-      operation);
+bool Executor::perform(const Operation& operation, std::optional<Grid>& grid) {
+  return std::visit(Overloaded{
+                        [&](const KernelCall& call) {
+                          if (!grid) grid.emplace(call, properties_, conditions_, reachable_);
+                          if (!grid->advance()) return false;
+                          grid.reset();
+                          return true;
+                        },
+                        [&](const Copy& copy) {
+                          check(copy);
+                          const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
+                          if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
+                          return true;
+                        },
+                        [&](const Fill& fill) {
+                          check(fill);
+                          if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
+                          return true;
+                        },
+                        [](const HostCall& call) {
+                          call.function(call.argument);
+                          return true;
+                        },
+                        [](const auto&) { return true; },
+                    },
+                    operation);
+}
+
+Progress::Progress(Executor& executor, Operation operation)
+    : executor_(executor), operation_(std::move(operation)), order_{0} {
+  if (const Replay* replay = std::get_if<Replay>(&operation_)) {
+    order_ = replay_order(*replay->graph, executor.conditions_.policy);
+  }
+}
+
+bool Progress::advance() {
+  if (next_ == order_.size()) return true;
+  const Replay* replay = std::get_if<Replay>(&operation_);
+  const Operation& part = replay ? replay->graph->nodes[order_[next_]].operation : operation_;
+  if (executor_.advance(part, grid_)) ++next_;
+  return next_ == order_.size();
 }
 
 void Executor::report(const PageFault& fault, const Operation& operation) const {

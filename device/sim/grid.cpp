@@ -9,72 +9,61 @@
 // the lanes of its mask, which go to the front of the queue. When the queue is empty and threads
 // are left, that is a deadlock.
 //
+// On an interleaving device a block rests at each block_sync that all of its threads have reached,
+// and at its end; until it is resumed, the host thread may run blocks of other launches.
+//
 // A fault never unwinds a simulated thread: control goes to the host thread's stack, every other
 // stack is dropped (kernels own nothing that needs a destructor), and run_grid throws.
+#include "device/sim/grid.h"
+
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "device/sim/block.h"
-#include "device/sim/checked.h"
 #include "device/sim/scramble.h"
 
 namespace plumb::device::sim {
 
 namespace {
 
-// Gives the blocks of a grid one after the other. Random order is a permutation without a table:
-// four rounds of a Feistel network on the smallest even number of bits that holds the count,
-// applied again while the result is no block.
-class BlockOrder {
- public:
-  BlockOrder(const Conditions& conditions, std::int64_t count)
-      : order_(conditions.order), seed_(conditions.seed), count_(count) {
-    while ((std::int64_t{1} << (2 * half_bits_)) < count) ++half_bits_;
-  }
-  std::int64_t next() {
-    const std::int64_t at = position_++;
-    if (order_ == Order::forward) return at;
-    if (order_ == Order::reverse) return count_ - 1 - at;
-    std::int64_t block = permute(at);
-    while (block >= count_) block = permute(block);
-    return block;
-  }
+// Blocks of this host thread that serve no launch: their stacks and memory are for the next one.
+thread_local std::vector<std::unique_ptr<Block>> idle_blocks;
 
- private:
-  std::int64_t permute(std::int64_t value) const {
-    const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-    std::uint64_t left = static_cast<std::uint64_t>(value) >> half_bits_;
-    std::uint64_t right = static_cast<std::uint64_t>(value) & mask;
-    for (std::uint64_t round = 0; round < 4; ++round) {
-      const std::uint64_t mixed = scramble(seed_ + round * 0x9E3779B97F4A7C15U + right);
-      left = std::exchange(right, (left ^ mixed) & mask);
-    }
-    return static_cast<std::int64_t>(left << half_bits_ | right);
-  }
-
-  Order order_;
-  std::uint64_t seed_;
-  std::int64_t count_, position_ = 0;
-  int half_bits_ = 1;
-};
-
-// While it lives, accesses of instrumented kernels on this host thread are checked.
-class CheckedLaunch {
- public:
-  CheckedLaunch(Block& block, const KernelCall& call, const Properties& properties,
-                const Conditions& conditions, const MemoryMap& memory) {
-    if (!conditions.checked) return;
-    static thread_local Checker checker_of_host_thread(block);
-    checker = &checker_of_host_thread;
-    checker->start_kernel(call, memory, properties.wave_size);
-  }
-  ~CheckedLaunch() { checker = nullptr; }
-  CheckedLaunch(const CheckedLaunch&) = delete;
-  CheckedLaunch& operator=(const CheckedLaunch&) = delete;
-};
+std::unique_ptr<Block> take_block() {
+  if (idle_blocks.empty()) return std::make_unique<Block>();
+  std::unique_ptr<Block> block = std::move(idle_blocks.back());
+  idle_blocks.pop_back();
+  return block;
+}
 
 }  // namespace
+
+BlockOrder::BlockOrder(const Conditions& conditions, std::int64_t count)
+    : order_(conditions.order), seed_(conditions.seed), count_(count) {
+  while ((std::int64_t{1} << (2 * half_bits_)) < count) ++half_bits_;
+}
+
+std::int64_t BlockOrder::next() {
+  const std::int64_t at = position_++;
+  if (order_ == Order::forward) return at;
+  if (order_ == Order::reverse) return count_ - 1 - at;
+  std::int64_t block = permute(at);
+  while (block >= count_) block = permute(block);
+  return block;
+}
+
+std::int64_t BlockOrder::permute(std::int64_t value) const {
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+  std::uint64_t left = static_cast<std::uint64_t>(value) >> half_bits_;
+  std::uint64_t right = static_cast<std::uint64_t>(value) & mask;
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    const std::uint64_t mixed = scramble(seed_ + round * 0x9E3779B97F4A7C15U + right);
+    left = std::exchange(right, (left ^ mixed) & mask);
+  }
+  return static_cast<std::int64_t>(left << half_bits_ | right);
+}
 
 void check_limits(const KernelCall& call, const Properties& properties) {
   const LaunchShape& shape = call.shape;
@@ -95,17 +84,38 @@ void check_limits(const KernelCall& call, const Properties& properties) {
                        shape.dynamic_shared_bytes, properties.shared_bytes_per_block));
 }
 
+Grid::Grid(const KernelCall& call, const Properties& properties, const Conditions& conditions,
+           const MemoryMap& memory)
+    : columns_(call.shape.grid_x),
+      order_(conditions, call.shape.grid_x * call.shape.grid_y),
+      interleaved_(conditions.policy == Policy::interleaved) {
+  check_limits(call, properties);
+  block_ = take_block();
+  block_->start_kernel(call, properties, conditions, memory);
+}
+
+Grid::~Grid() {
+  if (block_ == nullptr) return;
+  if (in_block_) block_->abandon();
+  idle_blocks.push_back(std::move(block_));
+}
+
+bool Grid::advance() {
+  do {
+    if (!in_block_) {
+      const std::int64_t index = order_.next();
+      block_->start(index % columns_, index / columns_);
+    }
+    in_block_ = true;
+    in_block_ = !block_->resume();
+  } while (!interleaved_ && !is_over());
+  return is_over();
+}
+
 void run_grid(const KernelCall& call, const Properties& properties, const Conditions& conditions,
               const MemoryMap& memory) {
-  check_limits(call, properties);
-  Block& block = block_of_host_thread();
-  block.start_kernel(call, properties, conditions);
-  const CheckedLaunch checked(block, call, properties, conditions, memory);
-  const std::int64_t count = call.shape.grid_x * call.shape.grid_y;
-  BlockOrder order(conditions, count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t index = order.next();
-    block.run(index % call.shape.grid_x, index / call.shape.grid_x);
+  Grid grid(call, properties, conditions, memory);
+  while (!grid.advance()) {
   }
 }
 

@@ -22,15 +22,14 @@ SimDevice::SimDevice(const Properties& properties, const Conditions& conditions)
       pinned_({.poison = kPinnedPoison, .page_guards = conditions.page_guards}),
       executor_(properties_, conditions_, memory_, pinned_) {}
 
-SimDevice::~SimDevice() = default;
+SimDevice::~SimDevice() { give_back(std::move(thread_)); }
 
 SimDevice::Lock SimDevice::enter(const char* call) {
-  Lock lock(mutex_);
-  if (executor_.busy()) {
+  if (executor_.is_running_here()) {
     fail(Fault::invalid_argument,
          std::string(call) + ": called by a host function or kernel; those may not use the device");
   }
-  return lock;
+  return Lock(mutex_);
 }
 
 SimDevice::Lock SimDevice::enter_alive(const char* call) {
@@ -191,8 +190,15 @@ void SimDevice::submit(StreamState& stream, Operation operation) {
   if (conditions_.policy == Policy::early) drain(stream.tail());
 }
 
+void SimDevice::run_everything() {
+  if (!thread_) thread_ = take_device_thread();
+  thread_->run([&] { run_interleaved(streams_, executor_, conditions_.seed + tickets_); });
+}
+
 void SimDevice::drain(const Point& point) {
+  if (reached(point)) return;
   try {
+    if (conditions_.policy == Policy::interleaved) return run_everything();
     run_until(point, executor_);
   } catch (const DeviceError& error) {
     lost_ = error;

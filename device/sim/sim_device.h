@@ -7,7 +7,10 @@
 // An error while an operation executes comes out of the call that made it execute, and the device
 // is lost, as a CUDA context is after an illegal access: every later call but free, destroy_* and
 // check_guards repeats that error. Errors found before anything executes leave it as it was.
-// Calls from several host threads are served one after the other.
+// Calls from several host threads are served one after the other. What an interleaving device
+// executes is a function of its seed and of what was pending when the first thread waited, so it is
+// the same every time if the threads meet before they wait, and the streams were made in one order.
+// It executes on a thread of its own, whichever thread waits.
 #pragma once
 
 #include <memory>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "device/sim/capture.h"
+#include "device/sim/device_thread.h"
 #include "device/sim/executor.h"
 #include "device/sim/memory.h"
 #include "device/sim/stream.h"
@@ -70,7 +74,7 @@ class SimDevice : public Device {
     Point last_launch;  // of an executable graph: its launches run one after the other
   };
   using GraphTable = std::unordered_map<void*, std::unique_ptr<GraphState>>;
-  using Lock = std::unique_lock<std::recursive_mutex>;
+  using Lock = std::unique_lock<std::mutex>;
 
   // Every public call starts here: serialises threads, refuses calls from inside an operation.
   Lock enter(const char* call);
@@ -83,6 +87,7 @@ class SimDevice : public Device {
 
   void submit(StreamState& stream, Operation operation);
   void drain(const Point& point);
+  void run_everything();
   // Spoils the captures that this thread began, and throws, if there are any.
   void refuse_in_capture(const char* call) const;
   void refuse_in_captures(const std::string& call,
@@ -95,9 +100,10 @@ class SimDevice : public Device {
 
   const Properties properties_;
   const Conditions conditions_;
-  std::recursive_mutex mutex_;
+  std::mutex mutex_;
   Memory memory_, pinned_;
   Executor executor_;
+  std::unique_ptr<DeviceThread> thread_;  // of an interleaving device, once it has executed
   std::optional<DeviceError> lost_;
   std::uint64_t tickets_ = 0;
   std::vector<std::unique_ptr<StreamState>> streams_;

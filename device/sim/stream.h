@@ -51,4 +51,9 @@ bool reached(const Point& point);
 // that the streams on the way down are all different.
 void run_until(const Point& point, Executor& executor);
 
+// Executes everything that is pending on the streams, in pieces: which stream the next piece is of,
+// among those that need not wait, is a function of the seed. A message says whose it is.
+void run_interleaved(const std::vector<std::unique_ptr<StreamState>>& streams, Executor& executor,
+                     std::uint64_t seed);
+
 }  // namespace plumb::device::sim
