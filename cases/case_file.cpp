@@ -46,12 +46,12 @@ void set_integer(const Parameter& parameter, Row& row, std::int64_t value) {
   row.integers[std::string(parameter.name)] = value;
 }
 
-Tier parse_tier(std::string_view text, std::string_view where) {
+Tier parse_tier(std::string_view text, std::string_view key, std::string_view where) {
   if (text == "smoke") return Tier::smoke;
   if (text == "default") return Tier::standard;
   if (text == "full") return Tier::full;
   throw BadRow(
-      fmt::format("{}: tier is \"smoke\", \"default\" or \"full\", not \"{}\"", where, text));
+      fmt::format("{}: {} is \"smoke\", \"default\" or \"full\", not \"{}\"", where, key, text));
 }
 
 std::string parse_trivial(const std::string& text, std::string_view where) {
@@ -79,7 +79,9 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
   } else if (key == "why") {
     row.why = text_of(node, key, where);
   } else if (key == "tier") {
-    row.tier = parse_tier(text_of(node, key, where), where);
+    row.tier = parse_tier(text_of(node, key, where), key, where);
+  } else if (key == "concurrent") {
+    row.concurrent = parse_tier(text_of(node, key, where), key, where);
   } else if (key == "trivial") {
     row.trivial = parse_trivial(text_of(node, key, where), where);
   } else if (key == "known_bug") {
@@ -91,7 +93,7 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
   } else {
-    unknown(op, where, key, {"name", "why", "tier", "trivial", "known_bug"});
+    unknown(op, where, key, {"name", "why", "tier", "concurrent", "trivial", "known_bug"});
   }
 }
 

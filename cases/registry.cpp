@@ -32,6 +32,7 @@ std::optional<Scenario::Mode> parse_mode(std::string_view word) {
   if (word == "eager") return Scenario::Mode::eager;
   if (word == "full_graph") return Scenario::Mode::full_graph;
   if (word == "composition") return Scenario::Mode::composition;
+  if (word == "concurrent") return Scenario::Mode::concurrent;
   return std::nullopt;
 }
 
@@ -40,6 +41,7 @@ bool applies(const Scenario& scenario, const OpDefinition& op, const Row& row) {
   // Without rows there is nothing to capture or to compare, and a replay that does nothing would
   // pass.
   if (row.trivial == "empty") return false;
+  if (scenario.few_rows) return row.concurrent < Tier::full;
   return scenario.mode != Scenario::Mode::composition || (op.fused && op.fused(row));
 }
 
@@ -53,6 +55,14 @@ Scenario parse_scenario(const toml::table& table) {
                              table.source().begin.line));
   }
   scenario.mode = *mode;
+  scenario.runners = table["runners"].value_or(1);
+  scenario.few_rows = table["few_rows"].value_or(false);
+  if ((scenario.mode == Scenario::Mode::concurrent) != table.contains("runners") ||
+      scenario.runners < 1) {
+    throw BadRow(fmt::format(
+        "cases/scenarios.toml: {}: mode concurrent, and no other, says how many runners",
+        scenario.name));
+  }
   const toml::array* live = table["live_percent"].as_array();
   const toml::array* inputs = table["inputs"].as_array();
   if (!live || !inputs || live->size() != inputs->size() || live->empty()) {
@@ -88,6 +98,11 @@ bool glob(std::string_view pattern, std::string_view text) {
 }  // namespace
 
 std::string Case::id() const { return fmt::format("{}/{}/{}", op->name, row.name, scenario->name); }
+
+Tier Case::tier() const {
+  if (scenario->mode != Scenario::Mode::concurrent) return row.tier;
+  return scenario->few_rows ? Tier::full : std::max(row.tier, row.concurrent);
+}
 
 const std::vector<OpDefinition>& all_ops() {
 #define PLUMB_CALL_DEFINITION(op) define_##op(),

@@ -14,7 +14,7 @@ namespace plumb::cases {
 
 // How an op is driven: cases/scenarios.toml. Of mode composition only rows of fused ops get cases.
 struct Scenario {
-  enum class Mode { eager, full_graph, composition };
+  enum class Mode { eager, full_graph, composition, concurrent };
   struct StepPlan {
     int live_percent = 100;  // of the captured size, rounded up
     int inputs = 0;          // which set of inputs; the same number again is the same set
@@ -22,6 +22,10 @@ struct Scenario {
   std::string name, why;
   Mode mode = Mode::eager;
   std::vector<StepPlan> steps;
+  // Of mode concurrent: host threads with a stream each, and whether only rows that ask for an
+  // early tier (Row::concurrent) get cases. These are of tier full.
+  int runners = 1;
+  bool few_rows = false;
 };
 
 struct Case {
@@ -29,6 +33,7 @@ struct Case {
   Row row;
   const Scenario* scenario = nullptr;
   std::string id() const;  // "op/row/scenario": the one spelling
+  Tier tier() const;
 };
 
 const std::vector<OpDefinition>& all_ops();

@@ -30,6 +30,7 @@ double launches_of(const Scenario& scenario) {
     case Scenario::Mode::eager: return 2 * steps;
     case Scenario::Mode::full_graph: return 1 + 3 * steps;
     case Scenario::Mode::composition: return 4 * steps;  // fused and plain
+    case Scenario::Mode::concurrent: return scenario.runners * (1 + 2 * steps);
   }
   return 0;
 }
@@ -66,6 +67,25 @@ double verdict_cost(const Problem& problem) {
   return problem.reference_cost() + kPerElement * elements;
 }
 
+// Of a concurrent case: the streams' work interleaves. What checked kernels find they find in the
+// other cases, at a fraction of the price.
+void let_run_side_by_side(std::vector<Point>& points) {
+  for (Point& point : points) {
+    point.conditions.policy = device::Policy::interleaved;
+    point.conditions.checked = false;
+  }
+}
+
+// Share of a tier's budget. What the conditions do to a fused op its eager case tries, and
+// concurrent cases differ in their runners' inputs already: these need few points.
+double share_of_budget(Scenario::Mode mode) {
+  switch (mode) {
+    case Scenario::Mode::composition: return 1.0 / 4;
+    case Scenario::Mode::concurrent: return 1.0 / 16;
+    default: return 1;
+  }
+}
+
 // One point of each fill before the rest, so that the thinnest choice is still a useful one.
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
@@ -87,6 +107,8 @@ void run_point(const Case& which, const Problem& problem, const Point& point, st
     Session session(composed ? *both : problem, which, point, options, result);
     if (which.scenario->mode == Scenario::Mode::full_graph) {
       run_full_graph(session, *which.scenario, seed, options.fresh_state_for_capture);
+    } else if (which.scenario->mode == Scenario::Mode::concurrent) {
+      run_concurrent(session, *which.scenario, seed, options);
     } else {
       run_eager(session, *which.scenario, seed);
     }
@@ -148,11 +170,11 @@ std::string_view name_of(Poison poison) {
 
 std::string Point::text() const {
   constexpr std::string_view kOrders[] = {"forward", "reverse", "random"};
-  return fmt::format("{} fill, {} poison, {} threads, {} streams{}{}", name_of(fill),
-                     name_of(poison), kOrders[static_cast<int>(conditions.order)],
-                     conditions.policy == device::Policy::late ? "late" : "early",
-                     conditions.checked ? ", checked kernels" : "",
-                     conditions.page_guards ? ", page guards" : "");
+  constexpr std::string_view kPolicies[] = {"early", "late", "interleaved"};
+  return fmt::format(
+      "{} fill, {} poison, {} threads, {} streams{}{}", name_of(fill), name_of(poison),
+      kOrders[static_cast<int>(conditions.order)], kPolicies[static_cast<int>(conditions.policy)],
+      conditions.checked ? ", checked kernels" : "", conditions.page_guards ? ", page guards" : "");
 }
 
 std::vector<Point> choose_points(const Case& which, const Problem& problem,
@@ -168,10 +190,8 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     points.back().conditions.disabled_barriers = options.disabled_barriers;
   }
   put_fills_first(points);
-
-  // What the conditions do to a fused op its eager case tries; a composition needs few of them.
-  const bool composed = which.scenario->mode == Scenario::Mode::composition;
-  const double budget = budget_of(options.tier) / (composed ? 4 : 1);
+  if (which.scenario->mode == Scenario::Mode::concurrent) let_run_side_by_side(points);
+  const double budget = budget_of(options.tier) * share_of_budget(which.scenario->mode);
   const double launches = simulated ? problem.cost() * launches_of(*which.scenario) : 0;
   const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;

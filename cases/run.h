@@ -50,6 +50,9 @@ struct RunOptions {
     return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
   };
   bool fresh_state_for_capture = true;
+  // What the runners of a concurrent case have in common, and may not.
+  enum class Shared { nothing, inputs, state };
+  Shared shared_by_runners = Shared::nothing;
   std::vector<std::string> disabled_barriers;
 };
 

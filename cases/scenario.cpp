@@ -15,11 +15,6 @@ constexpr DeadRows kDeadRows[] = {DeadRows::foreign, DeadRows::nan, DeadRows::hu
 
 Poison other(Poison poison) { return poison == Poison::huge ? Poison::nan : Poison::huge; }
 
-std::string describe(const Session& session, const Step& step, std::size_t index) {
-  return fmt::format("step {}: {} of {} rows live, dead rows {}; {}", index, step.live,
-                     session.problem().capacity(), name_of(step.dead_rows), session.point().text());
-}
-
 std::string join(const std::vector<device::GraphNode>& nodes) {
   std::string text;
   for (const device::GraphNode& node : nodes) {
@@ -29,20 +24,10 @@ std::string join(const std::vector<device::GraphNode>& nodes) {
   return text.empty() ? "no kernel" : text;
 }
 
-// A captured call and the kernels in it.
-struct Captured {
-  device::GraphExec exec = nullptr;
-  std::string kernels;
-};
-
 Captured capture(Session& session, Buffers& buffers) {
-  device::Device& device = session.device();
-  device.begin_capture(session.stream());
+  session.device().begin_capture(session.stream());
   session.launch(buffers);
-  const device::Graph graph = device.end_capture(session.stream());
-  Captured captured{device.instantiate(graph), join(device.nodes(graph))};
-  device.destroy_graph(graph);
-  return captured;
+  return end_capture(session);
 }
 
 TensorSet replay(Session& session, const Captured& graph, const Buffers& buffers, Poison poison,
@@ -53,6 +38,19 @@ TensorSet replay(Session& session, const Captured& graph, const Buffers& buffers
 }
 
 }  // namespace
+
+Captured end_capture(Session& session) {
+  device::Device& device = session.device();
+  const device::Graph graph = device.end_capture(session.stream());
+  Captured captured{device.instantiate(graph), join(device.nodes(graph))};
+  device.destroy_graph(graph);
+  return captured;
+}
+
+std::string describe(const Session& session, const Step& step, std::size_t index) {
+  return fmt::format("step {}: {} of {} rows live, dead rows {}; {}", index, step.live,
+                     session.problem().capacity(), name_of(step.dead_rows), session.point().text());
+}
 
 Step make_step(const Session& session, const Scenario::StepPlan& plan, std::size_t index,
                std::uint64_t seed) {

@@ -80,6 +80,16 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
   stream_ = device_->create_stream();
 }
 
+Session::Session(const Session& beside, std::string owner, CaseResult& result)
+    : problem_(beside.problem_),
+      point_(beside.point_),
+      result_(result),
+      device_(beside.device_),
+      owner_(std::move(owner)),
+      entry_(beside.entry_),
+      stream_(device_->create_stream()),
+      host_(beside.problem_.make_tensors()) {}
+
 Session::~Session() = default;
 
 Buffers Session::make_buffers(const Buffers* inputs_of) {
@@ -92,8 +102,9 @@ Buffers Session::make_buffers(const Buffers* inputs_of) {
     }
     // One byte at least: an op on no rows still gets an address of its own.
     const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
-    void* memory = spec.sparse ? device_->allocate_sparse(bytes, spec.name)
-                               : device_->allocate(bytes, spec.name);
+    const std::string label = owner_.empty() ? spec.name : owner_ + " " + spec.name;
+    void* memory =
+        spec.sparse ? device_->allocate_sparse(bytes, label) : device_->allocate(bytes, label);
     buffers.addresses.set(spec.name, memory);
   }
   buffers.state = problem_.make_state(buffers.addresses);
@@ -105,6 +116,15 @@ void Session::set_inputs(const Step& step, const Buffers& buffers) {
     const Stopwatch watch(result_.phases.fill);
     problem_.fill(step, host_);
   }
+  upload(buffers);
+}
+
+void Session::set_inputs_of(const Session& other, const Buffers& buffers) {
+  host_ = other.host_;
+  upload(buffers);
+}
+
+void Session::upload(const Buffers& buffers) {
   const Stopwatch watch(result_.phases.device);
   for (const HostTensor& tensor : host_.all()) {
     if (tensor.spec().role != Role::input || tensor.bytes().empty()) continue;
@@ -150,6 +170,12 @@ void Session::launch(Buffers& buffers) {
 
 TensorSet Session::read_back(const Buffers& buffers, Poison poison,
                              std::vector<std::string>& lines) {
+  TensorSet got = fetch(buffers, poison, lines);
+  check_guards(lines);
+  return got;
+}
+
+TensorSet Session::fetch(const Buffers& buffers, Poison poison, std::vector<std::string>& lines) {
   TensorSet got = host_;
   {
     const Stopwatch watch(result_.phases.device);
@@ -170,12 +196,16 @@ TensorSet Session::read_back(const Buffers& buffers, Poison poison,
     const std::string& start = tensor.spec().starts_as;
     check_gaps(tensor, start.empty() ? nullptr : &host_.at(start), poison, lines);
   }
+  return got;
+}
+
+void Session::check_guards(std::vector<std::string>& lines) {
+  const Stopwatch watch(result_.phases.judge);
   for (const device::GuardDamage& damage : device_->check_guards()) {
     lines.push_back(
         fmt::format("{}: guard zone damaged, {} bytes from byte {} ({:#04x}, was {:#04x})",
                     damage.label, damage.bytes, damage.offset, damage.got, damage.expected));
   }
-  return got;
 }
 
 void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,

@@ -149,7 +149,8 @@ std::unique_ptr<Device> open_device(std::string_view platform, const Conditions&
 // nullptr for an op that the implementation lacks.
 const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op);
 
-// plumb's own kernels for a platform, and the same compiled with checking (simulator only).
+// plumb's own kernels for a platform, and the same compiled with checking (simulator only). The
+// first have, beside the ops, an entry for what stands beside ops (device/neighbours).
 const plumb_implementation& builtin_implementation(std::string_view platform);
 const plumb_implementation& checked_implementation(std::string_view platform);
 

@@ -56,7 +56,7 @@ std::string suite_of(std::string platform) {
 
 void register_cases(const std::vector<Case>& all, const std::string& platform) {
   for (const Case& which : all) {
-    if (which.row.tier > plumb::cases::Tier::standard) continue;
+    if (which.tier() > plumb::cases::Tier::standard) continue;
     testing::RegisterTest(
         suite_of(platform).c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
         [&which, platform]() -> testing::Test* { return new CaseTest(which, platform); });

@@ -25,7 +25,7 @@ cases::Tier parse_tier(const std::string& name) {
   throw UsageError(fmt::format("--tier is smoke, default or full, not \"{}\"", name));
 }
 
-bool in_tier(const cases::Case& which, cases::Tier tier) { return which.row.tier <= tier; }
+bool in_tier(const cases::Case& which, cases::Tier tier) { return which.tier() <= tier; }
 
 // A pattern that spells a whole case runs it in whatever tier it lies.
 bool names_exactly(const std::string& pattern, const std::string& id) { return pattern == id; }

@@ -14,7 +14,8 @@ namespace plumb::device {
 #define PLUMB_DECLARE_ENTRY(op) plumb_op_entry op();
 namespace kernels {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
-}
+PLUMB_DECLARE_ENTRY(occupancy_hog)
+}  // namespace kernels
 #ifdef PLUMB_CHECKED_KERNELS
 namespace checked_kernels {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
@@ -39,7 +40,8 @@ const plumb_implementation& builtin_implementation([[maybe_unused]] std::string_
 #ifdef PLUMB_CUDA
   if (platform.starts_with("cuda-")) return cuda::builtin();
 #endif
-  static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY)};
+  static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY)
+                                                       PLUMB_PLAIN_ENTRY(occupancy_hog)};
   static const plumb_implementation table = make_table("plumb", entries);
   return table;
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What runs on a device beside the runners of a concurrent case: a kernel that takes the shared
+// memory of multiprocessors, a slow copy, allocations. What they compute is known, so that a
+// runner's stray write into their memory shows. For one host thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace plumb::cases {
+
+class Neighbours {
+ public:
+  explicit Neighbours(device::Device& device);
+
+  void allocate();
+  void begin();  // enqueues both
+  // A plain allocation and work on it, as an engine's other threads do at any time.
+  void allocate_meanwhile();
+  // Waits, and says what came out wrong.
+  void finish(std::vector<std::string>& lines);
+
+ private:
+  struct Sizes {
+    std::int32_t hog_blocks, hog_rounds;
+    std::size_t copy_bytes;
+  };
+  static Sizes sizes_on(const device::Properties& properties);
+  void check_hog(std::vector<std::string>& lines);
+  void check_copy(std::vector<std::string>& lines) const;
+
+  device::Device& device_;
+  const Sizes sizes_;
+  device::Stream hog_stream_, copy_stream_;
+  std::uint32_t* hog_data_ = nullptr;
+  std::uint32_t hog_value_ = 0;  // of every element, once everything enqueued has run
+  std::byte* copied_ = nullptr;
+  std::byte *source_ = nullptr, *back_ = nullptr;  // pinned
+  std::vector<void*> meanwhile_;
+};
+
+}  // namespace plumb::cases
