@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -254,13 +255,39 @@ TEST_F(CommandLine, WithoutProcessesOfTheirOwnCasesGiveTheSameReport) {
 }
 
 TEST_F(CommandLine, ACoverageCellThatIsTooThinFailsTheRun) {
-  const Finished enough =
-      run(small_run({"--case", "rms_norm/hidden_1/full_graph", "--least-coverage", "1"}));
+  const Finished enough = run(small_run({"--case", "rms_norm/hidden_1/full_graph", "--case",
+                                         "rms_norm/hidden_1/concurrent", "--least-coverage", "1"}));
   EXPECT_EQ(enough.code, 0) << enough.err;
   const Finished thin = run(small_run({"--least-coverage", "1"}));
   EXPECT_EQ(thin.code, 1);
   EXPECT_NE(thin.err.find("rms_norm full_graph sim-sm90: 0"), std::string::npos) << thin.err;
+  EXPECT_NE(thin.err.find("rms_norm concurrent sim-sm90: 0"), std::string::npos) << thin.err;
   EXPECT_EQ(thin.err.find("eager"), std::string::npos) << thin.err;
+}
+
+TEST_F(CommandLine, ADependenceOnTheBatchIsAReportAndNoFailure) {
+  const Finished finished =
+      run({"invariance", "--case", "mhc_fused_post_pre/rows_17/eager", "--platform", "sim-sm90",
+           "--sizes", "1,16,17", "--json", path("invariance.json")});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_NE(finished.out.find("differs in 1 of 3 sizes of tokens; first size 17"),
+            std::string::npos)
+      << finished.out;
+  EXPECT_NE(contents(path("invariance.json")).find("\"invariant\": false"), std::string::npos);
+  expect_refused({"invariance", "--sizes", "1,,2"}, "--sizes is a list of 1 .. 65536");
+  expect_refused({"invariance", "--op", "rms_norm", "--platform", "hip-gfx942"}, "hip-gfx942: ");
+}
+
+TEST_F(CommandLine, ConcurrentCasesGiveTheSameReportWithAnyNumberOfJobs) {
+  std::string reports[2];
+  for (int more : {0, 1}) {
+    const Finished finished = run({"run", "--case", "*/*/concurrent", "--tier", "smoke", "--jobs",
+                                   more ? "3" : "1", "--json", path("report.json")});
+    EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+    reports[more] =
+        std::regex_replace(contents(path("report.json")), std::regex("\"seconds\": [^,\n]*"), "");
+  }
+  EXPECT_EQ(reports[0], reports[1]);
 }
 
 TEST_F(CommandLine, NothingIsLeftBesideAReport) {

@@ -68,7 +68,7 @@ class DeadReplay : public testing::TestWithParam<std::string> {};
 TEST_P(DeadReplay, FailsEveryFullGraphCase) {
   for (const Case& which : all_cases()) {
     if (which.op->name != GetParam()) continue;
-    if (which.scenario->mode != Scenario::Mode::full_graph || which.row.tier > Tier::standard)
+    if (which.scenario->mode != Scenario::Mode::full_graph || which.tier() > Tier::standard)
       continue;
     for (const char* platform : {"sim-sm90", "sim-gfx942", "sim-gfx950"}) {
       const CaseResult result = run_case(which, with_dead_replay(on(platform)));

@@ -14,8 +14,9 @@ namespace plumb::tools {
 // The table: a line per op and scenario, a column per platform.
 std::string coverage_text(const std::vector<Finished>& all);
 
-// The cells with fewer than `least` comparing cases, "rms_norm eager sim-sm90: 7". Every op has
-// eager and full_graph cells, whether or not a case of them ran.
+// The cells with fewer than `least` comparing cases (concurrent ones: with none), "rms_norm eager
+// sim-sm90: 7". Every op has eager, full_graph and concurrent cells, whether or not a case of them
+// ran.
 std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int least);
 
 }  // namespace plumb::tools

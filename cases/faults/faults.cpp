@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/faults/faults.h"
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <sstream>
+#include <utility>
 
+#include "cases/faults/device_decorator.h"
 #include "plumb_mutant_list.h"
 
 namespace plumb::device {
@@ -46,56 +50,52 @@ std::shared_ptr<ReplacedTable> replace_entry(const plumb_implementation& origina
   return replaced;
 }
 
-// Hands every call on, but for replay.
-class DeadReplay final : public device::Device {
+class DeadReplay final : public DeviceDecorator {
  public:
-  explicit DeadReplay(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
-
-  const device::Properties& properties() const override { return inner_->properties(); }
-  void* allocate(std::size_t bytes, std::string_view label) override {
-    return inner_->allocate(bytes, label);
-  }
-  void* allocate_sparse(std::size_t bytes, std::string_view label) override {
-    return inner_->allocate_sparse(bytes, label);
-  }
-  void free(void* memory) override { inner_->free(memory); }
-  void* allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
-  void free_pinned(void* memory) override { inner_->free_pinned(memory); }
-  std::vector<device::GuardDamage> check_guards() override { return inner_->check_guards(); }
-  device::Stream create_stream() override { return inner_->create_stream(); }
-  void destroy_stream(device::Stream stream) override { inner_->destroy_stream(stream); }
-  device::Event create_event() override { return inner_->create_event(); }
-  void destroy_event(device::Event event) override { inner_->destroy_event(event); }
-  void record(device::Event event, device::Stream stream) override {
-    inner_->record(event, stream);
-  }
-  void wait(device::Stream stream, device::Event event) override { inner_->wait(stream, event); }
-  void synchronize_event(device::Event event) override { inner_->synchronize_event(event); }
-  void synchronize(device::Stream stream) override { inner_->synchronize(stream); }
-  void synchronize() override { inner_->synchronize(); }
-  void copy(void* to, const void* from, std::size_t bytes, device::Stream stream) override {
-    inner_->copy(to, from, bytes, stream);
-  }
-  void fill(void* to, std::uint8_t value, std::size_t bytes, device::Stream stream) override {
-    inner_->fill(to, value, bytes, stream);
-  }
-  void call_host(void (*function)(void*), void* argument, device::Stream stream) override {
-    inner_->call_host(function, argument, stream);
-  }
-  void begin_capture(device::Stream stream) override { inner_->begin_capture(stream); }
-  device::Graph end_capture(device::Stream stream) override { return inner_->end_capture(stream); }
-  std::vector<device::GraphNode> nodes(device::Graph graph) override {
-    return inner_->nodes(graph);
-  }
-  device::GraphExec instantiate(device::Graph graph) override { return inner_->instantiate(graph); }
+  using DeviceDecorator::DeviceDecorator;
   void replay(device::GraphExec, device::Stream) override {}
-  bool capturing() override { return inner_->capturing(); }
-  void destroy_graph(device::Graph graph) override { inner_->destroy_graph(graph); }
-  void destroy_graph_exec(device::GraphExec graph) override { inner_->destroy_graph_exec(graph); }
+};
+
+// Captures in CUDA's global mode: an allocation by any thread is refused while there is one, and
+// spoils all that are in progress.
+class GlobalCaptures final : public DeviceDecorator {
+ public:
+  using DeviceDecorator::DeviceDecorator;
+
+  void* allocate(std::size_t bytes, std::string_view label) override {
+    const std::lock_guard lock(mutex_);
+    if (in_progress_.empty()) return DeviceDecorator::allocate(bytes, label);
+    for (auto& [stream, spoilt] : in_progress_) spoilt = true;
+    throw device::DeviceError(device::Fault::capture_unsupported,
+                              "allocate: another thread captures in global mode");
+  }
+  void begin_capture(device::Stream stream) override {
+    DeviceDecorator::begin_capture(stream);
+    const std::lock_guard lock(mutex_);
+    in_progress_[stream] = false;
+  }
+  device::Graph end_capture(device::Stream stream) override {
+    const device::Graph graph = DeviceDecorator::end_capture(stream);
+    const std::lock_guard lock(mutex_);
+    const bool spoilt = in_progress_.extract(stream).mapped();
+    if (!spoilt) return graph;
+    throw device::DeviceError(device::Fault::capture_invalid,
+                              "end_capture: another thread has allocated meanwhile");
+  }
 
  private:
-  std::unique_ptr<device::Device> inner_;
+  std::mutex mutex_;
+  std::map<device::Stream, bool> in_progress_;
 };
+
+template <class Decorator>
+RunOptions with_device(RunOptions options) {
+  options.open = [open = options.open](std::string_view platform,
+                                       const device::Conditions& conditions) {
+    return std::unique_ptr<device::Device>(new Decorator(open(platform, conditions)));
+  };
+  return options;
+}
 
 }  // namespace
 
@@ -120,15 +120,20 @@ RunOptions with_mutant(RunOptions options, const Mutant& mutant) {
 }
 
 RunOptions with_dead_replay(RunOptions options) {
-  options.open = [open = options.open](std::string_view platform,
-                                       const device::Conditions& conditions) {
-    return std::unique_ptr<device::Device>(new DeadReplay(open(platform, conditions)));
-  };
-  return options;
+  return with_device<DeadReplay>(std::move(options));
+}
+
+RunOptions with_global_captures(RunOptions options) {
+  return with_device<GlobalCaptures>(std::move(options));
 }
 
 RunOptions with_warm_up_state_kept(RunOptions options) {
   options.fresh_state_for_capture = false;
+  return options;
+}
+
+RunOptions with_runners_sharing(RunOptions options, RunOptions::Shared what) {
+  options.shared_by_runners = what;
   return options;
 }
 

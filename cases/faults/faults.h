@@ -30,5 +30,9 @@ RunOptions with_mutant(RunOptions options, const Mutant& mutant);
 RunOptions with_dead_replay(RunOptions options);
 // The state that the warm-up filled is the one that the capture starts from (vLLM #42444).
 RunOptions with_warm_up_state_kept(RunOptions options);
+// A capture that a neighbour's allocation spoils.
+RunOptions with_global_captures(RunOptions options);
+// Runners of a concurrent case that have inputs, or the state of the op, in common.
+RunOptions with_runners_sharing(RunOptions options, RunOptions::Shared what);
 
 }  // namespace plumb::cases

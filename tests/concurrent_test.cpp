@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several runners on one device: faults that only they show are found, and named by runner; on a
+// simulated device the same interleaving happens every time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cases/faults/faults.h"
+#include "cases/team.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+
+namespace {
+
+const Case& find_case(std::string_view id) {
+  static const std::vector<Case> all = all_cases();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
+  if (found == all.end()) throw BadRow("no case " + std::string(id));
+  return *found;
+}
+
+RunOptions on(const std::string& platform) {
+  RunOptions options;
+  options.platform = platform;
+  return options;
+}
+
+std::string report_of(const CaseResult& result) {
+  return tools::failure_text({result, {}, {}, {}, {}}, {});
+}
+
+void expect_found(const std::string& id, const RunOptions& options, const std::string& says) {
+  const CaseResult result = run_case(find_case(id), options);
+  EXPECT_EQ(result.outcome, Outcome::failed) << id << " " << options.platform;
+  EXPECT_NE(report_of(result).find(says), std::string::npos) << "want " << says << "\n"
+                                                             << report_of(result);
+}
+
+class OnPlatform : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Concurrent, OnPlatform,
+                         testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"));
+
+constexpr const char* kStateful = "sparse_mla_decode/edge_lengths_ragged/concurrent";
+
+TEST_P(OnPlatform, InputsOfOneRunnerUnderAnotherAreFound) {
+  expect_found("rms_norm/v4_pro_hidden/concurrent",
+               with_runners_sharing(on(GetParam()), RunOptions::Shared::inputs),
+               "at runner 1 of 4");
+}
+
+TEST_P(OnPlatform, OpStateOfTwoRunnersIsFound) {
+  expect_found(kStateful, with_runners_sharing(on(GetParam()), RunOptions::Shared::state),
+               "one captured alone launches plan_kernel");
+}
+
+TEST_P(OnPlatform, ACaptureThatANeighbourSpoilsIsFound) {
+  const RunOptions options = with_global_captures(on(GetParam()));
+  expect_found("rms_norm/v4_pro_hidden/concurrent", options, "the neighbours, capture");
+  EXPECT_EQ(run_case(find_case("rms_norm/v4_pro_hidden/full_graph"), options).outcome,
+            Outcome::passed);
+}
+
+TEST_P(OnPlatform, AReplayThatDoesNothingIsFound) {
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode != Scenario::Mode::concurrent || which.tier() > Tier::smoke) continue;
+    EXPECT_EQ(run_case(which, with_dead_replay(on(GetParam()))).outcome, Outcome::failed)
+        << which.id();
+  }
+}
+
+// What the mutants of concurrency.cmake do wrong, no call by itself shows.
+TEST(ConcurrencyMutants, PassWithoutNeighbours) {
+  int tried = 0;
+  for (const Mutant& mutant : all_mutants()) {
+    const std::string id(mutant.case_id);
+    if (!id.ends_with("/concurrent")) continue;
+    ++tried;
+    for (const char* scenario : {"eager", "full_graph"}) {
+      const std::string other = id.substr(0, id.rfind('/') + 1) + scenario;
+      const CaseResult result = run_case(find_case(other), with_mutant(on("sim-sm90"), mutant));
+      EXPECT_EQ(result.outcome, Outcome::passed) << mutant.name << " " << report_of(result);
+    }
+  }
+  EXPECT_GE(tried, 3);
+}
+
+TEST(ConcurrentCases, AreThereForEveryOpInTheDefaultTier) {
+  std::vector<std::string_view> ops;
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode == Scenario::Mode::concurrent && which.tier() < Tier::full) {
+      EXPECT_EQ(which.scenario->runners, 4);
+      ops.push_back(which.op->name);
+    }
+  }
+  for (const OpDefinition& op : all_ops()) {
+    EXPECT_NE(std::find(ops.begin(), ops.end(), op.name), ops.end())
+        << op.name << ": no row says concurrent = \"default\"";
+  }
+}
+
+TEST(ConcurrentCases, WithOneAndWithSixteenRunnersPass) {
+  for (const char* scenario : {"concurrent_1", "concurrent_16"}) {
+    const CaseResult result =
+        run_case(find_case("rms_norm/v4_pro_hidden/" + std::string(scenario)), on("sim-gfx950"));
+    EXPECT_EQ(result.outcome, Outcome::passed) << report_of(result);
+  }
+}
+
+// A failing case says the same every time, whatever the host threads' luck.
+TEST(ConcurrentCases, FailTheSameWayEveryTime) {
+  const auto mutant = std::find_if(all_mutants().begin(), all_mutants().end(), [](const Mutant& m) {
+    return m.name == "top_k_scratch_of_all_calls";
+  });
+  ASSERT_NE(mutant, all_mutants().end());
+  const Case& which = find_case(mutant->case_id);
+  const std::string first = report_of(run_case(which, with_mutant(on("sim-sm90"), *mutant)));
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(report_of(run_case(which, with_mutant(on("sim-sm90"), *mutant))), first);
+  }
+}
+
+TEST(Team, RunsAllAtOnceAndHandsErrorsBack) {
+  Team team(3);
+  std::atomic<int> sum = 0;
+  const auto errors = team.run([&](int i) {
+    sum += i + 1;
+    if (i == 1) throw std::runtime_error("one");
+  });
+  EXPECT_EQ(sum, 6);
+  EXPECT_FALSE(errors[0]);
+  EXPECT_TRUE(errors[1]);
+  EXPECT_FALSE(team.run([&](int) { ++sum; })[1]);
+  EXPECT_EQ(sum, 9);
+}
+
+}  // namespace
+
+}  // namespace plumb::cases
