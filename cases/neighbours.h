@@ -32,7 +32,7 @@ class Neighbours {
   };
   static Sizes sizes_on(const device::Properties& properties);
   void check_hog(std::vector<std::string>& lines);
-  void check_copy(std::vector<std::string>& lines) const;
+  bool check_copy(std::vector<std::string>& lines) const;
 
   device::Device& device_;
   const Sizes sizes_;

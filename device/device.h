@@ -93,6 +93,8 @@ struct GuardDamage {
   std::int64_t bytes = 0;  // how many guard bytes differ
 };
 
+// For any number of host threads at once. A capture belongs to the thread that began it: it neither
+// hinders others nor takes part in what they do.
 class Device {
  public:
   virtual ~Device() = default;

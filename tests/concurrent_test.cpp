@@ -8,8 +8,10 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "cases/faults/device_decorator.h"
 #include "cases/faults/faults.h"
 #include "cases/team.h"
+#include "tests/sim_device_fixture.h"
 #include "tools/report.h"
 
 namespace plumb::cases {
@@ -46,6 +48,46 @@ INSTANTIATE_TEST_SUITE_P(Concurrent, OnPlatform,
                          testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"));
 
 constexpr const char* kStateful = "sparse_mla_decode/edge_lengths_ragged/concurrent";
+
+// Beside every replay a kernel writes one byte, at `offset` of the allocation with this label.
+class StrayWrites final : public DeviceDecorator {
+ public:
+  StrayWrites(std::unique_ptr<device::Device> inner, std::string label, std::ptrdiff_t offset)
+      : DeviceDecorator(std::move(inner)), label_(std::move(label)), offset_(offset) {}
+
+  void* allocate(std::size_t bytes, std::string_view label) override {
+    void* memory = DeviceDecorator::allocate(bytes, label);
+    if (label == label_) target_ = static_cast<std::uint8_t*>(memory) + offset_;
+    return memory;
+  }
+  void replay(device::GraphExec graph, device::Stream stream) override {
+    DeviceDecorator::replay(graph, stream);
+    device::launch(stream, "stray", [target = target_] { *target = 0x11; });
+  }
+
+ private:
+  const std::string label_;
+  const std::ptrdiff_t offset_;
+  std::uint8_t* target_ = nullptr;
+};
+
+RunOptions with_stray_writes(std::string label, std::ptrdiff_t offset) {
+  RunOptions options = on("sim-sm90");
+  options.open = [=](std::string_view platform, const device::Conditions& conditions) {
+    return std::unique_ptr<device::Device>(
+        new StrayWrites(device::open_device(platform, conditions), label, offset));
+  };
+  return options;
+}
+
+TEST(StrayWrites, AreFoundWhereverTheyLand) {
+  const std::string id = "rms_norm/v4_pro_hidden/concurrent";
+  expect_found(id, with_stray_writes("occupancy hog", 5), " of its 128 values are wrong");
+  expect_found(id, with_stray_writes("slow copy", 7), "slow copy: byte 7 of 16384");
+  expect_found(id, with_stray_writes("runner 3 out", 9), "runner 3 of 4");
+  expect_found(id, with_stray_writes("runner 2 x", 11), "x: input changed");
+  expect_found(id, with_stray_writes("runner 2 out", -3), "runner 2 out: guard zone damaged");
+}
 
 TEST_P(OnPlatform, InputsOfOneRunnerUnderAnotherAreFound) {
   expect_found("rms_norm/v4_pro_hidden/concurrent",
