@@ -17,6 +17,7 @@ void add_run(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_agreement(CLI::App& app, Action& action);
 
 // --case, --op, --platform, --tier, --set, --cases
 void add_selection(CLI::App& command, Selection& selection);
