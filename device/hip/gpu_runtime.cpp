@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_runtime.h"
 
+#include <memory>
+
 namespace plumb::device::hip::runtime {
 
 namespace {
@@ -44,6 +46,32 @@ std::string launch(const void* kernel, const LaunchShape& shape, NativeStream st
   forget_last_error();
   return describe(error, "hipLaunchKernel");
 }
+
+#ifdef PLUMB_HIP_LAUNCH_HOST_FUNC
+void call_host(void (*function)(void*), void* argument, NativeStream stream) {
+  PLUMB_CHECKED(hipLaunchHostFunc, stream, function, argument);
+}
+#else
+void call_host(void (*function)(void*), void* argument, NativeStream stream) {
+  struct Call {
+    void (*function)(void*);
+    void* argument;
+  };
+  hipStreamCaptureStatus status{};
+  PLUMB_CHECKED(hipStreamIsCapturing, stream, &status);
+  if (status != hipStreamCaptureStatusNone) {
+    throw DeviceError(Fault::capture_unsupported,
+                      "hipStreamAddCallback: not allowed during capture");
+  }
+  auto call = std::make_unique<Call>(Call{function, argument});
+  const hipStreamCallback_t callback = [](hipStream_t, hipError_t, void* data) {
+    const std::unique_ptr<Call> due(static_cast<Call*>(data));
+    due->function(due->argument);
+  };
+  PLUMB_CHECKED(hipStreamAddCallback, stream, callback, call.get(), 0);
+  static_cast<void>(call.release());
+}
+#endif
 
 std::vector<NativeNode> nodes(NativeGraph graph) {
   std::size_t count = 0;

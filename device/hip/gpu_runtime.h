@@ -66,9 +66,9 @@ inline void copy(void* to, const void* from, std::size_t bytes, NativeStream str
 inline void fill(void* to, int value, std::size_t bytes, NativeStream stream) {
   PLUMB_CHECKED(hipMemsetAsync, to, value, bytes, stream);
 }
-inline void call_host(void (*function)(void*), void* argument, NativeStream stream) {
-  PLUMB_CHECKED(hipLaunchHostFunc, stream, function, argument);
-}
+// ROCm 5.2 declares hipLaunchHostFunc and does not have it. There a callback does the work, and a
+// call during capture is refused.
+void call_host(void (*function)(void*), void* argument, NativeStream stream);
 
 inline NativeStream create_stream() {
   NativeStream stream = nullptr;
