@@ -4,7 +4,8 @@
 namespace plumb::device::PLUMB_GPU {
 
 std::string describe(NativeError error, const char* call) {
-  return std::string(call) + ": " + error_text(error) + " (" + error_name(error) + ")";
+  const std::string text = error_text(error), name = error_name(error);
+  return std::string(call) + ": " + text + (text == name ? "" : " (" + name + ")");
 }
 
 void check(NativeError error, const char* call) {

@@ -9,7 +9,7 @@
 
 namespace plumb::device::PLUMB_GPU {
 
-// The call, what the runtime says of the error, and its name in parentheses.
+// The call, what the runtime says of the error, and its name, where these are two, in parentheses.
 std::string describe(NativeError error, const char* call);
 // Throws DeviceError unless `error` is success. Clears the runtime's last error.
 void check(NativeError error, const char* call);
