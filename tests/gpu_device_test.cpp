@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -100,6 +101,8 @@ TEST_F(GpuDeviceTest, CapturesAreSeenAndNodesNamed) {
   EXPECT_TRUE(device.capturing());
   EXPECT_EQ(refusal([&] { device.allocate(8, "late"); }),
             "capture_unsupported: allocate late: not allowed during capture");
+  EXPECT_EQ(refusal([&] { device.allocate_sparse(8, "later"); }),
+            "capture_unsupported: allocate_sparse later: not allowed during capture");
   const auto graph = device.end_capture(stream);
   EXPECT_FALSE(device.capturing());
   const auto nodes = device.nodes(graph);
@@ -113,6 +116,19 @@ TEST_F(GpuDeviceTest, CapturesAreSeenAndNodesNamed) {
   device.destroy_graph_exec(exec);
   device.destroy_graph(graph);
   EXPECT_EQ(fake::ledger().graphs, 0);
+}
+
+// What another thread captures is none of this thread's business.
+TEST_F(GpuDeviceTest, CapturesBelongToTheThreadThatBeganThem) {
+  fake::GpuDevice device;
+  const auto stream = device.create_stream();
+  std::thread([&] {
+    device.begin_capture(stream);
+    EXPECT_TRUE(device.capturing());
+  }).join();
+  EXPECT_FALSE(device.capturing());
+  device.free(device.allocate(8, "beside"));
+  device.destroy_graph(device.end_capture(stream));
 }
 
 TEST_F(GpuDeviceTest, LeavesNothingBehind) {

@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_runtime.h"
 
+#include <cstdlib>
+
 namespace plumb::device::cuda::runtime {
+
+// By default a kernel is loaded when it is first launched. That may have to wait for the whole
+// device, and may happen in one thread while another one captures: all are loaded at the start.
+// Heeded only until the runtime's first call; whoever has set the variable keeps his choice.
+int device_count() {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  int count = 0;
+  PLUMB_CHECKED(cudaGetDeviceCount, &count);
+  return count;
+}
 
 Properties query() {
   int device = 0;

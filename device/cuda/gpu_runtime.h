@@ -22,11 +22,8 @@ using NativeNode = cudaGraphNode_t;
 
 namespace runtime {
 
-inline int device_count() {
-  int count = 0;
-  PLUMB_CHECKED(cudaGetDeviceCount, &count);
-  return count;
-}
+// The runtime's first call of a process.
+int device_count();
 
 // Of the current device.
 Properties query();

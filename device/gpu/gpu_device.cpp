@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace plumb::device::PLUMB_GPU {
 
@@ -27,7 +28,15 @@ void quietly(auto&& call) {
   }
 }
 
-void forget(auto& list, auto value) { std::erase(list, value); }
+void forget(std::mutex& mutex, auto& list, auto value) {
+  const std::lock_guard lock(mutex);
+  std::erase(list, value);
+}
+
+void remember(std::mutex& mutex, auto& list, auto value) {
+  const std::lock_guard lock(mutex);
+  list.push_back(value);
+}
 
 }  // namespace
 
@@ -61,8 +70,8 @@ plumb_status launch_raw(const void* kernel, const LaunchShape& shape, plumb_stre
 GpuDevice::GpuDevice() : own_(runtime::create_stream()) {}
 
 GpuDevice::~GpuDevice() {
-  for (const NativeStream stream : capturing_) {  // left by an exception
-    quietly([&] { runtime::destroy(runtime::end_capture(stream)); });
+  for (const Capture& capture : captures_) {  // left by an exception
+    quietly([&] { runtime::destroy(runtime::end_capture(capture.stream)); });
   }
   for (const NativeStream stream : streams_) {
     quietly([&] { runtime::synchronize(stream); });
@@ -76,11 +85,13 @@ GpuDevice::~GpuDevice() {
   quietly([&] { runtime::destroy(own_); });
 }
 
+void GpuDevice::refuse_in_capture(const std::string& call) {
+  if (!capturing()) return;
+  throw DeviceError(Fault::capture_unsupported, call + ": not allowed during capture");
+}
+
 void* GpuDevice::allocate(std::size_t bytes, std::string_view label) {
-  if (capturing()) {
-    throw DeviceError(Fault::capture_unsupported,
-                      "allocate " + std::string(label) + ": not allowed during capture");
-  }
+  refuse_in_capture("allocate " + std::string(label));
   Allocation allocation{nullptr, bytes, std::string(label), true};
   allocation.base = static_cast<std::uint8_t*>(runtime::allocate(kFrontGuard + bytes + kRearGuard));
   std::uint8_t* const address = allocation.base + kFrontGuard;
@@ -88,6 +99,7 @@ void* GpuDevice::allocate(std::size_t bytes, std::string_view label) {
   if (bytes > 0) runtime::fill(address, kPoison, bytes, own_);
   runtime::fill(address + bytes, kGuardByte, kRearGuard, own_);
   runtime::synchronize(own_);
+  const std::lock_guard lock(mutex_);
   allocations_.emplace(address, std::move(allocation));
   return address;
 }
@@ -95,37 +107,40 @@ void* GpuDevice::allocate(std::size_t bytes, std::string_view label) {
 // All of it is backed: cards that run these cases have the memory, and zeros are what pages that
 // appear when touched would hold.
 void* GpuDevice::allocate_sparse(std::size_t bytes, std::string_view label) {
+  refuse_in_capture("allocate_sparse " + std::string(label));
   void* const memory = runtime::allocate(bytes);
   runtime::fill(memory, 0, bytes, own_);
   runtime::synchronize(own_);
   auto* const address = static_cast<std::uint8_t*>(memory);
+  const std::lock_guard lock(mutex_);
   allocations_.emplace(address, Allocation{address, bytes, std::string(label), false});
   return memory;
 }
 
 void GpuDevice::free(void* memory) {
-  const auto found = allocations_.find(static_cast<std::uint8_t*>(memory));
-  if (found == allocations_.end()) {
+  std::unique_lock lock(mutex_);
+  const auto found = allocations_.extract(static_cast<std::uint8_t*>(memory));
+  lock.unlock();
+  if (found.empty()) {
     throw DeviceError(Fault::invalid_argument, "free: no allocation starts at this address");
   }
-  runtime::free(found->second.base);
-  allocations_.erase(found);
+  runtime::free(found.mapped().base);
 }
 
 void* GpuDevice::allocate_pinned(std::size_t bytes) {
   void* const memory = runtime::allocate_pinned(bytes);
-  pinned_.push_back(memory);
+  remember(mutex_, pinned_, memory);
   return memory;
 }
 
 void GpuDevice::free_pinned(void* memory) {
   runtime::free_pinned(memory);
-  forget(pinned_, memory);
+  forget(mutex_, pinned_, memory);
 }
 
-std::vector<GuardZone> GpuDevice::zones() const {
+std::vector<GuardZone> GpuDevice::zones(const Allocations& allocations) {
   std::vector<GuardZone> all;
-  for (const auto& [address, allocation] : allocations_) {
+  for (const auto& [address, allocation] : allocations) {
     if (!allocation.guarded) continue;
     all.push_back({allocation.base, kFrontGuard});
     all.push_back({address + allocation.bytes, kRearGuard});
@@ -149,8 +164,13 @@ GuardDamage GpuDevice::describe_damage(const Allocation& allocation, const Guard
   return damage;
 }
 
+// On a copy of the list: an allocation that is made meanwhile is looked at the next time. One that
+// is freed meanwhile is its caller's error, as for any other work that is pending.
 std::vector<GuardDamage> GpuDevice::check_guards() {
-  const std::vector<GuardZone> all = zones();
+  std::unique_lock lock(mutex_);
+  const Allocations allocations = allocations_;
+  lock.unlock();
+  const std::vector<GuardZone> all = zones(allocations);
   if (all.empty()) return {};
   const std::size_t zone_bytes = all.size() * sizeof(GuardZone);
   const std::size_t count_bytes = all.size() * sizeof(std::uint32_t);
@@ -168,7 +188,7 @@ std::vector<GuardDamage> GpuDevice::check_guards() {
   runtime::synchronize(own_);
   std::vector<GuardDamage> found;
   std::size_t zone = 0;
-  for (const auto& [address, allocation] : allocations_) {
+  for (const auto& [address, allocation] : allocations) {
     if (!allocation.guarded) continue;
     for (int side = 0; side < 2; ++side, ++zone) {
       if (damaged[zone] != 0) found.push_back(describe_damage(allocation, all[zone]));
@@ -179,24 +199,24 @@ std::vector<GuardDamage> GpuDevice::check_guards() {
 
 Stream GpuDevice::create_stream() {
   const NativeStream stream = runtime::create_stream();
-  streams_.push_back(stream);
+  remember(mutex_, streams_, stream);
   return stream;
 }
 
 void GpuDevice::destroy_stream(Stream stream) {
   runtime::destroy(native(stream));
-  forget(streams_, native(stream));
+  forget(mutex_, streams_, native(stream));
 }
 
 Event GpuDevice::create_event() {
   const NativeEvent event = runtime::create_event();
-  events_.push_back(event);
+  remember(mutex_, events_, event);
   return event;
 }
 
 void GpuDevice::destroy_event(Event event) {
   runtime::destroy(native_event(event));
-  forget(events_, native_event(event));
+  forget(mutex_, events_, native_event(event));
 }
 
 void GpuDevice::record(Event event, Stream stream) {

@@ -2,11 +2,15 @@
 //
 // A Device on a vendor's runtime: the same code for CUDA and HIP, in the namespace of the back end
 // whose gpu_runtime.h is on the include path. One process-wide device (the current one); every call
-// is checked.
+// is checked. Any host thread may use it beside others: the runtime is safe for several threads,
+// and what is kept here about its objects has a lock of its own, which is never held during a call
+// that may wait.
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/device.h"
@@ -67,16 +71,23 @@ class GpuDevice final : public Device {
     std::string label;
     bool guarded = true;
   };
+  using Allocations = std::map<std::uint8_t*, Allocation>;  // by the address that was handed out
+  struct Capture {
+    NativeStream stream = nullptr;
+    std::thread::id thread;  // that began it
+  };
   // Front and rear zone of every guarded allocation, in the order of the map.
-  std::vector<GuardZone> zones() const;
+  static std::vector<GuardZone> zones(const Allocations& allocations);
   GuardDamage describe_damage(const Allocation& allocation, const GuardZone& zone) const;
+  void refuse_in_capture(const std::string& call);
 
-  std::map<std::uint8_t*, Allocation> allocations_;  // by the address that was handed out
+  std::mutex mutex_;  // guards what follows, up to own_
+  Allocations allocations_;
   std::vector<NativeStream> streams_;
   std::vector<NativeEvent> events_;
   std::vector<void*> pinned_;
-  std::vector<NativeStream> capturing_;
-  NativeStream own_ = nullptr;  // for work that no caller ordered
+  std::vector<Capture> captures_;  // in progress
+  NativeStream own_ = nullptr;     // for work that no caller ordered
 };
 
 }  // namespace plumb::device::PLUMB_GPU

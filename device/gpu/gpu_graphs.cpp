@@ -11,13 +11,22 @@ namespace plumb::device::PLUMB_GPU {
 
 void GpuDevice::begin_capture(Stream stream) {
   runtime::begin_capture(static_cast<NativeStream>(stream));
-  capturing_.push_back(static_cast<NativeStream>(stream));
+  const std::lock_guard lock(mutex_);
+  captures_.push_back({static_cast<NativeStream>(stream), std::this_thread::get_id()});
 }
 
-bool GpuDevice::capturing() { return !capturing_.empty(); }
+bool GpuDevice::capturing() {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(captures_.begin(), captures_.end(), [](const Capture& capture) {
+    return capture.thread == std::this_thread::get_id();
+  });
+}
 
 Graph GpuDevice::end_capture(Stream stream) {
-  std::erase(capturing_, static_cast<NativeStream>(stream));
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(captures_, [&](const Capture& one) { return one.stream == stream; });
+  }
   return runtime::end_capture(static_cast<NativeStream>(stream));
 }
 

@@ -22,6 +22,7 @@ using NativeNode = hipGraphNode_t;
 
 namespace runtime {
 
+// The runtime's first call of a process.
 inline int device_count() {
   int count = 0;
   PLUMB_CHECKED(hipGetDeviceCount, &count);
