@@ -93,11 +93,9 @@ GraphNode describe_node(NativeNode node) {
   }
   hipKernelNodeParams parameters{};
   PLUMB_CHECKED(hipGraphKernelNodeGetParams, node, &parameters);
+  // Kernels that were not compiled into a host program but loaded as a module have no name here.
   const char* const mangled = hipKernelNameRefByPtr(parameters.func, nullptr);
-  if (mangled == nullptr) {
-    throw DeviceError(Fault::other, "hipKernelNameRefByPtr: a captured kernel has no name");
-  }
-  return {"kernel", mangled};
+  return {"kernel", mangled ? mangled : ""};
 }
 
 }  // namespace plumb::device::hip::runtime
