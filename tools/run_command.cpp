@@ -22,6 +22,7 @@
 #include "tools/commands.h"
 #include "tools/coverage.h"
 #include "tools/output.h"
+#include "tools/plugin.h"
 #include "tools/report.h"
 #include "tools/wire.h"
 #include "tools/worker.h"
@@ -39,12 +40,14 @@ struct RunArguments {
   int least_coverage = 0;
   double timeout = 300;
   bool in_process = false;
+  std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker
 };
 
 struct Task {
   const cases::Case* which;
   std::string platform;
 };
+
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -70,6 +73,8 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   options.platform = task.platform;
   options.tier = tier;
   options.seed = arguments.seed;
+  const std::string& plugin = arguments.selection.plugin;
+  if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
   const auto start = std::chrono::steady_clock::now();
   Finished finished = name_task(task, arguments);
   try {
@@ -81,12 +86,18 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   return finished;
 }
 
-// What is known of a case whose process did not live to tell.
-Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
+// A case that was not run in this process, or not to its end.
+Finished without_result(const Task& task, const RunArguments& arguments, cases::Outcome outcome) {
   Finished finished = name_task(task, arguments);
   finished.result.id = task.which->id();
   finished.result.platform = task.platform;
-  finished.result.outcome = cases::Outcome::failed;
+  finished.result.outcome = outcome;
+  return finished;
+}
+
+// What is known of a case whose process did not live to tell.
+Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
+  Finished finished = without_result(task, arguments, cases::Outcome::failed);
   finished.result.failures.push_back(
       {"the case as a whole",
        {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
@@ -109,6 +120,12 @@ class Lane {
         worker_(own_command_line(), arguments.timeout) {}
 
   Finished run(std::size_t i) {
+    const std::optional<PluginInfo>& plugin = arguments_.plugin;
+    if (plugin && !plugin->offers(tasks_[i].which->op->name)) {
+      Finished finished = without_result(tasks_[i], arguments_, cases::Outcome::skipped);
+      finished.result.reason = lacks_the_op(*plugin);
+      return finished;
+    }
     if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_);
     const auto start = std::chrono::steady_clock::now();
     const auto answer = worker_.run(i);
@@ -199,7 +216,8 @@ class Runner {
   void report_op(std::size_t done) {
     const cases::OpDefinition* op = tasks_[done - 1].which->op;
     if (done < tasks_.size() && tasks_[done].which->op == op) return;
-    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet) {
+    const bool lacking = arguments_.plugin && !arguments_.plugin->offers(op->name);
+    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet && !lacking) {
       put(fmt::format("{:<46}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
       std::fflush(stdout);
     }
@@ -278,6 +296,32 @@ int coverage_code(const std::vector<Finished>& all, int least) {
   return thin.empty() ? 0 : 1;
 }
 
+// A library that cannot be used is better known before the first case.
+PluginInfo find_plugin(const RunArguments& arguments) {
+  const std::string& path = arguments.selection.plugin;
+  return arguments.in_process ? info_of(path, loaded_plugin(path))
+                              : probe_plugin(path, arguments.timeout);
+}
+
+// The cases of ops that the plug-in has, if there is one: what it lacks is no hole in its coverage.
+std::vector<Finished> offered(const std::vector<Finished>& all, const RunArguments& arguments) {
+  std::vector<Finished> some;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const Finished& finished) {
+    return !arguments.plugin || arguments.plugin->offers(finished.op);
+  });
+  return some;
+}
+
+void print_results(const std::vector<Finished>& all, const RunArguments& arguments,
+                   double seconds) {
+  put(summary_text(all, seconds, style_of(STDOUT_FILENO)));
+  if (arguments.plugin) {
+    put(fmt::format("plug-in {}: {} of {} ops; no checked kernels\n", arguments.plugin->text(),
+                    arguments.plugin->ops.size(), cases::all_ops().size()));
+  }
+  if (!arguments.quiet) put(coverage_text(offered(all, arguments)));
+}
+
 int run(RunArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
@@ -296,20 +340,24 @@ int run(RunArguments& arguments) {
         return to_bytes(run_task(tasks.at(task), arguments, selected.tier));
       } catch (const cases::BadRow& error) {
         return to_bytes(error);
+      } catch (const UsageError& error) {  // a plug-in that can no longer be loaded
+        return to_bytes(cases::BadRow(error.what()));
       }
     });
   }
+  if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
   check_reports(arguments);
   validate(selected);
   const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
 
-  put(summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
-  if (!arguments.quiet) put(coverage_text(all));
+  print_results(all, arguments, seconds_since(start));
   const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
-  if (!arguments.json.empty()) write_file(arguments.json, to_json(all, tier, arguments.seed));
+  if (!arguments.json.empty()) {
+    write_file(arguments.json, to_json(all, tier, arguments.seed, arguments.plugin));
+  }
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(all));
   if (arguments.bisect) return bisect_code(all);
-  return std::max(exit_code(all), coverage_code(all, arguments.least_coverage));
+  return std::max(exit_code(all), coverage_code(offered(all, arguments), arguments.least_coverage));
 }
 
 }  // namespace
@@ -320,12 +368,18 @@ void add_repeatable(CLI::App& command, const char* name, std::vector<std::string
   command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
 }
 
+void add_plugin(CLI::App& command, Selection& selection) {
+  command.add_option("--plugin", selection.plugin,
+                     "shared library with the kernels to judge (docs/plugins.md)");
+}
+
 void add_selection(CLI::App& command, Selection& selection) {
   add_repeatable(command, "--case", selection.patterns,
                  "op, op/row, op/row/scenario; * and ? as in a shell");
   add_repeatable(command, "--op", selection.ops, "only this op");
   add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
   command.add_option("--tier", selection.tier, "smoke, default or full");
+  add_plugin(command, selection);
   add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
   add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
 }
