@@ -214,10 +214,9 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
     const std::optional<HostTensor> one = problem_.canonical(got, spec, entry_->numerics);
     const std::optional<HostTensor> other = problem_.canonical(expected, spec, entry_->numerics);
-    const TensorReport report =
-        judge_bits(one ? *one : tensor, other ? *other : expected.at(spec.name),
-                   problem_.promised_rows(step, spec), what, {},
-                   problem_.promised_columns(got, spec));
+    const TensorReport report = judge_bits(
+        one ? *one : tensor, other ? *other : expected.at(spec.name),
+        problem_.promised_rows(step, spec), what, {}, problem_.promised_columns(got, spec));
     if (report.passed()) continue;
     lines.insert(lines.end(), report.failures.begin(), report.failures.end());
     failed.push_back(report);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C ABI of a plug-in: anybody's kernels in the place of plumb's own (plumb run --plugin lib.so).
- * docs/plugins.md says what each side promises.
+ * The C ABI of a plug-in: anybody's kernels in the place of plumb's own (plumb run --plugin
+ * lib.so). docs/plugins.md says what each side promises.
  *
  * A plug-in is a shared library that exports one symbol:
  *
  *   PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* host);
  *
  * It is called once in a process, before anything else, and returns a table that stays valid, as
- * `host` does. Whoever is given one of the two structures reads `abi_version`, their first member in
- * every version, before any other. */
+ * `host` does. Whoever is given one of the two structures reads `abi_version`, their first member
+ * in every version, before any other. */
 #ifndef PLUMB_PLUGIN_H
 #define PLUMB_PLUGIN_H
 
@@ -46,16 +46,17 @@ typedef struct plumb_plugin_table {
 /* What a kernel could ask about its device. */
 typedef struct plumb_device {
   const char* platform; /* "sim-sm90", "cuda-sm90", ... */
-  int32_t simulated;    /* 1: device memory is memory of this process, and a stream is no native one */
+  int32_t simulated; /* 1: device memory is memory of this process, and a stream is no native one */
   int32_t wave_size;
   int32_t multiprocessors;
   int64_t shared_bytes_per_block;
   plumb_format fp8; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ: what the platform's encoders write */
 } plumb_device;
 
-/* Services. `stream` is always one that came in an op's parameters; on CUDA and HIP it is the native
- * stream. They may be called from a launcher, on its thread, and not from a function that `launch`
- * runs. A service that fails says so to its caller and fails the case, whatever the caller does. */
+/* Services. `stream` is always one that came in an op's parameters; on CUDA and HIP it is the
+ * native stream. They may be called from a launcher, on its thread, and not from a function that
+ * `launch` runs. A service that fails says so to its caller and fails the case, whatever the caller
+ * does. */
 typedef struct plumb_host {
   uint32_t abi_version; /* PLUMB_ABI_VERSION */
   void* context;        /* goes into every call */

@@ -2,11 +2,10 @@
 //
 // plumb run --plugin: what a library does wrong is one clear line and the right exit code, and what
 // its kernels do wrong is found as in plumb's own. The libraries are tests/must_fail/plugins.
-#include "tests/command_line.h"
-
 #include <cstdlib>
 
 #include "device/plumb_ops.h"
+#include "tests/command_line.h"
 
 namespace plumb {
 namespace {
@@ -19,9 +18,8 @@ class PluginCommand : public CommandLine {
  protected:
   Words run_of(const std::string& plugin, const std::string& pattern,
                const Words& more = {}) const {
-    Words words{"run",      "--case", pattern,
-                "--plugin", plugin,   "--platform",
-                "sim-sm90", "--json", path("report.json")};
+    Words words{"run",        "--case",   pattern,  "--plugin",         plugin,
+                "--platform", "sim-sm90", "--json", path("report.json")};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -145,8 +143,8 @@ TEST_F(PluginCommand, ACaseInWhichItDiesOrNeverEndsIsLostAndNoOther) {
       run(run_of(library("launches_crash_in_launcher"), "*q_kv_rms_norm/one_token/eager",
                  {"--case", "rms_norm/hidden_1/*"}));
   EXPECT_NE(finished.out.find("\n1 passed, 2 failed"), std::string::npos) << finished.out;
-  const Finished hang = run(run_of(library("launches_hang_in_kernel"), "rms_norm/hidden_1/eager",
-                                   {"--timeout", "1"}));
+  const Finished hang = run(
+      run_of(library("launches_hang_in_kernel"), "rms_norm/hidden_1/eager", {"--timeout", "1"}));
   EXPECT_EQ(hang.code, 1);
   EXPECT_NE(hang.out.find("timeout: no result after 1 s"), std::string::npos) << hang.out;
 }
@@ -182,7 +180,8 @@ TEST_F(PluginCommand, ItsAccessesAreWatchedAsThoseOfKernels) {
   expect_found("launches_crash_in_kernel", some,
                "out_of_bounds: host function 'rms_norm_kernel': access through a null pointer");
   expect_found("launches_writes_behind", some, "out: guard zone damaged, ");
-  expect_found("launches_writes_far_behind", some, "out_of_bounds: host function 'rms_norm_kernel'");
+  expect_found("launches_writes_far_behind", some,
+               "out_of_bounds: host function 'rms_norm_kernel'");
   expect_found("launches_ignores_weight", some, "beyond their bound");
   expect_found("launches_stale_numerics", some, "beyond their bound");
 }

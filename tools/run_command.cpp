@@ -48,7 +48,6 @@ struct Task {
   std::string platform;
 };
 
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

@@ -10,6 +10,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_error.h"
+#include "device/cuda/kernel_node.h"
 
 namespace plumb::device::cuda {
 
@@ -17,10 +18,10 @@ namespace {
 
 // "void plumb::device::cuda_kernels::(anonymous namespace)::select<4, 64>(Params)" -> "select<4,
 // 64>", as the launcher spelled it.
-std::string short_name(const char* mangled) {
+std::string short_name(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free);
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
   if (status != 0) return mangled;
   std::string name = text.get();
   int depth = 0;
@@ -48,11 +49,7 @@ GraphNode describe_node(cudaGraphNode_t node) {
     case cudaGraphNodeTypeKernel: break;
     default: return {"other", ""};
   }
-  cudaKernelNodeParams parameters{};
-  PLUMB_CUDA(cudaGraphKernelNodeGetParams, node, &parameters);
-  const char* mangled = nullptr;
-  PLUMB_CUDA(cudaFuncGetName, &mangled, parameters.func);
-  return {"kernel", short_name(mangled)};
+  return {"kernel", short_name(mangled_kernel_name(node))};
 }
 
 }  // namespace

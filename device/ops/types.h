@@ -34,8 +34,8 @@ typedef enum plumb_rounding {
   PLUMB_ROUND_TWICE = 1 /* the normalised value is rounded to bf16 before what follows ("old") */
 } plumb_rounding;
 
-/* In which order the top-k ops write the indices of a row that is longer than k. Shorter rows are in
- * ascending order by contract, and indices always count from the start of the row's window. */
+/* In which order the top-k ops write the indices of a row that is longer than k. Shorter rows are
+ * in ascending order by contract, and indices always count from the start of the row's window. */
 typedef enum plumb_index_order {
   PLUMB_INDICES_ANY_ORDER = 0, /* may change from launch to launch: judged and compared as a set */
   PLUMB_INDICES_OWN_ORDER = 1, /* some order, the same in every launch */
@@ -50,8 +50,8 @@ typedef enum plumb_equal_keys {
   PLUMB_EQUAL_KEYS_LOWEST_INDEX = 2
 } plumb_equal_keys;
 
-/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. Of the
- * last four members, 0 promises nothing; what is promised is checked. */
+/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. Of
+ * the last four members, 0 promises nothing; what is promised is checked. */
 typedef struct plumb_numerics {
   plumb_format product;     /* format in which operands enter the op's long products */
   plumb_format accumulator; /* format of the running sums */

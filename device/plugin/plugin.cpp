@@ -64,8 +64,9 @@ class LentParameters {
 
  private:
   static constexpr std::size_t kMostBytes = 1024;
-  static_assert(std::ranges::all_of(kOps,
-                                    [](const KnownOp& op) { return op.param_bytes <= kMostBytes; }));
+  static_assert(std::ranges::all_of(kOps, [](const KnownOp& op) {
+    return op.param_bytes <= kMostBytes;
+  }));
   struct alignas(std::max_align_t) Bytes : std::array<std::byte, kMostBytes> {};
   using Copy = std::unique_ptr<Bytes>;
 
@@ -134,7 +135,8 @@ std::string why_bad(const plumb_numerics& n) {
     return "a format that is none";
   }
   if (n.chains < 1) return fmt::format("{} chains: there is at least 1", n.chains);
-  if (!(n.function_ulp >= 0) || std::isinf(n.function_ulp)) return "a function_ulp that is no error";
+  if (!(n.function_ulp >= 0) || std::isinf(n.function_ulp))
+    return "a function_ulp that is no error";
   if (n.index_order < PLUMB_INDICES_ANY_ORDER || n.index_order > PLUMB_INDICES_BY_KEY) {
     return "an index_order that is none";
   }

@@ -68,9 +68,8 @@ void* allocate(void*, std::size_t bytes, plumb_stream stream) {
 }
 
 plumb_status release(void*, void* memory, plumb_stream stream) {
-  const bool done = serve("release", stream, [&](HostedDevice& device) {
-    device.release_scratch(memory, stream);
-  });
+  const bool done = serve("release", stream,
+                          [&](HostedDevice& device) { device.release_scratch(memory, stream); });
   return done ? PLUMB_OK : PLUMB_INVALID_ARGUMENT;
 }
 
@@ -84,8 +83,8 @@ void explain(void*, const char* why) { explanation = why ? why : ""; }
 }  // namespace
 
 const plumb_host& plugin_services() {
-  static const plumb_host table{
-      PLUMB_ABI_VERSION, nullptr, &launch, &allocate, &release, &describe_device, &explain};
+  static const plumb_host table{PLUMB_ABI_VERSION, nullptr,          &launch, &allocate,
+                                &release,          &describe_device, &explain};
   return table;
 }
 

@@ -4,11 +4,10 @@
 // runs when the simulated stream comes to it, and reads and writes device memory like one.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-
-#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -53,7 +52,8 @@ inline void top_k_row(const float* logits, std::int64_t stride, std::int64_t len
   std::vector<std::int32_t> order(static_cast<std::size_t>(length));
   std::iota(order.begin(), order.end(), 0);
   const auto larger = [&](std::int32_t a, std::int32_t b) {
-    const std::uint32_t key_a = order_key(logits[a * stride]), key_b = order_key(logits[b * stride]);
+    const std::uint32_t key_a = order_key(logits[a * stride]),
+                        key_b = order_key(logits[b * stride]);
     return key_a != key_b ? key_a > key_b : a < b;
   };
   if (length > k) std::partial_sort(order.begin(), order.begin() + k, order.end(), larger);

@@ -14,23 +14,23 @@
 #define CRASH_IN_LAUNCHER 1
 #define CRASH_IN_KERNEL 2
 #define HANG_IN_KERNEL 3
-#define WRITES_BEHIND 4        /* its output */
-#define WRITES_FAR_BEHIND 5    /* where page guards stand */
-#define LATE_PARAMETERS 6      /* read after the launcher returned */
+#define WRITES_BEHIND 4     /* its output */
+#define WRITES_FAR_BEHIND 5 /* where page guards stand */
+#define LATE_PARAMETERS 6   /* read after the launcher returned */
 #define IGNORES_STREAM 7
-#define ONCE_ONLY 8            /* does nothing after the warm-up */
+#define ONCE_ONLY 8 /* does nothing after the warm-up */
 #define NO_STATUS 9
 #define REFUSES 10
 #define FAILS 11
-#define KEEPS_SCRATCH 12       /* uses it after it gave it back */
+#define KEEPS_SCRATCH 12        /* uses it after it gave it back */
 #define ALLOCATES_IN_CAPTURE 13 /* for the first time */
 #define NO_FUNCTION 14
 #define FOREIGN_STREAM 15
 #define LAUNCHES_IN_KERNEL 16
-#define USES_SCRATCH 17        /* as it may */
+#define USES_SCRATCH 17 /* as it may */
 #define IGNORES_WEIGHT 18
-#define STALE_NUMERICS 19      /* declares less error than it has */
-#define PLANS_ONCE 20          /* a plan made at warm-up is not made in the captured graph */
+#define STALE_NUMERICS 19 /* declares less error than it has */
+#define PLANS_ONCE 20     /* a plan made at warm-up is not made in the captured graph */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -104,12 +104,15 @@ static plumb_status enqueue(const struct call* call) {
   const plumb_stream stream = call->params.stream;
   switch (PLUMB_FAULT) {
     case IGNORES_STREAM: rms_norm_kernel(call); return PLUMB_OK;
-    case NO_FUNCTION: return host->launch(host->context, "kernel", NULL, call, sizeof *call, stream);
+    case NO_FUNCTION:
+      return host->launch(host->context, "kernel", NULL, call, sizeof *call, stream);
     case FOREIGN_STREAM:
-      return host->launch(host->context, "kernel", &rms_norm_kernel, call, sizeof *call, (void*)call);
+      return host->launch(host->context, "kernel", &rms_norm_kernel, call, sizeof *call,
+                          (void*)call);
     default: break;
   }
-  return host->launch(host->context, "rms_norm_kernel", &rms_norm_kernel, call, sizeof *call, stream);
+  return host->launch(host->context, "rms_norm_kernel", &rms_norm_kernel, call, sizeof *call,
+                      stream);
 }
 
 /* Scratch for the kernel, where the fault is about it: given back at once, or before the launch. */

@@ -21,7 +21,8 @@ static uint32_t key_of(float value) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Indices of the k largest keys, ascending; of equal ones at the threshold the first, or the last. */
+/* Indices of the k largest keys, ascending; of equal ones at the threshold the first, or the last.
+ */
 static void select_row(const float* x, int64_t stride, int64_t length, int32_t k, int32_t* out,
                        int take_last) {
   uint32_t threshold = 0;
