@@ -67,6 +67,7 @@ TEST_F(PluginCommand, AFileThatIsNoLibraryIsAUsageError) {
   const std::string text = write("text.so", "not a library");
   expect_refused(run_of(text, "rms_norm"), "text.so: cannot be loaded: file too short");
   expect_refused(run_of(folder_.string(), "rms_norm"), "cannot be loaded");
+  expect_refused(run_of("", "rms_norm"), "--plugin: names no file");
   expect_refused({"list", "--plugin", text}, "cannot be loaded");
   expect_refused({"show", "--plugin", text, "rms_norm/hidden_1/eager"}, "cannot be loaded");
   expect_refused(run_of(text, "rms_norm", {"--in-process"}), "cannot be loaded");

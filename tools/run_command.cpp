@@ -368,8 +368,12 @@ void add_repeatable(CLI::App& command, const char* name, std::vector<std::string
 }
 
 void add_plugin(CLI::App& command, Selection& selection) {
-  command.add_option("--plugin", selection.plugin,
-                     "shared library with the kernels to judge (docs/plugins.md)");
+  command
+      .add_option("--plugin", selection.plugin,
+                  "shared library with the kernels to judge (docs/plugins.md)")
+      ->check([](const std::string& path) {
+        return path.empty() ? std::string("names no file") : std::string();
+      });
 }
 
 void add_selection(CLI::App& command, Selection& selection) {
