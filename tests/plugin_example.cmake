@@ -29,7 +29,7 @@ run(0 ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_CXX
 run(0 ${CMAKE_COMMAND} --build ${WORK}/build)
 
 set(plumb ${WORK}/prefix/bin/plumb run --op mtp_input_rms_norm --op top_k_per_row_decode
-    --op rms_norm --tier smoke --json "")
+    --op rms_norm --tier smoke --json report.json)
 run(0 ${plumb} --plugin build/right_kernels.so)
 expect(" 0 failed, 0 untrusted")
 expect("right_example lacks the op")
