@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "device/cuda/kernel_node.h"
+
 namespace plumb::device::cuda::runtime {
 
 // By default a kernel is loaded when it is first launched. That may have to wait for the whole
@@ -68,11 +70,7 @@ GraphNode describe_node(NativeNode node) {
     case cudaGraphNodeTypeKernel: break;
     default: return {"other", ""};
   }
-  cudaKernelNodeParams parameters{};
-  PLUMB_CHECKED(cudaGraphKernelNodeGetParams, node, &parameters);
-  const char* mangled = nullptr;
-  PLUMB_CHECKED(cudaFuncGetName, &mangled, parameters.func);
-  return {"kernel", mangled};
+  return {"kernel", mangled_kernel_name(node)};
 }
 
 }  // namespace plumb::device::cuda::runtime
