@@ -18,7 +18,8 @@ Function* driver_function(const char* name) {
   cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
   constexpr unsigned kVersion = 12030;  // the first with names of kernels
-  PLUMB_CHECKED(cudaGetDriverEntryPointByVersion, name, &found, kVersion, cudaEnableDefault, &result);
+  PLUMB_CHECKED(cudaGetDriverEntryPointByVersion, name, &found, kVersion, cudaEnableDefault,
+                &result);
 #else
   PLUMB_CHECKED(cudaGetDriverEntryPoint, name, &found, cudaEnableDefault, &result);
 #endif
