@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/faults/faults.h"
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 
@@ -14,6 +15,18 @@ namespace plumb::device {
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
+#ifdef PLUMB_CUDA
+#define PLUMB_DECLARE_MUTANT(name, op, ...) \
+  namespace cuda_mutant_##name {            \
+    plumb_op_entry op();                    \
+  }
+PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
+#undef PLUMB_DECLARE_MUTANT
+#define PLUMB_CUDA_MUTANT(name, op) device::cuda_mutant_##name::op()
+#else
+#define PLUMB_CUDA_MUTANT(name, op) \
+  plumb_op_entry {}
+#endif
 }  // namespace plumb::device
 
 namespace plumb::cases {
@@ -25,7 +38,7 @@ std::vector<std::string> split(std::string_view list) {
   std::istringstream stream{std::string(list)};
   for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
   if (words.empty()) words = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
-  return words;
+  return with_real_ones(words);
 }
 
 // A table with one entry replaced, kept alive as long as somebody can call it.
@@ -59,17 +72,37 @@ std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out <
 
 const std::vector<Mutant>& all_mutants() {
 #define PLUMB_MUTANT(name, op, case_id, says, why, platforms) \
-  {#name, #op, case_id, says, why, split(platforms), device::mutant_##name::op()},
+  {#name,                                                     \
+   #op,                                                       \
+   case_id,                                                   \
+   says,                                                      \
+   why,                                                       \
+   split(platforms),                                          \
+   device::mutant_##name::op(),                               \
+   PLUMB_CUDA_MUTANT(name, op)},
   static const std::vector<Mutant> mutants{PLUMB_FOR_EACH_MUTANT(PLUMB_MUTANT)};
 #undef PLUMB_MUTANT
   return mutants;
+}
+
+std::vector<std::string> with_real_ones(std::vector<std::string> simulated) {
+  const bool waves_of_32 =
+      std::find(simulated.begin(), simulated.end(), "sim-sm90") != simulated.end();
+  for (const std::string& platform : device::known_platforms()) {
+    const bool real = platform.starts_with("cuda-");
+    if (real && waves_of_32 && device::why_unavailable(platform).empty()) {
+      simulated.push_back(platform);
+    }
+  }
+  return simulated;
 }
 
 RunOptions with_mutant(RunOptions options, const Mutant& mutant) {
   options.implementation =
       [mutant, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
           std::string_view platform, bool) -> const plumb_implementation& {
-    tables->push_back(replace_entry(device::builtin_implementation(platform), mutant.entry));
+    const plumb_op_entry& entry = platform.starts_with("cuda-") ? mutant.cuda_entry : mutant.entry;
+    tables->push_back(replace_entry(device::builtin_implementation(platform), entry));
     return tables->back()->table;
   };
   return options;
