@@ -49,6 +49,8 @@ struct RunOptions {
       [](std::string_view name, bool checked) -> const plumb_implementation& {
     return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
   };
+  // A plug-in's kernels: nobody instruments them or orders their threads, so no point does.
+  bool foreign = false;
   bool fresh_state_for_capture = true;
   // What the runners of a concurrent case have in common, and may not.
   enum class Shared { nothing, inputs, state };

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "cases/faults/device_decorator.h"
 #include "cases/faults/faults.h"
 #include "cases/team.h"
+#include "device/forwarding_device.h"
 #include "tests/sim_device_fixture.h"
 #include "tools/report.h"
 
@@ -50,18 +50,18 @@ INSTANTIATE_TEST_SUITE_P(Concurrent, OnPlatform,
 constexpr const char* kStateful = "sparse_mla_decode/edge_lengths_ragged/concurrent";
 
 // Beside every replay a kernel writes one byte, at `offset` of the allocation with this label.
-class StrayWrites final : public DeviceDecorator {
+class StrayWrites final : public device::ForwardingDevice {
  public:
   StrayWrites(std::unique_ptr<device::Device> inner, std::string label, std::ptrdiff_t offset)
-      : DeviceDecorator(std::move(inner)), label_(std::move(label)), offset_(offset) {}
+      : ForwardingDevice(std::move(inner)), label_(std::move(label)), offset_(offset) {}
 
   void* allocate(std::size_t bytes, std::string_view label) override {
-    void* memory = DeviceDecorator::allocate(bytes, label);
+    void* memory = ForwardingDevice::allocate(bytes, label);
     if (label == label_) target_ = static_cast<std::uint8_t*>(memory) + offset_;
     return memory;
   }
   void replay(device::GraphExec graph, device::Stream stream) override {
-    DeviceDecorator::replay(graph, stream);
+    ForwardingDevice::replay(graph, stream);
     device::launch(stream, "stray", [target = target_] { *target = 0x11; });
   }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/faults/faults.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <sstream>
 #include <utility>
 
-#include "cases/faults/device_decorator.h"
+#include "device/forwarding_device.h"
 #include "plumb_mutant_list.h"
 
 namespace plumb::device {
@@ -17,6 +18,18 @@ namespace plumb::device {
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
+#ifdef PLUMB_CUDA
+#define PLUMB_DECLARE_MUTANT(name, op, ...) \
+  namespace cuda_mutant_##name {            \
+    plumb_op_entry op();                    \
+  }
+PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
+#undef PLUMB_DECLARE_MUTANT
+#define PLUMB_CUDA_MUTANT(name, op) device::cuda_mutant_##name::op()
+#else
+#define PLUMB_CUDA_MUTANT(name, op) \
+  plumb_op_entry {}
+#endif
 }  // namespace plumb::device
 
 namespace plumb::cases {
@@ -28,7 +41,7 @@ std::vector<std::string> split(std::string_view list) {
   std::istringstream stream{std::string(list)};
   for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
   if (words.empty()) words = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
-  return words;
+  return with_real_ones(words);
 }
 
 // A table with one entry replaced, kept alive as long as somebody can call it.
@@ -50,32 +63,32 @@ std::shared_ptr<ReplacedTable> replace_entry(const plumb_implementation& origina
   return replaced;
 }
 
-class DeadReplay final : public DeviceDecorator {
+class DeadReplay final : public device::ForwardingDevice {
  public:
-  using DeviceDecorator::DeviceDecorator;
+  using ForwardingDevice::ForwardingDevice;
   void replay(device::GraphExec, device::Stream) override {}
 };
 
 // Captures in CUDA's global mode: an allocation by any thread is refused while there is one, and
 // spoils all that are in progress.
-class GlobalCaptures final : public DeviceDecorator {
+class GlobalCaptures final : public device::ForwardingDevice {
  public:
-  using DeviceDecorator::DeviceDecorator;
+  using ForwardingDevice::ForwardingDevice;
 
   void* allocate(std::size_t bytes, std::string_view label) override {
     const std::lock_guard lock(mutex_);
-    if (in_progress_.empty()) return DeviceDecorator::allocate(bytes, label);
+    if (in_progress_.empty()) return ForwardingDevice::allocate(bytes, label);
     for (auto& [stream, spoilt] : in_progress_) spoilt = true;
     throw device::DeviceError(device::Fault::capture_unsupported,
                               "allocate: another thread captures in global mode");
   }
   void begin_capture(device::Stream stream) override {
-    DeviceDecorator::begin_capture(stream);
+    ForwardingDevice::begin_capture(stream);
     const std::lock_guard lock(mutex_);
     in_progress_[stream] = false;
   }
   device::Graph end_capture(device::Stream stream) override {
-    const device::Graph graph = DeviceDecorator::end_capture(stream);
+    const device::Graph graph = ForwardingDevice::end_capture(stream);
     const std::lock_guard lock(mutex_);
     const bool spoilt = in_progress_.extract(stream).mapped();
     if (!spoilt) return graph;
@@ -103,17 +116,37 @@ std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out <
 
 const std::vector<Mutant>& all_mutants() {
 #define PLUMB_MUTANT(name, op, case_id, says, why, platforms) \
-  {#name, #op, case_id, says, why, split(platforms), device::mutant_##name::op()},
+  {#name,                                                     \
+   #op,                                                       \
+   case_id,                                                   \
+   says,                                                      \
+   why,                                                       \
+   split(platforms),                                          \
+   device::mutant_##name::op(),                               \
+   PLUMB_CUDA_MUTANT(name, op)},
   static const std::vector<Mutant> mutants{PLUMB_FOR_EACH_MUTANT(PLUMB_MUTANT)};
 #undef PLUMB_MUTANT
   return mutants;
+}
+
+std::vector<std::string> with_real_ones(std::vector<std::string> simulated) {
+  const bool waves_of_32 =
+      std::find(simulated.begin(), simulated.end(), "sim-sm90") != simulated.end();
+  for (const std::string& platform : device::known_platforms()) {
+    const bool real = platform.starts_with("cuda-");
+    if (real && waves_of_32 && device::why_unavailable(platform).empty()) {
+      simulated.push_back(platform);
+    }
+  }
+  return simulated;
 }
 
 RunOptions with_mutant(RunOptions options, const Mutant& mutant) {
   options.implementation =
       [mutant, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
           std::string_view platform, bool) -> const plumb_implementation& {
-    tables->push_back(replace_entry(device::builtin_implementation(platform), mutant.entry));
+    const plumb_op_entry& entry = platform.starts_with("cuda-") ? mutant.cuda_entry : mutant.entry;
+    tables->push_back(replace_entry(device::builtin_implementation(platform), entry));
     return tables->back()->table;
   };
   return options;
