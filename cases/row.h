@@ -25,8 +25,8 @@ struct Row {
   std::string where;  // "cases/mhc_pre.toml:12"
   Tier tier = Tier::standard;
   Tier concurrent = Tier::full;  // from which tier on it has a concurrent case
-  std::string trivial;    // "", "empty", "zero", "identity": a pass proves little by intent
-  std::string known_bug;  // "issue, date": expected to fail, fails when it passes
+  std::string trivial;           // "", "empty", "zero", "identity": a pass proves little by intent
+  std::string known_bug;         // "issue, date": expected to fail, fails when it passes
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
   std::map<std::string, std::string, std::less<>> words;
 
