@@ -111,6 +111,23 @@ const plumb_op_entry* find_entry(const plumb_implementation& implementation, std
   return nullptr;
 }
 
+Event Device::create_timing_event() {
+  throw DeviceError(Fault::invalid_argument,
+                    "create_timing_event: " + properties().platform + " has no clock");
+}
+
+double Device::elapsed_seconds(Event, Event) {
+  throw DeviceError(Fault::invalid_argument,
+                    "elapsed_seconds: " + properties().platform + " has no clock");
+}
+
+const RateKernels* rate_kernels([[maybe_unused]] std::string_view platform) {
+#ifdef PLUMB_CUDA
+  if (platform.starts_with("cuda-")) return &cuda::rate_kernels();
+#endif
+  return nullptr;
+}
+
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions) {
   const Platform& found = find_platform(platform);
   if (!found.why_unavailable.empty()) {

@@ -229,6 +229,19 @@ Event CudaDevice::create_event() {
   return event;
 }
 
+Event CudaDevice::create_timing_event() {
+  cudaEvent_t event = nullptr;
+  PLUMB_CUDA(cudaEventCreate, &event);
+  events_.push_back(event);
+  return event;
+}
+
+double CudaDevice::elapsed_seconds(Event from, Event to) {
+  float milliseconds = 0;
+  PLUMB_CUDA(cudaEventElapsedTime, &milliseconds, native_event(from), native_event(to));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
 void CudaDevice::destroy_event(Event event) {
   PLUMB_CUDA(cudaEventDestroy, native_event(event));
   forget(events_, native_event(event));

@@ -39,6 +39,8 @@ class CudaDevice final : public Device {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void synchronize_event(Event event) override;
+  Event create_timing_event() override;
+  double elapsed_seconds(Event from, Event to) override;
   void synchronize(Stream stream) override;
   void synchronize() override;
 

@@ -15,5 +15,6 @@ std::string why_unavailable(const std::string& platform);
 std::unique_ptr<Device> open();
 // plumb's own kernels, for any CUDA platform that the build was made for.
 const plumb_implementation& builtin();
+const RateKernels& rate_kernels();
 
 }  // namespace plumb::device::cuda
