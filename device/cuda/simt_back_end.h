@@ -13,14 +13,17 @@
 #include <utility>
 
 #include "device/cuda/launch.h"
+#include "device/simt_vector.h"
 
 #ifndef PLUMB_KERNEL_SET
 #define PLUMB_KERNEL_SET cuda_kernels
 #endif
 
 #define PLUMB_KERNEL __global__
+#define PLUMB_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
+#define PLUMB_UNROLL _Pragma("unroll")
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 #define PLUMB_LAUNCH(kernel, shape, stream, ...) \
   ::plumb::device::cuda::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)
@@ -105,6 +108,58 @@ static __device__ inline T* dynamic_shared() {
   return reinterpret_cast<T*>(plumb_dynamic_shared);
 }
 
+static __device__ inline bool starts_vector(const void* address, unsigned bytes = 16) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+template <typename T>
+static __device__ inline Vector<T> load_vector(const T* from) {
+  const uint4 bits = *reinterpret_cast<const uint4*>(from);
+  Vector<T> vector;
+  memcpy(&vector, &bits, sizeof vector);
+  return vector;
+}
+
+template <typename T, int bytes>
+static __device__ inline void store_vector(T* to, const Vector<T, bytes>& vector) {
+  using Bits = std::conditional_t<bytes == 16, uint4, uint2>;
+  static_assert(sizeof(Bits) == bytes, "8 or 16 bytes");
+  Bits bits;
+  memcpy(&bits, &vector, sizeof bits);
+  *reinterpret_cast<Bits*>(to) = bits;
+}
+
+template <typename T>
+static __device__ inline Vector<T> reloaded(const Vector<T>& vector) {
+  uint4 bits;
+  memcpy(&bits, &vector, sizeof bits);
+  asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w));
+  Vector<T> same;
+  memcpy(&same, &bits, sizeof same);
+  return same;
+}
+
+#define PLUMB_NATIVE_BF16
+static __device__ inline std::uint32_t native_bf16_pair(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+static __device__ inline std::uint16_t native_bf16(float x) {
+  std::uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+#if __CUDA_ARCH__ >= 890
+#define PLUMB_NATIVE_E4M3FN
+static __device__ inline std::uint16_t native_e4m3fn_pair(float low, float high) {
+  std::uint16_t pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
+
+static __device__ inline int bit_count(std::uint64_t bits) { return __popcll(bits); }
 static __device__ inline float exp2_approx(float x) { return exp2f(x); }
 static __device__ inline float log2_approx(float x) { return log2f(x); }
 static __device__ inline float rsqrt_approx(float x) { return rsqrtf(x); }
