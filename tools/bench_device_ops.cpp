@@ -1,176 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shapes of V4-Pro in production: 8192 tokens, 256 K tokens for the writers of caches, rows of
-// 32 K scores. What each op must read and write once, and what it must calculate.
+// Writers of caches, top-k and attention in the shapes of production: 256 K tokens for the writers,
+// rows of 32 K scores. What each op must read and write once, and what it must calculate.
+#include "tools/bench_device_ops.h"
+
 #include <algorithm>
 #include <numeric>
 #include <random>
 
 #include "reference/tile_plan.h"
-#include "tools/bench_device.h"
 
 namespace plumb::tools {
 
 namespace {
 
-constexpr std::int64_t kTokens = 8192, kHidden = 7168, kStreams = 4, kDepth = kStreams * kHidden;
-constexpr std::int64_t kQueryLatent = 1536, kLatent = 512, kHeads = 128, kHeadDim = 512, kRope = 64;
 constexpr std::int64_t kWritten = 256 << 10, kPage = 64;
-constexpr float kEps = 1e-6F;
-constexpr Target kMostOfFloor{.least = 0.8}, kHalfOfFloor{.least = 0.5},
-    kThirdOfFloor{.least = 0.3};
-
-constexpr double bytes_of(std::int64_t numbers, int each) {
-  return static_cast<double>(numbers) * each;
-}
-
-// The op at its entry with a copy of these parameters; the stream is the caller's.
-template <class Params>
-DeviceLaunch launch_of(const plumb_op_entry& entry, Params params) {
-  return [launch = entry.launch, params](device::Stream stream) {
-    Params with_stream = params;
-    with_stream.stream = stream;
-    return launch(&with_stream);
-  };
-}
-
-// ---- norms ----
-
-DeviceLaunch make_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_rms_norm_params p{};
-  p.x = bed.bf16(kTokens * kHidden);
-  p.weight = bed.bf16(kHidden);
-  p.out = bed.room<std::uint16_t>(kTokens * kHidden);
-  p.tokens = kTokens;
-  p.hidden = p.x_row_stride = kHidden;
-  p.eps = kEps;
-  return launch_of(entry, p);
-}
-
-DeviceLaunch make_fused_add_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_fused_add_rms_norm_params p{};
-  p.x = bed.bf16(kTokens * kHidden);
-  p.residual = bed.bf16(kTokens * kHidden);
-  p.weight = bed.bf16(kHidden);
-  p.tokens = kTokens;
-  p.hidden = p.x_row_stride = kHidden;
-  p.eps = kEps;
-  return launch_of(entry, p);
-}
-
-DeviceLaunch make_mtp_input_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_mtp_input_rms_norm_params p{};
-  std::vector<std::int64_t> positions(kTokens);
-  std::iota(positions.begin(), positions.end(), 0);
-  p.embeds = bed.bf16(kTokens * kHidden);
-  p.previous_hidden = bed.bf16(kTokens * kDepth);
-  p.positions = bed.upload(positions);
-  p.enorm_weight = bed.bf16(kHidden);
-  p.hnorm_weight = bed.bf16(kHidden);
-  p.out_embeds = bed.room<std::uint16_t>(kTokens * kHidden);
-  p.out_hidden = bed.room<std::uint16_t>(kTokens * kDepth);
-  p.tokens = kTokens;
-  p.hidden = kHidden;
-  p.hc_mult = kStreams;
-  p.eps = kEps;
-  return launch_of(entry, p);
-}
-
-DeviceLaunch make_mtp_shared_head_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_mtp_shared_head_rms_norm_params p{};
-  p.x = bed.bf16(kTokens * kHidden);
-  p.weight = bed.bf16(kHidden);
-  p.out = bed.room<std::uint16_t>(kTokens * kHidden);
-  p.tokens = kTokens;
-  p.hidden = kHidden;
-  p.eps = kEps;
-  return launch_of(entry, p);
-}
-
-// Both latents are slices of one product's rows.
-DeviceLaunch make_q_kv_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
-  constexpr std::int64_t kRow = kQueryLatent + kLatent;
-  plumb_q_kv_rms_norm_params p{};
-  p.q = bed.bf16(kTokens * kRow);
-  p.kv = p.q + kQueryLatent;
-  p.q_weight = bed.bf16(kQueryLatent);
-  p.kv_weight = bed.bf16(kLatent);
-  p.out_q = bed.room<std::uint16_t>(kTokens * kQueryLatent);
-  p.out_kv = bed.room<std::uint16_t>(kTokens * kLatent);
-  p.tokens = kTokens;
-  p.q_hidden = kQueryLatent;
-  p.kv_hidden = kLatent;
-  p.q_row_stride = p.kv_row_stride = kRow;
-  p.eps = kEps;
-  return launch_of(entry, p);
-}
-
-DeviceLaunch make_q_head_rms_norm_rope(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_q_head_rms_norm_rope_params p{};
-  std::vector<std::int64_t> positions(kTokens);
-  std::iota(positions.begin(), positions.end(), 0);
-  p.q = bed.bf16(kTokens * kHeads * kHeadDim);
-  p.positions = bed.upload(positions);
-  p.cos_sin = bed.fp32(kTokens * kRope);
-  p.out = bed.room<std::uint16_t>(kTokens * kHeads * kHeadDim);
-  p.tokens = kTokens;
-  p.heads = kHeads;
-  p.q_token_stride = kHeads * kHeadDim;
-  p.eps = kEps;
-  return launch_of(entry, p);
-}
-
-// ---- hyper-connections ----
-
-DeviceLaunch make_mhc_pre(DeviceBed& bed, const plumb_op_entry& entry) {
-  constexpr std::int64_t kMixes = 24;
-  plumb_mhc_pre_params p{};
-  p.residual = bed.bf16(kTokens * kDepth);
-  p.fn = bed.fp32(kMixes * kDepth);
-  p.scale = bed.fp32(3);
-  p.base = bed.fp32(kMixes);
-  p.norm_weight = bed.bf16(kHidden);
-  p.post = bed.room<float>(kTokens * kStreams);
-  p.comb = bed.room<float>(kTokens * kStreams * kStreams);
-  p.layer_input = bed.room<std::uint16_t>(kTokens * kHidden);
-  p.partial_mixes = bed.room<float>(kTokens * kMixes);
-  p.partial_square_sums = bed.room<float>(kTokens);
-  p.tokens = kTokens;
-  p.hidden = p.residual_slot_stride = kHidden;
-  p.residual_token_stride = kDepth;
-  p.splits = 1;
-  p.sinkhorn_iterations = 20;
-  p.rms_eps = p.pre_eps = p.sinkhorn_eps = p.norm_eps = kEps;
-  p.post_mult = 2;
-  return launch_of(entry, p);
-}
-
-DeviceLaunch make_mhc_post(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_mhc_post_params p{};
-  p.x = bed.bf16(kTokens * kHidden);
-  p.residual = bed.bf16(kTokens * kDepth);
-  p.post = bed.fp32(kTokens * kStreams);
-  p.comb = bed.fp32(kTokens * kStreams * kStreams);
-  p.out = bed.room<std::uint16_t>(kTokens * kDepth);
-  p.tokens = kTokens;
-  p.hidden = p.residual_slot_stride = kHidden;
-  p.residual_token_stride = kDepth;
-  return launch_of(entry, p);
-}
-
-DeviceLaunch make_hc_head(DeviceBed& bed, const plumb_op_entry& entry) {
-  plumb_hc_head_params p{};
-  p.hidden_states = bed.bf16(kTokens * kDepth);
-  p.fn = bed.fp32(kStreams * kDepth);
-  p.scale = bed.fp32(1);
-  p.base = bed.fp32(kStreams);
-  p.out = bed.room<std::uint16_t>(kTokens * kHidden);
-  p.tokens = kTokens;
-  p.hidden = p.hidden_slot_stride = kHidden;
-  p.hidden_token_stride = kDepth;
-  p.rms_eps = p.hc_eps = kEps;
-  return launch_of(entry, p);
-}
 
 // ---- writers of caches ----
 
@@ -337,51 +181,17 @@ DeviceLaunch make_sparse_mla_decode(DeviceBed& bed, const plumb_op_entry& entry)
   };
 }
 
-DeviceOp norm(std::string_view op, double bytes,
-              DeviceLaunch (*make)(DeviceBed&, const plumb_op_entry&)) {
-  return {
-      .name = std::string(op), .op = op, .target = kMostOfFloor, .bytes = bytes, .make_set = make};
-}
-
 }  // namespace
 
 std::vector<DeviceOp> device_ops() {
-  constexpr std::int64_t kRows = kTokens * kHidden, kAllRows = kTokens * kDepth;
-  std::vector<DeviceOp> ops{
-      norm("rms_norm", bytes_of(2 * kRows, 2), make_rms_norm),
-      norm("fused_add_rms_norm", bytes_of(4 * kRows, 2), make_fused_add_rms_norm),
-      norm("mtp_input_rms_norm", bytes_of(2 * (kRows + kAllRows), 2), make_mtp_input_rms_norm),
-      norm("mtp_shared_head_rms_norm", bytes_of(2 * kRows, 2), make_mtp_shared_head_rms_norm),
-      norm("q_kv_rms_norm", bytes_of(2 * kTokens * (kQueryLatent + kLatent), 2),
-           make_q_kv_rms_norm),
-      norm("q_head_rms_norm_rope", bytes_of(2 * kTokens * kHeads * kHeadDim, 2),
-           make_q_head_rms_norm_rope),
-  };
-  // A multiply-add for each mix and the square of each element, and for the gated sum.
-  ops.push_back({.name = "mhc_pre",
-                 .op = "mhc_pre",
-                 .target = kHalfOfFloor,
-                 .bytes = bytes_of(kAllRows + kRows, 2) + bytes_of(24 * kDepth, 4),
-                 .multiply_adds = 26.0 * kAllRows,
-                 .make_set = make_mhc_pre});
-  ops.push_back({.name = "mhc_post",
-                 .op = "mhc_post",
-                 .target = kMostOfFloor,
-                 .bytes = bytes_of(2 * kAllRows + kRows, 2),
-                 .multiply_adds = 5.0 * kAllRows,
-                 .make_set = make_mhc_post});
-  ops.push_back({.name = "hc_head",
-                 .op = "hc_head",
-                 .target = kMostOfFloor,
-                 .bytes = bytes_of(kAllRows + kRows, 2) + bytes_of(kStreams * kDepth, 4),
-                 .multiply_adds = 6.0 * kAllRows,
-                 .make_set = make_hc_head});
-  ops.push_back(norm("quantize_and_insert_k_cache", bytes_of(kWritten, 2 * kLatent + 8 + 584),
-                     make_quantize_and_insert));
-  ops.push_back(norm("concat_and_cache_ds_mla", bytes_of(kWritten, 2 * (kLatent + kRope) + 8 + 656),
-                     make_concat_and_cache));
-  ops.push_back(norm("indexer_k_quant_and_cache", bytes_of(kWritten, 2 * 128 + 8 + 132),
-                     make_indexer_k_quant));
+  std::vector<DeviceOp> ops = row_ops();
+  ops.push_back(moving_op("quantize_and_insert_k_cache", bytes_of(kWritten, 2 * kLatent + 8 + 584),
+                          make_quantize_and_insert));
+  ops.push_back(moving_op("concat_and_cache_ds_mla",
+                          bytes_of(kWritten, 2 * (kLatent + kRope) + 8 + 656),
+                          make_concat_and_cache));
+  ops.push_back(moving_op("indexer_k_quant_and_cache", bytes_of(kWritten, 2 * 128 + 8 + 132),
+                          make_indexer_k_quant));
   ops.push_back({.name = "top_k_per_row_prefill",
                  .op = "top_k_per_row_prefill",
                  .target = kHalfOfFloor,

@@ -139,6 +139,8 @@ static __device__ inline Vector<T> reloaded(const Vector<T>& vector) {
   return same;
 }
 
+#define PLUMB_MATRIX_MIXING  // device/cuda/mhc_partials.cu
+
 #define PLUMB_NATIVE_BF16
 static __device__ inline std::uint32_t native_bf16_pair(float low, float high) {
   std::uint32_t pair;

@@ -74,6 +74,8 @@ plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties
                                   ? PLUMB_LAUNCH(mhc_fused_post<true>, by_token, p.stream, post)
                                   : PLUMB_LAUNCH(mhc_fused_post<false>, by_token, p.stream, post);
   if (status != PLUMB_OK) return status;
+  const plumb_status by_matrices = launch_matrix_partials(mixing, p.stream);
+  if (by_matrices != PLUMB_UNSUPPORTED) return by_matrices;
   return PLUMB_LAUNCH(mhc_fused_partials, partials, p.stream, mixing);
 }
 

@@ -276,6 +276,16 @@ struct StoredStreams {
 // all four streams have, may well fall to one lane. Functions: within 1 ulp; twice that.
 inline plumb_numerics mixing_numerics() { return {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 1}; }
 
+// The first stage where the back end has matrix units and a kernel for them (PLUMB_MATRIX_MIXING:
+// device/cuda/mhc_partials.cu), with the numerics above. PLUMB_UNSUPPORTED: not at this shape.
+#ifdef PLUMB_MATRIX_MIXING
+plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream);
+#else
+inline plumb_status launch_matrix_partials(const Mixing&, plumb_stream) {
+  return PLUMB_UNSUPPORTED;
+}
+#endif
+
 inline LaunchShape partials_shape(const Mixing& m, const Properties& device) {
   const std::int64_t tiles = (m.tokens + kTileRows - 1) / kTileRows;
   return {tiles, m.splits, kWavesPerTile * device.wave_size, 0};

@@ -32,8 +32,10 @@ plumb_status launch_mhc_pre(const void* params) {
   if (!is_complete(mixing)) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
   if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
-  const plumb_status status =
-      PLUMB_LAUNCH(mhc_pre_partials, partials_shape(mixing, device), p.stream, mixing);
+  plumb_status status = launch_matrix_partials(mixing, p.stream);
+  if (status == PLUMB_UNSUPPORTED) {
+    status = PLUMB_LAUNCH(mhc_pre_partials, partials_shape(mixing, device), p.stream, mixing);
+  }
   if (status != PLUMB_OK) return status;
   const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
   if (is_whole(mixing)) return PLUMB_LAUNCH(mhc_pre_outputs<true>, outputs, p.stream, mixing);

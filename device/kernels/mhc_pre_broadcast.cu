@@ -43,8 +43,10 @@ plumb_status launch_mhc_pre_broadcast(const void* params) {
   if (!is_complete(mixing) || !p.residual_out) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
   if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
-  const plumb_status status =
-      PLUMB_LAUNCH(mhc_broadcast_partials, partials_shape(mixing, device), p.stream, mixing);
+  plumb_status status = launch_matrix_partials(mixing, p.stream);
+  if (status == PLUMB_UNSUPPORTED) {
+    status = PLUMB_LAUNCH(mhc_broadcast_partials, partials_shape(mixing, device), p.stream, mixing);
+  }
   if (status != PLUMB_OK) return status;
   const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
   if (is_whole(mixing) && start_whole(p.residual_out)) {
