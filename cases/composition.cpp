@@ -97,6 +97,11 @@ class ComposedProblem final : public Problem {
     return fused_.promised_rows(step, of_fused);
   }
 
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics& declared) const override {
+    return fused_.canonical(tensors, spec, declared);
+  }
+
   double cost() const override { return 2 * fused_.cost(); }
   double reference_cost() const override { return fused_.reference_cost(); }
   double checked_factor() const override { return fused_.checked_factor(); }

@@ -149,6 +149,10 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   return report;
 }
 
+bool is_promised(const RowMask& promised, std::int64_t row) {
+  return promised.empty() || promised[row];
+}
+
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row) {
   return columns.empty() ? ColumnRange{0, tensor.columns()} : columns[row];
 }

@@ -40,7 +40,7 @@
 //
 //   PLUMB_NATIVE_BF16      native_bf16(x), native_bf16_pair(low, high): nearest even, NaN stays NaN
 //   PLUMB_NATIVE_E4M3FN    native_e4m3fn_pair(low, high): the same, saturating
-//   PLUMB_MATRIX_MIXING    launch_matrix_partials (device/kernels/mhc_mixing.h)
+//   PLUMB_MATRIX_MIXING    launch_matrix_partials (device/kernels/mhc_mixing.h); not in mutants
 //
 // On the host, for launchers:
 //

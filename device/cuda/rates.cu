@@ -6,8 +6,7 @@
 
 #include <algorithm>
 
-#include "device/cuda/launch.h"
-#include "device/cuda/open.h"
+#include "device/gpu/launch.h"
 
 namespace plumb::device::cuda {
 
@@ -168,9 +167,9 @@ RateWork multiply_matrices(float* out, Stream stream) {
 
 }  // namespace
 
-const RateKernels& rate_kernels() {
+const RateKernels* rate_kernels() {
   static const RateKernels kernels{copy, multiply_add, multiply_matrices};
-  return kernels;
+  return &kernels;
 }
 
 }  // namespace plumb::device::cuda

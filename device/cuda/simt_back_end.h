@@ -6,14 +6,8 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <type_traits>
-#include <utility>
-
-#include "device/cuda/launch.h"
-#include "device/simt_vector.h"
 
 #ifndef PLUMB_KERNEL_SET
 #define PLUMB_KERNEL_SET cuda_kernels
@@ -25,30 +19,14 @@
 #define PLUMB_METHOD __device__
 #define PLUMB_UNROLL _Pragma("unroll")
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
-#define PLUMB_LAUNCH(kernel, shape, stream, ...) \
-  ::plumb::device::cuda::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)
 
 namespace plumb::device::PLUMB_KERNEL_SET {
-
-using LaneMask = std::uint64_t;
-using cuda::LaunchShape;
-using cuda::stream_properties;
-
-static __device__ inline int thread_index() { return static_cast<int>(threadIdx.x); }
-static __device__ inline int wave_size() { return 32; }
-static __device__ inline int lane_index() { return static_cast<int>(threadIdx.x % 32); }
-static __device__ inline int wave_index() { return static_cast<int>(threadIdx.x / 32); }
-static __device__ inline int block_size() { return static_cast<int>(blockDim.x); }
-static __device__ inline int block_index_x() { return static_cast<int>(blockIdx.x); }
-static __device__ inline int block_index_y() { return static_cast<int>(blockIdx.y); }
-static __device__ inline int grid_size_x() { return static_cast<int>(gridDim.x); }
-static __device__ inline int grid_size_y() { return static_cast<int>(gridDim.y); }
-
-// The lanes that this wave has: fewer than 32 in a last, partial wave.
-static __device__ inline LaneMask all_lanes() {
-  const int left = block_size() - wave_index() * 32;
-  return left >= 32 ? 0xffffffffu : (1u << left) - 1;
+inline constexpr int kWaveSize = 32;
 }
+
+#include "device/gpu/simt_common.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
 
 static __device__ inline void block_sync() { __syncthreads(); }
 static __device__ inline void wave_sync(LaneMask mask) { __syncwarp(static_cast<unsigned>(mask)); }
@@ -69,64 +47,31 @@ static __device__ inline To reinterpret(const From& from) {
 }
 
 template <typename T>
-static __device__ inline T shuffle(LaneMask mask, T value, int lane, int width = 32) {
+static __device__ inline T shuffle(LaneMask mask, T value, int lane, int width = kWaveSize) {
   using Bits = RegisterBits<T>;
   return reinterpret<T>(
       __shfl_sync(static_cast<unsigned>(mask), reinterpret<Bits>(value), lane, width));
 }
 
 template <typename T>
-static __device__ inline T shuffle_down(LaneMask mask, T value, int delta, int width = 32) {
+static __device__ inline T shuffle_down(LaneMask mask, T value, int delta, int width = kWaveSize) {
   using Bits = RegisterBits<T>;
   return reinterpret<T>(__shfl_down_sync(static_cast<unsigned>(mask), reinterpret<Bits>(value),
                                          static_cast<unsigned>(delta), width));
 }
 
 template <typename T>
-static __device__ inline T shuffle_xor(LaneMask mask, T value, int lane_mask, int width = 32) {
+static __device__ inline T shuffle_xor(LaneMask mask, T value, int lane_mask,
+                                       int width = kWaveSize) {
   using Bits = RegisterBits<T>;
   return reinterpret<T>(
       __shfl_xor_sync(static_cast<unsigned>(mask), reinterpret<Bits>(value), lane_mask, width));
 }
 
 template <typename T>
-static __device__ inline T atomic_add(T* address, std::type_identity_t<T> value) {
-  return atomicAdd(address, value);
-}
-template <typename T>
-static __device__ inline T atomic_max(T* address, std::type_identity_t<T> value) {
-  return atomicMax(address, value);
-}
-template <typename T>
-static __device__ inline T atomic_exchange(T* address, std::type_identity_t<T> value) {
-  return atomicExch(address, value);
-}
-
-template <typename T>
 static __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char plumb_dynamic_shared[];
   return reinterpret_cast<T*>(plumb_dynamic_shared);
-}
-
-static __device__ inline bool starts_vector(const void* address, unsigned bytes = 16) {
-  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
-}
-
-template <typename T>
-static __device__ inline Vector<T> load_vector(const T* from) {
-  const uint4 bits = *reinterpret_cast<const uint4*>(from);
-  Vector<T> vector;
-  memcpy(&vector, &bits, sizeof vector);
-  return vector;
-}
-
-template <typename T, int bytes>
-static __device__ inline void store_vector(T* to, const Vector<T, bytes>& vector) {
-  using Bits = std::conditional_t<bytes == 16, uint4, uint2>;
-  static_assert(sizeof(Bits) == bytes, "8 or 16 bytes");
-  Bits bits;
-  memcpy(&bits, &vector, sizeof bits);
-  *reinterpret_cast<Bits*>(to) = bits;
 }
 
 template <typename T>
@@ -138,8 +83,6 @@ static __device__ inline Vector<T> reloaded(const Vector<T>& vector) {
   memcpy(&same, &bits, sizeof same);
   return same;
 }
-
-#define PLUMB_MATRIX_MIXING  // device/cuda/mhc_partials.cu
 
 #define PLUMB_NATIVE_BF16
 static __device__ inline std::uint32_t native_bf16_pair(float low, float high) {
@@ -160,12 +103,5 @@ static __device__ inline std::uint16_t native_e4m3fn_pair(float low, float high)
   return pair;
 }
 #endif
-
-static __device__ inline int bit_count(std::uint64_t bits) { return __popcll(bits); }
-static __device__ inline float exp2_approx(float x) { return exp2f(x); }
-static __device__ inline float log2_approx(float x) { return log2f(x); }
-static __device__ inline float rsqrt_approx(float x) { return rsqrtf(x); }
-static __device__ inline std::uint32_t float_bits(float x) { return __float_as_uint(x); }
-static __device__ inline float bits_float(std::uint32_t u) { return __uint_as_float(u); }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET
