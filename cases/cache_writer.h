@@ -16,6 +16,7 @@ namespace plumb::cases {
 class CacheWriterProblem : public Problem {
  public:
   std::int64_t capacity() const override { return pool_.tokens; }
+  double checked_factor() const override { return 3; }  // whole vectors, and arithmetic
 
  protected:
   // `pool.block_bytes` is still the caller's to set, from pool.page.

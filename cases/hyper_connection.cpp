@@ -237,9 +237,8 @@ void adapt_gated_sum(const Step& step, reference::Estimate& estimate) {
 }
 
 double token_threads(std::int64_t hidden) {
-  std::int64_t threads = 32;
-  while (threads < hidden && threads < 256) threads *= 2;
-  return static_cast<double>(threads);
+  const std::int64_t vectors = (hidden + 7) / 8, rounds = (vectors + 255) / 256;
+  return 32.0 * std::ceil(static_cast<double>((vectors + rounds - 1) / rounds) / 32);
 }
 
 }  // namespace plumb::cases

@@ -143,7 +143,7 @@ double MhcMixing::cost() const {
   const double staging = chunks * kTileThreads * 2 * kBarrierCost + columns * kMixes;
   const double joining = splits_ * kTileThreads * (kMixes + 1) * kShuffleCost;
   const double products = columns * (kMixes / 3.0 + 2) + kIteration * iterations_;
-  const double outputs = token_threads(hidden_) * (5 * kShuffleCost + 3 * kBarrierCost);
+  const double outputs = token_threads(hidden_) * (5 * kShuffleCost + 2 * kBarrierCost);
   return tiles * (staging + joining) + tokens * (products + outputs);
 }
 

@@ -96,7 +96,7 @@ class MhcPostProblem : public Problem {
   double cost() const override {
     return static_cast<double>(layout_.tokens * layout_.hidden * kStreams * (kStreams + 1));
   }
-  double checked_factor() const override { return 70; }
+  double checked_factor() const override { return 20; }
 
   ReferenceWork reference_work() const override {
     const auto columns = static_cast<double>(layout_.tokens * layout_.hidden * kStreams);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/norm_inputs.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -97,8 +98,10 @@ RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead) 
 }
 
 double norm_cost(std::int64_t rows, std::int64_t hidden) {
+  // As many threads as 32 columns each keep busy, in waves of 32.
+  const double threads = std::clamp(std::ceil(static_cast<double>(hidden) / 1024), 1.0, 16.0) * 32;
   return static_cast<double>(rows) *
-         (6.0 * static_cast<double>(hidden) + 256 * (6 * kShuffleCost + kBarrierCost));
+         (6.0 * static_cast<double>(hidden) + threads * (5 * kShuffleCost + kBarrierCost));
 }
 
 ReferenceWork norm_work(const TensorSet& tensors, std::int64_t rows, std::int64_t hidden) {

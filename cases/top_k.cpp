@@ -212,16 +212,16 @@ void check_trivial(const Row& row, std::int64_t longest, std::int64_t k) {
 }
 
 double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k) {
-  constexpr double kThreadStart = 10, kLanes = 32;
-  constexpr double kDigits = 3, kBins = 2048, kBinPasses = 3;  // clear, count, search
-  constexpr double kDigitWaits = 4 * kBarrierCost + 6 * kShuffleCost;
-  constexpr double kChunkWaits = kBarrierCost + 2 * kShuffleCost;  // ballots
-  const double threads = columns > 4096 ? 1024 : 256;
+  constexpr double kThreadStart = 10, kColumnsOfThread = 32;
+  constexpr double kPasses = 3, kBins = 2048, kBinVisits = 3;  // clear, count, search
+  constexpr double kPassWaits = 3 * kBarrierCost + 5 * kShuffleCost;
+  constexpr double kTileWaits = kBarrierCost + 5 * kShuffleCost;
+  const double threads = columns > 16384 ? 1024 : columns > 8192 ? 512 : 256;
   if (length <= k) return threads * kThreadStart + static_cast<double>(k);
-  const double chunks = std::ceil(static_cast<double>(length) / threads);
-  const double searching = kDigits * (threads * kDigitWaits + kBins * kBinPasses);
-  const double writing = chunks * threads * (kChunkWaits + threads / kLanes);
-  return searching + writing + (kDigits + 1) * static_cast<double>(length);
+  const double tiles = std::ceil(static_cast<double>(length) / (threads * kColumnsOfThread));
+  const double searching = kPasses * (threads * kPassWaits + kBins * kBinVisits);
+  const double columns_once = 4 * static_cast<double>(length);  // in each of two visits
+  return searching + tiles * threads * kTileWaits + 2 * columns_once;
 }
 
 }  // namespace plumb::cases

@@ -116,6 +116,21 @@ const plumb_op_entry* find_entry(const plumb_implementation& implementation, std
   return nullptr;
 }
 
+Event Device::create_timing_event() {
+  throw DeviceError(Fault::invalid_argument,
+                    "create_timing_event: " + properties().platform + " has no clock");
+}
+
+double Device::elapsed_seconds(Event, Event) {
+  throw DeviceError(Fault::invalid_argument,
+                    "elapsed_seconds: " + properties().platform + " has no clock");
+}
+
+const RateKernels* rate_kernels(std::string_view platform) {
+  const RealBackEnd* const back_end = find_real_back_end(platform);
+  return back_end == nullptr ? nullptr : back_end->rates();
+}
+
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions) {
   const Platform& found = find_platform(platform);
   if (!found.why_unavailable.empty()) {

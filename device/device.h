@@ -118,6 +118,10 @@ class Device {
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait(Stream stream, Event event) = 0;
   virtual void synchronize_event(Event event) = 0;
+  // Events that know when they happened; the others need not. Refused where there is no clock of
+  // the device's own: a simulated platform's times would be measurements of nothing.
+  virtual Event create_timing_event();
+  virtual double elapsed_seconds(Event from, Event to);  // both have happened
   virtual void synchronize(Stream stream) = 0;
   virtual void synchronize() = 0;
 
@@ -153,6 +157,24 @@ class Device {
 std::vector<std::string> known_platforms();
 std::string why_unavailable(std::string_view platform);  // empty: available
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions = {});
+
+// What keeps one unit of a device busy, to measure its rate (plumb bench). Each enqueues one launch
+// and says how much work that is: bytes read and written, or operations, two per multiply-add.
+struct RateWork {
+  plumb_status status = PLUMB_OK;
+  double amount = 0;
+};
+struct RateKernels {
+  // Both 16-byte aligned, `bytes` a multiple of 16.
+  RateWork (*copy)(void* to, const void* from, std::int64_t bytes, Stream stream);
+  // fp32 multiply-adds and bf16 matrix products with fp32 sums, all in registers and shared memory.
+  // `out`: where one number per thread goes, for kRateThreads of them.
+  RateWork (*multiply_add)(float* out, Stream stream);
+  RateWork (*multiply_matrices)(float* out, Stream stream);
+};
+inline constexpr std::int64_t kRateThreads = 1 << 20;
+// nullptr where there are none: on simulated platforms.
+const RateKernels* rate_kernels(std::string_view platform);
 
 // nullptr for an op that the implementation lacks.
 const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op);

@@ -25,6 +25,22 @@
 //   exp2_approx(x) log2_approx(x)        fp32, accuracy as the back end documents
 //   rsqrt_approx(x)                      the same
 //   float_bits(x) bits_float(u)          reinterpretation
+//   bit_count(u)                         ones of 64 bits
+//   PLUMB_UNROLL                         before a loop whose index picks registers: without it an
+//                                        array that could be registers is memory
+//   load_vector(p) store_vector(p, v)    16 bytes, or as many as the Vector has, in one access;
+//                                        refused unless p is a multiple of that many
+//                                        (starts_vector)
+//   reloaded(v)                          a Vector's bits, as if loaded again: what was decoded from
+//                                        them is not kept in registers meanwhile
+//   PLUMB_BOUNDS(threads, blocks)        after PLUMB_KERNEL: most threads of a block, and how many
+//                                        such blocks a multiprocessor is to hold
+//
+// What only some back ends have, and say so by a macro:
+//
+//   PLUMB_NATIVE_BF16      native_bf16(x), native_bf16_pair(low, high): nearest even, NaN stays NaN
+//   PLUMB_NATIVE_E4M3FN    native_e4m3fn_pair(low, high): the same, saturating
+//   PLUMB_MATRIX_MIXING    launch_matrix_partials (device/kernels/mhc_mixing.h); not in mutants
 //
 // On the host, for launchers:
 //
@@ -35,4 +51,5 @@
 
 #include "device/device.h"
 #include "device/plumb_ops.h"
+#include "device/simt_vector.h"
 #include "simt_back_end.h"

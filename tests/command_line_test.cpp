@@ -249,6 +249,22 @@ TEST_F(CommandLine, ARunThatSkipsEverythingCannotSay) {
   EXPECT_GT(skipped, 0);
 }
 
+TEST_F(CommandLine, KernelsAreTimedOnRealDevicesOnly) {
+  const Finished simulated = run({"bench", "--platform", "sim-sm90"});
+  EXPECT_EQ(simulated.code, 2);
+  EXPECT_NE(simulated.err.find("sim-sm90: simulated"), std::string::npos) << simulated.err;
+  const Finished unknown = run({"bench", "--platform", "cuda-sm9"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("unknown platform \"cuda-sm9\""), std::string::npos) << unknown.err;
+  const Finished absent = run({"bench", "--platform", "hip-gfx90a"});
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_NE(absent.out.find("hip-gfx90a: skipped: "), std::string::npos) << absent.out;
+  const Finished no_table = run({"bench", "--platform", "hip-gfx90a", "--torch-topk",
+                                 write("torch.json", "{\"top_k_per_row_decode\": \"fast\"}")});
+  EXPECT_EQ(no_table.code, 2);
+  EXPECT_NE(no_table.err.find("torch.json: no JSON object"), std::string::npos) << no_table.err;
+}
+
 TEST_F(CommandLine, TheReproducingLineSurvivesAShell) {
   const std::string file = write(
       "it's mine.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\nhidden = 8\n");

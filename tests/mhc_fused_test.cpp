@@ -213,9 +213,9 @@ TEST(MhcFusedKernel, StoresFirstFrom17TokensOn) {
     return session.captured(device::kernels::mhc_fused_post_pre());
   };
   EXPECT_EQ(kernels_of(16),
-            (std::vector<std::string>{"mhc_fused_small_partials", "mhc_fused_outputs"}));
-  EXPECT_EQ(kernels_of(17), (std::vector<std::string>{"mhc_fused_post", "mhc_fused_partials",
-                                                      "mhc_fused_outputs"}));
+            (std::vector<std::string>{"mhc_fused_small_partials", "mhc_fused_outputs<true>"}));
+  EXPECT_EQ(kernels_of(17), (std::vector<std::string>{"mhc_fused_post<true>", "mhc_fused_partials",
+                                                      "mhc_fused_outputs<true>"}));
 }
 
 TEST(MhcFusedKernel, RefusesWhatIsMissing) {

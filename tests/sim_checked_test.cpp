@@ -126,6 +126,13 @@ TEST(SimChecked, StrayAccessIsOutOfBounds) {
   expect_legal(checked("stray_write", blocks(1, 1), 4095));
 }
 
+TEST(SimChecked, AVectorEndsWithItsAllocation) {
+  Launch launch = checked("vector_past_the_end", blocks(1, 1), 4092);
+  expect_legal(launch);
+  launch.elements = 4094;
+  expect_fault(launch, Fault::out_of_bounds, {"read of 16 bytes"});
+}
+
 TEST(SimChecked, StraySharedAccessIsOutOfBounds) {
   for (const int n : {16, -1})
     expect_fault(checked("stray_shared_write", blocks(1, 1), n), Fault::out_of_bounds,

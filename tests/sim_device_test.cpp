@@ -229,6 +229,14 @@ TEST_F(SimDevice, LaunchBeyondThePlatformsLimitsIsRefusedAtTheCall) {
   device->synchronize();
 }
 
+TEST_F(SimDevice, HasNoClock) {
+  open(Policy::early);
+  const Event event = device->create_event();
+  EXPECT_THROW(device->create_timing_event(), DeviceError);
+  EXPECT_THROW(device->elapsed_seconds(event, event), DeviceError);
+  EXPECT_EQ(rate_kernels("sim-sm90"), nullptr);
+}
+
 TEST_F(SimDevice, HandlesOfAnotherDeviceAreRefused) {
   open(Policy::early);
   const auto other = open_device("sim-gfx942");

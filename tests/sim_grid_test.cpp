@@ -199,6 +199,16 @@ TEST(SimGrid, ShuffleWidthIsAPowerOfTwoUpToTheWave) {
                  Fault::invalid_argument, {"kernel bad_width", "waves.cu:"});
 }
 
+TEST(SimGrid, AVectorStartsAtAMultipleOfSixteenBytes) {
+  for (const std::string kernel : {"misaligned_load", "misaligned_store"}) {
+    for (const int n : {1, 2, 3}) {
+      expect_fault({.kernel = kernel, .shape = blocks(1, 1), .n = n}, Fault::invalid_argument,
+                   {"kernel " + kernel, "memory.cu:", std::to_string(4 * n) + " bytes past"});
+    }
+    EXPECT_NO_THROW((Launch{.kernel = kernel, .shape = blocks(1, 1), .n = 4}.run())) << kernel;
+  }
+}
+
 TEST(SimGrid, ShuffleFromAnUnnamedLaneGivesPoison) {
   const auto data = Launch{.kernel = "unnamed_source", .shape = blocks(1, 32)}.run();
   EXPECT_EQ(data[0], 0x7FF77FF7);

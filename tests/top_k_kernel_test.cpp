@@ -30,17 +30,23 @@ OpDefinition define_top_k_per_row_decode();
 
 namespace plumb::device::top_k_test_kernels {
 
-// One block of any size on one contiguous row.
+// One block of any size on one contiguous row; room for the flags of `span` tiles, 0: of all.
+template <bool kept>
 PLUMB_KERNEL void select_one(const float* logits, std::int64_t length, std::int32_t k,
-                             std::int32_t* indices) {
+                             std::int32_t* indices, int span) {
   PLUMB_SHARED(TopKShared, shared, 1);
-  select_top_k({logits, 1, length}, k, indices, shared);
+  select_top_k<kept>({logits, 1, length}, k, indices, span, shared);
 }
 
-plumb_status launch_select_one(int block, const float* logits, std::int64_t length, std::int32_t k,
-                               std::int32_t* indices, plumb_stream stream) {
-  const LaunchShape shape{1, 1, block, 0};
-  return PLUMB_LAUNCH(select_one, shape, stream, logits, length, k, indices);
+plumb_status launch_select_one(int block, int span, const float* logits, std::int64_t length,
+                               std::int32_t k, std::int32_t* indices, plumb_stream stream) {
+  const std::int64_t tile = block * kTopKColumns;
+  if (span == 0) span = static_cast<int>((length + kTopKChunk + tile - 1) / tile);
+  const LaunchShape shape{1, 1, block, top_k_flag_bytes(block, span)};
+  if (length + kTopKChunk <= tile) {
+    return PLUMB_LAUNCH(select_one<true>, shape, stream, logits, length, k, indices, span);
+  }
+  return PLUMB_LAUNCH(select_one<false>, shape, stream, logits, length, k, indices, span);
 }
 
 }  // namespace plumb::device::top_k_test_kernels
@@ -193,19 +199,21 @@ TEST(TopKKernels, ImpossibleArgumentsAreRefused) {
   EXPECT_TRUE(refused(decode, &d)) << "rows that are no multiple of next_n";
 }
 
+// The row starts `lead` elements behind an aligned address.
 std::vector<std::int32_t> select_with(int block, const std::vector<float>& logits, std::int32_t k,
-                                      const std::string& platform, const Conditions& conditions) {
+                                      const std::string& platform, const Conditions& conditions,
+                                      int span = 0, std::size_t lead = 0) {
   const auto device = device::open_device(platform, conditions);
   const device::Stream stream = device->create_stream();
   const std::size_t bytes = logits.size() * sizeof(float);
-  auto* in = static_cast<float*>(device->allocate(bytes, "logits"));
+  auto* in = static_cast<float*>(device->allocate(bytes + lead * sizeof(float), "logits")) + lead;
   std::vector<std::int32_t> indices(static_cast<std::size_t>(k));
   const std::size_t out_bytes = indices.size() * sizeof(std::int32_t);
   auto* out = static_cast<std::int32_t*>(device->allocate(out_bytes, "indices"));
   device->copy(in, logits.data(), bytes, stream);
-  EXPECT_EQ(
-      device::top_k_test_kernels::launch_select_one(block, in, std::ssize(logits), k, out, stream),
-      PLUMB_OK);
+  EXPECT_EQ(device::top_k_test_kernels::launch_select_one(block, span, in, std::ssize(logits), k,
+                                                          out, stream),
+            PLUMB_OK);
   device->copy(indices.data(), out, out_bytes, stream);
   EXPECT_TRUE(device->check_guards().empty());
   return indices;
@@ -235,6 +243,24 @@ TEST(TopKKernels, EveryBlockSizeGivesTheSameIndicesInAscendingOrder) {
     for (const int block : {1, 7, 31, 32, 33, 64, 100, 192, 256, 1000, 1024}) {
       EXPECT_EQ(select_with(block, logits, 300, platform, {}), expected)
           << platform << " block " << block;
+    }
+  }
+}
+
+// Checked kernels: nothing in front of the row is read to fill its first chunk.
+TEST(TopKKernels, EveryStartAndEveryRoomForFlagsGivesTheSameIndices) {
+  const std::vector<float> logits = tied_logits();
+  const std::vector<std::int32_t> expected = first_winners(logits, 300);
+  Conditions conditions;
+  conditions.checked = true;
+  for (const std::string& platform : kPlatforms) {
+    for (const std::size_t lead : {0, 1, 2, 3}) {
+      for (const int block : {7, 32, 64}) {
+        for (const int span : {0, 1, 3}) {
+          EXPECT_EQ(select_with(block, logits, 300, platform, conditions, span, lead), expected)
+              << platform << " block " << block << " span " << span << " lead " << lead;
+        }
+      }
     }
   }
 }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb bench: ratios measured in one run. Never part of a test: these are times.
+// plumb bench: ratios measured in one run, of plumb itself or of a device's kernels. Never part of
+// a test: these are times.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cases/case_file.h"
 #include "reference/bound.h"
 #include "tools/bench.h"
+#include "tools/bench_device.h"
 #include "tools/commands.h"
 #include "tools/report.h"
 
@@ -22,6 +25,8 @@ namespace {
 struct BenchArguments {
   std::vector<std::string> only;
   std::string json;
+  std::string platform;    // a real one: its kernels instead of plumb itself
+  std::string torch_topk;  // file
 };
 
 const std::vector<Benchmark>& all_benchmarks() {
@@ -68,7 +73,51 @@ double load_average() {
   return getloadavg(&load, 1) == 1 ? load : 0;
 }
 
+std::map<std::string, double> read_milliseconds(const std::string& path) {
+  if (path.empty()) return {};
+  try {
+    return nlohmann::json::parse(read_file(path)).get<std::map<std::string, double>>();
+  } catch (const nlohmann::json::exception&) {
+    throw UsageError(fmt::format("{}: no JSON object of milliseconds by name", path));
+  }
+}
+
+// The kernels of a real device. Where it is absent there is nothing to measure: exit code 2, as
+// when every case of a run is skipped.
+int bench_on_device(const BenchArguments& arguments) {
+  const auto known = device::known_platforms();
+  if (std::find(known.begin(), known.end(), arguments.platform) == known.end()) {
+    throw UsageError(fmt::format("unknown platform \"{}\"; known: {}", arguments.platform,
+                                 fmt::join(known, ", ")));
+  }
+  if (arguments.platform.starts_with("sim-")) {
+    throw UsageError(
+        fmt::format("--platform {}: simulated, and no measurement of hardware; "
+                    "without --platform, bench measures plumb itself",
+                    arguments.platform));
+  }
+  const DeviceBenchOptions options{arguments.platform, arguments.only,
+                                   read_milliseconds(arguments.torch_topk)};
+  const std::string why = device::why_unavailable(arguments.platform);
+  if (!why.empty()) {
+    fmt::print("{}: skipped: {}\n", arguments.platform, why);
+    return 2;
+  }
+  const Benchmark benchmark{arguments.platform,
+                            "each op at production size: its floor as a share of its time; events "
+                            "around graph replays, inputs rotating through more than the L2",
+                            nullptr};
+  const auto measured = bench_device(options);
+  fmt::print("{}", bench_text(benchmark, measured));
+  if (!arguments.json.empty()) {
+    write_file(arguments.json, bench_json({{benchmark, measured}}, load_average()));
+  }
+  return 0;
+}
+
 int bench(const BenchArguments& arguments) {
+  if (!arguments.platform.empty()) return bench_on_device(arguments);
+  if (!arguments.torch_topk.empty()) throw UsageError("--torch-topk goes with --platform");
   const std::vector<Benchmark> benchmarks = chosen(arguments.only);
   const double load = load_average();
   fmt::print("medians of repetitions in turn, in processor time; load average {:.1f} on {} cores\n",
@@ -88,11 +137,16 @@ int bench(const BenchArguments& arguments) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command = app.add_subcommand("bench", "what plumb itself costs, as ratios");
+  CLI::App* command =
+      app.add_subcommand("bench", "what plumb itself costs, or kernels on a device, as ratios");
   command
       ->add_option("--only", arguments->only,
-                   "reference, ops, simulator, cases, cost; default: all")
+                   "reference, ops, simulator, cases, cost; with --platform: ops; default: all")
       ->take_all();
+  command->add_option("--platform", arguments->platform,
+                      "a real device: its kernels at production size, as shares of their floors");
+  command->add_option("--torch-topk", arguments->torch_topk,
+                      "what tools/torch_topk.py printed on the same machine");
   command->add_option("--json", arguments->json, "report for machines");
   command->callback([&action, arguments] { action = [arguments] { return bench(*arguments); }; });
 }

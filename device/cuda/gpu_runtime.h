@@ -82,6 +82,16 @@ inline NativeEvent create_event() {
   PLUMB_CHECKED(cudaEventCreateWithFlags, &event, cudaEventDisableTiming);
   return event;
 }
+inline NativeEvent create_timing_event() {
+  NativeEvent event = nullptr;
+  PLUMB_CHECKED(cudaEventCreate, &event);
+  return event;
+}
+inline double elapsed_milliseconds(NativeEvent from, NativeEvent to) {
+  float milliseconds = 0;
+  PLUMB_CHECKED(cudaEventElapsedTime, &milliseconds, from, to);
+  return milliseconds;
+}
 inline void destroy(NativeEvent event) { PLUMB_CHECKED(cudaEventDestroy, event); }
 inline void record(NativeEvent event, NativeStream stream) {
   PLUMB_CHECKED(cudaEventRecord, event, stream);

@@ -14,8 +14,10 @@
 #endif
 
 #define PLUMB_KERNEL __global__
+#define PLUMB_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
+#define PLUMB_UNROLL _Pragma("unroll")
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -71,5 +73,35 @@ static __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char plumb_dynamic_shared[];
   return reinterpret_cast<T*>(plumb_dynamic_shared);
 }
+
+template <typename T>
+static __device__ inline Vector<T> reloaded(const Vector<T>& vector) {
+  uint4 bits;
+  memcpy(&bits, &vector, sizeof bits);
+  asm volatile("" : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w));
+  Vector<T> same;
+  memcpy(&same, &bits, sizeof same);
+  return same;
+}
+
+#define PLUMB_NATIVE_BF16
+static __device__ inline std::uint32_t native_bf16_pair(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+static __device__ inline std::uint16_t native_bf16(float x) {
+  std::uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+#if __CUDA_ARCH__ >= 890
+#define PLUMB_NATIVE_E4M3FN
+static __device__ inline std::uint16_t native_e4m3fn_pair(float low, float high) {
+  std::uint16_t pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#endif
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

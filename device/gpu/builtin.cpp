@@ -35,7 +35,7 @@ std::unique_ptr<Device> open() { return std::make_unique<PLUMB_GPU::GpuDevice>()
 }  // namespace
 
 const RealBackEnd& PLUMB_GPU::back_end() {
-  static constexpr RealBackEnd table{&why_unavailable, &open, &builtin};
+  static constexpr RealBackEnd table{&why_unavailable, &open, &builtin, &rate_kernels};
   return table;
 }
 

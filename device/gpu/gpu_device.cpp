@@ -214,6 +214,16 @@ Event GpuDevice::create_event() {
   return event;
 }
 
+Event GpuDevice::create_timing_event() {
+  const NativeEvent event = runtime::create_timing_event();
+  remember(mutex_, events_, event);
+  return event;
+}
+
+double GpuDevice::elapsed_seconds(Event from, Event to) {
+  return 1e-3 * runtime::elapsed_milliseconds(native_event(from), native_event(to));
+}
+
 void GpuDevice::destroy_event(Event event) {
   runtime::destroy(native_event(event));
   forget(mutex_, events_, native_event(event));

@@ -23,6 +23,8 @@ namespace plumb::device::PLUMB_GPU {
 const Properties& properties();
 // Why this machine cannot be `platform`; empty: it can.
 std::string why_unavailable(const std::string& platform);
+// The back end's own; nullptr: none.
+const RateKernels* rate_kernels();
 
 class GpuDevice final : public Device {
  public:
@@ -46,6 +48,8 @@ class GpuDevice final : public Device {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void synchronize_event(Event event) override;
+  Event create_timing_event() override;
+  double elapsed_seconds(Event from, Event to) override;
   void synchronize(Stream stream) override;
   void synchronize() override;
 

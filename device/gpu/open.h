@@ -17,6 +17,7 @@ struct RealBackEnd {
   std::unique_ptr<Device> (*open)();
   // plumb's own kernels, for any platform of the back end that the build was made for.
   const plumb_implementation& (*builtin)();
+  const RateKernels* (*rates)();  // nullptr: none
 };
 
 namespace cuda {

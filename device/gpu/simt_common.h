@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "device/gpu/launch.h"
+#include "device/simt_vector.h"
 
 #define PLUMB_LAUNCH(kernel, shape, stream, ...) \
   ::plumb::device::PLUMB_GPU::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)
@@ -48,6 +49,28 @@ PLUMB_DEVICE inline T atomic_exchange(T* address, std::type_identity_t<T> value)
   return atomicExch(address, value);
 }
 
+PLUMB_DEVICE inline bool starts_vector(const void* address, unsigned bytes = 16) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+template <typename T>
+PLUMB_DEVICE inline Vector<T> load_vector(const T* from) {
+  const uint4 bits = *reinterpret_cast<const uint4*>(from);
+  Vector<T> vector;
+  __builtin_memcpy(&vector, &bits, sizeof vector);
+  return vector;
+}
+
+template <typename T, int bytes>
+PLUMB_DEVICE inline void store_vector(T* to, const Vector<T, bytes>& vector) {
+  using Bits = std::conditional_t<bytes == 16, uint4, uint2>;
+  static_assert(sizeof(Bits) == bytes, "8 or 16 bytes");
+  Bits bits;
+  __builtin_memcpy(&bits, &vector, sizeof bits);
+  *reinterpret_cast<Bits*>(to) = bits;
+}
+
+PLUMB_DEVICE inline int bit_count(std::uint64_t bits) { return __popcll(bits); }
 PLUMB_DEVICE inline float exp2_approx(float x) { return exp2f(x); }
 PLUMB_DEVICE inline float log2_approx(float x) { return log2f(x); }
 PLUMB_DEVICE inline float rsqrt_approx(float x) { return rsqrtf(x); }

@@ -99,3 +99,9 @@ GraphNode describe_node(NativeNode node) {
 }
 
 }  // namespace plumb::device::hip::runtime
+
+namespace plumb::device::hip {
+
+const RateKernels* rate_kernels() { return nullptr; }
+
+}  // namespace plumb::device::hip

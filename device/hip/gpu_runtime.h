@@ -85,6 +85,16 @@ inline NativeEvent create_event() {
   PLUMB_CHECKED(hipEventCreateWithFlags, &event, hipEventDisableTiming);
   return event;
 }
+inline NativeEvent create_timing_event() {
+  NativeEvent event = nullptr;
+  PLUMB_CHECKED(hipEventCreate, &event);
+  return event;
+}
+inline double elapsed_milliseconds(NativeEvent from, NativeEvent to) {
+  float milliseconds = 0;
+  PLUMB_CHECKED(hipEventElapsedTime, &milliseconds, from, to);
+  return static_cast<double>(milliseconds);
+}
 inline void destroy(NativeEvent event) { PLUMB_CHECKED(hipEventDestroy, event); }
 inline void record(NativeEvent event, NativeStream stream) {
   PLUMB_CHECKED(hipEventRecord, event, stream);

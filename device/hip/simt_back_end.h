@@ -16,6 +16,9 @@
 #define PLUMB_KERNEL __global__
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
+#define PLUMB_UNROLL _Pragma("unroll")
+// The second number that clang takes here is one of waves, not of blocks: the compiler's choice.
+#define PLUMB_BOUNDS(threads, blocks) __launch_bounds__(threads)
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 
 #if defined(__HIP_DEVICE_COMPILE__) && !defined(__GFX9__)
@@ -73,6 +76,15 @@ template <typename T>
 static __device__ inline T shuffle_xor(LaneMask, T value, int lane_mask, int width = kWaveSize) {
   const int self = lane_index(), source = self ^ lane_mask;
   return of_lane(value, source < (self & ~(width - 1)) + width ? source : self);
+}
+
+template <typename T>
+static __device__ inline Vector<T> reloaded(Vector<T> vector) {
+  std::uint32_t words[4];
+  __builtin_memcpy(words, &vector, sizeof vector);
+  asm volatile("" : "+v"(words[0]), "+v"(words[1]), "+v"(words[2]), "+v"(words[3]));
+  __builtin_memcpy(&vector, words, sizeof vector);
+  return vector;
 }
 
 template <typename T>

@@ -49,6 +49,26 @@ PLUMB_DEVICE inline std::uint8_t encode_e4m3(float value, plumb_format dialect) 
   return static_cast<std::uint8_t>(sign | code);
 }
 
+// Eight neighbours in the order of their addresses.
+PLUMB_DEVICE inline Vector<std::uint8_t, 8> encode_e4m3x8(const float* values,
+                                                          plumb_format dialect) {
+  Vector<std::uint8_t, 8> codes;
+#ifdef PLUMB_NATIVE_E4M3FN
+  if (dialect == PLUMB_E4M3FN) {
+    PLUMB_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+      const std::uint16_t pair = native_e4m3fn_pair(values[i], values[i + 1]);
+      codes.at[i] = static_cast<std::uint8_t>(pair);
+      codes.at[i + 1] = static_cast<std::uint8_t>(pair >> 8);
+    }
+    return codes;
+  }
+#endif
+  PLUMB_UNROLL
+  for (int i = 0; i < 8; ++i) codes.at[i] = encode_e4m3(values[i], dialect);
+  return codes;
+}
+
 // The largest value that a quantiser aims at: fnuz stops at 224, not at 240.
 PLUMB_DEVICE inline float quantisation_largest(plumb_format dialect) {
   return dialect == PLUMB_E4M3FNUZ ? 224.0F : 448.0F;

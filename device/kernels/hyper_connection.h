@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of the hyper-connection ops share: sigmoid, a sum over the block, and the gated
-// sum of a token's four streams.
+// What the kernels of the hyper-connection ops share: sigmoid, a sum over the block, a token's four
+// streams eight columns at a time, their gated sum and their mixture.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,26 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 inline constexpr int kStreams = 4;
-// Kernels with one block per token: a power of two of waves, no more than the row has use for.
+// Kernels with one block per token: its threads share the vectors of eight columns (bf16.h), thread
+// t takes t, t + block, ..., and no more of them than the row has use for.
 inline constexpr int kMostTokenThreads = 256;
 inline constexpr int kMostWaves = 8;
 
 inline LaunchShape token_shape(std::int64_t tokens, std::int64_t hidden, int wave) {
-  int block = wave;
-  while (block < hidden && block < kMostTokenThreads) block *= 2;
-  return {tokens, 1, block, 0};
+  const std::int64_t vectors = (hidden + kBf16x8 - 1) / kBf16x8;
+  const std::int64_t rounds = (vectors + kMostTokenThreads - 1) / kMostTokenThreads;
+  const std::int64_t threads = (vectors + rounds - 1) / rounds;
+  return {tokens, 1, static_cast<int>((threads + wave - 1) / wave) * wave, 0};
+}
+
+// Whether rows of `hidden` columns are made of whole vectors: with all of these strides, from all
+// of these addresses on.
+inline bool are_whole(std::int64_t hidden, std::int64_t token_stride, std::int64_t slot_stride) {
+  return hidden % kBf16x8 == 0 && token_stride % kBf16x8 == 0 && slot_stride % kBf16x8 == 0;
+}
+template <class... Tensors>
+bool start_whole(const Tensors*... tensors) {
+  return ((reinterpret_cast<std::uintptr_t>(tensors) % 16 == 0) && ...);
 }
 
 PLUMB_DEVICE inline float sigmoid(float z) {
@@ -37,41 +49,93 @@ PLUMB_DEVICE inline float block_tree_sum(float value, float* per_wave) {
   block_sync();
   const int waves = block_size() / wave_size();
   float sums[kMostWaves];
-  for (int wave = 0; wave < waves; ++wave) sums[wave] = per_wave[wave];
-  for (int half = waves / 2; half > 0; half /= 2) {
-    for (int wave = 0; wave < half; ++wave) sums[wave] += sums[wave + half];
-  }
-  return sums[0];
+  PLUMB_UNROLL
+  for (int wave = 0; wave < kMostWaves; ++wave) sums[wave] = wave < waves ? per_wave[wave] : 0;
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-// sum_j gates[j] * streams[j, h], j ascending.
-PLUMB_DEVICE inline float gated_sum(const std::uint16_t* streams, std::int64_t slot_stride,
-                                    std::int64_t h, const float* gates) {
-  float sum = gates[0] * load_bf16(streams[h]);
-  for (int j = 1; j < kStreams; ++j) sum += gates[j] * load_bf16(streams[j * slot_stride + h]);
+PLUMB_DEVICE inline float tree_sum_of_8(const float* values) {
+  return ((values[0] + values[1]) + (values[2] + values[3])) +
+         ((values[4] + values[5]) + (values[6] + values[7]));
+}
+
+// Eight columns of a token's four streams.
+struct StreamColumns {
+  float at[kStreams][kBf16x8];
+};
+
+PLUMB_DEVICE inline StreamColumns load_streams(const std::uint16_t* streams,
+                                               std::int64_t slot_stride, std::int64_t h,
+                                               std::int64_t hidden, bool whole) {
+  Bf16x8 bits[kStreams];
+  PLUMB_UNROLL
+  for (int j = 0; j < kStreams; ++j) {
+    bits[j] = load_bf16x8(streams + j * slot_stride + h, hidden - h, whole);
+  }
+  StreamColumns columns;
+  PLUMB_UNROLL
+  for (int j = 0; j < kStreams; ++j) decode_bf16x8(bits[j], columns.at[j]);
+  return columns;
+}
+
+// sum_j gates[j] * streams[j, column], j ascending, of each column.
+PLUMB_DEVICE inline void gated_sum(const StreamColumns& streams, const float* gates, float* sums) {
+  PLUMB_UNROLL
+  for (int i = 0; i < kBf16x8; ++i) {
+    sums[i] = gates[0] * streams.at[0][i];
+    PLUMB_UNROLL
+    for (int j = 1; j < kStreams; ++j) sums[i] += gates[j] * streams.at[j][i];
+  }
+}
+
+// One column of stream n after a sublayer: post[n] x + sum_m comb[m, n] residual[m].
+PLUMB_DEVICE inline float mixed_stream(const float* post, const float* comb, int n, float x,
+                                       const float* residual) {
+  float sum = post[n] * x;
+  PLUMB_UNROLL
+  for (int m = 0; m < kStreams; ++m) sum += comb[kStreams * m + n] * residual[m];
   return sum;
 }
 
-// Stream n of a token at column h after a sublayer: post[n] x + sum_m comb[m, n] residual[m].
-PLUMB_DEVICE inline float mixed_stream(const plumb_mhc_post_params& p, std::int64_t token, int n,
-                                       std::int64_t h) {
-  const std::uint16_t* residual = p.residual + token * p.residual_token_stride + h;
-  const float* comb = p.comb + token * kStreams * kStreams;
-  float sum = p.post[token * kStreams + n] * load_bf16(p.x[token * p.hidden + h]);
-  for (int m = 0; m < kStreams; ++m) {
-    sum += comb[kStreams * m + n] * load_bf16(residual[m * p.residual_slot_stride]);
+// Eight columns from h on, of all four streams.
+PLUMB_DEVICE inline void store_mixed_columns(const plumb_mhc_post_params& p, std::int64_t token,
+                                             std::int64_t h, const float* post, const float* comb,
+                                             bool whole) {
+  const Bf16x8 bits = load_bf16x8(p.x + token * p.hidden + h, p.hidden - h, whole);
+  const StreamColumns residual = load_streams(p.residual + token * p.residual_token_stride,
+                                              p.residual_slot_stride, h, p.hidden, whole);
+  float x[kBf16x8], mixed[kBf16x8];
+  decode_bf16x8(bits, x);
+  PLUMB_UNROLL
+  for (int n = 0; n < kStreams; ++n) {
+    PLUMB_UNROLL
+    for (int i = 0; i < kBf16x8; ++i) {
+      const float column[kStreams] = {residual.at[0][i], residual.at[1][i], residual.at[2][i],
+                                      residual.at[3][i]};
+      mixed[i] = mixed_stream(post, comb, n, x[i], column);
+    }
+    store_bf16x8(p.out + (token * kStreams + n) * p.hidden + h, round_bf16x8(mixed), p.hidden - h,
+                 whole);
   }
-  return sum;
 }
 
-// Block b takes token b; its threads share the columns.
+// Block b takes token b.
+template <bool whole>
 PLUMB_DEVICE inline void store_mixed_streams(const plumb_mhc_post_params& p) {
   const std::int64_t token = block_index_x();
-  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
-    for (int n = 0; n < kStreams; ++n) {
-      p.out[(token * kStreams + n) * p.hidden + h] = store_bf16(mixed_stream(p, token, n, h));
-    }
+  float post[kStreams], comb[kStreams * kStreams];
+  PLUMB_UNROLL
+  for (int n = 0; n < kStreams; ++n) post[n] = p.post[token * kStreams + n];
+  PLUMB_UNROLL
+  for (int i = 0; i < kStreams * kStreams; ++i) comb[i] = p.comb[token * kStreams * kStreams + i];
+  for (std::int64_t h = thread_index() * kBf16x8; h < p.hidden; h += block_size() * kBf16x8) {
+    store_mixed_columns(p, token, h, post, comb, whole);
   }
+}
+
+inline bool is_whole(const plumb_mhc_post_params& p) {
+  return are_whole(p.hidden, p.residual_token_stride, p.residual_slot_stride) &&
+         start_whole(p.x, p.residual, p.out);
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// indexer_k_quant_and_cache: eight lanes per quant block of one key (group_quant.h). Legal: any
-// tokens that fit the grid's x; any page, in the shuffled layout 1 or a multiple of 16.
+// indexer_k_quant_and_cache: eight lanes per quant block of one key (group_quant.h). Blocks of 128
+// columns that are made of whole vectors go two vectors per lane, four of them per thread, all
+// loaded before the first is needed; others a column at a time. Legal: any tokens that fit the
+// grid's x; any page, in the shuffled layout 1 or a multiple of 16.
 #include "device/kernels/group_quant.h"
 #include "device/simt.h"
 
@@ -21,24 +23,77 @@ PLUMB_DEVICE std::int64_t code_offset(const plumb_indexer_k_quant_and_cache_para
          dim % kShuffleTile;
 }
 
+// Where a key's part is to go, and with which scale.
+struct KeyPart {
+  std::uint8_t* block;
+  std::int64_t offset, begin;
+  float scale;
+};
+
+// Stores the scale of quant block `group`.
+PLUMB_DEVICE KeyPart store_scale(const plumb_indexer_k_quant_and_cache_params& p, std::int64_t slot,
+                                 std::int64_t group, float amax) {
+  const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(p.cache.dialect);
+  const float scale = p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact;
+  const std::int64_t page = p.cache.page, groups = p.head_dim / p.quant_block_size;
+  const auto [number, offset] = place_of(slot, p.cache.page);
+  std::uint8_t* block = p.cache.data + number * p.cache.block_stride_bytes;
+  if (group_lane() == 0) {
+    reinterpret_cast<float*>(block + page * p.head_dim)[offset * groups + group] = scale;
+  }
+  return {block, offset, group * p.quant_block_size, scale};
+}
+
 PLUMB_KERNEL void indexer_k_quant_and_cache_kernel(plumb_indexer_k_quant_and_cache_params p) {
   const std::int64_t groups = p.head_dim / p.quant_block_size;
   const std::int64_t token = group_index() / groups, group = group_index() % groups;
   const std::int64_t slot = token < p.tokens ? p.slot_mapping[token] : -1;
-  const std::int64_t begin = group * p.quant_block_size;
-  const std::uint16_t* x = p.k + token * p.k_row_stride + begin;
+  const std::uint16_t* x = p.k + token * p.k_row_stride + group * p.quant_block_size;
   const float amax = group_amax(x, slot < 0 ? 0 : p.quant_block_size);
   if (slot < 0) return;
-  const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(p.cache.dialect);
-  const float scale = p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact;
-  const std::int64_t page = p.cache.page, offset = slot % page;
-  std::uint8_t* block = p.cache.data + slot / page * p.cache.block_stride_bytes;
-  if (group_lane() == 0) {
-    reinterpret_cast<float*>(block + page * p.head_dim)[offset * groups + group] = scale;
-  }
+  const KeyPart part = store_scale(p, slot, group, amax);
   for (std::int64_t i = group_lane(); i < p.quant_block_size; i += kGroupLanes) {
-    block[code_offset(p, offset, begin + i)] =
-        encode_e4m3(load_bf16(x[i]) / scale, p.cache.dialect);
+    part.block[code_offset(p, part.offset, part.begin + i)] =
+        encode_e4m3(load_bf16(x[i]) / part.scale, p.cache.dialect);
+  }
+}
+
+constexpr int kVectorBlock = 128, kVectors = kVectorBlock / (kBf16x8 * kGroupLanes);
+constexpr int kGroupsAtOnce = kQuantBlock / kGroupLanes, kGroupsOfThread = 4;
+constexpr int kGroupsOfBlock = kGroupsAtOnce * kGroupsOfThread;
+
+PLUMB_DEVICE void store_vectors(const plumb_indexer_k_quant_and_cache_params& p,
+                                const KeyPart& part, const GroupVectors<kVectors>& bits) {
+  PLUMB_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    float x[kBf16x8];
+    decode_bf16x8(bits.at[v], x);
+    PLUMB_UNROLL
+    for (int i = 0; i < kBf16x8; ++i) x[i] /= part.scale;
+    const std::int64_t at = code_offset(p, part.offset, part.begin + group_column(v));
+    store_codes(part.block + at, encode_e4m3x8(x, p.cache.dialect), true);
+  }
+}
+
+PLUMB_KERNEL void indexer_k_quant_and_cache_vectors(plumb_indexer_k_quant_and_cache_params p) {
+  const int groups = p.head_dim / kVectorBlock;
+  const std::int64_t first = std::int64_t{block_index_x()} * kGroupsOfBlock;
+  std::int64_t slots[kGroupsOfThread];
+  GroupVectors<kVectors> bits[kGroupsOfThread];
+  PLUMB_UNROLL
+  for (int i = 0; i < kGroupsOfThread; ++i) {
+    const std::int64_t index = first + i * kGroupsAtOnce + thread_index() / kGroupLanes;
+    const std::int64_t token = groups == 1 ? index : index / groups;
+    slots[i] = token < p.tokens ? p.slot_mapping[token] : -1;
+    const std::uint16_t* x = p.k + token * p.k_row_stride + (index - token * groups) * kVectorBlock;
+    bits[i] = load_group<kVectors>(x, token < p.tokens, true);
+  }
+  PLUMB_UNROLL
+  for (int i = 0; i < kGroupsOfThread; ++i) {
+    const std::int64_t index = first + i * kGroupsAtOnce + thread_index() / kGroupLanes;
+    const float amax = group_amax(bits[i]);
+    if (slots[i] < 0) continue;
+    store_vectors(p, store_scale(p, slots[i], groups == 1 ? 0 : index % groups, amax), bits[i]);
   }
 }
 
@@ -59,6 +114,11 @@ plumb_status launch_indexer_k_quant_and_cache(const void* params) {
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.k || !p.slot_mapping || !p.cache.data) return PLUMB_INVALID_ARGUMENT;
   const std::int64_t groups = p.tokens * (p.head_dim / p.quant_block_size);
+  if (p.quant_block_size == kVectorBlock && are_whole_rows(p.k, p.k_row_stride) &&
+      is_whole_cache(p.cache)) {
+    const LaunchShape shape{(groups + kGroupsOfBlock - 1) / kGroupsOfBlock, 1, kQuantBlock, 0};
+    return PLUMB_LAUNCH(indexer_k_quant_and_cache_vectors, shape, p.stream, p);
+  }
   const LaunchShape shape{blocks_for_groups(groups), 1, kQuantBlock, 0};
   return PLUMB_LAUNCH(indexer_k_quant_and_cache_kernel, shape, p.stream, p);
 }

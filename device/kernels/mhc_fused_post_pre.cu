@@ -28,7 +28,10 @@ plumb_mhc_post_params post_of(const Params& p) {
   return post;
 }
 
-PLUMB_KERNEL void mhc_fused_post(plumb_mhc_post_params p) { store_mixed_streams(p); }
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_fused_post(plumb_mhc_post_params p) {
+  store_mixed_streams<whole>(p);
+}
 
 PLUMB_KERNEL void mhc_fused_partials(Mixing p) {
   PLUMB_SHARED(float, weights, kStaged);
@@ -38,19 +41,26 @@ PLUMB_KERNEL void mhc_fused_partials(Mixing p) {
 PLUMB_KERNEL void mhc_fused_small_partials(Mixing p, plumb_mhc_post_params post) {
   PLUMB_SHARED(float, weights, kStaged);
   const auto x_of = [&](std::int64_t token, std::int64_t k) {
-    const std::int64_t n = k / p.hidden;
-    const float x = mixed_stream(post, token, static_cast<int>(n), k - n * p.hidden);
+    const std::int64_t n = k / p.hidden, h = k - n * p.hidden;
+    float residual[kStreams];
+    for (int m = 0; m < kStreams; ++m) {
+      residual[m] = load_bf16(
+          post.residual[token * post.residual_token_stride + m * post.residual_slot_stride + h]);
+    }
+    const float x =
+        mixed_stream(post.post + token * kStreams, post.comb + token * kStreams * kStreams,
+                     static_cast<int>(n), load_bf16(post.x[token * p.hidden + h]), residual);
     post.out[token * p.depth + k] = store_bf16(x);
     return x;
   };
   mix_partials(p, x_of, weights);
 }
 
-PLUMB_KERNEL void mhc_fused_outputs(Mixing p) {
-  PLUMB_SHARED(float, logits, kMixes);
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_fused_outputs(Mixing p) {
   PLUMB_SHARED(float, pre, kStreams);
   PLUMB_SHARED(float, per_wave, kMostWaves);
-  mix_outputs(p, logits, pre, per_wave);
+  mix_outputs<whole>(p, pre, per_wave);
 }
 
 plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties& device) {
@@ -60,8 +70,12 @@ plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties
     return PLUMB_LAUNCH(mhc_fused_small_partials, partials, p.stream, mixing, post);
   }
   const LaunchShape by_token = token_shape(p.tokens, p.hidden, device.wave_size);
-  const plumb_status status = PLUMB_LAUNCH(mhc_fused_post, by_token, p.stream, post);
+  const plumb_status status = is_whole(post)
+                                  ? PLUMB_LAUNCH(mhc_fused_post<true>, by_token, p.stream, post)
+                                  : PLUMB_LAUNCH(mhc_fused_post<false>, by_token, p.stream, post);
   if (status != PLUMB_OK) return status;
+  const plumb_status by_matrices = launch_matrix_partials(mixing, p.stream);
+  if (by_matrices != PLUMB_UNSUPPORTED) return by_matrices;
   return PLUMB_LAUNCH(mhc_fused_partials, partials, p.stream, mixing);
 }
 
@@ -81,8 +95,9 @@ plumb_status launch_mhc_fused_post_pre(const void* params) {
   if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
   const plumb_status status = launch_sums(p, mixing, device);
   if (status != PLUMB_OK) return status;
-  const LaunchShape by_token = token_shape(p.tokens, p.hidden, device.wave_size);
-  return PLUMB_LAUNCH(mhc_fused_outputs, by_token, p.stream, mixing);
+  const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
+  if (is_whole(mixing)) return PLUMB_LAUNCH(mhc_fused_outputs<true>, outputs, p.stream, mixing);
+  return PLUMB_LAUNCH(mhc_fused_outputs<false>, outputs, p.stream, mixing);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 // 16w .. 16w+15 of the tile: lane l works on row l % 16 and on every (wave / 16)-th k from l / 16,
 // so that lanes l, l + 16, ... add up one row between them. Launch: partials_shape.
 //
-// mix_outputs: block b takes token b; 24 threads make the logits, one iterates Sinkhorn, all share
-// the columns of layer_input. Launch: token_shape.
+// mix_outputs: block b takes token b; 8 threads make the gates, all share the columns of
+// layer_input. The blocks behind them iterate Sinkhorn, one thread per token. Launch:
+// outputs_shape.
 #pragma once
 
 #include "device/kernels/hyper_connection.h"
@@ -77,7 +78,7 @@ inline bool is_complete(const Mixing& m) {
 }
 
 inline bool fits_grid(const Mixing& m, const Properties& device) {
-  return m.tokens <= device.max_grid_x && m.splits <= device.max_grid_y;
+  return 2 * m.tokens <= device.max_grid_x && m.splits <= device.max_grid_y;
 }
 
 PLUMB_DEVICE inline std::int64_t part_begin(const Mixing& p, int split) {
@@ -160,42 +161,105 @@ PLUMB_DEVICE inline void store_comb(const Mixing& p, std::int64_t token, const f
   }
 }
 
-// bf16 y first, and the mean square of y before that rounding; then, with a norm, each thread goes
-// over the columns that it has written.
+// What one norm weight column makes of the rounded y.
+PLUMB_DEVICE inline Bf16x8 normalized_input(const Mixing& p, const Bf16x8& y, float r,
+                                            std::int64_t h, bool whole) {
+  float values[kBf16x8], weights[kBf16x8];
+  decode_bf16x8(y, values);
+  decode_bf16x8(load_bf16x8(p.norm_weight + h, p.hidden - h, whole), weights);
+  PLUMB_UNROLL
+  for (int i = 0; i < kBf16x8; ++i) values[i] = values[i] * r * weights[i];
+  return round_bf16x8(values);
+}
+
+// Eight columns of y, rounded; adds to the sum of its squares before that rounding.
+PLUMB_DEVICE inline Bf16x8 input_columns(const Mixing& p, const std::uint16_t* streams,
+                                         std::int64_t h, const float* pre, bool whole,
+                                         float& square_sum) {
+  float y[kBf16x8], squares[kBf16x8];
+  gated_sum(load_streams(streams, p.slot_stride, h, p.hidden, whole), pre, y);
+  PLUMB_UNROLL
+  for (int i = 0; i < kBf16x8; ++i) squares[i] = y[i] * y[i];
+  square_sum += tree_sum_of_8(squares);
+  return round_bf16x8(y);
+}
+
+// With a norm, y is kept in registers until its mean square is known; of rows with more vectors
+// than that, the rest is stored first and read back by the thread that stored it.
+template <bool whole>
 PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token, const float* pre,
                                            float* per_wave) {
+  constexpr int kKept = 4;
   const std::uint16_t* streams = p.streams + token * p.token_stride;
   std::uint16_t* out = p.layer_input + token * p.hidden;
+  const int first = thread_index() * kBf16x8, stride = block_size() * kBf16x8;
+  const std::int64_t rest = first + kKept * stride;
+  const auto store = [&](std::int64_t h, const Bf16x8& bits) {
+    store_bf16x8(out + h, bits, p.hidden - h, whole);
+  };
+  Bf16x8 y[kKept];
   float square_sum = 0;
-  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
-    const float y = gated_sum(streams, p.slot_stride, h, pre);
-    square_sum += y * y;
-    out[h] = store_bf16(y);
+  PLUMB_UNROLL
+  for (int i = 0; i < kKept; ++i) {
+    const std::int64_t h = first + i * stride;
+    if (h >= p.hidden) break;
+    y[i] = input_columns(p, streams, h, pre, whole, square_sum);
+    if (p.norm_weight == nullptr) store(h, y[i]);
+  }
+  for (std::int64_t h = rest; h < p.hidden; h += stride) {
+    store(h, input_columns(p, streams, h, pre, whole, square_sum));
   }
   if (p.norm_weight == nullptr) return;
   const float mean_square = block_tree_sum(square_sum, per_wave) / static_cast<float>(p.hidden);
   const float r = rsqrt_approx(mean_square + p.norm_eps);
-  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
-    out[h] = store_bf16(load_bf16(out[h]) * r * load_bf16(p.norm_weight[h]));
+  PLUMB_UNROLL
+  for (int i = 0; i < kKept; ++i) {
+    const std::int64_t h = first + i * stride;
+    if (h < p.hidden) store(h, normalized_input(p, y[i], r, h, whole));
+  }
+  for (std::int64_t h = rest; h < p.hidden; h += stride) {
+    store(h, normalized_input(p, load_bf16x8(out + h, p.hidden - h, whole), r, h, whole));
   }
 }
 
-// logits: kMixes, pre: kStreams, per_wave: kMostWaves numbers of shared memory.
-PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* logits, float* pre, float* per_wave) {
+// Blocks from `tokens` on: thread t of them iterates Sinkhorn for token t, one thread each, while
+// the other blocks move their columns.
+PLUMB_DEVICE inline void mix_combs(const Mixing& p) {
+  const std::int64_t token =
+      (block_index_x() - p.tokens) * std::int64_t{block_size()} + thread_index();
+  if (token >= p.tokens) return;
+  float logits[kStreams * kStreams];
+  for (int i = 0; i < kStreams * kStreams; ++i) logits[i] = logit_of(p, token, kFirstComb + i);
+  store_comb(p, token, logits);
+}
+
+// pre: kStreams, per_wave: kMostWaves numbers of shared memory.
+template <bool whole>
+PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* pre, float* per_wave) {
+  if (block_index_x() >= p.tokens) return mix_combs(p);
   const std::int64_t token = block_index_x();
   const int thread = thread_index();
-  if (thread < kMixes) logits[thread] = logit_of(p, token, thread);
-  block_sync();
-  if (thread < kFirstPost) {
-    pre[thread] = sigmoid(logits[thread]) + p.pre_eps;
-  } else if (thread < kFirstComb) {
-    const float gate = sigmoid(logits[thread]);
-    p.post[token * kStreams + thread - kFirstPost] = gate * p.post_mult;
-  } else if (thread == kFirstComb) {
-    store_comb(p, token, logits + kFirstComb);
+  if (thread < kFirstComb) {
+    const float gate = sigmoid(logit_of(p, token, thread));
+    if (thread < kFirstPost) {
+      pre[thread] = gate + p.pre_eps;
+    } else {
+      p.post[token * kStreams + thread - kFirstPost] = gate * p.post_mult;
+    }
   }
   block_sync();
-  store_layer_input(p, token, pre, per_wave);
+  store_layer_input<whole>(p, token, pre, per_wave);
+}
+
+inline LaunchShape outputs_shape(const Mixing& m, int wave) {
+  LaunchShape shape = token_shape(m.tokens, m.hidden, wave);
+  shape.grid_x += (m.tokens + shape.block - 1) / shape.block;
+  return shape;
+}
+
+inline bool is_whole(const Mixing& m) {
+  return are_whole(m.hidden, m.token_stride, m.slot_stride) &&
+         start_whole(m.streams, m.norm_weight, m.layer_input);
 }
 
 // Element k of a token's streams as they are stored.
@@ -211,6 +275,16 @@ struct StoredStreams {
 // One chain, although two or four lanes add up a row between them: the outliers of a channel, which
 // all four streams have, may well fall to one lane. Functions: within 1 ulp; twice that.
 inline plumb_numerics mixing_numerics() { return {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 1}; }
+
+// The first stage where the back end has matrix units and a kernel for them (PLUMB_MATRIX_MIXING:
+// device/cuda/mhc_partials.cu), with the numerics above. PLUMB_UNSUPPORTED: not at this shape.
+#ifdef PLUMB_MATRIX_MIXING
+plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream);
+#else
+inline plumb_status launch_matrix_partials(const Mixing&, plumb_stream) {
+  return PLUMB_UNSUPPORTED;
+}
+#endif
 
 inline LaunchShape partials_shape(const Mixing& m, const Properties& device) {
   const std::int64_t tiles = (m.tokens + kTileRows - 1) / kTileRows;

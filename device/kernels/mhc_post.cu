@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mhc_post: the sublayer's output and the mixed residual streams. Block b takes token b; its
-// threads share the columns, each computes all four streams of a column. Launch: any block, grid
-// (tokens).
+// threads share the columns, each computes all four streams of eight columns. Launch: token_shape.
 #include "device/kernels/hyper_connection.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-PLUMB_KERNEL void mhc_post_kernel(plumb_mhc_post_params p) { store_mixed_streams(p); }
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_post_kernel(plumb_mhc_post_params p) {
+  store_mixed_streams<whole>(p);
+}
 
 plumb_status launch_mhc_post(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
@@ -20,7 +22,8 @@ plumb_status launch_mhc_post(const void* params) {
   const Properties& device = stream_properties(p.stream);
   if (p.tokens > device.max_grid_x) return PLUMB_UNSUPPORTED;
   const LaunchShape shape = token_shape(p.tokens, p.hidden, device.wave_size);
-  return PLUMB_LAUNCH(mhc_post_kernel, shape, p.stream, p);
+  if (is_whole(p)) return PLUMB_LAUNCH(mhc_post_kernel<true>, shape, p.stream, p);
+  return PLUMB_LAUNCH(mhc_post_kernel<false>, shape, p.stream, p);
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ PLUMB_KERNEL void mhc_pre_partials(Mixing p) {
   mix_partials(p, StoredStreams{p}, weights);
 }
 
-PLUMB_KERNEL void mhc_pre_outputs(Mixing p) {
-  PLUMB_SHARED(float, logits, kMixes);
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_pre_outputs(Mixing p) {
   PLUMB_SHARED(float, pre, kStreams);
   PLUMB_SHARED(float, per_wave, kMostWaves);
-  mix_outputs(p, logits, pre, per_wave);
+  mix_outputs<whole>(p, pre, per_wave);
 }
 
 plumb_status launch_mhc_pre(const void* params) {
@@ -32,11 +32,14 @@ plumb_status launch_mhc_pre(const void* params) {
   if (!is_complete(mixing)) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
   if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
-  const plumb_status status =
-      PLUMB_LAUNCH(mhc_pre_partials, partials_shape(mixing, device), p.stream, mixing);
+  plumb_status status = launch_matrix_partials(mixing, p.stream);
+  if (status == PLUMB_UNSUPPORTED) {
+    status = PLUMB_LAUNCH(mhc_pre_partials, partials_shape(mixing, device), p.stream, mixing);
+  }
   if (status != PLUMB_OK) return status;
-  const LaunchShape outputs = token_shape(p.tokens, p.hidden, device.wave_size);
-  return PLUMB_LAUNCH(mhc_pre_outputs, outputs, p.stream, mixing);
+  const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
+  if (is_whole(mixing)) return PLUMB_LAUNCH(mhc_pre_outputs<true>, outputs, p.stream, mixing);
+  return PLUMB_LAUNCH(mhc_pre_outputs<false>, outputs, p.stream, mixing);
 }
 
 }  // namespace

@@ -13,18 +13,22 @@ PLUMB_KERNEL void mhc_broadcast_partials(Mixing p) {
   mix_partials(p, StoredStreams{p}, weights);
 }
 
-PLUMB_KERNEL void mhc_broadcast_outputs(Mixing p, std::uint16_t* residual_out) {
-  PLUMB_SHARED(float, logits, kMixes);
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads,
+                          3) void mhc_broadcast_outputs(Mixing p, std::uint16_t* residual_out) {
   PLUMB_SHARED(float, pre, kStreams);
   PLUMB_SHARED(float, per_wave, kMostWaves);
   const std::int64_t token = block_index_x();
-  for (std::int64_t h = thread_index(); h < p.hidden; h += block_size()) {
-    const std::uint16_t value = p.streams[token * p.token_stride + h];
-    for (int n = 0; n < kStreams; ++n) {
-      residual_out[(token * kStreams + n) * p.hidden + h] = value;
+  if (token < p.tokens) {
+    for (std::int64_t h = thread_index() * kBf16x8; h < p.hidden; h += block_size() * kBf16x8) {
+      const Bf16x8 bits = load_bf16x8(p.streams + token * p.token_stride + h, p.hidden - h, whole);
+      for (int n = 0; n < kStreams; ++n) {
+        store_bf16x8(residual_out + (token * kStreams + n) * p.hidden + h, bits, p.hidden - h,
+                     whole);
+      }
     }
   }
-  mix_outputs(p, logits, pre, per_wave);
+  mix_outputs<whole>(p, pre, per_wave);
 }
 
 plumb_status launch_mhc_pre_broadcast(const void* params) {
@@ -39,11 +43,16 @@ plumb_status launch_mhc_pre_broadcast(const void* params) {
   if (!is_complete(mixing) || !p.residual_out) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
   if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
-  const plumb_status status =
-      PLUMB_LAUNCH(mhc_broadcast_partials, partials_shape(mixing, device), p.stream, mixing);
+  plumb_status status = launch_matrix_partials(mixing, p.stream);
+  if (status == PLUMB_UNSUPPORTED) {
+    status = PLUMB_LAUNCH(mhc_broadcast_partials, partials_shape(mixing, device), p.stream, mixing);
+  }
   if (status != PLUMB_OK) return status;
-  const LaunchShape outputs = token_shape(p.tokens, p.hidden, device.wave_size);
-  return PLUMB_LAUNCH(mhc_broadcast_outputs, outputs, p.stream, mixing, p.residual_out);
+  const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
+  if (is_whole(mixing) && start_whole(p.residual_out)) {
+    return PLUMB_LAUNCH(mhc_broadcast_outputs<true>, outputs, p.stream, mixing, p.residual_out);
+  }
+  return PLUMB_LAUNCH(mhc_broadcast_outputs<false>, outputs, p.stream, mixing, p.residual_out);
 }
 
 }  // namespace

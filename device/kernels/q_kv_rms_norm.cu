@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// q_kv_rms_norm: block (token, 0) normalises the token's row of q, block (token, 1) that of kv.
-// Tokens lie on the grid's x, whose limit is 2^31 - 1; y ends at 65535. Rows may be strided.
+// q_kv_rms_norm: teams (row_norm.h) for the rows of q, and behind their blocks those for the rows
+// of kv. All lie on the grid's x, whose limit is 2^31 - 1; y ends at 65535. Rows may be strided.
 #include "device/kernels/row_norm.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-PLUMB_KERNEL void q_kv_rms_norm_kernel(plumb_q_kv_rms_norm_params p) {
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
+                          1) void q_kv_rms_norm_kernel(plumb_q_kv_rms_norm_params p,
+                                                       std::int64_t q_blocks) {
   PLUMB_SHARED(float, wave_partials, kMostWavesOfRowNorm);
-  const std::int64_t row = block_index_x();
-  if (block_index_y() == 0) {
-    normalize_row(p.q + row * p.q_row_stride, p.q_weight, p.out_q + row * p.q_hidden, p.q_hidden,
-                  p.eps, true, false, wave_partials);
-  } else {
-    normalize_row(p.kv + row * p.kv_row_stride, p.kv_weight, p.out_kv + row * p.kv_hidden,
-                  p.kv_hidden, p.eps, true, false, wave_partials);
-  }
+  const bool is_q = block_index_x() < q_blocks;
+  const std::int64_t hidden = is_q ? p.q_hidden : p.kv_hidden;
+  const RowTeam team = row_team(block_index_x() - (is_q ? 0 : q_blocks), p.tokens, hidden);
+  if (!team.has_work) return;
+  const std::int64_t t = team.row;
+  const PlainRow row = is_q ? PlainRow{p.q + t * p.q_row_stride, p.out_q + t * p.q_hidden}
+                            : PlainRow{p.kv + t * p.kv_row_stride, p.out_kv + t * p.kv_hidden};
+  const RowNorm norm{is_q ? p.q_weight : p.kv_weight, hidden, p.eps, false};
+  normalize_row<whole>(team, row, norm, wave_partials);
 }
 
 inline plumb_status launch_q_kv_rms_norm(const void* params) {
@@ -29,8 +33,19 @@ inline plumb_status launch_q_kv_rms_norm(const void* params) {
   if (!p.q || !p.kv || !p.q_weight || !p.kv_weight || !p.out_q || !p.out_kv) {
     return PLUMB_INVALID_ARGUMENT;
   }
-  return PLUMB_LAUNCH(q_kv_rms_norm_kernel, (LaunchShape{p.tokens, 2, kRowNormBlock, 0}), p.stream,
-                      p);
+  // As wide as the wider team; where both are single waves, several of them.
+  const int wave = stream_properties(p.stream).wave_size;
+  const int q_threads = row_threads(p.q_hidden, wave), kv_threads = row_threads(p.kv_hidden, wave);
+  const int widest = q_threads > kv_threads ? q_threads : kv_threads;
+  const int block = widest > wave ? widest : kSmallTeams * wave;
+  const std::int64_t q_blocks = row_blocks(p.tokens, p.q_hidden, wave, block);
+  const std::int64_t blocks = q_blocks + row_blocks(p.tokens, p.kv_hidden, wave, block);
+  const LaunchShape shape{blocks, 1, block, 0};
+  if (has_whole_vectors(p.q_hidden, p.q_row_stride, p.q, p.q_weight, p.out_q) &&
+      has_whole_vectors(p.kv_hidden, p.kv_row_stride, p.kv, p.kv_weight, p.out_kv)) {
+    return PLUMB_LAUNCH((q_kv_rms_norm_kernel<true>), shape, p.stream, p, q_blocks);
+  }
+  return PLUMB_LAUNCH((q_kv_rms_norm_kernel<false>), shape, p.stream, p, q_blocks);
 }
 
 plumb_op_entry q_kv_rms_norm() {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The row body that the RMSNorm family shares: one block normalises one row of bf16 in fp32.
+// The row body that the RMSNorm family shares: a team normalises one row of bf16 in fp32.
 //
-// Thread t owns columns t, t + block, ...: its squares are one sequential chain, the chains of a
-// wave are joined by shuffles, those of the block through shared memory. Any block that is a
-// multiple of the wave, any hidden size.
+// A team is a wave where that is enough for a row, else a block. Thread t of a team of n owns the
+// vectors of eight columns t, t + n, ...: it squares each vector as a tree and adds these up in
+// order, shuffles join the threads of a wave, shared memory the waves. The first kRowVectors of
+// them it keeps in registers between the sum and the store, and reads only longer rows twice.
+// Vectors are whole accesses where all rows of a call are made of such, else eight single ones: the
+// bits are the same. Any hidden size. Launch: row_shape.
 #pragma once
 
 #include "device/kernels/bf16.h"
@@ -12,8 +15,51 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-constexpr int kRowNormBlock = 256;
-constexpr int kMostWavesOfRowNorm = 8;
+constexpr int kRowVectors = 4;
+constexpr int kColumnsOfThread = kRowVectors * kBf16x8;
+constexpr int kMostRowThreads = 512, kMostWavesOfRowNorm = 16;
+constexpr int kSmallTeams = 4;  // of a block, where each is a wave
+
+// Threads of a team: a wave, or a block. It follows from the row alone, so that a row has the same
+// bits in every op.
+constexpr int row_threads(std::int64_t hidden, int wave) {
+  const std::int64_t waves = (hidden + kColumnsOfThread * wave - 1) / (kColumnsOfThread * wave);
+  return waves * wave < kMostRowThreads ? static_cast<int>(waves) * wave : kMostRowThreads;
+}
+
+// Who works on a row, and this thread's place among them. A thread without a place returns.
+struct RowTeam {
+  std::int64_t row;
+  int thread, threads;
+  bool has_work;
+};
+
+// `block`: this one's number among those that do rows of this kind.
+PLUMB_DEVICE inline RowTeam row_team(std::int64_t block, std::int64_t rows, std::int64_t hidden) {
+  const int threads = row_threads(hidden, wave_size());
+  if (threads > wave_size()) return {block, thread_index(), threads, thread_index() < threads};
+  const std::int64_t row = block * (block_size() / wave_size()) + wave_index();
+  return {row, lane_index(), wave_size(), row < rows};
+}
+
+// Blocks of `block` threads for rows of one kind.
+inline std::int64_t row_blocks(std::int64_t rows, std::int64_t hidden, int wave, int block) {
+  const std::int64_t teams = row_threads(hidden, wave) > wave ? 1 : block / wave;
+  return (rows + teams - 1) / teams;
+}
+
+inline LaunchShape row_shape(std::int64_t rows, std::int64_t hidden, int wave) {
+  const int threads = row_threads(hidden, wave);
+  const int block = threads > wave ? threads : kSmallTeams * wave;
+  return {row_blocks(rows, hidden, wave, block), 1, block, 0};
+}
+
+// Whether rows of these tensors, `stride` elements apart, are made of whole vectors.
+template <class... Tensors>
+bool has_whole_vectors(std::int64_t hidden, std::int64_t stride, const Tensors*... tensors) {
+  const auto starts = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+  return hidden % kBf16x8 == 0 && stride % kBf16x8 == 0 && (starts(tensors) && ...);
+}
 
 PLUMB_DEVICE inline float sum_of_lanes(float value) {
   for (int distance = wave_size() / 2; distance > 0; distance /= 2) {
@@ -22,52 +68,107 @@ PLUMB_DEVICE inline float sum_of_lanes(float value) {
   return value;
 }
 
-// Sum over the block, the same bits in every thread. One call per kernel: the partials are not
+// Sum over the team, the same bits in every thread. One call per kernel: the partials are not
 // protected against a second one.
-PLUMB_DEVICE inline float sum_of_threads(float value, float* wave_partials) {
+PLUMB_DEVICE inline float sum_of_team(const RowTeam& team, float value, float* wave_partials) {
   const float of_wave = sum_of_lanes(value);
+  if (team.threads == wave_size()) return of_wave;
   if (lane_index() == 0) wave_partials[wave_index()] = of_wave;
   block_sync();
   float total = 0;
-  for (int wave = 0; wave < block_size() / wave_size(); ++wave) total += wave_partials[wave];
+  for (int wave = 0; wave < team.threads / wave_size(); ++wave) total += wave_partials[wave];
   return total;
 }
 
-// 1 / sqrt(mean(x^2) + eps) of the row whose column i is x_of(i); one call per kernel.
-template <class Column>
-PLUMB_DEVICE inline float reciprocal_rms(const Column& x_of, std::int64_t hidden, float eps,
-                                         float* wave_partials) {
-  float squares = 0;
-  for (std::int64_t i = thread_index(); i < hidden; i += block_size()) {
-    const float value = x_of(i);
-    squares += value * value;
+PLUMB_DEVICE inline float sum_of_squares(const float* x) {
+  float sums[kBf16x8];
+  PLUMB_UNROLL
+  for (int i = 0; i < kBf16x8; ++i) sums[i] = x[i] * x[i];
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// What all rows of a call are normalised with. No weight counts as 1.
+struct RowNorm {
+  const std::uint16_t* weight;
+  std::int64_t hidden;
+  float eps;
+  bool round_twice;
+};
+
+// Eight columns, each x r weight as it is stored.
+PLUMB_DEVICE inline Bf16x8 normalized(const RowNorm& norm, const float* x, float r,
+                                      std::int64_t column, bool whole) {
+  float scaled[kBf16x8], weight[kBf16x8];
+  if (norm.weight) {
+    decode_bf16x8(load_bf16x8(norm.weight + column, norm.hidden - column, whole), weight);
   }
-  const float mean = sum_of_threads(squares, wave_partials) / static_cast<float>(hidden);
-  return rsqrt_approx(mean + eps);
+  PLUMB_UNROLL
+  for (int i = 0; i < kBf16x8; ++i) {
+    scaled[i] = x[i] * r;
+    if (norm.round_twice) scaled[i] = load_bf16(store_bf16(scaled[i]));
+    if (norm.weight) scaled[i] *= weight[i];
+  }
+  return round_bf16x8(scaled);
 }
 
-// One column, x r weight, as it is stored. No weight counts as 1.
-PLUMB_DEVICE inline std::uint16_t normalized(float x, float r, const std::uint16_t* weight,
-                                             std::int64_t column, bool round_twice) {
-  float scaled = x * r;
-  if (round_twice) scaled = load_bf16(store_bf16(scaled));
-  return store_bf16(weight ? scaled * load_bf16(weight[column]) : scaled);
-}
+// A row that is read from one place and stored in another.
+struct PlainRow {
+  using Bits = Bf16x8;
+  const std::uint16_t* x;
+  std::uint16_t* out;
+  bool keep = true;  // false: x counts as zero
+  PLUMB_METHOD Bits load(std::int64_t column, std::int64_t count, bool whole) const {
+    return load_bf16x8(x + column, keep ? count : 0, whole);
+  }
+  PLUMB_METHOD void decode(const Bits& bits, float* values) const { decode_bf16x8(bits, values); }
+  PLUMB_METHOD static Bits reload(const Bits& bits) { return reloaded(bits); }
+  PLUMB_METHOD void store(std::int64_t column, std::int64_t count, bool whole, const Bits&,
+                          const Bf16x8& result) const {
+    store_bf16x8(out + column, result, count, whole);
+  }
+};
 
-// out[i] = x[i] * r * weight[i]. `keep` false: x counts as zero.
-PLUMB_DEVICE inline void normalize_row(const std::uint16_t* x, const std::uint16_t* weight,
-                                       std::uint16_t* out, std::int64_t hidden, float eps,
-                                       bool keep, bool round_twice, float* wave_partials) {
-  const auto x_of = [=](std::int64_t i) { return keep ? load_bf16(x[i]) : 0.0f; };
-  const float r = reciprocal_rms(x_of, hidden, eps, wave_partials);
-  for (std::int64_t i = thread_index(); i < hidden; i += block_size()) {
-    out[i] = normalized(x_of(i), r, weight, i, round_twice);
+// Stores each column's x * r * weight, r = 1 / sqrt(mean(x^2) + eps). One call per kernel.
+template <bool whole, class Row>
+PLUMB_DEVICE inline void normalize_row(const RowTeam& team, const Row& row, const RowNorm& norm,
+                                       float* wave_partials) {
+  const std::int64_t hidden = norm.hidden;
+  const int first = team.thread * kBf16x8, stride = team.threads * kBf16x8;
+  typename Row::Bits kept[kRowVectors];
+  float x[kBf16x8], squares = 0;
+  PLUMB_UNROLL
+  for (int i = 0; i < kRowVectors; ++i) {
+    kept[i] = row.load(first + i * stride, hidden - (first + i * stride), whole);
+  }
+  PLUMB_UNROLL
+  for (int i = 0; i < kRowVectors; ++i) {
+    row.decode(kept[i], x);
+    squares += sum_of_squares(x);
+  }
+  for (std::int64_t c = first + kRowVectors * stride; c < hidden; c += stride) {
+    row.decode(row.load(c, hidden - c, whole), x);
+    squares += sum_of_squares(x);
+  }
+  const float mean = sum_of_team(team, squares, wave_partials) / static_cast<float>(hidden);
+  const float r = rsqrt_approx(mean + norm.eps);
+  const auto finish = [&](std::int64_t column, const typename Row::Bits& bits) {
+    row.decode(bits, x);
+    row.store(column, hidden - column, whole, bits, normalized(norm, x, r, column, whole));
+  };
+  PLUMB_UNROLL
+  for (int i = 0; i < kRowVectors; ++i) {
+    if (first + i * stride < hidden) finish(first + i * stride, Row::reload(kept[i]));
+  }
+  for (std::int64_t c = first + kRowVectors * stride; c < hidden; c += stride) {
+    finish(c, row.load(c, hidden - c, whole));
   }
 }
 
-// fp32 throughout, `block` chains per row, rsqrt within two ulp on every back end.
+// fp32 throughout, rsqrt within two ulp on every back end. For every hidden the sum of squares is
+// no deeper than 32 chains would be: a vector is a tree of three additions, a wave one of five or
+// six, and at most 16 waves are added in order.
 inline plumb_numerics row_norm_numerics() {
-  return {PLUMB_F32, PLUMB_F32, kRowNormBlock, PLUMB_F32, 2.0f, 1, 0};
+  return {PLUMB_F32, PLUMB_F32, 32, PLUMB_F32, 2.0f, 1, 0};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // top_k_per_row_decode: indices of the k largest logits of [0, end), next_n rows per request.
-// Block b does row b: its threads share the columns of the row (top_k_select.h). Legal launch:
-// grid_x = num_rows, any block of up to 1024 threads; no dynamic shared memory.
+// Block b does row b: its threads share the columns of the row (top_k_select.h). Launch:
+// top_k_launch.
 #include "device/kernels/top_k_select.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -17,13 +17,16 @@ PLUMB_DEVICE std::int64_t end_of(const plumb_top_k_per_row_decode_params& p, std
   return lengths[0] - p.next_n + query + 1;
 }
 
-PLUMB_KERNEL void top_k_per_row_decode_kernel(plumb_top_k_per_row_decode_params p) {
+template <bool kept>
+PLUMB_KERNEL PLUMB_BOUNDS(1024,
+                          1) void top_k_per_row_decode_kernel(plumb_top_k_per_row_decode_params p,
+                                                              int span) {
   PLUMB_SHARED(TopKShared, shared, 1);
   const std::int64_t row = block_index_x();
   const std::int64_t end = end_of(p, row);
   const std::int64_t length = end > 0 ? end : 0;
   const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length};
-  select_top_k(window, p.k, p.indices + row * p.k, shared);
+  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);
 }
 
 bool is_legal(const plumb_top_k_per_row_decode_params& p) {
@@ -39,8 +42,11 @@ plumb_status launch_top_k_per_row_decode(const void* params) {
   if (p.num_rows == 0) return PLUMB_OK;
   if (!p.logits || !p.seq_lens || !p.indices) return PLUMB_INVALID_ARGUMENT;
   if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
-  return PLUMB_LAUNCH(top_k_per_row_decode_kernel, top_k_shape(p.num_rows, p.columns, p.stream),
-                      p.stream, p);
+  const TopKLaunch launch = top_k_launch(p);
+  if (launch.kept) {
+    return PLUMB_LAUNCH(top_k_per_row_decode_kernel<true>, launch.shape, p.stream, p, launch.span);
+  }
+  return PLUMB_LAUNCH(top_k_per_row_decode_kernel<false>, launch.shape, p.stream, p, launch.span);
 }
 
 }  // namespace

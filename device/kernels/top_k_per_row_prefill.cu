@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // top_k_per_row_prefill: row-local indices of the k largest logits of [row_starts, row_ends).
-// Block b does row b: its threads share the columns of the window (top_k_select.h). Legal launch:
-// grid_x = num_rows, any block of up to 1024 threads; no dynamic shared memory.
+// Block b does row b: its threads share the columns of the window (top_k_select.h). Launch:
+// top_k_launch.
 #include "device/kernels/top_k_select.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-PLUMB_KERNEL void top_k_per_row_prefill_kernel(plumb_top_k_per_row_prefill_params p) {
+template <bool kept>
+PLUMB_KERNEL PLUMB_BOUNDS(1024,
+                          1) void top_k_per_row_prefill_kernel(plumb_top_k_per_row_prefill_params p,
+                                                               int span) {
   PLUMB_SHARED(TopKShared, shared, 1);
   const std::int64_t row = block_index_x();
   const std::int64_t start = p.row_starts[row];
   const std::int64_t length = p.row_ends[row] - start;
   const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
   const TopKWindow window = {first, p.logits_column_stride, length > 0 ? length : 0};
-  select_top_k(window, p.k, p.indices + row * p.k, shared);
+  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);
 }
 
 plumb_status launch_top_k_per_row_prefill(const void* params) {
@@ -26,8 +29,11 @@ plumb_status launch_top_k_per_row_prefill(const void* params) {
   if (p.num_rows == 0) return PLUMB_OK;
   if (!p.logits || !p.row_starts || !p.row_ends || !p.indices) return PLUMB_INVALID_ARGUMENT;
   if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
-  return PLUMB_LAUNCH(top_k_per_row_prefill_kernel, top_k_shape(p.num_rows, p.columns, p.stream),
-                      p.stream, p);
+  const TopKLaunch launch = top_k_launch(p);
+  if (launch.kept) {
+    return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<true>, launch.shape, p.stream, p, launch.span);
+  }
+  return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<false>, launch.shape, p.stream, p, launch.span);
 }
 
 }  // namespace

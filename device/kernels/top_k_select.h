@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Radix select of one row by one block, for the top_k_per_row kernels. Three histogram passes over
-// digits of 11, 11 and 10 bits find the k-th largest key exactly; one more pass writes the winners.
-// No candidate list is kept, so no number of equal keys can overflow one.
+// Radix select of one row by one block, for the top_k_per_row kernels. The keys that may be the
+// k-th largest form an interval. Each pass counts the keys of up to 2048 parts of it and keeps the
+// part with the k-th largest: first parts of 1/32 of an octave, which tell real scores apart, then
+// equal ones. It ends when the interval is one key, or when all that it holds belong to the k
+// largest. No candidate list is kept, so no number of equal keys can overflow one.
 //
-// Threads to data: thread t visits columns t, t + block_size, ... and owns consecutive histogram
-// bins. Legal launch: any block of up to 1024 threads, waves of 32 or 64, a last wave in part.
+// Threads to data: four neighbouring columns are a chunk, one access where they lie together;
+// thread t has chunks t, t + block, ..., eight of them in each tile of 8 * block. A row of one tile
+// is read once and kept in registers until its columns have been sorted into those above the
+// interval (they win), inside and below it, two bits each in shared memory. A longer row is read
+// twice; if even those bits do not fit, once per pass, and a span of tiles at a time for the
+// winners. Legal launch: any block of up to 1024 threads, waves of 32 or 64, a last wave in part;
+// as much dynamic shared memory as top_k_flag_bytes says for one tile or more.
 //
 // Placement is by prefix sums, never by arrival: winners in ascending column order, of equal keys
 // at the threshold the first ones. The result is the same bits for every thread order and block
 // size.
 #pragma once
 
+#include "device/kernels/top_k_interval.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-constexpr int kTopKBins = 2048;     // 11 bits
-constexpr int kTopKMostWaves = 32;  // 1024 threads in waves of 32
+constexpr int kTopKChunk = 4, kTopKChunks = 8;  // columns of a chunk, chunks of a thread in a tile
+constexpr int kTopKColumns = kTopKChunk * kTopKChunks;
 constexpr std::int32_t kTopKNoIndex = -1;
 
 // Nothing is rounded: logits are only compared.
@@ -31,172 +39,282 @@ constexpr plumb_numerics kTopKNumerics = {.product = PLUMB_F32,
                                           .index_order = PLUMB_INDICES_ASCENDING,
                                           .equal_keys = PLUMB_EQUAL_KEYS_LOWEST_INDEX};
 
-// The logits that a row may look at; local index i is first[i * column_stride].
+// The logits that a row may look at; local index i is first[i * column_stride]. At most 2^31 - 5.
 struct TopKWindow {
   const float* first;
   std::int64_t column_stride;
   std::int64_t length;
 };
 
-struct TopKShared {
-  std::uint32_t histogram[kTopKBins];
-  std::uint32_t wave_sums[kTopKMostWaves];
-  std::uint32_t winners[2][kTopKMostWaves];  // by wave; two buffers, so that one barrier is enough
-  std::uint32_t digit, wanted;
+// A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3, the lead chosen such that
+// whole chunks start at multiples of 16 bytes.
+struct TopKRow {
+  TopKWindow window;
+  std::int32_t length, lead, tiles;
 };
 
-// Keys of which the digits under `mask` are known: those of the k-th largest are `digits`, and of
-// the keys that agree with it so far, `wanted` belong to the k largest.
-struct TopKThreshold {
-  std::uint32_t digits, mask, wanted;
+PLUMB_DEVICE inline TopKRow top_k_row(const TopKWindow& window) {
+  const auto address = reinterpret_cast<std::uintptr_t>(window.first);
+  const bool contiguous = window.column_stride == 1;
+  const int lead = contiguous ? static_cast<int>(address / sizeof(float) % kTopKChunk) : 0;
+  const std::int64_t tile = std::int64_t{block_size()} * kTopKColumns;
+  return {window, static_cast<std::int32_t>(window.length), lead,
+          static_cast<std::int32_t>((window.length + lead + tile - 1) / tile)};
+}
+
+PLUMB_DEVICE inline bool is_column(const TopKRow& row, std::int32_t column) {
+  return static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(row.length);
+}
+
+PLUMB_DEVICE inline std::uint32_t load_bits(const TopKRow& row, std::int32_t column) {
+  return float_bits(row.window.first[column * row.window.column_stride]);
+}
+
+// Columns from `column` on; zeros outside the window.
+PLUMB_DEVICE inline TopKBits load_chunk(const TopKRow& row, std::int32_t column) {
+  const bool inside = column >= 0 && column + kTopKChunk <= row.length;
+  if (inside && row.window.column_stride == 1) {
+    return load_vector(reinterpret_cast<const std::uint32_t*>(row.window.first + column));
+  }
+  TopKBits bits{};
+  PLUMB_UNROLL
+  for (int i = 0; i < kTopKChunk; ++i) {
+    if (is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);
+  }
+  return bits;
+}
+
+// First column of this thread's chunk j of a tile.
+PLUMB_DEVICE inline std::int32_t column_of(const TopKRow& row, int tile, int j) {
+  return ((tile * kTopKChunks + j) * block_size() + thread_index()) * kTopKChunk - row.lead;
+}
+
+// This thread's chunks of a tile.
+struct TopKTile {
+  TopKBits chunk[kTopKChunks];
 };
 
-// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN, as unsigned numbers.
-PLUMB_DEVICE inline std::uint32_t top_k_key(const TopKWindow& window, std::int64_t column) {
-  const std::uint32_t bits = float_bits(window.first[column * window.column_stride]);
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+PLUMB_DEVICE inline TopKTile load_tile(const TopKRow& row, int tile) {
+  TopKTile bits;
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKChunks; ++j) bits.chunk[j] = load_chunk(row, column_of(row, tile, j));
+  return bits;
 }
 
-// Sums of neighbouring bits, pairs and nibbles, then of all bytes at the top.
-PLUMB_DEVICE inline int lane_count(LaneMask lanes) {
-  std::uint64_t sums = lanes - (lanes >> 1 & 0x5555555555555555u);
-  sums = (sums & 0x3333333333333333u) + (sums >> 2 & 0x3333333333333333u);
-  sums = (sums + (sums >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-  return static_cast<int>(sums * 0x0101010101010101u >> 56);
-}
-
-// Sum of `value` over this thread and the threads of the wave behind it.
-PLUMB_DEVICE inline std::uint32_t wave_suffix_sum(std::uint32_t value) {
-  const int lanes = lane_count(all_lanes());
-  for (int distance = 1; distance < lanes; distance *= 2) {
-    const int source = lane_index() + distance;
-    const bool inside = source < lanes;
-    const std::uint32_t other =
-        shuffle(all_lanes(), value, inside ? source : lane_index(), wave_size());
-    if (inside) value += other;
+PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const TopKTile& bits,
+                                           TopKShared* shared) {
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKChunks; ++j) {
+    const std::int32_t column = column_of(row, tile, j);
+    PLUMB_UNROLL
+    for (int i = 0; i < kTopKChunk; ++i) {
+      if (is_column(row, column + i)) {
+        atomic_add(&shared->histogram[first_part(bits.chunk[j].at[i])], 1u);
+      }
+    }
   }
-  return value;
 }
 
-// Sum of `value` over the threads of the block behind this one. Contains one barrier.
-PLUMB_DEVICE inline std::uint32_t sum_behind(std::uint32_t value, TopKShared* shared) {
-  const std::uint32_t in_wave = wave_suffix_sum(value);
-  if (lane_index() == 0) shared->wave_sums[wave_index()] = in_wave;
-  block_sync();
-  std::uint32_t behind = in_wave - value;
-  const int waves = (block_size() + wave_size() - 1) / wave_size();
-  for (int wave = wave_index() + 1; wave < waves; ++wave) behind += shared->wave_sums[wave];
-  return behind;
-}
+// What became of a thread's columns of a tile: bit 4 j + i of chunk j, column i.
+struct TopKFlags {
+  std::uint32_t above, inside;
+};
 
-// Counts the digit at `shift` of every key that is still in question.
-PLUMB_DEVICE inline void count_digits(const TopKWindow& window, const TopKThreshold& threshold,
-                                      int shift, int bins, TopKShared* shared) {
-  for (int bin = thread_index(); bin < kTopKBins; bin += block_size()) shared->histogram[bin] = 0;
-  block_sync();
-  for (std::int64_t column = thread_index(); column < window.length; column += block_size()) {
-    const std::uint32_t key = top_k_key(window, column);
-    const bool in_question = (key & threshold.mask) == threshold.digits;
-    if (in_question) atomic_add(&shared->histogram[key >> shift & (bins - 1)], 1u);
+// Where those of all threads are kept: of tile t from t * block_size() on.
+struct TopKFlagWords {
+  std::uint32_t* above;
+  std::uint32_t* inside;
+};
+
+// Sorts by the interval, and counts its parts unless it is done.
+PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKTile& bits,
+                                       const TopKInterval& interval, TopKShared* shared) {
+  TopKFlags flags = {0, 0};
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKChunks; ++j) {
+    const std::int32_t column = column_of(row, tile, j);
+    PLUMB_UNROLL
+    for (int i = 0; i < kTopKChunk; ++i) {
+      const std::uint32_t key = top_k_key(bits.chunk[j].at[i]);
+      if (key < interval.first || !is_column(row, column + i)) continue;
+      const std::uint32_t bit = 1u << (kTopKChunk * j + i);
+      if (key > interval.last) {
+        flags.above |= bit;
+        continue;
+      }
+      flags.inside |= bit;
+      if (!interval.done) count_part(interval, key, shared);
+    }
   }
-  block_sync();
+  return flags;
 }
 
-// Finds the bin that holds the wanted-th largest of the counted keys: one thread finds it among its
-// own bins and tells the others.
-PLUMB_DEVICE inline void find_digit(std::uint32_t wanted, TopKShared* shared) {
-  const int bins_per_thread = (kTopKBins + block_size() - 1) / block_size();
-  const int first = thread_index() * bins_per_thread;
-  const int last = first + bins_per_thread < kTopKBins ? first + bins_per_thread : kTopKBins;
-  std::uint32_t own = 0;
-  for (int bin = first; bin < last; ++bin) own += shared->histogram[bin];
-
-  std::uint32_t larger = sum_behind(own, shared);
-  for (int bin = last - 1; bin >= first; --bin) {
-    const std::uint32_t count = shared->histogram[bin];
-    if (larger < wanted && wanted <= larger + count) {
-      shared->digit = static_cast<std::uint32_t>(bin);
-      shared->wanted = wanted - larger;
+// Sorts this thread's columns that were inside a wider interval.
+PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFlagWords& words,
+                                    const TopKInterval& interval, TopKShared* shared) {
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int word = tile * block_size() + thread_index();
+    TopKFlags flags = {words.above[word], 0};
+    for (std::uint32_t left = words.inside[word]; left != 0; left &= left - 1) {
+      const std::uint32_t bit = left & (0u - left);
+      const int place = bit_count(bit - 1);
+      const std::int32_t column = column_of(row, tile, place / kTopKChunk) + place % kTopKChunk;
+      const std::uint32_t key = top_k_key(load_bits(row, column));
+      if (key > interval.last) flags.above |= bit;
+      if (!holds(interval, key)) continue;
+      flags.inside |= bit;
+      if (!interval.done) count_part(interval, key, shared);
     }
-    larger += count;
+    words.above[word] = flags.above;
+    words.inside[word] = flags.inside;
   }
+}
+
+// The flags of eight neighbouring chunks of a tile, from chunk `first` on, which as many threads
+// own.
+PLUMB_DEVICE inline TopKFlags gather_flags(const TopKFlagWords& words, int tile, int first) {
+  TopKFlags flags = {0, 0};
+  int j = first / block_size(), thread = first - j * block_size();
+  for (int i = 0; i < kTopKChunks; ++i) {
+    const int word = tile * block_size() + thread;
+    flags.above |= (words.above[word] >> (kTopKChunk * j) & 15u) << (kTopKChunk * i);
+    flags.inside |= (words.inside[word] >> (kTopKChunk * j) & 15u) << (kTopKChunk * i);
+    if (++thread == block_size()) thread = 0, ++j;
+  }
+  return flags;
+}
+
+// Columns in front of a place: above the interval, and inside it.
+struct TopKCounts {
+  std::uint32_t above, inside;
+};
+
+// Writes the winners among `count` tiles from `tile` on, whose flags start at word 0, in ascending
+// order. Logits that change between the passes, because nobody waited for their producer, make a
+// wrong selection but write nothing outside the row.
+PLUMB_DEVICE inline void write_winners(const TopKRow& row, int tile, int count,
+                                       const TopKFlagWords& words, const TopKInterval& interval,
+                                       std::int32_t k, std::int32_t* indices, TopKCounts& before,
+                                       TopKShared* shared) {
   block_sync();
+  for (int i = 0; i < count; ++i) {
+    const int first = thread_index() * kTopKChunks;  // of the tile's chunks
+    const TopKFlags flags = gather_flags(words, i, first);
+    const auto own =
+        static_cast<std::uint32_t>(bit_count(flags.above) | bit_count(flags.inside) << 16);
+    const TopKSum sum = sum_over_block(own, shared->wave_sums[i % 2]);
+    std::uint32_t above = before.above + (sum.in_front & 0xffff);
+    std::uint32_t inside = before.inside + (sum.in_front >> 16);
+    const std::int32_t column =
+        ((tile + i) * kTopKChunks * block_size() + first) * kTopKChunk - row.lead;
+    for (std::uint32_t left = flags.above | flags.inside; left != 0; left &= left - 1) {
+      const std::uint32_t bit = left & (0u - left);
+      const bool is_inside = (flags.inside & bit) != 0;
+      const std::uint32_t place = above + (inside < interval.wanted ? inside : interval.wanted);
+      const bool wins = !is_inside || inside < interval.wanted;
+      if (wins && place < static_cast<std::uint32_t>(k)) {
+        indices[place] = column + bit_count(bit - 1);
+      }
+      (is_inside ? inside : above) += 1;
+    }
+    before.above += sum.total & 0xffff;
+    before.inside += sum.total >> 16;
+  }
 }
 
-PLUMB_DEVICE inline void narrow(const TopKWindow& window, int shift, int bits,
-                                TopKThreshold* threshold, TopKShared* shared) {
-  const int bins = 1 << bits;
-  count_digits(window, *threshold, shift, bins, shared);
-  find_digit(threshold->wanted, shared);
-  threshold->digits |= shared->digit << shift;
-  threshold->mask |= static_cast<std::uint32_t>(bins - 1) << shift;
-  threshold->wanted = shared->wanted;
+PLUMB_DEVICE inline void store_flags(const TopKFlags& flags, int tile, const TopKFlagWords& words) {
+  words.above[tile * block_size() + thread_index()] = flags.above;
+  words.inside[tile * block_size() + thread_index()] = flags.inside;
 }
 
-// Writes the columns of the k largest keys in ascending order, block_size columns at a time. Logits
-// that change between the passes, because nobody waited for their producer, make a wrong selection
-// but write nothing outside the row.
-PLUMB_DEVICE inline void write_winners(const TopKWindow& window, const TopKThreshold& threshold,
-                                       std::int32_t k, std::int32_t* indices, TopKShared* shared) {
-  const int waves = (block_size() + wave_size() - 1) / wave_size();
-  const LaneMask lanes_in_front = (LaneMask{1} << lane_index()) - 1;
-  std::uint32_t above = 0, ties = 0;  // keys above and at the threshold in the columns in front
-  int buffer = 0;
-  for (std::int64_t base = 0; base < window.length; base += block_size(), buffer ^= 1) {
-    const std::int64_t column = base + thread_index();
-    const std::uint32_t key = column < window.length ? top_k_key(window, column) : 0;
-    const bool is_above = column < window.length && key > threshold.digits;
-    const bool is_tie = column < window.length && key == threshold.digits;
-    const LaneMask above_lanes = ballot(all_lanes(), is_above);
-    const LaneMask tie_lanes = ballot(all_lanes(), is_tie);
-    if (lane_index() == 0) {
-      shared->winners[buffer][wave_index()] =
-          static_cast<std::uint32_t>(lane_count(above_lanes) | lane_count(tie_lanes) << 16);
-    }
-    block_sync();
+// Of a row of more than k columns. `span`: tiles whose flags there is room for. `kept`: the row is
+// one tile.
+template <bool kept>
+PLUMB_DEVICE inline void select_winners(const TopKRow& row, std::int32_t k, std::int32_t* indices,
+                                        int span, TopKShared* shared) {
+  auto* const above = dynamic_shared<std::uint32_t>();
+  const TopKFlagWords words = {above, above + span * block_size()};
+  const int tiles = kept ? 1 : row.tiles;
+  const bool fits = kept || tiles <= span;
+  TopKTile bits;
+  if (kept) bits = load_tile(row, 0);
+  clear(shared);
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (!kept) bits = load_tile(row, tile);
+    count_first_parts(row, tile, bits, shared);
+  }
+  find_part(static_cast<std::uint32_t>(k), shared);
+  TopKInterval interval = interval_of_first_part(shared);
 
-    std::uint32_t own_above = above + lane_count(above_lanes & lanes_in_front);
-    std::uint32_t own_ties = ties + lane_count(tie_lanes & lanes_in_front);
-    for (int wave = 0; wave < waves; ++wave) {
-      const std::uint32_t counts = shared->winners[buffer][wave];
-      above += counts & 0xffff;
-      ties += counts >> 16;
-      own_above += wave < wave_index() ? counts & 0xffff : 0;
-      own_ties += wave < wave_index() ? counts >> 16 : 0;
+  for (int tile = 0; tile < tiles && (fits || !interval.done); ++tile) {
+    if (!kept) bits = load_tile(row, tile);
+    const TopKFlags flags = flags_of(row, tile, bits, interval, shared);
+    if (fits) store_flags(flags, tile, words);
+  }
+  // From at most 2^30 keys to 2^19, 2^8 and one.
+  for (int pass = 0; pass < 3 && !interval.done; ++pass) {
+    find_part(interval.wanted, shared);
+    interval = narrowed(interval, shared);
+    if (fits) sort_again(row, tiles, words, interval, shared);
+    for (int tile = 0; tile < tiles && !fits && !interval.done; ++tile) {
+      flags_of(row, tile, load_tile(row, tile), interval, shared);
     }
-    const bool wins = is_above || (is_tie && own_ties < threshold.wanted);
-    const std::uint32_t place =
-        own_above + (own_ties < threshold.wanted ? own_ties : threshold.wanted);
-    if (wins && place < static_cast<std::uint32_t>(k)) {
-      indices[place] = static_cast<std::int32_t>(column);
+  }
+  TopKCounts before = {0, 0};
+  if (fits) return write_winners(row, 0, tiles, words, interval, k, indices, before, shared);
+  interval.done = true;  // nothing is counted any more
+  for (int tile = 0; tile < tiles; tile += span) {
+    const int count = tiles - tile < span ? tiles - tile : span;
+    for (int i = 0; i < count; ++i) {
+      store_flags(flags_of(row, tile + i, load_tile(row, tile + i), interval, shared), i, words);
     }
+    write_winners(row, tile, count, words, interval, k, indices, before, shared);
   }
 }
 
 // Writes the k indices of one row. Every thread of the block calls it with the same arguments.
+template <bool kept>
 PLUMB_DEVICE inline void select_top_k(const TopKWindow& window, std::int32_t k,
-                                      std::int32_t* indices, TopKShared* shared) {
-  if (window.length <= k) {
-    for (std::int64_t i = thread_index(); i < window.length; i += block_size()) {
-      indices[i] = static_cast<std::int32_t>(i);
-    }
-    for (std::int64_t i = window.length + thread_index(); i < k; i += block_size()) {
-      indices[i] = kTopKNoIndex;
-    }
-    return;
+                                      std::int32_t* indices, int span, TopKShared* shared) {
+  if (window.length > k) return select_winners<kept>(top_k_row(window), k, indices, span, shared);
+  for (std::int64_t i = thread_index(); i < window.length; i += block_size()) {
+    indices[i] = static_cast<std::int32_t>(i);
   }
-  TopKThreshold threshold = {0, 0, static_cast<std::uint32_t>(k)};
-  narrow(window, 21, 11, &threshold, shared);
-  narrow(window, 10, 11, &threshold, shared);
-  narrow(window, 0, 10, &threshold, shared);
-  write_winners(window, threshold, k, indices, shared);
+  for (std::int64_t i = window.length + thread_index(); i < k; i += block_size()) {
+    indices[i] = kTopKNoIndex;
+  }
 }
 
-// One block per row, as wide as the row is worth it.
-inline LaunchShape top_k_shape(std::int64_t num_rows, std::int64_t columns, plumb_stream stream) {
-  const int widest = stream_properties(stream).max_threads_per_block;
-  const int block = columns > 4096 ? 1024 : 256;
-  return {num_rows, 1, block < widest ? block : widest, 0};
+// Two words for each thread and tile.
+inline std::size_t top_k_flag_bytes(int block, std::int64_t tiles) {
+  return static_cast<std::size_t>(tiles * block) * 2 * sizeof(std::uint32_t);
+}
+
+// One block per row, as wide as keeps the row in registers, and the flags of the whole row, or of
+// as many tiles as there is shared memory for.
+struct TopKLaunch {
+  LaunchShape shape;
+  int span;
+  bool kept;
+};
+
+// `params`: of either op. Where rows start at whole chunks, a window that starts inside one is
+// shorter by its lead; else it may reach one chunk further.
+template <class Params>
+TopKLaunch top_k_launch(const Params& p) {
+  const Properties& device = stream_properties(p.stream);
+  const bool whole_rows =
+      reinterpret_cast<std::uintptr_t>(p.logits) % 16 == 0 && p.logits_row_stride % kTopKChunk == 0;
+  const std::int64_t columns = p.columns + (whole_rows ? 0 : kTopKChunk - 1);
+  const int widest = device.max_threads_per_block < 1024 ? device.max_threads_per_block : 1024;
+  int block = 256;
+  while (block * kTopKColumns < columns && 2 * block <= widest) block *= 2;
+  const std::int64_t tiles = (columns + block * kTopKColumns - 1) / (block * kTopKColumns);
+  const std::size_t room = device.shared_bytes_per_block - sizeof(TopKShared);
+  const auto most = static_cast<std::int64_t>(room / top_k_flag_bytes(block, 1));
+  const std::int64_t span = tiles < 1 ? 1 : tiles < most ? tiles : most;
+  return {
+      {p.num_rows, 1, block, top_k_flag_bytes(block, span)}, static_cast<int>(span), tiles <= 1};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -114,6 +114,13 @@ void refuse_width(int width, const Site& site) {
   running_block().fail(Fault::invalid_argument, std::move(message));
 }
 
+void refuse_alignment(const void* address, int bytes, const Site& site) {
+  std::string message = fmt::format(
+      "{0} bytes at once at {1}: the address is {2} bytes past a multiple of {0}", bytes,
+      name_of_site(site), reinterpret_cast<std::uintptr_t>(address) % static_cast<unsigned>(bytes));
+  running_block().fail(Fault::invalid_argument, std::move(message));
+}
+
 void* static_shared(const SharedSite& site) { return running_block().static_shared(site); }
 void* dynamic_shared() { return running_block().dynamic_shared(); }
 

@@ -36,6 +36,7 @@ std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t va
                              int source_lane, const Site& site);
 // Ends the run with Fault::invalid_argument.
 [[noreturn]] void refuse_width(int width, const Site& site);
+[[noreturn]] void refuse_alignment(const void* address, int bytes, const Site& site);
 
 // One per PLUMB_SHARED in the source; its address is the array's identity.
 struct SharedSite {

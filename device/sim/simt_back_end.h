@@ -18,6 +18,7 @@
 #include "device/sim/context.h"
 #include "device/sim/launch.h"
 #include "device/sim/math.h"
+#include "device/simt_vector.h"
 
 #ifndef PLUMB_KERNEL_SET
 #define PLUMB_KERNEL_SET kernels
@@ -31,10 +32,12 @@
 #define PLUMB_SIM_UNINSTRUMENTED inline
 #endif
 #define PLUMB_KERNEL
+#define PLUMB_BOUNDS(threads, blocks)
 // Internal linkage: two kernels may each have a helper of one name, and no linker picks one of
 // them.
 #define PLUMB_DEVICE __attribute__((unused)) static
 #define PLUMB_METHOD
+#define PLUMB_UNROLL
 #define PLUMB_SHARED(type, name, count)                                  \
   static constexpr ::plumb::device::sim::SharedSite plumb_shared_##name{ \
       #name, sizeof(type) * (count), alignof(type)};                     \
@@ -159,11 +162,35 @@ PLUMB_SIM_UNINSTRUMENTED T atomic_exchange(T* address, std::type_identity_t<T> v
   return old;
 }
 
+inline bool starts_vector(const void* address, unsigned bytes = 16) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+template <typename T>
+inline Vector<T> load_vector(const T* from, Here here = Here::current()) {
+  if (!starts_vector(from)) sim::refuse_alignment(from, 16, here);
+  Vector<T> vector;
+  __builtin_memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+template <typename T, int bytes>
+inline void store_vector(T* to, const Vector<T, bytes>& vector, Here here = Here::current()) {
+  if (!starts_vector(to, bytes)) sim::refuse_alignment(to, bytes, here);
+  __builtin_memcpy(to, &vector, sizeof vector);
+}
+
 template <typename T>
 inline T* dynamic_shared() {
   return static_cast<T*>(sim::dynamic_shared());
 }
 
+template <typename T>
+inline const Vector<T>& reloaded(const Vector<T>& vector) {
+  return vector;
+}
+
+inline int bit_count(std::uint64_t bits) { return std::popcount(bits); }
 inline float exp2_approx(float x) { return sim::exp2_rounded(x); }
 inline float log2_approx(float x) { return sim::log2_rounded(x); }
 inline float rsqrt_approx(float x) { return sim::rsqrt_rounded(x); }

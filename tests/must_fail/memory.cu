@@ -24,6 +24,20 @@ PLUMB_KERNEL void stray_write(std::int32_t* data, int n) { data[n] = 1; }
 
 PLUMB_KERNEL void stray_read(std::int32_t* data, int n) { data[0] = data[n] + 1; }
 
+// Neither reads nor writes outside; n = 0 is right.
+PLUMB_KERNEL void misaligned_load(std::int32_t* data, int n) {
+  data[0] = load_vector(data + n).at[0];
+}
+
+PLUMB_KERNEL void misaligned_store(std::int32_t* data, int n) {
+  store_vector(data + n, Vector<std::int32_t>{{5, 6, 7, 8}});
+}
+
+// Four words from data + n.
+PLUMB_KERNEL void vector_past_the_end(std::int32_t* data, int n) {
+  data[0] = load_vector(data + n).at[0];
+}
+
 PLUMB_KERNEL void stray_shared_write(std::int32_t*, int n) {
   PLUMB_SHARED(std::int32_t, part, 16);
   part[n] = 1;

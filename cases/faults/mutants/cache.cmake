@@ -13,7 +13,7 @@ plumb_mutant(k_cache_minus_one_is_slot_0
 
 plumb_mutant(k_cache_pad_not_zeroed
   OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
-  FROM [[if (group_lane() == 0) scales[kRopeGroup] = 0;]]
+  FROM [[if (group_lane() == 0) slot.scales[kRopeGroup] = 0;]]
   TO [[]]
   CASE quantize_and_insert_k_cache/swa_block/eager
   SAYS "cache.rope: rows 0-8 of 9 wrong; row 0 differs in 1 of 129 places (first [0, 128]: expected 0"
@@ -21,15 +21,15 @@ plumb_mutant(k_cache_pad_not_zeroed
 
 plumb_mutant(k_cache_block_offset_in_32_bits
   OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
-  FROM [[slot / p.cache.page * p.cache.block_stride_bytes;]]
-  TO [[static_cast<std::uint32_t>(slot / p.cache.page * p.cache.block_stride_bytes);]]
+  FROM [[number * cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint32_t>(number * cache.block_stride_bytes);]]
   CASE quantize_and_insert_k_cache/far_blocks/eager
   SAYS "cache.codes: rows 0 of 9 wrong"
   WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
 
 plumb_mutant(k_cache_rows_of_the_view
   OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
-  FROM [[std::int64_t{p.cache.page} * kTokenBytes + offset * kScaleBytes]]
+  FROM [[std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes]]
   TO [[offset * (kTokenBytes + kScaleBytes) + kTokenBytes]]
   CASE quantize_and_insert_k_cache/swa_block/eager
   SAYS "cache.scales: rows 1-8 of 9 wrong"
@@ -37,8 +37,8 @@ plumb_mutant(k_cache_rows_of_the_view
 
 plumb_mutant(k_cache_dialect_ignored
   OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
-  FROM [[encode_e4m3(load_bf16(x[i]) / scale, dialect)]]
-  TO [[encode_e4m3(load_bf16(x[i]) / scale, PLUMB_E4M3FN)]]
+  FROM [[encode_e4m3x8(x, dialect)]]
+  TO [[encode_e4m3x8(x, PLUMB_E4M3FN)]]
   CASE quantize_and_insert_k_cache/fnuz_everywhere/eager
   SAYS "cache.codes: rows 0-8 of 9 wrong"
   WHY "the scales are those of fnuz, the codes are not")
@@ -77,8 +77,8 @@ plumb_mutant(ds_mla_rope_before_scales
 
 plumb_mutant(ds_mla_blocks_without_gaps
   OP concat_and_cache_ds_mla FILE concat_and_cache_ds_mla.cu
-  FROM [[slot / p.cache.page * p.cache.block_stride_bytes +]]
-  TO [[slot / p.cache.page * p.cache.page * kEntryBytes +]]
+  FROM [[block * p.cache.block_stride_bytes +]]
+  TO [[block * p.cache.page * kEntryBytes +]]
   CASE concat_and_cache_ds_mla/padded_blocks/eager
   SAYS "cache.rope: rows 0-2, 4-9 of 10 wrong"
   WHY "the block stride is computed instead of taken from the caller")
@@ -109,8 +109,8 @@ plumb_mutant(indexer_k_page_1_shuffled
 
 plumb_mutant(indexer_k_only_minus_one_skipped
   OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
-  FROM [[if (slot < 0) return;]]
-  TO [[if (slot == -1) return;]]
+  FROM [[if (slots[i] < 0) continue;]]
+  TO [[if (slots[i] == -1) continue;]]
   CASE indexer_k_quant_and_cache/holes/eager
   SAYS "cache: guard zone damaged"
   WHY "other negative slots are taken for slots")
@@ -133,8 +133,8 @@ plumb_mutant(indexer_k_scale_behind_each_key
 
 plumb_mutant(indexer_k_block_offset_in_32_bits
   OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu
-  FROM [[slot / page * p.cache.block_stride_bytes;]]
-  TO [[static_cast<std::uint32_t>(slot / page * p.cache.block_stride_bytes);]]
+  FROM [[number * p.cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint32_t>(number * p.cache.block_stride_bytes);]]
   CASE indexer_k_quant_and_cache/far_blocks/eager
   SAYS "cache.codes: rows 0, 3, 8-9, 13 of 18 wrong"
   WHY "block * stride wraps at 2^32 bytes (vllm #52109)")

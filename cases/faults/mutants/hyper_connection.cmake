@@ -93,8 +93,8 @@ plumb_mutant(hc_head_mean_square_over_hidden
 
 plumb_mutant(mhc_post_row_offset_of_one_stream
   OP mhc_post FILE hyper_connection.h
-  FROM [=[p.out[(token * kStreams + n) * p.hidden + h] =]=]
-  TO [=[p.out[token * kStreams * p.hidden + (n ^ 1) * p.hidden + h] =]=]
+  FROM [[p.out + (token * kStreams + n) * p.hidden + h]]
+  TO [[p.out + (token * kStreams + (n ^ 1)) * p.hidden + h]]
   CASE mhc_post/flash_two_tokens/eager
   SAYS "elements in rows 0-7 of 8"
   WHY "streams are stored in each other's places")

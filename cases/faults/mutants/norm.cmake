@@ -5,7 +5,7 @@
 
 plumb_mutant(mtp_position_mask_missing
   OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu
-  FROM [[const bool keep = p.positions[token] != 0;]]
+  FROM [[const bool keep = !is_embedding || p.positions[token] != 0;]]
   TO [[const bool keep = true;]]
   CASE mtp_input_rms_norm/many_positions/eager
   SAYS "elements in rows 1, 11, 14-15, 22, 24, 26, "
@@ -13,8 +13,8 @@ plumb_mutant(mtp_position_mask_missing
 
 plumb_mutant(mtp_position_mask_on_hidden
   OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu
-  FROM [[true, false, wave_partials);]]
-  TO [[p.positions[token] != 0, false, wave_partials);]]
+  FROM [[!is_embedding || p.positions[token] != 0]]
+  TO [[p.positions[token] != 0]]
   CASE mtp_input_rms_norm/many_positions/eager
   SAYS "elements in rows 4-7, 44-47, 56-63, 88-91, 96-99, 104-107, "
   WHY "the mask of position 0 is applied to the hidden states too")
@@ -22,7 +22,7 @@ plumb_mutant(mtp_position_mask_on_hidden
 plumb_mutant(rms_norm_divides_by_block
   OP rms_norm FILE row_norm.h
   FROM [[static_cast<float>(hidden)]]
-  TO [[static_cast<float>(kRowNormBlock)]]
+  TO [[static_cast<float>(kMostRowThreads)]]
   CASE rms_norm/hidden_257/eager
   SAYS "elements in rows 0-8 of 9"
   WHY "the mean is taken over the block instead of the width")
@@ -35,25 +35,43 @@ plumb_mutant(rms_norm_truncates
   SAYS "elements in rows 0-4 of 5"
   WHY "the output is truncated to bf16 instead of rounded")
 
+plumb_mutant(rms_norm_neighbours_swapped
+  OP rms_norm FILE bf16.h
+  FROM [=[std::uint32_t{from[i]} << (i % 2 * 16)]=]
+  TO [=[std::uint32_t{from[i]} << (16 - i % 2 * 16)]=]
+  CASE rms_norm/rows_at_odd_addresses/eager
+  SAYS "rows 0-4 of 5"
+  WHY "where rows are not made of whole vectors, pairs are put together the wrong way round")
+
+plumb_mutant(rms_norm_tail_of_a_long_row_dropped
+  OP rms_norm FILE row_norm.h
+  FROM [[  for (std::int64_t c = first + kRowVectors * stride; c < hidden; c += stride) {
+    finish(]]
+  TO [[  for (std::int64_t c = first + kRowVectors * stride; c < 0; c += stride) {
+    finish(]]
+  CASE rms_norm/hidden_20488/eager
+  SAYS "rows 0-1 of 2"
+  WHY "columns that no register holds are not stored")
+
 plumb_mutant(rms_norm_row_stride_ignored
   OP rms_norm FILE rms_norm.cu
-  FROM [[p.x + row * p.x_row_stride]]
-  TO [[p.x + row * p.hidden]]
+  FROM [[p.x + team.row * p.x_row_stride]]
+  TO [[p.x + team.row * p.hidden]]
   CASE rms_norm/kv_latent_slice/eager
   SAYS "rows 1-8 of 9"
   WHY "strided rows are read as if they were contiguous")
 
 plumb_mutant(fused_add_norms_unrounded_sum
   OP fused_add_rms_norm FILE fused_add_rms_norm.cu
-  FROM [[return p.fp32_sum ? sum : load_bf16(store_bf16(sum));]]
-  TO [[return sum;]]
+  FROM [[p.fp32_sum ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p)]]
+  TO [[launch_sum<Fp32Sum>(p)]]
   CASE fused_add_rms_norm/v4_pro_hidden/eager
   SAYS "in rows 0-3 of 4"
   WHY "the norm reads x + residual before it is rounded")
 
 plumb_mutant(fused_add_residual_kept
   OP fused_add_rms_norm FILE fused_add_rms_norm.cu
-  FROM [=[residual[i] = store_bf16(sum);]=]
+  FROM [[store_bf16x8(residual + column, bits, count, whole);]]
   TO [[]]
   CASE fused_add_rms_norm/v4_pro_hidden/full_graph
   SAYS "in rows 0-3 of 4"
@@ -61,8 +79,8 @@ plumb_mutant(fused_add_residual_kept
 
 plumb_mutant(fused_add_row_stride_ignored
   OP fused_add_rms_norm FILE fused_add_rms_norm.cu
-  FROM [[p.x + row * p.x_row_stride]]
-  TO [[p.x + row * p.hidden]]
+  FROM [[p.x + team.row * p.x_row_stride]]
+  TO [[p.x + team.row * p.hidden]]
   CASE fused_add_rms_norm/x_in_wider_rows/eager
   SAYS "rows 1-8 of 9"
   WHY "rows of x are updated as if they were contiguous")
@@ -77,48 +95,48 @@ plumb_mutant(fused_add_rounds_twice
 
 plumb_mutant(fused_add_mean_square_in_bf16
   OP fused_add_rms_norm FILE row_norm.h
-  FROM [[rsqrt_approx(mean + eps)]]
-  TO [[rsqrt_approx(load_bf16(store_bf16(mean + eps)))]]
+  FROM [[rsqrt_approx(mean + norm.eps)]]
+  TO [[rsqrt_approx(load_bf16(store_bf16(mean + norm.eps)))]]
   CASE fused_add_rms_norm/v4_pro_hidden/composition
   SAYS "x: "
   WHY "the mean square is rounded to bf16")
 
 plumb_mutant(q_kv_one_width_for_both
   OP q_kv_rms_norm FILE q_kv_rms_norm.cu
-  FROM [[p.kv_weight, p.out_kv + row * p.kv_hidden,]]
-  TO [[p.kv_weight, p.out_kv + row * p.q_hidden,]]
+  FROM [[p.out_kv + t * p.kv_hidden]]
+  TO [[p.out_kv + t * p.q_hidden]]
   CASE q_kv_rms_norm/v4_flash/eager
   SAYS "in rows 1-4 of 5"
   WHY "rows of the kv output are placed as far apart as those of q")
 
 plumb_mutant(q_kv_strides_ignored
   OP q_kv_rms_norm FILE q_kv_rms_norm.cu
-  FROM [[p.kv + row * p.kv_row_stride]]
-  TO [[p.kv + row * p.kv_hidden]]
+  FROM [[p.kv + t * p.kv_row_stride]]
+  TO [[p.kv + t * p.kv_hidden]]
   CASE q_kv_rms_norm/v3_slices/composition
   SAYS "out_kv: differs from rms_norm, rms_norm in rows 1-5 of 6"
   WHY "a slice of the GEMM's output is read as if it were contiguous")
 
 plumb_mutant(q_kv_weight_of_q
   OP q_kv_rms_norm FILE q_kv_rms_norm.cu
-  FROM [[p.kv_weight, p.out_kv]]
-  TO [[p.q_weight, p.out_kv]]
+  FROM [[is_q ? p.q_weight : p.kv_weight]]
+  TO [[p.q_weight]]
   CASE q_kv_rms_norm/v3_slices/full_graph
   SAYS "in rows 0-5 of 6"
   WHY "both norms take the weight of q")
 
 plumb_mutant(q_head_rotated_backwards
   OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
-  FROM [[y = rotate(y,]]
-  TO [[y = rotate_back(y,]]
+  FROM [[y = rotate(]]
+  TO [[y = rotate_back(]]
   CASE q_head_rms_norm_rope/ascending_positions/eager
   SAYS "in rows 2-13 of 14"
   WHY "the rotation has the inverse's sign; only position 0 is right")
 
 plumb_mutant(q_head_rotates_first_dims
   OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
-  FROM [[const int pair = i - kNopeDim / 2;]]
-  TO [[const int pair = i < kRopePairs ? i : -1;]]
+  FROM [[if (column >= kNopeDim) rotate_pairs(x, p.cos_sin, p.positions[token], pair);]]
+  TO [[if (column < kRopeDim) rotate_pairs(x, p.cos_sin, p.positions[token], column / 2);]]
   CASE q_head_rms_norm_rope/ascending_positions/full_graph
   SAYS "in rows 2-13 of 14"
   WHY "RoPE turns the first 64 dims instead of the last")
@@ -126,7 +144,7 @@ plumb_mutant(q_head_rotates_first_dims
 plumb_mutant(q_head_position_of_row
   OP q_head_rms_norm_rope FILE q_head_rms_norm_rope.cu
   FROM [=[p.positions[token]]=]
-  TO [=[p.positions[row % p.tokens]]=]
+  TO [=[p.positions[(token * p.heads + head) % p.tokens]]=]
   CASE q_head_rms_norm_rope/ascending_positions/eager
   SAYS "in rows 1-12 of 14"
   WHY "positions are read by (token, head) instead of by token")
@@ -179,16 +197,16 @@ plumb_mutant(inverse_rope_half_split_pairs
 
 plumb_mutant(shared_head_without_weight
   OP mtp_shared_head_rms_norm FILE mtp_shared_head_rms_norm.cu
-  FROM [[p.x + first, p.weight,]]
-  TO [[p.x + first, nullptr,]]
+  FROM [[norm{p.weight,]]
+  TO [[norm{nullptr,]]
   CASE mtp_shared_head_rms_norm/v4_flash_hidden/eager
   SAYS "elements in rows 0-4 of 5"
   WHY "the weight of the shared head's norm is not applied")
 
 plumb_mutant(shared_head_without_eps
   OP mtp_shared_head_rms_norm FILE mtp_shared_head_rms_norm.cu
-  FROM [[p.hidden, p.eps, true]]
-  TO [[p.hidden, 0.0F, true]]
+  FROM [[p.hidden, p.eps, false}]]
+  TO [[p.hidden, 0.0F, false}]]
   CASE mtp_shared_head_rms_norm/tokens_257/eager
   SAYS "elements in rows 5, 7, 12, 15, 27, 37, "
   WHY "eps is lost, which rows of small norm need")

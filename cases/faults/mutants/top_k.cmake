@@ -5,8 +5,8 @@
 
 plumb_mutant(top_k_global_indices
   OP top_k_per_row_prefill FILE top_k_per_row_prefill.cu
-  FROM [[  select_top_k(window, p.k, p.indices + row * p.k, shared);]]
-  TO [[  select_top_k(window, p.k, p.indices + row * p.k, shared);
+  FROM [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);]]
+  TO [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);
   block_sync();
   for (int i = thread_index(); i < p.k; i += block_size()) {
     std::int32_t& index = p.indices[row * p.k + i];
@@ -26,20 +26,20 @@ plumb_mutant(top_k_pads_with_zero
 
 plumb_mutant(top_k_only_right_for_2048
   OP top_k_per_row_prefill FILE top_k_select.h
-  FROM [[if (window.length <= k) {]]
+  FROM [[if (window.length > k) return select]]
   TO [[if (window.length > k && window.length <= 2048) {
     for (int i = thread_index(); i < k; i += block_size()) indices[i] = i;
     return;
   }
-  if (window.length <= k) {]]
+  if (window.length > k) return select]]
   CASE top_k_per_row_prefill/ragged_two_requests/eager
   SAYS "indices: rows 0-5 of 6 wrong"
   WHY "the identity limit is 2048 whatever K is")
 
 plumb_mutant(top_k_candidates_overflow
   OP top_k_per_row_prefill FILE top_k_select.h
-  FROM [[is_tie && own_ties < threshold.wanted)]]
-  TO [[is_tie && own_ties < threshold.wanted && own_ties < 512)]]
+  FROM [[const bool wins = !is_inside || inside < interval.wanted;]]
+  TO [[const bool wins = !is_inside || (inside < interval.wanted && inside < 512);]]
   CASE top_k_per_row_prefill/ties_at_the_threshold/eager
   SAYS "indices: rows 1 of 2 wrong"
   WHY "candidates beyond a fixed buffer are dropped")
@@ -51,3 +51,19 @@ plumb_mutant(top_k_negative_length
   CASE top_k_per_row_decode/shorter_than_next_n/eager
   SAYS "indices: rows 23 of 32 wrong"
   WHY "a sequence shorter than next_n gives a negative length")
+
+plumb_mutant(top_k_stops_at_the_first_part
+  OP top_k_per_row_prefill FILE top_k_select.h
+  FROM [[pass < 3 && !interval.done]]
+  TO [[pass < 0 && !interval.done]]
+  CASE top_k_per_row_prefill/low_ten_bits/eager
+  SAYS "indices: rows "
+  WHY "keys of one part of an octave are taken for equal")
+
+plumb_mutant(top_k_windows_as_whole_chunks
+  OP top_k_per_row_prefill FILE top_k_select.h
+  FROM [[if (is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);]]
+  TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);]]
+  CASE top_k_per_row_prefill/k1024_around_k/eager
+  SAYS "indices: rows "
+  WHY "the columns of a window that starts inside a chunk are read as zeros")

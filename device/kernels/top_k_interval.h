@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interval of keys that a radix select narrows (top_k_select.h), and the histogram in shared
+// memory by which a block finds the part of it that is left. Parts ascend as keys do. Any block of
+// up to 1024 threads, waves of 32 or 64, a last wave in part.
+#pragma once
+
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+constexpr int kTopKBins = 2048;
+constexpr int kTopKMostWaves = 32;  // 1024 threads in waves of 32
+
+using TopKBits = Vector<std::uint32_t>;
+
+struct TopKShared {
+  std::uint32_t histogram[kTopKBins];
+  alignas(16) std::uint32_t wave_sums[2][kTopKMostWaves];
+  std::uint32_t digit, wanted, count;
+};
+
+// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN, as unsigned numbers.
+PLUMB_DEVICE inline std::uint32_t top_k_key(std::uint32_t bits) {
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+PLUMB_DEVICE inline void clear(TopKShared* shared) {
+  for (int part = thread_index(); part < kTopKBins; part += block_size()) {
+    shared->histogram[part] = 0;
+  }
+  for (int wave = thread_index(); wave < kTopKMostWaves; wave += block_size()) {
+    shared->wave_sums[0][wave] = shared->wave_sums[1][wave] = 0;
+  }
+  block_sync();
+}
+
+// Keys from `first` to `last` may be the k-th largest; of these, `wanted` belong to the k largest.
+// The next pass divides them into parts of 2^shift keys.
+struct TopKInterval {
+  std::uint32_t first, last, wanted;
+  int shift;
+  bool done;
+};
+
+PLUMB_DEVICE inline bool holds(const TopKInterval& interval, std::uint32_t key) {
+  return key - interval.first <= interval.last - interval.first;
+}
+
+// The parts of the first pass: 32 to an octave from 2^-20 to 2^12 on either side of zero, the
+// outermost and innermost ones as wide as is left. They ascend as the keys do.
+constexpr std::uint32_t kTopKOctave = 32, kTopKSide = kTopKBins / 2, kTopKPartShift = 23 - 5;
+constexpr std::uint32_t kTopKLeastPart = (127 - 20) * kTopKOctave;
+
+PLUMB_DEVICE inline std::uint32_t first_part(std::uint32_t bits) {
+  const std::uint32_t part = (bits & 0x7fffffffu) >> kTopKPartShift;
+  const std::uint32_t above = part > kTopKLeastPart ? part - kTopKLeastPart : 0;
+  const std::uint32_t place = above < kTopKSide ? above : kTopKSide - 1;
+  return bits & 0x80000000u ? kTopKSide - 1 - place : kTopKSide + place;
+}
+
+PLUMB_DEVICE inline TopKInterval with_parts(std::uint32_t first, std::uint32_t last,
+                                            std::uint32_t wanted, std::uint32_t count) {
+  TopKInterval interval = {first, last, wanted, 0, first == last || wanted == count};
+  while ((last - first) >> interval.shift >= kTopKBins) ++interval.shift;
+  return interval;
+}
+
+PLUMB_DEVICE inline TopKInterval interval_of_first_part(const TopKShared* shared) {
+  const bool negative = shared->digit < kTopKSide;
+  const std::uint32_t place = negative ? kTopKSide - 1 - shared->digit : shared->digit - kTopKSide;
+  const std::uint32_t least = place == 0 ? 0 : (kTopKLeastPart + place) << kTopKPartShift;
+  const std::uint32_t most =
+      place == kTopKSide - 1 ? 0x7fffffffu : ((kTopKLeastPart + place + 1) << kTopKPartShift) - 1;
+  const std::uint32_t first = negative ? ~(most | 0x80000000u) : least | 0x80000000u;
+  const std::uint32_t last = negative ? ~(least | 0x80000000u) : most | 0x80000000u;
+  return with_parts(first, last, shared->wanted, shared->count);
+}
+
+PLUMB_DEVICE inline TopKInterval narrowed(const TopKInterval& interval, const TopKShared* shared) {
+  const std::uint32_t first = interval.first + (shared->digit << interval.shift);
+  const std::uint32_t width = (1u << interval.shift) - 1;
+  const std::uint32_t last = interval.last - first < width ? interval.last : first + width;
+  return with_parts(first, last, shared->wanted, shared->count);
+}
+
+struct TopKSum {
+  std::uint32_t in_front, total;  // over the threads in front of this one; over the block
+};
+
+// Contains one barrier. Calls one after the other take turns with the two buffers.
+PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* wave_sums) {
+  const int lanes = bit_count(all_lanes());
+  std::uint32_t up_to_here = value;
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    const int source = lane_index() - distance;
+    const std::uint32_t other =
+        shuffle(all_lanes(), up_to_here, source < 0 ? lane_index() : source, wave_size());
+    if (source >= 0) up_to_here += other;
+  }
+  if (lane_index() == lanes - 1) wave_sums[wave_index()] = up_to_here;
+  block_sync();
+  const int waves = (block_size() + wave_size() - 1) / wave_size();
+  TopKSum sum = {up_to_here - value, 0};
+  for (int first = 0; first < waves; first += TopKBits::kCount) {
+    const TopKBits sums = load_vector(wave_sums + first);
+    PLUMB_UNROLL
+    for (int i = 0; i < TopKBits::kCount; ++i) {
+      sum.in_front += first + i < wave_index() ? sums.at[i] : 0;
+      sum.total += sums.at[i];  // zeros behind the last wave
+    }
+  }
+  return sum;
+}
+
+// Finds the part that holds the wanted-th largest of the counted keys: one thread finds it among
+// its own parts and tells the others. Clears the histogram for the next pass.
+PLUMB_DEVICE inline void find_part(std::uint32_t wanted, TopKShared* shared) {
+  const int parts_per_thread = (kTopKBins + block_size() - 1) / block_size();
+  const int first = thread_index() * parts_per_thread;
+  const int last = first + parts_per_thread < kTopKBins ? first + parts_per_thread : kTopKBins;
+  block_sync();
+  std::uint32_t own = 0;
+  for (int part = first; part < last; ++part) own += shared->histogram[part];
+  const TopKSum sum = sum_over_block(own, shared->wave_sums[0]);
+  std::uint32_t larger = sum.total - sum.in_front - own;
+  for (int part = last - 1; part >= first; --part) {
+    const std::uint32_t count = shared->histogram[part];
+    if (larger < wanted && wanted <= larger + count) {
+      shared->digit = static_cast<std::uint32_t>(part);
+      shared->wanted = wanted - larger;
+      shared->count = count;
+    }
+    larger += count;
+    shared->histogram[part] = 0;
+  }
+  block_sync();
+}
+
+PLUMB_DEVICE inline void count_part(const TopKInterval& interval, std::uint32_t key,
+                                    TopKShared* shared) {
+  atomic_add(&shared->histogram[(key - interval.first) >> interval.shift], 1u);
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET
