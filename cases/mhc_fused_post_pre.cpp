@@ -231,6 +231,7 @@ OpDefinition define_mhc_fused_post_pre() {
     return std::make_unique<MhcFusedProblem>(row);
   };
   op.fused = [](const Row&) { return true; };
+  op.row_count = "tokens";
   return op;
 }
 

@@ -24,8 +24,9 @@ struct Row {
   std::string op, name, why;
   std::string where;  // "cases/mhc_pre.toml:12"
   Tier tier = Tier::standard;
-  std::string trivial;    // "", "empty", "zero", "identity": a pass proves little by intent
-  std::string known_bug;  // "issue, date": expected to fail, fails when it passes
+  std::string trivial;     // "", "empty", "zero", "identity": a pass proves little by intent
+  std::string known_bug;   // "issue, date": expected to fail, fails when it passes
+  bool real_only = false;  // a simulated device could not afford it
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
   std::map<std::string, std::string, std::less<>> words;
 

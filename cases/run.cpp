@@ -8,6 +8,7 @@
 #include "cases/composition.h"
 #include "cases/covering.h"
 #include "cases/fill.h"
+#include "cases/repeated_rows.h"
 #include "cases/session.h"
 
 namespace plumb::cases {
@@ -66,6 +67,15 @@ double verdict_cost(const Problem& problem) {
   return problem.reference_cost() + kPerElement * elements;
 }
 
+// Rows of a sample. More of the cheap ones, for the checks that many rows make sharper; a quarter
+// of what a verdict may take, for there are several a point.
+std::int64_t affordable_rows(double verdict, std::int64_t rows, const RunOptions& options) {
+  constexpr std::int64_t kMost = 1024;
+  const double cost_of_row = verdict / static_cast<double>(rows);
+  return std::clamp(static_cast<std::int64_t>(options.verdict_budget / 4 / cost_of_row),
+                    options.least_sample, kMost);
+}
+
 // One point of each fill before the rest, so that the thinnest choice is still a useful one.
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
@@ -76,15 +86,11 @@ void put_fills_first(std::vector<Point>& points) {
   }
 }
 
-void run_point(const Case& which, const Problem& problem, const Point& point, std::uint64_t seed,
-               const RunOptions& options, CaseResult& result) {
+void run_point(const Case& which, const Point& point, std::uint64_t seed, const RunOptions& options,
+               CaseResult& result) {
   try {
-    const bool composed = which.scenario->mode == Scenario::Mode::composition;
-    const std::unique_ptr<Problem> both =
-        composed
-            ? compose(problem, options.implementation(options.platform, point.conditions.checked))
-            : nullptr;
-    Session session(composed ? *both : problem, which, point, options, result);
+    const std::unique_ptr<Problem> problem = make_problem(which, options, point.conditions.checked);
+    Session session(*problem, which, point, options, result);
     if (which.scenario->mode == Scenario::Mode::full_graph) {
       run_full_graph(session, *which.scenario, seed, options.fresh_state_for_capture);
     } else {
@@ -173,7 +179,8 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   const bool composed = which.scenario->mode == Scenario::Mode::composition;
   const double budget = budget_of(options.tier) / (composed ? 4 : 1);
   const double launches = simulated ? problem.cost() * launches_of(*which.scenario) : 0;
-  const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
+  const double verdicts = std::min(verdict_cost(problem), options.verdict_budget) *
+                          static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
   double spent = 0;
@@ -185,6 +192,28 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     chosen.push_back(point);
   }
   return chosen;
+}
+
+std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked) {
+  const device::Properties properties = options.open(options.platform, {})->properties();
+  const auto finish = [=, &options](std::unique_ptr<Problem> problem) {
+    if (which.scenario->mode != Scenario::Mode::composition) return problem;
+    return compose(std::move(problem), options.implementation(options.platform, checked));
+  };
+  std::unique_ptr<Problem> whole = which.op->make_problem(which.row, properties);
+  const double verdict = verdict_cost(*whole);
+  if (which.op->row_count.empty() || verdict <= options.verdict_budget) {
+    return finish(std::move(whole));
+  }
+  const std::int64_t rows = which.row.integer(which.op->row_count);
+  const std::int64_t sample = affordable_rows(verdict, rows, options);
+  if (2 * sample >= rows) return finish(std::move(whole));
+  const auto make = [=](std::int64_t count) {
+    Row row = which.row;
+    row.integers.find(which.op->row_count)->second = count;
+    return finish(which.op->make_problem(row, properties));
+  };
+  return repeat_rows(make, rows, sample);
 }
 
 CaseResult run_case(const Case& which, const RunOptions& options) {
@@ -200,10 +229,13 @@ CaseResult run_case(const Case& which, const RunOptions& options) {
   const std::uint64_t seed = seed_of(result.id) + options.seed;
   try {
     const auto properties = options.open(options.platform, {})->properties();
+    if (which.row.real_only && properties.simulated) {
+      throw Unsupported("a row for real devices: the simulator cannot afford it");
+    }
     const std::unique_ptr<Problem> problem = which.op->make_problem(which.row, properties);
     for (const Point& point : choose_points(which, *problem, options)) {
       ++result.points;
-      run_point(which, *problem, point, seed, options, result);
+      run_point(which, point, seed, options, result);
       if (!result.failures.empty()) break;  // one failing point says what is wrong
     }
     settle(which.row, result);

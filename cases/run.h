@@ -50,6 +50,10 @@ struct RunOptions {
     return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
   };
   bool fresh_state_for_capture = true;
+  // Nanoseconds of one core that a verdict may take. A problem whose verdict takes longer is judged
+  // by a sample of its rows, if its op knows rows (OpDefinition::row_count).
+  double verdict_budget = 4e9;
+  std::int64_t least_sample = 32;  // rows
   std::vector<std::string> disabled_barriers;
 };
 
@@ -62,6 +66,7 @@ struct TensorSummary {
   double zero_share = 1;     // smallest share
   std::int64_t flips = 0;    // codes and choices other than the exact ones, within the errors
   std::string flip;          // the first such choice, in words
+  Sample sample;             // summed over all verdicts that judged one
 };
 
 struct Failure {
@@ -86,6 +91,9 @@ struct CaseResult {
 };
 
 CaseResult run_case(const Case& which, const RunOptions& options);
+
+// What a case runs, by the implementation's `checked` kernels or its plain ones.
+std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked);
 
 // The points that a case gets in a tier: a pairwise array chosen by the case's seed, thinned by the
 // problem's cost, never by the clock.

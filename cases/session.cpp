@@ -229,7 +229,7 @@ void Session::summarize(const TensorReport& report) {
   auto found = std::find_if(result_.tensors.begin(), result_.tensors.end(),
                             [&](const TensorSummary& t) { return t.tensor == report.tensor; });
   if (found == result_.tensors.end()) {
-    result_.tensors.push_back({.tensor = report.tensor, .flip = {}});
+    result_.tensors.push_back({.tensor = report.tensor, .flip = {}, .sample = {}});
     found = result_.tensors.end() - 1;
   }
   if (report.elements_compared == 0) return;
@@ -239,6 +239,9 @@ void Session::summarize(const TensorReport& report) {
   found->observability = std::min(found->observability, report.observability);
   found->zero_share = std::min(found->zero_share, report.zero_share);
   found->flips += report.flips;
+  found->sample.rows += report.sample.rows;
+  found->sample.judged += report.sample.judged;
+  found->sample.repeated += report.sample.repeated;
   if (found->flip.empty()) found->flip = report.flip;
 }
 

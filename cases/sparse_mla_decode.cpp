@@ -204,6 +204,7 @@ OpDefinition define_sparse_mla_decode() {
     check(row, shape);
     return std::make_unique<SparseMlaDecodeProblem>(std::move(shape));
   };
+  op.row_count = "requests";
   return op;
 }
 

@@ -136,6 +136,7 @@ OpDefinition define_sparse_mla_prefill() {
     check(row, shape);
     return std::make_unique<SparseMlaPrefillProblem>(std::move(shape), row.integer("logits") != 0);
   };
+  op.row_count = "rows";
   return op;
 }
 

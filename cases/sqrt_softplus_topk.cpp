@@ -138,6 +138,7 @@ OpDefinition define_sqrt_softplus_topk() {
                        const device::Properties& device) -> std::unique_ptr<Problem> {
     return std::make_unique<SqrtSoftplusTopKProblem>(row, device);
   };
+  op.row_count = "tokens";
   return op;
 }
 

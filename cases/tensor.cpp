@@ -112,15 +112,42 @@ std::int64_t HostTensor::row_offset(std::int64_t row) const {
   return offset;
 }
 
-std::string HostTensor::coordinates(std::int64_t row, std::int64_t column) const {
-  if (spec_.shape.empty()) return "[]";
+std::vector<std::int64_t> HostTensor::place_of(std::int64_t row, std::int64_t column) const {
   std::vector<std::int64_t> place(spec_.shape.size());
   place.back() = column;
   for (std::size_t i = place.size(); i > 1; --i) {
     place[i - 2] = row % spec_.shape[i - 2];
     row /= spec_.shape[i - 2];
   }
-  return fmt::format("[{}]", fmt::join(place, ", "));
+  if (spec_.excerpt) {
+    std::int64_t& within = place[spec_.excerpt->dimension];
+    within = spec_.excerpt->places[static_cast<std::size_t>(within)];
+  }
+  return place;
+}
+
+std::string HostTensor::coordinates(std::int64_t row, std::int64_t column) const {
+  return spec_.shape.empty() ? "[]" : fmt::format("[{}]", fmt::join(place_of(row, column), ", "));
+}
+
+std::int64_t HostTensor::original_row(std::int64_t row) const {
+  if (!spec_.excerpt) return row;
+  const std::vector<std::int64_t> place = place_of(row, 0);
+  std::int64_t original = 0;
+  for (std::size_t i = 0; i + 1 < place.size(); ++i) {
+    const bool cut = i == spec_.excerpt->dimension;
+    original = original * (cut ? spec_.excerpt->size : spec_.shape[i]) + place[i];
+  }
+  return original;
+}
+
+std::int64_t HostTensor::original_rows() const {
+  if (!spec_.excerpt || spec_.excerpt->dimension + 1 == spec_.shape.size()) return rows();
+  std::int64_t count = spec_.excerpt->size;
+  for (std::size_t i = 0; i + 1 < spec_.shape.size(); ++i) {
+    if (i != spec_.excerpt->dimension) count *= spec_.shape[i];
+  }
+  return count;
 }
 
 double HostTensor::value(std::int64_t row, std::int64_t column) const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,13 @@ enum class Role {
   state     // survives from launch to launch (a tile plan); judged like an output
 };
 
+// Some places of one dimension of a larger tensor. Reports number rows as they are there.
+struct Excerpt {
+  std::size_t dimension = 0;
+  std::vector<std::int64_t> places = {};  // in the larger tensor, ascending
+  std::int64_t size = 0;                  // of the dimension there
+};
+
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
@@ -38,6 +46,7 @@ struct TensorSpec {
   // An output that an op updates in place: before every launch it holds, instead of poison, the
   // bytes of this input, which has the same dtype, shape, strides and placement.
   std::string starts_as = {};
+  std::optional<Excerpt> excerpt = {};
 };
 
 class HostTensor {
@@ -51,7 +60,11 @@ class HostTensor {
   std::int64_t rows() const;      // elements() / columns()
   std::int64_t columns() const;   // the last dimension; 1 for a scalar
   std::int64_t row_offset(std::int64_t row) const;  // element offset of a row of the last dimension
-  std::string coordinates(std::int64_t row, std::int64_t column) const;  // "[3, 0, 17]"
+  // "[3, 0, 17]", in the tensor that this one is an excerpt of.
+  std::string coordinates(std::int64_t row, std::int64_t column) const;
+  // A row as that tensor numbers it, and how many it has. Its own, if it is an excerpt of none.
+  std::int64_t original_row(std::int64_t row) const;
+  std::int64_t original_rows() const;
 
   std::vector<std::byte>& bytes() { return bytes_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
@@ -75,6 +88,8 @@ class HostTensor {
   double value(std::int64_t row, std::int64_t column) const;
 
  private:
+  std::vector<std::int64_t> place_of(std::int64_t row, std::int64_t column) const;
+
   TensorSpec spec_;
   bool contiguous_ = false;
   std::vector<std::byte> bytes_;

@@ -124,6 +124,7 @@ OpDefinition define_top_k_per_row_decode() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<TopKPerRowDecodeProblem>(row);
   };
+  op.row_count = "requests";
   return op;
 }
 

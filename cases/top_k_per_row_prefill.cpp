@@ -117,6 +117,7 @@ OpDefinition define_top_k_per_row_prefill() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<TopKPerRowPrefillProblem>(row);
   };
+  op.row_count = "rows";
   return op;
 }
 
