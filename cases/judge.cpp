@@ -159,10 +159,9 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
 }
 
 std::string text_of(const Sample& sample) {
-  const std::int64_t unjudged = sample.rows - sample.judged - sample.repeated;
   return fmt::format("{} of {} rows judged; {} more have the inputs and the bits of a judged one{}",
                      sample.judged, sample.rows, sample.repeated,
-                     unjudged > 0 ? fmt::format("; {} unjudged", unjudged) : "");
+                     sample.unjudged() > 0 ? fmt::format("; {} unjudged", sample.unjudged()) : "");
 }
 
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row) {

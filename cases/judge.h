@@ -25,6 +25,7 @@ struct Sample {
   std::int64_t rows = 0;      // of the problem; 0: every row was judged
   std::int64_t judged = 0;    // against the reference
   std::int64_t repeated = 0;  // others, with the inputs and the bits of a judged one
+  std::int64_t unjudged() const { return rows - judged - repeated; }
 };
 std::string text_of(const Sample& sample);
 

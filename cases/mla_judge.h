@@ -28,6 +28,10 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
                                     const reference::Numerics& numerics, bool structured,
                                     bool stores_partials);
+// Of that, what has no rows of requests, and outputs end to end.
+std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors);
+std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
+                                            const reference::Numerics& numerics, bool structured);
 
 // Of a shape with one query per request and `main` alone. The set may lack lse and max_logits.
 std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,

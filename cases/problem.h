@@ -71,6 +71,9 @@ class Problem {
   virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                           const reference::Numerics& numerics,
                                           const plumb_numerics& declared) const = 0;
+  // Does every row have places of its own in every tensor with rows? Not where rows of their own
+  // length are packed, nor where what is written depends on the number of rows.
+  virtual bool rows_have_places() const { return true; }
   // A problem of rows picked from a larger one: their inputs and outputs, and scratch that has
   // their rows. `judge`, but for what follows a plan of the whole launch, which nobody picked.
   virtual std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,

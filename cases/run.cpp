@@ -15,12 +15,13 @@ namespace plumb::cases {
 
 namespace {
 
-// Simulated work (Problem::cost) that one case may spend.
-double budget_of(Tier tier) {
+// Nanoseconds of a core that one case may spend on its points: simulated work (Problem::cost) and
+// verdicts; on a real device, moving tensors and verdicts.
+double budget_of(Tier tier, bool simulated) {
   switch (tier) {
-    case Tier::smoke: return 1e7;
-    case Tier::standard: return 2e8;
-    case Tier::full: return 2e10;
+    case Tier::smoke: return simulated ? 1e7 : 1e8;
+    case Tier::standard: return simulated ? 2e8 : 1e9;
+    case Tier::full: return simulated ? 2e10 : 4e9;
   }
   return 0;
 }
@@ -65,6 +66,17 @@ double verdict_cost(const Problem& problem) {
     if (tensor.spec().role != Role::input) elements += static_cast<double>(tensor.elements());
   }
   return problem.reference_cost() + kPerElement * elements;
+}
+
+// Nanoseconds of a step on a real device but for the verdict: inputs are filled, copied, and with
+// the outputs read back and compared, a few times each.
+double moving_cost(const Problem& problem) {
+  constexpr double kPerByte = 2;
+  double bytes = 0;
+  const TensorSet tensors = problem.make_tensors();
+  for (const HostTensor& tensor : tensors.all())
+    bytes += static_cast<double>(tensor.bytes().size());
+  return kPerByte * bytes;
 }
 
 // Rows of a sample. More of the cheap ones, for the checks that many rows make sharper; a quarter
@@ -177,8 +189,9 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
 
   // What the conditions do to a fused op its eager case tries; a composition needs few of them.
   const bool composed = which.scenario->mode == Scenario::Mode::composition;
-  const double budget = budget_of(options.tier) / (composed ? 4 : 1);
-  const double launches = simulated ? problem.cost() * launches_of(*which.scenario) : 0;
+  const double budget = budget_of(options.tier, simulated) / (composed ? 4 : 1);
+  const double launches =
+      (simulated ? problem.cost() : moving_cost(problem)) * launches_of(*which.scenario);
   const double verdicts = std::min(verdict_cost(problem), options.verdict_budget) *
                           static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
@@ -202,7 +215,8 @@ std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& optio
   };
   std::unique_ptr<Problem> whole = which.op->make_problem(which.row, properties);
   const double verdict = verdict_cost(*whole);
-  if (which.op->row_count.empty() || verdict <= options.verdict_budget) {
+  if (which.op->row_count.empty() || !whole->rows_have_places() ||
+      verdict <= options.verdict_budget) {
     return finish(std::move(whole));
   }
   const std::int64_t rows = which.row.integer(which.op->row_count);

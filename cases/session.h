@@ -38,7 +38,8 @@ class Session {
   // What outputs and scratch hold before a launch: poison, or the input that they start as.
   void poison(const Buffers& buffers, Poison poison);
   void launch(Buffers& buffers);
-  // Reads everything back and checks what is not the op's: damage is appended to `lines`.
+  // Reads everything back and checks what is not the op's: damage is appended to `lines`. The
+  // inputs of the result are those of the session, until the next step fills them.
   TensorSet read_back(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
 
   // Reference and judge; failing reports go to a Failure with this context.
@@ -56,6 +57,7 @@ class Session {
   const Point& point() const { return point_; }
 
  private:
+  void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
   void summarize(const TensorReport& report);
 
   const Problem& problem_;
@@ -65,6 +67,7 @@ class Session {
   const plumb_op_entry* entry_ = nullptr;
   device::Stream stream_ = nullptr;
   TensorSet host_;  // inputs of the current step; outputs unused
+  Bytes read_;      // inputs as they came back
 };
 
 // The scenarios.

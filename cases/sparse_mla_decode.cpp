@@ -103,6 +103,18 @@ class SparseMlaDecodeProblem : public Problem {
                      declared.stores_partials != 0);
   }
 
+  bool rows_have_places() const override { return !shape_.ragged; }
+  std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,
+                                         const reference::Numerics& numerics,
+                                         const plumb_numerics&) const override {
+    return judge_mla_outputs(shape_, tensors, numerics, step.fill == Fill::exact);
+  }
+  std::vector<TensorReport> judge_whole(const Step&, const TensorSet& tensors,
+                                        const reference::Numerics&,
+                                        const plumb_numerics&) const override {
+    return judge_mla_plan(shape_, tensors);
+  }
+
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     const reference::TilePlan plan = mla_plan(shape_, step);
     if (spec.name == "tiles") return parts_with_work(shape_, plan);

@@ -78,6 +78,7 @@ class SparseMlaPrefillProblem : public Problem {
     return judge_mla_prefill(shape_, tensors, numerics, step.fill == Fill::exact);
   }
 
+  bool rows_have_places() const override { return !shape_.ragged; }
   double cost() const override { return mla_cost(shape_); }
   double reference_cost() const override { return mla_reference_cost(shape_); }
   double checked_factor() const override { return 25; }

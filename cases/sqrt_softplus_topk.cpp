@@ -95,6 +95,7 @@ class SqrtSoftplusTopKProblem final : public Problem {
     return reports;
   }
 
+  bool rows_have_places() const override { return !indexed_; }
   double cost() const override {
     const double reductions = static_cast<double>(shape_.topk) + 1;
     return static_cast<double>(shape_.tokens) * router_token_cost(shape_, reductions, 1, device_);

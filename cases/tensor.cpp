@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <stdexcept>
 #include <utility>
 
 #include "cases/row.h"
+#include "reference/bound.h"
 
 namespace plumb::cases {
 
@@ -82,7 +85,23 @@ HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
   contiguous_ = spec_.strides == contiguous_strides(spec_.shape);
   const std::size_t bytes = static_cast<std::size_t>(extent()) * size_of(spec_.dtype);
   check_fits(spec_, bytes);
-  bytes_.resize(bytes);
+  bytes_ = std::make_shared<Bytes>(bytes);
+}
+
+HostTensor::HostTensor(const HostTensor& other)
+    : spec_(other.spec_), contiguous_(other.contiguous_) {
+  bytes_ = std::make_shared<Bytes>(other.bytes_->size());
+  std::copy_n(other.bytes_->data(), bytes_->size(), bytes_->data());
+}
+
+HostTensor& HostTensor::operator=(const HostTensor& other) { return *this = HostTensor(other); }
+
+HostTensor HostTensor::alias() const {
+  HostTensor same({.name = spec_.name});
+  same.spec_ = spec_;
+  same.contiguous_ = contiguous_;
+  same.bytes_ = bytes_;
+  return same;
 }
 
 std::int64_t HostTensor::elements() const { return product(spec_.shape, spec_.shape.size()); }
@@ -163,6 +182,18 @@ double HostTensor::value(std::int64_t row, std::int64_t column) const {
   return 0;
 }
 
+bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  constexpr std::int64_t kPiece = 1 << 20;
+  std::atomic<bool> same = true;
+  reference::parallel_for(
+      static_cast<std::int64_t>(bytes), kPiece, [&](std::int64_t begin, std::int64_t end) {
+        if (std::memcmp(a + begin, b + begin, static_cast<std::size_t>(end - begin)) != 0) {
+          same = false;
+        }
+      });
+  return same;
+}
+
 std::size_t device_bytes(const HostTensor& tensor) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return tensor.bytes().size();
@@ -170,10 +201,13 @@ std::size_t device_bytes(const HostTensor& tensor) {
   return static_cast<std::size_t>(placement.back() + 1) * row_bytes;
 }
 
-HostTensor& TensorSet::add(TensorSpec spec) {
-  if (contains(spec.name))
-    throw std::invalid_argument(fmt::format("two tensors named {}", spec.name));
-  return tensors_.emplace_back(std::move(spec));
+HostTensor& TensorSet::add(TensorSpec spec) { return add(HostTensor(std::move(spec))); }
+
+HostTensor& TensorSet::add(HostTensor tensor) {
+  if (contains(tensor.spec().name)) {
+    throw std::invalid_argument(fmt::format("two tensors named {}", tensor.spec().name));
+  }
+  return tensors_.emplace_back(std::move(tensor));
 }
 
 const HostTensor& TensorSet::at(std::string_view name) const {

@@ -6,13 +6,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace plumb::cases {
+
+// Memory that is zero when it comes and costs nothing until it is touched: shapes are often asked
+// for without the values.
+template <class T>
+struct ZeroedAllocator {
+  using value_type = T;
+  T* allocate(std::size_t count) {
+    if (void* memory = std::calloc(count, sizeof(T))) return static_cast<T*>(memory);
+    throw std::bad_alloc();
+  }
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  void construct(T*) {}
+  bool operator==(const ZeroedAllocator&) const { return true; }
+};
+using Bytes = std::vector<std::byte, ZeroedAllocator<std::byte>>;
 
 enum class Dtype { u8, i32, i64, bf16, f32 };
 std::size_t size_of(Dtype dtype);
@@ -53,6 +71,12 @@ class HostTensor {
  public:
   // Throws BadRow for one that this machine's memory cannot hold.
   explicit HostTensor(TensorSpec spec);
+  HostTensor(const HostTensor& other);
+  HostTensor& operator=(const HostTensor& other);
+  HostTensor(HostTensor&&) = default;
+  HostTensor& operator=(HostTensor&&) = default;
+  // A tensor on the same bytes.
+  HostTensor alias() const;
 
   const TensorSpec& spec() const { return spec_; }
   std::int64_t elements() const;  // product of the shape
@@ -66,15 +90,15 @@ class HostTensor {
   std::int64_t original_row(std::int64_t row) const;
   std::int64_t original_rows() const;
 
-  std::vector<std::byte>& bytes() { return bytes_; }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  Bytes& bytes() { return *bytes_; }
+  const Bytes& bytes() const { return *bytes_; }
   template <class T>
   T* data() {
-    return reinterpret_cast<T*>(bytes_.data());
+    return reinterpret_cast<T*>(bytes_->data());
   }
   template <class T>
   const T* data() const {
-    return reinterpret_cast<const T*>(bytes_.data());
+    return reinterpret_cast<const T*>(bytes_->data());
   }
   template <class T>
   T* row(std::int64_t r) {
@@ -92,8 +116,11 @@ class HostTensor {
 
   TensorSpec spec_;
   bool contiguous_ = false;
-  std::vector<std::byte> bytes_;
+  std::shared_ptr<Bytes> bytes_;
 };
+
+// On all cores, where there are enough of them.
+bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes);
 
 // Bytes that a tensor takes on the device.
 std::size_t device_bytes(const HostTensor& tensor);
@@ -113,6 +140,7 @@ void for_each_piece(const HostTensor& tensor, const auto& move) {
 class TensorSet {
  public:
   HostTensor& add(TensorSpec spec);
+  HostTensor& add(HostTensor tensor);
   HostTensor& at(std::string_view name);
   const HostTensor& at(std::string_view name) const;
   bool contains(std::string_view name) const;

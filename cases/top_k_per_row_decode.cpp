@@ -80,6 +80,9 @@ class TopKPerRowDecodeProblem : public Problem {
     }
     return work;
   }
+  double reference_cost() const override {
+    return kTopKReferenceCost * static_cast<double>(layout_.rows * layout_.columns);
+  }
   double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:

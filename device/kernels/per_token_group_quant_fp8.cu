@@ -10,8 +10,9 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-// Groups of a token that get a scale: whole words of four where scales are packed.
-PLUMB_DEVICE std::int64_t scales_per_token(const plumb_per_token_group_quant_fp8_params& p) {
+// Groups of a token that get a scale: whole words of four where scales are packed. The launcher
+// needs it too, and a constant expression may be evaluated on either side.
+constexpr std::int64_t scales_per_token(const plumb_per_token_group_quant_fp8_params& p) {
   const std::int64_t groups = (p.columns + p.group_size - 1) / p.group_size;
   return p.scale_format == PLUMB_SCALE_PACKED_UE8M0 ? (groups + 3) / 4 * 4 : groups;
 }
