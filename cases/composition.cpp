@@ -97,6 +97,12 @@ class ComposedProblem final : public Problem {
     return fused_->promised_rows(step, of_fused);
   }
 
+  RowMask promised_rows_by_inputs(const Step& step, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    if (spec.name.starts_with(kPlain)) return promised_rows(step, spec);
+    return fused_->promised_rows_by_inputs(step, tensors, spec);
+  }
+
   double cost() const override { return 2 * fused_->cost(); }
   double reference_cost() const override { return fused_->reference_cost(); }
   double checked_factor() const override { return fused_->checked_factor(); }

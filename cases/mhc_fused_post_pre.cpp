@@ -22,10 +22,13 @@ enum Salt : std::uint64_t { kX = 201, kGates, kTurns };
 struct FusedShape {
   StreamsLayout layout;
   MhcMixing mixing;
+  bool unrounded;
   explicit FusedShape(const Row& row)
-      : layout(row), mixing(row, reference::kStreams * layout.hidden) {}
+      : layout(row),
+        mixing(row, reference::kStreams * layout.hidden),
+        unrounded(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
 
-  bool unrounded_sums() const { return layout.tokens <= reference::kMostUnroundedTokens; }
+  bool unrounded_sums() const { return unrounded; }
   TensorSpec streams(std::string_view name) const {
     return {
         std::string(name), Dtype::bf16, {layout.tokens, kStreams, layout.hidden}, {}, Role::output};

@@ -154,16 +154,8 @@ void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& prob
 
 }  // namespace
 
-reference::TilePlan mla_plan(const MlaShape& shape, const Step& step) {
-  const std::vector<std::int32_t> main = mla_lengths(shape, shape.main, step);
-  const std::vector<std::int32_t> extra = mla_lengths(shape, shape.extra, step);
-  std::vector<reference::RequestBlocks> blocks;
-  for (std::size_t r = 0; r < main.size(); ++r) {
-    blocks.push_back(
-        reference::request_blocks(main[r], shape.extra.width > 0, extra[r], shape.block_n));
-  }
-  return reference::make_tile_plan(blocks, static_cast<std::int32_t>(shape.parts),
-                                   static_cast<std::int32_t>(shape.fixed_overhead));
+reference::TilePlan mla_plan(const MlaShape& shape, const TensorSet& tensors) {
+  return plan_of(shape, View(shape, tensors).problem());
 }
 
 RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan) {

@@ -89,6 +89,11 @@ class Problem {
   }
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
+  // The same for an op of which the inputs say more than the step does (lengths that make a plan).
+  virtual RowMask promised_rows_by_inputs(const Step& step, const TensorSet&,
+                                          const TensorSpec& spec) const {
+    return promised_rows(step, spec);
+  }
   // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
   virtual std::unique_ptr<Composition> composition() const;
   // Columns of each row of an output that an op promises, by the inputs in `tensors`.

@@ -59,7 +59,7 @@ class RepeatedRows final : public Problem {
       : make_(std::move(make)),
         rows_(rows),
         sample_(sample),
-        patterns_((sample + 1) / 2),
+        patterns_(std::max<std::int64_t>(2, (sample + 1) / 2)),  // one live, one padded
         large_(make_(rows_)),
         small_(make_(patterns_)) {
     const TensorSet small = small_->make_tensors();
@@ -88,6 +88,10 @@ class RepeatedRows final : public Problem {
   }
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     return large_->promised_rows(step, spec);
+  }
+  RowMask promised_rows_by_inputs(const Step& step, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    return large_->promised_rows_by_inputs(step, tensors, spec);
   }
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override {
     return large_->promised_columns(tensors, spec);
@@ -121,14 +125,18 @@ class RepeatedRows final : public Problem {
     Sample sample{.rows = rows_};
     std::vector<TensorReport> reports = large_->judge_whole(step, tensors, numerics, declared);
     const std::size_t whole = reports.size();
+    std::map<std::string, std::vector<std::int64_t>> wrong;
     for (const std::vector<const Alike*>& batch : batches_of(alike)) {
       for (TensorReport& report : judge_batch(step, tensors, batch, numerics, declared)) {
+        const std::vector<std::int64_t> rows = wrong_rows(batch, report);
+        auto& all = wrong[report.tensor];
+        all.insert(all.end(), rows.begin(), rows.end());
         reports.push_back(std::move(report));
       }
       sample.judged += std::ssize(batch);
       for (const Alike* one : batch) sample.repeated += std::ssize(one->rows) - 1;
     }
-    tell_sample(sample, whole, reports);
+    tell_sample(sample, std::move(wrong), whole, reports);
     return reports;
   }
 
@@ -165,7 +173,7 @@ class RepeatedRows final : public Problem {
     const TensorSpec& spec = specs_[index];
     const RowAxis axis = *axes_[index];
     const HostTensor& tensor = tensors.at(spec.name);
-    const RowMask promised = large_->promised_rows(step, spec);
+    const RowMask promised = large_->promised_rows_by_inputs(step, tensors, spec);
     const ColumnRanges columns = large_->promised_columns(tensors, spec);
     const std::size_t size = size_of(spec.dtype);
     const RowPieces pieces(spec, axis);
@@ -286,10 +294,7 @@ class RepeatedRows final : public Problem {
       few_step.live += one->representative < step.live;
     }
     const std::unique_ptr<Problem> few = make_(std::ssize(rows));
-    std::vector<TensorReport> reports =
-        few->judge_sample(few_step, excerpt_of(tensors, *few, rows), numerics, declared);
-    for (TensorReport& report : reports) name_all_wrong(batch, report);
-    return reports;
+    return few->judge_sample(few_step, excerpt_of(tensors, *few, rows), numerics, declared);
   }
 
   // "out (end to end)" is a report on out.
@@ -302,12 +307,13 @@ class RepeatedRows final : public Problem {
     return std::nullopt;
   }
 
-  // Rows alike a wrong one are wrong.
-  void name_all_wrong(const std::vector<const Alike*>& batch, TensorReport& report) const {
+  // Rows of the problem that are wrong in a tensor of a batch: those judged so, and all alike them.
+  std::vector<std::int64_t> wrong_rows(const std::vector<const Alike*>& batch,
+                                       const TensorReport& report) const {
     const auto index = tensor_of(report);
-    if (report.wrong_rows.empty() || !index || !axes_[*index]) return;
+    if (report.wrong_rows.empty() || !index || !axes_[*index]) return {};
     const TensorSpec& spec = specs_[*index];
-    if (axes_[*index]->dimension + 1 == spec.shape.size()) return;
+    if (axes_[*index]->dimension + 1 == spec.shape.size()) return {};
     std::set<std::int64_t> judged;
     for (const std::int64_t r : report.wrong_rows) {
       judged.insert(problem_row(spec, *axes_[*index], r));
@@ -317,19 +323,30 @@ class RepeatedRows final : public Problem {
       if (!judged.contains(one->representative)) continue;
       rows.insert(rows.end(), one->rows.begin(), one->rows.end());
     }
-    std::sort(rows.begin(), rows.end());
-    report.failures.push_back(
-        fmt::format("{}: wrong with all that has the same inputs and bits: rows {} of {}",
-                    report.tensor, row_ranges(rows), rows_));
+    return rows;
   }
 
-  void tell_sample(const Sample& sample, std::size_t whole,
-                   std::vector<TensorReport>& reports) const {
+  // Says once per tensor which rows are wrong, judged or not, and on each of how many this stands.
+  static void tell_sample(const Sample& sample,
+                          std::map<std::string, std::vector<std::int64_t>> wrong, std::size_t whole,
+                          std::vector<TensorReport>& reports) {
     std::set<std::string> told;
     for (std::size_t i = whole; i < reports.size(); ++i) {
-      if (told.insert(reports[i].tensor).second) reports[i].sample = sample;
-      if (!reports[i].passed()) reports[i].failures.push_back(text_of(sample));
+      TensorReport& report = reports[i];
+      if (told.insert(report.tensor).second) report.sample = sample;
+      std::vector<std::int64_t>& rows = wrong[report.tensor];
+      if (rows.empty() || report.passed()) continue;
+      std::sort(rows.begin(), rows.end());
+      report.failures.insert(
+          report.failures.begin(),
+          fmt::format("{}: with the rows that have the inputs and the bits of a wrong one, rows {} "
+                      "of {} are wrong",
+                      report.tensor, row_ranges(rows), sample.rows));
+      rows.clear();
     }
+    const auto last = std::find_if(reports.rbegin(), reports.rend(),
+                                   [](const TensorReport& report) { return !report.passed(); });
+    if (last != reports.rend()) last->failures.push_back(text_of(sample));
   }
 
   MakeRows make_;

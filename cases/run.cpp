@@ -225,6 +225,7 @@ std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& optio
   const auto make = [=](std::int64_t count) {
     Row row = which.row;
     row.integers.find(which.op->row_count)->second = count;
+    row.picked_from = rows;
     return finish(which.op->make_problem(row, properties));
   };
   return repeat_rows(make, rows, sample);

@@ -219,9 +219,9 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
     const Bytes& bytes = tensor.bytes();
     if (same_bytes(bytes.data(), expected.at(spec.name).bytes().data(), bytes.size())) continue;
-    const TensorReport report =
-        judge_bits(tensor, expected.at(spec.name), problem_.promised_rows(step, spec), what, {},
-                   problem_.promised_columns(got, spec));
+    const TensorReport report = judge_bits(tensor, expected.at(spec.name),
+                                           problem_.promised_rows_by_inputs(step, got, spec), what,
+                                           {}, problem_.promised_columns(got, spec));
     if (report.passed()) continue;
     lines.insert(lines.end(), report.failures.begin(), report.failures.end());
     failed.push_back(report);

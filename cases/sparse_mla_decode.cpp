@@ -115,8 +115,9 @@ class SparseMlaDecodeProblem : public Problem {
     return judge_mla_plan(shape_, tensors);
   }
 
-  RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
-    const reference::TilePlan plan = mla_plan(shape_, step);
+  RowMask promised_rows_by_inputs(const Step&, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    const reference::TilePlan plan = mla_plan(shape_, tensors);
     if (spec.name == "tiles") return parts_with_work(shape_, plan);
     if (spec.name == "partial_out") {
       return written_slots(shape_, plan, shape_.queries * shape_.heads);
@@ -147,7 +148,7 @@ MlaSide side_of(const Row& row, std::string name, std::int64_t width, std::int64
   side.width = width;
   side.cache.page = page;
   side.cache.context = width + width / 4 + 3;
-  side.cache.sequences = std::min<std::int64_t>(row.integer("requests"), 4);
+  side.cache.sequences = std::min<std::int64_t>(row.launched("requests"), 4);
   side.cache.dialect = dialect;
   side.cache.layout =
       choose<KvLayout>(row, "layout", {{"v4", KvLayout::v4}, {"v32", KvLayout::v32}});

@@ -103,7 +103,7 @@ MlaShape shape_of(const Row& row) {
   kv.cache.row_dims = row.integer("key_dims");
   kv.cache.page = 1;
   kv.cache.context = kv.width + kv.width / 4 + 3;
-  kv.cache.sequences = std::clamp<std::int64_t>(shape.requests, 1, 4);
+  kv.cache.sequences = std::clamp<std::int64_t>(row.launched("rows"), 1, 4);
   kv.cache.gap = shape.strided ? 24 : 0;
   kv.cache.far = row.integer("far") != 0;
   shape.sm_scale = kv.cache.row_dims == kMlaDim ? kSmScale512 : kSmScale576;
