@@ -3,8 +3,10 @@
 // Runs one case on one platform and says what came of it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,6 +90,9 @@ struct CaseResult {
   std::vector<TensorSummary> tensors;
   std::int64_t points = 0, launches = 0, comparisons = 0;
   Phases phases;
+  // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
+  // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
+  std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;
 };
 
 CaseResult run_case(const Case& which, const RunOptions& options);

@@ -2,6 +2,7 @@
 #include "cases/session.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -47,6 +48,20 @@ void check_unchanged(const HostTensor& given, const Bytes& got, std::vector<std:
       static_cast<std::size_t>(first - given.bytes().begin()) / size_of(given.spec().dtype);
   lines.push_back(fmt::format("{}: input changed, first at element {} of the extent",
                               given.spec().name, element));
+}
+
+// Of all that a verdict depends on: a problem's reference knows the step by what it filled.
+std::array<std::uint64_t, 2> digest_of(const Step& step, bool padded, const TensorSet& tensors) {
+  const std::array<std::int64_t, 4> about = {
+      static_cast<std::int64_t>(step.seed), step.live, static_cast<std::int64_t>(step.fill),
+      padded ? static_cast<std::int64_t>(step.dead_rows) : -1};
+  XXH128_hash_t hash = XXH3_128bits(about.data(), sizeof about);
+  for (const HostTensor& tensor : tensors.all()) {
+    const XXH128_hash_t own = XXH3_128bits(tensor.bytes().data(), tensor.bytes().size());
+    const XXH128_hash_t both[2] = {hash, own};
+    hash = XXH3_128bits(both, sizeof both);
+  }
+  return {hash.high64, hash.low64};
 }
 
 void check_starts(const TensorSet& tensors) {
@@ -185,17 +200,29 @@ TensorSet Session::read_back(const Buffers& buffers, Poison poison,
   return got;
 }
 
+std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet& got) {
+  const auto key = [&] {
+    const Stopwatch watch(result_.phases.judge);
+    return digest_of(step, step.live < problem_.capacity(), got);
+  }();
+  const auto known = result_.known_verdicts.find(key);
+  if (known != result_.known_verdicts.end()) return known->second;
+  const Stopwatch watch(result_.phases.reference);
+  const double before = verdict_seconds;
+  std::vector<TensorReport> reports =
+      problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics);
+  result_.phases.judge += verdict_seconds - before;
+  result_.phases.reference -= verdict_seconds - before;
+  const auto passed = [](const TensorReport& report) { return report.passed(); };
+  if (std::all_of(reports.begin(), reports.end(), passed)) result_.known_verdicts[key] = reports;
+  return reports;
+}
+
 void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
                     const std::string& context) {
   std::vector<TensorReport> failed;
   {
-    const Stopwatch watch(result_.phases.reference);
-    const double before = verdict_seconds;
-    const auto reports =
-        problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics);
-    result_.phases.judge += verdict_seconds - before;
-    result_.phases.reference -= verdict_seconds - before;
-    for (const TensorReport& report : reports) {
+    for (const TensorReport& report : reports_of(step, got)) {
       summarize(report);
       if (report.passed()) continue;
       damage.insert(damage.end(), report.failures.begin(), report.failures.end());

@@ -58,6 +58,8 @@ class Session {
 
  private:
   void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
+  // Of the problem's verdict, computed or known.
+  std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
 
   const Problem& problem_;

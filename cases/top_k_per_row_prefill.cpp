@@ -39,16 +39,18 @@ class TopKPerRowPrefillProblem : public Problem {
     HostTensor& logits = tensors.at("logits");
     auto* starts = tensors.at("row_starts").data<std::int32_t>();
     auto* ends = tensors.at("row_ends").data<std::int32_t>();
-    for (std::int64_t row = 0; row < layout_.rows; ++row) {
-      const bool live = row < step.live;
-      const Window window =
-          live ? windows_.of(step, row) : Window{layout_.columns, layout_.columns};
-      starts[row] = static_cast<std::int32_t>(window.start);
-      ends[row] = static_cast<std::int32_t>(window.end);
-      if (!live) continue;
-      fill_logits(logits, layout_, row, window.start, window.end,
-                  {step.seed, step.fill, pattern_, k_});
-    }
+    reference::parallel_for(layout_.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const bool live = row < step.live;
+        const Window window =
+            live ? windows_.of(step, row) : Window{layout_.columns, layout_.columns};
+        starts[row] = static_cast<std::int32_t>(window.start);
+        ends[row] = static_cast<std::int32_t>(window.end);
+        if (!live) continue;
+        fill_logits(logits, layout_, row, window.start, window.end,
+                    {step.seed, step.fill, pattern_, k_});
+      }
+    });
     fill_dead_logits(logits, layout_, step, step.live);
   }
 

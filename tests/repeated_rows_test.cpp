@@ -161,6 +161,124 @@ TEST(RepeatedRows, OneWrongRowIsFoundWhereverItIs) {
   EXPECT_GE(found, 8);
 }
 
+// ---- what is on record ----
+
+TEST(RepeatedRows, ASampleIsNeverTakenForAllRows) {
+  const Case which = find_case("rms_norm/tokens_1025/eager");
+  tools::Finished finished{
+      run_case(which, sampling(16)), "rms_norm", "tokens_1025", "eager", "", 0};
+  const std::string summary = tools::summary_text({finished}, 1, {});
+  EXPECT_NE(summary.find("sampled    1 cases: "), std::string::npos) << summary;
+  EXPECT_NE(summary.find(" rows judged; "), std::string::npos) << summary;
+  const std::string json = tools::to_json({finished}, "full", 0);
+  EXPECT_NE(json.find("\"sampled\": 1"), std::string::npos);
+  EXPECT_NE(json.find("\"repeat_a_judged_row\""), std::string::npos);
+  EXPECT_NE(json.find("\"unjudged\": 0"), std::string::npos);
+}
+
+TEST(RepeatedRows, TheSeedDecidesWhichRowsRepeatWhich) {
+  const Case which = find_case("rms_norm/tokens_1025/eager");
+  const auto inputs = [&](std::uint64_t seed) {
+    const std::unique_ptr<Problem> problem = make_problem(which, sampling(16), false);
+    TensorSet tensors = problem->make_tensors();
+    problem->fill({.seed = seed, .live = 1000}, tensors);
+    return tensors.at("x").bytes();
+  };
+  EXPECT_EQ(inputs(1), inputs(1));
+  EXPECT_NE(inputs(1), inputs(2));
+}
+
+TEST(RepeatedRows, EveryProductionRowIsMadeAndFitsTheDevice) {
+  int rows = 0;
+  for (const Case& which : all_cases()) {
+    if (!which.row.real_only || which.scenario->mode != Scenario::Mode::eager) continue;
+    ++rows;
+    RunOptions options;
+    options.platform = kPlatform;
+    double bytes = 0;
+    const TensorSet tensors = make_problem(which, options, false)->make_tensors();
+    for (const HostTensor& tensor : tensors.all()) {
+      bytes += static_cast<double>(device_bytes(tensor));
+    }
+    EXPECT_LT(bytes, 30e9) << which.id() << ", which the graph's scenario has nearly twice";
+    EXPECT_EQ(run_case(which, options).outcome, Outcome::skipped) << which.id();
+  }
+  EXPECT_GT(rows, 40);
+}
+
+// ---- shapes ----
+
+TEST(RowAxis, IsTheDimensionThatGrows) {
+  const TensorSpec large{.name = "sums", .shape = {4, 60, 24}},
+      small{.name = "sums", .shape = {4, 6, 24}};
+  const auto axis = find_row_axis(large, 20, small, 2);
+  ASSERT_TRUE(axis.has_value());
+  EXPECT_EQ(axis->dimension, 1);
+  EXPECT_EQ(axis->per_row, 3);
+  EXPECT_FALSE(find_row_axis(large, 20, large, 2).has_value());
+  EXPECT_THROW(find_row_axis(large, 20, small, 3), std::logic_error);
+  EXPECT_THROW(find_row_axis(large, 20, {.name = "sums", .shape = {2, 6, 24}}, 2),
+               std::logic_error);
+}
+
+TEST(RowAxis, PiecesAreTheElementsOfARow) {
+  const HostTensor strided({.name = "x", .shape = {6, 2, 3}, .strides = {10, 4, 1}});
+  const RowPieces two_each(strided.spec(), {0, 2});
+  EXPECT_EQ(two_each.length(), 3);
+  ASSERT_EQ(two_each.count(), 4);
+  EXPECT_EQ(two_each.offset(1, 0), 20);
+  EXPECT_EQ(two_each.offset(1, 3), 34);
+  const HostTensor columns({.name = "s", .shape = {3, 8}});
+  const RowPieces column(columns.spec(), {1, 1});
+  EXPECT_EQ(column.length(), 1);
+  ASSERT_EQ(column.count(), 3);
+  EXPECT_EQ(column.offset(5, 2), 21);
+  EXPECT_EQ(tensor_rows(strided.spec(), {0, 2}, 1), (std::vector<std::int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(problem_row(strided.spec(), {0, 2}, 6), 1);
+}
+
+TEST(Excerpt, IsNumberedAsTheTensorThatItIsOf) {
+  TensorSpec spec{.name = "x", .shape = {2, 3, 4}};
+  spec.excerpt = {0, {5, 70}, 100};
+  const HostTensor tensor(spec);
+  EXPECT_EQ(tensor.original_rows(), 300);
+  EXPECT_EQ(tensor.original_row(4), 211);
+  EXPECT_EQ(tensor.coordinates(4, 2), "[70, 1, 2]");
+}
+
+// ---- verdicts that are known already ----
+
+int launches = 0, right_launches = 0;
+plumb_status launch_wrong_later(const void* params) {
+  faulty_row = 3;
+  return ++launches > right_launches ? launch_with_fault(params) : right_launch(params);
+}
+
+TEST(KnownVerdicts, HideNoFaultOfALaterLaunch) {
+  Case which = find_case("rms_norm/tokens_256/eager");
+  RunOptions options = with_faulty_row(sampling(16), 3);
+  options.verdict_budget = HUGE_VAL;
+  plumb_op_entry entry = *options.implementation(kPlatform, false).entries;
+  entry.launch = launch_wrong_later;
+  const plumb_implementation implementation{PLUMB_ABI_VERSION, "wrong later", &entry, 1};
+  options.implementation = [&](std::string_view, bool) -> const plumb_implementation& {
+    return implementation;
+  };
+  options.tier = Tier::full;
+  const auto points =
+      static_cast<int>(choose_points(which, *make_problem(which, options, false), options).size());
+  ASSERT_GT(points, 3);
+  for (right_launches = 0; right_launches < 2 * points; right_launches += points) {
+    launches = 0;
+    const CaseResult result = run_case(which, options);
+    EXPECT_EQ(result.outcome, Outcome::failed) << right_launches << " right launches";
+    EXPECT_NE(report_of(result).find("rows 3 of 256"), std::string::npos) << report_of(result);
+  }
+  right_launches = 2 * points;
+  launches = 0;
+  EXPECT_EQ(run_case(which, options).outcome, Outcome::passed);
+}
+
 }  // namespace
 
 }  // namespace plumb::cases
