@@ -97,6 +97,11 @@ class ComposedProblem final : public Problem {
     return fused_->promised_rows(step, of_fused);
   }
 
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics& declared) const override {
+    return fused_->canonical(tensors, spec, declared);
+  }
+
   RowMask promised_rows_by_inputs(const Step& step, const TensorSet& tensors,
                                   const TensorSpec& spec) const override {
     if (spec.name.starts_with(kPlain)) return promised_rows(step, spec);

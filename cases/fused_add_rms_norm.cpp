@@ -123,11 +123,11 @@ class FusedAddRmsNormProblem final : public Problem {
     inputs.eps = static_cast<double>(kNormEps);
     inputs.rounding = twice_ ? reference::NormRounding::twice : reference::NormRounding::once;
     inputs.fp32_sum = fp32_sum_;
-    const auto expected = reference::fused_add_rms_norm(inputs, numerics);
+    auto expected = reference::fused_add_rms_norm(inputs, numerics);
     const RowMask promised = promised_rows(step, x.spec());
     const auto groups = groups_of(tokens_, 1, "token");
     return {judge_floats(residual, expected.residual, promised, groups),
-            judge_floats(x, mark_structured(expected.x, step.fill), promised, groups)};
+            judge_floats(x, mark_structured(std::move(expected.x), step.fill), promised, groups)};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

@@ -84,9 +84,9 @@ class GroupedTopKProblem final : public Problem {
     auto choices = reference::grouped_topk_choices(inputs, numerics);
     choices.experts.score.structured = choices.group.score.structured = step.fill != Fill::real;
     const auto* ids = tensors.at("ids").data<std::int32_t>();
-    const auto weights = reference::grouped_topk_weights(inputs, choices, ids, numerics);
+    auto weights = reference::grouped_topk_weights(inputs, choices, ids, numerics);
     return {judge_selection(tensors.at("ids"), choices),
-            judge_floats(tensors.at("weights"), mark_structured(weights, step.fill), {},
+            judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
                          groups_of(shape_.tokens, 1, "token"))};
   }
 

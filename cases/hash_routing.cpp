@@ -102,9 +102,9 @@ class HashRoutingProblem final : public Problem {
     inputs.scale = static_cast<double>(scale_);
     inputs.ids_before = tensors.at("ids_before").data<std::int32_t>();
     inputs.weights_before = tensors.at("weights_before").data<float>();
-    const auto weights = reference::hash_routing_weights(inputs, numerics);
+    auto weights = reference::hash_routing_weights(inputs, numerics);
     return {judge_exact(tensors.at("ids"), reference::hash_routing_ids(inputs), {}),
-            judge_floats(tensors.at("weights"), mark_structured(weights, step.fill), {},
+            judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
                          groups_of(shape_.tokens, 1, "token"))};
   }
 

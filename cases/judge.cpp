@@ -164,6 +164,10 @@ std::string text_of(const Sample& sample) {
                      sample.unjudged() > 0 ? fmt::format("; {} unjudged", sample.unjudged()) : "");
 }
 
+bool is_promised(const RowMask& promised, std::int64_t row) {
+  return promised.empty() || promised[row];
+}
+
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row) {
   return columns.empty() ? ColumnRange{0, tensor.columns()} : columns[row];
 }

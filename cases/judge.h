@@ -108,6 +108,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
                         const ColumnRanges& columns = {});
 
 // The columns of a row that are looked at, and a tensor with zeros in all others.
+bool is_promised(const RowMask& promised, std::int64_t row);
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row);
 HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns);
 

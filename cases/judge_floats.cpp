@@ -132,10 +132,6 @@ void check_shapes(const HostTensor& got, const Estimate& estimate, const RowMask
   }
 }
 
-bool is_promised(const RowMask& promised, std::int64_t row) {
-  return promised.empty() || promised[row];
-}
-
 // Rows that are compared, judged on all cores.
 std::vector<RowResult> judge_rows(const HostTensor& got, const Estimate& estimate,
                                   const RowMask& promised, const ColumnRanges& columns,

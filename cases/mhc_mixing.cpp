@@ -153,4 +153,13 @@ double MhcMixing::reference_cost() const {
   return static_cast<double>(tokens_) * per_token;
 }
 
+// 24 mixes and the square of each column, then the gated sum; 20 iterations on 16 numbers.
+ReferenceWork MhcMixing::reference_work(const TensorSet& tensors) const {
+  const auto tokens = static_cast<double>(tokens_);
+  return {.bytes = reference_bytes(tensors),
+          .multiply_adds = tokens * static_cast<double>(depth_) * (reference::kMixes + 2),
+          .exps = tokens * reference::kMixes,
+          .rsqrts = tokens};
+}
+
 }  // namespace plumb::cases

@@ -43,6 +43,7 @@ class MhcMixing {
 
   double cost() const;
   double reference_cost() const;
+  ReferenceWork reference_work(const TensorSet& tensors) const;
 
  private:
   void judge_outputs(const Step& step, const TensorSet& tensors, reference::MhcPreOutputs expected,

@@ -55,15 +55,7 @@ class MhcPreProblem : public Problem {
   double reference_cost() const override { return mixing_.reference_cost(); }
   double checked_factor() const override { return 14; }
 
-  // 24 mixes and the square of each column, then the gated sum; 20 iterations on 16 numbers.
-  ReferenceWork reference_work() const override {
-    const auto tokens = static_cast<double>(layout_.tokens);
-    const auto columns = static_cast<double>(reference::kStreams * layout_.hidden);
-    return {.bytes = reference_bytes(make_tensors()),
-            .multiply_adds = tokens * columns * (reference::kMixes + 2),
-            .exps = tokens * reference::kMixes,
-            .rsqrts = tokens};
-  }
+  ReferenceWork reference_work() const override { return mixing_.reference_work(make_tensors()); }
 
  private:
   StreamsLayout layout_;

@@ -74,6 +74,7 @@ class MhcBroadcastProblem : public Problem {
     return mixing_.cost() + 4 * static_cast<double>(layout_.tokens * layout_.hidden);
   }
   double reference_cost() const override { return mixing_.reference_cost(); }
+  ReferenceWork reference_work() const override { return mixing_.reference_work(make_tensors()); }
   double checked_factor() const override { return 14; }
 
  private:

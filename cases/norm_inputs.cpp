@@ -107,9 +107,9 @@ ReferenceWork norm_work(const TensorSet& tensors, std::int64_t rows, std::int64_
           .rsqrts = static_cast<double>(rows)};
 }
 
-reference::Estimate mark_structured(reference::Estimate estimate, Fill fill) {
+reference::Estimate mark_structured(reference::Estimate&& estimate, Fill fill) {
   estimate.structured = fill != Fill::real;
-  return estimate;
+  return std::move(estimate);
 }
 
 }  // namespace plumb::cases

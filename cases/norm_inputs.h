@@ -31,6 +31,6 @@ double norm_cost(std::int64_t rows, std::int64_t hidden);
 // A square and a product with the scale and the weight for each element, a root for each row.
 ReferenceWork norm_work(const TensorSet& tensors, std::int64_t rows, std::int64_t hidden);
 // Exact and adversarial rows repeat values, so their roundings are not independent.
-reference::Estimate mark_structured(reference::Estimate estimate, Fill fill);
+reference::Estimate mark_structured(reference::Estimate&& estimate, Fill fill);
 
 }  // namespace plumb::cases

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,6 +97,12 @@ class Problem {
   }
   // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
   virtual std::unique_ptr<Composition> composition() const;
+  // A tensor in the form in which results are compared bit for bit, where the declaration leaves
+  // something open between equally right ones (the order of selected indices). Nothing: as it is.
+  virtual std::optional<HostTensor> canonical(const TensorSet&, const TensorSpec&,
+                                              const plumb_numerics&) const {
+    return std::nullopt;
+  }
   // Columns of each row of an output that an op promises, by the inputs in `tensors`.
   virtual ColumnRanges promised_columns(const TensorSet&, const TensorSpec&) const { return {}; }
   // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of

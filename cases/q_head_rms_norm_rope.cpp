@@ -55,12 +55,13 @@ class QHeadProblem final : public Problem {
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
-    const auto expected = reference::q_head_rms_norm_rope(
+    auto expected = reference::q_head_rms_norm_rope(
         {tensors.at("q").data<std::uint16_t>(), tensors.at("cos_sin").data<float>(),
          rope_rows(tensors), tokens_, heads_, stride_, static_cast<double>(kNormEps)},
         numerics);
     const HostTensor& out = tensors.at("out");
-    return {judge_floats(out, mark_structured(expected, step.fill), promised_rows(step, out.spec()),
+    return {judge_floats(out, mark_structured(std::move(expected), step.fill),
+                         promised_rows(step, out.spec()),
                          groups_of(tokens_ * heads_, heads_, "token"))};
   }
 

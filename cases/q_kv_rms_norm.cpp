@@ -95,18 +95,18 @@ class QKvRmsNormProblem final : public Problem {
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
-    const auto expected = reference::q_kv_rms_norm(
+    auto expected = reference::q_kv_rms_norm(
         {tensors.at("q").data<std::uint16_t>(), tensors.at("kv").data<std::uint16_t>(),
          tensors.at("q_weight").data<std::uint16_t>(),
          tensors.at("kv_weight").data<std::uint16_t>(), tokens_, q_hidden_, kv_hidden_, q_stride_,
          kv_stride_, static_cast<double>(kNormEps)},
         numerics);
-    const auto judge_one = [&](std::string_view name, const reference::Estimate& estimate) {
+    const auto judge_one = [&](std::string_view name, reference::Estimate&& estimate) {
       const HostTensor& out = tensors.at(name);
-      return judge_floats(out, mark_structured(estimate, step.fill),
+      return judge_floats(out, mark_structured(std::move(estimate), step.fill),
                           promised_rows(step, out.spec()), groups_of(tokens_, 1, "token"));
     };
-    return {judge_one("out_q", expected.q), judge_one("out_kv", expected.kv)};
+    return {judge_one("out_q", std::move(expected.q)), judge_one("out_kv", std::move(expected.kv))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

@@ -96,6 +96,10 @@ class RepeatedRows final : public Problem {
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override {
     return large_->promised_columns(tensors, spec);
   }
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics& declared) const override {
+    return large_->canonical(tensors, spec, declared);
+  }
   double cost() const override { return large_->cost(); }
   double checked_factor() const override { return large_->checked_factor(); }
   double reference_cost() const override {
@@ -121,7 +125,7 @@ class RepeatedRows final : public Problem {
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared) const override {
-    const std::vector<Alike> alike = find_alike(step, tensors, declared.stores_partials != 0);
+    const std::vector<Alike> alike = find_alike(step, tensors, declared);
     Sample sample{.rows = rows_};
     std::vector<TensorReport> reports = large_->judge_whole(step, tensors, numerics, declared);
     const std::size_t whole = reports.size();
@@ -168,11 +172,12 @@ class RepeatedRows final : public Problem {
   }
 
   // Adds what each row's promised part of a tensor holds to the row's digest.
-  void digest(const Step& step, const TensorSet& tensors, std::size_t index,
-              std::vector<std::uint64_t>& digests) const {
+  void digest(const Step& step, const TensorSet& tensors, const plumb_numerics& declared,
+              std::size_t index, std::vector<std::uint64_t>& digests) const {
     const TensorSpec& spec = specs_[index];
     const RowAxis axis = *axes_[index];
-    const HostTensor& tensor = tensors.at(spec.name);
+    const std::optional<HostTensor> canonical = large_->canonical(tensors, spec, declared);
+    const HostTensor& tensor = canonical ? *canonical : tensors.at(spec.name);
     const RowMask promised = large_->promised_rows_by_inputs(step, tensors, spec);
     const ColumnRanges columns = large_->promised_columns(tensors, spec);
     const std::size_t size = size_of(spec.dtype);
@@ -200,13 +205,15 @@ class RepeatedRows final : public Problem {
     });
   }
 
-  std::vector<Alike> find_alike(const Step& step, const TensorSet& tensors, bool partials) const {
+  std::vector<Alike> find_alike(const Step& step, const TensorSet& tensors,
+                                const plumb_numerics& declared) const {
+    const bool partials = declared.stores_partials != 0;
     const std::vector<std::int64_t> pattern = patterns_of_rows(step);
     std::vector<std::uint64_t> digests(static_cast<std::size_t>(rows_));
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       const bool seen =
           specs_[i].role == Role::output || (specs_[i].role == Role::scratch && partials);
-      if (seen && axes_[i]) digest(step, tensors, i, digests);
+      if (seen && axes_[i]) digest(step, tensors, declared, i, digests);
     }
     std::map<std::pair<std::int64_t, std::uint64_t>, std::size_t> known;
     std::vector<Alike> alike;

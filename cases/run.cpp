@@ -98,6 +98,15 @@ void put_fills_first(std::vector<Point>& points) {
   }
 }
 
+// A launcher that does its work at once, instead of enqueueing it, shows under late streams only:
+// the thinnest choice tries them.
+void put_late_first(std::vector<Point>& points) {
+  const auto found = std::find_if(points.begin(), points.end(), [&](const Point& p) {
+    return p.conditions.policy == device::Policy::late && p.fill == points.front().fill;
+  });
+  if (found != points.end()) std::iter_swap(points.begin(), found);
+}
+
 void run_point(const Case& which, const Point& point, std::uint64_t seed, const RunOptions& options,
                CaseResult& result) {
   try {
@@ -180,12 +189,14 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   const bool simulated = device::open_device(options.platform)->properties().simulated;
   // A real device has orders and policies of its own, and no checked kernels.
   if (!simulated) levels[kOrder] = levels[kPolicy] = levels[kChecked] = levels[kPages] = 1;
+  if (options.foreign) levels[kOrder] = levels[kChecked] = 1;
   std::vector<Point> points;
   for (const std::vector<int>& choice : pairwise_points(levels, seed)) {
     points.push_back(to_point(choice, mix(seed, points.size())));
     points.back().conditions.disabled_barriers = options.disabled_barriers;
   }
   put_fills_first(points);
+  if (options.foreign) put_late_first(points);
 
   // What the conditions do to a fused op its eager case tries; a composition needs few of them.
   const bool composed = which.scenario->mode == Scenario::Mode::composition;

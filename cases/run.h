@@ -51,6 +51,8 @@ struct RunOptions {
       [](std::string_view name, bool checked) -> const plumb_implementation& {
     return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
   };
+  // A plug-in's kernels: nobody instruments them or orders their threads, so no point does.
+  bool foreign = false;
   bool fresh_state_for_capture = true;
   // Nanoseconds of one core that a verdict may take. A problem whose verdict takes longer is judged
   // by a sample of its rows, if its op knows rows (OpDefinition::row_count).

@@ -152,15 +152,17 @@ void Session::launch(Buffers& buffers) {
   ++result_.launches;
   const plumb_status status =
       problem_.launch(*entry_, buffers.addresses, buffers.state.get(), stream_);
+  if (status == PLUMB_OK) return;
+  const std::string said = device_->take_launch_error();
+  const std::string why = said.empty() ? "" : ": " + said;
   if (status == PLUMB_UNSUPPORTED) {
-    throw Unsupported("the implementation does not support this shape");
+    throw Unsupported("the implementation does not support this shape" + why);
   }
-  if (status != PLUMB_OK) {
-    throw device::DeviceError(
-        status == PLUMB_INVALID_ARGUMENT ? device::Fault::invalid_argument : device::Fault::other,
-        status == PLUMB_INVALID_ARGUMENT ? "the implementation refused a legal call"
-                                         : "the launch failed " + device_->take_launch_error());
+  if (status == PLUMB_INVALID_ARGUMENT) {
+    throw device::DeviceError(device::Fault::invalid_argument,
+                              "the implementation refused a legal call" + why);
   }
+  throw device::DeviceError(device::Fault::other, "the launch failed" + why);
 }
 
 void Session::read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to) {
@@ -246,9 +248,12 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
     const Bytes& bytes = tensor.bytes();
     if (same_bytes(bytes.data(), expected.at(spec.name).bytes().data(), bytes.size())) continue;
-    const TensorReport report = judge_bits(tensor, expected.at(spec.name),
-                                           problem_.promised_rows_by_inputs(step, got, spec), what,
-                                           {}, problem_.promised_columns(got, spec));
+    const std::optional<HostTensor> one = problem_.canonical(got, spec, entry_->numerics);
+    const std::optional<HostTensor> other = problem_.canonical(expected, spec, entry_->numerics);
+    const TensorReport report =
+        judge_bits(one ? *one : tensor, other ? *other : expected.at(spec.name),
+                   problem_.promised_rows_by_inputs(step, got, spec), what, {},
+                   problem_.promised_columns(got, spec));
     if (report.passed()) continue;
     lines.insert(lines.end(), report.failures.begin(), report.failures.end());
     failed.push_back(report);

@@ -45,7 +45,8 @@ class Session {
   // Reference and judge; failing reports go to a Failure with this context.
   void judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
              const std::string& context);
-  // Bit-for-bit, on the rows that the op promises. Nothing if the op promises no determinism.
+  // Bit-for-bit, on the rows that the op promises, but for what the declaration leaves open.
+  // Nothing if the op promises no determinism.
   void compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
                     const std::string& what, const std::string& context);
   void fail(const std::string& context, std::vector<std::string> lines,

@@ -84,10 +84,10 @@ class SqrtSoftplusTopKProblem final : public Problem {
     auto choices = reference::sqrt_softplus_topk_choices(inputs, numerics);
     choices.experts.score.structured = step.fill != Fill::real;
     const auto* ids = tensors.at("ids").data<std::int32_t>();
-    const auto weights = reference::sqrt_softplus_topk_weights(inputs, ids, numerics);
+    auto weights = reference::sqrt_softplus_topk_weights(inputs, ids, numerics);
     std::vector<TensorReport> reports = {
         judge_selection(tensors.at("ids"), choices),
-        judge_floats(tensors.at("weights"), mark_structured(weights, step.fill), {},
+        judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
                      groups_of(shape_.tokens, 1, "token"))};
     if (indexed_) {
       reports.push_back(judge_exact(tensors.at("token_expert_indices"), indices(), {}));

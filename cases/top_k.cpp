@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cases/problem.h"
+#include "cases/top_k_order.h"
 
 namespace plumb::cases {
 
@@ -168,7 +169,8 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
 
 }  // namespace
 
-TensorReport judge_selection(const HostTensor& indices, const Selection& selection) {
+TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
+                             const plumb_numerics& declared) {
   const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
   TensorReport report;
   report.tensor = indices.spec().name;
@@ -192,7 +194,10 @@ TensorReport judge_selection(const HostTensor& indices, const Selection& selecti
     report.observability = 1 - static_cast<double>(indifferent) / all;
     report.zero_share = static_cast<double>(zeros) / all;
   }
-  if (report.wrong_rows.empty()) return report;
+  if (report.wrong_rows.empty()) {
+    judge_order(indices, selection, declared, report);
+    return report;
+  }
   const SelectionEvidence evidence{indices, selection, wrong, report.wrong_rows};
   report.failures.push_back(describe(evidence));
   report.pattern = name_pattern(evidence);

@@ -11,6 +11,7 @@
 #include "cases/judge.h"
 #include "cases/row.h"
 #include "cases/tensor.h"
+#include "device/plumb_ops.h"
 #include "reference/top_k_per_row.h"
 
 namespace plumb::cases {
@@ -24,8 +25,10 @@ struct Selection {
 };
 
 // Every row of indices [rows, k] in the op's own meaning: any order and any choice among equal
-// logits is right, dead rows (empty windows) are all -1. All rows are compared.
-TensorReport judge_selection(const HostTensor& indices, const Selection& selection);
+// logits is right, dead rows (empty windows) are all -1. All rows are compared. Where the set is
+// right, the order and the choice among equal logits have to be those that are declared.
+TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
+                             const plumb_numerics& declared);
 
 // Row::trivial must say what its shape is; throws BadRow where it does
 // not. `longest` is the length of the longest window that a live row can have.

@@ -7,6 +7,7 @@
 #include "cases/sequence_lengths.h"
 #include "cases/top_k.h"
 #include "cases/top_k_fill.h"
+#include "cases/top_k_order.h"
 
 namespace plumb::cases {
 
@@ -68,10 +69,14 @@ class TopKPerRowDecodeProblem : public Problem {
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
-    Selection selection{windows_of(reference_input(tensors)), {}, layout_.columns, k_};
-    selection.starts.assign(selection.windows.size(), 0);
-    return {judge_selection(tensors.at("indices"), selection)};
+                                  const plumb_numerics& declared) const override {
+    return {judge_selection(tensors.at("indices"), selection(tensors), declared)};
+  }
+
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics& declared) const override {
+    if (spec.name != "indices") return std::nullopt;
+    return canonical_selection(tensors.at("indices"), selection(tensors), declared);
   }
 
   double cost() const override {
@@ -102,6 +107,12 @@ class TopKPerRowDecodeProblem : public Problem {
     input.next_n = static_cast<std::int32_t>(lengths_.next_n);
     input.k = k_;
     return input;
+  }
+
+  Selection selection(const TensorSet& tensors) const {
+    Selection selection{windows_of(reference_input(tensors)), {}, layout_.columns, k_};
+    selection.starts.assign(selection.windows.size(), 0);
+    return selection;
   }
 
   std::int32_t k_;

@@ -6,6 +6,7 @@
 #include "cases/ragged_windows.h"
 #include "cases/top_k.h"
 #include "cases/top_k_fill.h"
+#include "cases/top_k_order.h"
 
 namespace plumb::cases {
 
@@ -71,19 +72,14 @@ class TopKPerRowPrefillProblem : public Problem {
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
-    reference::TopKPerRowPrefill input;
-    input.logits = tensors.at("logits").data<float>();
-    input.row_starts = tensors.at("row_starts").data<std::int32_t>();
-    input.row_ends = tensors.at("row_ends").data<std::int32_t>();
-    input.num_rows = layout_.rows;
-    input.columns = layout_.columns;
-    input.logits_row_stride = layout_.row_stride();
-    input.logits_column_stride = layout_.column_stride;
-    input.k = k_;
-    Selection selection{windows_of(input), {}, layout_.columns, k_};
-    selection.starts.assign(input.row_starts, input.row_starts + layout_.rows);
-    return {judge_selection(tensors.at("indices"), selection)};
+                                  const plumb_numerics& declared) const override {
+    return {judge_selection(tensors.at("indices"), selection(tensors), declared)};
+  }
+
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics& declared) const override {
+    if (spec.name != "indices") return std::nullopt;
+    return canonical_selection(tensors.at("indices"), selection(tensors), declared);
   }
 
   double cost() const override {
@@ -101,6 +97,21 @@ class TopKPerRowPrefillProblem : public Problem {
   double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
+  Selection selection(const TensorSet& tensors) const {
+    reference::TopKPerRowPrefill input;
+    input.logits = tensors.at("logits").data<float>();
+    input.row_starts = tensors.at("row_starts").data<std::int32_t>();
+    input.row_ends = tensors.at("row_ends").data<std::int32_t>();
+    input.num_rows = layout_.rows;
+    input.columns = layout_.columns;
+    input.logits_row_stride = layout_.row_stride();
+    input.logits_column_stride = layout_.column_stride;
+    input.k = k_;
+    Selection selection{windows_of(input), {}, layout_.columns, k_};
+    selection.starts.assign(input.row_starts, input.row_starts + layout_.rows);
+    return selection;
+  }
+
   std::int32_t k_;
   RaggedWindows windows_;
   LogitsLayout layout_;

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 
+#include "device/gpu/open.h"
 #include "device/sim/sim_device.h"
-#ifdef PLUMB_CUDA
-#include "device/cuda/open.h"
-#endif
 
 namespace plumb::device {
 
@@ -32,20 +30,17 @@ Properties simulated(const char* name, int wave, int multiprocessors, std::size_
   return result;
 }
 
-Platform absent(const char* name, const char* why) {
-  Properties result;
-  result.platform = name;
-  return {result, why};
-}
-
-Platform cuda_platform(const char* name) {
-#ifdef PLUMB_CUDA
-  Platform platform = absent(name, "");
-  platform.why_unavailable = cuda::why_unavailable(name);
+Platform real(const char* name) {
+  Platform platform;
+  platform.properties.platform = name;
+  if (const RealBackEnd* const back_end = find_real_back_end(name)) {
+    platform.why_unavailable = back_end->why_unavailable(name);
+  } else {
+    const bool cuda = platform.properties.platform.starts_with("cuda-");
+    platform.why_unavailable =
+        std::string("this build has no ") + (cuda ? "CUDA" : "HIP") + " back end";
+  }
   return platform;
-#else
-  return absent(name, "this build has no CUDA back end");
-#endif
 }
 
 const std::vector<Platform>& platforms() {
@@ -53,11 +48,11 @@ const std::vector<Platform>& platforms() {
       {simulated("sim-sm90", 32, 132, 227, Fp8Dialect::e4m3fn), ""},
       {simulated("sim-gfx942", 64, 304, 64, Fp8Dialect::e4m3fnuz), ""},
       {simulated("sim-gfx950", 64, 256, 160, Fp8Dialect::e4m3fn), ""},
-      cuda_platform("cuda-sm80"),
-      cuda_platform("cuda-sm90"),
-      cuda_platform("cuda-sm100"),
-      absent("hip-gfx942", "this build has no HIP back end"),
-      absent("hip-gfx90a", "this build has no HIP back end")};
+      real("cuda-sm80"),
+      real("cuda-sm90"),
+      real("cuda-sm100"),
+      real("hip-gfx942"),
+      real("hip-gfx90a")};
   return all;
 }
 
@@ -104,6 +99,16 @@ std::string why_unavailable(std::string_view platform) {
   return find_platform(platform).why_unavailable;
 }
 
+const RealBackEnd* find_real_back_end([[maybe_unused]] std::string_view platform) {
+#ifdef PLUMB_CUDA
+  if (platform.starts_with("cuda-")) return &cuda::back_end();
+#endif
+#ifdef PLUMB_HIP
+  if (platform.starts_with("hip-")) return &hip::back_end();
+#endif
+  return nullptr;
+}
+
 const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op) {
   for (int i = 0; i < implementation.entry_count; ++i) {
     if (op == implementation.entries[i].op) return &implementation.entries[i];
@@ -117,9 +122,7 @@ std::unique_ptr<Device> open_device(std::string_view platform, const Conditions&
     throw DeviceError(Fault::invalid_argument,
                       "open_device: " + found.properties.platform + ": " + found.why_unavailable);
   }
-#ifdef PLUMB_CUDA
-  if (!found.properties.simulated) return cuda::open();
-#endif
+  if (const RealBackEnd* const back_end = find_real_back_end(platform)) return back_end->open();
   return std::make_unique<sim::SimDevice>(found.properties, conditions);
 }
 

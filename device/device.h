@@ -123,6 +123,12 @@ class Device {
   virtual void copy(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
+  // The same for a function that stands for a kernel: nodes() calls it one, by `name`, where the
+  // back end can keep that.
+  virtual void launch_host(std::string_view /*name*/, void (*function)(void*), void* argument,
+                           Stream stream) {
+    call_host(function, argument, stream);
+  }
 
   // What the runtime said of the last launch that this thread could not do; "" if it said nothing.
   // Reading clears it.

@@ -4,6 +4,8 @@
 // rounding of x r goes into both elements of its pair; products and sums are each element's own.
 #include "reference/q_head_rms_norm_rope.h"
 
+#include <Eigen/Core>
+#include <array>
 #include <cmath>
 
 #include "reference/row_norm.h"
@@ -15,26 +17,26 @@ namespace {
 void write_rotated(const std::vector<double>& x, const float* cos_sin, const RowScale& r,
                    std::int64_t row, Estimate& estimate) {
   constexpr double kVariance = kUnitF32 * kUnitF32 / 3;
-  std::vector<double> y(kRopeDim);
+  std::array<double, kRopeDim> y;
   for (int i = 0; i < kRopeDim; ++i) y[i] = x[kNopeDim + i] * r.value;
   const auto rotated = rotate(y.data(), cos_sin, Rotation::forward);
-  double own_variance = 0, magnitudes = 0;
+  double own_variance = 0;
   for (int i = 0; i < kRopeDim; ++i) {
     const Rotated& element = rotated[i];
     const std::int64_t at = row * kHeadDim + kNopeDim + i;
     const double of_x_r = kVariance * element.product_squares;
     const double of_r = element.value * r.error.sigma;
     estimate.value[at] = element.value;
-    estimate.sigma[at] = std::sqrt(of_r * of_r + of_x_r + element.variance);
+    estimate.sigma[at] = of_r * of_r + of_x_r + element.variance;
     estimate.worst[at] =
         (std::abs(element.value) * r.error.worst + kUnitF32 * element.magnitude + element.worst) *
         (1 + 4 * kUnitF32);
     // The two elements of a pair may have the rounding of x r with one sign: twice its variance.
     own_variance += 2 * of_x_r + element.variance;
   }
-  for (std::int64_t at = row * kHeadDim; at < (row + 1) * kHeadDim; ++at) {
-    magnitudes += std::abs(estimate.value[at]);
-  }
+  Eigen::Map<Eigen::ArrayXd> sigma(&estimate.sigma[row * kHeadDim + kNopeDim], kRopeDim);
+  sigma = sigma.sqrt();
+  const double magnitudes = sum_of_magnitudes(&estimate.value[row * kHeadDim], kHeadDim);
   estimate.row_mean_sigma[row] =
       std::hypot(magnitudes * r.error.sigma, std::sqrt(own_variance)) / kHeadDim;
 }
@@ -49,9 +51,9 @@ Estimate q_head_rms_norm_rope(const QHeadRmsNormRopeInputs& inputs, const Numeri
       const std::int64_t token = row / inputs.heads, head = row % inputs.heads;
       const auto x =
           decode_row(inputs.q + token * inputs.q_token_stride + head * kHeadDim, kHeadDim);
-      estimate_row_norm(x, {}, inputs.eps, NormRounding::once, numerics, row, estimate);
-      write_rotated(x, inputs.cos_sin + inputs.rows[token] * kRopeDim,
-                    row_scale(x, inputs.eps, numerics), row, estimate);
+      const RowScale r =
+          estimate_row_norm(x, {}, inputs.eps, NormRounding::once, numerics, row, estimate);
+      write_rotated(x, inputs.cos_sin + inputs.rows[token] * kRopeDim, r, row, estimate);
     }
   });
   return estimate;

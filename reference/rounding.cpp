@@ -108,7 +108,7 @@ bool sees_even_grid(Format format, double centre, double sigma) {
 double largest_finite(Format format) {
   const int digits = grid_of(format).digits;
   const int exponent = format == Format::f64 ? 1023 : 127;
-  return std::scalbn(2 - std::scalbn(1.0, 1 - digits), exponent);
+  return (2 - power_of_two(1 - digits)) * power_of_two(exponent);
 }
 
 double spacing(Format format, double x) {
@@ -119,9 +119,12 @@ double spacing(Format format, double x) {
 }
 
 double nearest(Format format, double x) {
-  if (!std::isfinite(x)) return x;
+  if (format == Format::f64 || !std::isfinite(x)) return x;
   const double step = spacing(format, x);
-  return std::nearbyint(x / step) * step;
+  if (std::abs(x) > 0x1p900) return std::nearbyint(x / step) * step;
+  // Between 2^52 and 2^53 steps doubles have no places below a step: the addition rounds.
+  const double anchor = step * 0x1.8p52;
+  return std::copysign((x + anchor) - anchor, x);
 }
 
 double above(Format format, double x) {

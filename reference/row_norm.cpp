@@ -15,6 +15,18 @@ namespace plumb::reference {
 
 namespace {
 
+// Lanes side by side: one sum would wait for each addition.
+double sum_in_lanes(std::int64_t count, const auto& term) {
+  constexpr int kLanes = 4;
+  double lanes[kLanes] = {};
+  const std::int64_t whole = count / kLanes * kLanes;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+  }
+  for (std::int64_t i = whole; i < count; ++i) lanes[0] += term(i);
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
 // Of r, for squares that sum to `squares` (fourth powers to `fourths`).
 RelativeError error_of_reciprocal_root(double squares, double fourths, std::int64_t terms,
                                        double eps, const Numerics& numerics) {
@@ -49,18 +61,6 @@ InnerRounding round_in_between(double product, double relative) {
   return {rounded - product, std::max(std::abs(high - rounded), std::abs(low - rounded))};
 }
 
-// Lanes side by side: one sum would wait for each addition.
-double sum_in_lanes(std::int64_t count, const auto& term) {
-  constexpr int kLanes = 4;
-  double lanes[kLanes] = {};
-  const std::int64_t whole = count / kLanes * kLanes;
-  for (std::int64_t i = 0; i < whole; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
-  }
-  for (std::int64_t i = whole; i < count; ++i) lanes[0] += term(i);
-  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-}
-
 void round_row_in_between(const std::vector<double>& x, const std::vector<double>& weight, double r,
                           double relative, std::int64_t at, Estimate& estimate) {
   for (std::size_t i = 0; i < x.size(); ++i, ++at) {
@@ -70,14 +70,6 @@ void round_row_in_between(const std::vector<double>& x, const std::vector<double
     estimate.sigma[at] += inner.flip * std::abs(w);
     estimate.worst[at] += inner.flip * std::abs(w);
   }
-}
-
-}  // namespace
-
-std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
-  std::vector<double> values(static_cast<std::size_t>(count));
-  decode_bf16_array(bits, count, values.data());
-  return values;
 }
 
 RowScale row_scale(const std::vector<double>& x, double eps, const Numerics& numerics) {
@@ -90,9 +82,21 @@ RowScale row_scale(const std::vector<double>& x, double eps, const Numerics& num
           error_of_reciprocal_root(squares, fourths, columns, eps, numerics)};
 }
 
-void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
-                       NormRounding rounding, const Numerics& numerics, std::int64_t row,
-                       Estimate& estimate, double x_error) {
+}  // namespace
+
+std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  decode_bf16_array(bits, count, values.data());
+  return values;
+}
+
+double sum_of_magnitudes(const double* values, std::int64_t count) {
+  return sum_in_lanes(count, [values](std::int64_t i) { return std::abs(values[i]); });
+}
+
+RowScale estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight,
+                           double eps, NormRounding rounding, const Numerics& numerics,
+                           std::int64_t row, Estimate& estimate, double x_error) {
   const auto columns = static_cast<std::int64_t>(x.size());
   const auto [r, root] = row_scale(x, eps, numerics);
   const double products = weight.empty() ? 1 : 2;
@@ -112,13 +116,12 @@ void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& 
     sigmas[i] = size * sigma;
     worsts[i] = size * worst;
   }
-  const double magnitudes =
-      sum_in_lanes(columns, [value](std::int64_t i) { return std::abs(value[i]); });
   if (rounding == NormRounding::twice) {
     round_row_in_between(x, weight, r, worst, row * columns, estimate);
   }
-  const double mean_magnitude = magnitudes / static_cast<double>(columns);
+  const double mean_magnitude = sum_of_magnitudes(value, columns) / static_cast<double>(columns);
   estimate.row_mean_sigma[row] = mean_magnitude * root.sigma;
+  return {r, root};
 }
 
 }  // namespace plumb::reference

@@ -23,15 +23,17 @@ struct RowScale {
   double value = 0;
   RelativeError error;
 };
-RowScale row_scale(const std::vector<double>& x, double eps, const Numerics& numerics);
 
 // Writes row `row` of `estimate` (already sized):
 //   value[i] = x[i] * r * weight[i],  r = 1 / sqrt(mean(x^2) + eps)
 // x: [columns]; weight: [columns], empty = 1. Non-finite x propagate as IEEE arithmetic has it.
-// x_error: largest relative error of each x by itself, where the device has them only rounded.
-void estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight, double eps,
-                       NormRounding rounding, const Numerics& numerics, std::int64_t row,
-                       Estimate& estimate, double x_error = 0);
+// Returns r. x_error: largest relative error of each x by itself, where the device has them only
+// rounded.
+RowScale estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight,
+                           double eps, NormRounding rounding, const Numerics& numerics,
+                           std::int64_t row, Estimate& estimate, double x_error = 0);
+
+double sum_of_magnitudes(const double* values, std::int64_t count);
 
 // bf16 bits as doubles.
 std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count);

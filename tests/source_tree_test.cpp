@@ -31,11 +31,12 @@ bool may_use_vendor_names(const fs::path& relative) {
 std::vector<fs::path> sources() {
   std::vector<fs::path> found;
   const fs::path root = PLUMB_SOURCE_DIR;
-  for (const char* folder : {"reference", "device", "cases", "tests", "tools", "golden"}) {
+  for (const char* folder :
+       {"reference", "device", "cases", "tests", "tools", "golden", "examples"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string kind = entry.path().extension();
-      if (kind == ".h" || kind == ".cpp" || kind == ".cu") {
+      if (kind == ".h" || kind == ".c" || kind == ".cpp" || kind == ".cu") {
         found.push_back(fs::relative(entry.path(), root));
       }
     }

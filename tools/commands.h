@@ -17,8 +17,11 @@ void add_run(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_agreement(CLI::App& app, Action& action);
 
-// --case, --op, --platform, --tier, --set, --cases
+// --plugin
+void add_plugin(CLI::App& command, Selection& selection);
+// --case, --op, --platform, --tier, --set, --cases, --plugin
 void add_selection(CLI::App& command, Selection& selection);
 // An option that may be given several times.
 void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,

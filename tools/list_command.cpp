@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "tools/commands.h"
+#include "tools/plugin.h"
 
 namespace plumb::tools {
 
@@ -15,10 +16,18 @@ struct ListArguments {
   bool ops = false, platforms = false, scenarios = false, why = false;
 };
 
+constexpr double kProbeTimeout = 300;  // seconds
+
 int list(const ListArguments& arguments) {
+  const std::string& path = arguments.selection.plugin;
+  if (is_worker()) return serve_plugin_info(path);
+  std::optional<PluginInfo> plugin;
+  if (!path.empty()) plugin = probe_plugin(path, kProbeTimeout);
+  const auto has = [&](std::string_view op) { return !plugin || plugin->offers(op); };
   if (arguments.ops) {
-    for (const cases::OpDefinition& op : cases::all_ops())
-      fmt::print("{:<46}{}\n", op.name, op.summary);
+    for (const cases::OpDefinition& op : cases::all_ops()) {
+      if (has(op.name)) fmt::print("{:<46}{}\n", op.name, op.summary);
+    }
     return 0;
   }
   if (arguments.platforms) {
@@ -33,6 +42,7 @@ int list(const ListArguments& arguments) {
     return 0;
   }
   for (const cases::Case& which : select(arguments.selection).cases) {
+    if (!has(which.op->name)) continue;
     fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row.why : "");
   }
   return 0;

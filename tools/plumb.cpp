@@ -96,6 +96,7 @@ int main(int count, char** arguments) {
   add_list(app, action);
   add_show(app, action);
   add_bench(app, action);
+  add_agreement(app, action);
 
   const bool bisecting = is_bisecting(count, arguments);
   try {

@@ -3,10 +3,12 @@
 // What a run prints and writes: failures, summary, coverage table, JSON, JUnit.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cases/run.h"
+#include "tools/plugin.h"
 
 namespace plumb::tools {
 
@@ -42,7 +44,8 @@ SampledCases sampled_cases(const std::vector<Finished>& all);
 int exit_code(const std::vector<Finished>& all);
 
 // Machine-readable. Equal runs give equal text but for the members named "seconds".
-std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed);
+std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
+                    const std::optional<PluginInfo>& plugin = std::nullopt);
 // One case of it, on one line.
 std::string to_json_line(const Finished& finished);
 std::string to_junit(const std::vector<Finished>& all);

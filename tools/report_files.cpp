@@ -130,8 +130,16 @@ bool is_replaced(const std::string& path) {
 
 }  // namespace
 
-std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed) {
+std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
+                    const std::optional<PluginInfo>& plugin) {
   ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", exit_code(all)}};
+  if (plugin) {
+    json["plugin"] = {{"path", plugin->path},
+                      {"name", plugin->name},
+                      {"version", plugin->version},
+                      {"abi_version", PLUMB_ABI_VERSION},
+                      {"ops", plugin->ops}};
+  }
   std::map<std::string, int> outcomes;
   for (const Finished& f : all) ++outcomes[std::string(name_of(f.result.outcome))];
   json["outcomes"] = outcomes;

@@ -21,114 +21,13 @@
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
+#include "tools/lane.h"
 #include "tools/output.h"
-#include "tools/report.h"
 #include "tools/wire.h"
-#include "tools/worker.h"
 
 namespace plumb::tools {
 
 namespace {
-
-struct RunArguments {
-  Selection selection;
-  std::uint64_t seed = 0;
-  int jobs = 0;
-  std::string seed_text = "0", json = "plumb.json", junit;
-  bool bisect = false, quiet = false;
-  int least_coverage = 0;
-  double timeout = 300;
-  bool in_process = false;
-};
-
-struct Task {
-  const cases::Case* which;
-  std::string platform;
-};
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-std::string reproduce_line(const Task& task, const RunArguments& arguments) {
-  return fmt::format("plumb run --case {} --platform {}{}", task.which->id(), task.platform,
-                     repeated_options(arguments.selection, arguments.seed));
-}
-
-// A finished task but for its result.
-Finished name_task(const Task& task, const RunArguments& arguments) {
-  Finished finished;
-  finished.op = task.which->op->name;
-  finished.row = task.which->row.name;
-  finished.scenario = task.which->scenario->name;
-  finished.reproduce = reproduce_line(task, arguments);
-  return finished;
-}
-
-Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier) {
-  cases::RunOptions options;
-  options.platform = task.platform;
-  options.tier = tier;
-  options.seed = arguments.seed;
-  const auto start = std::chrono::steady_clock::now();
-  Finished finished = name_task(task, arguments);
-  try {
-    finished.result = cases::run_case(*task.which, options);
-  } catch (const cases::BadRow& error) {
-    throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
-  }
-  finished.seconds = seconds_since(start);
-  return finished;
-}
-
-// What is known of a case whose process did not live to tell.
-Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
-  Finished finished = name_task(task, arguments);
-  finished.result.id = task.which->id();
-  finished.result.platform = task.platform;
-  finished.result.outcome = cases::Outcome::failed;
-  finished.result.failures.push_back(
-      {"the case as a whole",
-       {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
-       {}});
-  return finished;
-}
-
-bool is_real(const std::string& platform) {
-  return device::why_unavailable(platform).empty() &&
-         !device::open_device(platform)->properties().simulated;
-}
-
-// One thread's way to run tasks: in a worker process, or here.
-class Lane {
- public:
-  Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)
-      : tasks_(tasks),
-        arguments_(arguments),
-        tier_(tier),
-        worker_(own_command_line(), arguments.timeout) {}
-
-  Finished run(std::size_t i) {
-    if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_);
-    const auto start = std::chrono::steady_clock::now();
-    const auto answer = worker_.run(i);
-    if (const auto* death = std::get_if<Death>(&answer)) {
-      Finished finished = died(tasks_[i], arguments_, *death);
-      finished.seconds = seconds_since(start);
-      return finished;
-    }
-    Finished finished = finished_from(std::get<Bytes>(answer));
-    const bool failed = finished.result.outcome == cases::Outcome::failed;
-    if (failed && is_real(tasks_[i].platform)) worker_.retire();
-    return finished;
-  }
-
- private:
-  const std::vector<Task>& tasks_;
-  const RunArguments& arguments_;
-  cases::Tier tier_;
-  Worker worker_;
-};
 
 // Runs tasks on `jobs` threads and hands the results over in the order of the tasks.
 class Runner {
@@ -199,7 +98,8 @@ class Runner {
   void report_op(std::size_t done) {
     const cases::OpDefinition* op = tasks_[done - 1].which->op;
     if (done < tasks_.size() && tasks_[done].which->op == op) return;
-    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet) {
+    const bool lacking = arguments_.plugin && !arguments_.plugin->offers(op->name);
+    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet && !lacking) {
       put(fmt::format("{:<46}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
       std::fflush(stdout);
     }
@@ -278,6 +178,32 @@ int coverage_code(const std::vector<Finished>& all, int least) {
   return thin.empty() ? 0 : 1;
 }
 
+// A library that cannot be used is better known before the first case.
+PluginInfo find_plugin(const RunArguments& arguments) {
+  const std::string& path = arguments.selection.plugin;
+  return arguments.in_process ? info_of(path, loaded_plugin(path))
+                              : probe_plugin(path, arguments.timeout);
+}
+
+// The cases of ops that the plug-in has, if there is one: what it lacks is no hole in its coverage.
+std::vector<Finished> offered(const std::vector<Finished>& all, const RunArguments& arguments) {
+  std::vector<Finished> some;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const Finished& finished) {
+    return !arguments.plugin || arguments.plugin->offers(finished.op);
+  });
+  return some;
+}
+
+void print_results(const std::vector<Finished>& all, const RunArguments& arguments,
+                   double seconds) {
+  put(summary_text(all, seconds, style_of(STDOUT_FILENO)));
+  if (arguments.plugin) {
+    put(fmt::format("plug-in {}: {} of {} ops; no checked kernels\n", arguments.plugin->text(),
+                    arguments.plugin->ops.size(), cases::all_ops().size()));
+  }
+  if (!arguments.quiet) put(coverage_text(offered(all, arguments)));
+}
+
 int run(RunArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
@@ -296,20 +222,24 @@ int run(RunArguments& arguments) {
         return to_bytes(run_task(tasks.at(task), arguments, selected.tier));
       } catch (const cases::BadRow& error) {
         return to_bytes(error);
+      } catch (const UsageError& error) {  // a plug-in that can no longer be loaded
+        return to_bytes(cases::BadRow(error.what()));
       }
     });
   }
+  if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
   check_reports(arguments);
   validate(selected);
   const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
 
-  put(summary_text(all, seconds_since(start), style_of(STDOUT_FILENO)));
-  if (!arguments.quiet) put(coverage_text(all));
+  print_results(all, arguments, seconds_since(start));
   const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
-  if (!arguments.json.empty()) write_file(arguments.json, to_json(all, tier, arguments.seed));
+  if (!arguments.json.empty()) {
+    write_file(arguments.json, to_json(all, tier, arguments.seed, arguments.plugin));
+  }
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(all));
   if (arguments.bisect) return bisect_code(all);
-  return std::max(exit_code(all), coverage_code(all, arguments.least_coverage));
+  return std::max(exit_code(all), coverage_code(offered(all, arguments), arguments.least_coverage));
 }
 
 }  // namespace
@@ -320,12 +250,22 @@ void add_repeatable(CLI::App& command, const char* name, std::vector<std::string
   command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
 }
 
+void add_plugin(CLI::App& command, Selection& selection) {
+  command
+      .add_option("--plugin", selection.plugin,
+                  "shared library with the kernels to judge (docs/plugins.md)")
+      ->check([](const std::string& path) {
+        return path.empty() ? std::string("names no file") : std::string();
+      });
+}
+
 void add_selection(CLI::App& command, Selection& selection) {
   add_repeatable(command, "--case", selection.patterns,
                  "op, op/row, op/row/scenario; * and ? as in a shell");
   add_repeatable(command, "--op", selection.ops, "only this op");
   add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
   command.add_option("--tier", selection.tier, "smoke, default or full");
+  add_plugin(command, selection);
   add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
   add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
 }

@@ -30,6 +30,7 @@ struct Selection {
   std::vector<std::string> settings;    // --set name=value, applied to every selected row
   std::vector<std::string> case_files;  // --cases FILE
   std::string tier;                     // "", "smoke", "default", "full"
+  std::string plugin;                   // --plugin FILE; "": plumb's own kernels
 };
 
 struct Selected {

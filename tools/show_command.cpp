@@ -7,6 +7,8 @@
 #include "cases/fill.h"
 #include "cases/run.h"
 #include "tools/commands.h"
+#include "tools/output.h"
+#include "tools/plugin.h"
 
 namespace plumb::tools {
 
@@ -48,6 +50,10 @@ void show_numerics(const plumb_implementation& implementation, std::string_view 
         "numerics of {}: product format {}, {} chains, p format {}, functions within {} ulp, {}\n",
         implementation.name, static_cast<int>(n.product), n.chains, static_cast<int>(n.probability),
         n.function_ulp, n.deterministic ? "deterministic" : "not deterministic");
+    if (!op.starts_with("top_k")) continue;
+    constexpr const char* kOrders[] = {"any order", "an order of its own", "ascending", "by key"};
+    constexpr const char* kEqual[] = {"any", "the same each time", "the lowest indices"};
+    fmt::print("indices: {}; of equal keys: {}\n", kOrders[n.index_order], kEqual[n.equal_keys]);
   }
 }
 
@@ -65,16 +71,12 @@ void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
   }
 }
 
-int show(const Selection& selection) {
-  const Selected selected = select(selection);
-  if (selected.cases.size() != 1) {
-    throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
-                                 selected.cases.size(), selected.cases.front().id()));
-  }
+void show_case(const Selected& selected, const std::string& plugin) {
   const cases::Case& which = selected.cases.front();
   cases::RunOptions options;
   options.platform = selected.platforms.front();
   options.tier = selected.tier;
+  if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
   fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), options.platform, which.row.why,
              which.scenario->name, which.scenario->why);
   for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
@@ -93,6 +95,38 @@ int show(const Selection& selection) {
     fmt::print("  {}\n", point.text());
   }
   show_bounds(which, options);
+}
+
+// What went wrong, for the parent; empty: nothing.
+Bytes show_in_worker(const Selected& selected, const std::string& plugin) {
+  std::string wrong;
+  try {
+    show_case(selected, plugin);
+    finish_output();
+  } catch (const std::exception& error) {
+    wrong = error.what();
+  }
+  return {wrong.begin(), wrong.end()};
+}
+
+int show(const Selection& selection) {
+  const Selected selected = select(selection);
+  if (selected.cases.size() != 1) {
+    throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
+                                 selected.cases.size(), selected.cases.front().id()));
+  }
+  if (selection.plugin.empty()) {
+    show_case(selected, "");
+    return 0;
+  }
+  if (is_worker()) {
+    return serve([&](std::uint64_t) { return show_in_worker(selected, selection.plugin); });
+  }
+  probe_plugin(selection.plugin, 0);
+  const auto answer = Worker(own_command_line(), 0).run(0);
+  if (const auto* death = std::get_if<Death>(&answer)) throw std::runtime_error(death->why);
+  const Bytes& wrong = std::get<Bytes>(answer);
+  if (!wrong.empty()) throw std::runtime_error(std::string(wrong.begin(), wrong.end()));
   return 0;
 }
 
@@ -104,6 +138,7 @@ void add_show(CLI::App& app, Action& action) {
   command->add_option("CASE", selection->patterns, "op/row/scenario")->required()->expected(1);
   add_repeatable(*command, "--platform", selection->platforms, "default: sim-sm90");
   command->add_option("--tier", selection->tier, "smoke, default or full");
+  add_plugin(*command, *selection);
   add_repeatable(*command, "--set", selection->settings, "name=value");
   add_repeatable(*command, "--cases", selection->case_files,
                  "TOML file whose rows replace an op's");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/faults/faults.h"
 
+#include <algorithm>
 #include <memory>
 #include <sstream>
 
+#include "device/forwarding_device.h"
 #include "plumb_mutant_list.h"
 
 namespace plumb::device {
@@ -13,6 +15,18 @@ namespace plumb::device {
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
+#ifdef PLUMB_CUDA
+#define PLUMB_DECLARE_MUTANT(name, op, ...) \
+  namespace cuda_mutant_##name {            \
+    plumb_op_entry op();                    \
+  }
+PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
+#undef PLUMB_DECLARE_MUTANT
+#define PLUMB_CUDA_MUTANT(name, op) device::cuda_mutant_##name::op()
+#else
+#define PLUMB_CUDA_MUTANT(name, op) \
+  plumb_op_entry {}
+#endif
 }  // namespace plumb::device
 
 namespace plumb::cases {
@@ -24,7 +38,7 @@ std::vector<std::string> split(std::string_view list) {
   std::istringstream stream{std::string(list)};
   for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
   if (words.empty()) words = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
-  return words;
+  return with_real_ones(words);
 }
 
 // A table with one entry replaced, kept alive as long as somebody can call it.
@@ -46,55 +60,10 @@ std::shared_ptr<ReplacedTable> replace_entry(const plumb_implementation& origina
   return replaced;
 }
 
-// Hands every call on, but for replay.
-class DeadReplay final : public device::Device {
+class DeadReplay final : public device::ForwardingDevice {
  public:
-  explicit DeadReplay(std::unique_ptr<device::Device> inner) : inner_(std::move(inner)) {}
-
-  const device::Properties& properties() const override { return inner_->properties(); }
-  void* allocate(std::size_t bytes, std::string_view label) override {
-    return inner_->allocate(bytes, label);
-  }
-  void* allocate_sparse(std::size_t bytes, std::string_view label) override {
-    return inner_->allocate_sparse(bytes, label);
-  }
-  void free(void* memory) override { inner_->free(memory); }
-  void* allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
-  void free_pinned(void* memory) override { inner_->free_pinned(memory); }
-  std::vector<device::GuardDamage> check_guards() override { return inner_->check_guards(); }
-  device::Stream create_stream() override { return inner_->create_stream(); }
-  void destroy_stream(device::Stream stream) override { inner_->destroy_stream(stream); }
-  device::Event create_event() override { return inner_->create_event(); }
-  void destroy_event(device::Event event) override { inner_->destroy_event(event); }
-  void record(device::Event event, device::Stream stream) override {
-    inner_->record(event, stream);
-  }
-  void wait(device::Stream stream, device::Event event) override { inner_->wait(stream, event); }
-  void synchronize_event(device::Event event) override { inner_->synchronize_event(event); }
-  void synchronize(device::Stream stream) override { inner_->synchronize(stream); }
-  void synchronize() override { inner_->synchronize(); }
-  void copy(void* to, const void* from, std::size_t bytes, device::Stream stream) override {
-    inner_->copy(to, from, bytes, stream);
-  }
-  void fill(void* to, std::uint8_t value, std::size_t bytes, device::Stream stream) override {
-    inner_->fill(to, value, bytes, stream);
-  }
-  void call_host(void (*function)(void*), void* argument, device::Stream stream) override {
-    inner_->call_host(function, argument, stream);
-  }
-  void begin_capture(device::Stream stream) override { inner_->begin_capture(stream); }
-  device::Graph end_capture(device::Stream stream) override { return inner_->end_capture(stream); }
-  std::vector<device::GraphNode> nodes(device::Graph graph) override {
-    return inner_->nodes(graph);
-  }
-  device::GraphExec instantiate(device::Graph graph) override { return inner_->instantiate(graph); }
+  using ForwardingDevice::ForwardingDevice;
   void replay(device::GraphExec, device::Stream) override {}
-  bool capturing() override { return inner_->capturing(); }
-  void destroy_graph(device::Graph graph) override { inner_->destroy_graph(graph); }
-  void destroy_graph_exec(device::GraphExec graph) override { inner_->destroy_graph_exec(graph); }
-
- private:
-  std::unique_ptr<device::Device> inner_;
 };
 
 }  // namespace
@@ -103,17 +72,37 @@ std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out <
 
 const std::vector<Mutant>& all_mutants() {
 #define PLUMB_MUTANT(name, op, case_id, says, why, platforms) \
-  {#name, #op, case_id, says, why, split(platforms), device::mutant_##name::op()},
+  {#name,                                                     \
+   #op,                                                       \
+   case_id,                                                   \
+   says,                                                      \
+   why,                                                       \
+   split(platforms),                                          \
+   device::mutant_##name::op(),                               \
+   PLUMB_CUDA_MUTANT(name, op)},
   static const std::vector<Mutant> mutants{PLUMB_FOR_EACH_MUTANT(PLUMB_MUTANT)};
 #undef PLUMB_MUTANT
   return mutants;
+}
+
+std::vector<std::string> with_real_ones(std::vector<std::string> simulated) {
+  const bool waves_of_32 =
+      std::find(simulated.begin(), simulated.end(), "sim-sm90") != simulated.end();
+  for (const std::string& platform : device::known_platforms()) {
+    const bool real = platform.starts_with("cuda-");
+    if (real && waves_of_32 && device::why_unavailable(platform).empty()) {
+      simulated.push_back(platform);
+    }
+  }
+  return simulated;
 }
 
 RunOptions with_mutant(RunOptions options, const Mutant& mutant) {
   options.implementation =
       [mutant, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
           std::string_view platform, bool) -> const plumb_implementation& {
-    tables->push_back(replace_entry(device::builtin_implementation(platform), mutant.entry));
+    const plumb_op_entry& entry = platform.starts_with("cuda-") ? mutant.cuda_entry : mutant.entry;
+    tables->push_back(replace_entry(device::builtin_implementation(platform), entry));
     return tables->back()->table;
   };
   return options;

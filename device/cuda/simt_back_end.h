@@ -6,13 +6,8 @@
 
 #include <cuda_runtime.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <type_traits>
-#include <utility>
-
-#include "device/cuda/launch.h"
 
 #ifndef PLUMB_KERNEL_SET
 #define PLUMB_KERNEL_SET cuda_kernels
@@ -22,30 +17,14 @@
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
-#define PLUMB_LAUNCH(kernel, shape, stream, ...) \
-  ::plumb::device::cuda::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)
 
 namespace plumb::device::PLUMB_KERNEL_SET {
-
-using LaneMask = std::uint64_t;
-using cuda::LaunchShape;
-using cuda::stream_properties;
-
-static __device__ inline int thread_index() { return static_cast<int>(threadIdx.x); }
-static __device__ inline int wave_size() { return 32; }
-static __device__ inline int lane_index() { return static_cast<int>(threadIdx.x % 32); }
-static __device__ inline int wave_index() { return static_cast<int>(threadIdx.x / 32); }
-static __device__ inline int block_size() { return static_cast<int>(blockDim.x); }
-static __device__ inline int block_index_x() { return static_cast<int>(blockIdx.x); }
-static __device__ inline int block_index_y() { return static_cast<int>(blockIdx.y); }
-static __device__ inline int grid_size_x() { return static_cast<int>(gridDim.x); }
-static __device__ inline int grid_size_y() { return static_cast<int>(gridDim.y); }
-
-// The lanes that this wave has: fewer than 32 in a last, partial wave.
-static __device__ inline LaneMask all_lanes() {
-  const int left = block_size() - wave_index() * 32;
-  return left >= 32 ? 0xffffffffu : (1u << left) - 1;
+inline constexpr int kWaveSize = 32;
 }
+
+#include "device/gpu/simt_common.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
 
 static __device__ inline void block_sync() { __syncthreads(); }
 static __device__ inline void wave_sync(LaneMask mask) { __syncwarp(static_cast<unsigned>(mask)); }
@@ -66,37 +45,25 @@ static __device__ inline To reinterpret(const From& from) {
 }
 
 template <typename T>
-static __device__ inline T shuffle(LaneMask mask, T value, int lane, int width = 32) {
+static __device__ inline T shuffle(LaneMask mask, T value, int lane, int width = kWaveSize) {
   using Bits = RegisterBits<T>;
   return reinterpret<T>(
       __shfl_sync(static_cast<unsigned>(mask), reinterpret<Bits>(value), lane, width));
 }
 
 template <typename T>
-static __device__ inline T shuffle_down(LaneMask mask, T value, int delta, int width = 32) {
+static __device__ inline T shuffle_down(LaneMask mask, T value, int delta, int width = kWaveSize) {
   using Bits = RegisterBits<T>;
   return reinterpret<T>(__shfl_down_sync(static_cast<unsigned>(mask), reinterpret<Bits>(value),
                                          static_cast<unsigned>(delta), width));
 }
 
 template <typename T>
-static __device__ inline T shuffle_xor(LaneMask mask, T value, int lane_mask, int width = 32) {
+static __device__ inline T shuffle_xor(LaneMask mask, T value, int lane_mask,
+                                       int width = kWaveSize) {
   using Bits = RegisterBits<T>;
   return reinterpret<T>(
       __shfl_xor_sync(static_cast<unsigned>(mask), reinterpret<Bits>(value), lane_mask, width));
-}
-
-template <typename T>
-static __device__ inline T atomic_add(T* address, std::type_identity_t<T> value) {
-  return atomicAdd(address, value);
-}
-template <typename T>
-static __device__ inline T atomic_max(T* address, std::type_identity_t<T> value) {
-  return atomicMax(address, value);
-}
-template <typename T>
-static __device__ inline T atomic_exchange(T* address, std::type_identity_t<T> value) {
-  return atomicExch(address, value);
 }
 
 template <typename T>
@@ -104,11 +71,5 @@ static __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char plumb_dynamic_shared[];
   return reinterpret_cast<T*>(plumb_dynamic_shared);
 }
-
-static __device__ inline float exp2_approx(float x) { return exp2f(x); }
-static __device__ inline float log2_approx(float x) { return log2f(x); }
-static __device__ inline float rsqrt_approx(float x) { return rsqrtf(x); }
-static __device__ inline std::uint32_t float_bits(float x) { return __float_as_uint(x); }
-static __device__ inline float bits_float(std::uint32_t u) { return __uint_as_float(u); }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

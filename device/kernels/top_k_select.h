@@ -27,7 +27,9 @@ constexpr plumb_numerics kTopKNumerics = {.product = PLUMB_F32,
                                           .probability = PLUMB_F32,
                                           .function_ulp = 0,
                                           .deterministic = 1,
-                                          .stores_partials = 0};
+                                          .stores_partials = 0,
+                                          .index_order = PLUMB_INDICES_ASCENDING,
+                                          .equal_keys = PLUMB_EQUAL_KEYS_LOWEST_INDEX};
 
 // The logits that a row may look at; local index i is first[i * column_stride].
 struct TopKWindow {

@@ -34,7 +34,24 @@ typedef enum plumb_rounding {
   PLUMB_ROUND_TWICE = 1 /* the normalised value is rounded to bf16 before what follows ("old") */
 } plumb_rounding;
 
-/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. */
+/* In which order the top-k ops write the indices of a row that is longer than k. Shorter rows are
+ * in ascending order by contract, and indices always count from the start of the row's window. */
+typedef enum plumb_index_order {
+  PLUMB_INDICES_ANY_ORDER = 0, /* may change from launch to launch: judged and compared as a set */
+  PLUMB_INDICES_OWN_ORDER = 1, /* some order, the same in every launch */
+  PLUMB_INDICES_ASCENDING = 2,
+  PLUMB_INDICES_BY_KEY = 3 /* the largest key first; equal keys in any order */
+} plumb_index_order;
+
+/* Which of several equal keys the top-k ops take where there is no room for all of them. */
+typedef enum plumb_equal_keys {
+  PLUMB_EQUAL_KEYS_ANY = 0, /* may change from launch to launch */
+  PLUMB_EQUAL_KEYS_REPEATED = 1,
+  PLUMB_EQUAL_KEYS_LOWEST_INDEX = 2
+} plumb_equal_keys;
+
+/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. Of
+ * the last four members, 0 promises nothing; what is promised is checked. */
 typedef struct plumb_numerics {
   plumb_format product;     /* format in which operands enter the op's long products */
   plumb_format accumulator; /* format of the running sums */
@@ -42,8 +59,11 @@ typedef struct plumb_numerics {
                                combined by a tree; 1 = one sequential sum */
   plumb_format probability; /* attention: format in which p enters the PV product */
   float function_ulp;       /* error of exp2, log2, rsqrt, sigmoid and division, in fp32 ulp */
-  int32_t deterministic;    /* 1: equal inputs give equal bits, run after run */
+  int32_t deterministic;    /* 1: equal inputs give equal bits, run after run; of top-k's
+                               indices as far as the last two members fix them */
   int32_t stores_partials;  /* 1: writes the op's visible intermediates (named in its struct) */
+  plumb_index_order index_order; /* top-k only, as is equal_keys */
+  plumb_equal_keys equal_keys;
 } plumb_numerics;
 
 #ifdef __cplusplus

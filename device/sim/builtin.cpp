@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "device/device.h"
-#ifdef PLUMB_CUDA
-#include "device/cuda/open.h"
-#endif
+#include "device/gpu/open.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {
@@ -35,10 +33,8 @@ plumb_implementation make_table(const char* name, const std::vector<plumb_op_ent
 #define PLUMB_PLAIN_ENTRY(op) kernels::op(),
 #define PLUMB_CHECKED_ENTRY(op) checked_kernels::op(),
 
-const plumb_implementation& builtin_implementation([[maybe_unused]] std::string_view platform) {
-#ifdef PLUMB_CUDA
-  if (platform.starts_with("cuda-")) return cuda::builtin();
-#endif
+const plumb_implementation& builtin_implementation(std::string_view platform) {
+  if (const RealBackEnd* const back_end = find_real_back_end(platform)) return back_end->builtin();
   static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY)};
   static const plumb_implementation table = make_table("plumb", entries);
   return table;

@@ -37,7 +37,9 @@ std::string describe(const Operation& operation) {
           [](const KernelCall& call) { return "kernel '" + call.name + "'"; },
           [](const Copy& copy) { return "copy of " + std::to_string(copy.bytes) + " bytes"; },
           [](const Fill& fill) { return "fill of " + std::to_string(fill.bytes) + " bytes"; },
-          [](const HostCall&) { return std::string("host function"); },
+          [](const HostCall& call) {
+            return "host function" + (call.name.empty() ? "" : " '" + call.name + "'");
+          },
           [](const Wait&) { return std::string("wait"); },
           [](const Replay&) { return std::string("replay"); },
       },
@@ -49,6 +51,9 @@ GraphNode summary(const Operation& operation) {
                         [](const KernelCall& call) { return GraphNode{"kernel", call.name}; },
                         [](const Copy&) { return GraphNode{"copy", ""}; },
                         [](const Fill&) { return GraphNode{"fill", ""}; },
+                        [](const HostCall& call) {
+                          return GraphNode{call.name.empty() ? "host" : "kernel", call.name};
+                        },
                         [](const auto&) { return GraphNode{"host", ""}; },
                     },
                     operation);

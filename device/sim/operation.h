@@ -36,6 +36,7 @@ struct Fill {
 struct HostCall {
   void (*function)(void*) = nullptr;
   void* argument = nullptr;
+  std::string name;  // of one that stands for a kernel
 };
 
 // Reached when `stream` has executed its first `position` operations.

@@ -240,10 +240,15 @@ void SimDevice::fill(void* to, std::uint8_t value, std::size_t bytes, Stream str
 }
 
 void SimDevice::call_host(void (*function)(void*), void* argument, Stream stream) {
+  launch_host("", function, argument, stream);
+}
+
+void SimDevice::launch_host(std::string_view name, void (*function)(void*), void* argument,
+                            Stream stream) {
   const Lock lock = enter_alive("call_host");
   StreamState& state = stream_of("call_host", stream);
   if (function == nullptr) fail(Fault::invalid_argument, "call_host: no function");
-  submit(state, HostCall{function, argument});
+  submit(state, HostCall{function, argument, std::string(name)});
 }
 
 void enqueue(Stream stream, KernelCall call) {

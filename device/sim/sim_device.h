@@ -50,6 +50,8 @@ class SimDevice : public Device {
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override;
   void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) override;
   void call_host(void (*function)(void*), void* argument, Stream stream) override;
+  void launch_host(std::string_view name, void (*function)(void*), void* argument,
+                   Stream stream) override;
 
   void begin_capture(Stream stream) override;
   bool capturing() override;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cuda/cuda_error.h"
+#include "gpu_error.h"
 
 namespace plumb::device::cuda {
 
-Fault fault_of(cudaError_t error) {
+Fault fault_of(NativeError error) {
   switch (error) {
     case cudaErrorMemoryAllocation: return Fault::out_of_memory;
     case cudaErrorInvalidValue:
@@ -27,17 +27,6 @@ Fault fault_of(cudaError_t error) {
     case cudaErrorStreamCaptureWrongThread: return Fault::capture_invalid;
     default: return Fault::other;
   }
-}
-
-std::string describe(cudaError_t error, const char* call) {
-  return std::string(call) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
-         ")";
-}
-
-void check(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();
-  throw DeviceError(fault_of(error), describe(error, call));
 }
 
 }  // namespace plumb::device::cuda

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb's own kernels as compiled for CUDA.
+// plumb's own kernels as compiled for this back end, and the way into it.
 #include <vector>
 
-#include "device/cuda/open.h"
+#include "device/gpu/gpu_device.h"
+#include "device/gpu/open.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {
 
 #define PLUMB_DECLARE_ENTRY(op) plumb_op_entry op();
-namespace cuda_kernels {
+namespace PLUMB_KERNEL_SET {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
 }
 #undef PLUMB_DECLARE_ENTRY
 
-#define PLUMB_ENTRY(op) cuda_kernels::op(),
+namespace {
 
-const plumb_implementation& cuda::builtin() {
+#define PLUMB_ENTRY(op) PLUMB_KERNEL_SET::op(),
+
+const plumb_implementation& builtin() {
   static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_ENTRY)};
   static const plumb_implementation table{PLUMB_ABI_VERSION, "plumb", entries.data(),
                                           static_cast<std::int32_t>(entries.size())};
@@ -24,5 +27,14 @@ const plumb_implementation& cuda::builtin() {
 }
 
 #undef PLUMB_ENTRY
+
+std::unique_ptr<Device> open() { return std::make_unique<PLUMB_GPU::GpuDevice>(); }
+
+}  // namespace
+
+const RealBackEnd& PLUMB_GPU::back_end() {
+  static constexpr RealBackEnd table{&why_unavailable, &open, &builtin};
+  return table;
+}
 
 }  // namespace plumb::device

@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Device on the CUDA runtime. One process-wide device (the current one); every call is checked.
+// A Device on a vendor's runtime: the same code for CUDA and HIP, in the namespace of the back end
+// whose gpu_runtime.h is on the include path. One process-wide device (the current one); every call
+// is checked. Any host thread may use it beside others: the runtime is safe for several threads,
+// and what is kept here about its objects has a lock of its own, which is never held during a call
+// that may wait.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "device/cuda/guards.h"
-#include "device/cuda/launch.h"
 #include "device/device.h"
+#include "device/gpu/guards.h"
+#include "device/gpu/launch.h"
+#include "gpu_runtime.h"
 
-namespace plumb::device::cuda {
+namespace plumb::device::PLUMB_GPU {
 
 const Properties& properties();
+// Why this machine cannot be `platform`; empty: it can.
+std::string why_unavailable(const std::string& platform);
 
-class CudaDevice final : public Device {
+class GpuDevice final : public Device {
  public:
-  CudaDevice();
-  ~CudaDevice() override;
-  CudaDevice(const CudaDevice&) = delete;
-  CudaDevice& operator=(const CudaDevice&) = delete;
+  GpuDevice();
+  ~GpuDevice() override;
+  GpuDevice(const GpuDevice&) = delete;
+  GpuDevice& operator=(const GpuDevice&) = delete;
 
-  const Properties& properties() const override { return cuda::properties(); }
+  const Properties& properties() const override { return PLUMB_GPU::properties(); }
   void* allocate(std::size_t bytes, std::string_view label) override;
   void* allocate_sparse(std::size_t bytes, std::string_view label) override;
   void free(void* memory) override;
@@ -46,7 +53,7 @@ class CudaDevice final : public Device {
   void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) override;
   void call_host(void (*function)(void*), void* argument, Stream stream) override;
 
-  std::string take_launch_error() override { return cuda::take_launch_error(); }
+  std::string take_launch_error() override { return PLUMB_GPU::take_launch_error(); }
 
   void begin_capture(Stream stream) override;
   bool capturing() override;
@@ -59,21 +66,28 @@ class CudaDevice final : public Device {
 
  private:
   struct Allocation {
-    std::uint8_t* base = nullptr;  // what cudaMalloc returned
+    std::uint8_t* base = nullptr;  // what the runtime returned
     std::size_t bytes = 0;         // what was asked for
     std::string label;
     bool guarded = true;
   };
+  using Allocations = std::map<std::uint8_t*, Allocation>;  // by the address that was handed out
+  struct Capture {
+    NativeStream stream = nullptr;
+    std::thread::id thread;  // that began it
+  };
   // Front and rear zone of every guarded allocation, in the order of the map.
-  std::vector<GuardZone> zones() const;
+  static std::vector<GuardZone> zones(const Allocations& allocations);
   GuardDamage describe_damage(const Allocation& allocation, const GuardZone& zone) const;
+  void refuse_in_capture(const std::string& call);
 
-  std::map<std::uint8_t*, Allocation> allocations_;  // by the address that was handed out
-  std::vector<cudaStream_t> streams_;
-  std::vector<cudaEvent_t> events_;
+  std::mutex mutex_;  // guards what follows, up to own_
+  Allocations allocations_;
+  std::vector<NativeStream> streams_;
+  std::vector<NativeEvent> events_;
   std::vector<void*> pinned_;
-  std::vector<cudaStream_t> capturing_;
-  cudaStream_t own_ = nullptr;  // for work that no caller ordered
+  std::vector<Capture> captures_;  // in progress
+  NativeStream own_ = nullptr;     // for work that no caller ordered
 };
 
-}  // namespace plumb::device::cuda
+}  // namespace plumb::device::PLUMB_GPU

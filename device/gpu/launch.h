@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a launcher puts a kernel on a CUDA stream: arguments by value, dynamic shared memory beyond
-// 48 KiB asked for, what went wrong kept for whoever reports it.
+// How a launcher puts a kernel on a native stream: arguments by value, what went wrong kept for
+// whoever reports it.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <array>
 #include <cstddef>
@@ -13,8 +11,9 @@
 #include <utility>
 
 #include "device/device.h"
+#include "gpu_error.h"
 
-namespace plumb::device::cuda {
+namespace plumb::device::PLUMB_GPU {
 
 struct LaunchShape {
   std::int64_t grid_x = 1, grid_y = 1;
@@ -25,8 +24,8 @@ struct LaunchShape {
 // Of the current device; the same for every stream on it.
 const Properties& stream_properties(plumb_stream stream);
 
-// "cudaLaunchKernel: too many resources requested" of the last launch that this thread could not
-// do; empty: none. Reading clears it.
+// The call that failed and the runtime's words for the last launch that this thread could not do;
+// empty: none. Reading clears it.
 std::string take_launch_error();
 
 plumb_status launch_raw(const void* kernel, const LaunchShape& shape, plumb_stream stream,
@@ -46,4 +45,4 @@ plumb_status launch_kernel(void (*kernel)(Parameters...), const LaunchShape& sha
       frozen);
 }
 
-}  // namespace plumb::device::cuda
+}  // namespace plumb::device::PLUMB_GPU

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake --install: the program, the headers of its C ABI, and a package for find_package(plumb).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+add_library(plumb_plugin_interface INTERFACE)
+set_target_properties(plumb_plugin_interface PROPERTIES EXPORT_NAME plugin)
+target_include_directories(plumb_plugin_interface INTERFACE
+                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+set(headers ${CMAKE_INSTALL_INCLUDEDIR}/plumb)
+install(FILES device/plumb_ops.h device/plumb_plugin.h DESTINATION ${headers})
+install(DIRECTORY device/ops DESTINATION ${headers} FILES_MATCHING PATTERN "*.h")
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/plumb)
+install(TARGETS plumb plumb_plugin_interface EXPORT plumbTargets)
+install(EXPORT plumbTargets NAMESPACE plumb:: DESTINATION ${package})
+configure_package_config_file(cmake/plumbConfig.cmake.in ${PROJECT_BINARY_DIR}/plumbConfig.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/plumbConfig.cmake
+              ${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake DESTINATION ${package})

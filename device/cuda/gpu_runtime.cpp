@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_runtime.h"
+
+#include <cstdlib>
+
+#include "device/cuda/kernel_node.h"
+
+namespace plumb::device::cuda::runtime {
+
+// By default a kernel is loaded when it is first launched. That may have to wait for the whole
+// device, and may happen in one thread while another one captures: all are loaded at the start.
+// Heeded only until the runtime's first call; whoever has set the variable keeps his choice.
+int device_count() {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  int count = 0;
+  PLUMB_CHECKED(cudaGetDeviceCount, &count);
+  return count;
+}
+
+Properties query() {
+  int device = 0;
+  cudaDeviceProp found{};
+  PLUMB_CHECKED(cudaGetDevice, &device);
+  PLUMB_CHECKED(cudaGetDeviceProperties, &found, device);
+  Properties result;
+  result.platform = "cuda-sm" + std::to_string(found.major) + std::to_string(found.minor);
+  result.wave_size = found.warpSize;
+  result.multiprocessors = found.multiProcessorCount;
+  result.max_threads_per_block = found.maxThreadsPerBlock;
+  result.shared_bytes_per_block = found.sharedMemPerBlockOptin;
+  result.max_grid_x = found.maxGridSize[0];
+  result.max_grid_y = found.maxGridSize[1];
+  return result;
+}
+
+std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
+                   void** arguments) {
+  constexpr std::size_t kWithoutAsking = 48 << 10;
+  const auto failed = [](cudaError_t error, const char* call) {
+    forget_last_error();
+    return describe(error, call);
+  };
+  if (shape.dynamic_shared_bytes > kWithoutAsking) {
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shape.dynamic_shared_bytes));
+    if (error != cudaSuccess) return failed(error, "cudaFuncSetAttribute");
+  }
+  const dim3 grid(static_cast<unsigned>(shape.grid_x), static_cast<unsigned>(shape.grid_y));
+  const cudaError_t error = cudaLaunchKernel(kernel, grid, dim3(static_cast<unsigned>(shape.block)),
+                                             arguments, shape.dynamic_shared_bytes, stream);
+  return error == cudaSuccess ? "" : failed(error, "cudaLaunchKernel");
+}
+
+std::vector<NativeNode> nodes(NativeGraph graph) {
+  std::size_t count = 0;
+  PLUMB_CHECKED(cudaGraphGetNodes, graph, nullptr, &count);
+  std::vector<NativeNode> all(count);
+  PLUMB_CHECKED(cudaGraphGetNodes, graph, all.data(), &count);
+  return all;
+}
+
+GraphNode describe_node(NativeNode node) {
+  cudaGraphNodeType type{};
+  PLUMB_CHECKED(cudaGraphNodeGetType, node, &type);
+  switch (type) {
+    case cudaGraphNodeTypeMemcpy: return {"copy", ""};
+    case cudaGraphNodeTypeMemset: return {"fill", ""};
+    case cudaGraphNodeTypeHost: return {"host", ""};
+    case cudaGraphNodeTypeKernel: break;
+    default: return {"other", ""};
+  }
+  return {"kernel", mangled_kernel_name(node)};
+}
+
+}  // namespace plumb::device::cuda::runtime

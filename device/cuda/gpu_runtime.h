@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA runtime under the names that device/gpu uses. Each call that fails throws DeviceError
+// with the runtime's own name for the call.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
+
+#include "device/gpu/check.h"
+#include "device/gpu/launch.h"
+
+namespace plumb::device::cuda {
+
+using NativeStream = cudaStream_t;
+using NativeEvent = cudaEvent_t;
+using NativeGraph = cudaGraph_t;
+using NativeGraphExec = cudaGraphExec_t;
+using NativeNode = cudaGraphNode_t;
+
+namespace runtime {
+
+// The runtime's first call of a process.
+int device_count();
+
+// Of the current device.
+Properties query();
+
+// Empty, or what went wrong and with which call. Beyond 48 KiB a kernel has to ask for dynamic
+// shared memory.
+std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
+                   void** arguments);
+
+inline void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  PLUMB_CHECKED(cudaMalloc, &memory, bytes);
+  return memory;
+}
+inline void free(void* memory) { PLUMB_CHECKED(cudaFree, memory); }
+
+// In the order of the stream, without waiting for the device.
+inline void* allocate_async(std::size_t bytes, NativeStream stream) {
+  void* memory = nullptr;
+  PLUMB_CHECKED(cudaMallocAsync, &memory, bytes, stream);
+  return memory;
+}
+inline void free_async(void* memory, NativeStream stream) {
+  PLUMB_CHECKED(cudaFreeAsync, memory, stream);
+}
+
+inline void* allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  PLUMB_CHECKED(cudaMallocHost, &memory, bytes);
+  return memory;
+}
+inline void free_pinned(void* memory) { PLUMB_CHECKED(cudaFreeHost, memory); }
+
+// Any direction.
+inline void copy(void* to, const void* from, std::size_t bytes, NativeStream stream) {
+  PLUMB_CHECKED(cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, stream);
+}
+inline void fill(void* to, int value, std::size_t bytes, NativeStream stream) {
+  PLUMB_CHECKED(cudaMemsetAsync, to, value, bytes, stream);
+}
+inline void call_host(void (*function)(void*), void* argument, NativeStream stream) {
+  PLUMB_CHECKED(cudaLaunchHostFunc, stream, function, argument);
+}
+
+inline NativeStream create_stream() {
+  NativeStream stream = nullptr;
+  PLUMB_CHECKED(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  return stream;
+}
+inline void destroy(NativeStream stream) { PLUMB_CHECKED(cudaStreamDestroy, stream); }
+inline void synchronize(NativeStream stream) { PLUMB_CHECKED(cudaStreamSynchronize, stream); }
+inline void synchronize_device() { PLUMB_CHECKED(cudaDeviceSynchronize); }
+
+inline NativeEvent create_event() {
+  NativeEvent event = nullptr;
+  PLUMB_CHECKED(cudaEventCreateWithFlags, &event, cudaEventDisableTiming);
+  return event;
+}
+inline void destroy(NativeEvent event) { PLUMB_CHECKED(cudaEventDestroy, event); }
+inline void record(NativeEvent event, NativeStream stream) {
+  PLUMB_CHECKED(cudaEventRecord, event, stream);
+}
+inline void wait(NativeStream stream, NativeEvent event) {
+  PLUMB_CHECKED(cudaStreamWaitEvent, stream, event, 0);
+}
+inline void synchronize(NativeEvent event) { PLUMB_CHECKED(cudaEventSynchronize, event); }
+
+// Thread-local: what other threads do meanwhile neither joins nor breaks a capture.
+inline void begin_capture(NativeStream stream) {
+  PLUMB_CHECKED(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
+}
+inline NativeGraph end_capture(NativeStream stream) {
+  NativeGraph graph = nullptr;
+  PLUMB_CHECKED(cudaStreamEndCapture, stream, &graph);
+  return graph;
+}
+inline NativeGraphExec instantiate(NativeGraph graph) {
+  NativeGraphExec exec = nullptr;
+  PLUMB_CHECKED(cudaGraphInstantiate, &exec, graph, 0);
+  return exec;
+}
+inline void launch(NativeGraphExec graph, NativeStream stream) {
+  PLUMB_CHECKED(cudaGraphLaunch, graph, stream);
+}
+inline void destroy(NativeGraph graph) { PLUMB_CHECKED(cudaGraphDestroy, graph); }
+inline void destroy(NativeGraphExec graph) { PLUMB_CHECKED(cudaGraphExecDestroy, graph); }
+
+std::vector<NativeNode> nodes(NativeGraph graph);
+// With the kernel's mangled name.
+GraphNode describe_node(NativeNode node);
+
+}  // namespace runtime
+}  // namespace plumb::device::cuda

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The half of device/simt.h that CUDA and HIP spell alike. Included by their simt_back_end.h, which
+// brings the vendor's header, the PLUMB_ macros and kWaveSize. Blocks are one-dimensional, so that
+// a thread's number gives its lane.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "device/gpu/launch.h"
+
+#define PLUMB_LAUNCH(kernel, shape, stream, ...) \
+  ::plumb::device::PLUMB_GPU::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+using LaneMask = std::uint64_t;
+using PLUMB_GPU::LaunchShape;
+using PLUMB_GPU::stream_properties;
+
+PLUMB_DEVICE inline int thread_index() { return static_cast<int>(threadIdx.x); }
+PLUMB_DEVICE inline int wave_size() { return kWaveSize; }
+PLUMB_DEVICE inline int lane_index() { return thread_index() % kWaveSize; }
+PLUMB_DEVICE inline int wave_index() { return thread_index() / kWaveSize; }
+PLUMB_DEVICE inline int block_size() { return static_cast<int>(blockDim.x); }
+PLUMB_DEVICE inline int block_index_x() { return static_cast<int>(blockIdx.x); }
+PLUMB_DEVICE inline int block_index_y() { return static_cast<int>(blockIdx.y); }
+PLUMB_DEVICE inline int grid_size_x() { return static_cast<int>(gridDim.x); }
+PLUMB_DEVICE inline int grid_size_y() { return static_cast<int>(gridDim.y); }
+
+// The lanes that this wave has: fewer than kWaveSize in a last, partial wave.
+PLUMB_DEVICE inline LaneMask all_lanes() {
+  const int left = block_size() - wave_index() * kWaveSize;
+  return ~LaneMask{0} >> (64 - (left < kWaveSize ? left : kWaveSize));
+}
+
+template <typename T>
+PLUMB_DEVICE inline T atomic_add(T* address, std::type_identity_t<T> value) {
+  return atomicAdd(address, value);
+}
+template <typename T>
+PLUMB_DEVICE inline T atomic_max(T* address, std::type_identity_t<T> value) {
+  return atomicMax(address, value);
+}
+template <typename T>
+PLUMB_DEVICE inline T atomic_exchange(T* address, std::type_identity_t<T> value) {
+  return atomicExch(address, value);
+}
+
+PLUMB_DEVICE inline float exp2_approx(float x) { return exp2f(x); }
+PLUMB_DEVICE inline float log2_approx(float x) { return log2f(x); }
+PLUMB_DEVICE inline float rsqrt_approx(float x) { return rsqrtf(x); }
+PLUMB_DEVICE inline std::uint32_t float_bits(float x) { return __float_as_uint(x); }
+PLUMB_DEVICE inline float bits_float(std::uint32_t u) { return __uint_as_float(u); }
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

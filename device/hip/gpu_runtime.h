@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The HIP runtime under the names that device/gpu uses. Each call that fails throws DeviceError
+// with the runtime's own name for the call.
+#pragma once
+
+#include <hip/hip_runtime_api.h>
+
+#include <string>
+#include <vector>
+
+#include "device/gpu/check.h"
+#include "device/gpu/launch.h"
+
+namespace plumb::device::hip {
+
+using NativeStream = hipStream_t;
+using NativeEvent = hipEvent_t;
+using NativeGraph = hipGraph_t;
+using NativeGraphExec = hipGraphExec_t;
+using NativeNode = hipGraphNode_t;
+
+namespace runtime {
+
+// The runtime's first call of a process.
+inline int device_count() {
+  int count = 0;
+  PLUMB_CHECKED(hipGetDeviceCount, &count);
+  return count;
+}
+
+// Of the current device.
+Properties query();
+
+// Empty, or what went wrong and with which call. No kernel has to ask for dynamic shared memory.
+std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
+                   void** arguments);
+
+inline void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  PLUMB_CHECKED(hipMalloc, &memory, bytes);
+  return memory;
+}
+inline void free(void* memory) { PLUMB_CHECKED(hipFree, memory); }
+
+// In the order of the stream, without waiting for the device.
+inline void* allocate_async(std::size_t bytes, NativeStream stream) {
+  void* memory = nullptr;
+  PLUMB_CHECKED(hipMallocAsync, &memory, bytes, stream);
+  return memory;
+}
+inline void free_async(void* memory, NativeStream stream) {
+  PLUMB_CHECKED(hipFreeAsync, memory, stream);
+}
+
+inline void* allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  PLUMB_CHECKED(hipHostMalloc, &memory, bytes, hipHostMallocDefault);
+  return memory;
+}
+inline void free_pinned(void* memory) { PLUMB_CHECKED(hipHostFree, memory); }
+
+// Any direction. The runtime itself waits for copies from and to pageable memory.
+inline void copy(void* to, const void* from, std::size_t bytes, NativeStream stream) {
+  PLUMB_CHECKED(hipMemcpyAsync, to, from, bytes, hipMemcpyDefault, stream);
+}
+inline void fill(void* to, int value, std::size_t bytes, NativeStream stream) {
+  PLUMB_CHECKED(hipMemsetAsync, to, value, bytes, stream);
+}
+// ROCm 5.2 declares hipLaunchHostFunc and does not have it. There a callback does the work, and a
+// call during capture is refused.
+void call_host(void (*function)(void*), void* argument, NativeStream stream);
+
+inline NativeStream create_stream() {
+  NativeStream stream = nullptr;
+  PLUMB_CHECKED(hipStreamCreateWithFlags, &stream, hipStreamNonBlocking);
+  return stream;
+}
+inline void destroy(NativeStream stream) { PLUMB_CHECKED(hipStreamDestroy, stream); }
+inline void synchronize(NativeStream stream) { PLUMB_CHECKED(hipStreamSynchronize, stream); }
+inline void synchronize_device() { PLUMB_CHECKED(hipDeviceSynchronize); }
+
+inline NativeEvent create_event() {
+  NativeEvent event = nullptr;
+  PLUMB_CHECKED(hipEventCreateWithFlags, &event, hipEventDisableTiming);
+  return event;
+}
+inline void destroy(NativeEvent event) { PLUMB_CHECKED(hipEventDestroy, event); }
+inline void record(NativeEvent event, NativeStream stream) {
+  PLUMB_CHECKED(hipEventRecord, event, stream);
+}
+inline void wait(NativeStream stream, NativeEvent event) {
+  PLUMB_CHECKED(hipStreamWaitEvent, stream, event, 0);
+}
+inline void synchronize(NativeEvent event) { PLUMB_CHECKED(hipEventSynchronize, event); }
+
+// Thread-local: what other threads do meanwhile neither joins nor breaks a capture.
+inline void begin_capture(NativeStream stream) {
+  PLUMB_CHECKED(hipStreamBeginCapture, stream, hipStreamCaptureModeThreadLocal);
+}
+inline NativeGraph end_capture(NativeStream stream) {
+  NativeGraph graph = nullptr;
+  PLUMB_CHECKED(hipStreamEndCapture, stream, &graph);
+  return graph;
+}
+inline NativeGraphExec instantiate(NativeGraph graph) {
+  NativeGraphExec exec = nullptr;
+  PLUMB_CHECKED(hipGraphInstantiate, &exec, graph, nullptr, nullptr, 0);
+  return exec;
+}
+inline void launch(NativeGraphExec graph, NativeStream stream) {
+  PLUMB_CHECKED(hipGraphLaunch, graph, stream);
+}
+inline void destroy(NativeGraph graph) { PLUMB_CHECKED(hipGraphDestroy, graph); }
+inline void destroy(NativeGraphExec graph) { PLUMB_CHECKED(hipGraphExecDestroy, graph); }
+
+std::vector<NativeNode> nodes(NativeGraph graph);
+// With the kernel's mangled name.
+GraphNode describe_node(NativeNode node);
+
+}  // namespace runtime
+}  // namespace plumb::device::hip

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C ABI of a plug-in: anybody's kernels in the place of plumb's own (plumb run --plugin
+ * lib.so). docs/plugins.md says what each side promises.
+ *
+ * A plug-in is a shared library that exports one symbol:
+ *
+ *   PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* host);
+ *
+ * It is called once in a process, before anything else, and returns a table that stays valid, as
+ * `host` does. Whoever is given one of the two structures reads `abi_version`, their first member
+ * in every version, before any other. */
+#ifndef PLUMB_PLUGIN_H
+#define PLUMB_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plumb_ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PLUMB_PLUGIN_VISIBLE __attribute__((visibility("default")))
+#else
+#define PLUMB_PLUGIN_VISIBLE
+#endif
+#ifdef __cplusplus
+#define PLUMB_PLUGIN_EXPORT extern "C" PLUMB_PLUGIN_VISIBLE
+#else
+#define PLUMB_PLUGIN_EXPORT PLUMB_PLUGIN_VISIBLE
+#endif
+
+/* Each entry's `launch` enqueues its op on the stream that its parameters name, and returns. The
+ * parameters are gone when it does: plumb overwrites them. */
+typedef struct plumb_plugin_table {
+  uint32_t abi_version; /* PLUMB_ABI_VERSION */
+  const char* name;
+  const char* version; /* optional: stands in reports */
+  const plumb_op_entry* entries;
+  int32_t entry_count;
+} plumb_plugin_table;
+
+/* What a kernel could ask about its device. */
+typedef struct plumb_device {
+  const char* platform; /* "sim-sm90", "cuda-sm90", ... */
+  int32_t simulated; /* 1: device memory is memory of this process, and a stream is no native one */
+  int32_t wave_size;
+  int32_t multiprocessors;
+  int64_t shared_bytes_per_block;
+  plumb_format fp8; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ: what the platform's encoders write */
+} plumb_device;
+
+/* Services. `stream` is always one that came in an op's parameters; on CUDA and HIP it is the
+ * native stream. They may be called from a launcher, on its thread, and not from a function that
+ * `launch` runs. A service that fails says so to its caller and fails the case, whatever the caller
+ * does. */
+typedef struct plumb_host {
+  uint32_t abi_version; /* PLUMB_ABI_VERSION */
+  void* context;        /* goes into every call */
+
+  /* Enqueues function(arguments) on the stream, with the `bytes` at `arguments` as they are now:
+   * on a simulated platform this is how a kernel is launched and captured, and the function reads
+   * and writes device memory as a kernel does. On a real device it runs on the host and may not use
+   * the device. `name` stands for the kernel in reports. */
+  plumb_status (*launch)(void* context, const char* name, void (*function)(const void* arguments),
+                         const void* arguments, size_t bytes, plumb_stream stream);
+
+  /* Scratch for work on the stream, 256-byte aligned; NULL if there is none. In a capture only as
+   * much as was asked for before it, in all. A piece that is given back while work that uses it is
+   * still pending may be used by what is enqueued later, and by nothing else. */
+  void* (*allocate)(void* context, size_t bytes, plumb_stream stream);
+  plumb_status (*release)(void* context, void* memory, plumb_stream stream);
+
+  /* NULL if the stream is none of plumb's. */
+  const plumb_device* (*device)(void* context, plumb_stream stream);
+
+  /* One line on why the launcher that is running will not return PLUMB_OK. */
+  void (*explain)(void* context, const char* why);
+} plumb_host;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mtp_input_rms_norm as one would write it for an engine: 16-byte loads, warp shuffles, one block
+// for each row. Of plumb only the C ABI.
+//   plumb run --platform cuda-sm90 --plugin cuda_kernels.so --op mtp_input_rms_norm
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <plumb/plumb_plugin.h>
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kVector = 8;  // bf16 in a float4
+
+const plumb_host* host;
+
+__device__ float block_sum(float value) {
+  __shared__ float partials[kWarps];
+  for (int offset = 16; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = value;
+  __syncthreads();
+  float sum = 0;
+  for (int warp = 0; warp < kWarps; ++warp) sum += partials[warp];
+  return sum;
+}
+
+union Vector {
+  float4 bits;
+  __nv_bfloat16 values[kVector];
+};
+
+// Block (token, role): role 0 is the embedding, role s + 1 is slot s.
+__global__ void __launch_bounds__(kThreads)
+    mtp_input_rms_norm_kernel(plumb_mtp_input_rms_norm_params p) {
+  const long long token = blockIdx.x;
+  const long long slot = static_cast<long long>(blockIdx.y) - 1;
+  const bool embedding = slot < 0;
+  const long long row = embedding ? token : token * p.hc_mult + slot;
+  const bool keep = !embedding || p.positions[token] != 0;
+  const auto* x =
+      reinterpret_cast<const float4*>((embedding ? p.embeds : p.previous_hidden) + row * p.hidden);
+  const auto* weight = reinterpret_cast<const float4*>(embedding ? p.enorm_weight : p.hnorm_weight);
+  auto* out = reinterpret_cast<float4*>((embedding ? p.out_embeds : p.out_hidden) + row * p.hidden);
+  const long long vectors = p.hidden / kVector;
+
+  float squares = 0;
+  for (long long v = threadIdx.x; keep && v < vectors; v += kThreads) {
+    const Vector in{x[v]};
+    for (int i = 0; i < kVector; ++i) {
+      const float value = __bfloat162float(in.values[i]);
+      squares += value * value;
+    }
+  }
+  const float scale = rsqrtf(block_sum(squares) / static_cast<float>(p.hidden) + p.eps);
+  for (long long v = threadIdx.x; v < vectors; v += kThreads) {
+    const Vector in{x[v]}, w{weight[v]};
+    Vector result{};
+    for (int i = 0; i < kVector; ++i) {
+      const float value = keep ? __bfloat162float(in.values[i]) : 0.0f;
+      result.values[i] = __float2bfloat16(value * scale * __bfloat162float(w.values[i]));
+    }
+    out[v] = result.bits;
+  }
+}
+
+plumb_status refuse(plumb_status status, const char* why) {
+  host->explain(host->context, why);
+  return status;
+}
+
+plumb_status mtp_input_rms_norm(const void* params) {
+  const auto& p = *static_cast<const plumb_mtp_input_rms_norm_params*>(params);
+  const plumb_device* device = host->device(host->context, p.stream);
+  if (!device || device->simulated) return refuse(PLUMB_UNSUPPORTED, "needs a CUDA device");
+  if (p.hidden % kVector != 0) return refuse(PLUMB_UNSUPPORTED, "hidden is no multiple of 8");
+  if (p.hc_mult > 65534) return refuse(PLUMB_UNSUPPORTED, "more slots than a grid has rows");
+  if (p.tokens == 0) return PLUMB_OK;
+  const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.hc_mult + 1));
+  mtp_input_rms_norm_kernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(p.stream)>>>(p);
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? PLUMB_OK : refuse(PLUMB_LAUNCH_FAILED, cudaGetErrorString(error));
+}
+
+}  // namespace
+
+PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
+  // fp32 throughout: each thread's sum is sequential, and 256 of them meet, in a tree up to the
+  // eight warps. As if half as many met in a tree only.
+  static const plumb_op_entry entries[] = {{"mtp_input_rms_norm",
+                                            &mtp_input_rms_norm,
+                                            {PLUMB_F32, PLUMB_F32, kThreads / 2, PLUMB_F32, 2, 1, 0,
+                                             PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY}}};
+  static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "cuda_example", "1.0", entries, 1};
+  if (services->abi_version == PLUMB_ABI_VERSION) host = services;
+  return &table;
+}

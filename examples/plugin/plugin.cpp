@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plug-in for plumb's simulated platforms: two ops, one entry each. Built twice, once with
+// EXAMPLE_FAULTS, which plants two mistakes that have been made: the mask of position 0 forgotten,
+// and the last column of every sequence.
+#include <plumb/plumb_plugin.h>
+
+#include "kernels.h"
+
+namespace {
+
+const plumb_host* host;
+
+#ifdef EXAMPLE_FAULTS
+constexpr bool kFaults = true;
+#else
+constexpr bool kFaults = false;
+#endif
+
+void mtp_input_rms_norm_kernel(const void* arguments) {
+  const auto& p = *static_cast<const plumb_mtp_input_rms_norm_params*>(arguments);
+  for (std::int64_t token = 0; token < p.tokens; ++token) {
+    const bool keep = kFaults || p.positions[token] != 0;
+    rms_norm_row(p.embeds + token * p.hidden, p.enorm_weight, p.out_embeds + token * p.hidden,
+                 p.hidden, p.eps, keep);
+    for (std::int64_t slot = 0; slot < p.hc_mult; ++slot) {
+      const std::int64_t row = (token * p.hc_mult + slot) * p.hidden;
+      rms_norm_row(p.previous_hidden + row, p.hnorm_weight, p.out_hidden + row, p.hidden, p.eps,
+                   true);
+    }
+  }
+}
+
+void top_k_per_row_decode_kernel(const void* arguments) {
+  const auto& p = *static_cast<const plumb_top_k_per_row_decode_params*>(arguments);
+  for (std::int64_t row = 0; row < p.num_rows; ++row) {
+    const std::int32_t* lengths = p.seq_lens + row / p.next_n * p.seq_lens_row_stride;
+    const std::int64_t query = row % p.next_n;
+    const std::int64_t end =
+        p.seq_lens_dims == 2 ? lengths[query] : lengths[0] - p.next_n + query + (kFaults ? 0 : 1);
+    top_k_row(p.logits + row * p.logits_row_stride, p.logits_column_stride,
+              std::max<std::int64_t>(end, 0), p.k, p.indices + row * p.k);
+  }
+}
+
+// The launcher of an op: enqueues its kernel with the parameters as they are now.
+template <typename Params>
+plumb_status enqueue(const char* name, void (*kernel)(const void*), const void* params) {
+  const plumb_stream stream = static_cast<const Params*>(params)->stream;
+  const plumb_device* device = host->device(host->context, stream);
+  if (device == nullptr || !device->simulated) {
+    host->explain(host->context, "these kernels run on simulated platforms only");
+    return PLUMB_UNSUPPORTED;
+  }
+  return host->launch(host->context, name, kernel, params, sizeof(Params), stream);
+}
+
+plumb_status mtp_input_rms_norm(const void* params) {
+  return enqueue<plumb_mtp_input_rms_norm_params>("mtp_input_rms_norm_kernel",
+                                                  &mtp_input_rms_norm_kernel, params);
+}
+
+plumb_status top_k_per_row_decode(const void* params) {
+  return enqueue<plumb_top_k_per_row_decode_params>("top_k_per_row_decode_kernel",
+                                                    &top_k_per_row_decode_kernel, params);
+}
+
+// What the kernels promise. Bounds follow from it: see docs/plugins.md of plumb.
+plumb_numerics norm_numerics() {
+  plumb_numerics numerics{};
+  numerics.product = numerics.accumulator = numerics.probability = PLUMB_F32;
+  numerics.chains = 1;        // one sequential sum
+  numerics.function_ulp = 2;  // a square root and a division
+  numerics.deterministic = 1;
+  return numerics;
+}
+
+plumb_numerics top_k_numerics() {
+  plumb_numerics numerics{};
+  numerics.product = numerics.accumulator = numerics.probability = PLUMB_F32;
+  numerics.chains = 1;
+  numerics.deterministic = 1;
+  numerics.index_order = PLUMB_INDICES_BY_KEY;
+  numerics.equal_keys = PLUMB_EQUAL_KEYS_LOWEST_INDEX;
+  return numerics;
+}
+
+}  // namespace
+
+PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
+  static const plumb_op_entry entries[] = {
+      {"mtp_input_rms_norm", &mtp_input_rms_norm, norm_numerics()},
+      {"top_k_per_row_decode", &top_k_per_row_decode, top_k_numerics()}};
+  static const plumb_plugin_table table = {
+      PLUMB_ABI_VERSION, kFaults ? "wrong_example" : "right_example", "1.0", entries, 2};
+  if (services->abi_version == PLUMB_ABI_VERSION) host = services;
+  return &table;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that device/gpu makes, each on host memory and counted in the ledger.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/gpu/check.h"
+#include "device/gpu/launch.h"
+
+namespace plumb::device::fake {
+
+struct StreamState {
+  bool capturing = false;
+};
+struct EventState {};
+struct GraphState {};
+struct GraphExecState {};
+
+using NativeStream = StreamState*;
+using NativeEvent = EventState*;
+using NativeGraph = GraphState*;
+using NativeGraphExec = GraphExecState*;
+using NativeNode = const GraphNode*;
+
+namespace runtime {
+
+int device_count();
+Properties query();
+std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
+                   void** arguments);
+
+void* allocate(std::size_t bytes);
+void free(void* memory);
+void* allocate_async(std::size_t bytes, NativeStream stream);
+void free_async(void* memory, NativeStream stream);
+void* allocate_pinned(std::size_t bytes);
+void free_pinned(void* memory);
+void copy(void* to, const void* from, std::size_t bytes, NativeStream stream);
+void fill(void* to, int value, std::size_t bytes, NativeStream stream);
+void call_host(void (*function)(void*), void* argument, NativeStream stream);
+
+NativeStream create_stream();
+void destroy(NativeStream stream);
+void synchronize(NativeStream stream);
+void synchronize_device();
+NativeEvent create_event();
+void destroy(NativeEvent event);
+void record(NativeEvent event, NativeStream stream);
+void wait(NativeStream stream, NativeEvent event);
+void synchronize(NativeEvent event);
+
+void begin_capture(NativeStream stream);
+NativeGraph end_capture(NativeStream stream);
+NativeGraphExec instantiate(NativeGraph graph);
+void launch(NativeGraphExec graph, NativeStream stream);
+void destroy(NativeGraph graph);
+void destroy(NativeGraphExec graph);
+// One kernel, by the name that a compiler gave it, and one copy.
+std::vector<NativeNode> nodes(NativeGraph graph);
+GraphNode describe_node(NativeNode node);
+
+}  // namespace runtime
+}  // namespace plumb::device::fake

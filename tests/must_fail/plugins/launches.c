@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rms_norm and q_kv_rms_norm as a plug-in in C11, right, or wrong in the way that PLUMB_FAULT
+ * chooses. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/plumb_plugin.h"
+
+#define RIGHT 0
+#define CRASH_IN_LAUNCHER 1
+#define CRASH_IN_KERNEL 2
+#define HANG_IN_KERNEL 3
+#define WRITES_BEHIND 4     /* its output */
+#define WRITES_FAR_BEHIND 5 /* where page guards stand */
+#define LATE_PARAMETERS 6   /* read after the launcher returned */
+#define IGNORES_STREAM 7
+#define ONCE_ONLY 8 /* does nothing after the warm-up */
+#define NO_STATUS 9
+#define REFUSES 10
+#define FAILS 11
+#define KEEPS_SCRATCH 12        /* uses it after it gave it back */
+#define ALLOCATES_IN_CAPTURE 13 /* for the first time */
+#define NO_FUNCTION 14
+#define FOREIGN_STREAM 15
+#define LAUNCHES_IN_KERNEL 16
+#define USES_SCRATCH 17 /* as it may */
+#define IGNORES_WEIGHT 18
+#define STALE_NUMERICS 19 /* declares less error than it has */
+#define PLANS_ONCE 20     /* a plan made at warm-up is not made in the captured graph */
+
+static const plumb_host* host;
+static volatile int* volatile near_null = (volatile int*)16;
+
+static float from_bf16(uint16_t value) {
+  const uint32_t bits = (uint32_t)value << 16;
+  float result;
+  memcpy(&result, &bits, sizeof result);
+  return result;
+}
+
+static uint16_t to_bf16(float value) {
+  uint32_t bits;
+  if (isnan(value)) return 0x7fc0;
+  memcpy(&bits, &value, sizeof bits);
+  if (PLUMB_FAULT != STALE_NUMERICS) bits += 0x7fff + (bits >> 16 & 1);
+  return (uint16_t)(bits >> 16);
+}
+
+static void norm_row(const uint16_t* x, const uint16_t* weight, uint16_t* out, int64_t hidden,
+                     float eps) {
+  float sum = 0;
+  for (int64_t i = 0; i < hidden; ++i) sum += from_bf16(x[i]) * from_bf16(x[i]);
+  const float scale = 1 / sqrtf(sum / (float)hidden + eps);
+  for (int64_t i = 0; i < hidden; ++i) {
+    const float w = weight && PLUMB_FAULT != IGNORES_WEIGHT ? from_bf16(weight[i]) : 1;
+    out[i] = to_bf16(from_bf16(x[i]) * scale * w);
+  }
+}
+
+static void nothing(const void* arguments) { (void)arguments; }
+
+static void fault_in_kernel(const plumb_rms_norm_params* p, float* scratch) {
+  switch (PLUMB_FAULT) {
+    case CRASH_IN_KERNEL: *near_null = 1; break;
+    case HANG_IN_KERNEL:
+      for (;;) pause();
+    case WRITES_BEHIND: p->out[p->tokens * p->hidden] = 1; break;
+    case WRITES_FAR_BEHIND: p->out[p->tokens * p->hidden + (64 << 10)] = 1; break;
+    case KEEPS_SCRATCH:
+    case USES_SCRATCH: *scratch = 1; break;
+    case LAUNCHES_IN_KERNEL:
+      host->launch(host->context, "inner", &nothing, NULL, 0, p->stream);
+      break;
+    default: break;
+  }
+}
+
+struct call {
+  plumb_rms_norm_params params;
+  float* scratch;
+};
+
+static void rms_norm_kernel(const void* arguments) {
+  const struct call* call = arguments;
+  const plumb_rms_norm_params* p = &call->params;
+  fault_in_kernel(p, call->scratch);
+  for (int64_t row = 0; row < p->tokens; ++row) {
+    norm_row(p->x + row * p->x_row_stride, p->weight, p->out + row * p->hidden, p->hidden, p->eps);
+  }
+}
+
+/* Gets a pointer to where the parameters were. */
+static void late_kernel(const void* arguments) {
+  struct call call = {0};
+  memcpy(&call.params, *(const void* const*)arguments, sizeof call.params);
+  rms_norm_kernel(&call);
+}
+
+static plumb_status enqueue(const struct call* call) {
+  const plumb_stream stream = call->params.stream;
+  switch (PLUMB_FAULT) {
+    case IGNORES_STREAM: rms_norm_kernel(call); return PLUMB_OK;
+    case NO_FUNCTION:
+      return host->launch(host->context, "kernel", NULL, call, sizeof *call, stream);
+    case FOREIGN_STREAM:
+      return host->launch(host->context, "kernel", &rms_norm_kernel, call, sizeof *call,
+                          (void*)call);
+    default: break;
+  }
+  return host->launch(host->context, "rms_norm_kernel", &rms_norm_kernel, call, sizeof *call,
+                      stream);
+}
+
+/* Scratch for the kernel, where the fault is about it: given back at once, or before the launch. */
+static plumb_status enqueue_with_scratch(struct call* call) {
+  const plumb_stream stream = call->params.stream;
+  static float* kept;
+  static int calls;
+  const int first_in_capture = PLUMB_FAULT == ALLOCATES_IN_CAPTURE && calls++ == 0;
+  if (PLUMB_FAULT == KEEPS_SCRATCH && kept) {
+    call->scratch = kept;
+    return enqueue(call);
+  }
+  if (first_in_capture) return enqueue(call);
+  call->scratch = host->allocate(host->context, 1000, stream);
+  kept = call->scratch;
+  if (!call->scratch) return PLUMB_OK; /* the refusal has to be seen all the same */
+  const plumb_status status = enqueue(call);
+  host->release(host->context, call->scratch, stream);
+  return status;
+}
+
+static plumb_status rms_norm(const void* params) {
+  static int calls;
+  static const void* planned;
+  struct call call = {*(const plumb_rms_norm_params*)params, NULL};
+  if (call.params.rounding != PLUMB_ROUND_ONCE) {
+    host->explain(host->context, "one rounding only");
+    return PLUMB_UNSUPPORTED;
+  }
+  switch (PLUMB_FAULT) {
+    case CRASH_IN_LAUNCHER: *near_null = 1; break;
+    case LATE_PARAMETERS:
+      return host->launch(host->context, "rms_norm_kernel", &late_kernel, &params, sizeof params,
+                          call.params.stream);
+    case ONCE_ONLY:
+      if (calls++ > 0) return PLUMB_OK;
+      break;
+    case PLANS_ONCE:
+      if (planned == call.params.out) break;
+      planned = call.params.out;
+      host->launch(host->context, "plan_kernel", &nothing, NULL, 0, call.params.stream);
+      break;
+    case NO_STATUS: return (plumb_status)17;
+    case REFUSES: host->explain(host->context, "too wide"); return PLUMB_INVALID_ARGUMENT;
+    case FAILS: host->explain(host->context, "out of luck"); return PLUMB_LAUNCH_FAILED;
+    case KEEPS_SCRATCH:
+    case USES_SCRATCH:
+    case ALLOCATES_IN_CAPTURE: return enqueue_with_scratch(&call);
+    default: break;
+  }
+  return enqueue(&call);
+}
+
+static void q_kv_rms_norm_kernel(const void* arguments) {
+  const plumb_q_kv_rms_norm_params* p = arguments;
+  for (int64_t row = 0; row < p->tokens; ++row) {
+    norm_row(p->q + row * p->q_row_stride, p->q_weight, p->out_q + row * p->q_hidden, p->q_hidden,
+             p->eps);
+    norm_row(p->kv + row * p->kv_row_stride, p->kv_weight, p->out_kv + row * p->kv_hidden,
+             p->kv_hidden, p->eps);
+  }
+}
+
+static plumb_status q_kv_rms_norm(const void* params) {
+  const plumb_q_kv_rms_norm_params* p = params;
+  return host->launch(host->context, "q_kv_rms_norm_kernel", &q_kv_rms_norm_kernel, p, sizeof *p,
+                      p->stream);
+}
+
+static const plumb_op_entry entries[] = {
+    {"rms_norm", &rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}},
+    {"q_kv_rms_norm", &q_kv_rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
+static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "launches", NULL, entries, 2};
+
+PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
+  host = services;
+  return &table;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * top_k_per_row_decode whose results change from launch to launch as far as PLUMB_FAULT says: the
+ * order of the indices, or which of equal keys are taken. What it declares is read from
+ * the environment: PLUMB_TEST_INDEX_ORDER and PLUMB_TEST_EQUAL_KEYS, numbers of the enumerators. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/plumb_plugin.h"
+
+#define RIGHT 0
+#define CHANGES_ORDER 1
+#define CHANGES_EQUAL_KEYS 2
+
+static const plumb_host* host;
+
+static uint32_t key_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+/* Indices of the k largest keys, ascending; of equal ones at the threshold the first, or the last.
+ */
+static void select_row(const float* x, int64_t stride, int64_t length, int32_t k, int32_t* out,
+                       int take_last) {
+  uint32_t threshold = 0;
+  int64_t above = 0, skip = 0;
+  int32_t n = 0;
+  for (int bit = 31; bit >= 0; --bit) {
+    const uint32_t tried = threshold | 1u << bit;
+    int64_t count = 0;
+    for (int64_t i = 0; i < length; ++i) count += key_of(x[i * stride]) >= tried;
+    if (count >= k) threshold = tried;
+  }
+  for (int64_t i = 0; i < length; ++i) {
+    above += key_of(x[i * stride]) > threshold;
+    skip += key_of(x[i * stride]) == threshold;
+  }
+  skip = take_last ? skip - (k - above) : 0;
+  for (int64_t i = 0; i < length && n < k; ++i) {
+    const uint32_t key = key_of(x[i * stride]);
+    if (key < threshold) continue;
+    if (key == threshold && (skip-- > 0 || above == k)) continue;
+    above += key == threshold;
+    out[n++] = (int32_t)i;
+  }
+}
+
+static void reverse(int32_t* row, int32_t k) {
+  for (int32_t i = 0; i < k / 2; ++i) {
+    const int32_t left = row[i];
+    row[i] = row[k - 1 - i];
+    row[k - 1 - i] = left;
+  }
+}
+
+static void kernel(const void* arguments) {
+  static int launches;
+  const plumb_top_k_per_row_decode_params* p = arguments;
+  const int odd = launches++ % 2;
+  for (int64_t row = 0; row < p->num_rows; ++row) {
+    const int32_t* lengths = p->seq_lens + row / p->next_n * p->seq_lens_row_stride;
+    const int64_t query = row % p->next_n;
+    const int64_t end = p->seq_lens_dims == 2 ? lengths[query] : lengths[0] - p->next_n + query + 1;
+    int32_t* out = p->indices + row * p->k;
+    for (int32_t i = 0; i < p->k; ++i) out[i] = i < end ? i : -1;
+    if (end <= p->k) continue;
+    select_row(p->logits + row * p->logits_row_stride, p->logits_column_stride, end, p->k, out,
+               PLUMB_FAULT == CHANGES_EQUAL_KEYS && odd);
+    if (PLUMB_FAULT == CHANGES_ORDER && odd) reverse(out, p->k);
+  }
+}
+
+static plumb_status launch(const void* params) {
+  const plumb_top_k_per_row_decode_params* p = params;
+  return host->launch(host->context, "top_k_kernel", &kernel, p, sizeof *p, p->stream);
+}
+
+static plumb_op_entry entry = {
+    "top_k_per_row_decode",
+    &launch,
+    {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 0, 1, 0, PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY}};
+static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "selects", "", &entry, 1};
+
+PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
+  const char* order = getenv("PLUMB_TEST_INDEX_ORDER");
+  const char* equal = getenv("PLUMB_TEST_EQUAL_KEYS");
+  if (order) entry.numerics.index_order = (plumb_index_order)atoi(order);
+  if (equal) entry.numerics.equal_keys = (plumb_equal_keys)atoi(equal);
+  host = services;
+  return &table;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Libraries that are no usable plug-in, one way each. PLUMB_FAULT chooses the way. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "device/plumb_plugin.h"
+
+#define RIGHT_TABLE 0
+#define WRONG_VERSION 1
+#define NO_TABLE 2
+#define NO_ENTRY_POINT 3
+#define TWO_ENTRIES 4
+#define UNKNOWN_OP 5
+#define NO_LAUNCHER 6
+#define NO_CHAINS 7
+#define NO_NAME 8
+#define NO_ENTRIES 9
+#define CRASH 10
+#define HANG 11
+#define UNRESOLVED 12
+#define EXIT 13
+
+static plumb_status launch(const void* params) {
+  (void)params;
+  return PLUMB_UNSUPPORTED;
+}
+
+static plumb_op_entry entries[] = {
+    {"rms_norm", &launch, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}},
+    {"hc_head", &launch, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
+
+static plumb_plugin_table table = {PLUMB_ABI_VERSION, "tables", "0", entries, 2};
+
+#if PLUMB_FAULT == UNRESOLVED
+int plumb_nobody_has_this(void);
+int plumb_needs_it(void) { return plumb_nobody_has_this(); }
+#endif
+
+#if PLUMB_FAULT == NO_ENTRY_POINT
+#define plumb_plugin plumb_plug_in
+#endif
+
+PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* host) {
+  if (host->abi_version != PLUMB_ABI_VERSION) return NULL;
+  switch (PLUMB_FAULT) {
+    case WRONG_VERSION:
+      table.abi_version = 99;
+      table.name = (const char*)1; /* whoever reads on crashes */
+      break;
+    case NO_TABLE: return NULL;
+    case TWO_ENTRIES: entries[1].op = "rms_norm"; break;
+    case UNKNOWN_OP: entries[1].op = "rms_nrom"; break;
+    case NO_LAUNCHER: entries[1].launch = NULL; break;
+    case NO_CHAINS: entries[1].numerics.chains = 0; break;
+    case NO_NAME: table.name = NULL; break;
+    case NO_ENTRIES: table.entries = NULL; break;
+    case CRASH: abort();
+    case HANG:
+      for (;;) pause();
+    case EXIT: _exit(7);
+    default: break;
+  }
+  return &table;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/lane.h"
+
+#include <fmt/format.h>
+
+#include "tools/wire.h"
+
+namespace plumb::tools {
+
+namespace {
+
+std::string reproduce_line(const Task& task, const RunArguments& arguments) {
+  return fmt::format("plumb run --case {} --platform {}{}", task.which->id(), task.platform,
+                     repeated_options(arguments.selection, arguments.seed));
+}
+
+// A finished task but for its result.
+Finished name_task(const Task& task, const RunArguments& arguments) {
+  Finished finished;
+  finished.op = task.which->op->name;
+  finished.row = task.which->row.name;
+  finished.scenario = task.which->scenario->name;
+  finished.reproduce = reproduce_line(task, arguments);
+  return finished;
+}
+
+// A case that was not run in this process, or not to its end.
+Finished without_result(const Task& task, const RunArguments& arguments, cases::Outcome outcome) {
+  Finished finished = name_task(task, arguments);
+  finished.result.id = task.which->id();
+  finished.result.platform = task.platform;
+  finished.result.outcome = outcome;
+  return finished;
+}
+
+// What is known of a case whose process did not live to tell.
+Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
+  Finished finished = without_result(task, arguments, cases::Outcome::failed);
+  finished.result.failures.push_back(
+      {"the case as a whole",
+       {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
+       {}});
+  return finished;
+}
+
+}  // namespace
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool is_real(const std::string& platform) {
+  return device::why_unavailable(platform).empty() &&
+         !device::open_device(platform)->properties().simulated;
+}
+
+Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier) {
+  cases::RunOptions options;
+  options.platform = task.platform;
+  options.tier = tier;
+  options.seed = arguments.seed;
+  const std::string& plugin = arguments.selection.plugin;
+  if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
+  const auto start = std::chrono::steady_clock::now();
+  Finished finished = name_task(task, arguments);
+  try {
+    finished.result = cases::run_case(*task.which, options);
+  } catch (const cases::BadRow& error) {
+    throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
+  }
+  finished.seconds = seconds_since(start);
+  return finished;
+}
+
+Finished Lane::run(std::size_t i) {
+  const std::optional<PluginInfo>& plugin = arguments_.plugin;
+  if (plugin && !plugin->offers(tasks_[i].which->op->name)) {
+    Finished finished = without_result(tasks_[i], arguments_, cases::Outcome::skipped);
+    finished.result.reason = lacks_the_op(*plugin);
+    return finished;
+  }
+  if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_);
+  const auto start = std::chrono::steady_clock::now();
+  const auto answer = worker_.run(i);
+  if (const auto* death = std::get_if<Death>(&answer)) {
+    Finished finished = died(tasks_[i], arguments_, *death);
+    finished.seconds = seconds_since(start);
+    return finished;
+  }
+  Finished finished = finished_from(std::get<Bytes>(answer));
+  const bool failed = finished.result.outcome == cases::Outcome::failed;
+  if (failed && is_real(tasks_[i].platform)) worker_.retire();
+  return finished;
+}
+
+}  // namespace plumb::tools

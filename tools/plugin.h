@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --plugin LIB: what a command needs to know of the library, found out in a process that may die of
+// it, and the cases' way to its kernels.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/run.h"
+#include "device/plugin/plugin.h"
+#include "tools/worker.h"
+
+namespace plumb::tools {
+
+// What a plug-in says of itself.
+struct PluginInfo {
+  std::string path, name, version;  // version: "" if it names none
+  std::vector<std::string> ops;
+  bool offers(std::string_view op) const;
+  std::string text() const;  // "name version (path)"
+};
+
+PluginInfo info_of(const std::string& path, const device::Plugin& plugin);
+
+// The plug-in of this process, loaded at the first call: what it does to the process is done from
+// then on. Throws UsageError.
+const device::Plugin& loaded_plugin(const std::string& path);
+
+// Loads the library in a worker process and asks it. Throws UsageError: one line about the library.
+PluginInfo probe_plugin(const std::string& path, double timeout);
+
+// The worker's side of it: "plumb list --plugin LIB" as a worker serves this.
+int serve_plugin_info(const std::string& path);
+
+// Options under which cases call the plug-in's kernels.
+cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin);
+
+// The case of an op that the plug-in lacks.
+std::string lacks_the_op(const PluginInfo& plugin);
+
+}  // namespace plumb::tools
