@@ -86,6 +86,10 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
     row.trivial = parse_trivial(text_of(node, key, where), where);
   } else if (key == "known_bug") {
     row.known_bug = text_of(node, key, where);
+  } else if (key == "only") {
+    if (text_of(node, key, where) != "real")
+      throw BadRow(fmt::format("{}: only is \"real\"", where));
+    row.real_only = true;
   } else if (is_word(op, key)) {
     row.words[std::string(key)] = text_of(node, key, where);
   } else if (const Parameter* parameter = find_parameter(op, key)) {
@@ -93,7 +97,7 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
   } else {
-    unknown(op, where, key, {"name", "why", "tier", "concurrent", "trivial", "known_bug"});
+    unknown(op, where, key, {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only"});
   }
 }
 
@@ -110,6 +114,9 @@ Row parse_row(const OpDefinition& op, const toml::table& table, std::string_view
   }
   if (row.why.empty()) {
     throw BadRow(fmt::format("{}: row {} does not say why", row.where, row.name));
+  }
+  if (row.real_only && row.tier != Tier::full) {
+    throw BadRow(fmt::format("{}: only = \"real\" needs tier = \"full\"", row.where));
   }
   return row;
 }

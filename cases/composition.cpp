@@ -50,38 +50,38 @@ HostTensor with_one_nan(HostTensor tensor) {
 
 class ComposedProblem final : public Problem {
  public:
-  ComposedProblem(const Problem& fused, std::unique_ptr<Composition> plain,
+  ComposedProblem(std::unique_ptr<Problem> fused, std::unique_ptr<Composition> plain,
                   std::vector<plumb_op_entry> entries)
-      : fused_(fused), plain_(std::move(plain)), entries_(std::move(entries)) {}
+      : fused_(std::move(fused)), plain_(std::move(plain)), entries_(std::move(entries)) {}
 
-  std::int64_t capacity() const override { return fused_.capacity(); }
+  std::int64_t capacity() const override { return fused_->capacity(); }
 
   TensorSet make_tensors() const override {
-    TensorSet tensors = fused_.make_tensors();
+    TensorSet tensors = fused_->make_tensors();
     const TensorSet beside = plain_->make_tensors();
     for (const HostTensor& tensor : beside.all()) tensors.add(tensor.spec());
     return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    fused_.fill(step, tensors);
+    fused_->fill(step, tensors);
     plain_->fill(step, tensors);
   }
 
   std::unique_ptr<OpState> make_state(const DeviceTensors& tensors) const override {
-    return fused_.make_state(tensors);
+    return fused_->make_state(tensors);
   }
 
   plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
-    const plumb_status status = fused_.launch(entry, tensors, state, stream);
+    const plumb_status status = fused_->launch(entry, tensors, state, stream);
     return status == PLUMB_OK ? plain_->launch(entries_, tensors, stream) : status;
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared) const override {
-    std::vector<TensorReport> reports = fused_.judge(step, tensors, numerics, declared);
+    std::vector<TensorReport> reports = fused_->judge(step, tensors, numerics, declared);
     const bool alike = std::all_of(
         entries_.begin(), entries_.end(),
         [&](const plumb_op_entry& entry) { return same_arithmetic(entry.numerics, declared); });
@@ -91,20 +91,26 @@ class ComposedProblem final : public Problem {
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
-    if (!spec.name.starts_with(kPlain)) return fused_.promised_rows(step, spec);
+    if (!spec.name.starts_with(kPlain)) return fused_->promised_rows(step, spec);
     TensorSpec of_fused = spec;
     of_fused.name = spec.name.substr(kPlain.size());
-    return fused_.promised_rows(step, of_fused);
+    return fused_->promised_rows(step, of_fused);
   }
 
   std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
                                       const plumb_numerics& declared) const override {
-    return fused_.canonical(tensors, spec, declared);
+    return fused_->canonical(tensors, spec, declared);
   }
 
-  double cost() const override { return 2 * fused_.cost(); }
-  double reference_cost() const override { return fused_.reference_cost(); }
-  double checked_factor() const override { return fused_.checked_factor(); }
+  RowMask promised_rows_by_inputs(const Step& step, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    if (spec.name.starts_with(kPlain)) return promised_rows(step, spec);
+    return fused_->promised_rows_by_inputs(step, tensors, spec);
+  }
+
+  double cost() const override { return 2 * fused_->cost(); }
+  double reference_cost() const override { return fused_->reference_cost(); }
+  double checked_factor() const override { return fused_->checked_factor(); }
 
  private:
   static void append(std::vector<TensorReport>& reports, std::vector<TensorReport> more) {
@@ -126,7 +132,7 @@ class ComposedProblem final : public Problem {
     std::vector<TensorReport> reports;
     for_each_pair(tensors, [&](const HostTensor& fused, const HostTensor& plain) {
       reports.push_back(judge_bits(with_one_nan(fused), with_one_nan(plain),
-                                   fused_.promised_rows(step, fused.spec()), what));
+                                   fused_->promised_rows(step, fused.spec()), what));
       reports.back().tensor += " (against plain)";
     });
     return reports;
@@ -139,7 +145,7 @@ class ComposedProblem final : public Problem {
     });
     const plumb_numerics& declared = entries_.back().numerics;
     std::vector<TensorReport> reports =
-        fused_.judge(step, tensors, to_reference(declared), declared);
+        fused_->judge(step, tensors, to_reference(declared), declared);
     for (TensorReport& report : reports) {
       report.tensor += " (plain)";
       for (std::string& failure : report.failures) failure = "plain sequence: " + failure;
@@ -147,7 +153,7 @@ class ComposedProblem final : public Problem {
     return reports;
   }
 
-  const Problem& fused_;
+  std::unique_ptr<Problem> fused_;
   std::unique_ptr<Composition> plain_;
   std::vector<plumb_op_entry> entries_;
 };
@@ -156,8 +162,9 @@ class ComposedProblem final : public Problem {
 
 std::unique_ptr<Composition> Problem::composition() const { return nullptr; }
 
-std::unique_ptr<Problem> compose(const Problem& fused, const plumb_implementation& implementation) {
-  std::unique_ptr<Composition> plain = fused.composition();
+std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused,
+                                 const plumb_implementation& implementation) {
+  std::unique_ptr<Composition> plain = fused->composition();
   if (!plain) throw std::logic_error("a case of the scenario composition without a plain sequence");
   std::vector<plumb_op_entry> entries;
   for (const std::string_view op : plain->ops()) {
@@ -168,7 +175,7 @@ std::unique_ptr<Problem> compose(const Problem& fused, const plumb_implementatio
     }
     entries.push_back(*entry);
   }
-  return std::make_unique<ComposedProblem>(fused, std::move(plain), std::move(entries));
+  return std::make_unique<ComposedProblem>(std::move(fused), std::move(plain), std::move(entries));
 }
 
 }  // namespace plumb::cases

@@ -41,6 +41,7 @@ class Composition {
 
 // The problem of both, to be driven like any other: launches the fused op, then the sequence.
 // Throws Unsupported where the implementation lacks a plain op.
-std::unique_ptr<Problem> compose(const Problem& fused, const plumb_implementation& implementation);
+std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused,
+                                 const plumb_implementation& implementation);
 
 }  // namespace plumb::cases

@@ -40,6 +40,7 @@ struct View {
   bool wrong(std::int64_t row, std::int64_t column) const {
     return evidence.wrong[element(row, column)] != 0;
   }
+  std::int64_t number(std::int64_t row) const { return evidence.got.original_row(row); }
   std::string subject() const {
     return begin == 0 ? "each wrong row" : fmt::format("each wrong row from column {} on", begin);
   }
@@ -170,14 +171,16 @@ std::optional<std::string> other_row(const View& view) {
   const bool shifted = std::all_of(sources.begin(), sources.end(), [&](const auto& pair) {
     return pair.second - pair.first == distance;
   });
-  if (shifted && sources.size() > 1) {
+  // Rows of an excerpt do not lie side by side.
+  if (shifted && sources.size() > 1 && !view.evidence.got.spec().excerpt) {
     return fmt::format("{} holds the values of the row {} {} it", view.subject(),
                        std::abs(distance), distance < 0 ? "above" : "below");
   }
   std::string text;
   for (const auto& [row, from] : sources) {
     if (text.size() > 100) return text + ", …";
-    text += fmt::format("{}row {} holds row {}'s values", text.empty() ? "" : ", ", row, from);
+    text += fmt::format("{}row {} holds row {}'s values", text.empty() ? "" : ", ",
+                        view.number(row), view.number(from));
   }
   return text;
 }
@@ -249,7 +252,8 @@ std::optional<std::string> named_offset(const View& view) {
       if (!fits) continue;
       const std::int64_t first = view.rows.front();
       return fmt::format("every wrong element is too {} by {}[row] ({} in row {})",
-                         sign > 0 ? "large" : "small", clue.name, clue.values[first], first);
+                         sign > 0 ? "large" : "small", clue.name, clue.values[first],
+                         view.number(first));
     }
   }
   return {};
@@ -275,7 +279,8 @@ std::optional<std::string> offset(const View& view) {
                        std::abs(first));
   }
   return fmt::format("each wrong row is off by a constant of its own ({} in row {}, {} in row {})",
-                     first, row, offsets.rbegin()->second, offsets.rbegin()->first);
+                     first, view.number(row), offsets.rbegin()->second,
+                     view.number(offsets.rbegin()->first));
 }
 
 std::vector<double> sorted_row(const View& view, std::int64_t r, bool got) {
@@ -313,8 +318,8 @@ std::optional<std::string> duplicates(const View& view) {
   const bool fits = nearly_all_rows(
       view, [&](std::int64_t r) { return !repeated(r, false) && repeated(r, true); });
   if (!fits) return {};
-  return fmt::format("{} holds a value twice where all differ (row {}: {})", view.subject(), where,
-                     example);
+  return fmt::format("{} holds a value twice where all differ (row {}: {})", view.subject(),
+                     view.number(where), example);
 }
 
 // ---- where wrong elements are ----
@@ -339,7 +344,8 @@ std::int64_t lost_columns(const View& view) {
 std::string lost_rows(const Evidence& evidence) {
   const auto& rows = evidence.wrong_rows;
   const std::int64_t first = rows.front();
-  const bool suffix = first > 0 && rows.size() > 1 && rows.back() == evidence.got.rows() - 1 &&
+  const bool suffix = !evidence.got.spec().excerpt && first > 0 && rows.size() > 1 &&
+                      rows.back() == evidence.got.rows() - 1 &&
                       rows.back() - first + 1 == static_cast<std::int64_t>(rows.size());
   return suffix ? fmt::format("all rows from {} on are wrong, none before", first) : "";
 }

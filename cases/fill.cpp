@@ -7,22 +7,37 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace plumb::cases {
 
 namespace {
 
-// A bf16 or fp32 element from a double, nearest even.
-void store(HostTensor& tensor, std::int64_t element, double value) {
-  const auto single = static_cast<float>(value);
-  if (tensor.spec().dtype == Dtype::f32) {
-    tensor.data<float>()[element] = single;
-    return;
-  }
-  const auto bits = std::bit_cast<std::uint32_t>(single);
-  const bool nan = std::isnan(value);
-  const std::uint32_t rounded = nan ? 0x7fc00000u : bits + 0x7fffu + ((bits >> 16) & 1u);
-  tensor.data<std::uint16_t>()[element] = static_cast<std::uint16_t>(rounded >> 16);
+// bf16 from a double by way of fp32, nearest even.
+std::uint16_t to_bf16(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  const std::uint32_t rounded =
+      std::isnan(value) ? 0x7fc00000u : bits + 0x7fffu + ((bits >> 16) & 1u);
+  return static_cast<std::uint16_t>(rounded >> 16);
+}
+
+// fill(row, put), with put(column, value), for rows of a bf16 or f32 tensor, on all cores.
+void for_each_row(HostTensor& tensor, std::int64_t begin, std::int64_t end, const auto& fill) {
+  constexpr std::int64_t kElementsWorthAThread = 1 << 16;
+  const bool single = tensor.spec().dtype == Dtype::f32;
+  const std::int64_t piece =
+      kElementsWorthAThread / std::max<std::int64_t>(tensor.columns(), 1) + 1;
+  reference::parallel_for(end - begin, piece, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = begin + first; row < begin + last; ++row) {
+      if (single) {
+        auto* to = tensor.row<float>(row);
+        fill(row, [to](std::int64_t i, double value) { to[i] = static_cast<float>(value); });
+      } else {
+        auto* to = tensor.row<std::uint16_t>(row);
+        fill(row, [to](std::int64_t i, double value) { to[i] = to_bf16(value); });
+      }
+    }
+  });
 }
 
 double dead_value(DeadRows how) {
@@ -81,14 +96,14 @@ double uniform(std::uint64_t seed, std::uint64_t counter) {
   return static_cast<double>(random_bits(seed, counter) >> 11) * 0x1p-53;
 }
 
-// Sum of eight 16-bit integers: near enough to a normal distribution, and exact.
+// Sum of eight 16-bit integers: near enough to a normal distribution, and exact. Two of them lie in
+// each half of a word as it is summed.
 double normal(std::uint64_t seed, std::uint64_t counter) {
+  constexpr std::uint64_t kEveryOther = 0x0000ffff0000ffffu;
   const std::uint64_t a = random_bits(seed, 2 * counter), b = random_bits(seed, 2 * counter + 1);
-  std::int64_t sum = 0;
-  for (int shift = 0; shift < 64; shift += 16) {
-    sum += static_cast<std::int64_t>((a >> shift) & 0xffff) +
-           static_cast<std::int64_t>((b >> shift) & 0xffff);
-  }
+  const std::uint64_t pairs =
+      (a & kEveryOther) + ((a >> 16) & kEveryOther) + (b & kEveryOther) + ((b >> 16) & kEveryOther);
+  const auto sum = static_cast<std::int64_t>((pairs & 0xffffffffu) + (pairs >> 32));
   constexpr double kMean = 8 * 65535 / 2.0;
   constexpr double kInverseDeviation = 1.8688123650118534e-05;  // 1 / sqrt(8 (2^32 - 1) / 12)
   return (static_cast<double>(sum) - kMean) * kInverseDeviation;
@@ -104,38 +119,36 @@ void fill_real(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::ui
                const RealFill& how) {
   const std::int64_t columns = tensor.columns();
   const std::uint64_t scales = mix(seed, 1), channels = mix(seed, 2);
-  for (std::int64_t row = begin; row < end; ++row) {
+  std::vector<double> factors(static_cast<std::size_t>(columns), 1);
+  for (std::int64_t i = 0; how.outliers && i < columns; ++i) {
+    if (random_bits(channels, static_cast<std::uint64_t>(i)) % 64 == 0) factors[i] = 16;
+  }
+  for_each_row(tensor, begin, end, [&](std::int64_t row, const auto& put) {
     const std::uint64_t stream = mix(seed, 16 + static_cast<std::uint64_t>(row));
     const double scale = how.scale * (how.vary_rows ? row_scale(scales, row) : 1);
     for (std::int64_t i = 0; i < columns; ++i) {
-      const auto column = static_cast<std::uint64_t>(i);
-      const bool outlier = how.outliers && random_bits(channels, column) % 64 == 0;
-      const double value = normal(stream, column) * scale * (outlier ? 16 : 1);
-      store(tensor, tensor.row_offset(row) + i, value);
+      put(i, normal(stream, static_cast<std::uint64_t>(i)) * scale * factors[i]);
     }
-  }
+  });
 }
 
 void fill_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,
                    std::int64_t most) {
-  const std::int64_t columns = tensor.columns();
-  for (std::int64_t row = begin; row < end; ++row) {
+  for_each_row(tensor, begin, end, [&](std::int64_t row, const auto& put) {
     const std::uint64_t stream = mix(seed, 16 + static_cast<std::uint64_t>(row));
-    for (std::int64_t i = 0; i < columns; ++i) {
-      std::int64_t value = integer(stream, static_cast<std::uint64_t>(i), -most, most);
-      if (i == 0 && value == 0) value = most;
-      store(tensor, tensor.row_offset(row) + i, static_cast<double>(value));
+    for (std::int64_t i = 0; i < tensor.columns(); ++i) {
+      const std::int64_t value = integer(stream, static_cast<std::uint64_t>(i), -most, most);
+      put(i, static_cast<double>(i == 0 && value == 0 ? most : value));
     }
-  }
+  });
 }
 
 void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how) {
   if (how == DeadRows::foreign) return;
-  for (std::int64_t row = begin; row < end; ++row) {
-    for (std::int64_t i = 0; i < tensor.columns(); ++i) {
-      store(tensor, tensor.row_offset(row) + i, dead_value(how));
-    }
-  }
+  const double value = dead_value(how);
+  for_each_row(tensor, begin, end, [&](std::int64_t, const auto& put) {
+    for (std::int64_t i = 0; i < tensor.columns(); ++i) put(i, value);
+  });
 }
 
 void paint_gaps(HostTensor& tensor) {

@@ -191,6 +191,7 @@ OpDefinition define_fp8_mqa_logits() {
                        const device::Properties& platform) -> std::unique_ptr<Problem> {
     return std::make_unique<Fp8MqaLogitsProblem>(row, platform);
   };
+  op.row_count = "rows";
   return op;
 }
 

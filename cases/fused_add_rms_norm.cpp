@@ -193,7 +193,8 @@ OpDefinition define_fused_add_rms_norm() {
             return std::make_unique<FusedAddRmsNormProblem>(row);
           },
           // rms_norm takes no unrounded sum.
-          [](const Row& row) { return row.integer("fp32_sum") == 0; }};
+          [](const Row& row) { return row.integer("fp32_sum") == 0; },
+          "tokens"};
 }
 
 }  // namespace plumb::cases

@@ -125,6 +125,7 @@ OpDefinition define_grouped_topk() {
                        const device::Properties& device) -> std::unique_ptr<Problem> {
     return std::make_unique<GroupedTopKProblem>(row, device);
   };
+  op.row_count = "tokens";
   return op;
 }
 

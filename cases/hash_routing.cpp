@@ -173,6 +173,7 @@ OpDefinition define_hash_routing() {
                        const device::Properties& device) -> std::unique_ptr<Problem> {
     return std::make_unique<HashRoutingProblem>(row, device);
   };
+  op.row_count = "tokens";
   return op;
 }
 

@@ -126,6 +126,7 @@ OpDefinition define_hc_head() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<HcHeadProblem>(row);
   };
+  op.row_count = "tokens";
   return op;
 }
 

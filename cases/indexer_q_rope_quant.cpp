@@ -236,6 +236,7 @@ OpDefinition define_indexer_q_rope_quant() {
                        const device::Properties& platform) -> std::unique_ptr<Problem> {
     return std::make_unique<IndexerQRopeQuantProblem>(row, platform);
   };
+  op.row_count = "tokens";
   return op;
 }
 

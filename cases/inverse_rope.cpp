@@ -93,7 +93,9 @@ OpDefinition define_inverse_rope() {
           {"positions"},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<InverseRopeProblem>(row);
-          }};
+          },
+          {},
+          "tokens"};
 }
 
 }  // namespace plumb::cases

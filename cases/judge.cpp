@@ -34,7 +34,7 @@ TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElemen
                      const ColumnRanges& columns, const auto& expected, const auto& equal) {
   TensorReport report;
   report.tensor = got.spec().name;
-  report.rows_total = got.rows();
+  report.rows_total = got.original_rows();
   std::int64_t zeros = 0;
   for (std::int64_t r = 0; r < got.rows(); ++r) {
     if (!promised.empty() && !promised[r]) continue;
@@ -61,15 +61,20 @@ TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElemen
   return report;
 }
 
+void number_rows(const HostTensor& got, TensorReport& report) {
+  report.wrong_rows = original_rows(got, std::move(report.wrong_rows));
+  if (report.worst) report.worst->row = got.original_row(report.worst->row);
+}
+
 // "row 3 differs in 512 of 512 places (first [3, 0]: expected 7, got 4103)"
 std::string first_wrong_row(const TensorReport& report, const HostTensor& got,
                             const WrongElements& wrong) {
   const std::int64_t row = report.wrong_rows.front();
   const auto begin = wrong.begin() + row * got.columns();
   const auto places = std::count(begin, begin + got.columns(), 1);
-  return fmt::format("row {} differs in {} of {} places (first {}: expected {}, got {})", row,
-                     places, got.columns(), report.worst->coordinates, report.worst->expected,
-                     report.worst->got);
+  return fmt::format("row {} differs in {} of {} places (first {}: expected {}, got {})",
+                     got.original_row(row), places, got.columns(), report.worst->coordinates,
+                     report.worst->expected, report.worst->got);
 }
 
 std::vector<double> values_of(const HostTensor& tensor) {
@@ -96,8 +101,9 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t row, std::int64_t
 double no_tolerance(std::int64_t) { return 0; }
 
 // "rows 3-6 of 7"
-std::string wrong_rows(const TensorReport& report) {
-  return fmt::format("rows {} of {}", row_ranges(report.wrong_rows), report.rows_total);
+std::string wrong_rows(const TensorReport& report, const HostTensor& got) {
+  return fmt::format("rows {} of {}", row_ranges(original_rows(got, report.wrong_rows)),
+                     report.rows_total);
 }
 
 }  // namespace
@@ -115,10 +121,11 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
       [&](std::int64_t r, std::int64_t c) { return static_cast<double>(right(r, c)); },
       [&](std::int64_t r, std::int64_t c) { return integer_at(got, r, c) == right(r, c); });
   if (report.wrong_rows.empty()) return report;
-  report.failures.push_back(fmt::format("{}: {} wrong; {}", report.tensor, wrong_rows(report),
+  report.failures.push_back(fmt::format("{}: {} wrong; {}", report.tensor, wrong_rows(report, got),
                                         first_wrong_row(report, got, wrong)));
   const std::vector<double> values(expected.begin(), expected.end());
   report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
+  number_rows(got, report);
   return report;
 }
 
@@ -141,12 +148,20 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
         return std::memcmp(address(got, r, c), address(expected, r, c), size) == 0;
       });
   if (report.wrong_rows.empty()) return report;
-  report.failures.push_back(fmt::format("{}: {} in {}; {}", report.tensor, what, wrong_rows(report),
+  report.failures.push_back(fmt::format("{}: {} in {}; {}", report.tensor, what,
+                                        wrong_rows(report, got),
                                         first_wrong_row(report, got, wrong)));
   const HostTensor seen = promised_part(got, columns);
   const std::vector<double> values = values_of(promised_part(expected, columns));
   report.pattern = diagnose({seen, values, no_tolerance, report.wrong_rows, wrong, clues});
+  number_rows(got, report);
   return report;
+}
+
+std::string text_of(const Sample& sample) {
+  return fmt::format("{} of {} rows judged; {} more have the inputs and the bits of a judged one{}",
+                     sample.judged, sample.rows, sample.repeated,
+                     sample.unjudged() > 0 ? fmt::format("; {} unjudged", sample.unjudged()) : "");
 }
 
 bool is_promised(const RowMask& promised, std::int64_t row) {
@@ -177,6 +192,12 @@ std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
     groups.push_back({begin, end, fmt::format("{} {}", noun, begin / rows_per_group)});
   }
   return groups;
+}
+
+std::vector<std::int64_t> original_rows(const HostTensor& tensor, std::vector<std::int64_t> rows) {
+  if (!tensor.spec().excerpt) return rows;
+  for (std::int64_t& row : rows) row = tensor.original_row(row);
+  return rows;
 }
 
 std::string row_ranges(const std::vector<std::int64_t>& rows) {

@@ -20,9 +20,20 @@ struct Mismatch {
   double expected = 0, got = 0, bound = 0, ratio = 0;
 };
 
+// Rows of a problem too large to be judged row by row (cases/repeated_rows.h).
+struct Sample {
+  std::int64_t rows = 0;      // of the problem; 0: every row was judged
+  std::int64_t judged = 0;    // against the reference
+  std::int64_t repeated = 0;  // others, with the inputs and the bits of a judged one
+  std::int64_t unjudged() const { return rows - judged - repeated; }
+};
+std::string text_of(const Sample& sample);
+
 // What came of one tensor of one launch.
 struct TensorReport {
   std::string tensor;
+  // Rows judged, and how many the tensor has. Rows are numbered as in the tensor that the judged
+  // one is an excerpt of (TensorSpec::excerpt).
   std::int64_t rows_compared = 0, elements_compared = 0, rows_total = 0;
   std::int64_t wrong_elements = 0;
   std::vector<std::int64_t> wrong_rows;  // ascending
@@ -36,6 +47,7 @@ struct TensorReport {
   std::string flip;
   std::vector<std::string> failures;  // one line per failed check; empty = passed
   std::string pattern;                // what the wrong rows look like, if anything known
+  Sample sample;
   bool passed() const { return failures.empty(); }
 };
 
@@ -100,6 +112,8 @@ bool is_promised(const RowMask& promised, std::int64_t row);
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row);
 HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns);
 
+// Rows as the tensor numbers them that `tensor` is an excerpt of.
+std::vector<std::int64_t> original_rows(const HostTensor& tensor, std::vector<std::int64_t> rows);
 // "3-6, 9" for a list of rows; shortened with "…" after a few ranges.
 std::string row_ranges(const std::vector<std::int64_t>& rows);
 

@@ -84,7 +84,7 @@ class CodeVerdict {
   CodeVerdict(const HostTensor& got, const CodeEstimate& expected)
       : got_(got), expected_(expected), wrong_(static_cast<std::size_t>(got.elements())) {
     report_.tensor = got.spec().name;
-    report_.rows_total = got.rows();
+    report_.rows_total = got.original_rows();
   }
 
   void compare_row(std::int64_t row) {
@@ -112,6 +112,8 @@ class CodeVerdict {
           {got_, values, [](std::int64_t) { return 0.0; }, report_.wrong_rows, wrong_, clues});
     }
     report_flips();
+    report_.wrong_rows = original_rows(got_, std::move(report_.wrong_rows));
+    if (report_.worst) report_.worst->row = got_.original_row(report_.worst->row);
     return report_;
   }
 
@@ -166,7 +168,8 @@ class CodeVerdict {
     const auto begin = wrong_.begin() + row * got_.columns();
     report_.failures.push_back(
         fmt::format("{}: rows {} of {} wrong; row {} differs in {} of {} codes ({})",
-                    report_.tensor, row_ranges(report_.wrong_rows), report_.rows_total, row,
+                    report_.tensor, row_ranges(original_rows(got_, report_.wrong_rows)),
+                    report_.rows_total, got_.original_row(row),
                     std::count(begin, begin + got_.columns(), 1), got_.columns(), first_));
   }
 
@@ -177,8 +180,8 @@ class CodeVerdict {
     report_.failures.push_back(fmt::format(
         "{}: {} codes on the other side of a rounding boundary in rows {} of {}; honest arithmetic "
         "has {:.2g} on average and {} at most",
-        report_.tensor, report_.flips, row_ranges(flipped_rows_), report_.rows_total,
-        flippable_.expected(), most));
+        report_.tensor, report_.flips, row_ranges(original_rows(got_, flipped_rows_)),
+        report_.rows_total, flippable_.expected(), most));
     report_.wrong_elements += report_.flips;
     std::vector<std::int64_t> rows;
     std::set_union(report_.wrong_rows.begin(), report_.wrong_rows.end(), flipped_rows_.begin(),

@@ -176,8 +176,9 @@ void find_worst(const HostTensor& got, const std::vector<RowResult>& rows, const
     report.margin = rows[r].worst_ratio;
     const std::int64_t c = rows[r].worst_column;
     const Element element = compare(got, estimate, r, c);
-    report.worst = Mismatch{
-        r, c, got.coordinates(r, c), element.expected, element.got, element.bound, element.ratio};
+    report.worst = Mismatch{got.original_row(r), c,           got.coordinates(r, c),
+                            element.expected,    element.got, element.bound,
+                            element.ratio};
   }
 }
 
@@ -189,7 +190,13 @@ std::vector<std::int64_t> rows_where(const std::vector<RowResult>& rows, const a
   return found;
 }
 
-void report_elements(const std::vector<RowResult>& rows, TensorReport& report) {
+std::string ranges_where(const HostTensor& got, const std::vector<RowResult>& rows,
+                         const auto& condition) {
+  return row_ranges(original_rows(got, rows_where(rows, condition)));
+}
+
+void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
+                     TensorReport& report) {
   std::int64_t misplaced = 0;
   for (const RowResult& row : rows) misplaced += row.misplaced;
   if (misplaced > 0) {
@@ -197,7 +204,7 @@ void report_elements(const std::vector<RowResult>& rows, TensorReport& report) {
         "{}: {} non-finite or missing non-finite elements in rows {} of {}; worst {}: expected {}, "
         "got {}",
         report.tensor, misplaced,
-        row_ranges(rows_where(rows, [](const RowResult& row) { return row.misplaced > 0; })),
+        ranges_where(got, rows, [](const RowResult& row) { return row.misplaced > 0; }),
         report.rows_total, report.worst->coordinates, report.worst->expected, report.worst->got));
   }
   const std::int64_t beyond = report.wrong_elements - misplaced;
@@ -209,22 +216,21 @@ void report_elements(const std::vector<RowResult>& rows, TensorReport& report) {
             : fmt::format("; worst {}: expected {:.6g}, got {:.6g}, bound {:.2g} (ratio {:.3g})",
                           report.worst->coordinates, report.worst->expected, report.worst->got,
                           report.worst->bound, report.worst->ratio);
-    report.failures.push_back(
-        fmt::format("{}: {} elements in rows {} of {} beyond their bound{}", report.tensor, beyond,
-                    row_ranges(rows_where(
-                        rows, [](const RowResult& row) { return row.wrong > row.misplaced; })),
-                    report.rows_total, worst));
+    report.failures.push_back(fmt::format(
+        "{}: {} elements in rows {} of {} beyond their bound{}", report.tensor, beyond,
+        ranges_where(got, rows, [](const RowResult& row) { return row.wrong > row.misplaced; }),
+        report.rows_total, worst));
   }
 }
 
-void report_rows(const std::vector<RowResult>& rows, TensorReport& report) {
+void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, TensorReport& report) {
   const auto norm = rows_where(rows, [](const RowResult& row) { return !row.norm_passed(); });
   if (!norm.empty()) {
     const RowResult& first = rows[norm.front()];
     report.failures.push_back(fmt::format(
         "{}: norm of rows {} of {} wrong; row {}: expected {:.6g}, got {:.6g}, limit {:.2g}",
-        report.tensor, row_ranges(norm), report.rows_total, norm.front(), first.model.norm,
-        first.norm, first.model.norm_limit));
+        report.tensor, row_ranges(original_rows(got, norm)), report.rows_total,
+        got.original_row(norm.front()), first.model.norm, first.norm, first.model.norm_limit));
   }
   const auto turned =
       rows_where(rows, [](const RowResult& row) { return !row.direction_passed(); });
@@ -234,14 +240,23 @@ void report_rows(const std::vector<RowResult>& rows, TensorReport& report) {
         fmt::format("{}: direction of rows {} of {} wrong; row {}: {:.3g} across a vector of "
                     "length {:.6g}, limit "
                     "{:.2g}",
-                    report.tensor, row_ranges(turned), report.rows_total, turned.front(),
-                    first.across, first.model.norm, first.model.direction_limit));
+                    report.tensor, row_ranges(original_rows(got, turned)), report.rows_total,
+                    got.original_row(turned.front()), first.across, first.model.norm,
+                    first.model.direction_limit));
   }
 }
 
+// An excerpt's groups are made of rows that do not lie side by side.
+std::string name_of(const RowGroup& group, const HostTensor& got) {
+  if (!got.spec().excerpt || group.begin == group.end) return group.name;
+  return fmt::format("{} judged rows of {}-{}", group.end - group.begin,
+                     got.original_row(group.begin), got.original_row(group.end - 1));
+}
+
 // The most biased of the groups and the tensor, in one line.
-void report_bias(const std::vector<RowResult>& rows, const Estimate& estimate,
-                 const RowMask& promised, std::vector<RowGroup> groups, TensorReport& report) {
+void report_bias(const HostTensor& got, const std::vector<RowResult>& rows,
+                 const Estimate& estimate, const RowMask& promised, std::vector<RowGroup> groups,
+                 TensorReport& report) {
   groups.push_back({0, estimate.rows, "the tensor"});
   Bias worst;
   const RowGroup* where = nullptr;
@@ -261,7 +276,7 @@ void report_bias(const std::vector<RowResult>& rows, const Estimate& estimate,
   if (where == nullptr) return;
   report.failures.push_back(fmt::format(
       "{}: mean error of {} is {:.1f} standard errors away from zero ({:.2g} % {} zero){}",
-      report.tensor, where->name, worst.sigmas, 100 * std::abs(worst.relative),
+      report.tensor, name_of(*where, got), worst.sigmas, 100 * std::abs(worst.relative),
       worst.relative < 0 ? "towards" : "away from",
       failed > 1 ? fmt::format("; {} groups of rows are biased", failed) : ""));
 }
@@ -275,19 +290,20 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   check_shapes(got, expected, promised);
   TensorReport report;
   report.tensor = got.spec().name;
-  report.rows_total = expected.rows;
+  report.rows_total = got.original_rows();
   WrongElements wrong(expected.value.size());
   const std::vector<RowResult> rows = judge_rows(got, expected, promised, columns, wrong);
   count(rows, expected, promised, report);
   find_worst(got, rows, expected, report);
-  report_elements(rows, report);
-  report_rows(rows, report);
+  report_elements(got, rows, report);
+  report_rows(got, rows, report);
   // An element beyond its bound would swamp the mean and has decided already.
-  if (report.passed()) report_bias(rows, expected, promised, groups, report);
+  if (report.passed()) report_bias(got, rows, expected, promised, groups, report);
   if (!report.wrong_rows.empty()) {
     const auto tolerance = [&](std::int64_t i) { return expected.bound(i); };
     const HostTensor seen = promised_part(got, columns);
     report.pattern = diagnose({seen, expected.value, tolerance, report.wrong_rows, wrong, clues});
+    report.wrong_rows = original_rows(got, std::move(report.wrong_rows));
   }
   return report;
 }

@@ -215,7 +215,7 @@ void count_row(const RowVerdict& verdict, std::int64_t row, const HostTensor& id
   report.margin = std::max(report.margin, verdict.margin);
   report.flips += verdict.flips;
   if (report.flip.empty() && verdict.flips > 0) {
-    report.flip = fmt::format("row {}: {}", row, verdict.flip);
+    report.flip = fmt::format("row {}: {}", ids.original_row(row), verdict.flip);
   }
   if (verdict.wrong.empty()) return;
   if (report.wrong_rows.empty()) {
@@ -237,7 +237,8 @@ TensorReport judge_selection(const HostTensor& ids, const ScoredChoices& choices
   }
   TensorReport report;
   report.tensor = ids.spec().name;
-  report.rows_total = report.rows_compared = ids.rows();
+  report.rows_total = ids.original_rows();
+  report.rows_compared = ids.rows();
   report.elements_compared = ids.elements();
   double expected = 0;
   std::int64_t zeros = 0;
@@ -256,8 +257,8 @@ TensorReport judge_selection(const HostTensor& ids, const ScoredChoices& choices
   if (!report.wrong_rows.empty()) {
     report.worst->expected = choices.exact(report.worst->row)[report.worst->column];
     report.failures.push_back(fmt::format("{}: rows {} of {} wrong; {} has {}", report.tensor,
-                                          row_ranges(report.wrong_rows), report.rows_total,
-                                          report.worst->coordinates, first));
+                                          row_ranges(original_rows(ids, report.wrong_rows)),
+                                          report.rows_total, report.worst->coordinates, first));
   }
   if (!choices.experts.score.structured && report.flips > most_flips(expected)) {
     report.failures.push_back(fmt::format(
@@ -265,6 +266,8 @@ TensorReport judge_selection(const HostTensor& ids, const ScoredChoices& choices
         "arithmetic explains {:.2g}, at most {}; {}",
         report.tensor, report.flips, expected, most_flips(expected), report.flip));
   }
+  report.wrong_rows = original_rows(ids, std::move(report.wrong_rows));
+  if (report.worst) report.worst->row = ids.original_row(report.worst->row);
   return report;
 }
 

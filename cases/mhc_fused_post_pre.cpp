@@ -22,10 +22,13 @@ enum Salt : std::uint64_t { kX = 201, kGates, kTurns };
 struct FusedShape {
   StreamsLayout layout;
   MhcMixing mixing;
+  bool unrounded;
   explicit FusedShape(const Row& row)
-      : layout(row), mixing(row, reference::kStreams * layout.hidden) {}
+      : layout(row),
+        mixing(row, reference::kStreams * layout.hidden),
+        unrounded(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
 
-  bool unrounded_sums() const { return layout.tokens <= reference::kMostUnroundedTokens; }
+  bool unrounded_sums() const { return unrounded; }
   TensorSpec streams(std::string_view name) const {
     return {
         std::string(name), Dtype::bf16, {layout.tokens, kStreams, layout.hidden}, {}, Role::output};
@@ -231,6 +234,7 @@ OpDefinition define_mhc_fused_post_pre() {
     return std::make_unique<MhcFusedProblem>(row);
   };
   op.fused = [](const Row&) { return true; };
+  op.row_count = "tokens";
   return op;
 }
 

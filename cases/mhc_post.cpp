@@ -119,6 +119,7 @@ OpDefinition define_mhc_post() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<MhcPostProblem>(row);
   };
+  op.row_count = "tokens";
   return op;
 }
 

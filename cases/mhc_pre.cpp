@@ -75,6 +75,7 @@ OpDefinition define_mhc_pre() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<MhcPreProblem>(row);
   };
+  op.row_count = "tokens";
   return op;
 }
 

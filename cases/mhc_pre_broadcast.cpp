@@ -104,6 +104,7 @@ OpDefinition define_mhc_pre_broadcast() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<MhcBroadcastProblem>(row);
   };
+  op.row_count = "tokens";
   return op;
 }
 

@@ -108,6 +108,21 @@ TensorReport judge_tiles(const HostTensor& got, const reference::TilePlan& plan,
   return judge_exact(got, expected, {});
 }
 
+reference::TilePlan plan_of(const MlaShape& shape, const reference::SparseMlaProblem& problem) {
+  return reference::make_tile_plan(reference::blocks_of_requests(problem, shape.block_n),
+                                   static_cast<std::int32_t>(shape.parts),
+                                   static_cast<std::int32_t>(shape.fixed_overhead));
+}
+
+std::vector<TensorReport> judge_outputs(const MlaShape& shape, const TensorSet& tensors,
+                                        bool structured, reference::SparseMlaDecode& expected) {
+  expected.out.structured = expected.lse.structured = structured;
+  return {judge_floats(tensors.at("out"), expected.out, {},
+                       groups_of(expected.out.rows, shape.queries * shape.heads, "request")),
+          judge_floats(tensors.at("lse"), expected.lse, {},
+                       groups_of(expected.lse.rows, shape.heads, "request"))};
+}
+
 // Partial results against their own reference; then the outputs of split requests once more, from
 // the partial results that the device stored.
 void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& problem,
@@ -139,16 +154,8 @@ void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& prob
 
 }  // namespace
 
-reference::TilePlan mla_plan(const MlaShape& shape, const Step& step) {
-  const std::vector<std::int32_t> main = mla_lengths(shape, shape.main, step);
-  const std::vector<std::int32_t> extra = mla_lengths(shape, shape.extra, step);
-  std::vector<reference::RequestBlocks> blocks;
-  for (std::size_t r = 0; r < main.size(); ++r) {
-    blocks.push_back(
-        reference::request_blocks(main[r], shape.extra.width > 0, extra[r], shape.block_n));
-  }
-  return reference::make_tile_plan(blocks, static_cast<std::int32_t>(shape.parts),
-                                   static_cast<std::int32_t>(shape.fixed_overhead));
+reference::TilePlan mla_plan(const MlaShape& shape, const TensorSet& tensors) {
+  return plan_of(shape, View(shape, tensors).problem());
 }
 
 RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan) {
@@ -169,26 +176,32 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
   return mask;
 }
 
+std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors) {
+  const View view(shape, tensors);
+  const reference::TilePlan plan = plan_of(shape, view.problem());
+  return {
+      judge_tiles(tensors.at("tiles"), plan, shape.requests),
+      judge_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {})};
+}
+
+std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
+                                            const reference::Numerics& numerics, bool structured) {
+  const View view(shape, tensors);
+  reference::SparseMlaDecode expected = reference::sparse_mla_decode(view.problem(), numerics);
+  return judge_outputs(shape, tensors, structured, expected);
+}
+
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
                                     const reference::Numerics& numerics, bool structured,
                                     bool stores_partials) {
   const View view(shape, tensors);
   const reference::SparseMlaProblem& problem = view.problem();
-  const reference::TilePlan plan = reference::make_tile_plan(
-      reference::blocks_of_requests(problem, shape.block_n), static_cast<std::int32_t>(shape.parts),
-      static_cast<std::int32_t>(shape.fixed_overhead));
-  std::vector<TensorReport> reports;
-  reports.push_back(judge_tiles(tensors.at("tiles"), plan, shape.requests));
-  reports.push_back(
-      judge_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {}));
-
+  const reference::TilePlan plan = plan_of(shape, problem);
+  std::vector<TensorReport> reports = judge_mla_plan(shape, tensors);
   reference::SparseMlaDecode expected = reference::sparse_mla_decode(problem, numerics);
-  expected.out.structured = expected.lse.structured = structured;
-  reports.push_back(
-      judge_floats(tensors.at("out"), expected.out, {},
-                   groups_of(expected.out.rows, shape.queries * shape.heads, "request")));
-  reports.push_back(judge_floats(tensors.at("lse"), expected.lse, {},
-                                 groups_of(expected.lse.rows, shape.heads, "request")));
+  for (TensorReport& report : judge_outputs(shape, tensors, structured, expected)) {
+    reports.push_back(std::move(report));
+  }
   bool any_split = false;
   for (std::int64_t request = 0; request < shape.requests; ++request) {
     any_split = any_split || is_split(plan, request);

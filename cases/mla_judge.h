@@ -16,8 +16,8 @@ namespace plumb::cases {
 
 inline constexpr std::int64_t kTileFields = 8;  // int32 of a tile; the last is padding
 
-// The plan that a step's lengths ask for. Every query of a request has as many candidates.
-reference::TilePlan mla_plan(const MlaShape& shape, const Step& step);
+// The plan that the lengths ask for. Every query of a request has as many candidates.
+reference::TilePlan mla_plan(const MlaShape& shape, const TensorSet& tensors);
 RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan);
 // Rows of a partial tensor whose slot belongs to a split request. Nobody promises the others.
 RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
@@ -28,6 +28,10 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
                                     const reference::Numerics& numerics, bool structured,
                                     bool stores_partials);
+// Of that, what has no rows of requests, and outputs end to end.
+std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors);
+std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
+                                            const reference::Numerics& numerics, bool structured);
 
 // Of a shape with one query per request and `main` alone. The set may lack lse and max_logits.
 std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,

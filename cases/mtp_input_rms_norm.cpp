@@ -182,7 +182,8 @@ OpDefinition define_mtp_input_rms_norm() {
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<MtpInputProblem>(row);
           },
-          [](const Row&) { return true; }};
+          [](const Row&) { return true; },
+          "tokens"};
 }
 
 }  // namespace plumb::cases

@@ -78,7 +78,9 @@ OpDefinition define_mtp_shared_head_rms_norm() {
           {},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<MtpSharedHeadProblem>(row);
-          }};
+          },
+          {},
+          "tokens"};
 }
 
 }  // namespace plumb::cases

@@ -107,7 +107,9 @@ OpDefinition define_mxfp4_quant() {
           {},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<Mxfp4QuantProblem>(row);
-          }};
+          },
+          {},
+          "tokens"};
 }
 
 }  // namespace plumb::cases

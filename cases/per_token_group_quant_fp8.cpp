@@ -221,7 +221,9 @@ OpDefinition define_per_token_group_quant_fp8() {
           {"dialect", "scales", "layout", "quotient"},
           [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
             return std::make_unique<PerTokenGroupQuantProblem>(shape_of(row, platform));
-          }};
+          },
+          {},
+          "tokens"};
 }
 
 }  // namespace plumb::cases

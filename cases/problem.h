@@ -72,8 +72,29 @@ class Problem {
   virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                           const reference::Numerics& numerics,
                                           const plumb_numerics& declared) const = 0;
+  // Does every row have places of its own in every tensor with rows? Not where rows of their own
+  // length are packed, nor where what is written depends on the number of rows.
+  virtual bool rows_have_places() const { return true; }
+  // A problem of rows picked from a larger one: their inputs and outputs, and scratch that has
+  // their rows. `judge`, but for what follows a plan of the whole launch, which nobody picked.
+  virtual std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,
+                                                 const reference::Numerics& numerics,
+                                                 const plumb_numerics& declared) const {
+    return judge(step, tensors, numerics, declared);
+  }
+  // What there is to judge beside the rows of a launch, where only a sample of these is judged.
+  virtual std::vector<TensorReport> judge_whole(const Step&, const TensorSet&,
+                                                const reference::Numerics&,
+                                                const plumb_numerics&) const {
+    return {};
+  }
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
+  // The same for an op of which the inputs say more than the step does (lengths that make a plan).
+  virtual RowMask promised_rows_by_inputs(const Step& step, const TensorSet&,
+                                          const TensorSpec& spec) const {
+    return promised_rows(step, spec);
+  }
   // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
   virtual std::unique_ptr<Composition> composition() const;
   // A tensor in the form in which results are compared bit for bit, where the declaration leaves
@@ -120,6 +141,10 @@ struct OpDefinition {
   std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
   // Has this row's Problem a composition()? Rows that have get cases of that scenario. Unset: none.
   std::function<bool(const Row&)> fused = {};
+  // The parameter that counts rows which have nothing to do with each other, nor with their number.
+  // A row of this op that is too large for the reference then is judged by a sample of them
+  // (cases/repeated_rows.h). Empty: always as a whole.
+  std::string_view row_count = {};
 };
 
 reference::Numerics to_reference(const plumb_numerics& declared);

@@ -97,7 +97,9 @@ OpDefinition define_q_head_rms_norm_rope() {
           {"positions"},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<QHeadProblem>(row);
-          }};
+          },
+          {},
+          "tokens"};
 }
 
 }  // namespace plumb::cases

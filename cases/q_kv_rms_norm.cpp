@@ -153,7 +153,8 @@ OpDefinition define_q_kv_rms_norm() {
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<QKvRmsNormProblem>(row);
           },
-          [](const Row&) { return true; }};
+          [](const Row&) { return true; },
+          "tokens"};
 }
 
 }  // namespace plumb::cases

@@ -92,7 +92,9 @@ OpDefinition define_rms_norm() {
           {"rounding"},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<RmsNormProblem>(row);
-          }};
+          },
+          {},
+          "tokens"};
 }
 
 }  // namespace plumb::cases

@@ -11,6 +11,10 @@ std::int64_t Row::integer(std::string_view parameter) const {
   return found->second;
 }
 
+std::int64_t Row::launched(std::string_view parameter) const {
+  return picked_from > 0 ? picked_from : integer(parameter);
+}
+
 std::string_view Row::word(std::string_view parameter) const {
   const auto found = words.find(parameter);
   return found == words.end() ? std::string_view{} : std::string_view(found->second);

@@ -27,10 +27,14 @@ struct Row {
   Tier concurrent = Tier::full;  // from which tier on it has a concurrent case
   std::string trivial;           // "", "empty", "zero", "identity": a pass proves little by intent
   std::string known_bug;         // "issue, date": expected to fail, fails when it passes
+  bool real_only = false;        // a simulated device could not afford it
+  std::int64_t picked_from = 0;  // rows of the launch that this problem's are picked from; 0: all
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
   std::map<std::string, std::string, std::less<>> words;
 
-  std::int64_t integer(std::string_view parameter) const;   // throws std::out_of_range
+  std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
+  // How many rows the launch has, for what depends on that: a path of its own for few tokens.
+  std::int64_t launched(std::string_view parameter) const;
   std::string_view word(std::string_view parameter) const;  // "" if unset
 };
 

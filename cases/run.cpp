@@ -8,18 +8,20 @@
 #include "cases/composition.h"
 #include "cases/covering.h"
 #include "cases/fill.h"
+#include "cases/repeated_rows.h"
 #include "cases/session.h"
 
 namespace plumb::cases {
 
 namespace {
 
-// Simulated work (Problem::cost) that one case may spend.
-double budget_of(Tier tier) {
+// Nanoseconds of a core that one case may spend on its points: simulated work (Problem::cost) and
+// verdicts; on a real device, moving tensors and verdicts.
+double budget_of(Tier tier, bool simulated) {
   switch (tier) {
-    case Tier::smoke: return 1e7;
-    case Tier::standard: return 2e8;
-    case Tier::full: return 2e10;
+    case Tier::smoke: return simulated ? 1e7 : 1e8;
+    case Tier::standard: return simulated ? 2e8 : 1e9;
+    case Tier::full: return simulated ? 2e10 : 4e9;
   }
   return 0;
 }
@@ -86,6 +88,26 @@ double share_of_budget(Scenario::Mode mode) {
   }
 }
 
+// Nanoseconds of a step on a real device but for the verdict: inputs are filled, copied, and with
+// the outputs read back and compared, a few times each.
+double moving_cost(const Problem& problem) {
+  constexpr double kPerByte = 2;
+  double bytes = 0;
+  const TensorSet tensors = problem.make_tensors();
+  for (const HostTensor& tensor : tensors.all())
+    bytes += static_cast<double>(tensor.bytes().size());
+  return kPerByte * bytes;
+}
+
+// Rows of a sample. More of the cheap ones, for the checks that many rows make sharper; a quarter
+// of what a verdict may take, for there are several a point.
+std::int64_t affordable_rows(double verdict, std::int64_t rows, const RunOptions& options) {
+  constexpr std::int64_t kMost = 1024;
+  const double cost_of_row = verdict / static_cast<double>(rows);
+  return std::clamp(static_cast<std::int64_t>(options.verdict_budget / 4 / cost_of_row),
+                    options.least_sample, kMost);
+}
+
 // One point of each fill before the rest, so that the thinnest choice is still a useful one.
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
@@ -105,15 +127,11 @@ void put_late_first(std::vector<Point>& points) {
   if (found != points.end()) std::iter_swap(points.begin(), found);
 }
 
-void run_point(const Case& which, const Problem& problem, const Point& point, std::uint64_t seed,
-               const RunOptions& options, CaseResult& result) {
+void run_point(const Case& which, const Point& point, std::uint64_t seed, const RunOptions& options,
+               CaseResult& result) {
   try {
-    const bool composed = which.scenario->mode == Scenario::Mode::composition;
-    const std::unique_ptr<Problem> both =
-        composed
-            ? compose(problem, options.implementation(options.platform, point.conditions.checked))
-            : nullptr;
-    Session session(composed ? *both : problem, which, point, options, result);
+    const std::unique_ptr<Problem> problem = make_problem(which, options, point.conditions.checked);
+    Session session(*problem, which, point, options, result);
     if (which.scenario->mode == Scenario::Mode::full_graph) {
       run_full_graph(session, *which.scenario, seed, options.fresh_state_for_capture);
     } else if (which.scenario->mode == Scenario::Mode::concurrent) {
@@ -203,9 +221,11 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   const bool concurrent = which.scenario->mode == Scenario::Mode::concurrent;
   if (concurrent) let_run_side_by_side(points);
   if (options.foreign && !concurrent) put_late_first(points);
-  const double budget = budget_of(options.tier) * share_of_budget(which.scenario->mode);
-  const double launches = simulated ? problem.cost() * launches_of(*which.scenario) : 0;
-  const double verdicts = verdict_cost(problem) * static_cast<double>(which.scenario->steps.size());
+  const double budget = budget_of(options.tier, simulated) * share_of_budget(which.scenario->mode);
+  const double launches =
+      (simulated ? problem.cost() : moving_cost(problem)) * launches_of(*which.scenario);
+  const double verdicts = std::min(verdict_cost(problem), options.verdict_budget) *
+                          static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
   double spent = 0;
@@ -217,6 +237,30 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     chosen.push_back(point);
   }
   return chosen;
+}
+
+std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked) {
+  const device::Properties properties = options.open(options.platform, {})->properties();
+  const auto finish = [=, &options](std::unique_ptr<Problem> problem) {
+    if (which.scenario->mode != Scenario::Mode::composition) return problem;
+    return compose(std::move(problem), options.implementation(options.platform, checked));
+  };
+  std::unique_ptr<Problem> whole = which.op->make_problem(which.row, properties);
+  const double verdict = verdict_cost(*whole);
+  if (which.op->row_count.empty() || !whole->rows_have_places() ||
+      verdict <= options.verdict_budget) {
+    return finish(std::move(whole));
+  }
+  const std::int64_t rows = which.row.integer(which.op->row_count);
+  const std::int64_t sample = affordable_rows(verdict, rows, options);
+  if (2 * sample >= rows) return finish(std::move(whole));
+  const auto make = [=](std::int64_t count) {
+    Row row = which.row;
+    row.integers.find(which.op->row_count)->second = count;
+    row.picked_from = rows;
+    return finish(which.op->make_problem(row, properties));
+  };
+  return repeat_rows(make, rows, sample);
 }
 
 CaseResult run_case(const Case& which, const RunOptions& options) {
@@ -232,10 +276,13 @@ CaseResult run_case(const Case& which, const RunOptions& options) {
   const std::uint64_t seed = seed_of(result.id) + options.seed;
   try {
     const auto properties = options.open(options.platform, {})->properties();
+    if (which.row.real_only && properties.simulated) {
+      throw Unsupported("a row for real devices: the simulator cannot afford it");
+    }
     const std::unique_ptr<Problem> problem = which.op->make_problem(which.row, properties);
     for (const Point& point : choose_points(which, *problem, options)) {
       ++result.points;
-      run_point(which, *problem, point, seed, options, result);
+      run_point(which, point, seed, options, result);
       if (!result.failures.empty()) break;  // one failing point says what is wrong
     }
     settle(which.row, result);

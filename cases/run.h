@@ -3,8 +3,10 @@
 // Runs one case on one platform and says what came of it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +57,10 @@ struct RunOptions {
   // What the runners of a concurrent case have in common, and may not.
   enum class Shared { nothing, inputs, state };
   Shared shared_by_runners = Shared::nothing;
+  // Nanoseconds of one core that a verdict may take. A problem whose verdict takes longer is judged
+  // by a sample of its rows, if its op knows rows (OpDefinition::row_count).
+  double verdict_budget = 4e9;
+  std::int64_t least_sample = 32;  // rows
   std::vector<std::string> disabled_barriers;
 };
 
@@ -67,6 +73,7 @@ struct TensorSummary {
   double zero_share = 1;     // smallest share
   std::int64_t flips = 0;    // codes and choices other than the exact ones, within the errors
   std::string flip;          // the first such choice, in words
+  Sample sample;             // summed over all verdicts that judged one
 };
 
 struct Failure {
@@ -88,9 +95,15 @@ struct CaseResult {
   std::vector<TensorSummary> tensors;
   std::int64_t points = 0, launches = 0, comparisons = 0;
   Phases phases;
+  // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
+  // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
+  std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;
 };
 
 CaseResult run_case(const Case& which, const RunOptions& options);
+
+// What a case runs, by the implementation's `checked` kernels or its plain ones.
+std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked);
 
 // The points that a case gets in a tier: a pairwise array chosen by the case's seed, thinned by the
 // problem's cost, never by the clock.

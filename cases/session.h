@@ -43,7 +43,8 @@ class Session {
   // What outputs and scratch hold before a launch: poison, or the input that they start as.
   void poison(const Buffers& buffers, Poison poison);
   void launch(Buffers& buffers);
-  // Reads everything back and checks what is not the op's: damage is appended to `lines`.
+  // Reads everything back and checks what is not the op's: damage is appended to `lines`. The
+  // inputs of the result are those of the session, until the next step fills them.
   TensorSet read_back(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
   // The two halves: of these buffers, and of every allocation of the device.
   TensorSet fetch(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
@@ -68,6 +69,9 @@ class Session {
 
  private:
   void upload(const Buffers& buffers);
+  void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
+  // Of the problem's verdict, computed or known.
+  std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
 
   const Problem& problem_;
@@ -78,6 +82,7 @@ class Session {
   const plumb_op_entry* entry_ = nullptr;
   device::Stream stream_ = nullptr;
   TensorSet host_;  // inputs of the current step; outputs unused
+  Bytes read_;      // inputs as they came back
 };
 
 // A captured call and the kernels in it.

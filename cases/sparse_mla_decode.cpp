@@ -103,8 +103,21 @@ class SparseMlaDecodeProblem : public Problem {
                      declared.stores_partials != 0);
   }
 
-  RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
-    const reference::TilePlan plan = mla_plan(shape_, step);
+  bool rows_have_places() const override { return !shape_.ragged; }
+  std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,
+                                         const reference::Numerics& numerics,
+                                         const plumb_numerics&) const override {
+    return judge_mla_outputs(shape_, tensors, numerics, step.fill == Fill::exact);
+  }
+  std::vector<TensorReport> judge_whole(const Step&, const TensorSet& tensors,
+                                        const reference::Numerics&,
+                                        const plumb_numerics&) const override {
+    return judge_mla_plan(shape_, tensors);
+  }
+
+  RowMask promised_rows_by_inputs(const Step&, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    const reference::TilePlan plan = mla_plan(shape_, tensors);
     if (spec.name == "tiles") return parts_with_work(shape_, plan);
     if (spec.name == "partial_out") {
       return written_slots(shape_, plan, shape_.queries * shape_.heads);
@@ -135,7 +148,7 @@ MlaSide side_of(const Row& row, std::string name, std::int64_t width, std::int64
   side.width = width;
   side.cache.page = page;
   side.cache.context = width + width / 4 + 3;
-  side.cache.sequences = std::min<std::int64_t>(row.integer("requests"), 4);
+  side.cache.sequences = std::min<std::int64_t>(row.launched("requests"), 4);
   side.cache.dialect = dialect;
   side.cache.layout =
       choose<KvLayout>(row, "layout", {{"v4", KvLayout::v4}, {"v32", KvLayout::v32}});
@@ -204,6 +217,7 @@ OpDefinition define_sparse_mla_decode() {
     check(row, shape);
     return std::make_unique<SparseMlaDecodeProblem>(std::move(shape));
   };
+  op.row_count = "requests";
   return op;
 }
 

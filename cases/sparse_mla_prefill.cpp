@@ -78,6 +78,7 @@ class SparseMlaPrefillProblem : public Problem {
     return judge_mla_prefill(shape_, tensors, numerics, step.fill == Fill::exact);
   }
 
+  bool rows_have_places() const override { return !shape_.ragged; }
   double cost() const override { return mla_cost(shape_); }
   double reference_cost() const override { return mla_reference_cost(shape_); }
   double checked_factor() const override { return 25; }
@@ -102,7 +103,7 @@ MlaShape shape_of(const Row& row) {
   kv.cache.row_dims = row.integer("key_dims");
   kv.cache.page = 1;
   kv.cache.context = kv.width + kv.width / 4 + 3;
-  kv.cache.sequences = std::clamp<std::int64_t>(shape.requests, 1, 4);
+  kv.cache.sequences = std::clamp<std::int64_t>(row.launched("rows"), 1, 4);
   kv.cache.gap = shape.strided ? 24 : 0;
   kv.cache.far = row.integer("far") != 0;
   shape.sm_scale = kv.cache.row_dims == kMlaDim ? kSmScale512 : kSmScale576;
@@ -136,6 +137,7 @@ OpDefinition define_sparse_mla_prefill() {
     check(row, shape);
     return std::make_unique<SparseMlaPrefillProblem>(std::move(shape), row.integer("logits") != 0);
   };
+  op.row_count = "rows";
   return op;
 }
 

@@ -95,6 +95,7 @@ class SqrtSoftplusTopKProblem final : public Problem {
     return reports;
   }
 
+  bool rows_have_places() const override { return !indexed_; }
   double cost() const override {
     const double reductions = static_cast<double>(shape_.topk) + 1;
     return static_cast<double>(shape_.tokens) * router_token_cost(shape_, reductions, 1, device_);
@@ -138,6 +139,7 @@ OpDefinition define_sqrt_softplus_topk() {
                        const device::Properties& device) -> std::unique_ptr<Problem> {
     return std::make_unique<SqrtSoftplusTopKProblem>(row, device);
   };
+  op.row_count = "tokens";
   return op;
 }
 

@@ -5,11 +5,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <stdexcept>
 #include <utility>
 
 #include "cases/row.h"
+#include "reference/bound.h"
 
 namespace plumb::cases {
 
@@ -82,7 +85,23 @@ HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
   contiguous_ = spec_.strides == contiguous_strides(spec_.shape);
   const std::size_t bytes = static_cast<std::size_t>(extent()) * size_of(spec_.dtype);
   check_fits(spec_, bytes);
-  bytes_.resize(bytes);
+  bytes_ = std::make_shared<Bytes>(bytes);
+}
+
+HostTensor::HostTensor(const HostTensor& other)
+    : spec_(other.spec_), contiguous_(other.contiguous_) {
+  bytes_ = std::make_shared<Bytes>(other.bytes_->size());
+  std::copy_n(other.bytes_->data(), bytes_->size(), bytes_->data());
+}
+
+HostTensor& HostTensor::operator=(const HostTensor& other) { return *this = HostTensor(other); }
+
+HostTensor HostTensor::alias() const {
+  HostTensor same({.name = spec_.name});
+  same.spec_ = spec_;
+  same.contiguous_ = contiguous_;
+  same.bytes_ = bytes_;
+  return same;
 }
 
 std::int64_t HostTensor::elements() const { return product(spec_.shape, spec_.shape.size()); }
@@ -112,15 +131,42 @@ std::int64_t HostTensor::row_offset(std::int64_t row) const {
   return offset;
 }
 
-std::string HostTensor::coordinates(std::int64_t row, std::int64_t column) const {
-  if (spec_.shape.empty()) return "[]";
+std::vector<std::int64_t> HostTensor::place_of(std::int64_t row, std::int64_t column) const {
   std::vector<std::int64_t> place(spec_.shape.size());
   place.back() = column;
   for (std::size_t i = place.size(); i > 1; --i) {
     place[i - 2] = row % spec_.shape[i - 2];
     row /= spec_.shape[i - 2];
   }
-  return fmt::format("[{}]", fmt::join(place, ", "));
+  if (spec_.excerpt) {
+    std::int64_t& within = place[spec_.excerpt->dimension];
+    within = spec_.excerpt->places[static_cast<std::size_t>(within)];
+  }
+  return place;
+}
+
+std::string HostTensor::coordinates(std::int64_t row, std::int64_t column) const {
+  return spec_.shape.empty() ? "[]" : fmt::format("[{}]", fmt::join(place_of(row, column), ", "));
+}
+
+std::int64_t HostTensor::original_row(std::int64_t row) const {
+  if (!spec_.excerpt) return row;
+  const std::vector<std::int64_t> place = place_of(row, 0);
+  std::int64_t original = 0;
+  for (std::size_t i = 0; i + 1 < place.size(); ++i) {
+    const bool cut = i == spec_.excerpt->dimension;
+    original = original * (cut ? spec_.excerpt->size : spec_.shape[i]) + place[i];
+  }
+  return original;
+}
+
+std::int64_t HostTensor::original_rows() const {
+  if (!spec_.excerpt || spec_.excerpt->dimension + 1 == spec_.shape.size()) return rows();
+  std::int64_t count = spec_.excerpt->size;
+  for (std::size_t i = 0; i + 1 < spec_.shape.size(); ++i) {
+    if (i != spec_.excerpt->dimension) count *= spec_.shape[i];
+  }
+  return count;
 }
 
 double HostTensor::value(std::int64_t row, std::int64_t column) const {
@@ -136,6 +182,18 @@ double HostTensor::value(std::int64_t row, std::int64_t column) const {
   return 0;
 }
 
+bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  constexpr std::int64_t kPiece = 1 << 20;
+  std::atomic<bool> same = true;
+  reference::parallel_for(
+      static_cast<std::int64_t>(bytes), kPiece, [&](std::int64_t begin, std::int64_t end) {
+        if (std::memcmp(a + begin, b + begin, static_cast<std::size_t>(end - begin)) != 0) {
+          same = false;
+        }
+      });
+  return same;
+}
+
 std::size_t device_bytes(const HostTensor& tensor) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return tensor.bytes().size();
@@ -143,10 +201,13 @@ std::size_t device_bytes(const HostTensor& tensor) {
   return static_cast<std::size_t>(placement.back() + 1) * row_bytes;
 }
 
-HostTensor& TensorSet::add(TensorSpec spec) {
-  if (contains(spec.name))
-    throw std::invalid_argument(fmt::format("two tensors named {}", spec.name));
-  return tensors_.emplace_back(std::move(spec));
+HostTensor& TensorSet::add(TensorSpec spec) { return add(HostTensor(std::move(spec))); }
+
+HostTensor& TensorSet::add(HostTensor tensor) {
+  if (contains(tensor.spec().name)) {
+    throw std::invalid_argument(fmt::format("two tensors named {}", tensor.spec().name));
+  }
+  return tensors_.emplace_back(std::move(tensor));
 }
 
 const HostTensor& TensorSet::at(std::string_view name) const {

@@ -6,12 +6,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace plumb::cases {
+
+// Memory that is zero when it comes and costs nothing until it is touched: shapes are often asked
+// for without the values.
+template <class T>
+struct ZeroedAllocator {
+  using value_type = T;
+  T* allocate(std::size_t count) {
+    if (void* memory = std::calloc(count, sizeof(T))) return static_cast<T*>(memory);
+    throw std::bad_alloc();
+  }
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  void construct(T*) {}
+  bool operator==(const ZeroedAllocator&) const { return true; }
+};
+using Bytes = std::vector<std::byte, ZeroedAllocator<std::byte>>;
 
 enum class Dtype { u8, i32, i64, bf16, f32 };
 std::size_t size_of(Dtype dtype);
@@ -22,6 +41,13 @@ enum class Role {
   output,   // poisoned before every launch, judged after it
   scratch,  // poisoned before every launch; judged where the op names it a visible intermediate
   state     // survives from launch to launch (a tile plan); judged like an output
+};
+
+// Some places of one dimension of a larger tensor. Reports number rows as they are there.
+struct Excerpt {
+  std::size_t dimension = 0;
+  std::vector<std::int64_t> places = {};  // in the larger tensor, ascending
+  std::int64_t size = 0;                  // of the dimension there
 };
 
 struct TensorSpec {
@@ -38,12 +64,19 @@ struct TensorSpec {
   // An output that an op updates in place: before every launch it holds, instead of poison, the
   // bytes of this input, which has the same dtype, shape, strides and placement.
   std::string starts_as = {};
+  std::optional<Excerpt> excerpt = {};
 };
 
 class HostTensor {
  public:
   // Throws BadRow for one that this machine's memory cannot hold.
   explicit HostTensor(TensorSpec spec);
+  HostTensor(const HostTensor& other);
+  HostTensor& operator=(const HostTensor& other);
+  HostTensor(HostTensor&&) = default;
+  HostTensor& operator=(HostTensor&&) = default;
+  // A tensor on the same bytes.
+  HostTensor alias() const;
 
   const TensorSpec& spec() const { return spec_; }
   std::int64_t elements() const;  // product of the shape
@@ -51,17 +84,21 @@ class HostTensor {
   std::int64_t rows() const;      // elements() / columns()
   std::int64_t columns() const;   // the last dimension; 1 for a scalar
   std::int64_t row_offset(std::int64_t row) const;  // element offset of a row of the last dimension
-  std::string coordinates(std::int64_t row, std::int64_t column) const;  // "[3, 0, 17]"
+  // "[3, 0, 17]", in the tensor that this one is an excerpt of.
+  std::string coordinates(std::int64_t row, std::int64_t column) const;
+  // A row as that tensor numbers it, and how many it has. Its own, if it is an excerpt of none.
+  std::int64_t original_row(std::int64_t row) const;
+  std::int64_t original_rows() const;
 
-  std::vector<std::byte>& bytes() { return bytes_; }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  Bytes& bytes() { return *bytes_; }
+  const Bytes& bytes() const { return *bytes_; }
   template <class T>
   T* data() {
-    return reinterpret_cast<T*>(bytes_.data());
+    return reinterpret_cast<T*>(bytes_->data());
   }
   template <class T>
   const T* data() const {
-    return reinterpret_cast<const T*>(bytes_.data());
+    return reinterpret_cast<const T*>(bytes_->data());
   }
   template <class T>
   T* row(std::int64_t r) {
@@ -75,10 +112,15 @@ class HostTensor {
   double value(std::int64_t row, std::int64_t column) const;
 
  private:
+  std::vector<std::int64_t> place_of(std::int64_t row, std::int64_t column) const;
+
   TensorSpec spec_;
   bool contiguous_ = false;
-  std::vector<std::byte> bytes_;
+  std::shared_ptr<Bytes> bytes_;
 };
+
+// On all cores, where there are enough of them.
+bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes);
 
 // Bytes that a tensor takes on the device.
 std::size_t device_bytes(const HostTensor& tensor);
@@ -98,6 +140,7 @@ void for_each_piece(const HostTensor& tensor, const auto& move) {
 class TensorSet {
  public:
   HostTensor& add(TensorSpec spec);
+  HostTensor& add(HostTensor tensor);
   HostTensor& at(std::string_view name);
   const HostTensor& at(std::string_view name) const;
   bool contains(std::string_view name) const;

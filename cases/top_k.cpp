@@ -98,7 +98,7 @@ std::string name_other_window(const SelectionEvidence& evidence) {
     return fmt::format(
         "every wrong index is too large by row_starts[row] ({} in row {}): global columns where "
         "the caller needs row-local ones",
-        evidence.selection.starts[row], row);
+        evidence.selection.starts[row], evidence.indices.original_row(row));
   }
   for (const std::int64_t change : {-1, 1}) {
     const auto changed = [&](const SelectionEvidence& e, std::int64_t r) {
@@ -148,7 +148,8 @@ std::string describe(const SelectionEvidence& evidence) {
   const WrongPlace& place = wrong.front();
   return fmt::format(
       "{}: rows {} of {} wrong; row {} (length {}) differs in {} of {} places (first {}: {})",
-      evidence.indices.spec().name, row_ranges(evidence.rows), evidence.wrong.size(), row,
+      evidence.indices.spec().name, row_ranges(original_rows(evidence.indices, evidence.rows)),
+      evidence.indices.original_rows(), evidence.indices.original_row(row),
       evidence.selection.windows[row].length, wrong.size(), evidence.selection.k,
       evidence.indices.coordinates(row, place.place), name_of(place.error));
 }
@@ -157,7 +158,7 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
   const std::int64_t row = evidence.rows.front();
   const WrongPlace& place = evidence.wrong[row].front();
   Mismatch mismatch;
-  mismatch.row = row;
+  mismatch.row = evidence.indices.original_row(row);
   mismatch.column = place.place;
   mismatch.coordinates = evidence.indices.coordinates(row, place.place);
   mismatch.expected = place.expected;
@@ -173,7 +174,8 @@ TensorReport judge_selection(const HostTensor& indices, const Selection& selecti
   const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
   TensorReport report;
   report.tensor = indices.spec().name;
-  report.rows_total = report.rows_compared = std::ssize(wrong);
+  report.rows_total = indices.original_rows();
+  report.rows_compared = std::ssize(wrong);
   report.elements_compared = report.rows_compared * selection.k;
   std::int64_t indifferent = 0;
   std::int64_t zeros = 0;
@@ -201,6 +203,7 @@ TensorReport judge_selection(const HostTensor& indices, const Selection& selecti
   report.pattern = name_pattern(evidence);
   report.worst = first_mismatch(evidence);
   report.margin = report.worst->ratio;
+  report.wrong_rows = original_rows(indices, std::move(report.wrong_rows));
   return report;
 }
 

@@ -38,5 +38,6 @@ void check_trivial(const Row& row, std::int64_t longest, std::int64_t k);
 // does it. It takes wider blocks for logits with more columns.
 double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k);
 inline constexpr double kTopKCheckedFactor = 4;
+inline constexpr double kTopKReferenceCost = 4;  // for each column
 
 }  // namespace plumb::cases

@@ -40,10 +40,13 @@ class TopKPerRowDecodeProblem : public Problem {
     lengths_.fill(step, tensors.at("seq_lens"));
     const reference::TopKPerRowDecode input = reference_input(tensors);
     const std::int64_t live_rows = step.live * lengths_.next_n;
-    for (std::int64_t row = 0; row < live_rows; ++row) {
-      fill_logits(tensors.at("logits"), layout_, row, 0, row_end(input, row),
-                  {step.seed, step.fill, pattern_, k_});
-    }
+    HostTensor& logits = tensors.at("logits");
+    reference::parallel_for(live_rows, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        fill_logits(logits, layout_, row, 0, row_end(input, row),
+                    {step.seed, step.fill, pattern_, k_});
+      }
+    });
     fill_dead_logits(tensors.at("logits"), layout_, step, live_rows);
   }
 
@@ -84,6 +87,9 @@ class TopKPerRowDecodeProblem : public Problem {
       work += rows * top_k_row_cost(layout_.columns, length, k_);
     }
     return work;
+  }
+  double reference_cost() const override {
+    return kTopKReferenceCost * static_cast<double>(layout_.rows * layout_.columns);
   }
   double checked_factor() const override { return kTopKCheckedFactor; }
 
@@ -135,6 +141,7 @@ OpDefinition define_top_k_per_row_decode() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<TopKPerRowDecodeProblem>(row);
   };
+  op.row_count = "requests";
   return op;
 }
 

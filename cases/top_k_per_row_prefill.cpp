@@ -40,16 +40,18 @@ class TopKPerRowPrefillProblem : public Problem {
     HostTensor& logits = tensors.at("logits");
     auto* starts = tensors.at("row_starts").data<std::int32_t>();
     auto* ends = tensors.at("row_ends").data<std::int32_t>();
-    for (std::int64_t row = 0; row < layout_.rows; ++row) {
-      const bool live = row < step.live;
-      const Window window =
-          live ? windows_.of(step, row) : Window{layout_.columns, layout_.columns};
-      starts[row] = static_cast<std::int32_t>(window.start);
-      ends[row] = static_cast<std::int32_t>(window.end);
-      if (!live) continue;
-      fill_logits(logits, layout_, row, window.start, window.end,
-                  {step.seed, step.fill, pattern_, k_});
-    }
+    reference::parallel_for(layout_.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const bool live = row < step.live;
+        const Window window =
+            live ? windows_.of(step, row) : Window{layout_.columns, layout_.columns};
+        starts[row] = static_cast<std::int32_t>(window.start);
+        ends[row] = static_cast<std::int32_t>(window.end);
+        if (!live) continue;
+        fill_logits(logits, layout_, row, window.start, window.end,
+                    {step.seed, step.fill, pattern_, k_});
+      }
+    });
     fill_dead_logits(logits, layout_, step, step.live);
   }
 
@@ -88,6 +90,9 @@ class TopKPerRowPrefillProblem : public Problem {
       work += top_k_row_cost(layout_.columns, window.end - window.start, k_);
     }
     return work;
+  }
+  double reference_cost() const override {
+    return kTopKReferenceCost * static_cast<double>(layout_.rows * layout_.columns);
   }
   double checked_factor() const override { return kTopKCheckedFactor; }
 
@@ -128,6 +133,7 @@ OpDefinition define_top_k_per_row_prefill() {
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
     return std::make_unique<TopKPerRowPrefillProblem>(row);
   };
+  op.row_count = "rows";
   return op;
 }
 

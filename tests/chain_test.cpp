@@ -85,7 +85,7 @@ TEST_P(ChainTest, AReplayOfTheWholeChainIsRightForOtherInputs) {
   chain.enqueue();
   const device::Graph graph = chain.device().end_capture(chain.stream());
   const device::GraphExec exec = chain.device().instantiate(graph);
-  std::vector<std::vector<std::byte>> results;
+  std::vector<Bytes> results;
   for (const std::uint64_t seed : {21, 22}) {
     HostTensor& hidden = chain.input("input_norm", "previous_hidden");
     fill_real(hidden, 0, hidden.rows(), seed, {});

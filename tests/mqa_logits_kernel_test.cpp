@@ -100,7 +100,7 @@ TEST(MqaLogitsKernels, EveryOrderOfThreadsGivesTheSameBits) {
   const Row row = row_of(op, {{"requests", 2}, {"length", 140}, {"heads", 8}, {"gap", 30}});
   const Step step{.seed = 5, .live = 2};
   for (const std::string& platform : kPlatforms) {
-    std::vector<std::vector<std::byte>> results;
+    std::vector<Bytes> results;
     for (const Order order : {Order::forward, Order::reverse, Order::random}) {
       Conditions conditions;
       conditions.order = order;

@@ -54,7 +54,7 @@ class OpSession {
   // What the device holds now. Inputs have to be as they were.
   const TensorSet& download() {
     for (HostTensor& tensor : tensors_.all()) {
-      std::vector<std::byte> stored(tensor.bytes().size());
+      Bytes stored(tensor.bytes().size());
       copy(tensor, stored, false);
       if (tensor.spec().role == Role::input) {
         EXPECT_TRUE(stored == tensor.bytes()) << tensor.spec().name << " was written";
@@ -88,7 +88,7 @@ class OpSession {
             : device_->allocate(bytes, spec.name));
   }
 
-  void copy(const HostTensor& tensor, std::vector<std::byte>& bytes, bool to_device) {
+  void copy(const HostTensor& tensor, Bytes& bytes, bool to_device) {
     auto* memory = addresses_.get<std::byte>(tensor.spec().name);
     const std::size_t rows = tensor.spec().sparse ? tensor.spec().placement.size() : 1;
     const std::size_t row_bytes = bytes.size() / rows;

@@ -157,7 +157,7 @@ TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
   const Row row = row_of({{"requests", 3}, {"heads", 5}, {"width", 100}, {"parts", 4}});
   const Step step{.seed = 6, .live = 3};
   for (const std::string& platform : kPlatforms) {
-    std::vector<std::vector<std::byte>> seen;
+    std::vector<Bytes> seen;
     for (const Order order : {Order::forward, Order::reverse, Order::random}) {
       OpSession session(define_sparse_mla_decode(), row, step, platform, in_order(order));
       ASSERT_EQ(session.launch(entry), PLUMB_OK);

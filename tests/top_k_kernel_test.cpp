@@ -87,7 +87,7 @@ void run_once(const Problem& problem, const plumb_op_entry& entry, TensorSet& te
   }
   ASSERT_EQ(problem.launch(entry, addresses, nullptr, stream), PLUMB_OK);
   for (HostTensor& tensor : tensors.all()) {
-    std::vector<std::byte> stored(tensor.bytes().size());
+    Bytes stored(tensor.bytes().size());
     device.copy(stored.data(), addresses.get<void>(tensor.spec().name), stored.size(), stream);
     if (tensor.spec().role == Role::input) {
       EXPECT_EQ(std::memcmp(stored.data(), tensor.bytes().data(), stored.size()), 0);
@@ -98,7 +98,7 @@ void run_once(const Problem& problem, const plumb_op_entry& entry, TensorSet& te
 }
 
 struct Outcome {
-  std::vector<std::byte> indices;
+  Bytes indices;
   TensorReport report;
 };
 

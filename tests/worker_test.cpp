@@ -74,7 +74,7 @@ TEST(Wire, AFinishedCaseComesBackAsItWas) {
   report.margin = std::numeric_limits<double>::infinity();
   report.worst = cases::Mismatch{1, 2, "[1, 2]", 0.1, std::nan(""), 1e-300, 7};
   sent.result.failures = {{"step 0", {"line"}, {report}}};
-  sent.result.tensors = {{"out", 10, 0.5, 0.25, 0.125, 6, "a for b"}};
+  sent.result.tensors = {{"out", 10, 0.5, 0.25, 0.125, 6, "a for b", {100, 10, 80}}};
   sent.seconds = 0.1;
   const Finished got = finished_from(to_bytes(sent));
   EXPECT_EQ(to_json({got}, "default", 0), to_json({sent}, "default", 0));

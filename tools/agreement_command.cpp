@@ -51,8 +51,8 @@ void add(const cases::Case& which, const std::vector<cases::TensorAgreement>& te
 std::vector<OpAgreement> measure(const Selected& selected) {
   std::vector<OpAgreement> ops;
   for (const cases::Case& which : selected.cases) {
-    if (which.scenario->mode != cases::Scenario::Mode::eager || !which.row.trivial.empty())
-      continue;
+    const bool affordable = which.row.trivial.empty() && !which.row.real_only;
+    if (which.scenario->mode != cases::Scenario::Mode::eager || !affordable) continue;
     if (ops.empty() || ops.back().op != which.op->name) {
       ops.emplace_back().op = which.op->name;
     }

@@ -64,7 +64,31 @@ std::string phase_shares(const std::vector<Finished>& all) {
                      100 * sum.judge / total);
 }
 
+// Nobody is to take a sample for a comparison of every row.
+std::string sampled_text(const std::vector<Finished>& all) {
+  const SampledCases sampled = sampled_cases(all);
+  if (sampled.cases == 0) return "";
+  return fmt::format("sampled {:4} cases: {}\n", sampled.cases, cases::text_of(sampled.sum));
+}
+
 }  // namespace
+
+SampledCases sampled_cases(const std::vector<Finished>& all) {
+  SampledCases sampled;
+  for (const Finished& f : all) {
+    bool any = false;
+    for (const cases::TensorSummary& tensor : f.result.tensors) {
+      // All tensors of a verdict are judged on the same rows.
+      if (tensor.sample.rows == 0 || any) continue;
+      any = true;
+      sampled.sum.rows += tensor.sample.rows;
+      sampled.sum.judged += tensor.sample.judged;
+      sampled.sum.repeated += tensor.sample.repeated;
+    }
+    sampled.cases += any;
+  }
+  return sampled;
+}
 
 std::string Style::paint(std::string_view text, std::string_view code) const {
   return color ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
@@ -108,7 +132,7 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);
-  return text + skip_reasons(all) + slowest(all) + phase_shares(all);
+  return text + skip_reasons(all) + sampled_text(all) + slowest(all) + phase_shares(all);
 }
 
 int exit_code(const std::vector<Finished>& all) {

@@ -33,6 +33,13 @@ std::string failure_text(const Finished& finished, const Style& style);
 // Counts per outcome, slowest cases, time per phase.
 std::string summary_text(const std::vector<Finished>& all, double seconds, const Style& style);
 
+// Cases that judged a sample of their rows, and what of these.
+struct SampledCases {
+  int cases = 0;
+  cases::Sample sum;
+};
+SampledCases sampled_cases(const std::vector<Finished>& all);
+
 // 0 all passed, 1 something failed or was untrusted, 2 nothing but skips.
 int exit_code(const std::vector<Finished>& all);
 

@@ -50,6 +50,14 @@ ordered_json to_json(const cases::Failure& failure) {
   return json;
 }
 
+// Over all verdicts.
+ordered_json to_json(const cases::Sample& sample) {
+  return {{"rows", sample.rows},
+          {"judged", sample.judged},
+          {"repeat_a_judged_row", sample.repeated},
+          {"unjudged", sample.unjudged()}};
+}
+
 ordered_json to_json(const Finished& finished) {
   const cases::CaseResult& result = finished.result;
   ordered_json json{{"case", result.id},
@@ -68,6 +76,7 @@ ordered_json to_json(const Finished& finished) {
                                {"observability", number(tensor.observability)},
                                {"flips", tensor.flips}});
     if (!tensor.flip.empty()) json["tensors"].back()["first_flip"] = tensor.flip;
+    if (tensor.sample.rows > 0) json["tensors"].back()["sample"] = to_json(tensor.sample);
   }
   for (const cases::Failure& failure : result.failures)
     json["failures"].push_back(to_json(failure));
@@ -140,6 +149,7 @@ std::string to_json(const std::vector<Finished>& all, const std::string& tier, s
     cell = (cell.is_null() ? 0 : cell.get<int>()) + (f.result.comparisons > 0 ? 1 : 0);
   }
   json["coverage"] = coverage;
+  json["sampled"] = sampled_cases(all).cases;
   for (const Finished& f : all) json["cases"].push_back(to_json(f));
   // Paths in a command line need not be UTF-8, but JSON does.
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";

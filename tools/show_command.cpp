@@ -64,6 +64,7 @@ void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
   for (const cases::TensorSummary& tensor : result.tensors) {
     fmt::print("  {:<22}{} elements compared, largest error / bound {:.3g}, observability {:.3g}\n",
                tensor.tensor, tensor.elements_compared, tensor.margin, tensor.observability);
+    if (tensor.sample.rows > 0) fmt::print("    {}\n", cases::text_of(tensor.sample));
     if (tensor.flips == 0) continue;
     fmt::print("    {} other than the exact ones, within the errors{}\n", tensor.flips,
                tensor.flip.empty() ? "" : "; " + tensor.flip);
@@ -81,8 +82,7 @@ void show_case(const Selected& selected, const std::string& plugin) {
   for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
   for (const auto& [name, value] : which.row.words) fmt::print("  {} = {}\n", name, value);
 
-  const auto properties = device::open_device(options.platform)->properties();
-  const auto problem = which.op->make_problem(which.row, properties);
+  const auto problem = cases::make_problem(which, options, false);
   cases::TensorSet tensors = problem->make_tensors();
   cases::Step step;
   step.seed = cases::mix(cases::seed_of(which.id()), 100);

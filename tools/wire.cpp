@@ -80,8 +80,8 @@ json pack(const cases::CaseResult& result) {
   }
   for (const cases::TensorSummary& tensor : result.tensors) {
     packed["tensors"].push_back({tensor.tensor, tensor.elements_compared, tensor.margin,
-                                 tensor.observability, tensor.zero_share, tensor.flips,
-                                 tensor.flip});
+                                 tensor.observability, tensor.zero_share, tensor.flips, tensor.flip,
+                                 tensor.sample.rows, tensor.sample.judged, tensor.sample.repeated});
   }
   return packed;
 }
@@ -101,8 +101,14 @@ cases::CaseResult unpack_result(const json& packed) {
     result.failures.push_back(unpack_failure(failure));
   }
   for (const json& tensor : packed.at("tensors")) {
-    result.tensors.push_back({tensor.at(0), tensor.at(1), tensor.at(2), tensor.at(3), tensor.at(4),
-                              tensor.at(5), tensor.at(6)});
+    result.tensors.push_back({tensor.at(0),
+                              tensor.at(1),
+                              tensor.at(2),
+                              tensor.at(3),
+                              tensor.at(4),
+                              tensor.at(5),
+                              tensor.at(6),
+                              {tensor.at(7), tensor.at(8), tensor.at(9)}});
   }
   return result;
 }

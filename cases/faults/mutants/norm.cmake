@@ -210,3 +210,11 @@ plumb_mutant(shared_head_without_eps
   CASE mtp_shared_head_rms_norm/tokens_257/eager
   SAYS "elements in rows 5, 7, 12, 15, 27, 37, "
   WHY "eps is lost, which rows of small norm need")
+
+plumb_mutant(rms_norm_wrong_from_row_1000
+  OP rms_norm FILE rms_norm.cu
+  FROM [[p.hidden, p.eps]]
+  TO [[p.hidden - (row < 1000 ? 0 : 1), p.eps]]
+  CASE rms_norm/tokens_1025/eager
+  SAYS "rows 1000-1024 of 1025"
+  WHY "rows from 1000 on lose their last column: wrong only where there are many tokens (vLLM #42810)")
