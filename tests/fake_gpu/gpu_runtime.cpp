@@ -112,6 +112,8 @@ void destroy(NativeStream stream) { release("fakeStreamDestroy", stream, ledger(
 void synchronize(NativeStream) { enter("fakeSynchronize"); }
 void synchronize_device() { enter("fakeSynchronize"); }
 NativeEvent create_event() { return create<EventState>("fakeEvent", ledger().events); }
+NativeEvent create_timing_event() { return create_event(); }
+double elapsed_milliseconds(NativeEvent, NativeEvent) { return 1; }
 void destroy(NativeEvent event) { release("fakeEventDestroy", event, ledger().events); }
 void record(NativeEvent, NativeStream) {}
 void wait(NativeStream, NativeEvent) {}

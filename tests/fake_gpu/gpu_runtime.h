@@ -46,6 +46,8 @@ void destroy(NativeStream stream);
 void synchronize(NativeStream stream);
 void synchronize_device();
 NativeEvent create_event();
+NativeEvent create_timing_event();
+double elapsed_milliseconds(NativeEvent from, NativeEvent to);  // 1: nothing takes any time here
 void destroy(NativeEvent event);
 void record(NativeEvent event, NativeStream stream);
 void wait(NativeStream stream, NativeEvent event);

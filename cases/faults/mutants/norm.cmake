@@ -213,8 +213,8 @@ plumb_mutant(shared_head_without_eps
 
 plumb_mutant(rms_norm_wrong_from_row_1000
   OP rms_norm FILE rms_norm.cu
-  FROM [[p.hidden, p.eps]]
-  TO [[p.hidden - (row < 1000 ? 0 : 1), p.eps]]
+  FROM [[p.weight, p.hidden, p.eps,]]
+  TO [[p.weight, p.hidden - (team.row < 1000 ? 0 : 1), p.eps,]]
   CASE rms_norm/tokens_1025/eager
   SAYS "rows 1000-1024 of 1025"
   WHY "rows from 1000 on lose their last column: wrong only where there are many tokens (vLLM #42810)")
