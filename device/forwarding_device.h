@@ -37,7 +37,9 @@ class ForwardingDevice : public Device {
   void wait(Stream stream, Event event) override { inner_->wait(stream, event); }
   void synchronize_event(Event event) override { inner_->synchronize_event(event); }
   Event create_timing_event() override { return inner_->create_timing_event(); }
-  double elapsed_seconds(Event from, Event to) override { return inner_->elapsed_seconds(from, to); }
+  double elapsed_seconds(Event from, Event to) override {
+    return inner_->elapsed_seconds(from, to);
+  }
   void synchronize(Stream stream) override { inner_->synchronize(stream); }
   void synchronize() override { inner_->synchronize(); }
 

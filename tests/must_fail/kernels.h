@@ -29,8 +29,9 @@ TestKernel block_sum, wave_after_exit, exit_in_wave, lane_beyond_wave, caller_no
     bad_width, wide_values, vote, lane_pairs, missing_wave_sync, present_wave_sync,
     wave_sync_of_others, shuffle_for_wave_sync, relay;
 // memory.cu
-TestKernel misaligned_load, misaligned_store, vector_past_the_end, stray_write, stray_read, stray_shared_write, uninitialized_shared, shared_too_large,
-    two_shared_arrays, dynamic_histogram, same_value, block_race, block_atomics, mixed_atomics,
-    neighbouring_bytes, read_then_write, many_readers, constant_table, struct_arguments;
+TestKernel misaligned_load, misaligned_store, vector_past_the_end, stray_write, stray_read,
+    stray_shared_write, uninitialized_shared, shared_too_large, two_shared_arrays,
+    dynamic_histogram, same_value, block_race, block_atomics, mixed_atomics, neighbouring_bytes,
+    read_then_write, many_readers, constant_table, struct_arguments;
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET
