@@ -244,8 +244,9 @@ class RepeatedRows final : public Problem {
     std::vector<std::vector<const Alike*>> of_pattern(static_cast<std::size_t>(patterns_));
     for (const Alike& one : alike) of_pattern[one.pattern].push_back(&one);
     for (auto& variants : of_pattern) {
-      std::stable_partition(variants.begin(), variants.end(),
-                            [](const Alike* one) { return one->edge; });
+      std::sort(variants.begin(), variants.end(), [](const Alike* a, const Alike* b) {
+        return std::pair(!a->edge, a->rows.front()) < std::pair(!b->edge, b->rows.front());
+      });
     }
     std::vector<std::vector<const Alike*>> batches;
     for (std::int64_t left = sample_; left > 0;) {

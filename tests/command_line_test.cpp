@@ -93,6 +93,8 @@ TEST_F(CommandLine, CaseFilesWithAMistakeAreNamedWithItsLine) {
   refused(row + "tokens = -1\n", ":5: tokens = -1 is outside");
   refused(row + "tokens = 2.5\n", ":5: tokens must be a whole number");
   refused(row + "tier = \"big\"\n", ":5: tier is");
+  refused(row + "tier = \"full\"\nonly = \"sim\"\n", ":6: only is \"real\"");
+  refused(row + "only = \"real\"\n", ":2: only = \"real\" needs tier = \"full\"");
   refused(row + "\"two\\nlines\" = 3\n", ":5: ");
   refused(row + "[[row]]\nname = \"a\"\nwhy = \"w\"\n", ":5: a is there twice");
   refused("op = \"rms_norm\"\n[[row]]\nname = \"a\"\n", ":2: row a does not say why");
