@@ -63,6 +63,7 @@ std::vector<RowGroup> groups_of(std::int64_t rows, std::int64_t rows_per_group,
 // Which rows an op promises. Unpromised rows (padding whose inputs were not finite) are not
 // compared.
 using RowMask = std::vector<bool>;  // empty = all rows
+bool is_promised(const RowMask& promised, std::int64_t row);
 
 // Per row, the columns [begin, end) that an op promises; the others hold anything and are not
 // looked at. Empty = all columns of all rows.
@@ -108,7 +109,6 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
                         const ColumnRanges& columns = {});
 
 // The columns of a row that are looked at, and a tensor with zeros in all others.
-bool is_promised(const RowMask& promised, std::int64_t row);
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row);
 HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns);
 

@@ -88,8 +88,8 @@ double share_of_budget(Scenario::Mode mode) {
   }
 }
 
-// Nanoseconds of a step on a real device but for the verdict: inputs are filled, copied, and with
-// the outputs read back and compared, a few times each.
+// Nanoseconds of a launch on a real device but for the verdict: inputs are filled, copied, and with
+// the outputs read back and compared, a few times each; and the calls that wait for all that.
 double moving_cost(const Problem& problem) {
   constexpr double kPerByte = 2, kCalls = 2e6;
   double bytes = 0;

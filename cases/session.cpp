@@ -253,14 +253,12 @@ std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet&
 void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
                     const std::string& context) {
   std::vector<TensorReport> failed;
-  {
-    for (const TensorReport& report : reports_of(step, got)) {
-      summarize(report);
-      if (report.passed()) continue;
-      damage.insert(damage.end(), report.failures.begin(), report.failures.end());
-      if (!report.pattern.empty()) damage.push_back(report.pattern);
-      failed.push_back(report);
-    }
+  for (const TensorReport& report : reports_of(step, got)) {
+    summarize(report);
+    if (report.passed()) continue;
+    damage.insert(damage.end(), report.failures.begin(), report.failures.end());
+    if (!report.pattern.empty()) damage.push_back(report.pattern);
+    failed.push_back(report);
   }
   if (!damage.empty()) fail(context, std::move(damage), std::move(failed));
 }

@@ -6,17 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/rows_and_cases.h"
+
 namespace plumb::cases {
 
 namespace {
-
-const Case& find_case(std::string_view id) {
-  static const std::vector<Case> all = all_cases();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
-  if (found == all.end()) throw BadRow("no case " + std::string(id));
-  return *found;
-}
 
 TEST(Agreement, StepsBetweenFloatsAreThoseOfTheirFormat) {
   EXPECT_EQ(steps_between(Dtype::bf16, 1.0, 1.0078125), 1);

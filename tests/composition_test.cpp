@@ -10,17 +10,13 @@
 #include <functional>
 
 #include "cases/faults/faults.h"
+#include "tests/rows_and_cases.h"
 #include "tools/report.h"
 
 namespace plumb::cases {
 namespace {
 
 constexpr std::string_view kPlatform = "sim-sm90";
-
-const Case& find_case(std::string_view id) {
-  static const std::vector<Case> all = all_cases();
-  return *std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
-}
 
 // plumb's kernels, with `change` made to the table.
 CaseResult run_with(std::string_view id,

@@ -8,25 +8,12 @@
 
 #include <algorithm>
 
+#include "tests/rows_and_cases.h"
 #include "tools/report.h"
 
 namespace plumb::cases {
 
 namespace {
-
-const Case& find_case(std::string_view id) {
-  static const std::vector<Case> all = all_cases();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
-  if (found == all.end()) throw BadRow("no case " + std::string(id));
-  return *found;
-}
-
-RunOptions on(const std::string& platform) {
-  RunOptions options;
-  options.platform = platform;
-  return options;
-}
 
 std::string report_of(const CaseResult& result) {
   return tools::failure_text({result, {}, {}, {}, {}}, {});

@@ -19,6 +19,7 @@
 #include "reference/top_k_per_row_prefill.h"
 #include "tests/device_buffers.h"
 #include "tests/op_session.h"
+#include "tests/rows_and_cases.h"
 
 namespace plumb::device::kernels {
 plumb_op_entry fp8_mqa_logits();
@@ -38,19 +39,6 @@ namespace {
 using tests::DeviceBuffers;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
-
-using Integers = std::map<std::string, std::int64_t, std::less<>>;
-
-Row row_of(const OpDefinition& op, const Integers& integers) {
-  Row row;
-  row.op = op.name;
-  row.where = "test";
-  for (const Parameter& parameter : op.parameters) {
-    row.integers[std::string(parameter.name)] = parameter.default_value;
-  }
-  for (const auto& [name, value] : integers) row.integers.at(name) = value;
-  return row;
-}
 
 // Keys that the cache's own writer stored: what a block looks like is decided by two kernels that
 // share nothing (vLLM #52109). Logits of the keys before their quantisation are within 2 % of

@@ -12,6 +12,7 @@
 
 #include "cases/problem.h"
 #include "device/device.h"
+#include "tests/rows_and_cases.h"
 
 namespace plumb::device::kernels {
 plumb_op_entry mhc_pre();
@@ -32,9 +33,6 @@ using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
-using Integers = std::map<std::string, std::int64_t, std::less<>>;
-using Words = std::map<std::string, std::string, std::less<>>;
-
 struct Op {
   OpDefinition definition;
   plumb_op_entry entry;
@@ -42,18 +40,6 @@ struct Op {
 Op mhc_pre() { return {define_mhc_pre(), device::kernels::mhc_pre()}; }
 Op mhc_post() { return {define_mhc_post(), device::kernels::mhc_post()}; }
 Op hc_head() { return {define_hc_head(), device::kernels::hc_head()}; }
-
-Row row_of(const OpDefinition& op, const Integers& integers, const Words& words = {}) {
-  Row row;
-  row.op = op.name;
-  row.where = "test";
-  for (const Parameter& parameter : op.parameters) {
-    row.integers[std::string(parameter.name)] = parameter.default_value;
-  }
-  for (const auto& [name, value] : integers) row.integers.at(name) = value;
-  row.words = words;
-  return row;
-}
 
 reference::Numerics numerics_of(const plumb_numerics& declared) {
   reference::Numerics numerics;

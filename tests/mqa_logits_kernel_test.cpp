@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "tests/device_buffers.h"
 #include "tests/op_session.h"
+#include "tests/rows_and_cases.h"
 
 namespace plumb::device::kernels {
 plumb_op_entry fp8_mqa_logits();
@@ -32,21 +33,6 @@ using device::Conditions;
 using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
-
-using Integers = std::map<std::string, std::int64_t, std::less<>>;
-using Words = std::map<std::string, std::string, std::less<>>;
-
-Row row_of(const OpDefinition& op, const Integers& integers, const Words& words = {}) {
-  Row row;
-  row.op = op.name;
-  row.where = "test";
-  for (const Parameter& parameter : op.parameters) {
-    row.integers[std::string(parameter.name)] = parameter.default_value;
-  }
-  for (const auto& [name, value] : integers) row.integers.at(name) = value;
-  row.words = words;
-  return row;
-}
 
 void expect_right(const OpDefinition& op, const plumb_op_entry& entry, const Row& row,
                   const Step& step) {

@@ -14,6 +14,7 @@
 #include "cases/registry.h"
 #include "cases/row_axis.h"
 #include "cases/run.h"
+#include "tests/rows_and_cases.h"
 #include "tools/report.h"
 
 namespace plumb::cases {
@@ -21,13 +22,6 @@ namespace plumb::cases {
 namespace {
 
 constexpr const char* kPlatform = "sim-sm90";
-
-Case find_case(std::string_view id) {
-  for (const Case& which : all_cases()) {
-    if (which.id() == id) return which;
-  }
-  throw BadRow("no case " + std::string(id));
-}
 
 RunOptions sampling(std::int64_t least_sample) {
   RunOptions options;

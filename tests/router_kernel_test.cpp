@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/op_session.h"
+#include "tests/rows_and_cases.h"
 
 namespace plumb::cases {
 
@@ -28,19 +29,6 @@ namespace plumb::cases {
 namespace {
 
 namespace kernels = device::kernels;
-
-using Integers = std::map<std::string, std::int64_t, std::less<>>;
-
-Row row_of(const OpDefinition& op, const Integers& integers) {
-  Row row;
-  row.op = op.name;
-  row.where = "test";
-  for (const Parameter& parameter : op.parameters) {
-    row.integers[std::string(parameter.name)] = parameter.default_value;
-  }
-  for (const auto& [name, value] : integers) row.integers.at(name) = value;
-  return row;
-}
 
 void expect_right(const OpDefinition& op, const plumb_op_entry& entry, const Integers& integers) {
   const Row row = row_of(op, integers);

@@ -17,6 +17,7 @@
 #include "reference/formats/e4m3.h"
 #include "reference/formats/e8m0.h"
 #include "tests/op_session.h"
+#include "tests/rows_and_cases.h"
 
 namespace plumb::device::kernels {
 plumb_op_entry sparse_mla_decode();
@@ -35,21 +36,6 @@ using device::Conditions;
 using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
-
-using Integers = std::map<std::string, std::int64_t, std::less<>>;
-using Words = std::map<std::string, std::string, std::less<>>;
-
-Row row_of(const Integers& integers, const Words& words = {}) {
-  Row row;
-  row.op = "sparse_mla_decode";
-  row.where = "test";
-  for (const Parameter& parameter : define_sparse_mla_decode().parameters) {
-    row.integers[std::string(parameter.name)] = parameter.default_value;
-  }
-  for (const auto& [name, value] : integers) row.integers.at(name) = value;
-  row.words = words;
-  return row;
-}
 
 void expect_passed(const std::vector<TensorReport>& reports, const std::string& what) {
   for (const TensorReport& report : reports) {
@@ -74,13 +60,15 @@ void expect_right(const Row& row, const Step& step) {
 }
 
 TEST(SparseMlaKernels, TwoCachesWithHolesAndSinksAgreeWithTheReference) {
-  expect_right(row_of({{"requests", 3}, {"heads", 6}, {"extra_width", 200}, {"holes_percent", 20}},
+  expect_right(row_of(define_sparse_mla_decode(),
+                      {{"requests", 3}, {"heads", 6}, {"extra_width", 200}, {"holes_percent", 20}},
                       {{"sinks", "infinite"}}),
                {.seed = 1, .live = 3});
 }
 
 TEST(SparseMlaKernels, RaggedRowsOfEveryEdgeLengthAgreeWithTheReference) {
-  expect_right(row_of({{"requests", 9},
+  expect_right(row_of(define_sparse_mla_decode(),
+                      {{"requests", 9},
                        {"heads", 2},
                        {"width", 130},
                        {"extra_width", 70},
@@ -93,27 +81,29 @@ TEST(SparseMlaKernels, RaggedRowsOfEveryEdgeLengthAgreeWithTheReference) {
 }
 
 TEST(SparseMlaKernels, SeveralQueriesAndStridedRowsAgreeWithTheReference) {
-  expect_right(row_of({{"requests", 2},
-                       {"queries", 3},
-                       {"heads", 17},
-                       {"width", 65},
-                       {"page", 1},
-                       {"strided", 1},
-                       {"repeats", 1},
-                       {"block_n", 16},
-                       {"parts", 5}}),
+  expect_right(row_of(define_sparse_mla_decode(), {{"requests", 2},
+                                                   {"queries", 3},
+                                                   {"heads", 17},
+                                                   {"width", 65},
+                                                   {"page", 1},
+                                                   {"strided", 1},
+                                                   {"repeats", 1},
+                                                   {"block_n", 16},
+                                                   {"parts", 5}}),
                {.seed = 3, .live = 2});
 }
 
 TEST(SparseMlaKernels, BlocksPastTwoAndFourGibibytesAgreeWithTheReference) {
   expect_right(
-      row_of({{"requests", 2}, {"heads", 1}, {"extra_width", 96}, {"extra_page", 2}, {"far", 1}}),
+      row_of(define_sparse_mla_decode(),
+             {{"requests", 2}, {"heads", 1}, {"extra_width", 96}, {"extra_page", 2}, {"far", 1}}),
       {.seed = 4, .live = 2});
 }
 
 TEST(SparseMlaKernels, EveryReadingOfTheScalesOfV32AgreesWithTheReference) {
   for (const char* reading : {"fp32", "bf16", "e8m0"}) {
-    expect_right(row_of({{"requests", 2},
+    expect_right(row_of(define_sparse_mla_decode(),
+                        {{"requests", 2},
                          {"heads", 17},
                          {"width", 70},
                          {"page", 53},
@@ -129,7 +119,8 @@ TEST(SparseMlaKernels, AnyNumberOfPartsIsPlannedAsTheReferencePlans) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
   for (const std::int64_t parts : {1, 2, 3, 4, 6, 9, 14, 60}) {
     for (const std::int64_t overhead : {0, 5}) {
-      const Row row = row_of({{"requests", 5},
+      const Row row = row_of(define_sparse_mla_decode(),
+                             {{"requests", 5},
                               {"heads", 1},
                               {"width", 96},
                               {"extra_width", 40},
@@ -154,7 +145,8 @@ Conditions in_order(Order order) {
 
 TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
-  const Row row = row_of({{"requests", 3}, {"heads", 5}, {"width", 100}, {"parts", 4}});
+  const Row row = row_of(define_sparse_mla_decode(),
+                         {{"requests", 3}, {"heads", 5}, {"width", 100}, {"parts", 4}});
   const Step step{.seed = 6, .live = 3};
   for (const std::string& platform : kPlatforms) {
     std::vector<Bytes> seen;
@@ -171,7 +163,8 @@ TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
 
 TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
-  OpSession session(define_sparse_mla_decode(), row_of({{"requests", 2}, {"heads", 1}}),
+  OpSession session(define_sparse_mla_decode(),
+                    row_of(define_sparse_mla_decode(), {{"requests", 2}, {"heads", 1}}),
                     {.seed = 7, .live = 2}, "sim-sm90");
   EXPECT_EQ(session.captured(entry),
             (std::vector<std::string>{"plan_kernel", "attend_kernel", "combine_kernel"}));
@@ -182,7 +175,8 @@ TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) 
 // plan is the old one, and the tail blocks of what has grown are lost.
 TEST(SparseMlaKernels, APlanKeptAcrossLongerLengthsFailsInPlanAndOutput) {
   const plumb_op_entry entry = device::kernels::sparse_mla_decode();
-  const Row row = row_of({{"requests", 2}, {"heads", 2}, {"width", 192}, {"parts", 3}});
+  const Row row = row_of(define_sparse_mla_decode(),
+                         {{"requests", 2}, {"heads", 2}, {"width", 192}, {"parts", 3}});
   OpSession session(define_sparse_mla_decode(), row, {.seed = 8, .live = 0}, "sim-sm90");
   ASSERT_EQ(session.launch(entry), PLUMB_OK);
   const Step grown{.seed = 8, .live = 2};
@@ -198,7 +192,8 @@ TEST(SparseMlaKernels, APlanKeptAcrossLongerLengthsFailsInPlanAndOutput) {
 
 TEST(SparseMlaKernels, CheckedKernelsFindNeitherRaceNorStrayAccess) {
   const plumb_op_entry entry = device::checked_kernels::sparse_mla_decode();
-  const Row row = row_of({{"requests", 3},
+  const Row row = row_of(define_sparse_mla_decode(),
+                         {{"requests", 3},
                           {"heads", 3},
                           {"width", 70},
                           {"extra_width", 20},
