@@ -17,11 +17,6 @@ namespace plumb::tools {
 
 namespace {
 
-struct AgreementArguments {
-  Selection selection;
-  std::string json;
-};
-
 // All rows of an op.
 struct OpAgreement {
   std::string op;
@@ -101,7 +96,9 @@ std::string to_json(const std::vector<OpAgreement>& ops, const Selected& selecte
   return json.dump(1) + "\n";
 }
 
-int agreement(const AgreementArguments& arguments) {
+}  // namespace
+
+int agreement_command(const AgreementArguments& arguments) {
   const Selected selected = select(arguments.selection);
   if (selected.platforms.size() != 2) {
     throw UsageError("agreement wants two platforms: --platform sim-sm90 --platform cuda-sm90");
@@ -116,18 +113,6 @@ int agreement(const AgreementArguments& arguments) {
   print(ops, selected);
   if (!arguments.json.empty()) write_file(arguments.json, to_json(ops, selected));
   return 0;
-}
-
-}  // namespace
-
-void add_agreement(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<AgreementArguments>();
-  CLI::App* command =
-      app.add_subcommand("agreement", "how many bits two platforms share, op by op");
-  add_selection(*command, arguments->selection);
-  command->add_option("--json", arguments->json, "report for machines");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return agreement(*arguments); }; });
 }
 
 }  // namespace plumb::tools

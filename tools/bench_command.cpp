@@ -22,13 +22,6 @@ namespace plumb::tools {
 
 namespace {
 
-struct BenchArguments {
-  std::vector<std::string> only;
-  std::string json;
-  std::string platform;    // a real one: its kernels instead of plumb itself
-  std::string torch_topk;  // file
-};
-
 const std::vector<Benchmark>& all_benchmarks() {
   static const std::vector<Benchmark> benchmarks{
       {"reference",
@@ -115,7 +108,9 @@ int bench_on_device(const BenchArguments& arguments) {
   return 0;
 }
 
-int bench(const BenchArguments& arguments) {
+}  // namespace
+
+int bench_command(const BenchArguments& arguments) {
   if (!arguments.platform.empty()) return bench_on_device(arguments);
   if (!arguments.torch_topk.empty()) throw UsageError("--torch-topk goes with --platform");
   const std::vector<Benchmark> benchmarks = chosen(arguments.only);
@@ -131,24 +126,6 @@ int bench(const BenchArguments& arguments) {
   }
   if (!arguments.json.empty()) write_file(arguments.json, bench_json(measured, load));
   return 0;
-}
-
-}  // namespace
-
-void add_bench(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command =
-      app.add_subcommand("bench", "what plumb itself costs, or kernels on a device, as ratios");
-  command
-      ->add_option("--only", arguments->only,
-                   "reference, ops, simulator, cases, cost; with --platform: ops; default: all")
-      ->take_all();
-  command->add_option("--platform", arguments->platform,
-                      "a real device: its kernels at production size, as shares of their floors");
-  command->add_option("--torch-topk", arguments->torch_topk,
-                      "what tools/torch_topk.py printed on the same machine");
-  command->add_option("--json", arguments->json, "report for machines");
-  command->callback([&action, arguments] { action = [arguments] { return bench(*arguments); }; });
 }
 
 }  // namespace plumb::tools

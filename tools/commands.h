@@ -1,31 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subcommands of plumb. Each adds itself to the command line and runs, returning an exit code.
+// The subcommands of plumb: what each is told, and what does it and returns an exit code
+// (DESIGN.md, decision 3). tools/command_line.cpp reads them from the words of a command line.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "tools/plugin.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
 
-// What the chosen subcommand does; set while the command line is parsed.
-using Action = std::function<int()>;
+struct RunArguments {
+  Selection selection;
+  std::uint64_t seed = 0;
+  int jobs = 0;
+  std::string seed_text = "0", json = "plumb.json", junit;
+  bool bisect = false, quiet = false;
+  int least_coverage = 0;
+  double timeout = 300;
+  bool in_process = false;
+  std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker
+};
 
-void add_run(CLI::App& app, Action& action);
-void add_list(CLI::App& app, Action& action);
-void add_show(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_agreement(CLI::App& app, Action& action);
-void add_invariance(CLI::App& app, Action& action);
+struct ListArguments {
+  Selection selection;
+  bool ops = false, platforms = false, scenarios = false, why = false;
+};
 
-// --plugin
-void add_plugin(CLI::App& command, Selection& selection);
-// --case, --op, --platform, --tier, --set, --cases, --plugin
-void add_selection(CLI::App& command, Selection& selection);
-// An option that may be given several times.
-void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
-                    const char* meaning);
+struct BenchArguments {
+  std::vector<std::string> only;
+  std::string json;
+  std::string platform;    // a real one: its kernels instead of plumb itself
+  std::string torch_topk;  // file
+};
+
+struct AgreementArguments {
+  Selection selection;
+  std::string json;
+};
+
+struct InvarianceArguments {
+  Selection selection;
+  std::string sizes, json;
+};
+
+int run_command(RunArguments arguments);
+int list_command(const ListArguments& arguments);
+int show_command(const Selection& selection);
+int bench_command(const BenchArguments& arguments);
+int agreement_command(const AgreementArguments& arguments);
+int invariance_command(const InvarianceArguments& arguments);
 
 }  // namespace plumb::tools

@@ -23,11 +23,6 @@ using cases::BatchDifference;
 using cases::InvarianceResult;
 using nlohmann::ordered_json;
 
-struct InvarianceArguments {
-  Selection selection;
-  std::string sizes, json;
-};
-
 std::vector<std::int64_t> parse_sizes(const std::string& text) {
   std::vector<std::int64_t> sizes;
   const char* const end = text.data() + text.size();
@@ -109,7 +104,9 @@ std::string summary_of(const std::vector<InvarianceResult>& all) {
                      count([&](const auto& r) { return !measured(r); }));
 }
 
-int invariance(const InvarianceArguments& arguments) {
+}  // namespace
+
+int invariance_command(const InvarianceArguments& arguments) {
   std::vector<std::int64_t> asked;
   if (!arguments.sizes.empty()) asked = parse_sizes(arguments.sizes);
   if (!arguments.json.empty()) check_writable(arguments.json);
@@ -135,19 +132,6 @@ int invariance(const InvarianceArguments& arguments) {
   for (const InvarianceResult& result : all) json.push_back(to_json(result));
   write_file(arguments.json, json.dump(1) + "\n");
   return 0;
-}
-
-}  // namespace
-
-void add_invariance(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<InvarianceArguments>();
-  CLI::App* command = app.add_subcommand(
-      "invariance", "whether a row's bits depend on its batch: a report, not a verdict");
-  add_selection(*command, arguments->selection);
-  command->add_option("--sizes", arguments->sizes, "sizes of the batch; default: captured sizes");
-  command->add_option("--json", arguments->json, "report for machines");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return invariance(*arguments); }; });
 }
 
 }  // namespace plumb::tools

@@ -10,25 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/commands.h"
 #include "tools/plugin.h"
 #include "tools/report.h"
 #include "tools/selection.h"
 #include "tools/worker.h"
 
 namespace plumb::tools {
-
-// The command line of plumb run.
-struct RunArguments {
-  Selection selection;
-  std::uint64_t seed = 0;
-  int jobs = 0;
-  std::string seed_text = "0", json = "plumb.json", junit;
-  bool bisect = false, quiet = false;
-  int least_coverage = 0;
-  double timeout = 300;
-  bool in_process = false;
-  std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker
-};
 
 struct Task {
   const cases::Case* which;

@@ -11,14 +11,11 @@ namespace plumb::tools {
 
 namespace {
 
-struct ListArguments {
-  Selection selection;
-  bool ops = false, platforms = false, scenarios = false, why = false;
-};
-
 constexpr double kProbeTimeout = 300;  // seconds
 
-int list(const ListArguments& arguments) {
+}  // namespace
+
+int list_command(const ListArguments& arguments) {
   const std::string& path = arguments.selection.plugin;
   if (is_worker()) return serve_plugin_info(path);
   std::optional<PluginInfo> plugin;
@@ -46,20 +43,6 @@ int list(const ListArguments& arguments) {
     fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row.why : "");
   }
   return 0;
-}
-
-}  // namespace
-
-void add_list(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<ListArguments>();
-  CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
-  add_selection(*command, arguments->selection);
-  command->add_flag("--ops", arguments->ops, "the ops");
-  command->add_flag("--platforms", arguments->platforms,
-                    "the platforms, and why some are unavailable");
-  command->add_flag("--scenarios", arguments->scenarios, "the scenarios");
-  command->add_flag("--why", arguments->why, "each case with the reason for its row");
-  command->callback([&action, arguments] { action = [arguments] { return list(*arguments); }; });
 }
 
 }  // namespace plumb::tools

@@ -2,7 +2,6 @@
 //
 // The plumb command. Exit codes (DESIGN.md, decision 3): 0 passed, 1 failed or untrusted, 2 cannot
 // run; under --bisect "cannot say" is 125 and a usage error 128. Every error is one line on stderr.
-#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -15,8 +14,9 @@
 #include "cases/case_file.h"
 #include "cases/row.h"
 #include "device/device.h"
-#include "tools/commands.h"
+#include "tools/command_line.h"
 #include "tools/output.h"
+#include "tools/selection.h"
 
 namespace {
 
@@ -34,25 +34,11 @@ int complain(const std::string& what, Trouble trouble, bool bisecting) {
   return trouble == Trouble::usage ? 128 : 125;
 }
 
-std::string describe(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> left = app.remaining();
-  if (!app.get_subcommands().empty() || left.empty()) return error.what();
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  const std::string nearest = plumb::cases::nearest_name(left.front(), names);
-  return fmt::format("unknown command \"{}\"{}", left.front(),
-                     nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
-                                     : fmt::format(" (did you mean {}?)", nearest));
-}
-
 // The exit code for the exception in flight, after a line about it.
-int answer_exception(const CLI::App& app, bool bisecting) {
+int answer_exception(bool bisecting) {
   using namespace plumb::tools;
   try {
     throw;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return complain(describe(app, error), Trouble::usage, bisecting);
   } catch (const NotInThisBuild& error) {
     return complain(error.what(), Trouble::cannot_say, bisecting);
   } catch (const UsageError& error) {
@@ -87,25 +73,12 @@ int main(int count, char** arguments) {
   using namespace plumb::tools;
   occupy_standard_descriptors();
   keep_memory();
-  CLI::App app{"plumb checks GPU kernels of DeepSeek-V4 / V3.2 inference against a CPU truth"};
-  app.name("plumb");
-  app.set_version_flag("--version", PLUMB_VERSION);
-  app.require_subcommand(1);
-  Action action;
-  add_run(app, action);
-  add_list(app, action);
-  add_show(app, action);
-  add_bench(app, action);
-  add_agreement(app, action);
-  add_invariance(app, action);
-
   const bool bisecting = is_bisecting(count, arguments);
   try {
-    app.parse(count, arguments);
-    const int code = action();
+    const int code = read_command_line(count, arguments)();
     finish_output();
     return code;
   } catch (...) {
-    return answer_exception(app, bisecting);
+    return answer_exception(bisecting);
   }
 }

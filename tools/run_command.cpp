@@ -204,7 +204,9 @@ void print_results(const std::vector<Finished>& all, const RunArguments& argumen
   if (!arguments.quiet) put(coverage_text(offered(all, arguments)));
 }
 
-int run(RunArguments& arguments) {
+}  // namespace
+
+int run_command(RunArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
@@ -240,59 +242,6 @@ int run(RunArguments& arguments) {
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(all));
   if (arguments.bisect) return bisect_code(all);
   return std::max(exit_code(all), coverage_code(offered(all, arguments), arguments.least_coverage));
-}
-
-}  // namespace
-
-void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
-                    const char* meaning) {
-  // One value each time: what follows it is not a second one.
-  command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
-}
-
-void add_plugin(CLI::App& command, Selection& selection) {
-  command
-      .add_option("--plugin", selection.plugin,
-                  "shared library with the kernels to judge (docs/plugins.md)")
-      ->check([](const std::string& path) {
-        return path.empty() ? std::string("names no file") : std::string();
-      });
-}
-
-void add_selection(CLI::App& command, Selection& selection) {
-  add_repeatable(command, "--case", selection.patterns,
-                 "op, op/row, op/row/scenario; * and ? as in a shell");
-  add_repeatable(command, "--op", selection.ops, "only this op");
-  add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
-  command.add_option("--tier", selection.tier, "smoke, default or full");
-  add_plugin(command, selection);
-  add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
-  add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
-}
-
-void add_run(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = app.add_subcommand("run", "run cases and judge them");
-  add_selection(*command, arguments->selection);
-  command->add_option("--seed", arguments->seed_text, "other inputs, the same on every platform");
-  command->add_option("--jobs,-j", arguments->jobs, "cases side by side; default: cores")
-      ->check(CLI::Range(1, 256));
-  command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
-      ->capture_default_str();
-  command->add_option("--junit", arguments->junit, "JUnit report");
-  command
-      ->add_option("--least-coverage", arguments->least_coverage,
-                   "fail if an op, scenario and platform has fewer comparing cases")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--timeout", arguments->timeout, "seconds that one case may take; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--in-process", arguments->in_process,
-                    "no process of its own for the cases, for a debugger");
-  command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
-  command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
-  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace plumb::tools

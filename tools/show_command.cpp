@@ -109,7 +109,9 @@ Bytes show_in_worker(const Selected& selected, const std::string& plugin) {
   return {wrong.begin(), wrong.end()};
 }
 
-int show(const Selection& selection) {
+}  // namespace
+
+int show_command(const Selection& selection) {
   const Selected selected = select(selection);
   if (selected.cases.size() != 1) {
     throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
@@ -128,21 +130,6 @@ int show(const Selection& selection) {
   const Bytes& wrong = std::get<Bytes>(answer);
   if (!wrong.empty()) throw std::runtime_error(std::string(wrong.begin(), wrong.end()));
   return 0;
-}
-
-}  // namespace
-
-void add_show(CLI::App& app, Action& action) {
-  auto selection = std::make_shared<Selection>();
-  CLI::App* command = app.add_subcommand("show", "everything about one case");
-  command->add_option("CASE", selection->patterns, "op/row/scenario")->required()->expected(1);
-  add_repeatable(*command, "--platform", selection->platforms, "default: sim-sm90");
-  command->add_option("--tier", selection->tier, "smoke, default or full");
-  add_plugin(*command, *selection);
-  add_repeatable(*command, "--set", selection->settings, "name=value");
-  add_repeatable(*command, "--cases", selection->case_files,
-                 "TOML file whose rows replace an op's");
-  command->callback([&action, selection] { action = [selection] { return show(*selection); }; });
 }
 
 }  // namespace plumb::tools

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file that knows CLI11, whose classes take a compiler seconds wherever they are included.
+#include "tools/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <sstream>
+
+#include "cases/case_file.h"
+#include "tools/commands.h"
+#include "tools/output.h"
+
+namespace plumb::tools {
+
+namespace {
+
+void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
+                    const char* meaning) {
+  // One value each time: what follows it is not a second one.
+  command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
+}
+
+void add_plugin(CLI::App& command, Selection& selection) {
+  command
+      .add_option("--plugin", selection.plugin,
+                  "shared library with the kernels to judge (docs/plugins.md)")
+      ->check([](const std::string& path) {
+        return path.empty() ? std::string("names no file") : std::string();
+      });
+}
+
+void add_selection(CLI::App& command, Selection& selection) {
+  add_repeatable(command, "--case", selection.patterns,
+                 "op, op/row, op/row/scenario; * and ? as in a shell");
+  add_repeatable(command, "--op", selection.ops, "only this op");
+  add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
+  command.add_option("--tier", selection.tier, "smoke, default or full");
+  add_plugin(command, selection);
+  add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
+  add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
+}
+
+void add_run(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "run cases and judge them");
+  add_selection(*command, arguments->selection);
+  command->add_option("--seed", arguments->seed_text, "other inputs, the same on every platform");
+  command->add_option("--jobs,-j", arguments->jobs, "cases side by side; default: cores")
+      ->check(CLI::Range(1, 256));
+  command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
+      ->capture_default_str();
+  command->add_option("--junit", arguments->junit, "JUnit report");
+  command
+      ->add_option("--least-coverage", arguments->least_coverage,
+                   "fail if an op, scenario and platform has fewer comparing cases")
+      ->check(CLI::Range(0, 1000000));
+  command
+      ->add_option("--timeout", arguments->timeout, "seconds that one case may take; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_flag("--in-process", arguments->in_process,
+                    "no process of its own for the cases, for a debugger");
+  command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
+  command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return run_command(*arguments); }; });
+}
+
+void add_list(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ListArguments>();
+  CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
+  add_selection(*command, arguments->selection);
+  command->add_flag("--ops", arguments->ops, "the ops");
+  command->add_flag("--platforms", arguments->platforms,
+                    "the platforms, and why some are unavailable");
+  command->add_flag("--scenarios", arguments->scenarios, "the scenarios");
+  command->add_flag("--why", arguments->why, "each case with the reason for its row");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return list_command(*arguments); }; });
+}
+
+void add_show(CLI::App& app, Action& action) {
+  auto selection = std::make_shared<Selection>();
+  CLI::App* command = app.add_subcommand("show", "everything about one case");
+  command->add_option("CASE", selection->patterns, "op/row/scenario")->required()->expected(1);
+  add_repeatable(*command, "--platform", selection->platforms, "default: sim-sm90");
+  command->add_option("--tier", selection->tier, "smoke, default or full");
+  add_plugin(*command, *selection);
+  add_repeatable(*command, "--set", selection->settings, "name=value");
+  add_repeatable(*command, "--cases", selection->case_files,
+                 "TOML file whose rows replace an op's");
+  command->callback(
+      [&action, selection] { action = [selection] { return show_command(*selection); }; });
+}
+
+void add_bench(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command =
+      app.add_subcommand("bench", "what plumb itself costs, or kernels on a device, as ratios");
+  command
+      ->add_option("--only", arguments->only,
+                   "reference, ops, simulator, cases, cost; with --platform: ops; default: all")
+      ->take_all();
+  command->add_option("--platform", arguments->platform,
+                      "a real device: its kernels at production size, as shares of their floors");
+  command->add_option("--torch-topk", arguments->torch_topk,
+                      "what tools/torch_topk.py printed on the same machine");
+  command->add_option("--json", arguments->json, "report for machines");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return bench_command(*arguments); }; });
+}
+
+void add_agreement(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<AgreementArguments>();
+  CLI::App* command =
+      app.add_subcommand("agreement", "how many bits two platforms share, op by op");
+  add_selection(*command, arguments->selection);
+  command->add_option("--json", arguments->json, "report for machines");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return agreement_command(*arguments); }; });
+}
+
+void add_invariance(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<InvarianceArguments>();
+  CLI::App* command = app.add_subcommand(
+      "invariance", "whether a row's bits depend on its batch: a report, not a verdict");
+  add_selection(*command, arguments->selection);
+  command->add_option("--sizes", arguments->sizes, "sizes of the batch; default: captured sizes");
+  command->add_option("--json", arguments->json, "report for machines");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return invariance_command(*arguments); }; });
+}
+
+std::string describe(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> left = app.remaining();
+  if (!app.get_subcommands().empty() || left.empty()) return error.what();
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  const std::string nearest = cases::nearest_name(left.front(), names);
+  return fmt::format("unknown command \"{}\"{}", left.front(),
+                     nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
+                                     : fmt::format(" (did you mean {}?)", nearest));
+}
+
+}  // namespace
+
+Action read_command_line(int count, const char* const* arguments) {
+  CLI::App app{"plumb checks GPU kernels of DeepSeek-V4 / V3.2 inference against a CPU truth"};
+  app.name("plumb");
+  app.set_version_flag("--version", PLUMB_VERSION);
+  app.require_subcommand(1);
+  Action action;
+  add_run(app, action);
+  add_list(app, action);
+  add_show(app, action);
+  add_bench(app, action);
+  add_agreement(app, action);
+  add_invariance(app, action);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) throw UsageError(describe(app, error));
+    std::ostringstream text;  // --help, --version
+    app.exit(error, text, text);
+    return [text = text.str()] {
+      put(text);
+      return 0;
+    };
+  }
+  return action;
+}
+
+}  // namespace plumb::tools
