@@ -265,6 +265,21 @@ TEST(TopKKernels, EveryOrderOfThreadsGivesTheSameIndices) {
   }
 }
 
+// Blocks of 32 threads: tiles of 1024 columns, and the sample 128 columns amid each quarter.
+TEST(TopKKernels, ASampleThatMisleadsCostsNothingButTime) {
+  for (const float sampled : {9.0F, -9.0F}) {
+    std::vector<float> logits(4096);
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const bool in_sample = i % 1024 >= 448 && i % 1024 < 576;
+      logits[i] = (in_sample ? sampled : 0.0F) + static_cast<float>(integer(5, i, -400, 400)) / 256;
+    }
+    for (const std::int32_t k : {1, 100, 700}) {
+      EXPECT_EQ(select_with(32, logits, k, "sim-sm90", {}), first_winners(logits, k))
+          << sampled << " k " << k;
+    }
+  }
+}
+
 TEST(TopKKernels, RowsBeyondEightGigabytesAreFound) {
   const auto device = device::open_device("sim-sm90", {});
   const device::Stream stream = device->create_stream();

@@ -113,28 +113,51 @@ PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* w
   return sum;
 }
 
+// Threads have neighbouring parts each; where these are whole vectors, they go as such: words that
+// lie eight apart would share four banks.
+PLUMB_DEVICE inline std::uint32_t sum_of_parts(const std::uint32_t* parts, int count) {
+  std::uint32_t sum = 0;
+  if (count % TopKBits::kCount != 0) {
+    for (int i = 0; i < count; ++i) sum += parts[i];
+    return sum;
+  }
+  for (int i = 0; i < count; i += TopKBits::kCount) {
+    const TopKBits four = load_vector(parts + i);
+    sum += (four.at[0] + four.at[1]) + (four.at[2] + four.at[3]);
+  }
+  return sum;
+}
+
+PLUMB_DEVICE inline void clear_parts(std::uint32_t* parts, int count) {
+  if (count % TopKBits::kCount != 0) {
+    for (int i = 0; i < count; ++i) parts[i] = 0;
+    return;
+  }
+  for (int i = 0; i < count; i += TopKBits::kCount) store_vector(parts + i, TopKBits{});
+}
+
 // Finds the part that holds the wanted-th largest of the counted keys: one thread finds it among
-// its own parts and tells the others. Clears the histogram for the next pass.
-PLUMB_DEVICE inline void find_part(std::uint32_t wanted, TopKShared* shared) {
+// its own parts and tells the others. Clears the histogram for the next pass. Returns the number of
+// counted keys; if there are fewer than wanted, nothing is found.
+PLUMB_DEVICE inline std::uint32_t find_part(std::uint32_t wanted, TopKShared* shared) {
   const int parts_per_thread = (kTopKBins + block_size() - 1) / block_size();
   const int first = thread_index() * parts_per_thread;
   const int last = first + parts_per_thread < kTopKBins ? first + parts_per_thread : kTopKBins;
+  std::uint32_t* const parts = shared->histogram + first;
   block_sync();
-  std::uint32_t own = 0;
-  for (int part = first; part < last; ++part) own += shared->histogram[part];
+  const std::uint32_t own = first < last ? sum_of_parts(parts, last - first) : 0;
   const TopKSum sum = sum_over_block(own, shared->wave_sums[0]);
   std::uint32_t larger = sum.total - sum.in_front - own;
-  for (int part = last - 1; part >= first; --part) {
-    const std::uint32_t count = shared->histogram[part];
-    if (larger < wanted && wanted <= larger + count) {
-      shared->digit = static_cast<std::uint32_t>(part);
-      shared->wanted = wanted - larger;
-      shared->count = count;
-    }
-    larger += count;
-    shared->histogram[part] = 0;
+  if (larger < wanted && wanted <= larger + own) {
+    int part = last - 1;
+    for (; larger + shared->histogram[part] < wanted; --part) larger += shared->histogram[part];
+    shared->digit = static_cast<std::uint32_t>(part);
+    shared->wanted = wanted - larger;
+    shared->count = shared->histogram[part];
   }
+  if (first < last) clear_parts(parts, last - first);
   block_sync();
+  return sum.total;
 }
 
 PLUMB_DEVICE inline void count_part(const TopKInterval& interval, std::uint32_t key,

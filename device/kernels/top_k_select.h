@@ -6,13 +6,18 @@
 // equal ones. It ends when the interval is one key, or when all that it holds belong to the k
 // largest. No candidate list is kept, so no number of equal keys can overflow one.
 //
+// Of a row of several tiles, a sample of its columns says first from which key on to count: keys
+// below it are looked at once, and the others, little more than k of them as a rule, are flagged.
+// Where fewer than k turn out to be flagged, all keys are counted.
+//
 // Threads to data: four neighbouring columns are a chunk, one access where they lie together;
 // thread t has chunks t, t + block, ..., eight of them in each tile of 8 * block. A row of one tile
 // is read once and kept in registers until its columns have been sorted into those above the
 // interval (they win), inside and below it, two bits each in shared memory. A longer row is read
-// twice; if even those bits do not fit, once per pass, and a span of tiles at a time for the
-// winners. Legal launch: any block of up to 1024 threads, waves of 32 or 64, a last wave in part;
-// as much dynamic shared memory as top_k_flag_bytes says for one tile or more.
+// once, its flagged keys again; if even those bits do not fit, all of it once per pass, and a span
+// of tiles at a time for the winners. Legal launch: any block of up to 1024 threads, waves of 32 or
+// 64, a last wave in part; as much dynamic shared memory as top_k_flag_bytes says for one tile or
+// more.
 //
 // Placement is by prefix sums, never by arrival: winners in ascending column order, of equal keys
 // at the threshold the first ones. The result is the same bits for every thread order and block
@@ -20,12 +25,11 @@
 #pragma once
 
 #include "device/kernels/top_k_interval.h"
+#include "device/kernels/top_k_row.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
-constexpr int kTopKChunk = 4, kTopKChunks = 8;  // columns of a chunk, chunks of a thread in a tile
-constexpr int kTopKColumns = kTopKChunk * kTopKChunks;
 constexpr std::int32_t kTopKNoIndex = -1;
 
 // Nothing is rounded: logits are only compared.
@@ -38,68 +42,6 @@ constexpr plumb_numerics kTopKNumerics = {.product = PLUMB_F32,
                                           .stores_partials = 0,
                                           .index_order = PLUMB_INDICES_ASCENDING,
                                           .equal_keys = PLUMB_EQUAL_KEYS_LOWEST_INDEX};
-
-// The logits that a row may look at; local index i is first[i * column_stride]. At most 2^31 - 5.
-struct TopKWindow {
-  const float* first;
-  std::int64_t column_stride;
-  std::int64_t length;
-};
-
-// A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3, the lead chosen such that
-// whole chunks start at multiples of 16 bytes.
-struct TopKRow {
-  TopKWindow window;
-  std::int32_t length, lead, tiles;
-};
-
-PLUMB_DEVICE inline TopKRow top_k_row(const TopKWindow& window) {
-  const auto address = reinterpret_cast<std::uintptr_t>(window.first);
-  const bool contiguous = window.column_stride == 1;
-  const int lead = contiguous ? static_cast<int>(address / sizeof(float) % kTopKChunk) : 0;
-  const std::int64_t tile = std::int64_t{block_size()} * kTopKColumns;
-  return {window, static_cast<std::int32_t>(window.length), lead,
-          static_cast<std::int32_t>((window.length + lead + tile - 1) / tile)};
-}
-
-PLUMB_DEVICE inline bool is_column(const TopKRow& row, std::int32_t column) {
-  return static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(row.length);
-}
-
-PLUMB_DEVICE inline std::uint32_t load_bits(const TopKRow& row, std::int32_t column) {
-  return float_bits(row.window.first[column * row.window.column_stride]);
-}
-
-// Columns from `column` on; zeros outside the window.
-PLUMB_DEVICE inline TopKBits load_chunk(const TopKRow& row, std::int32_t column) {
-  const bool inside = column >= 0 && column + kTopKChunk <= row.length;
-  if (inside && row.window.column_stride == 1) {
-    return load_vector(reinterpret_cast<const std::uint32_t*>(row.window.first + column));
-  }
-  TopKBits bits{};
-  PLUMB_UNROLL
-  for (int i = 0; i < kTopKChunk; ++i) {
-    if (is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);
-  }
-  return bits;
-}
-
-// First column of this thread's chunk j of a tile.
-PLUMB_DEVICE inline std::int32_t column_of(const TopKRow& row, int tile, int j) {
-  return ((tile * kTopKChunks + j) * block_size() + thread_index()) * kTopKChunk - row.lead;
-}
-
-// This thread's chunks of a tile.
-struct TopKTile {
-  TopKBits chunk[kTopKChunks];
-};
-
-PLUMB_DEVICE inline TopKTile load_tile(const TopKRow& row, int tile) {
-  TopKTile bits;
-  PLUMB_UNROLL
-  for (int j = 0; j < kTopKChunks; ++j) bits.chunk[j] = load_chunk(row, column_of(row, tile, j));
-  return bits;
-}
 
 PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const TopKTile& bits,
                                            TopKShared* shared) {
@@ -149,6 +91,12 @@ PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKT
   return flags;
 }
 
+// The column of a flag, which is the only bit of `bit`.
+PLUMB_DEVICE inline std::int32_t flagged_column(const TopKRow& row, int tile, std::uint32_t bit) {
+  const int place = bit_count(bit - 1);
+  return column_of(row, tile, place / kTopKChunk) + place % kTopKChunk;
+}
+
 // Sorts this thread's columns that were inside a wider interval.
 PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFlagWords& words,
                                     const TopKInterval& interval, TopKShared* shared) {
@@ -157,9 +105,7 @@ PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFla
     TopKFlags flags = {words.above[word], 0};
     for (std::uint32_t left = words.inside[word]; left != 0; left &= left - 1) {
       const std::uint32_t bit = left & (0u - left);
-      const int place = bit_count(bit - 1);
-      const std::int32_t column = column_of(row, tile, place / kTopKChunk) + place % kTopKChunk;
-      const std::uint32_t key = top_k_key(load_bits(row, column));
+      const std::uint32_t key = top_k_key(load_bits(row, flagged_column(row, tile, bit)));
       if (key > interval.last) flags.above |= bit;
       if (!holds(interval, key)) continue;
       flags.inside |= bit;
@@ -170,11 +116,28 @@ PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFla
   }
 }
 
+// Four bits of chunk j of each of eight neighbouring threads.
+PLUMB_DEVICE inline std::uint32_t gather_chunks(const std::uint32_t* words, int j) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kTopKChunks; i += TopKBits::kCount) {
+    const TopKBits four = load_vector(words + i);
+    PLUMB_UNROLL
+    for (int t = 0; t < TopKBits::kCount; ++t) {
+      bits |= (four.at[t] >> (kTopKChunk * j) & 15u) << (kTopKChunk * (i + t));
+    }
+  }
+  return bits;
+}
+
 // The flags of eight neighbouring chunks of a tile, from chunk `first` on, which as many threads
-// own.
+// own: neighbours, if blocks are made of eights.
 PLUMB_DEVICE inline TopKFlags gather_flags(const TopKFlagWords& words, int tile, int first) {
   TopKFlags flags = {0, 0};
   int j = first / block_size(), thread = first - j * block_size();
+  if (block_size() % kTopKChunks == 0) {
+    const int word = tile * block_size() + thread;
+    return {gather_chunks(words.above + word, j), gather_chunks(words.inside + word, j)};
+  }
   for (int i = 0; i < kTopKChunks; ++i) {
     const int word = tile * block_size() + thread;
     flags.above |= (words.above[word] >> (kTopKChunk * j) & 15u) << (kTopKChunk * i);
@@ -227,6 +190,97 @@ PLUMB_DEVICE inline void store_flags(const TopKFlags& flags, int tile, const Top
   words.inside[tile * block_size() + thread_index()] = flags.inside;
 }
 
+// Counts the sample: four chunks of each thread, in the middle of each quarter of a row that is
+// longer than a tile. Nothing but time depends on what it holds.
+constexpr int kTopKSamples = 4;
+PLUMB_DEVICE inline void count_sample(const TopKRow& row, TopKShared* shared) {
+  const std::int32_t stride = (row.length + row.lead) / kTopKChunk / kTopKSamples;
+  TopKBits bits[kTopKSamples];
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKSamples; ++j) {
+    const std::int32_t chunk = j * stride + (stride - block_size()) / 2 + thread_index();
+    bits[j] = load_chunk(row, chunk * kTopKChunk - row.lead);
+  }
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKSamples; ++j) {
+    PLUMB_UNROLL
+    for (int i = 0; i < kTopKChunk; ++i) {
+      atomic_add(&shared->histogram[first_part(bits[j].at[i])], 1u);
+    }
+  }
+}
+
+// This thread's columns of a tile whose keys are `least` or larger.
+PLUMB_DEVICE inline std::uint32_t columns_from(const TopKRow& row, int tile, const TopKTile& bits,
+                                               std::uint32_t least) {
+  std::uint32_t flags = 0, columns = 0;
+  PLUMB_UNROLL
+  for (int i = 0; i < kTopKColumns; ++i) {
+    const std::uint32_t key = top_k_key(bits.chunk[i / kTopKChunk].at[i % kTopKChunk]);
+    flags |= key >= least ? 1u << i : 0;
+  }
+  if (is_inner(row, tile)) return flags;
+  PLUMB_UNROLL
+  for (int i = 0; i < kTopKColumns; ++i) {
+    const std::int32_t column = column_of(row, tile, i / kTopKChunk) + i % kTopKChunk;
+    columns |= is_column(row, column) ? 1u << i : 0;
+  }
+  return flags & columns;
+}
+
+// Flags the columns that a sample makes likely winners as inside, and finds the first part that
+// holds the k-th largest. False if there are fewer than k of them, or too many to be worth it.
+PLUMB_DEVICE inline bool find_likely(const TopKRow& row, std::uint32_t k,
+                                     const TopKFlagWords& words, TopKShared* shared) {
+  const std::int32_t sampled = block_size() * kTopKSamples * kTopKChunk;
+  const float share = static_cast<float>(sampled) / static_cast<float>(row.length);
+  const auto expected = static_cast<std::uint32_t>(static_cast<float>(k) * share);
+  const std::uint32_t rank = expected + expected / 4 + 16;  // four standard deviations more
+  if (row.tiles < 2 || 2 * rank > static_cast<std::uint32_t>(sampled)) return false;
+  TopKTile bits = load_tile(row, 0);
+  count_sample(row, shared);
+  find_part(rank, shared);
+  const std::uint32_t least = interval_of_first_part(shared).first;
+  for (int tile = 0; tile < row.tiles; ++tile) {
+    const std::uint32_t flags = columns_from(row, tile, bits, least);
+    if (tile + 1 < row.tiles) bits = load_tile(row, tile + 1);
+    store_flags({0, flags}, tile, words);
+    for (std::uint32_t left = flags; left != 0; left &= left - 1) {
+      const std::int32_t column = flagged_column(row, tile, left & (0u - left));
+      atomic_add(&shared->histogram[first_part(load_bits(row, column))], 1u);
+    }
+  }
+  return find_part(k, shared) >= k;
+}
+
+// Sorts all columns by the part of the first pass that holds the k-th largest, and counts the parts
+// of that unless it is done, or there is no room for flags.
+template <bool kept>
+PLUMB_DEVICE inline TopKInterval sort_by_first_part(const TopKRow& row, int tiles, bool fits,
+                                                    std::uint32_t k, const TopKFlagWords& words,
+                                                    TopKShared* shared) {
+  TopKTile bits;
+  if (kept) bits = load_tile(row, 0);
+  clear(shared);
+  if (!kept && fits && find_likely(row, k, words, shared)) {
+    const TopKInterval interval = interval_of_first_part(shared);
+    sort_again(row, tiles, words, interval, shared);
+    return interval;
+  }
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (!kept) bits = load_tile(row, tile);
+    count_first_parts(row, tile, bits, shared);
+  }
+  find_part(k, shared);
+  const TopKInterval interval = interval_of_first_part(shared);
+  for (int tile = 0; tile < tiles && (fits || !interval.done); ++tile) {
+    if (!kept) bits = load_tile(row, tile);
+    const TopKFlags flags = flags_of(row, tile, bits, interval, shared);
+    if (fits) store_flags(flags, tile, words);
+  }
+  return interval;
+}
+
 // Of a row of more than k columns. `span`: tiles whose flags there is room for. `kept`: the row is
 // one tile.
 template <bool kept>
@@ -236,21 +290,8 @@ PLUMB_DEVICE inline void select_winners(const TopKRow& row, std::int32_t k, std:
   const TopKFlagWords words = {above, above + span * block_size()};
   const int tiles = kept ? 1 : row.tiles;
   const bool fits = kept || tiles <= span;
-  TopKTile bits;
-  if (kept) bits = load_tile(row, 0);
-  clear(shared);
-  for (int tile = 0; tile < tiles; ++tile) {
-    if (!kept) bits = load_tile(row, tile);
-    count_first_parts(row, tile, bits, shared);
-  }
-  find_part(static_cast<std::uint32_t>(k), shared);
-  TopKInterval interval = interval_of_first_part(shared);
-
-  for (int tile = 0; tile < tiles && (fits || !interval.done); ++tile) {
-    if (!kept) bits = load_tile(row, tile);
-    const TopKFlags flags = flags_of(row, tile, bits, interval, shared);
-    if (fits) store_flags(flags, tile, words);
-  }
+  TopKInterval interval =
+      sort_by_first_part<kept>(row, tiles, fits, static_cast<std::uint32_t>(k), words, shared);
   // From at most 2^30 keys to 2^19, 2^8 and one.
   for (int pass = 0; pass < 3 && !interval.done; ++pass) {
     find_part(interval.wanted, shared);
@@ -290,8 +331,9 @@ inline std::size_t top_k_flag_bytes(int block, std::int64_t tiles) {
   return static_cast<std::size_t>(tiles * block) * 2 * sizeof(std::uint32_t);
 }
 
-// One block per row, as wide as keeps the row in registers, and the flags of the whole row, or of
-// as many tiles as there is shared memory for.
+// One block per row. Of many rows, small blocks: several share a multiprocessor, and one of them
+// loads while another one counts. Of few, blocks as wide as keeps the row in registers. And the
+// flags of the whole row, or of as many tiles as there is shared memory for.
 struct TopKLaunch {
   LaunchShape shape;
   int span;
@@ -308,7 +350,10 @@ TopKLaunch top_k_launch(const Params& p) {
   const std::int64_t columns = p.columns + (whole_rows ? 0 : kTopKChunk - 1);
   const int widest = device.max_threads_per_block < 1024 ? device.max_threads_per_block : 1024;
   int block = 256;
-  while (block * kTopKColumns < columns && 2 * block <= widest) block *= 2;
+  const std::int64_t threads = std::int64_t{device.multiprocessors} * widest;
+  while (block * kTopKColumns < columns && 2 * block <= widest && p.num_rows * block < threads) {
+    block *= 2;
+  }
   const std::int64_t tiles = (columns + block * kTopKColumns - 1) / (block * kTopKColumns);
   const std::size_t room = device.shared_bytes_per_block - sizeof(TopKShared);
   const auto most = static_cast<std::int64_t>(room / top_k_flag_bytes(block, 1));

@@ -61,7 +61,7 @@ plumb_mutant(top_k_stops_at_the_first_part
   WHY "keys of one part of an octave are taken for equal")
 
 plumb_mutant(top_k_windows_as_whole_chunks
-  OP top_k_per_row_prefill FILE top_k_select.h
+  OP top_k_per_row_prefill FILE top_k_row.h
   FROM [[if (is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);]]
   TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);]]
   CASE top_k_per_row_prefill/k1024_around_k/eager
