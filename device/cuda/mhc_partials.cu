@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first stage of mhc_pre and its kin (device/kernels/mhc_mixing.h) on matrix units, whose
-// operands are bf16 and whose sums are fp32. The streams are bf16 as they are; a weight is the sum
-// of three bf16 numbers, exactly, so that every product is exact and no operand is rounded. A
-// matrix unit truncates what it adds up: products with the largest parts go through it 16 at a
-// time, and the sums of those are added by the fp32 units, which round to nearest.
+// The first stage of mhc_pre and its kin (device/kernels/mhc_mixing.h) on matrix units
+// (matrix_products.h). A matrix unit truncates what it adds up: products with the largest parts go
+// through it 16 at a time, and the sums of those are added by the fp32 units, which round to
+// nearest.
 //
 // Block (tile, split): 64 tokens and one part of K, 256 columns of it at a time. Warp w takes
 // tokens 32 (w % 2) .. + 31 and columns 32 (w / 2) .. + 31 of each 256; eight warps' sums are
-// joined at the end, in order. A product of 16 columns needs them in a certain order over the
-// lanes; as any order will do if weights have the same, lane l takes eight neighbouring columns, 8
-// (l % 4) .. + 7 of its warp's, of rows l / 4, + 8, + 16, + 24: one access each.
+// joined at the end, in order. The weights stand on the left, 16 rows of them in a tile; on the
+// right eight tokens, of which lane l has token l / 4. A product of 16 columns needs them in a
+// certain order over the lanes; as any order will do if weights have the same, lane l takes eight
+// neighbouring columns, 8 (l % 4) .. + 7 of its warp's, of tokens l / 4, + 8, + 16, + 24: one
+// access each, whose words are operands as they come.
+#include "device/cuda/matrix_products.h"
 #include "device/kernels/mhc_mixing.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -18,12 +20,17 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 namespace {
 
 constexpr int kThreads = 512, kTokens = 64, kStep = 256, kWarpTokens = 32, kWarpColumns = 32;
-constexpr int kWarpsOfStep = kStep / kWarpColumns, kRows = 4;  // rows of a lane
-constexpr int kParts = 3, kTiles = kMixes / 8;                 // of a weight; of eight mixes
+constexpr int kWarpsOfStep = kStep / kWarpColumns, kRows = 4;  // tokens of a lane
 constexpr std::int64_t kLeastHidden = 1024;
 
-// Weights of one step as lanes take them: [warp][tile of mixes][part][lane], eight columns each.
-constexpr int kStagedVectors = kWarpsOfStep * kTiles * kParts * 32;
+// Tiles of weights: the parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to 23;
+// their smallest parts, and zeros.
+enum Tile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest, kTiles };
+
+// Weights of one step as lanes take them: [warp][tile][half of 32 columns][lane], two rows by four
+// columns each. Halves lie apart such that the threads that write them do not share banks.
+constexpr int kHalfVectors = 32 + 4, kTileVectors = 2 * kHalfVectors;
+constexpr int kStagedVectors = kWarpsOfStep * kTiles * kTileVectors;
 constexpr int kSums = kMixes + 1;  // of a token: 24 mixes and the squares
 constexpr std::size_t kSharedBytes = 2 * kStagedVectors * sizeof(uint4);
 static_assert(kWarpsOfStep * kTokens * kSums * sizeof(float) <= kSharedBytes);
@@ -33,10 +40,22 @@ struct LaneRows {
   uint4 row[kRows];
 };
 
-// Where the columns of a step start in a row of streams; a step lies in one of them.
-__device__ std::int64_t start_of(const Mixing& p, std::int64_t k) {
-  const auto slot = static_cast<unsigned>(k) / static_cast<unsigned>(p.hidden);
-  return slot * p.slot_stride + (k - slot * p.hidden);
+// Where the columns of a step start in a token's streams, and how many steps this stream has left.
+struct StepPlace {
+  std::int64_t at;
+  int left;
+};
+
+__device__ StepPlace place_of_step(const Mixing& p, std::int64_t k) {
+  const std::int64_t slot = k / p.hidden, column = k - slot * p.hidden;
+  return {slot * p.slot_stride + column, static_cast<int>(p.hidden - column) / kStep};
+}
+
+__device__ void advance(const Mixing& p, StepPlace& place) {
+  place.at += kStep;
+  if (--place.left > 0) return;
+  place.at += p.slot_stride - p.hidden;
+  place.left = static_cast<int>(p.hidden) / kStep;
 }
 
 // `from`: where the tile starts. `rows`: how far from there this lane's are.
@@ -47,76 +66,64 @@ __device__ LaneRows load_rows(const std::uint16_t* from, const unsigned (&rows)[
   return bits;
 }
 
-// Thread t: columns 4 (t % 64) .. + 3 of mix t / 64 of each tile.
+// Thread t: columns 4 (t % 64) .. + 3 of mixes t / 64, + 8, + 16.
+constexpr int kThreadMixes = kMixes / 8;
 struct ThreadWeights {
-  float4 tile[kTiles];
+  float4 mix[kThreadMixes];
 };
 static_assert(kThreads == 8 * kStep / 4);
 
-// `from`: where this thread's columns of the step and of its mix in the first tile are.
+// `from`: where this thread's columns of the step and of its first mix are.
 __device__ ThreadWeights load_weights(const float* from, std::int64_t depth) {
   ThreadWeights weights;
 #pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-    weights.tile[i] = *reinterpret_cast<const float4*>(from + i * 8 * depth);
+  for (int i = 0; i < kThreadMixes; ++i) {
+    weights.mix[i] = *reinterpret_cast<const float4*>(from + i * 8 * depth);
   }
   return weights;
 }
 
-// Takes its nearest pair of bf16 numbers off two numbers; what is left is exact.
-__device__ unsigned take_part(float& low, float& high) {
-  const unsigned pair = native_bf16_pair(low, high);
-  low -= __uint_as_float(pair << 16);
-  high -= __uint_as_float(pair & 0xffff0000u);
-  return pair;
+// Where this thread's weights go: lane 4 (t / 64) + t % 8 / 2 of warp t % 64 / 8, half t % 2.
+__device__ int staged_place() {
+  const int mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4);
+  return four / 8 * (kTiles * kTileVectors) + four % 2 * kHalfVectors + mix * 4 + four % 8 / 2;
 }
 
-__device__ void stage(const ThreadWeights& weights, uint4* staged) {
-  const int mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4);
-  uint4* const vectors = staged + four / 8 * (kTiles * kParts * 32) + mix * 4 + four % 8 / 2;
+// Two rows, a and b, of two pairs of columns.
+__device__ uint4 rows_of(const uint2& a, const uint2& b) { return {a.x, b.x, a.y, b.y}; }
+
+__device__ void stage(const ThreadWeights& weights, uint4* to) {
+  uint2 parts[3][kThreadMixes];
 #pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-    float4 left = weights.tile[i];
+  for (int i = 0; i < kThreadMixes; ++i) {
+    float4 left = weights.mix[i];
 #pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-      const uint2 pairs = {take_part(left.x, left.y), take_part(left.z, left.w)};
-      reinterpret_cast<uint2*>(vectors + (i * kParts + part) * 32)[four % 2] = pairs;
+    for (auto& part : parts) {
+      part[i] = {take_part(left.x, left.y), take_part(left.z, left.w)};
     }
   }
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    to[(kLargest + i) * kTileVectors] = rows_of(parts[i][0], parts[i][1]);
+  }
+  to[kLastMixes * kTileVectors] = rows_of(parts[0][2], parts[1][2]);
+  to[kLastSmallest * kTileVectors] = rows_of(parts[2][2], {});
 }
 
 struct Sums {
   float at[4];
 };
 
-// sums += 16 rows by 16 columns, times 16 columns by 8 mixes.
-__device__ void multiply(Sums& sums, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-                         unsigned b0, unsigned b1) {
-  float(&d)[4] = sums.at;
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+// sums += the weights of half a warp's columns, times those columns of eight tokens.
+__device__ void multiply_half(Sums& sums, const uint4& weights, const uint4& x, int half) {
+  const uint4& a = weights;
+  if (half == 0) return multiply(sums.at, a.x, a.y, a.z, a.w, x.x, x.y);
+  multiply(sums.at, a.x, a.y, a.z, a.w, x.z, x.w);
 }
 
 __device__ void add(Sums& to, const Sums& what) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) to.at[i] += what.at[i];
-}
-
-// 16 rows, of which this lane has two, by 32 columns, times one part of eight mixes.
-__device__ void multiply_part(Sums& sums, const uint4& a, const uint4& b, const uint4& weights) {
-  multiply(sums, a.x, b.x, a.y, b.y, weights.x, weights.y);
-  multiply(sums, a.z, b.z, a.w, b.w, weights.z, weights.w);
-}
-
-// The same with the largest part: its 16 columns at a time.
-__device__ void add_largest(Sums& sums, const uint4& a, const uint4& b, const uint4& weights) {
-  Sums first{}, second{};
-  multiply(first, a.x, b.x, a.y, b.y, weights.x, weights.y);
-  multiply(second, a.z, b.z, a.w, b.w, weights.z, weights.w);
-  add(sums, first);
-  add(sums, second);
 }
 
 __device__ float add_squares(float sum, const uint4& bits) {
@@ -130,55 +137,71 @@ __device__ float add_squares(float sum, const uint4& bits) {
   return sum;
 }
 
-// What a lane adds up: two tiles of 16 rows by three tiles of eight mixes, and its rows' squares.
+// What a lane adds up for each eight tokens: mixes 0 to 15, the tile of the last mixes, and the
+// squares of its own token.
 struct LaneSums {
-  Sums mixes[kRows / 2][kTiles];
+  Sums mixes[kRows], last[kRows];
   float squares[kRows];
 };
 
+// `staged`: this lane's, of its warp.
 __device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) sums.squares[i] = add_squares(sums.squares[i], rows.row[i]);
+  const auto each_half = [&](Tile tile, const auto& visit) {
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-    Sums small[kRows / 2] = {};
+    for (int half = 0; half < 2; ++half) {
+      const uint4 weights = staged[tile * kTileVectors + half * kHalfVectors];
 #pragma unroll
-    for (int part = kParts - 1; part >= 0; --part) {
-      const uint4 weights = staged[(tile * kParts + part) * 32];
-#pragma unroll
-      for (int m = 0; m < kRows / 2; ++m) {
-        const uint4 &a = rows.row[2 * m], &b = rows.row[2 * m + 1];
-        if (part > 0) {
-          multiply_part(small[m], a, b, weights);
-        } else {
-          add_largest(sums.mixes[m][tile], a, b, weights);
-          add(sums.mixes[m][tile], small[m]);
-        }
-      }
+      for (int i = 0; i < kRows; ++i) visit(weights, half, i);
     }
+  };
+  Sums small[kRows] = {}, last_small[kRows] = {};
+  const auto add_small = [&](const uint4& weights, int half, int i) {
+    multiply_half(small[i], weights, rows.row[i], half);
+  };
+  each_half(kSmallest, add_small);
+  each_half(kMiddle, add_small);
+  each_half(kLastSmallest, [&](const uint4& weights, int half, int i) {
+    multiply_half(last_small[i], weights, rows.row[i], half);
+  });
+  each_half(kLargest, [&](const uint4& weights, int half, int i) {
+    Sums products{};
+    multiply_half(products, weights, rows.row[i], half);
+    add(sums.mixes[i], products);
+  });
+  each_half(kLastMixes, [&](const uint4& weights, int half, int i) {
+    Sums products{};
+    multiply_half(products, weights, rows.row[i], half);
+    add(sums.last[i], products);
+  });
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    add(sums.mixes[i], small[i]);
+    sums.last[i].at[0] += last_small[i].at[0];
+    sums.last[i].at[1] += last_small[i].at[1];
   }
 }
 
-// Each warp's sums into shared memory, [warp of the step][token][mix or squares].
+// Each warp's sums into shared memory, [warp of the step][token][mix or squares]. A lane has rows
+// l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight.
 __device__ void spread(const LaneSums& sums, int warp, int first_row, float* to) {
-  const int row = first_row + lane_index() / 4, column = lane_index() % 4 * 2;
-  float* const own = to + (warp * kTokens + row) * kSums;
-#pragma unroll
-  for (int m = 0; m < kRows / 2; ++m) {
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        own[(16 * m + i / 2 * 8) * kSums + tile * 8 + column + i % 2] = sums.mixes[m][tile].at[i];
-      }
-    }
-  }
+  const int mix = lane_index() / 4, token = lane_index() % 4 * 2;
+  float* const own = to + (warp * kTokens + first_row) * kSums;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
+    float* const eight = own + 8 * i * kSums;
+#pragma unroll
+    for (int t = 0; t < 2; ++t) {
+      float* const mixes = eight + (token + t) * kSums;
+      mixes[mix] = sums.mixes[i].at[t];
+      mixes[mix + 8] = sums.mixes[i].at[2 + t];
+      mixes[mix + 16] = sums.last[i].at[t] + sums.last[i].at[2 + t];
+    }
     float squares = sums.squares[i];
-    squares += shuffle_xor(all_lanes(), squares, 1, 4);
-    squares += shuffle_xor(all_lanes(), squares, 2, 4);
-    if (lane_index() % 4 == 0) own[8 * i * kSums + kMixes] = squares;
+    squares += shuffle_xor(whole_wave(), squares, 1, 4);
+    squares += shuffle_xor(whole_wave(), squares, 2, 4);
+    if (token == 0) eight[mix * kSums + kMixes] = squares;
   }
 }
 
@@ -216,21 +239,26 @@ __global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
 
   const float* const own_weights =
       p.fn + begin + threadIdx.x / (kStep / 4) * p.depth + threadIdx.x % (kStep / 4) * 4;
+  uint4* const to = staged + staged_place();
+  const uint4* const from = staged + warp * (kTiles * kTileVectors) + lane_index();
   LaneSums sums{};
-  LaneRows now = load_rows(tile + start_of(p, begin), rows);
-  LaneRows next = load_rows(tile + start_of(p, begin + clamped(1)), rows);
-  stage(load_weights(own_weights, p.depth), staged);
+  StepPlace place = place_of_step(p, begin);
+  LaneRows even = load_rows(tile + place.at, rows), odd = even;
+  if (steps > 1) advance(p, place), odd = load_rows(tile + place.at, rows);
+  stage(load_weights(own_weights, p.depth), to);
   ThreadWeights weights = load_weights(own_weights + clamped(1), p.depth);
   __syncthreads();
-  for (int step = 0; step < steps; ++step) {
-    const LaneRows after_next = load_rows(tile + start_of(p, begin + clamped(step + 2)), rows);
-    add_step(sums, now,
-             staged + step % 2 * kStagedVectors + warp * kTiles * kParts * 32 + lane_index());
-    stage(weights, staged + (step + 1) % 2 * kStagedVectors);
+  // The tokens of the next step but one take the place of those that have been multiplied.
+  const auto work = [&](LaneRows& bits, int step, int turn) {
+    add_step(sums, bits, from + turn * kStagedVectors);
+    if (step + 2 < steps) advance(p, place), bits = load_rows(tile + place.at, rows);
+    stage(weights, to + (turn ^ 1) * kStagedVectors);
     weights = load_weights(own_weights + clamped(step + 2), p.depth);
-    now = next;
-    next = after_next;
     __syncthreads();
+  };
+  for (int step = 0; step < steps; step += 2) {
+    work(even, step, 0);
+    if (step + 1 < steps) work(odd, step + 1, 1);
   }
   float* const spread_sums = dynamic_shared<float>();
   spread(sums, warp, first_row, spread_sums);
