@@ -57,7 +57,8 @@ TEST_P(DeadReplay, FailsEveryFullGraphCase) {
     if (which.op->name != GetParam()) continue;
     if (which.scenario->mode != Scenario::Mode::full_graph || which.tier() > Tier::standard)
       continue;
-    for (const std::string& platform : with_real_counterparts({"sim-sm90", "sim-gfx942", "sim-gfx950"})) {
+    for (const std::string& platform :
+         with_real_counterparts({"sim-sm90", "sim-gfx942", "sim-gfx950"})) {
       const CaseResult result = run_case(which, with_dead_replay(on(platform)));
       EXPECT_EQ(result.outcome, Outcome::failed)
           << which.id() << " on " << platform << " passes without a replay";
