@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "device/decode/v4_model.h"
+
 namespace plumb::device::decode {
 
 namespace {
@@ -40,10 +42,9 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       requests_(geometry_, seed),
       inputs_(geometry_, memory_),
       staging_(device, staging_bytes(geometry_)),
-      metadata_(geometry_, memory_, temporaries_),
-      layers_(geometry_, requests_, dialect_of(device.properties()), device, stream_, memory_,
-              seed),
-      segments_(layers_.segments()),
+      model_(std::make_unique<V4Model>(geometry_, requests_, dialect_of(device.properties()),
+                                       device, stream_, memory_, temporaries_, seed)),
+      segments_(model_->segments()),
       graphs_(
           device, stream_, geometry_,
           [this](std::int64_t tokens, AttentionState& state) { forward(tokens, state); },
@@ -68,7 +69,7 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
     plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {});
     staging_.send(transfers(plan_, inputs_), stream_);
     call_.begin("earlier tokens", plan_.tokens);
-    layers_.fill_caches(call_, inputs_, plan_.tokens);
+    model_->fill_caches(call_, inputs_, plan_.tokens);
     request.computed += chunk.query_tokens();
   }
 }
@@ -131,12 +132,12 @@ void Engine::prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t p
 void Engine::send_and_build() {
   staging_.send(transfers(plan_, inputs_), stream_);
   call_.begin("metadata", plan_.tokens);
-  metadata_.build(call_, inputs_, plan_.tokens, plan_.requests);
+  model_->build_metadata(call_, inputs_, plan_);
 }
 
 void Engine::forward(std::int64_t tokens, AttentionState& state) {
   call_.begin("layers", tokens);
-  const StepContext context{call_, inputs_, metadata_, state, tokens};
+  const StepContext context{call_, inputs_, state, tokens};
   for (const Segment& segment : segments_) segment.run(context);
 }
 

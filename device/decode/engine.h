@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/decode/graph_runner.h"
+#include "device/decode/model.h"
 #include "device/decode/staging.h"
 
 namespace plumb::device::decode {
@@ -47,7 +48,7 @@ class Engine {
 
   const Geometry& geometry() const { return geometry_; }
   const StepPlan& plan() const { return plan_; }              // of the latest step
-  const std::uint16_t* out() const { return layers_.out(); }  // bf16 [tokens, hidden]
+  const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
   const Counters& counters() const { return counters_; }
   const GraphRunner& graphs() const { return graphs_; }
   void observe(CallObserver* observer) { call_.observe(observer); }
@@ -72,8 +73,7 @@ class Engine {
   Requests requests_;
   StepInputs inputs_;
   Staging staging_;
-  RaggedMetadata metadata_;
-  Layers layers_;
+  std::unique_ptr<Model> model_;
   std::vector<Segment> segments_;
   GraphRunner graphs_;
   StepPlan plan_;

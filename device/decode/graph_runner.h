@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "device/decode/layers.h"
+#include "device/decode/attention_state.h"
 
 namespace plumb::device::decode {
 

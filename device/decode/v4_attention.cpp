@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attention half of a layer: projections, cache writers, indexer, attention.
+// The attention half of a V4 layer: projections, cache writers, indexer, attention.
 #include <cmath>
 
-#include "device/decode/layers.h"
 #include "device/decode/stand_ins.h"
+#include "device/decode/v4_model.h"
 
 namespace plumb::device::decode {
 
@@ -25,7 +25,7 @@ plumb_mla_candidates candidates(const Ragged& ragged) {
 
 }  // namespace
 
-void Layers::project(const StepContext& step, std::size_t i) {
+void V4Model::project(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const LayerWeights& weights = weights_.layers[i];
   linear(step, layer_name(i, "q projection"), space_.layer_input, g.hidden, space_.q_latent,
@@ -64,7 +64,7 @@ void Layers::project(const StepContext& step, std::size_t i) {
   if (g.layers[i] == Attention::c4a) prepare_indexer(step, i);
 }
 
-void Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
+void V4Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
   const Writer step{call, inputs, tokens};
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
     step.call("seeded_rows", layer_name(i, "earlier tokens"),
@@ -79,7 +79,7 @@ void Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int6
   }
 }
 
-void Layers::write_window(const Writer& step, std::size_t i) {
+void V4Model::write_window(const Writer& step, std::size_t i) {
   step.call("quantize_and_insert_k_cache", layer_name(i, "window cache insert"),
             plumb_quantize_and_insert_k_cache_params{.kv = space_.kv_normed,
                                                      .slot_mapping = step.inputs.slot_mapping[0],
@@ -90,7 +90,7 @@ void Layers::write_window(const Writer& step, std::size_t i) {
 }
 
 // The compressor's stand-in: what a state holds follows from request and number alone.
-void Layers::write_states(const Writer& step, std::size_t i) {
+void V4Model::write_states(const Writer& step, std::size_t i) {
   if (geometry_.layers[i] == Attention::window) return;
   const Cache which = compressed_cache(geometry_.layers[i]);
   const auto index = static_cast<std::size_t>(which);
@@ -129,7 +129,7 @@ void Layers::write_states(const Writer& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-void Layers::prepare_indexer(const StepContext& step, std::size_t i) {
+void V4Model::prepare_indexer(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   linear(step, layer_name(i, "index q projection"), space_.q_normed, g.q_lora, space_.index_q,
          g.index_heads * g.index_dim);
@@ -156,7 +156,7 @@ void Layers::prepare_indexer(const StepContext& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-void Layers::run_indexer(const StepContext& step, std::size_t i) {
+void V4Model::run_indexer(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   constexpr int kStates = static_cast<int>(Cache::c4a);
   const auto next_n = static_cast<std::int32_t>(g.query_tokens());
@@ -197,15 +197,15 @@ void Layers::run_indexer(const StepContext& step, std::size_t i) {
                                               .stream = nullptr});
 }
 
-void Layers::map_top_k(const StepContext& step, std::size_t i) {
+void V4Model::map_top_k(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   constexpr int kStates = static_cast<int>(Cache::c4a);
   step.call("compute_global_topk_ragged_indices_and_indptr", layer_name(i, "top-k slots"),
             plumb_compute_global_topk_ragged_indices_and_indptr_params{
                 .topk_indices = space_.top_k,
-                .token_to_req = step.metadata.token_to_req(),
+                .token_to_req = metadata_.token_to_req(),
                 .block_table = step.inputs.block_tables[kStates],
-                .is_valid_token = step.metadata.is_valid_token(),
+                .is_valid_token = metadata_.is_valid_token(),
                 .flat = space_.c4a.indices,
                 .indptr = space_.c4a.indptr,
                 .lens = space_.c4a_lens,
@@ -217,17 +217,17 @@ void Layers::map_top_k(const StepContext& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-void Layers::attend(const StepContext& step, std::size_t i) {
+void V4Model::attend(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const Attention kind = g.layers[i];
   if (kind == Attention::c4a) map_top_k(step, i);
   plumb_sparse_mla_decode_params params{};
   params.q = space_.q;
   params.main_cache = cache(i, Cache::window);
-  params.main = candidates(step.metadata.window());
+  params.main = candidates(metadata_.window());
   if (kind != Attention::window) {
     params.extra_cache = cache(i, compressed_cache(kind));
-    params.extra = candidates(kind == Attention::c4a ? space_.c4a : step.metadata.c128a());
+    params.extra = candidates(kind == Attention::c4a ? space_.c4a : metadata_.c128a());
   }
   params.attn_sink = weights_.layers[i].attn_sink;
   params.out = space_.attention;
@@ -244,7 +244,7 @@ void Layers::attend(const StepContext& step, std::size_t i) {
   step.call("sparse_mla_decode", layer_name(i, "attention"), params);
 }
 
-plumb_mla_cache Layers::cache(std::size_t layer, Cache which) const {
+plumb_mla_cache V4Model::cache(std::size_t layer, Cache which) const {
   const plumb_paged_cache written = written_cache(layer, which);
   return {.data = written.data,
           .block_stride_bytes = written.block_stride_bytes,
@@ -255,7 +255,7 @@ plumb_mla_cache Layers::cache(std::size_t layer, Cache which) const {
           .scale_reading = PLUMB_SCALE_FP32};
 }
 
-plumb_paged_cache Layers::written_cache(std::size_t layer, Cache which) const {
+plumb_paged_cache V4Model::written_cache(std::size_t layer, Cache which) const {
   const bool window = which == Cache::window;
   const std::int64_t page = geometry_.pages[static_cast<int>(which)];
   return {.data = window ? caches_[layer].window : caches_[layer].compressed,
@@ -265,7 +265,7 @@ plumb_paged_cache Layers::written_cache(std::size_t layer, Cache which) const {
           .dialect = window ? dialect_ : PLUMB_E4M3FN};
 }
 
-plumb_paged_cache Layers::indexer_cache(std::size_t layer) const {
+plumb_paged_cache V4Model::indexer_cache(std::size_t layer) const {
   const std::int64_t page = geometry_.pages[static_cast<int>(Cache::c4a)];
   return {.data = caches_[layer].indexer,
           .block_stride_bytes = page * (geometry_.index_dim + kIndexScaleBytes),

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layers of a V4 decode step as a list of segments. Between two ops that plumb judges stand
-// linear maps. A segment that breaks cannot be part of a piecewise graph: the indexer and the
-// attention, whose metadata belongs to the step   [10.5].
+// A decode step of V4 on ROCm: layers over a sliding window and compressed states, ragged metadata
+// [2]. Between two ops that plumb judges stand linear maps.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "device/decode/attention_state.h"
-#include "device/decode/calls.h"
 #include "device/decode/geometry.h"
 #include "device/decode/memory.h"
+#include "device/decode/model.h"
 #include "device/decode/ragged_metadata.h"
-#include "device/decode/step_inputs.h"
 #include "device/decode/weights.h"
 #include "device/decode/workspace.h"
 
@@ -25,21 +21,6 @@ namespace plumb::device::decode {
 std::string layer_name(std::size_t layer, const char* what);
 Cache compressed_cache(Attention kind);  // of a layer that has one
 
-// What a step runs on. `tokens` are those of the padded batch.
-struct StepContext {
-  const Caller& call;
-  const StepInputs& inputs;
-  const RaggedMetadata& metadata;
-  AttentionState& attention;
-  std::int64_t tokens = 0;
-};
-
-struct Segment {
-  std::string name;
-  bool breaks = false;
-  std::function<void(const StepContext&)> run;
-};
-
 // The paged caches of one layer.
 struct LayerCaches {
   std::uint8_t* window;      // [blocks, block_bytes(page)]
@@ -47,18 +28,17 @@ struct LayerCaches {
   std::uint8_t* indexer;     // C4A layers: [blocks, page * (index_dim + 4)]
 };
 
-class Layers {
+class V4Model final : public Model {
  public:
-  // `dialect`: what the platform's own encoders write. C4A and C128A caches are e4m3fn   [2.11].
-  Layers(const Geometry& geometry, const Requests& requests, plumb_format dialect, Device& device,
-         Stream stream, Memory& memory, std::uint64_t seed);
+  // What the constructor leaves in `memory` keeps its address. `dialect`: what the platform's own
+  // encoders write; C4A and C128A caches are e4m3fn   [2.11].
+  V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect, Device& device,
+          Stream stream, Memory& memory, CachingAllocator& temporaries, std::uint64_t seed);
 
-  // In order; valid as long as the layers are.
-  std::vector<Segment> segments();
-  const std::uint16_t* out() const { return space_.out; }
-  // Enqueues the writers of all layers for tokens that nobody computes here: what earlier steps
-  // would have left in the caches at the slots of `inputs`.
-  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens);
+  void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
+  std::vector<Segment> segments() override;
+  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
+  const std::uint16_t* out() const override { return space_.out; }
 
  private:
   void embed(const StepContext& step);
@@ -88,6 +68,7 @@ class Layers {
   const Geometry& geometry_;
   const Requests& requests_;
   plumb_format dialect_;
+  RaggedMetadata metadata_;
   Weights weights_;
   Workspace space_;
   std::vector<LayerCaches> caches_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/decode/layers.h"
+#include "device/decode/v4_model.h"
 
 #include "device/decode/stand_ins.h"
 
@@ -30,11 +30,13 @@ Cache compressed_cache(Attention kind) {
   return kind == Attention::c4a ? Cache::c4a : Cache::c128a;
 }
 
-Layers::Layers(const Geometry& geometry, const Requests& requests, plumb_format dialect,
-               Device& device, Stream stream, Memory& memory, std::uint64_t seed)
+V4Model::V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect,
+                 Device& device, Stream stream, Memory& memory, CachingAllocator& temporaries,
+                 std::uint64_t seed)
     : geometry_(geometry),
       requests_(requests),
       dialect_(dialect),
+      metadata_(geometry, memory, temporaries),
       weights_(geometry, device, stream, memory, seed),
       space_(geometry, memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
@@ -58,7 +60,11 @@ Layers::Layers(const Geometry& geometry, const Requests& requests, plumb_format 
   }
 }
 
-std::vector<Segment> Layers::segments() {
+void V4Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
+  metadata_.build(call, inputs, plan.tokens, plan.requests);
+}
+
+std::vector<Segment> V4Model::segments() {
   std::vector<Segment> all;
   const auto add = [&](std::string name, bool breaks, std::function<void(const StepContext&)> run) {
     all.push_back({std::move(name), breaks, std::move(run)});
@@ -83,7 +89,7 @@ std::vector<Segment> Layers::segments() {
 }
 
 // Streams of the first layer are four times the embedding   [6.5].
-void Layers::embed(const StepContext& step) {
+void V4Model::embed(const StepContext& step) {
   step.call("seeded_rows", "embedding",
             plumb_seeded_rows_params{.keys = step.inputs.token_keys,
                                      .out = space_.embeds,
@@ -118,7 +124,7 @@ void Layers::embed(const StepContext& step) {
                                            .stream = nullptr});
 }
 
-void Layers::finish_attention(const StepContext& step, std::size_t i) {
+void V4Model::finish_attention(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   step.call("inverse_rope", layer_name(i, "inverse rope"),
             plumb_inverse_rope_params{.x = space_.attention,
@@ -133,7 +139,7 @@ void Layers::finish_attention(const StepContext& step, std::size_t i) {
   mix(step, layer_name(i, "feed-forward mix"), weights_.layers[i].ffn);
 }
 
-void Layers::feed_forward(const StepContext& step, std::size_t i) {
+void V4Model::feed_forward(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   linear(step, layer_name(i, "router projection"), space_.layer_input, g.hidden,
          space_.router_logits, g.experts, PLUMB_F32);
@@ -160,7 +166,7 @@ void Layers::feed_forward(const StepContext& step, std::size_t i) {
 }
 
 // The sublayer's result into the streams, and the next sublayer's input out of them.
-void Layers::mix(const StepContext& step, const std::string& name, const MixWeights& weights) {
+void V4Model::mix(const StepContext& step, const std::string& name, const MixWeights& weights) {
   const int from = turn_, to = 1 - turn_;
   step.call("mhc_fused_post_pre", name,
             plumb_mhc_fused_post_pre_params{.x = space_.x,
@@ -192,7 +198,7 @@ void Layers::mix(const StepContext& step, const std::string& name, const MixWeig
   turn_ = to;
 }
 
-void Layers::read_out(const StepContext& step) {
+void V4Model::read_out(const StepContext& step) {
   const Geometry& g = geometry_;
   const int from = turn_, to = 1 - turn_;
   step.call("mhc_post", "last mix",
@@ -232,9 +238,9 @@ void Layers::read_out(const StepContext& step) {
                                   .stream = nullptr});
 }
 
-void Layers::linear(const StepContext& step, const std::string& name, const void* in,
-                    std::int64_t in_columns, void* out, std::int64_t out_columns,
-                    plumb_format out_format) const {
+void V4Model::linear(const StepContext& step, const std::string& name, const void* in,
+                     std::int64_t in_columns, void* out, std::int64_t out_columns,
+                     plumb_format out_format) const {
   step.call("linear_map", name,
             plumb_linear_map_params{.in = in,
                                     .out = out,
