@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "cases/decode/stand_ins.h"
 #include "cases/registry.h"
+#include "cases/run.h"
 
 namespace plumb::cases {
 
@@ -23,16 +23,6 @@ bool is_constant(std::string_view tensor) {
                                                 "attn_sink", "cos_sin"};
   return names.contains(tensor);
 }
-
-// One tensor of a call.
-struct Copy {
-  std::string tensor;
-  const std::byte* from = nullptr;
-  std::byte* tap = nullptr;  // the copy, packed as it is there
-  std::size_t bytes = 0;
-  std::int64_t row_bytes = 0;  // there; 0: as in the Problem's tensor
-  bool before = false;         // the call, else behind it
-};
 
 // What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
 const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name) {
@@ -60,7 +50,7 @@ std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
 }
 
 // The call's rows to the Problem's, which are as long or longer.
-void unpack(const std::byte* from, const Copy& copy, HostTensor& to) {
+void unpack(const std::byte* from, const Taps::Copy& copy, HostTensor& to) {
   if (copy.row_bytes == 0) {
     std::memcpy(to.bytes().data(), from, copy.bytes);
     return;
@@ -76,18 +66,11 @@ void unpack(const std::byte* from, const Copy& copy, HostTensor& to) {
 
 }  // namespace
 
-struct Taps::Tap {
-  std::string name, op;
-  const plumb_op_entry* entry = nullptr;
-  std::unique_ptr<Problem> problem;  // none: what stands beside ops
-  TensorSet tensors;
-  std::vector<Copy> copies;
-  std::optional<StandIn> stand_in;
-};
+Step Taps::Tap::step() const { return {0, problem->capacity(), Fill::real, DeadRows::foreign}; }
 
-bool Taps::Verdict::passed() const {
-  return std::all_of(reports.begin(), reports.end(),
-                     [](const TensorReport& r) { return r.passed(); });
+std::vector<TensorReport> Taps::Tap::judge() const {
+  if (stand_in) return stand_in->judge(tensors);
+  return problem->judge(step(), tensors, to_reference(entry->numerics), entry->numerics);
 }
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
@@ -165,30 +148,24 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
   return tap;
 }
 
-std::vector<Taps::Verdict> Taps::judge(const std::string& part, std::int64_t tokens) {
-  std::vector<Verdict> verdicts;
-  for (const auto& tap : parts_.at({part, tokens})) verdicts.push_back(judge(*tap));
-  return verdicts;
+void Taps::poison(device::Stream stream) {
+  for (const device::decode::Memory::Block& block : memory_.blocks()) {
+    device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+  }
 }
 
-Taps::Verdict Taps::judge(Tap& tap) {
+const Taps::Calls& Taps::fetch(const std::string& part, std::int64_t tokens) {
+  const Calls& calls = parts_.at({part, tokens});
   std::vector<std::byte> bytes;
-  for (const Copy& copy : tap.copies) {
-    if (copy.bytes == 0) continue;
-    bytes.resize(copy.bytes);
-    device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
-    unpack(bytes.data(), copy, tap.tensors.at(copy.tensor));
+  for (const auto& tap : calls) {
+    for (const Copy& copy : tap->copies) {
+      if (copy.bytes == 0) continue;
+      bytes.resize(copy.bytes);
+      device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
+      unpack(bytes.data(), copy, tap->tensors.at(copy.tensor));
+    }
   }
-  Verdict verdict{tap.name, tap.op, {}};
-  if (tap.stand_in) {
-    verdict.reports = tap.stand_in->judge(tap.tensors);
-    return verdict;
-  }
-  // Padding too: what the contract says of it follows from the inputs.
-  const Step step{0, tap.problem->capacity(), Fill::real, DeadRows::foreign};
-  verdict.reports =
-      tap.problem->judge(step, tap.tensors, to_reference(tap.entry->numerics), tap.entry->numerics);
-  return verdict;
+  return calls;
 }
 
 }  // namespace plumb::cases
