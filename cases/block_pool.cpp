@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/block_pool.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 #include <utility>
 
 #include "cases/fill.h"
+#include "cases/row.h"
 
 namespace plumb::cases {
 
@@ -16,6 +19,7 @@ std::int64_t BlockPool::address(std::int64_t block) const {
 }
 
 std::int64_t BlockPool::block_at(std::int64_t number) const {
+  if (!far) return number >= 0 && number < blocks ? number : -1;
   for (std::int64_t block = 0; block < blocks; ++block) {
     if (address(block) == number) return block;
   }
@@ -28,6 +32,12 @@ TensorSpec BlockPool::spec(std::string name) const {
     spec.placement.push_back(address(block));
   }
   return spec;
+}
+
+void check_blocks(std::int64_t blocks, std::int64_t needed) {
+  if (blocks < needed) {
+    throw BadRow(fmt::format("a cache of {} blocks: its tokens need {}", blocks, needed));
+  }
 }
 
 std::vector<std::int64_t> permuted_blocks(std::int64_t blocks, std::uint64_t seed) {

@@ -22,6 +22,9 @@ struct BlockPool {
   TensorSpec spec(std::string name) const;                             // u8 [blocks, block_bytes]
 };
 
+// Throws BadRow where a row gives a cache fewer blocks than its tokens need.
+void check_blocks(std::int64_t blocks, std::int64_t needed);
+
 // The blocks [1, blocks) in an order that depends on the seed.
 std::vector<std::int64_t> permuted_blocks(std::int64_t blocks, std::uint64_t seed);
 

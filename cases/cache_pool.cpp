@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "cases/block_pool.h"
 #include "cases/fill.h"
 
 namespace plumb::cases {
@@ -15,6 +16,7 @@ using reference::CacheEntry;
 
 // The host's number of a device's block.
 std::int64_t host_block(const CachePoolShape& shape, std::int64_t address) {
+  if (!shape.far) return address;
   std::int64_t block = 0;
   while (shape.address(block) != address) ++block;
   return block;
@@ -74,6 +76,7 @@ void add_cache_pool(const CachePoolShape& shape, TensorSet& tensors) {
 }
 
 void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors) {
+  check_blocks(shape.blocks(), shape.needed_blocks());
   fill_bytes(tensors.at("cache_before"), mix(step.seed, 101));
   const std::vector<std::int64_t> slots = shuffled_slots(shape, mix(step.seed, 102));
   const std::uint64_t holes = mix(step.seed, 103);

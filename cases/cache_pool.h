@@ -18,13 +18,15 @@ namespace plumb::cases {
 struct CachePoolShape {
   std::int64_t tokens = 0;  // length of the slot mapping
   std::int64_t page = 64, block_bytes = 0;
+  std::int64_t given_blocks = 0;   // of the cache; 0: as many as needed
   std::int64_t holes_percent = 0;  // live tokens with a negative slot
   bool any_negative = false;       // holes are any negative number, else -1
   bool far = false;                // blocks around 2^31 and 2^32 bytes, else side by side
   reference::Dialect dialect = reference::Dialect::e4m3fn;
 
   // That exist: enough for all tokens, and two that stay empty wherever that is.
-  std::int64_t blocks() const { return (tokens + page - 1) / page + 2; }
+  std::int64_t needed_blocks() const { return (tokens + page - 1) / page + 2; }
+  std::int64_t blocks() const { return given_blocks != 0 ? given_blocks : needed_blocks(); }
   std::int64_t address(std::int64_t block) const;  // number of a block on the device
 };
 

@@ -17,6 +17,7 @@ using reference::GroupQuant;
 CacheWriterProblem::CacheWriterProblem(const Row& row, const device::Properties& platform)
     : pool_{.tokens = row.integer("tokens"),
             .page = row.integer("page"),
+            .given_blocks = row.integer("blocks"),
             .holes_percent = row.integer("holes_percent"),
             .far = row.integer("far") != 0,
             .dialect = dialect_of(row, "dialect", platform)},
@@ -73,6 +74,7 @@ std::vector<Parameter> cache_writer_parameters(std::int64_t default_page) {
   return {{"tokens", 4, 0, 1 << 20, "length of the slot mapping"},
           {"extra_tokens", 0, 0, 1 << 20, "tokens past the slot mapping, which are none"},
           {"page", default_page, 1, 4096, "tokens of a block"},
+          {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the tokens need, and two"},
           {"holes_percent", 0, 0, 100, "live tokens without a slot"},
           {"row_gap", 0, 0, 1 << 20, "elements between tokens, guarded"},
           {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "cases/run.h"
-#include "device/decode/linear_map.h"
+#include "device/decode/stand_ins.h"
 
 namespace plumb::cases {
 
@@ -82,12 +82,8 @@ Chain::Chain(std::string_view platform, const device::Conditions& conditions,
              const plumb_implementation& implementation)
     : device_(device::open_device(platform, conditions)),
       implementation_(implementation),
-      stream_(device_->create_stream()) {
-  if (!device_->properties().simulated) {
-    throw std::invalid_argument(
-        "the linear maps of a chain are built for simulated platforms only");
-  }
-}
+      linear_map_(entry_of(device::builtin_implementation(platform), "linear_map")),
+      stream_(device_->create_stream()) {}
 
 Chain::~Chain() = default;
 
@@ -223,15 +219,16 @@ void Chain::enqueue() {
       }
       // Rows of the input, however many of them make a row of the source.
       const std::int64_t rows = feed.from->spec().shape.front();
-      const device::LinearMap map{feed.address,
-                                  to,
-                                  rows,
-                                  feed.from->elements() / rows,
-                                  tensor.elements() / rows,
-                                  format_of(feed.from->spec()),
-                                  format_of(tensor.spec()),
-                                  feed.seed};
-      if (device::kernels::launch_linear_map(map, stream_) != PLUMB_OK) {
+      const plumb_linear_map_params map{.in = feed.address,
+                                        .out = to,
+                                        .rows = rows,
+                                        .in_columns = feed.from->elements() / rows,
+                                        .out_columns = tensor.elements() / rows,
+                                        .in_format = format_of(feed.from->spec()),
+                                        .out_format = format_of(tensor.spec()),
+                                        .seed = feed.seed,
+                                        .stream = stream_};
+      if (linear_map_.launch(&map) != PLUMB_OK) {
         throw std::runtime_error(link->name + ": the projection was refused");
       }
     }

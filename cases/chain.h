@@ -22,7 +22,6 @@ Row row_of(const OpDefinition& op, const std::map<std::string, std::int64_t>& in
 
 class Chain {
  public:
-  // A simulated platform; throws std::invalid_argument for a real one.
   Chain(std::string_view platform, const device::Conditions& conditions,
         const plumb_implementation& implementation);
   ~Chain();
@@ -42,7 +41,7 @@ class Chain {
   };
   void feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
                  std::string_view from_tensor, const Rows& rows);
-  // The same through a seeded linear map of the rows (device/decode/linear_map.h): the last
+  // The same through a seeded linear map of the rows (device/decode/stand_ins.h): the last
   // dimension may change, the number of rows may not.
   void project(std::string_view link, std::string_view tensor, std::string_view from,
                std::string_view from_tensor, std::uint64_t seed);
@@ -76,6 +75,7 @@ class Chain {
 
   std::unique_ptr<device::Device> device_;
   const plumb_implementation& implementation_;
+  const plumb_op_entry& linear_map_;
   device::Stream stream_ = nullptr;
   std::vector<std::unique_ptr<Link>> links_;
 };

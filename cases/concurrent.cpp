@@ -226,6 +226,7 @@ class SideBySide {
         together(
             when, [&](Runner& runner) { replay_all(runner); },
             [](Neighbours& neighbours) { neighbours.begin(); }) &&
+        wait(when) &&  // before anyone enqueues a copy back: what is pending would be chance
         together(when, [&](Runner& runner) {
           runner.damage.clear();
           runner.got = runner.session->fetch(runner.buffers, alone_.point().poison, runner.damage);

@@ -39,7 +39,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
         clean_(row.integer("clean") != 0),
         q_dialect_(dialect_of(row, "q_dialect", platform)),
         dialect_(dialect_of(row, "dialect", platform)) {
-    pool_.blocks = 1 + lengths_.requests * blocks_per_request();
+    pool_.blocks = row.integer("blocks") != 0 ? row.integer("blocks") : needed_blocks();
     pool_.block_bytes = layout_.block_bytes() + row.integer("block_gap");
     pool_.far = row.integer("far") != 0;
     for (std::int64_t i = 0; i < layout_.page; ++i) {
@@ -71,6 +71,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
 
   void fill(const Step& step, TensorSet& tensors) const override {
     lengths_.fill(step, tensors.at("context_lens"));
+    check_blocks(pool_.blocks, needed_blocks());
     HostTensor& cache = tensors.at("cache");
     for (std::int64_t block = 0; block < pool_.blocks; ++block) poison(cache, block);
     const std::vector<std::int64_t> blocks = permuted_blocks(pool_.blocks, mix(step.seed, 24));
@@ -150,6 +151,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
   std::int64_t blocks_per_request() const {
     return (lengths_.length + layout_.page - 1) / layout_.page;
   }
+  std::int64_t needed_blocks() const { return 1 + lengths_.requests * blocks_per_request(); }
   std::int64_t table_width() const { return blocks_per_request() + 3; }
 
   double of_requests(double (*of_rows)(std::int64_t, std::int64_t, std::int64_t,
@@ -251,6 +253,7 @@ OpDefinition define_fp8_paged_mqa_logits() {
                    {"dim", 128, 16, 128, "dimensions of a head"},
                    {"page", 64, 1, 4096, "tokens of a block"},
                    {"block_gap", 0, 0, 1 << 24, "bytes between two blocks, a multiple of 4"},
+                   {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the requests need"},
                    {"clean", 0, 0, 1, "1: columns from the length on are -inf; needs 1-D lengths"},
                    {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
   op.word_parameters = {"layout", "q_dialect", "dialect"};

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 
+#include "cases/block_pool.h"
 #include "cases/fill.h"
 #include "reference/formats/bfloat16.h"
 
@@ -192,6 +193,7 @@ TensorSpec MlaCacheShape::spec(std::string name) const {
 MlaCache::MlaCache(const MlaCacheShape& shape, const Step& step, std::uint64_t seed,
                    HostTensor& bytes)
     : shape_(shape), step_(step), seed_(seed), bytes_(bytes) {
+  check_blocks(shape.blocks(), shape.needed_blocks());
   std::fill(bytes_.bytes().begin(), bytes_.bytes().end(), std::byte{kNanByte});
   for (std::int64_t block = 0; block < shape_.blocks(); ++block) {
     write_nan_codes(block_start(block), shape_);

@@ -24,14 +24,16 @@ struct MlaCacheShape {
   reference::ScaleReading scale_reading = reference::ScaleReading::fp32;  // v32
   reference::ScaleWriting scale_writing = reference::ScaleWriting::fp32;  // v32
   std::int64_t row_dims = reference::kMlaDim;                             // rows: of k
-  std::int64_t gap = 0;  // between blocks: tokens of v32, elements of rows
+  std::int64_t given_blocks = 0;  // of the cache; 0: as many as needed
+  std::int64_t gap = 0;           // between blocks: tokens of v32, elements of rows
   // v4: adversarial tokens hold NaN codes, and all scales but 2^-127 and NaN.
   bool every_code = false;
   // Blocks lie around 2^31 and 2^32 bytes into a sparse region, else side by side.
   bool far = false;
 
   std::int64_t blocks_per_sequence() const { return (context + page - 1) / page; }
-  std::int64_t blocks() const { return 1 + sequences * blocks_per_sequence(); }
+  std::int64_t needed_blocks() const { return 1 + sequences * blocks_per_sequence(); }
+  std::int64_t blocks() const { return given_blocks != 0 ? given_blocks : needed_blocks(); }
   std::int64_t blocks_that_exist() const;  // these, and for rows some behind them
   std::int64_t block_bytes() const;        // with the gap
   std::int64_t key_dims() const;

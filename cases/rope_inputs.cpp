@@ -88,11 +88,12 @@ void fill_rope(const Step& step, Positions how, TensorSet& tensors) {
 
 std::vector<std::int64_t> rope_rows(const TensorSet& tensors) {
   const HostTensor& positions = tensors.at("positions");
-  std::vector<std::int64_t> rows;
-  for (std::int64_t token = 0; token < positions.elements(); ++token) {
-    const auto found =
-        std::lower_bound(kExisting.begin(), kExisting.end(), positions.data<std::int64_t>()[token]);
-    rows.push_back(found - kExisting.begin());
+  const auto* first = positions.data<std::int64_t>();
+  std::vector<std::int64_t> rows(first, first + positions.elements());
+  const auto& existing = tensors.at("cos_sin").spec().placement;
+  if (existing.empty()) return rows;  // all of them
+  for (std::int64_t& row : rows) {
+    row = std::lower_bound(existing.begin(), existing.end(), row) - existing.begin();
   }
   return rows;
 }

@@ -177,6 +177,8 @@ MlaShape shape_of(const Row& row, const device::Properties& platform) {
                        dialect_of(row, "dialect", native_dialect(platform)));
   shape.extra = side_of(row, "extra", row.integer("extra_width"), row.integer("extra_page"),
                         dialect_of(row, "extra_dialect", Dialect::e4m3fn));
+  shape.main.cache.given_blocks = row.integer("blocks");
+  shape.extra.cache.given_blocks = row.integer("extra_blocks");
   shape.sm_scale = shape.main.cache.layout == KvLayout::v32 ? kSmScaleV32 : kSmScaleV4;
   return shape;
 }
@@ -205,6 +207,8 @@ OpDefinition define_sparse_mla_decode() {
        {"page", 64, 1, 4096, "tokens of a main block"},
        {"extra_width", 0, 0, 1 << 20, "most candidates of a row in the extra cache; 0: none"},
        {"extra_page", 64, 1, 4096, "tokens of an extra block"},
+       {"blocks", 0, 0, 1 << 30, "of the main cache; 0: what the tokens need"},
+       {"extra_blocks", 0, 0, 1 << 30, "of the extra cache"},
        {"block_gap", 0, 0, 64, "tokens' worth of padding between blocks"},
        {"parts", 0, 0, 65535, "parts of the tile plan; 0: as the platform's multiprocessors ask"},
        {"block_n", 64, 1, 4096, "candidates of a block of the tile plan"},

@@ -187,6 +187,21 @@ TEST_F(CommandLine, ADependenceOnTheBatchIsAReportAndNoFailure) {
   expect_refused({"invariance", "--op", "rms_norm", "--platform", "hip-gfx942"}, "hip-gfx942: ");
 }
 
+TEST_F(CommandLine, AgreementIsATableOfTwoPlatforms) {
+  const Words words{"agreement",  "--op",    "rms_norm", "--case", "rms_norm/hidden_1/eager",
+                    "--platform", "sim-sm90"};
+  Words two = words;
+  two.insert(two.end(), {"--platform", "sim-gfx942", "--json", path("agreement.json")});
+  const Finished finished = run(two);
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_NE(finished.out.find("rms_norm"), std::string::npos) << finished.out;
+  EXPECT_NE(contents(path("agreement.json")).find("\"equal\""), std::string::npos);
+  expect_refused(words, "agreement wants two platforms");
+  Words absent = words;
+  absent.insert(absent.end(), {"--platform", "hip-gfx942"});
+  expect_refused(absent, "hip-gfx942: ");
+}
+
 TEST_F(CommandLine, ConcurrentCasesGiveTheSameReportWithAnyNumberOfJobs) {
   std::string reports[2];
   for (int more : {0, 1}) {

@@ -57,7 +57,8 @@ TEST_P(DeadReplay, FailsEveryFullGraphCase) {
     if (which.op->name != GetParam()) continue;
     if (which.scenario->mode != Scenario::Mode::full_graph || which.tier() > Tier::standard)
       continue;
-    for (const std::string& platform : with_real_ones({"sim-sm90", "sim-gfx942", "sim-gfx950"})) {
+    for (const std::string& platform :
+         with_real_counterparts({"sim-sm90", "sim-gfx942", "sim-gfx950"})) {
       const CaseResult result = run_case(which, with_dead_replay(on(platform)));
       EXPECT_EQ(result.outcome, Outcome::failed)
           << which.id() << " on " << platform << " passes without a replay";
@@ -77,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, DeadReplay, testing::ValuesIn(op_names()),
 // vLLM #42444. Both ways of seeing it: the graph lacks the planner, and rows come out wrong.
 TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
   const Case& which = find_case("sparse_mla_decode/v4_pro_c4a_dense_growing/full_graph");
-  for (const std::string& platform : with_real_ones({"sim-sm90", "sim-gfx942"})) {
+  for (const std::string& platform : with_real_counterparts({"sim-sm90", "sim-gfx942"})) {
     const CaseResult result = run_case(which, with_warm_up_state_kept(on(platform)));
     EXPECT_EQ(result.outcome, Outcome::failed) << platform;
     EXPECT_NE(report_of(result).find("a call on fresh state launches"), std::string::npos)

@@ -18,7 +18,7 @@ namespace plumb::device {
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
-#ifdef PLUMB_CUDA
+#ifdef PLUMB_CUDA_MUTANTS
 #define PLUMB_DECLARE_MUTANT(name, op, ...) \
   namespace cuda_mutant_##name {            \
     plumb_op_entry op();                    \
@@ -41,7 +41,11 @@ std::vector<std::string> split(std::string_view list) {
   std::istringstream stream{std::string(list)};
   for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
   if (words.empty()) words = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
-  return with_real_ones(words);
+#ifdef PLUMB_CUDA_MUTANTS
+  return with_real_counterparts(words);
+#else
+  return words;
+#endif
 }
 
 // A table with one entry replaced, kept alive as long as somebody can call it.
@@ -129,7 +133,7 @@ const std::vector<Mutant>& all_mutants() {
   return mutants;
 }
 
-std::vector<std::string> with_real_ones(std::vector<std::string> simulated) {
+std::vector<std::string> with_real_counterparts(std::vector<std::string> simulated) {
   const bool waves_of_32 =
       std::find(simulated.begin(), simulated.end(), "sim-sm90") != simulated.end();
   for (const std::string& platform : device::known_platforms()) {

@@ -20,13 +20,13 @@ struct Mutant {
   std::string_view why;      // what is wrong
   std::vector<std::string> platforms;
   plumb_op_entry entry;
-  plumb_op_entry cuda_entry;  // without a launcher in a build without CUDA
+  plumb_op_entry cuda_entry;  // without a launcher unless built with PLUMB_CUDA_MUTANTS
 };
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant);  // its name
 const std::vector<Mutant>& all_mutants();
 
-// Simulated platforms and those available real ones that one of them stands for.
-std::vector<std::string> with_real_ones(std::vector<std::string> simulated);
+// The simulated platforms, and the available real ones that one of them stands for.
+std::vector<std::string> with_real_counterparts(std::vector<std::string> simulated);
 
 // plumb's kernels with one op replaced.
 RunOptions with_mutant(RunOptions options, const Mutant& mutant);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The linear map of device/decode/linear_map.h. Thread i of the grid owns output element i, in row
+// The linear map of device/decode/stand_ins.h. Thread i of the grid owns output element i, in row
 // order. Launch: blocks of 256 in one dimension.
-#include "device/decode/linear_map.h"
+#include "device/decode/scramble.h"
+#include "device/decode/stand_ins.h"
 #include "device/kernels/bf16.h"
 #include "device/simt.h"
 
@@ -13,19 +14,12 @@ namespace {
 constexpr int kTerms = 4;
 constexpr int kBlock = 256;
 
-// A 64-bit finaliser: every bit of the input reaches every bit of the result.
-PLUMB_DEVICE std::uint64_t scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 PLUMB_DEVICE float load(const void* from, plumb_format format, std::int64_t i) {
   if (format == PLUMB_F32) return static_cast<const float*>(from)[i];
   return load_bf16(static_cast<const std::uint16_t*>(from)[i]);
 }
 
-PLUMB_KERNEL void linear_map_kernel(LinearMap map) {
+PLUMB_KERNEL void linear_map_kernel(plumb_linear_map_params map) {
   const std::int64_t i = std::int64_t{block_index_x()} * block_size() + thread_index();
   if (i >= map.rows * map.out_columns) return;
   const std::int64_t row = i / map.out_columns, column = i % map.out_columns;
@@ -44,16 +38,30 @@ PLUMB_KERNEL void linear_map_kernel(LinearMap map) {
   }
 }
 
-}  // namespace
-
-plumb_status launch_linear_map(const LinearMap& map, plumb_stream stream) {
+plumb_status launch_linear_map(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& map = *static_cast<const plumb_linear_map_params*>(params);
   if (map.in == nullptr || map.out == nullptr || map.rows < 0 || map.in_columns < 1) {
     return PLUMB_INVALID_ARGUMENT;
   }
   const std::int64_t elements = map.rows * map.out_columns;
   if (elements == 0) return PLUMB_OK;
   const LaunchShape shape{(elements + kBlock - 1) / kBlock, 1, kBlock, 0};
-  return PLUMB_LAUNCH(linear_map_kernel, shape, stream, map);
+  return PLUMB_LAUNCH(linear_map_kernel, shape, map.stream, map);
+}
+
+}  // namespace
+
+plumb_op_entry linear_map() {
+  return {"linear_map",
+          launch_linear_map,
+          {.product = PLUMB_F32,
+           .accumulator = PLUMB_F32,
+           .chains = 1,
+           .probability = PLUMB_F32,
+           .function_ulp = 0,
+           .deterministic = 1,
+           .stores_partials = 0}};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

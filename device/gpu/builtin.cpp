@@ -3,6 +3,7 @@
 // plumb's own kernels as compiled for this back end, and the way into it.
 #include <vector>
 
+#include "device/decode/stand_ins.h"
 #include "device/gpu/gpu_device.h"
 #include "device/gpu/open.h"
 #include "plumb_op_list.h"
@@ -13,6 +14,7 @@ namespace plumb::device {
 namespace PLUMB_KERNEL_SET {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
 PLUMB_DECLARE_ENTRY(occupancy_hog)
+PLUMB_FOR_EACH_STAND_IN(PLUMB_DECLARE_ENTRY)
 }  // namespace PLUMB_KERNEL_SET
 #undef PLUMB_DECLARE_ENTRY
 
@@ -21,8 +23,8 @@ namespace {
 #define PLUMB_ENTRY(op) PLUMB_KERNEL_SET::op(),
 
 const plumb_implementation& builtin() {
-  static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_ENTRY)
-                                                       PLUMB_ENTRY(occupancy_hog)};
+  static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_ENTRY) PLUMB_ENTRY(
+      occupancy_hog) PLUMB_FOR_EACH_STAND_IN(PLUMB_ENTRY)};
   static const plumb_implementation table{PLUMB_ABI_VERSION, "plumb", entries.data(),
                                           static_cast<std::int32_t>(entries.size())};
   return table;

@@ -3,6 +3,7 @@
 // Tables of plumb's own kernels as the simulator has them, plain and checked.
 #include <vector>
 
+#include "device/decode/stand_ins.h"
 #include "device/device.h"
 #include "device/gpu/open.h"
 #include "plumb_op_list.h"
@@ -13,6 +14,7 @@ namespace plumb::device {
 namespace kernels {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
 PLUMB_DECLARE_ENTRY(occupancy_hog)
+PLUMB_FOR_EACH_STAND_IN(PLUMB_DECLARE_ENTRY)
 }  // namespace kernels
 #ifdef PLUMB_CHECKED_KERNELS
 namespace checked_kernels {
@@ -36,8 +38,9 @@ plumb_implementation make_table(const char* name, const std::vector<plumb_op_ent
 
 const plumb_implementation& builtin_implementation(std::string_view platform) {
   if (const RealBackEnd* const back_end = find_real_back_end(platform)) return back_end->builtin();
-  static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY)
-                                                       PLUMB_PLAIN_ENTRY(occupancy_hog)};
+  static const std::vector<plumb_op_entry> entries{
+      PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY) PLUMB_PLAIN_ENTRY(occupancy_hog)
+          PLUMB_FOR_EACH_STAND_IN(PLUMB_PLAIN_ENTRY)};
   static const plumb_implementation table = make_table("plumb", entries);
   return table;
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/decode/taps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+
+#include "cases/registry.h"
+#include "cases/run.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::string_view kBefore = "_before";
+
+// Weights: nobody writes them, and they are read where they are.
+bool is_constant(std::string_view tensor) {
+  static const std::set<std::string_view> names{"fn",        "scale",  "base",     "norm_weight",
+                                                "weight",    "bias",   "q_weight", "kv_weight",
+                                                "attn_sink", "cos_sin"};
+  return names.contains(tensor);
+}
+
+std::vector<Binding> bindings_of(const device::decode::Call& call,
+                                 const device::decode::Geometry& geometry) {
+  const std::optional<CallRecord> record = record_of(call, geometry);
+  return record ? record->bindings : StandIn(call).bindings();
+}
+
+// What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
+const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name) {
+  const auto named = [&](std::string_view wanted) {
+    const auto found = std::find_if(bindings.begin(), bindings.end(),
+                                    [&](const Binding& b) { return b.tensor == wanted; });
+    return found == bindings.end() ? nullptr : &*found;
+  };
+  if (const Binding* found = named(name)) return found;
+  return name.ends_with(kBefore) ? named(name.substr(0, name.size() - kBefore.size())) : nullptr;
+}
+
+// A tensor of as many rows as the call has, all of which exist.
+TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
+  spec.shape.front() = rows;
+  spec.sparse = false;
+  spec.placement.clear();
+  return spec;
+}
+
+std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
+  if (binding.row_bytes == 0) return tensor.bytes().size();
+  return static_cast<std::size_t>(binding.row_bytes) *
+         static_cast<std::size_t>(tensor.spec().shape.front());
+}
+
+// The call's rows to the Problem's, which are as long or longer.
+void unpack(const std::byte* from, const Taps::Copy& copy, HostTensor& to) {
+  if (copy.row_bytes == 0) {
+    std::memcpy(to.bytes().data(), from, copy.bytes);
+    return;
+  }
+  const std::int64_t rows = to.spec().shape.front();
+  const std::size_t stride = to.bytes().size() / static_cast<std::size_t>(rows);
+  const std::size_t bytes = std::min(stride, static_cast<std::size_t>(copy.row_bytes));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::memcpy(to.bytes().data() + static_cast<std::size_t>(row) * stride,
+                from + row * copy.row_bytes, bytes);
+  }
+}
+
+}  // namespace
+
+Step Taps::Tap::step() const { return {0, problem->capacity(), Fill::real, DeadRows::foreign}; }
+
+std::vector<TensorReport> Taps::Tap::judge() const {
+  if (stand_in) return stand_in->judge(tensors);
+  return problem->judge(step(), tensors, to_reference(entry->numerics), entry->numerics);
+}
+
+Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
+           const plumb_implementation& ops, const device::CachingAllocator& temporaries)
+    : device_(device),
+      geometry_(geometry),
+      ops_(ops),
+      temporaries_(temporaries),
+      memory_(device),
+      stream_(device.create_stream()) {}
+
+Taps::~Taps() { device_.destroy_stream(stream_); }
+
+void Taps::begin(std::string_view part, std::int64_t tokens) {
+  current_ = &parts_[{std::string(part), tokens}];
+  next_ = 0;
+}
+
+void Taps::before(const device::decode::Call& call, device::Stream stream) {
+  if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
+  if (next_ == current_->size()) current_->push_back(make_tap(call));
+  Tap& tap = *current_->at(next_);
+  if (tap.name != call.name) {
+    throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
+  }
+  rebind(call, tap);
+  copy(tap, true, stream);
+}
+
+void Taps::after(const device::decode::Call&, device::Stream stream) {
+  copy(*current_->at(next_++), false, stream);
+}
+
+void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
+  for (const Copy& copy : tap.copies) {
+    if (copy.tap != nullptr && copy.before == before) {
+      device_.copy(copy.tap, copy.from, copy.bytes, stream);
+    }
+  }
+}
+
+std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
+  auto tap = std::make_unique<Tap>();
+  tap->name = call.name;
+  tap->op = call.op;
+  if (const std::optional<CallRecord> record = record_of(call, geometry_)) {
+    tap->entry = device::find_entry(ops_, call.op);
+    tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
+    tap->tensors = tap->problem->make_tensors();
+  } else {
+    tap->stand_in.emplace(call);
+    tap->tensors = tap->stand_in->make_tensors();
+  }
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+  for (const HostTensor& planned : tap->tensors.all()) {
+    const std::string name = planned.spec().name;
+    const Binding* const bound = find_binding(bindings, name);
+    if (bound == nullptr) throw std::logic_error(call.name + ": nobody says where " + name + " is");
+    if (bound->rows != 0 && bound->rows != planned.spec().shape.front()) {
+      tap->tensors.at(name) = HostTensor(with_rows(planned.spec(), bound->rows));
+    }
+    add_copy(name, *bound, *tap);
+  }
+  return tap;
+}
+
+void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
+  const HostTensor& tensor = tap.tensors.at(name);
+  Copy copy{.tensor = name,
+            .from = static_cast<const std::byte*>(bound.address),
+            .bytes = bytes_there(tensor, bound),
+            .row_bytes = bound.row_bytes,
+            .before = tensor.spec().role == Role::input};
+  if (copy.bytes != 0 && !is_constant(name)) {
+    copy.tap = memory_.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                           "tap of " + tap.name + " " + name);
+  }
+  tap.copies.push_back(std::move(copy));
+}
+
+// A state, or a temporary, may be another one this time.
+void Taps::rebind(const device::decode::Call& call, Tap& tap) {
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+  for (Copy& copy : tap.copies) {
+    copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
+    copy.allocation = temporaries_.allocation_of(copy.from);
+    if (!copy.before) writers_[copy.from] = tap.op;
+  }
+}
+
+const std::string* Taps::last_writer(const std::byte* address) const {
+  const auto found = writers_.find(address);
+  return found == writers_.end() ? nullptr : &found->second;
+}
+
+void Taps::poison(device::Stream stream) {
+  for (const device::decode::Memory::Block& block : memory_.blocks()) {
+    device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+  }
+}
+
+const Taps::Calls& Taps::fetch(const std::string& part, std::int64_t tokens) {
+  const Calls& calls = parts_.at({part, tokens});
+  std::vector<std::byte> bytes;
+  for (const auto& tap : calls) {
+    for (const Copy& copy : tap->copies) {
+      if (copy.bytes == 0) continue;
+      bytes.resize(copy.bytes);
+      device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
+      unpack(bytes.data(), copy, tap->tensors.at(copy.tensor));
+    }
+  }
+  return calls;
+}
+
+}  // namespace plumb::cases

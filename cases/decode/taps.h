@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies of what every call of a decode step reads and writes, taken on the stream around the call.
+// A step that is captured with them is a twin of the plain one: after its replay the intermediates
+// that the graph itself has overwritten are still there, and each op is judged against the
+// reference on exactly the bytes that it was given.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases/decode/call_record.h"
+#include "cases/decode/stand_ins.h"
+#include "cases/problem.h"
+#include "device/caching_allocator.h"
+#include "device/decode/memory.h"
+
+namespace plumb::cases {
+
+class Taps final : public device::decode::CallObserver {
+ public:
+  // Both outlive the taps.
+  Taps(device::Device& device, const device::decode::Geometry& geometry,
+       const plumb_implementation& ops, const device::CachingAllocator& temporaries);
+  ~Taps() override;
+
+  void begin(std::string_view part, std::int64_t tokens) override;
+  void before(const device::decode::Call& call, device::Stream stream) override;
+  void after(const device::decode::Call& call, device::Stream stream) override;
+
+  // One tensor of a call.
+  struct Copy {
+    std::string tensor;
+    const std::byte* from = nullptr;
+    std::byte* tap = nullptr;  // the copy, packed as it is there; none of a weight
+    std::size_t bytes = 0;
+    std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
+    bool before = false;           // the call, else behind it
+    std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
+  };
+  struct Tap {
+    std::string name, op;
+    const plumb_op_entry* entry = nullptr;
+    std::unique_ptr<Problem> problem;  // none: what stands beside ops
+    std::optional<StandIn> stand_in;
+    TensorSet tensors;  // as fetched last
+    std::vector<Copy> copies;
+
+    Step step() const;  // padding included: what the contract says of it follows from the inputs
+    std::vector<TensorReport> judge() const;
+  };
+  using Calls = std::vector<std::unique_ptr<Tap>>;
+
+  // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
+  const std::string* last_writer(const std::byte* address) const;
+
+  // Enqueues poison over all copies, so that what no call has written since shows.
+  void poison(device::Stream stream);
+  // The calls of a part padded to so many tokens, as they ran last; their work is over. Reads
+  // everything back. Throws std::out_of_range for a part that never ran.
+  const Calls& fetch(const std::string& part, std::int64_t tokens);
+
+ private:
+  std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
+  void add_copy(const std::string& name, const Binding& bound, Tap& tap);
+  void rebind(const device::decode::Call& call, Tap& tap);
+  void copy(const Tap& tap, bool before, device::Stream stream);
+
+  device::Device& device_;
+  const device::decode::Geometry& geometry_;
+  const plumb_implementation& ops_;
+  const device::CachingAllocator& temporaries_;
+  std::map<const std::byte*, std::string> writers_;  // op, by address of the output
+  device::decode::Memory memory_;
+  device::Stream stream_;  // for reading back
+  std::map<std::pair<std::string, std::int64_t>, Calls> parts_;
+  Calls* current_ = nullptr;
+  std::size_t next_ = 0;  // call of the part
+};
+
+}  // namespace plumb::cases

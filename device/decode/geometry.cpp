@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/decode/geometry.h"
+
+#include <algorithm>
+
+namespace plumb::device::decode {
+
+std::int64_t block_bytes(std::int64_t page) {
+  constexpr std::int64_t kEntry = 584, kData = 576;
+  return (page * kEntry + kData - 1) / kData * kData;
+}
+
+std::int64_t Geometry::entries(Cache cache) const {
+  switch (cache) {
+    case Cache::c4a: return max_context / kC4a;
+    case Cache::c128a: return max_context / kC128a;
+    default: return max_context;
+  }
+}
+
+std::int64_t Geometry::blocks_per_request(Cache cache) const {
+  const std::int64_t page = pages[static_cast<int>(cache)];
+  return (entries(cache) + page - 1) / page;
+}
+
+Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
+  Geometry g;
+  g.layers = {Attention::window, Attention::c4a, Attention::c128a};
+  g.hidden = 128;
+  g.heads = 1;
+  g.q_lora = 64;
+  g.index_heads = 4;
+  g.index_dim = 64;
+  g.top_k = 16;
+  g.experts = 16;
+  g.experts_per_token = 4;
+  g.window = 16;
+  g.pages[static_cast<int>(Cache::window)] = 8;
+  g.pages[static_cast<int>(Cache::c4a)] = 4;
+  g.pages[static_cast<int>(Cache::c128a)] = 1;
+  g.max_requests = max_requests;
+  g.max_context = 384;
+  g.speculated = speculated;
+  g.plan_parts = 4;
+  g.capture_sizes = default_capture_sizes(max_requests, 1 + speculated);
+  return g;
+}
+
+std::vector<std::int64_t> default_capture_sizes(std::int64_t max_requests,
+                                                std::int64_t query_tokens) {
+  const std::int64_t tokens = max_requests * query_tokens;
+  const std::int64_t most = std::min({2 * tokens, std::int64_t{512}, tokens});
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](std::int64_t size) {
+    const std::int64_t rounded = (size + query_tokens - 1) / query_tokens * query_tokens;
+    if (rounded <= most && (sizes.empty() || sizes.back() < rounded)) sizes.push_back(rounded);
+  };
+  for (const std::int64_t size : {1, 2, 4}) add(size);
+  for (std::int64_t size = 8; size < 256; size += 8) add(size);
+  for (std::int64_t size = 256; size <= 512; size += 16) add(size);
+  return sizes;
+}
+
+}  // namespace plumb::device::decode

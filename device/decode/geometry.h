@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sizes of a V4 model and of its serving   [ops-spec 0].
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace plumb::device::decode {
+
+// What a layer attends beside its sliding window: nothing, the best of the states that stand for
+// 4 tokens each, or all states that stand for 128 tokens each.
+enum class Attention { window, c4a, c128a };
+
+// A paged cache per kind, with a block table of its own.
+enum class Cache { window, c4a, c128a };
+inline constexpr int kCaches = 3;
+
+inline constexpr std::int64_t kHeadDim = 512, kRopeDim = 64, kStreams = 4;
+inline constexpr std::int64_t kIndexScaleBytes = 4;    // beside the codes of an index key   [5.4]
+inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens of a compressed state
+
+// Of a block of so many tokens or states, 584 bytes each: a multiple of the 576 that hold one's
+// data [1.1].
+std::int64_t block_bytes(std::int64_t page);
+
+struct Geometry {
+  std::vector<Attention> layers;
+  std::int64_t hidden = 0, heads = 0, q_lora = 0;
+  std::int64_t index_heads = 0, index_dim = 0, top_k = 0;
+  std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t window = 0;
+  std::int64_t pages[kCaches] = {};  // entries of a block: tokens, or compressed states
+  std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
+  std::int64_t speculated = 0;                     // query tokens of a request beyond the first
+  std::int64_t plan_parts = 0;                     // of the tile plan
+  std::vector<std::int64_t> capture_sizes;         // tokens, ascending
+
+  std::int64_t query_tokens() const { return 1 + speculated; }
+  std::int64_t max_tokens() const { return max_requests * query_tokens(); }
+  std::int64_t entries(Cache cache) const;  // of a request of max_context tokens
+  std::int64_t blocks_per_request(Cache cache) const;
+  std::int64_t states() const { return max_context / kC4a; }         // columns of the indexer
+  std::int64_t c128a_width() const { return max_context / kC128a; }  // c128a_max_compressed
+};
+
+// A few heads and short contexts, so that a step costs the simulator milliseconds; every boundary
+// (window, k, pages, states) is met all the same.
+Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0);
+
+// 1, 2, 4, 8, 16, ..., up to min(2 * tokens, 512), cut at `tokens`; with speculation rounded up to
+// multiples of the query length   [10.2]
+std::vector<std::int64_t> default_capture_sizes(std::int64_t max_requests,
+                                                std::int64_t query_tokens);
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Device memory of one owner: freed with it, and listed for who checks that what a graph captured
+// is still there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+
+namespace plumb::device::decode {
+
+class Memory {
+ public:
+  explicit Memory(Device& device) : device_(device) {}
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // As the device gives it (poisoned), of at least one element. Throws DeviceError.
+  template <class T>
+  T* allocate(std::int64_t count, std::string_view label) {
+    return static_cast<T*>(bytes(static_cast<std::size_t>(count) * sizeof(T), label));
+  }
+
+  struct Block {
+    std::string label;
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+  };
+  const std::vector<Block>& blocks() const { return blocks_; }
+
+ private:
+  void* bytes(std::size_t count, std::string_view label);
+
+  Device& device_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace plumb::device::decode

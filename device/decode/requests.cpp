@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/decode/requests.h"
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace plumb::device::decode {
+
+namespace {
+
+std::int64_t entries_of(Cache cache, std::int64_t tokens) {
+  if (cache == Cache::c4a) return tokens / kC4a;
+  if (cache == Cache::c128a) return tokens / kC128a;
+  return tokens;
+}
+
+}  // namespace
+
+std::int64_t Request::slot(Cache cache, std::int64_t i, const Geometry& geometry) const {
+  const std::int64_t page = geometry.pages[static_cast<int>(cache)];
+  return std::int64_t{blocks[static_cast<int>(cache)].at(static_cast<std::size_t>(i / page))} *
+             page +
+         i % page;
+}
+
+BlockPool::BlockPool(std::int64_t blocks, std::uint64_t seed)
+    : free_(static_cast<std::size_t>(blocks - 1)) {
+  std::iota(free_.begin(), free_.end(), 1);
+  for (std::size_t i = free_.size(); i > 1; --i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    std::swap(free_[i - 1], free_[(seed >> 33) % i]);
+  }
+}
+
+std::int32_t BlockPool::take() {
+  if (free_.empty()) throw std::runtime_error("no block of the cache is free");
+  const std::int32_t block = free_.back();
+  free_.pop_back();
+  return block;
+}
+
+void BlockPool::give_back(std::int32_t block) { free_.push_back(block); }
+
+Requests::Requests(const Geometry& geometry, std::uint64_t seed) : geometry_(geometry) {
+  for (int cache = 0; cache < kCaches; ++cache) {
+    pools_.emplace_back(blocks(static_cast<Cache>(cache)),
+                        seed + static_cast<std::uint64_t>(cache));
+  }
+}
+
+std::int64_t Requests::blocks(Cache cache) const {
+  return geometry_.max_requests * geometry_.blocks_per_request(cache) + 1;
+}
+
+Request& Requests::admit(std::uint64_t id) {
+  const auto [place, added] = requests_.try_emplace(id);
+  if (!added) throw std::invalid_argument("request " + std::to_string(id) + " is there already");
+  place->second.id = id;
+  return place->second;
+}
+
+void Requests::finish(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  for (int cache = 0; cache < kCaches; ++cache) {
+    auto& pool = pools_[static_cast<std::size_t>(cache)];
+    for (const std::int32_t block : request.blocks[cache]) pool.give_back(block);
+  }
+  requests_.erase(id);
+}
+
+void Requests::reserve(Request& request, std::int64_t tokens) {
+  for (int cache = 0; cache < kCaches; ++cache) {
+    const std::int64_t page = geometry_.pages[cache];
+    const std::int64_t entries = entries_of(static_cast<Cache>(cache), tokens);
+    auto& blocks = request.blocks[cache];
+    while (static_cast<std::int64_t>(blocks.size()) * page < entries) {
+      blocks.push_back(pools_[static_cast<std::size_t>(cache)].take());
+    }
+  }
+}
+
+}  // namespace plumb::device::decode

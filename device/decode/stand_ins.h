@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands in a decode step in place of a model's parts that plumb does not judge: projections
+ * and experts (linear_map), embeddings and compressed states (seeded_rows). They are called as ops
+ * are, and are entries beside the ops in the table of plumb's own kernels. */
+#ifndef PLUMB_STAND_INS_H
+#define PLUMB_STAND_INS_H
+
+#include <stdint.h>
+
+#include "device/ops/types.h"
+
+/* A linear map of each row, whose matrix is a pure function of a seed:
+ *   out[t, j] = sum_{i < 4} sign_i in[t, column_i] / 2, column and sign from hash(seed, j, i).
+ * Every output column adds up four input columns with signs, so that rows keep their magnitude, a
+ * wrong row stays wrong and different columns differ. Each term is halved and added in fp32, in
+ * order; one rounding to the output's format. */
+typedef struct plumb_linear_map_params {
+  const void* in; /* bf16 or fp32 [rows, in_columns] contiguous */
+  void* out;      /* bf16 or fp32 [rows, out_columns] contiguous */
+  int64_t rows, in_columns, out_columns;
+  plumb_format in_format, out_format;
+  uint64_t seed;
+  plumb_stream stream;
+} plumb_linear_map_params;
+
+/* Rows that are a pure function of a key each, about normal with deviation 1 and exact in bf16:
+ *   out[t, j] = (sum of the four 16-bit fields of hash(seed, keys[t], j) - 131070) / 2^15,
+ * rounded to bf16. */
+typedef struct plumb_seeded_rows_params {
+  const int64_t* keys; /* [rows] */
+  uint16_t* out;       /* bf16 [rows, columns] contiguous */
+  int64_t rows, columns;
+  uint64_t seed;
+  plumb_stream stream;
+} plumb_seeded_rows_params;
+
+/* X(name) of each. */
+#define PLUMB_FOR_EACH_STAND_IN(X) X(linear_map) X(seeded_rows)
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights of the ops that plumb judges: pure functions of a seed, of the magnitudes that trained
+// ones have.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/decode/geometry.h"
+#include "device/decode/memory.h"
+
+namespace plumb::device::decode {
+
+// Of mhc_pre and its kin.
+struct MixWeights {
+  float* fn;            // [24, 4 hidden]; of the broadcast form [24, hidden]
+  float* scale;         // [3]
+  float* base;          // [24]
+  std::uint16_t* norm;  // bf16 [hidden]
+};
+
+struct LayerWeights {
+  MixWeights attention, ffn;
+  std::uint16_t* q_norm;   // bf16 [q_lora]
+  std::uint16_t* kv_norm;  // bf16 [512]
+  float* attn_sink;        // [heads]
+  float* router_bias;      // [experts]
+};
+
+struct Weights {
+  // Uploads everything.
+  Weights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+          std::uint64_t seed);
+
+  std::vector<LayerWeights> layers;
+  float* cos_sin;  // [max_context, 64]
+  float* head_fn;  // [4, 4 hidden]
+  float* head_scale;
+  float* head_base;
+  std::uint16_t* final_norm;  // bf16 [hidden]
+};
+
+}  // namespace plumb::device::decode
