@@ -177,10 +177,13 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 }
 
 std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors) {
-  const View view(shape, tensors);
-  const reference::TilePlan plan = plan_of(shape, view.problem());
+  return judge_tile_plan(tensors, mla_plan(shape, tensors), shape.requests);
+}
+
+std::vector<TensorReport> judge_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
+                                          std::int64_t requests) {
   return {
-      judge_tiles(tensors.at("tiles"), plan, shape.requests),
+      judge_tiles(tensors.at("tiles"), plan, requests),
       judge_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {})};
 }
 

@@ -122,7 +122,7 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
     tap->tensors = tap->problem->make_tensors();
     bindings = record->bindings;
   } else {
-    tap->stand_in.emplace(call);
+    tap->stand_in = make_stand_in(call);
     tap->tensors = tap->stand_in->make_tensors();
     bindings = tap->stand_in->bindings();
   }

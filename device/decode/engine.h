@@ -11,6 +11,7 @@
 #include "device/decode/graph_runner.h"
 #include "device/decode/model.h"
 #include "device/decode/staging.h"
+#include "device/decode/v32_metadata.h"
 
 namespace plumb::device::decode {
 
@@ -20,14 +21,17 @@ enum class GraphMode { none, full };
 // How a step can go wrong without a word: each choice by itself. The defaults are right.
 struct Policies {
   std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
+  V32Policies v32;
 };
 
 struct Counters {
   std::int64_t steps = 0, eager_steps = 0, captures = 0, graph_launches = 0;
+  MetadataCounts metadata;  // of the cached metadata of 3.3
 };
 
 class Engine {
  public:
+  // Throws std::invalid_argument for a mode that the model's metadata does not support.
   Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
          Policies policies = {}, std::uint64_t seed = 1);
   ~Engine();
@@ -56,6 +60,7 @@ class Engine {
   Stream stream() const { return stream_; }
 
  private:
+  std::unique_ptr<Model> make_model(std::uint64_t seed);
   void prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
                const Padding& padding);
   void send_and_build();

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The metadata of a V3.2 step on ROCm: which request each token belongs to and where its slots
+// stand, in buffers that keep their addresses and of which a step rewrites what it needs
+// [3.1, 3.2]; and the plan of the attention, kept from step to step as long as the key is the same
+// [3.3]. plumb's tile planner stands in for AITER's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "device/decode/calls.h"
+#include "device/decode/memory.h"
+#include "device/decode/model.h"
+#include "device/decode/plan_key.h"
+
+namespace plumb::device::decode {
+
+// How the persistent buffers are kept clean   [3.1, 3.2].
+class PagedBufferPolicy {
+ public:
+  virtual ~PagedBufferPolicy() = default;
+  // Are the buffers initialised before the first step?
+  virtual bool initialises() const { return true; }
+  // What the builder knows of how far the step before this one reached: all of it, and this one
+  // will be remembered; all of it, but not this one; nothing. It clears from where this step ends
+  // to there.
+  enum class Extents { kept, lost, unknown };
+  virtual Extents extents(const StepPlan& /*plan*/) const { return Extents::kept; }
+  // Of paged_kv_indptr: those behind the live tokens too, so that they own nothing.
+  virtual std::int64_t refreshed_rows(const StepPlan& /*plan*/, std::int64_t max_tokens) const {
+    return max_tokens;
+  }
+};
+
+struct V32Policies {
+  std::shared_ptr<const PlanKeyPolicy> plan_key = std::make_shared<PlanKeyPolicy>();
+  std::shared_ptr<const PagedBufferPolicy> buffers = std::make_shared<PagedBufferPolicy>();
+};
+
+class V32Metadata {
+ public:
+  V32Metadata(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+              V32Policies policies);
+
+  // Enqueues the kernels of a step. Never captured.
+  void build(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
+
+  std::int32_t* req_id_per_token() const { return req_id_per_token_; }  // [max_tokens]
+  std::int32_t* paged_kv_indptr() const { return paged_kv_indptr_; }    // [max_tokens + 1]
+  // [max_tokens * top_k], written by each layer after its indexer.
+  std::int32_t* paged_kv_indices() const { return paged_kv_indices_; }
+  plumb_mla_plan* plan() { return &plan_; }
+  MetadataCounts counts() const { return counts_; }
+
+ private:
+  void initialise(Device& device, Stream stream);
+  void build_buffers(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
+  void build_plan(const Caller& call, const StepPlan& plan);
+
+  const Geometry& geometry_;
+  Device& device_;
+  V32Policies policies_;
+  std::int32_t* req_id_per_token_;
+  std::int32_t* paged_kv_indptr_;
+  std::int32_t* paged_kv_indices_;
+  // AITER's attention takes these two; plumb's knows that a row is one token and a page one slot.
+  std::int32_t* qo_indptr_;               // [max_tokens + 1]: 0, 1, 2, ...
+  std::int32_t* paged_kv_last_page_len_;  // [max_tokens]: ones
+  std::int32_t* extents_;                 // [2]: tokens and entries of the step before
+  std::int32_t* forgotten_extents_;       // what a policy that does not keep them has instead
+  plumb_mla_plan plan_;
+  PlanKeyPolicy::Key key_;  // of the step that the plan was made for
+  MetadataCounts counts_;
+};
+
+}  // namespace plumb::device::decode
