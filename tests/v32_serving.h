@@ -21,7 +21,8 @@ struct V32Serving {
              const device::decode::V32Policies& policies = {},
              const device::Conditions& conditions = {})
       : device(device::open_device(platform, conditions)),
-        ops(device::builtin_implementation(platform)),
+        ops(conditions.checked ? device::checked_implementation(platform)
+                               : device::builtin_implementation(platform)),
         engine(*device, ops, geometry, mode, with(policies)) {}
 
   static device::decode::Policies with(const device::decode::V32Policies& v32) {
