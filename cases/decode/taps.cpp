@@ -24,6 +24,12 @@ bool is_constant(std::string_view tensor) {
   return names.contains(tensor);
 }
 
+std::vector<Binding> bindings_of(const device::decode::Call& call,
+                                 const device::decode::Geometry& geometry) {
+  const std::optional<CallRecord> record = record_of(call, geometry);
+  return record ? record->bindings : StandIn(call).bindings();
+}
+
 // What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
 const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name) {
   const auto named = [&](std::string_view wanted) {
@@ -91,10 +97,11 @@ void Taps::begin(std::string_view part, std::int64_t tokens) {
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   if (next_ == current_->size()) current_->push_back(make_tap(call));
-  const Tap& tap = *current_->at(next_);
+  Tap& tap = *current_->at(next_);
   if (tap.name != call.name) {
     throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
   }
+  rebind(call, tap);
   copy(tap, true, stream);
 }
 
@@ -114,18 +121,15 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
   auto tap = std::make_unique<Tap>();
   tap->name = call.name;
   tap->op = call.op;
-  const std::optional<CallRecord> record = record_of(call, geometry_);
-  std::vector<Binding> bindings;
-  if (record) {
+  if (const std::optional<CallRecord> record = record_of(call, geometry_)) {
     tap->entry = device::find_entry(ops_, call.op);
     tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
     tap->tensors = tap->problem->make_tensors();
-    bindings = record->bindings;
   } else {
     tap->stand_in = make_stand_in(call);
     tap->tensors = tap->stand_in->make_tensors();
-    bindings = tap->stand_in->bindings();
   }
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
   for (const HostTensor& planned : tap->tensors.all()) {
     const std::string name = planned.spec().name;
     const Binding* const bound = find_binding(bindings, name);
@@ -133,19 +137,31 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
     if (bound->rows != 0 && bound->rows != planned.spec().shape.front()) {
       tap->tensors.at(name) = HostTensor(with_rows(planned.spec(), bound->rows));
     }
-    const HostTensor& tensor = tap->tensors.at(name);
-    Copy copy{.tensor = name,
-              .from = static_cast<const std::byte*>(bound->address),
-              .bytes = bytes_there(tensor, *bound),
-              .row_bytes = bound->row_bytes,
-              .before = tensor.spec().role == Role::input};
-    if (copy.bytes != 0 && !is_constant(name)) {
-      copy.tap = memory_.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                             "tap of " + call.name + " " + name);
-    }
-    tap->copies.push_back(std::move(copy));
+    add_copy(name, *bound, *tap);
   }
   return tap;
+}
+
+void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
+  const HostTensor& tensor = tap.tensors.at(name);
+  Copy copy{.tensor = name,
+            .from = static_cast<const std::byte*>(bound.address),
+            .bytes = bytes_there(tensor, bound),
+            .row_bytes = bound.row_bytes,
+            .before = tensor.spec().role == Role::input};
+  if (copy.bytes != 0 && !is_constant(name)) {
+    copy.tap = memory_.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                           "tap of " + tap.name + " " + name);
+  }
+  tap.copies.push_back(std::move(copy));
+}
+
+// A state, or a temporary, may be another one this time.
+void Taps::rebind(const device::decode::Call& call, Tap& tap) {
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+  for (Copy& copy : tap.copies) {
+    copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
+  }
 }
 
 void Taps::poison(device::Stream stream) {

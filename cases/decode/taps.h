@@ -61,6 +61,8 @@ class Taps final : public device::decode::CallObserver {
 
  private:
   std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
+  void add_copy(const std::string& name, const Binding& bound, Tap& tap);
+  void rebind(const device::decode::Call& call, Tap& tap);
   void copy(const Tap& tap, bool before, device::Stream stream);
 
   device::Device& device_;
