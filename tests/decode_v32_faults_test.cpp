@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "cases/decode/paged_buffers.h"
+#include "cases/decode/watch.h"
 #include "tests/v32_serving.h"
 
 namespace plumb::tests {
@@ -15,7 +15,6 @@ namespace plumb::tests {
 namespace {
 
 using cases::Taps;
-using cases::wrong_paged_buffers;
 using device::decode::GraphMode;
 using device::decode::KeyedStep;
 using device::decode::PagedBufferPolicy;
@@ -260,9 +259,7 @@ class NotInitialised final : public PagedBufferPolicy {
   bool initialises() const override { return false; }
 };
 class LiveRowsOnly final : public PagedBufferPolicy {
-  std::int64_t refreshed_rows(const StepPlan& plan, std::int64_t) const override {
-    return plan.live_tokens;
-  }
+  bool ends_dead_rows(const StepPlan&) const override { return false; }
 };
 
 template <class Policy>
@@ -284,10 +281,8 @@ std::string first_wrong_buffer(const V32Policies& policies) {
   for (const Ids& ids : shrinking().steps) {
     graph.engine.step(ids);
     graph.device->synchronize();
-    const auto wrong = wrong_paged_buffers(graph.engine, *graph.device);
-    if (!wrong.empty()) {
-      return std::to_string(step) + " " + wrong.front().substr(0, wrong.front().find(':'));
-    }
+    const std::string wrong = wrong_buffers(graph);
+    if (!wrong.empty()) return std::to_string(step) + " " + wrong.substr(0, wrong.find('\n'));
     ++step;
   }
   return "";
@@ -295,22 +290,75 @@ std::string first_wrong_buffer(const V32Policies& policies) {
 
 TEST(DecodeV32BufferFaults, RightBuffersAreSeenByNobody) { EXPECT_EQ(first_wrong_buffer({}), ""); }
 TEST(DecodeV32BufferFaults, ATailThatIsNotClearedHoldsIdsOfTheStepBefore) {
-  EXPECT_EQ(first_wrong_buffer(with_buffers<UnknownExtents>()), "2 req_id_per_token");
+  EXPECT_EQ(first_wrong_buffer(with_buffers<UnknownExtents>()),
+            "2 paged metadata: req_id_per_token");
 }
 TEST(DecodeV32BufferFaults, AnExtentLostOnOnePathLeavesWhatThatPathWrote) {
-  EXPECT_EQ(first_wrong_buffer(with_buffers<ExtentsLostWithPadding>()), "2 req_id_per_token");
+  EXPECT_EQ(first_wrong_buffer(with_buffers<ExtentsLostWithPadding>()),
+            "2 paged metadata: req_id_per_token");
 }
 TEST(DecodeV32BufferFaults, BuffersNotZeroedAtTheStartHoldAnything) {
-  EXPECT_EQ(first_wrong_buffer(with_buffers<NotInitialised>()), "0 req_id_per_token");
+  EXPECT_EQ(first_wrong_buffer(with_buffers<NotInitialised>()),
+            "0 paged metadata: req_id_per_token");
 }
 
 // Rows of padding own what rows of the short step before owned, which lies among the live ones.
 TEST(DecodeV32BufferFaults, AnIndptrThatEndsWithTheLiveRowsChangesOutputs) {
-  EXPECT_EQ(first_wrong_buffer(with_buffers<LiveRowsOnly>()), "0 paged_kv_indptr");
+  EXPECT_EQ(first_wrong_buffer(with_buffers<LiveRowsOnly>()), "0 paged metadata: paged_kv_indptr");
   const Schedule short_then_long{{5, 5, 5, 5, 5, 5, 5, 5, 200, 200, 200, 200, 200},
                                  {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13}}};
   EXPECT_FALSE(changes_outputs({}, short_then_long));
   EXPECT_TRUE(changes_outputs(with_buffers<LiveRowsOnly>(), short_then_long));
+}
+
+// ---- the detectors of a step under watch ----
+
+cases::WatchResult watched(const V32Policies& policies, cases::Traffic traffic,
+                           cases::Lengths lengths) {
+  cases::DecodeSetup setup;
+  setup.platform = "sim-gfx942";
+  setup.geometry = device::decode::small_v32_geometry(8);
+  setup.policies = V32Serving::with(policies);
+  return cases::watch(setup, {traffic, lengths, 6, 5, 1});
+}
+
+std::string first_blamed(const V32Policies& policies, cases::Traffic traffic,
+                         cases::Lengths lengths) {
+  const cases::WatchResult result = watched(policies, traffic, lengths);
+  return result.clean() ? "" : result.findings.front().op;
+}
+
+TEST(DecodeV32Watch, RightStepsRaiseNoAlarm) {
+  using cases::Lengths, cases::Traffic;
+  for (int lengths = 0; lengths < 6; ++lengths) {
+    const auto result = watched({}, static_cast<Traffic>(lengths), static_cast<Lengths>(lengths));
+    EXPECT_TRUE(result.clean()) << lengths << " " << result.findings.front().text;
+    EXPECT_EQ(result.steps, 6);
+  }
+}
+TEST(DecodeV32Watch, EachFaultIsPutDownToTheMetadataThatItBreaks) {
+  using cases::Lengths, cases::Traffic;
+  const auto blamed = [](const V32Policies& policies) {
+    return first_blamed(policies, Traffic::there_and_back, Lengths::mixed);
+  };
+  EXPECT_EQ(first_blamed(forgetting(forget_lengths), Traffic::permute, Lengths::mixed),
+            "tile_plan");
+  EXPECT_EQ(blamed(with_buffers<UnknownExtents>()), "v32_paged_metadata");
+  EXPECT_EQ(blamed(with_buffers<ExtentsLostWithPadding>()), "v32_paged_metadata");
+  EXPECT_EQ(blamed(with_buffers<NotInitialised>()), "v32_paged_metadata");
+  EXPECT_EQ(blamed(with_buffers<LiveRowsOnly>()), "v32_paged_metadata");
+}
+// Ranges that the layers cannot make sense of are said to be so, and nothing follows them.
+TEST(DecodeV32Watch, NonsenseInAnIndptrIsJudgedAsSuch) {
+  const auto result =
+      watched(with_buffers<LiveRowsOnly>(), cases::Traffic::there_and_back, cases::Lengths::mixed);
+  EXPECT_FALSE(result.found_by(cases::Detector::error));
+  const auto of_attention =
+      std::find_if(result.findings.begin(), result.findings.end(),
+                   [](const cases::Finding& finding) { return finding.op == "sparse_mla_decode"; });
+  ASSERT_NE(of_attention, result.findings.end());
+  EXPECT_EQ(of_attention->text,
+            "main_indptr: no range of at most 128 entries of 1024: rows 5; row 5 has [390, 0)");
 }
 
 }  // namespace

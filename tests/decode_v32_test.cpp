@@ -12,7 +12,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cases/decode/paged_buffers.h"
 #include "tests/v32_serving.h"
 
 namespace plumb::tests {
@@ -20,11 +19,9 @@ namespace plumb::tests {
 namespace {
 
 using cases::Taps;
-using cases::wrong_paged_buffers;
 using device::decode::Geometry;
 using device::decode::GraphMode;
 using device::decode::small_v32_geometry;
-using Lines = std::vector<std::string>;
 
 class DecodeV32 : public testing::TestWithParam<std::string> {};
 
@@ -41,7 +38,7 @@ void expect_right_ops(const std::string& platform, const Geometry& geometry) {
     EXPECT_EQ(failures(taps, "plan", tokens), "");
     EXPECT_EQ(failures(taps, "layers", tokens), "");
     EXPECT_GT(taps.fetch("layers", tokens).size(), 35u);
-    EXPECT_EQ(wrong_paged_buffers(serving.engine, *serving.device), Lines{});
+    EXPECT_EQ(wrong_buffers(serving), "");
   }
 }
 
@@ -72,7 +69,7 @@ void expect_replay_equals_eager(const std::string& platform, const Geometry& geo
     eager.engine.step_eagerly(ids);
     graph.engine.step(ids);
     EXPECT_EQ(graph.out(), eager.out()) << graph.engine.plan().tokens;
-    EXPECT_EQ(wrong_paged_buffers(graph.engine, *graph.device), Lines{});
+    EXPECT_EQ(wrong_buffers(graph), "");
   }
   EXPECT_EQ(graph.engine.counters().graph_launches, 6);
 }
@@ -180,7 +177,7 @@ TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
     ASSERT_EQ(failures(taps, "metadata", eager.engine.plan().tokens), "") << step;
     const bool judged = step % 4 == 0;  // a verdict costs ten steps
     ASSERT_EQ(judged ? failures(taps, "layers", eager.engine.plan().tokens) : "", "") << step;
-    ASSERT_EQ(wrong_paged_buffers(graph.engine, *graph.device), Lines{}) << step;
+    ASSERT_EQ(wrong_buffers(graph), "") << step;
     requests.finish_some({&eager, &graph});
   }
   EXPECT_GT(graph.engine.counters().metadata.hits, 20);

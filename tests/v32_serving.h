@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cases/decode/paged_buffers.h"
 #include "cases/decode/taps.h"
 #include "device/decode/engine.h"
 
@@ -48,6 +49,15 @@ struct V32Serving {
   const plumb_implementation& ops;
   device::decode::Engine engine;
 };
+
+// "paged metadata: req_id_per_token", a line for each buffer that is not what the step asks for.
+inline std::string wrong_buffers(V32Serving& serving) {
+  std::string lines;
+  for (const auto& wrong : cases::wrong_paged_buffers(serving.engine, *serving.device)) {
+    lines += wrong.call + ": " + wrong.text.substr(0, wrong.text.find(':')) + "\n";
+  }
+  return lines;
+}
 
 // What the taps find wrong with a part of the latest step, a line each.
 inline std::string failures(cases::Taps& taps, const std::string& part, std::int64_t tokens) {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
+
+#include "cases/mla_judge.h"
 
 namespace plumb::cases {
 
@@ -51,44 +54,74 @@ Expected expected_of(const Geometry& g, const StepPlan& plan) {
 
 using IsRight = std::function<bool(std::size_t, std::int32_t)>;
 
-// A line of the first wrong place, if there is one.
-void report(std::string_view name, const Integers& values, const IsRight& is_right,
-            std::vector<std::string>& lines) {
+using IsRight = std::function<bool(std::size_t, std::int32_t)>;
+
+// The first wrong place, if there is one.
+std::optional<std::string> first_wrong(std::string_view name, const Integers& values,
+                                       const IsRight& is_right) {
   std::size_t wrong = 0, first = 0;
   for (std::size_t i = values.size(); i-- > 0;) {
     if (is_right(i, values[i])) continue;
     ++wrong;
     first = i;
   }
-  if (wrong == 0) return;
-  lines.push_back(
-      fmt::format("{}: {} of {} entries are wrong, the first is entry {}, which holds {}", name,
-                  wrong, values.size(), first, values[first]));
+  if (wrong == 0) return std::nullopt;
+  return fmt::format("{}: {} of {} entries are wrong, the first is entry {}, which holds {}", name,
+                     wrong, values.size(), first, values[first]);
+}
+
+TensorSet plan_tensors(const Engine& engine, device::Device& device, std::int64_t rows) {
+  TensorSet tensors;
+  tensors.add({"tiles", Dtype::i32, {engine.geometry().plan_parts, kTileFields}});
+  tensors.add({"num_splits", Dtype::i32, {rows + 1}});
+  for (const char* name : {"tiles", "num_splits"}) {
+    const Integers values = read(engine, device, name);
+    std::copy_n(values.begin(), tensors.at(name).elements(), tensors.at(name).data<std::int32_t>());
+  }
+  return tensors;
+}
+
+// The plan as it stands against the one that the step asks for.
+void check_plan(const Engine& engine, device::Device& device, const Integers& indptr,
+                std::vector<WrongBuffer>& wrong) {
+  const std::int64_t rows = engine.plan().tokens;
+  std::vector<reference::RequestBlocks> blocks;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    blocks.push_back(reference::request_blocks(indptr[row + 1] - indptr[row], false, 0,
+                                               device::decode::kPlanGranularity));
+  }
+  const auto parts = static_cast<std::int32_t>(engine.geometry().plan_parts);
+  const auto plan = reference::make_tile_plan(blocks, parts, device::decode::kPlanOverhead);
+  for (const auto& report : judge_tile_plan(plan_tensors(engine, device, rows), plan, rows)) {
+    if (!report.passed()) wrong.push_back({"tile_plan", "tile plan", report.failures.front()});
+  }
 }
 
 }  // namespace
 
-std::vector<std::string> wrong_paged_buffers(const Engine& engine, device::Device& device) {
+std::vector<WrongBuffer> wrong_paged_buffers(const Engine& engine, device::Device& device) {
   const Geometry& g = engine.geometry();
   const Expected expected = expected_of(g, engine.plan());
   const auto entries = static_cast<std::size_t>(expected.indptr.back());
-  const auto slots = static_cast<std::int64_t>(
-      (g.max_requests * g.blocks_per_request(device::decode::Cache::window) + 1) * g.pages[0]);
-  std::vector<std::string> lines;
-  const auto equals = [&](const char* label, const IsRight& is_right) {
-    report(label, read(engine, device, label), is_right, lines);
+  const std::int64_t slots =
+      (g.max_requests * g.blocks_per_request(device::decode::Cache::window) + 1) * g.pages[0];
+  std::vector<WrongBuffer> wrong;
+  const auto check = [&](const char* label, const IsRight& is_right) {
+    const auto line = first_wrong(label, read(engine, device, label), is_right);
+    if (line) wrong.push_back({"v32_paged_metadata", "paged metadata", *line});
   };
-  equals("req_id_per_token",
-         [&](std::size_t i, std::int32_t id) { return id == expected.ids.at(i); });
-  equals("paged_kv_indptr",
-         [&](std::size_t i, std::int32_t end) { return end == expected.indptr.at(i); });
-  equals("paged_kv_indices", [&](std::size_t i, std::int32_t slot) {
+  check("req_id_per_token",
+        [&](std::size_t i, std::int32_t id) { return id == expected.ids.at(i); });
+  check("paged_kv_indptr",
+        [&](std::size_t i, std::int32_t end) { return end == expected.indptr.at(i); });
+  check("paged_kv_indices", [&](std::size_t i, std::int32_t slot) {
     return i < entries ? slot >= 0 && slot < slots : slot == 0;
   });
-  equals("qo_indptr",
-         [](std::size_t i, std::int32_t at) { return at == static_cast<std::int32_t>(i); });
-  equals("paged_kv_last_page_len", [](std::size_t, std::int32_t length) { return length == 1; });
-  return lines;
+  check("qo_indptr",
+        [](std::size_t i, std::int32_t at) { return at == static_cast<std::int32_t>(i); });
+  check("paged_kv_last_page_len", [](std::size_t, std::int32_t length) { return length == 1; });
+  check_plan(engine, device, expected.indptr, wrong);
+  return wrong;
 }
 
 }  // namespace plumb::cases

@@ -12,8 +12,12 @@
 
 namespace plumb::cases {
 
-// What is wrong with them, a line per buffer. The step is over; the engine's model is V3.2.
-std::vector<std::string> wrong_paged_buffers(const device::decode::Engine& engine,
+struct WrongBuffer {
+  std::string op, call;  // which ought to have made it right
+  std::string text;      // one line: "req_id_per_token: ..."
+};
+// The step is over; the engine's model is V3.2.
+std::vector<WrongBuffer> wrong_paged_buffers(const device::decode::Engine& engine,
                                              device::Device& device);
 
 }  // namespace plumb::cases

@@ -27,7 +27,7 @@ bool is_constant(std::string_view tensor) {
 std::vector<Binding> bindings_of(const device::decode::Call& call,
                                  const device::decode::Geometry& geometry) {
   const std::optional<CallRecord> record = record_of(call, geometry);
-  return record ? record->bindings : StandIn(call).bindings();
+  return record ? record->bindings : make_stand_in(call)->bindings();
 }
 
 // What a tensor that an op changes in place held before ("cache_before") is where the tensor is.

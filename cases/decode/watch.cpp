@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cases/decode/compare.h"
+#include "cases/decode/paged_buffers.h"
 
 namespace plumb::cases {
 
@@ -113,6 +114,9 @@ class Watcher {
     positions_ = 0;
     written_.clear();
     makers_.clear();
+    if (twin_.engine.geometry().architecture == device::decode::Architecture::v32) {
+      check_paged_buffers();
+    }
     for (const char* part : {kMetadata, kLayers}) check_calls(part);
     check_state();
     check_twin();
@@ -209,6 +213,13 @@ class Watcher {
   bool is_written(const std::byte* at) const {
     return std::any_of(written_.begin(), written_.end(),
                        [&](const Range& range) { return range.begin <= at && at < range.end; });
+  }
+
+  // First: what the layers make of wrong ones may be beyond judging.
+  void check_paged_buffers() {
+    for (WrongBuffer& wrong : wrong_paged_buffers(twin_.engine, *twin_.device)) {
+      find(Detector::state, 0, std::move(wrong.op), std::move(wrong.call), std::move(wrong.text));
+    }
   }
 
   void check_twin() {

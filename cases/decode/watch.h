@@ -38,7 +38,7 @@ struct DecodeSetup {
 enum class Detector {
   error,      // a call threw
   reference,  // an op is wrong on the bytes that it was given
-  state,      // bytes changed that no call has written
+  state,      // bytes changed that no call has written, or a buffer holds what is not this step's
   eager,      // a call of the replay differs from the same call run eagerly on fresh state
   twin,       // the graph with taps and the one without give different results
   padding,    // what padding holds reaches a live row

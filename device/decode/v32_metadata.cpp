@@ -11,7 +11,6 @@ namespace plumb::device::decode {
 namespace {
 
 constexpr std::int64_t kTileWords = 8;
-constexpr std::int32_t kGranularity = 16, kFixedOverhead = 5;  // kv_granularity of AITER's planner
 constexpr std::size_t kExtentsBytes = 2 * sizeof(std::int32_t);
 
 void upload(std::int32_t* to, const std::vector<std::int32_t>& from, Device& device,
@@ -34,12 +33,13 @@ V32Metadata::V32Metadata(const Geometry& g, Device& device, Stream stream, Memor
   qo_indptr_ = words(tokens + 1, "qo_indptr");
   paged_kv_last_page_len_ = words(tokens, "paged_kv_last_page_len");
   extents_ = words(2, "extents");
-  forgotten_extents_ = words(2, "forgotten extents");
+  spare_extents_ = words(2, "spare extents");
+  spare_indptr_ = words(tokens + 1, "spare indptr");
   plan_ = {.tiles = words(g.plan_parts * kTileWords, "tiles"),
            .num_splits = words(tokens + 1, "num_splits"),
            .num_parts = static_cast<std::int32_t>(g.plan_parts),
-           .block_n = kGranularity,
-           .fixed_overhead = kFixedOverhead,
+           .block_n = kPlanGranularity,
+           .fixed_overhead = kPlanOverhead,
            .planned = 0};
   device.fill(extents_, 0, kExtentsBytes, stream);
   if (policies_.buffers->initialises()) initialise(device, stream);
@@ -67,22 +67,26 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
   using Extents = PagedBufferPolicy::Extents;
   const Extents known = policies_.buffers->extents(plan);
   if (known == Extents::lost) {
-    device_.copy(forgotten_extents_, extents_, kExtentsBytes, call.stream());
+    device_.copy(spare_extents_, extents_, kExtentsBytes, call.stream());
   } else if (known == Extents::unknown) {
-    device_.fill(forgotten_extents_, 0, kExtentsBytes, call.stream());
+    device_.fill(spare_extents_, 0, kExtentsBytes, call.stream());
   }
-  call("v32_paged_metadata", "paged metadata",
-       plumb_v32_paged_metadata_params{
-           .query_start_loc = inputs.query_start_loc,
-           .seq_lens = inputs.seq_lens,
-           .req_id_per_token = req_id_per_token_,
-           .paged_kv_indptr = paged_kv_indptr_,
-           .paged_kv_indices = paged_kv_indices_,
-           .extents = known == Extents::kept ? extents_ : forgotten_extents_,
-           .max_tokens = policies_.buffers->refreshed_rows(plan, geometry_.max_tokens()),
-           .requests = plan.requests,
-           .topk = geometry_.top_k,
-           .stream = nullptr});
+  const bool whole = policies_.buffers->ends_dead_rows(plan);
+  call(
+      "v32_paged_metadata", "paged metadata",
+      plumb_v32_paged_metadata_params{.query_start_loc = inputs.query_start_loc,
+                                      .seq_lens = inputs.seq_lens,
+                                      .req_id_per_token = req_id_per_token_,
+                                      .paged_kv_indptr = whole ? paged_kv_indptr_ : spare_indptr_,
+                                      .paged_kv_indices = paged_kv_indices_,
+                                      .extents = known == Extents::kept ? extents_ : spare_extents_,
+                                      .max_tokens = geometry_.max_tokens(),
+                                      .requests = plan.requests,
+                                      .topk = geometry_.top_k,
+                                      .stream = nullptr});
+  if (whole) return;
+  const auto live = static_cast<std::size_t>(plan.live_tokens + 1);
+  device_.copy(paged_kv_indptr_, spare_indptr_, live * sizeof(std::int32_t), call.stream());
 }
 
 // A part of its own: there are steps without it.

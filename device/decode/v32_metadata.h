@@ -16,6 +16,9 @@
 
 namespace plumb::device::decode {
 
+// Of the plan, in candidates and in blocks: AITER's kv_granularity, and the tile planner's own.
+inline constexpr std::int32_t kPlanGranularity = 16, kPlanOverhead = 5;
+
 // How the persistent buffers are kept clean   [3.1, 3.2].
 class PagedBufferPolicy {
  public:
@@ -27,10 +30,8 @@ class PagedBufferPolicy {
   // to there.
   enum class Extents { kept, lost, unknown };
   virtual Extents extents(const StepPlan& /*plan*/) const { return Extents::kept; }
-  // Of paged_kv_indptr: those behind the live tokens too, so that they own nothing.
-  virtual std::int64_t refreshed_rows(const StepPlan& /*plan*/, std::int64_t max_tokens) const {
-    return max_tokens;
-  }
+  // Are rows of paged_kv_indptr behind the live tokens rewritten too, so that they own nothing?
+  virtual bool ends_dead_rows(const StepPlan& /*plan*/) const { return true; }
 };
 
 struct V32Policies {
@@ -65,10 +66,10 @@ class V32Metadata {
   std::int32_t* paged_kv_indptr_;
   std::int32_t* paged_kv_indices_;
   // AITER's attention takes these two; plumb's knows that a row is one token and a page one slot.
-  std::int32_t* qo_indptr_;               // [max_tokens + 1]: 0, 1, 2, ...
-  std::int32_t* paged_kv_last_page_len_;  // [max_tokens]: ones
-  std::int32_t* extents_;                 // [2]: tokens and entries of the step before
-  std::int32_t* forgotten_extents_;       // what a policy that does not keep them has instead
+  std::int32_t* qo_indptr_;                      // [max_tokens + 1]: 0, 1, 2, ...
+  std::int32_t* paged_kv_last_page_len_;         // [max_tokens]: ones
+  std::int32_t* extents_;                        // [2]: tokens and entries of the step before
+  std::int32_t *spare_extents_, *spare_indptr_;  // for policies that do not keep all of theirs
   plumb_mla_plan plan_;
   PlanKeyPolicy::Key key_;  // of the step that the plan was made for
   MetadataCounts counts_;
