@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cases/decode/watch.h"
+#include "device/decode/v32_metadata.h"
 #include "tests/v32_serving.h"
 
 namespace plumb::tests {
@@ -89,7 +90,7 @@ bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swa
 // op; "" if there is none.
 std::string first_wrong_op(const V32Policies& policies) {
   Serving serving(policies, GraphMode::none, swapped_lengths());
-  Taps taps(*serving.device, serving.engine.geometry(), serving.ops);
+  Taps taps(*serving.device, serving.engine.geometry(), serving.ops, serving.engine.temporaries());
   serving.engine.observe(&taps);
   std::size_t step = 0;
   for (const Ids& ids : swapped_lengths().steps) {
@@ -162,7 +163,7 @@ class Builder {
     plan.seq_lens = seq_lens;
     plan.tokens = plan.query_start_loc.back() + padding;
     plan.requests = static_cast<std::int64_t>(seq_lens.size());
-    for (const auto& transfer : transfers(plan, inputs_)) {
+    for (const auto& transfer : transfers(plan, inputs_, {})) {
       device_->copy(transfer.to, transfer.from, transfer.bytes, stream_);
     }
     metadata_.build(call_, inputs_, plan);

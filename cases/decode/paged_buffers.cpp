@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cases/mla_judge.h"
+#include "device/decode/v32_metadata.h"
 
 namespace plumb::cases {
 

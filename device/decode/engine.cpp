@@ -17,17 +17,6 @@ plumb_format dialect_of(const Properties& properties) {
   return properties.fp8 == Fp8Dialect::e4m3fnuz ? PLUMB_E4M3FNUZ : PLUMB_E4M3FN;
 }
 
-// Enough for the largest step: of each array no more than this many bytes per token or request.
-std::size_t staging_bytes(const Geometry& g) {
-  std::int64_t per_request = 16;
-  for (int cache = 0; cache < kCaches; ++cache) {
-    per_request += 4 * g.blocks_per_request(static_cast<Cache>(cache));
-  }
-  constexpr std::int64_t kPerToken = 80, kAlignment = 1024;
-  return static_cast<std::size_t>(g.max_tokens() * kPerToken + g.max_requests * per_request +
-                                  kAlignment);
-}
-
 Geometry supported(Geometry geometry, GraphMode mode) {
   const GraphSupport support =
       geometry.architecture == Architecture::v32 ? V32Model::kGraphSupport : V4Model::kGraphSupport;
@@ -56,7 +45,7 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       inputs_memory_(device),
       requests_(geometry_, seed),
       inputs_(geometry_, inputs_memory_),
-      staging_(device, staging_bytes(geometry_)),
+      staging_(device, inputs_memory_, policies_.inputs->waits_for_copies()),
       model_(make_model(seed)),
       segments_(model_->segments()),
       graphs_(
@@ -71,8 +60,8 @@ std::unique_ptr<Model> Engine::make_model(std::uint64_t seed) {
     return std::make_unique<V32Model>(geometry_, requests_, dialect, device_, stream_, memory_,
                                       policies_.v32, seed);
   }
-  return std::make_unique<V4Model>(geometry_, requests_, dialect, device_, stream_, memory_,
-                                   temporaries_, seed);
+  return std::make_unique<V4Model>(geometry_, requests_, dialect, device_, policies_, stream_,
+                                   memory_, temporaries_, seed);
 }
 
 Engine::~Engine() {
@@ -94,8 +83,8 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   while (request.computed < tokens) {
     Geometry chunk = geometry_;
     chunk.speculated = std::min(tokens - request.computed, geometry_.max_tokens()) - 1;
-    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {});
-    staging_.send(transfers(plan_, inputs_), stream_);
+    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {}, *policies_.inputs);
+    staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
     call_.begin("earlier tokens", plan_.tokens);
     model_->fill_caches(call_, inputs_, plan_.tokens);
     request.computed += chunk.query_tokens();
@@ -109,7 +98,7 @@ void Engine::capture() {
   auto sizes = geometry_.capture_sizes;
   std::reverse(sizes.begin(), sizes.end());
   for (const std::int64_t tokens : sizes) {
-    plan_ = plan_step(geometry_, {}, tokens, {});
+    plan_ = plan_step(geometry_, {}, tokens, {}, *policies_.inputs);
     send_and_build();
     graphs_.capture(tokens);
     ++counters_.captures;
@@ -152,13 +141,13 @@ void Engine::prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t p
     requests_.reserve(request, request.computed + geometry_.query_tokens());
     live.push_back(&request);
   }
-  plan_ = plan_step(geometry_, live, padded, padding);
+  plan_ = plan_step(geometry_, live, padded, padding, *policies_.inputs);
   send_and_build();
   ++counters_.steps;
 }
 
 void Engine::send_and_build() {
-  staging_.send(transfers(plan_, inputs_), stream_);
+  staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
   call_.begin("metadata", plan_.tokens);
   model_->build_metadata(call_, inputs_, plan_);
   counters_.metadata = model_->metadata_counts();
@@ -168,6 +157,10 @@ void Engine::forward(std::int64_t tokens, AttentionState& state) {
   call_.begin("layers", tokens);
   const StepContext context{call_, inputs_, state, tokens};
   for (const Segment& segment : segments_) segment.run(context);
+}
+
+std::vector<Transfer> Engine::planned_inputs() const {
+  return transfers(plan_, inputs_, InputsPolicy());
 }
 
 std::vector<GraphNode> Engine::nodes_of_step(std::int64_t tokens) {

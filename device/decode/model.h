@@ -38,6 +38,14 @@ struct MetadataCounts {
   std::int64_t launches = 0, hits = 0;
 };
 
+// A paged cache of a layer.
+struct CacheView {
+  std::string name;
+  Cache cache = Cache::window;
+  const std::uint8_t* data = nullptr;
+  std::int64_t page = 1, block_bytes = 0;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -52,6 +60,7 @@ class Model {
   // steps would have left at the slots of `inputs`.
   virtual void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) = 0;
   virtual MetadataCounts metadata_counts() const { return {}; }
+  virtual std::vector<CacheView> caches() const = 0;
   virtual const std::uint16_t* out() const = 0;  // bf16 [tokens, hidden]
 };
 

@@ -12,32 +12,12 @@
 #include "device/decode/calls.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
-#include "device/decode/plan_key.h"
+#include "device/decode/v32_policies.h"
 
 namespace plumb::device::decode {
 
 // Of the plan, in candidates and in blocks: AITER's kv_granularity, and the tile planner's own.
 inline constexpr std::int32_t kPlanGranularity = 16, kPlanOverhead = 5;
-
-// How the persistent buffers are kept clean   [3.1, 3.2].
-class PagedBufferPolicy {
- public:
-  virtual ~PagedBufferPolicy() = default;
-  // Are the buffers initialised before the first step?
-  virtual bool initialises() const { return true; }
-  // What the builder knows of how far the step before this one reached: all of it, and this one
-  // will be remembered; all of it, but not this one; nothing. It clears from where this step ends
-  // to there.
-  enum class Extents { kept, lost, unknown };
-  virtual Extents extents(const StepPlan& /*plan*/) const { return Extents::kept; }
-  // Are rows of paged_kv_indptr behind the live tokens rewritten too, so that they own nothing?
-  virtual bool ends_dead_rows(const StepPlan& /*plan*/) const { return true; }
-};
-
-struct V32Policies {
-  std::shared_ptr<const PlanKeyPolicy> plan_key = std::make_shared<PlanKeyPolicy>();
-  std::shared_ptr<const PagedBufferPolicy> buffers = std::make_shared<PagedBufferPolicy>();
-};
 
 class V32Metadata {
  public:

@@ -166,4 +166,17 @@ plumb_paged_cache V32Model::indexer_cache(std::size_t layer) const {
   return paged(caches_[layer].indexer, geometry_.index_dim + kIndexScaleBytes);
 }
 
+std::vector<CacheView> V32Model::caches() const {
+  std::vector<CacheView> all;
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    const auto add = [&](const char* name, const plumb_paged_cache& cache) {
+      all.push_back(
+          {layer_name(i, name), Cache::window, cache.data, cache.page, cache.block_stride_bytes});
+    };
+    add("token cache", token_cache(i));
+    add("indexer cache", indexer_cache(i));
+  }
+  return all;
+}
+
 }  // namespace plumb::device::decode

@@ -30,6 +30,7 @@ class V32Model final : public Model {
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
   std::vector<Segment> segments() override;
   void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
+  std::vector<CacheView> caches() const override;
   MetadataCounts metadata_counts() const override { return metadata_.counts(); }
   const std::uint16_t* out() const override { return space_.hidden; }
 

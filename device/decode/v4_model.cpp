@@ -18,12 +18,12 @@ Cache compressed_cache(Attention kind) {
 }
 
 V4Model::V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect,
-                 Device& device, Stream stream, Memory& memory, CachingAllocator& temporaries,
-                 std::uint64_t seed)
+                 Device& device, const Policies& policies, Stream stream, Memory& memory,
+                 CachingAllocator& temporaries, std::uint64_t seed)
     : geometry_(geometry),
       requests_(requests),
       dialect_(dialect),
-      metadata_(geometry, memory, temporaries),
+      metadata_(geometry, *policies.metadata, memory, temporaries),
       weights_(geometry, device, stream, memory, seed),
       space_(geometry, memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
