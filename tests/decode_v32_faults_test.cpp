@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What V3.2's metadata can get wrong, each as a policy in place of the right one, and who sees it.
+// What V3.2's metadata can get wrong (cases/faults/v32_policies.h), and who sees it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cases/decode/watch.h"
+#include "cases/faults/v32_policies.h"
 #include "device/decode/v32_metadata.h"
 #include "tests/v32_serving.h"
 
@@ -15,41 +16,25 @@ namespace plumb::tests {
 
 namespace {
 
+using cases::BuffersNotInitialised;
+using cases::ExtentsLostWithPadding;
+using cases::forget_lengths;
+using cases::forget_query_lens;
+using cases::ForgettingKey;
+using cases::IndptrOfLiveRows;
+using cases::NeverTheSameKey;
+using cases::sum_lengths;
 using cases::Taps;
+using cases::UnknownExtents;
 using device::decode::GraphMode;
 using device::decode::KeyedStep;
-using device::decode::PagedBufferPolicy;
-using device::decode::PlanKeyPolicy;
 using device::decode::StepPlan;
 using device::decode::V32Policies;
 
-// The right key of a step of which something is forgotten.
-class Forgetting final : public PlanKeyPolicy {
- public:
-  explicit Forgetting(std::function<void(KeyedStep&)> forget) : forget_(std::move(forget)) {}
-  Key key(const KeyedStep& step) const override {
-    KeyedStep less = step;
-    forget_(less);
-    return PlanKeyPolicy::key(less);
-  }
-
- private:
-  std::function<void(KeyedStep&)> forget_;
-};
-
 V32Policies forgetting(std::function<void(KeyedStep&)> forget) {
   V32Policies policies;
-  policies.plan_key = std::make_shared<Forgetting>(std::move(forget));
+  policies.plan_key = std::make_shared<ForgettingKey>(std::move(forget));
   return policies;
-}
-
-void forget_lengths(KeyedStep& step) { step.lengths.clear(); }
-
-// Equal totals collide.
-void sum_lengths(KeyedStep& step) {
-  std::int32_t sum = 0;
-  for (const std::int32_t length : step.lengths) sum += length;
-  step.lengths = {sum};
 }
 
 struct Schedule {
@@ -116,18 +101,10 @@ TEST(DecodeV32KeyFaults, AKeyInWhichEqualTotalsCollideDoesSoToo) {
   EXPECT_EQ(first_wrong_op(forgetting(sum_lengths)), "1 layer 0 attention");
 }
 
-class NeverTheSame final : public PlanKeyPolicy {
- public:
-  Key key(const KeyedStep&) const override { return {++steps_}; }
-
- private:
-  mutable std::int64_t steps_ = 0;
-};
-
 // Nothing is wrong with what it computes.
 TEST(DecodeV32KeyFaults, ACacheThatNeverHitsShowsInTheCounters) {
   V32Policies policies;
-  policies.plan_key = std::make_shared<NeverTheSame>();
+  policies.plan_key = std::make_shared<NeverTheSameKey>();
   V32Serving serving("sim-gfx942", GraphMode::none, device::decode::small_v32_geometry(4),
                      policies);
   serving.engine.admit(1, 200);
@@ -208,8 +185,6 @@ bool is_seen(const std::function<void(KeyedStep&)>& forget, const Batch& first,
   return is_stale(forgetting(forget), first, second);
 }
 
-void forget_query_lens(KeyedStep& step) { step.query_lens.clear(); }
-
 TEST(DecodeV32KeyFaults, AKeyWithoutTokensTakesAPlanOfFewerRows) {
   const Batch bare{{1, 1, 1}, {40, 50, 60}}, padded{{1, 1, 1}, {40, 50, 60}, 1};
   EXPECT_TRUE(is_seen([](KeyedStep& step) { step.tokens = 0; }, bare, padded));
@@ -247,22 +222,6 @@ TEST(DecodeV32KeyFaults, TheRightKeyStillHitsWhereNoTokenSeesMore) {
 
 // ---- persistent buffers ----
 
-class UnknownExtents final : public PagedBufferPolicy {
-  Extents extents(const StepPlan&) const override { return Extents::unknown; }
-};
-// The path of padded steps forgets to say how far it reached.
-class ExtentsLostWithPadding final : public PagedBufferPolicy {
-  Extents extents(const StepPlan& plan) const override {
-    return plan.tokens > plan.live_tokens ? Extents::lost : Extents::kept;
-  }
-};
-class NotInitialised final : public PagedBufferPolicy {
-  bool initialises() const override { return false; }
-};
-class LiveRowsOnly final : public PagedBufferPolicy {
-  bool ends_dead_rows(const StepPlan&) const override { return false; }
-};
-
 template <class Policy>
 V32Policies with_buffers() {
   V32Policies policies;
@@ -299,17 +258,18 @@ TEST(DecodeV32BufferFaults, AnExtentLostOnOnePathLeavesWhatThatPathWrote) {
             "2 paged metadata: req_id_per_token");
 }
 TEST(DecodeV32BufferFaults, BuffersNotZeroedAtTheStartHoldAnything) {
-  EXPECT_EQ(first_wrong_buffer(with_buffers<NotInitialised>()),
+  EXPECT_EQ(first_wrong_buffer(with_buffers<BuffersNotInitialised>()),
             "0 paged metadata: req_id_per_token");
 }
 
 // Rows of padding own what rows of the short step before owned, which lies among the live ones.
 TEST(DecodeV32BufferFaults, AnIndptrThatEndsWithTheLiveRowsChangesOutputs) {
-  EXPECT_EQ(first_wrong_buffer(with_buffers<LiveRowsOnly>()), "0 paged metadata: paged_kv_indptr");
+  EXPECT_EQ(first_wrong_buffer(with_buffers<IndptrOfLiveRows>()),
+            "0 paged metadata: paged_kv_indptr");
   const Schedule short_then_long{{5, 5, 5, 5, 5, 5, 5, 5, 200, 200, 200, 200, 200},
                                  {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10, 11, 12, 13}}};
   EXPECT_FALSE(changes_outputs({}, short_then_long));
-  EXPECT_TRUE(changes_outputs(with_buffers<LiveRowsOnly>(), short_then_long));
+  EXPECT_TRUE(changes_outputs(with_buffers<IndptrOfLiveRows>(), short_then_long));
 }
 
 // ---- the detectors of a step under watch ----
@@ -323,12 +283,6 @@ cases::WatchResult watched(const V32Policies& policies, cases::Traffic traffic,
   return cases::watch(setup, {traffic, lengths, 6, 5, 1});
 }
 
-std::string first_blamed(const V32Policies& policies, cases::Traffic traffic,
-                         cases::Lengths lengths) {
-  const cases::WatchResult result = watched(policies, traffic, lengths);
-  return result.clean() ? "" : result.findings.front().op;
-}
-
 TEST(DecodeV32Watch, RightStepsRaiseNoAlarm) {
   using cases::Lengths, cases::Traffic;
   for (int lengths = 0; lengths < 6; ++lengths) {
@@ -337,22 +291,10 @@ TEST(DecodeV32Watch, RightStepsRaiseNoAlarm) {
     EXPECT_EQ(result.steps, 6);
   }
 }
-TEST(DecodeV32Watch, EachFaultIsPutDownToTheMetadataThatItBreaks) {
-  using cases::Lengths, cases::Traffic;
-  const auto blamed = [](const V32Policies& policies) {
-    return first_blamed(policies, Traffic::there_and_back, Lengths::mixed);
-  };
-  EXPECT_EQ(first_blamed(forgetting(forget_lengths), Traffic::permute, Lengths::mixed),
-            "tile_plan");
-  EXPECT_EQ(blamed(with_buffers<UnknownExtents>()), "v32_paged_metadata");
-  EXPECT_EQ(blamed(with_buffers<ExtentsLostWithPadding>()), "v32_paged_metadata");
-  EXPECT_EQ(blamed(with_buffers<NotInitialised>()), "v32_paged_metadata");
-  EXPECT_EQ(blamed(with_buffers<LiveRowsOnly>()), "v32_paged_metadata");
-}
 // Ranges that the layers cannot make sense of are said to be so, and nothing follows them.
 TEST(DecodeV32Watch, NonsenseInAnIndptrIsJudgedAsSuch) {
-  const auto result =
-      watched(with_buffers<LiveRowsOnly>(), cases::Traffic::there_and_back, cases::Lengths::mixed);
+  const auto result = watched(with_buffers<IndptrOfLiveRows>(), cases::Traffic::there_and_back,
+                              cases::Lengths::mixed);
   EXPECT_FALSE(result.found_by(cases::Detector::error));
   const auto of_attention =
       std::find_if(result.findings.begin(), result.findings.end(),
