@@ -89,9 +89,6 @@ class Watcher {
       ++result_.steps;
       if (!result_.findings.empty()) break;
     }
-    auto& all = result_.findings;
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Finding& a, const Finding& b) { return a.position < b.position; });
     return std::move(result_);
   }
 
@@ -393,8 +390,12 @@ class Watcher {
 
   void find(Detector detector, std::int64_t position, std::string op, std::string call,
             std::string text) {
-    result_.findings.push_back(
-        {detector, result_.steps, position, std::move(op), std::move(call), std::move(text)});
+    auto& all = result_.findings;
+    const auto later = std::find_if(all.begin(), all.end(), [&](const Finding& finding) {
+      return finding.position > position;
+    });
+    all.insert(later, {detector, result_.steps, position, std::move(op), std::move(call),
+                       std::move(text)});
   }
 
   const std::vector<ScheduledStep> schedule_;
