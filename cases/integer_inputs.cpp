@@ -199,6 +199,27 @@ std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
   return all;
 }
 
+TensorReport judge_indptr(const HostTensor& indptr, std::int64_t entries, std::int64_t most) {
+  const std::vector<std::int64_t> ends = integers_of(indptr);
+  const auto rows = static_cast<std::int64_t>(ends.size()) - 1;
+  TensorReport report{.tensor = indptr.spec().name,
+                      .rows_compared = rows,
+                      .elements_compared = rows + 1,
+                      .rows_total = rows};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t begin = ends[row], end = ends[row + 1];
+    const bool legal = 0 <= begin && begin <= end && end - begin <= most && end <= entries;
+    if (!legal) report.wrong_rows.push_back(row);
+  }
+  if (report.wrong_rows.empty()) return report;
+  const std::int64_t first = report.wrong_rows.front();
+  report.wrong_elements = static_cast<std::int64_t>(report.wrong_rows.size());
+  report.failures.push_back(fmt::format(
+      "{}: no range of at most {} entries of {}: rows {}; row {} has [{}, {})", report.tensor, most,
+      entries, row_ranges(report.wrong_rows), first, ends[first], ends[first + 1]));
+  return report;
+}
+
 TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t>& expected,
                           const std::vector<std::int64_t>& indptr, std::string_view noun) {
   TensorReport report = judge_exact(flat, expected, {});

@@ -77,6 +77,9 @@ void store_integers(const std::vector<std::int64_t>& values, HostTensor& tensor)
 // `front` over the beginning of what `before` holds.
 std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
                                      const HostTensor& before);
+// Ranges of a ragged list that somebody else made, before it is read by them: each of at most
+// `most` of so many entries.
+TensorReport judge_indptr(const HostTensor& indptr, std::int64_t entries, std::int64_t most);
 // A ragged buffer. Its report also says which rows own the wrong entries.
 TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t>& expected,
                           const std::vector<std::int64_t>& indptr, std::string_view noun);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "cases/integer_inputs.h"
 #include "reference/mla_combine.h"
 #include "reference/mla_partials.h"
 #include "reference/sparse_mla_decode.h"
@@ -177,10 +179,13 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 }
 
 std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors) {
-  const View view(shape, tensors);
-  const reference::TilePlan plan = plan_of(shape, view.problem());
+  return judge_tile_plan(tensors, mla_plan(shape, tensors), shape.requests);
+}
+
+std::vector<TensorReport> judge_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
+                                          std::int64_t requests) {
   return {
-      judge_tiles(tensors.at("tiles"), plan, shape.requests),
+      judge_tiles(tensors.at("tiles"), plan, requests),
       judge_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {})};
 }
 
@@ -194,6 +199,12 @@ std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorS
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
                                     const reference::Numerics& numerics, bool structured,
                                     bool stores_partials) {
+  for (const MlaSide* side : {&shape.main, &shape.extra}) {
+    if (!shape.ragged || side->width == 0) continue;
+    TensorReport ranges =
+        judge_indptr(tensors.at(side->name + "_indptr"), shape.rows() * side->width, side->width);
+    if (!ranges.passed()) return {std::move(ranges)};
+  }
   const View view(shape, tensors);
   const reference::SparseMlaProblem& problem = view.problem();
   const reference::TilePlan plan = plan_of(shape, problem);

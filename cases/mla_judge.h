@@ -28,7 +28,10 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
                                     const reference::Numerics& numerics, bool structured,
                                     bool stores_partials);
-// Of that, what has no rows of requests, and outputs end to end.
+// "tiles" and "num_splits" of so many requests.
+std::vector<TensorReport> judge_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
+                                          std::int64_t requests);
+// Of judge_mla, what has no rows of requests, and outputs end to end.
 std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors);
 std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
                                             const reference::Numerics& numerics, bool structured);

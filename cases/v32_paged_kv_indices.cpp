@@ -76,6 +76,8 @@ class V32PagedKvIndicesProblem : public Problem {
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics&) const override {
+    TensorReport ranges = judge_indptr(tensors.at("paged_kv_indptr"), tokens_ * topk_, topk_);
+    if (!ranges.passed()) return {std::move(ranges)};
     reference::PagedTopK input;
     input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
     input.req_id_per_token = tensors.at("req_id_per_token").data<std::int32_t>();

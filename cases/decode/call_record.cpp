@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/call_record.h"
 
-#include <map>
 #include <stdexcept>
 #include <string_view>
 
 #include "cases/chain.h"
+#include "cases/decode/stand_ins.h"
+#include "cases/decode/v32_call_record.h"
 #include "cases/registry.h"
 #include "device/plumb_ops.h"
 
 namespace plumb::cases {
 
-namespace {
-
-using Integers = std::map<std::string, std::int64_t>;
-using Words = std::map<std::string, std::string>;
-
-CallRecord record(std::string_view op, const Integers& integers, std::vector<Binding> bindings,
-                  const Words& words = {}) {
+CallRecord record(std::string_view op, const std::map<std::string, std::int64_t>& integers,
+                  std::vector<Binding> bindings, const std::map<std::string, std::string>& words) {
   return {row_of(find_op(op), integers, words), std::move(bindings)};
 }
 
 std::string word_of(plumb_format dialect) {
   return dialect == PLUMB_E4M3FNUZ ? "e4m3fnuz" : "e4m3fn";
 }
+
+namespace {
 
 CallRecord of(const plumb_rms_norm_params& p) {
   return record("rms_norm", {{"tokens", p.tokens}, {"hidden", p.hidden}},
@@ -144,7 +142,8 @@ CallRecord of(const plumb_indexer_q_rope_quant_params& p, std::int64_t positions
                  {"weights", p.weights},
                  {"q_out", p.q_out},
                  {"weights_out", p.weights_out}},
-                {{"rope_pairs", "interleaved"}, {"dialect", word_of(p.dialect)}});
+                {{"rope_pairs", p.rope_pairs == PLUMB_ROPE_HALVES ? "halves" : "interleaved"},
+                 {"dialect", word_of(p.dialect)}});
 }
 
 constexpr std::int64_t kWord = sizeof(std::int32_t);
@@ -256,7 +255,9 @@ CallRecord of(const plumb_sparse_mla_decode_params& p) {
                             {"width", p.main.width},
                             {"page", p.main_cache.page},
                             {"blocks", p.main_cache.num_blocks},
-                            {"parts", p.plan->num_parts}},
+                            {"parts", p.plan->num_parts},
+                            {"block_n", p.plan->block_n},
+                            {"fixed_overhead", p.plan->fixed_overhead}},
                            {{"q", p.q},
                             {"main_cache", p.main_cache.data},
                             {"main_indices", p.main.indices},
@@ -269,6 +270,8 @@ CallRecord of(const plumb_sparse_mla_decode_params& p) {
                             {"tiles", p.plan->tiles},
                             {"num_splits", p.plan->num_splits}},
                            {{"form", "ragged"}, {"dialect", word_of(p.main_cache.dialect)}});
+  if (p.main_cache.layout == PLUMB_MLA_V32) call.row.words["layout"] = "v32";
+  if (p.attn_sink == nullptr) call.row.words["sinks"] = "none";
   if (p.extra_cache.data == nullptr) return call;
   call.row.integers["extra_width"] = p.extra.width;
   call.row.integers["extra_page"] = p.extra_cache.page;
@@ -324,7 +327,8 @@ std::optional<CallRecord> record_of(const device::decode::Call& call,
   PLUMB_RECORD(sparse_mla_decode)
   PLUMB_RECORD(sqrt_softplus_topk)
 #undef PLUMB_RECORD
-  if (call.op == "linear_map" || call.op == "seeded_rows") return std::nullopt;
+  if (std::optional<CallRecord> found = v32_record_of(call, geometry)) return found;
+  if (is_stand_in(call.op)) return std::nullopt;
   throw std::invalid_argument("no decode step is known to call " + std::string(call.op));
 }
 

@@ -67,7 +67,7 @@ std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots a
       std::includes(all.begin(), all.end(), got.begin(), got.end())) {
     return std::nullopt;
   }
-  return fmt::format("token {} is given states {}, which are not {} of its request's own {}", token,
+  return fmt::format("token {} is given slots {}, which are not {} of its request's own {}", token,
                      numbers(got), wanted, numbers(all));
 }
 
@@ -84,6 +84,12 @@ std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const St
   for (std::int64_t token = 0; token < plan.tokens; ++token) {
     const bool live = token < plan.live_tokens;
     const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
+    if (kind == Attention::tokens) {
+      const Slots all = own(plan, geometry, Cache::window, token, 0, end);
+      const Slots got = given(attention, "main", token);
+      if (auto line = compare_chosen(token, got, all, geometry.top_k)) return line;
+      continue;
+    }
     const std::int64_t begin = std::max<std::int64_t>(end - geometry.window, 0);
     const Slots window = own(plan, geometry, Cache::window, token, begin, end);
     if (auto line = compare(token, "window slots", given(attention, "main", token), window)) {

@@ -13,8 +13,8 @@
 namespace plumb::cases {
 
 // Of a layer's sparse_mla_decode: the window's slots in order; C128A: all states in order; C4A: as
-// many different states of the request as there are, up to k. None for padding. The first token
-// for which that does not hold, in a line.
+// many different states of the request as there are, up to k; V3.2: as many of its tokens. None for
+// padding. The first token for which that does not hold, in a line.
 std::optional<std::string> wrong_candidates(const Taps::Tap& attention,
                                             const device::decode::StepPlan& plan,
                                             const device::decode::Geometry& geometry);

@@ -35,13 +35,15 @@ class Planner {
 
   // Of the n-th request, with room for the steps of this schedule where that is possible.
   std::int64_t length(std::int64_t n) {
-    const std::int64_t k = 4 * geometry_.top_k, page = geometry_.pages[0];
+    const std::int64_t ratio = geometry_.index_ratio, k = ratio * geometry_.top_k;
+    const std::int64_t page = geometry_.pages[0];
     const std::int64_t most = geometry_.max_context - geometry_.query_tokens();
     const std::int64_t room =
         std::max<std::int64_t>(most - shape_.steps * geometry_.query_tokens(), 0);
-    const std::array<std::int64_t, 3> near_k{k - 4, k, k + 4};
+    const std::array<std::int64_t, 3> near_k{k - ratio, k, k + ratio};
     const std::array<std::int64_t, 6> borders{
-        page - 1, page, page + 1, geometry_.window - 1, geometry_.window, 127};
+        page - 1,         page, page + 1, std::max<std::int64_t>(geometry_.window - 1, 0),
+        geometry_.window, 127};
     switch (shape_.lengths) {
       case Lengths::equal: return room / 2;
       case Lengths::around_k: return near_k[static_cast<std::size_t>(n % 3)];

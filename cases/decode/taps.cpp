@@ -27,7 +27,7 @@ bool is_constant(std::string_view tensor) {
 std::vector<Binding> bindings_of(const device::decode::Call& call,
                                  const device::decode::Geometry& geometry) {
   const std::optional<CallRecord> record = record_of(call, geometry);
-  return record ? record->bindings : StandIn(call).bindings();
+  return record ? record->bindings : make_stand_in(call)->bindings();
 }
 
 // What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
@@ -127,7 +127,7 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
     tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
     tap->tensors = tap->problem->make_tensors();
   } else {
-    tap->stand_in.emplace(call);
+    tap->stand_in = make_stand_in(call);
     tap->tensors = tap->stand_in->make_tensors();
   }
   const std::vector<Binding> bindings = bindings_of(call, geometry_);

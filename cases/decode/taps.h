@@ -46,7 +46,7 @@ class Taps final : public device::decode::CallObserver {
     std::string name, op;
     const plumb_op_entry* entry = nullptr;
     std::unique_ptr<Problem> problem;  // none: what stands beside ops
-    std::optional<StandIn> stand_in;
+    std::unique_ptr<StandIn> stand_in;
     TensorSet tensors;  // as fetched last
     std::vector<Copy> copies;
 

@@ -9,6 +9,7 @@
 
 #include "cases/decode/candidates.h"
 #include "cases/decode/compare.h"
+#include "cases/decode/paged_buffers.h"
 #include "cases/run.h"
 
 namespace plumb::cases {
@@ -88,9 +89,6 @@ class Watcher {
       ++result_.steps;
       if (!result_.findings.empty()) break;
     }
-    auto& all = result_.findings;
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Finding& a, const Finding& b) { return a.position < b.position; });
     return std::move(result_);
   }
 
@@ -118,6 +116,9 @@ class Watcher {
     makers_.clear();
     check_inputs();
     if (!ran()) return;
+    if (twin_.engine.geometry().architecture == device::decode::Architecture::v32) {
+      check_paged_buffers();
+    }
     for (const char* part : {kMetadata, kLayers}) check_calls(part);
     check_state();
     check_cache_blocks();
@@ -341,6 +342,14 @@ class Watcher {
                        [&](const Range& range) { return range.begin <= at && at < range.end; });
   }
 
+  // First: what the layers make of wrong ones may be beyond judging.
+  void check_paged_buffers() {
+    for (WrongBuffer& wrong : wrong_paged_buffers(twin_.engine, *twin_.device)) {
+      find(Detector::metadata, 0, std::move(wrong.op), std::move(wrong.call),
+           std::move(wrong.text));
+    }
+  }
+
   void check_twin() {
     const auto bytes = static_cast<std::size_t>(plain_.engine.plan().live_tokens *
                                                 plain_.engine.geometry().hidden) *
@@ -381,8 +390,12 @@ class Watcher {
 
   void find(Detector detector, std::int64_t position, std::string op, std::string call,
             std::string text) {
-    result_.findings.push_back(
-        {detector, result_.steps, position, std::move(op), std::move(call), std::move(text)});
+    auto& all = result_.findings;
+    const auto later = std::find_if(all.begin(), all.end(), [&](const Finding& finding) {
+      return finding.position > position;
+    });
+    all.insert(later, {detector, result_.steps, position, std::move(op), std::move(call),
+                       std::move(text)});
   }
 
   const std::vector<ScheduledStep> schedule_;
@@ -399,9 +412,9 @@ class Watcher {
 }  // namespace
 
 std::string_view name_of(Detector detector) {
-  constexpr std::array<std::string_view, 11> kNames{"error",      "inputs",    "ran",   "address",
-                                                    "candidates", "reference", "state", "eager",
-                                                    "twin",       "padding",   "path"};
+  constexpr std::array<std::string_view, 12> kNames{
+      "error",     "inputs", "ran",   "address", "candidates", "metadata",
+      "reference", "state",  "eager", "twin",    "padding",    "path"};
   return kNames[static_cast<std::size_t>(detector)];
 }
 

@@ -42,6 +42,7 @@ enum class Detector {
   ran,         // the replay wrote nothing at all
   address,     // a graph uses memory that its engine has given back
   candidates,  // attention is pointed at other slots than the requests' own
+  metadata,    // V3.2: persistent buffers, or the plan that was kept, are not this step's
   reference,   // an op is wrong on the bytes that it was given
   state,       // bytes changed that no call has written, or slots that no live token owns
   eager,       // a call of the replay differs from the same call run eagerly on fresh state

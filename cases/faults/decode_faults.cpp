@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cases/faults/faults.h"
+#include "cases/faults/v32_policies.h"
 #include "device/forwarding_device.h"
 
 namespace plumb::cases {
@@ -73,6 +74,26 @@ Inject inputs() {
   };
 }
 
+// A V3.2 step with room for padding.
+Inject v32(device::decode::V32Policies policies) {
+  return [policies](DecodeSetup setup) {
+    setup.geometry = device::decode::small_v32_geometry(8);
+    setup.policies.v32 = policies;
+    return setup;
+  };
+}
+Inject v32_key(const ForgettingKey::Forget& forget) {
+  device::decode::V32Policies policies;
+  policies.plan_key = std::make_shared<ForgettingKey>(forget);
+  return v32(policies);
+}
+template <class Policy>
+Inject v32_buffers() {
+  device::decode::V32Policies policies;
+  policies.buffers = std::make_shared<Policy>();
+  return v32(policies);
+}
+
 class DeadReplay final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
@@ -101,6 +122,8 @@ constexpr ScheduleShape kSteady{Traffic::steady, Lengths::mixed, 3, 4, 1};
 constexpr ScheduleShape kShrink{Traffic::shrink, Lengths::random, 4, 4, 1};
 constexpr ScheduleShape kLonger{Traffic::steady, Lengths::equal, 8, 4, 2};
 constexpr ScheduleShape kGrowing{Traffic::steady, Lengths::short_ones, 8, 4, 2};
+constexpr ScheduleShape kPermuted{Traffic::permute, Lengths::mixed, 4, 5, 1};
+constexpr ScheduleShape kThereAndBack{Traffic::there_and_back, Lengths::mixed, 4, 5, 1};
 constexpr ScheduleShape kRandom{Traffic::random, Lengths::random, 6, 4, 1};
 
 std::vector<DecodeFault> make_faults() {
@@ -109,7 +132,26 @@ std::vector<DecodeFault> make_faults() {
         name,    std::move(stands_for), std::move(op), Detector::reference, Detector::eager,
         kRandom, mutant(name)};
   };
+  const auto buffers = [](std::string name, std::string stands_for, Detector blind, Inject inject) {
+    return DecodeFault{std::move(name),
+                       "vLLM #42982: " + std::move(stands_for),
+                       "v32_paged_metadata",
+                       Detector::metadata,
+                       blind,
+                       kThereAndBack,
+                       std::move(inject)};
+  };
   return {
+      {"v32_key_without_lengths", "vLLM #42982: a plan of other lengths is kept", "tile_plan",
+       Detector::metadata, Detector::eager, kPermuted, v32_key(forget_lengths)},
+      buffers("v32_tail_not_cleared", "ids of a larger step stay behind a smaller one",
+              Detector::reference, v32_buffers<UnknownExtents>()),
+      buffers("v32_extent_not_updated", "a path does not say how far it reached",
+              Detector::reference, v32_buffers<ExtentsLostWithPadding>()),
+      buffers("v32_buffers_not_zeroed", "request ids were torch.empty", Detector::reference,
+              v32_buffers<BuffersNotInitialised>()),
+      buffers("v32_indptr_of_live_rows", "rows of padding own what an earlier step's did",
+              Detector::inputs, v32_buffers<IndptrOfLiveRows>()),
       {"replay_does_nothing", "hazards 37: the graph never ran", "replay", Detector::ran,
        Detector::path, kSteady, with_dead_device},
       {"warm_up_state_captured", "vLLM #42444: the planner is not part of the graph",

@@ -26,14 +26,15 @@ using Params = plumb_hc_head_params;
 constexpr int kBlocks = 8, kTokens = 8, kMostWarps = 16;
 constexpr int kWarpColumns = 64, kHalves = 2;  // of 32 columns, of one stream
 constexpr int kSteps = kHalves * kStreams;     // half i / 4 of stream i % 4
-constexpr int kTokenSums = kStreams + 1;       // four mixes and the squares
-constexpr int kSums = kTokens * kTokenSums;
 
 // A warp's weights of one step as lanes take them: rows 0 to 7, then 8 to 11.
 constexpr int kFront = 32, kRear = 16, kStepVectors = kFront + kRear;
 
 // Blocks of one cluster need a processor that has them; for others the kernel is empty.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+constexpr int kTokenSums = kStreams + 1;  // four mixes and the squares
+constexpr int kSums = kTokens * kTokenSums;
 
 struct Shared {
   float of_warp[kMostWarps][kSums];   // zeros of warps that the block lacks

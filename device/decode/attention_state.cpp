@@ -17,7 +17,7 @@ AttentionState::AttentionState(const Geometry& geometry, CachingAllocator& memor
     return static_cast<std::int32_t*>(memory.allocate(bytes, label));
   };
   for (const Attention kind : geometry.layers) {
-    if (plans_.contains(kind)) continue;
+    if (kind == Attention::tokens || plans_.contains(kind)) continue;
     plans_[kind] = {.tiles = words(geometry.plan_parts * kTileWords, "tiles"),
                     .num_splits = words(geometry.max_tokens() + 1, "num_splits"),
                     .num_parts = static_cast<std::int32_t>(geometry.plan_parts),

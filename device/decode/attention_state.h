@@ -2,7 +2,7 @@
 //
 // FlashMLA's scheduling metadata: empty when made, planned by the first attention call that gets
 // it, and then kept as it is   [1.7]. One object per kind of layer and step, so the first layer of
-// each kind plans for all.
+// each kind plans for all. V3.2 has none: its plan belongs to its metadata (v32_metadata.h).
 #pragma once
 
 #include <map>

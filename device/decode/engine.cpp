@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "device/decode/v32_model.h"
 #include "device/decode/v4_model.h"
 
 namespace plumb::device::decode {
@@ -16,12 +17,25 @@ plumb_format dialect_of(const Properties& properties) {
   return properties.fp8 == Fp8Dialect::e4m3fnuz ? PLUMB_E4M3FNUZ : PLUMB_E4M3FN;
 }
 
+Geometry supported(Geometry geometry, GraphMode mode) {
+  const GraphSupport support =
+      geometry.architecture == Architecture::v32 ? V32Model::kGraphSupport : V4Model::kGraphSupport;
+  if (mode == GraphMode::full && geometry.speculated > 0 &&
+      support == GraphSupport::uniform_single_token_decode) {
+    throw std::invalid_argument(
+        "V3.2 in full graphs: its metadata supports one query token per request only "
+        "(UNIFORM_SINGLE_TOKEN_DECODE), and with speculation there are " +
+        std::to_string(geometry.query_tokens()));
+  }
+  return geometry;
+}
+
 }  // namespace
 
 Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
                Policies policies, std::uint64_t seed)
     : device_(device),
-      geometry_(std::move(geometry)),
+      geometry_(supported(std::move(geometry), mode)),
       mode_(mode),
       policies_(std::move(policies)),
       stream_(device.create_stream()),
@@ -32,14 +46,23 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       requests_(geometry_, seed),
       inputs_(geometry_, inputs_memory_),
       staging_(device, inputs_memory_, policies_.inputs->waits_for_copies()),
-      model_(std::make_unique<V4Model>(geometry_, requests_, dialect_of(device.properties()),
-                                       device, policies_, stream_, memory_, temporaries_, seed)),
+      model_(make_model(seed)),
       segments_(model_->segments()),
       graphs_(
           device, stream_, geometry_,
           [this](std::int64_t tokens, AttentionState& state) { forward(tokens, state); },
           [this] { return std::make_shared<AttentionState>(geometry_, temporaries_); },
           *policies_.capture) {}
+
+std::unique_ptr<Model> Engine::make_model(std::uint64_t seed) {
+  const plumb_format dialect = dialect_of(device_.properties());
+  if (geometry_.architecture == Architecture::v32) {
+    return std::make_unique<V32Model>(geometry_, requests_, dialect, device_, stream_, memory_,
+                                      policies_.v32, seed);
+  }
+  return std::make_unique<V4Model>(geometry_, requests_, dialect, device_, policies_, stream_,
+                                   memory_, temporaries_, seed);
+}
 
 Engine::~Engine() {
   try {
@@ -127,6 +150,7 @@ void Engine::send_and_build() {
   staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
   call_.begin("metadata", plan_.tokens);
   model_->build_metadata(call_, inputs_, plan_);
+  counters_.metadata = model_->metadata_counts();
 }
 
 void Engine::forward(std::int64_t tokens, AttentionState& state) {

@@ -20,10 +20,12 @@ enum class GraphMode { none, full };
 
 struct Counters {
   std::int64_t steps = 0, eager_steps = 0, captures = 0, graph_launches = 0;
+  MetadataCounts metadata;  // of the cached metadata of 3.3
 };
 
 class Engine {
  public:
+  // Throws std::invalid_argument for a mode that the model's metadata does not support.
   Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
          Policies policies = {}, std::uint64_t seed = 1);
   ~Engine();
@@ -60,6 +62,7 @@ class Engine {
   Stream stream() const { return stream_; }
 
  private:
+  std::unique_ptr<Model> make_model(std::uint64_t seed);
   void prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
                const Padding& padding);
   void send_and_build();

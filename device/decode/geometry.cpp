@@ -19,6 +19,7 @@ std::int64_t Geometry::entries(Cache cache) const {
 }
 
 std::int64_t Geometry::blocks_per_request(Cache cache) const {
+  if (!has(cache)) return 0;
   const std::int64_t page = pages[static_cast<int>(cache)];
   return (entries(cache) + page - 1) / page;
 }
@@ -38,6 +39,30 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
   g.pages[static_cast<int>(Cache::window)] = 8;
   g.pages[static_cast<int>(Cache::c4a)] = 4;
   g.pages[static_cast<int>(Cache::c128a)] = 1;
+  g.max_requests = max_requests;
+  g.max_context = 384;
+  g.speculated = speculated;
+  g.plan_parts = 4;
+  g.capture_sizes = default_capture_sizes(max_requests, 1 + speculated);
+  return g;
+}
+
+Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, std::int64_t page) {
+  Geometry g;
+  g.architecture = Architecture::v32;
+  g.layers = {Attention::tokens, Attention::tokens};
+  g.hidden = 128;
+  g.heads = 2;
+  g.q_lora = 64;
+  g.index_heads = 4;
+  g.index_dim = 64;
+  g.top_k = 128;
+  g.index_ratio = 1;
+  g.experts = 16;
+  g.experts_per_token = 4;
+  g.expert_groups = 4;
+  g.kept_groups = 2;
+  g.pages[static_cast<int>(Cache::window)] = page;
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;

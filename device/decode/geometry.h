@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sizes of a V4 model and of its serving   [ops-spec 0].
+// The sizes of a model and of its serving   [ops-spec 0].
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,15 @@
 
 namespace plumb::device::decode {
 
-// What a layer attends beside its sliding window: nothing, the best of the states that stand for
-// 4 tokens each, or all states that stand for 128 tokens each.
-enum class Attention { window, c4a, c128a };
+enum class Architecture { v4, v32 };
 
-// A paged cache per kind, with a block table of its own.
+// What a layer of V4 attends beside its sliding window: nothing, the best of the states that stand
+// for 4 tokens each, or all states that stand for 128 tokens each. Layers of V3.2 have no window:
+// `tokens`, the best of the whole context.
+enum class Attention { window, c4a, c128a, tokens };
+
+// A paged cache per kind, with a block table of its own. An entry of `window` is a token: V3.2
+// keeps its whole context there, and has no other.
 enum class Cache { window, c4a, c128a };
 inline constexpr int kCaches = 3;
 
@@ -25,12 +29,16 @@ inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens of a compressed
 std::int64_t block_bytes(std::int64_t page);
 
 struct Geometry {
+  Architecture architecture = Architecture::v4;
   std::vector<Attention> layers;
   std::int64_t hidden = 0, heads = 0, q_lora = 0;
   std::int64_t index_heads = 0, index_dim = 0, top_k = 0;
+  std::int64_t index_ratio = kC4a;  // tokens of an entry that the indexer scores
   std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t expert_groups = 0, kept_groups = 0;  // V3.2
   std::int64_t window = 0;
-  std::int64_t pages[kCaches] = {};  // entries of a block: tokens, or compressed states
+  std::int64_t pages[kCaches] =
+      {};  // entries of a block: tokens, or compressed states; 0: no cache
   std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
   std::int64_t plan_parts = 0;                     // of the tile plan
@@ -40,13 +48,17 @@ struct Geometry {
   std::int64_t max_tokens() const { return max_requests * query_tokens(); }
   std::int64_t entries(Cache cache) const;  // of a request of max_context tokens
   std::int64_t blocks_per_request(Cache cache) const;
-  std::int64_t states() const { return max_context / kC4a; }         // columns of the indexer
+  bool has(Cache cache) const { return pages[static_cast<int>(cache)] != 0; }
+  std::int64_t states() const { return max_context / index_ratio; }  // columns of the indexer
   std::int64_t c128a_width() const { return max_context / kC128a; }  // c128a_max_compressed
 };
 
 // A few heads and short contexts, so that a step costs the simulator milliseconds; every boundary
 // (window, k, pages, states) is met all the same.
 Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0);
+// Two layers of V3.2, whose top-k is a multiple of 128. Pages are of 64 tokens or of one.
+Geometry small_v32_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0,
+                            std::int64_t page = 64);
 
 // 1, 2, 4, 8, 16, ..., up to min(2 * tokens, 512), cut at `tokens`; with speculation rounded up to
 // multiples of the query length   [10.2]

@@ -30,6 +30,14 @@ struct Segment {
   std::function<void(const StepContext&)> run;
 };
 
+// Which batches a FULL graph may hold, least first   [10.1].
+enum class GraphSupport { uniform_single_token_decode, uniform_batch };
+
+// Of a cached metadata: how often it was computed, and how often that of an earlier step would do.
+struct MetadataCounts {
+  std::int64_t launches = 0, hits = 0;
+};
+
 // A paged cache of a layer.
 struct CacheView {
   std::string name;
@@ -51,6 +59,7 @@ class Model {
   // Enqueues the cache writers of all layers for tokens that nobody computes here: what earlier
   // steps would have left at the slots of `inputs`.
   virtual void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) = 0;
+  virtual MetadataCounts metadata_counts() const { return {}; }
   virtual std::vector<CacheView> caches() const = 0;
   virtual const std::uint16_t* out() const = 0;  // bf16 [tokens, hidden]
 };

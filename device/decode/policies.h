@@ -9,6 +9,7 @@
 
 #include "device/decode/graph_runner.h"
 #include "device/decode/inputs_policy.h"
+#include "device/decode/v32_policies.h"
 
 namespace plumb::device::decode {
 
@@ -28,6 +29,7 @@ struct Policies {
   std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
   std::shared_ptr<const MetadataPolicy> metadata = std::make_shared<MetadataPolicy>();
   std::shared_ptr<const InputsPolicy> inputs = std::make_shared<InputsPolicy>();
+  V32Policies v32;
 };
 
 }  // namespace plumb::device::decode

@@ -72,6 +72,7 @@ void Requests::finish(std::uint64_t id) {
 
 void Requests::reserve(Request& request, std::int64_t tokens) {
   for (int cache = 0; cache < kCaches; ++cache) {
+    if (!geometry_.has(static_cast<Cache>(cache))) continue;
     const std::int64_t page = geometry_.pages[cache];
     const std::int64_t entries = entries_of(static_cast<Cache>(cache), tokens);
     auto& blocks = request.blocks[cache];

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands in a decode step in place of a model's parts that plumb does not judge: projections
- * and experts (linear_map), embeddings and compressed states (seeded_rows). They are called as ops
- * are, and are entries beside the ops in the table of plumb's own kernels. */
+ * What stands in a decode step in place of parts that are no op of plumb's: projections and
+ * experts (linear_map), embeddings and compressed states (seeded_rows), AITER's planner
+ * (tile_plan). They are called as ops are, and are entries beside the ops in the table of plumb's
+ * own kernels. */
 #ifndef PLUMB_STAND_INS_H
 #define PLUMB_STAND_INS_H
 
 #include <stdint.h>
 
+#include "device/ops/sparse_mla.h"
 #include "device/ops/types.h"
 
 /* A linear map of each row, whose matrix is a pure function of a seed:
@@ -35,7 +37,16 @@ typedef struct plumb_seeded_rows_params {
   plumb_stream stream;
 } plumb_seeded_rows_params;
 
+/* The tile plan of a ragged attention, made before it instead of by its first call   [1.6, 3.3].
+ * Who then attends to these rows with the plan sets its `planned`. */
+typedef struct plumb_tile_plan_params {
+  const int32_t* indptr; /* [rows + 1]: row r has indptr[r + 1] - indptr[r] candidates */
+  plumb_mla_plan plan;   /* filled; `planned` is not looked at */
+  int64_t rows;
+  plumb_stream stream;
+} plumb_tile_plan_params;
+
 /* X(name) of each. */
-#define PLUMB_FOR_EACH_STAND_IN(X) X(linear_map) X(seeded_rows)
+#define PLUMB_FOR_EACH_STAND_IN(X) X(linear_map) X(seeded_rows) X(tile_plan)
 
 #endif

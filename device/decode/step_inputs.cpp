@@ -23,7 +23,7 @@ void plan_states(const Geometry& geometry, const Request& request, std::int64_t 
   for (const Cache cache : kCompressed) {
     const auto which = static_cast<std::size_t>(cache);
     const std::int64_t ratio = ratio_of(cache);
-    const bool completes = (position + 1) % ratio == 0;
+    const bool completes = geometry.has(cache) && (position + 1) % ratio == 0;
     const std::int64_t state = position / ratio;
     plan.slot_mapping[which].push_back(completes ? request.slot(cache, state, geometry) : -1);
     plan.state_keys[which].push_back(key_of(request, state));
@@ -36,7 +36,7 @@ void plan_token(const Geometry& geometry, const Request& request, std::int64_t p
   plan.positions.push_back(position);
   plan.slot_mapping[0].push_back(request.slot(Cache::window, position, geometry));
   plan_states(geometry, request, position, plan);
-  plan.state_lens.push_back(static_cast<std::int32_t>((position + 1) / kC4a));
+  plan.state_lens.push_back(static_cast<std::int32_t>((position + 1) / geometry.index_ratio));
   plan.is_padding.push_back(0);
 }
 

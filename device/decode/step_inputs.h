@@ -26,7 +26,7 @@ struct StepPlan {
   std::vector<std::int64_t> state_keys[kCaches];    // what that state is made of
   std::vector<std::int32_t> query_start_loc, seq_lens;
   std::vector<std::int32_t> block_tables[kCaches];  // [requests, blocks of a request]
-  std::vector<std::int32_t> state_lens;             // C4A states that a token may attend   [4.6]
+  std::vector<std::int32_t> state_lens;             // entries that the indexer may score   [4.6]
   std::vector<std::uint8_t> is_padding;
 };
 

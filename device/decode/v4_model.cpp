@@ -11,20 +11,7 @@ constexpr std::int32_t kSinkhornIterations = 20;
 constexpr float kEps = 1e-6F, kPostMult = 2, kRoutedScaling = 1.5F;
 constexpr std::uint64_t kEmbeddingSeed = 11;
 
-// FNV-1a: each projection its own matrix.
-std::uint64_t seed_of(const std::string& name) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char letter : name) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-  }
-  return hash;
-}
-
 }  // namespace
-
-std::string layer_name(std::size_t layer, const char* what) {
-  return "layer " + std::to_string(layer) + " " + what;
-}
 
 Cache compressed_cache(Attention kind) {
   return kind == Attention::c4a ? Cache::c4a : Cache::c128a;
@@ -236,21 +223,6 @@ void V4Model::read_out(const StepContext& step) {
                                   .eps = kEps,
                                   .rounding = PLUMB_ROUND_ONCE,
                                   .stream = nullptr});
-}
-
-void V4Model::linear(const StepContext& step, const std::string& name, const void* in,
-                     std::int64_t in_columns, void* out, std::int64_t out_columns,
-                     plumb_format out_format) const {
-  step.call("linear_map", name,
-            plumb_linear_map_params{.in = in,
-                                    .out = out,
-                                    .rows = step.tokens,
-                                    .in_columns = in_columns,
-                                    .out_columns = out_columns,
-                                    .in_format = PLUMB_BF16,
-                                    .out_format = out_format,
-                                    .seed = seed_of(name),
-                                    .stream = nullptr});
 }
 
 }  // namespace plumb::device::decode

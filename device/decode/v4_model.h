@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/linear.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
 #include "device/decode/ragged_metadata.h"
@@ -17,8 +18,6 @@
 
 namespace plumb::device::decode {
 
-// "layer 2 attention"
-std::string layer_name(std::size_t layer, const char* what);
 Cache compressed_cache(Attention kind);  // of a layer that has one
 
 // The paged caches of one layer.
@@ -30,6 +29,8 @@ struct LayerCaches {
 
 class V4Model final : public Model {
  public:
+  static constexpr GraphSupport kGraphSupport = GraphSupport::uniform_batch;
+
   // What the constructor leaves in `memory` keeps its address. `dialect`: what the platform's own
   // encoders write; C4A and C128A caches are e4m3fn   [2.11].
   V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect, Device& device,
@@ -60,9 +61,6 @@ class V4Model final : public Model {
   void feed_forward(const StepContext& step, std::size_t layer);
   void mix(const StepContext& step, const std::string& name, const MixWeights& weights);
   void read_out(const StepContext& step);
-  void linear(const StepContext& step, const std::string& name, const void* in,
-              std::int64_t in_columns, void* out, std::int64_t out_columns,
-              plumb_format out_format = PLUMB_BF16) const;
   plumb_mla_cache cache(std::size_t layer, Cache which) const;
   plumb_paged_cache written_cache(std::size_t layer, Cache which) const;
   plumb_paged_cache indexer_cache(std::size_t layer) const;

@@ -101,4 +101,19 @@ Weights::Weights(const Geometry& g, Device& device, Stream stream, Memory& memor
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
 }
 
+V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, Memory& memory,
+                       std::uint64_t seed) {
+  Uploader upload(device, stream, memory, seed);
+  for (std::size_t i = 0; i < g.layers.size(); ++i) {
+    const std::string name = "layer " + std::to_string(i);
+    layers.push_back({.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
+                      .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
+                      .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
+                      .kv_norm = upload.bf16(kHeadDim, 1, 0.25, name + " kv_norm"),
+                      .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
+  }
+  cos_sin = upload.upload(angles(g.max_context), "cos_sin");
+  final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
+}
+
 }  // namespace plumb::device::decode

@@ -41,4 +41,20 @@ struct Weights {
   std::uint16_t* final_norm;  // bf16 [hidden]
 };
 
+struct V32LayerWeights {
+  std::uint16_t *attention_norm, *ffn_norm;  // bf16 [hidden]
+  std::uint16_t *q_norm, *kv_norm;           // bf16 [q_lora] and [512]
+  float* router_bias;                        // [experts]
+};
+
+struct V32Weights {
+  // Uploads everything.
+  V32Weights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+             std::uint64_t seed);
+
+  std::vector<V32LayerWeights> layers;
+  float* cos_sin;             // [max_context, 64]
+  std::uint16_t* final_norm;  // bf16 [hidden]
+};
+
 }  // namespace plumb::device::decode
