@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The first stage of mhc_pre and its kin (device/kernels/mhc_mixing.h) on matrix units
-// (matrix_products.h). A matrix unit truncates what it adds up: products with the largest parts go
-// through it 16 at a time, and the sums of those are added by the fp32 units, which round to
-// nearest.
+// (matrix_products.h). A matrix unit truncates what it adds up. It adds up 32 columns at a time,
+// from zero and in two halves, the products with the smallest parts of the weights first: only the
+// last two of a chain truncate at the scale of the result. The fp32 units, which round to nearest,
+// add up the results. Squares are such products, of tokens by themselves.
 //
 // Block (tile, split): 64 tokens and one part of K, 256 columns of it at a time. Warp w takes
 // tokens 32 (w % 2) .. + 31 and columns 32 (w / 2) .. + 31 of each 256; eight warps' sums are
@@ -11,7 +12,10 @@
 // right eight tokens, of which lane l has token l / 4. A product of 16 columns needs them in a
 // certain order over the lanes; as any order will do if weights have the same, lane l takes eight
 // neighbouring columns, 8 (l % 4) .. + 7 of its warp's, of tokens l / 4, + 8, + 16, + 24: one
-// access each, whose words are operands as they come.
+// access each, whose words are operands as they come. Tokens are copied to shared memory two steps
+// ahead, each to where the lane that copies it is to read it: nobody waits for another lane's.
+#include <cuda_pipeline_primitives.h>
+
 #include "device/cuda/matrix_products.h"
 #include "device/kernels/mhc_mixing.h"
 
@@ -24,45 +28,70 @@ constexpr int kWarpsOfStep = kStep / kWarpColumns, kRows = 4;  // tokens of a la
 constexpr std::int64_t kLeastHidden = 1024;
 
 // Tiles of weights: the parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to 23;
-// their smallest parts, and zeros.
-enum Tile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest, kTiles };
+// their smallest parts, eight rows, below which the tokens themselves are to stand.
+enum Tile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest };
 
 // Weights of one step as lanes take them: [warp][tile][half of 32 columns][lane], two rows by four
-// columns each. Halves lie apart such that the threads that write them do not share banks.
+// columns each; of the last tile [lane][half], one row. Halves lie apart, and warps too, such that
+// the threads that write them do not share banks.
 constexpr int kHalfVectors = 32 + 4, kTileVectors = 2 * kHalfVectors;
-constexpr int kStagedVectors = kWarpsOfStep * kTiles * kTileVectors;
-constexpr int kSums = kMixes + 1;  // of a token: 24 mixes and the squares
-constexpr std::size_t kSharedBytes = 2 * kStagedVectors * sizeof(uint4);
+constexpr int kWarpVectors = kLastSmallest * kTileVectors + 32 + 4;
+constexpr int kStagedVectors = kWarpsOfStep * kWarpVectors;
+// Two steps are multiplied while the weights of two are staged and the tokens of two are copied.
+constexpr int kPair = 2, kPairVectors = kPair * kStagedVectors;
+constexpr int kCopiedVectors = kRows * kThreads;  // of a step's tokens: [row of a lane][thread]
+constexpr int kSums = kMixes + 1;                 // of a token: 24 mixes and the squares
+constexpr std::size_t kSharedBytes = (2 * kPairVectors + kPair * kCopiedVectors) * sizeof(uint4);
 static_assert(kWarpsOfStep * kTokens * kSums * sizeof(float) <= kSharedBytes);
 static_assert(kThreads / 32 == kWarpsOfStep * kTokens / kWarpTokens);
+
+// Unsigned: cheap enough to be made again where registers are short.
+__device__ unsigned own_lane() { return threadIdx.x % 32; }
+__device__ unsigned own_columns() { return threadIdx.x / 64; }  // which 32 of a step
+__device__ unsigned first_row() { return threadIdx.x / 32 % 2 * kWarpTokens; }
 
 struct LaneRows {
   uint4 row[kRows];
 };
 
-// Where the columns of a step start in a token's streams, and how many steps this stream has left.
+// Where this lane's columns of a step start, of the first of its tokens, and how many steps this
+// stream has left.
 struct StepPlace {
-  std::int64_t at;
+  const std::uint16_t* at;
   int left;
 };
 
-__device__ StepPlace place_of_step(const Mixing& p, std::int64_t k) {
-  const std::int64_t slot = k / p.hidden, column = k - slot * p.hidden;
-  return {slot * p.slot_stride + column, static_cast<int>(p.hidden - column) / kStep};
+__device__ StepPlace place_of_step(const Mixing& p, std::int64_t first_token, std::int64_t k) {
+  int slot = 0;
+  for (int i = 1; i < kStreams; ++i) slot += k >= i * p.hidden;
+  const std::int64_t column = k - slot * p.hidden;
+  const std::int64_t token = first_token + first_row() + own_lane() / 4;
+  const std::uint16_t* const at = p.streams + token * p.token_stride + slot * p.slot_stride;
+  return {at + column + own_columns() * kWarpColumns + own_lane() % 4 * 8,
+          static_cast<int>(p.hidden - column) / kStep};
 }
 
 __device__ void advance(const Mixing& p, StepPlace& place) {
-  place.at += kStep;
-  if (--place.left > 0) return;
-  place.at += p.slot_stride - p.hidden;
-  place.left = static_cast<int>(p.hidden) / kStep;
+  const bool ends = --place.left == 0;
+  place.at += ends ? p.slot_stride - p.hidden + kStep : kStep;
+  if (ends) place.left = static_cast<int>(p.hidden) / kStep;
 }
 
-// `from`: where the tile starts. `rows`: how far from there this lane's are.
-__device__ LaneRows load_rows(const std::uint16_t* from, const unsigned (&rows)[kRows]) {
+// Starts to copy this lane's part of a step. `rows`: how many of its rows are tokens; what memory
+// holds for others is multiplied too, and not stored.
+__device__ void copy_rows(const Mixing& p, const std::uint16_t* from, int rows, uint4* to) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    if (i < rows) __pipeline_memcpy_async(to + i * kThreads, from, sizeof(uint4));
+    from += 8 * p.token_stride;
+  }
+}
+
+// What has been copied.
+__device__ LaneRows own_rows(const uint4* copied) {
   LaneRows bits;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) bits.row[i] = *reinterpret_cast<const uint4*>(from + rows[i]);
+  for (int i = 0; i < kRows; ++i) bits.row[i] = copied[i * kThreads];
   return bits;
 }
 
@@ -84,15 +113,22 @@ __device__ ThreadWeights load_weights(const float* from, std::int64_t depth) {
 }
 
 // Where this thread's weights go: lane 4 (t / 64) + t % 8 / 2 of warp t % 64 / 8, half t % 2.
-__device__ int staged_place() {
-  const int mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4);
-  return four / 8 * (kTiles * kTileVectors) + four % 2 * kHalfVectors + mix * 4 + four % 8 / 2;
+struct StagedPlace {
+  unsigned tiles, last_smallest;  // in vectors; in halves of them
+};
+
+__device__ StagedPlace staged_place() {
+  const unsigned mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4), half = four % 2;
+  const unsigned warp = four / 8 * kWarpVectors, lane = mix * 4 + four % 8 / 2;
+  return {warp + half * kHalfVectors + lane,
+          2 * (warp + kLastSmallest * kTileVectors + lane) + half};
 }
 
 // Two rows, a and b, of two pairs of columns.
 __device__ uint4 rows_of(const uint2& a, const uint2& b) { return {a.x, b.x, a.y, b.y}; }
 
-__device__ void stage(const ThreadWeights& weights, uint4* to) {
+// `staged`: the step's.
+__device__ void stage(const ThreadWeights& weights, uint4* staged, const StagedPlace& place) {
   uint2 parts[3][kThreadMixes];
 #pragma unroll
   for (int i = 0; i < kThreadMixes; ++i) {
@@ -102,106 +138,112 @@ __device__ void stage(const ThreadWeights& weights, uint4* to) {
       part[i] = {take_part(left.x, left.y), take_part(left.z, left.w)};
     }
   }
+  uint4* const to = staged + place.tiles;
 #pragma unroll
   for (int i = 0; i < 3; ++i) {
     to[(kLargest + i) * kTileVectors] = rows_of(parts[i][0], parts[i][1]);
   }
   to[kLastMixes * kTileVectors] = rows_of(parts[0][2], parts[1][2]);
-  to[kLastSmallest * kTileVectors] = rows_of(parts[2][2], {});
+  reinterpret_cast<uint2*>(staged)[place.last_smallest] = parts[2][2];
 }
 
-struct Sums {
-  float at[4];
+// A lane's sums of one tile, for each eight tokens: in its own row of the tile, in the one eight
+// below.
+struct TileSums {
+  float at[kRows][4];
 };
 
-// sums += the weights of half a warp's columns, times those columns of eight tokens.
-__device__ void multiply_half(Sums& sums, const uint4& weights, const uint4& x, int half) {
-  const uint4& a = weights;
-  if (half == 0) return multiply(sums.at, a.x, a.y, a.z, a.w, x.x, x.y);
-  multiply(sums.at, a.x, a.y, a.z, a.w, x.z, x.w);
+// The eight tokens i of a lane: their columns of one half.
+__device__ uint2 half_of(const LaneRows& rows, int i, int half) {
+  const uint4& x = rows.row[i];
+  return half == 0 ? uint2{x.x, x.y} : uint2{x.z, x.w};
 }
 
-__device__ void add(Sums& to, const Sums& what) {
+// sums = or += a tile of weights times the warp's tokens.
+template <bool anew>
+__device__ void multiply_tile(TileSums& sums, const uint4* tile, const LaneRows& rows) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) to.at[i] += what.at[i];
-}
-
-__device__ float add_squares(float sum, const uint4& bits) {
-  const unsigned pairs[4] = {bits.x, bits.y, bits.z, bits.w};
+  for (int half = 0; half < 2; ++half) {
+    const uint4 a = tile[half * kHalfVectors];
 #pragma unroll
-  for (const unsigned pair : pairs) {
-    const float low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xffff0000u);
-    sum = fmaf(low, low, sum);
-    sum = fmaf(high, high, sum);
+    for (int i = 0; i < kRows; ++i) {
+      const uint2 x = half_of(rows, i, half);
+      if (anew && half == 0) {
+        multiply_anew(sums.at[i], a.x, a.y, a.z, a.w, x.x, x.y);
+      } else {
+        multiply(sums.at[i], a.x, a.y, a.z, a.w, x.x, x.y);
+      }
+    }
   }
-  return sum;
 }
 
-// What a lane adds up for each eight tokens: mixes 0 to 15, the tile of the last mixes, and the
-// squares of its own token.
+// The last tile. Below the weights stand the tokens, whose squares are the diagonal of these eight
+// rows by eight columns.
+__device__ void multiply_last_smallest(TileSums& sums, const uint4& a, const LaneRows& rows) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const uint2 x = half_of(rows, i, 0);
+    multiply_anew(sums.at[i], a.x, x.x, a.y, x.y, x.x, x.y);
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const uint2 x = half_of(rows, i, 1);
+    multiply(sums.at[i], a.z, x.x, a.w, x.y, x.x, x.y);
+  }
+}
+
+// What a lane adds up for each eight tokens. Of the diagonal it may have one of two columns.
 struct LaneSums {
-  Sums mixes[kRows], last[kRows];
-  float squares[kRows];
+  float mixes[kRows][4], last[kRows][2], squares[kRows];
 };
+
+__device__ unsigned diagonal_column() { return threadIdx.x / 4 % 2; }
 
 // `staged`: this lane's, of its warp.
 __device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) sums.squares[i] = add_squares(sums.squares[i], rows.row[i]);
-  const auto each_half = [&](Tile tile, const auto& visit) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const uint4 weights = staged[tile * kTileVectors + half * kHalfVectors];
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) visit(weights, half, i);
-    }
-  };
-  Sums small[kRows] = {}, last_small[kRows] = {};
-  const auto add_small = [&](const uint4& weights, int half, int i) {
-    multiply_half(small[i], weights, rows.row[i], half);
-  };
-  each_half(kSmallest, add_small);
-  each_half(kMiddle, add_small);
-  each_half(kLastSmallest, [&](const uint4& weights, int half, int i) {
-    multiply_half(last_small[i], weights, rows.row[i], half);
-  });
-  each_half(kLargest, [&](const uint4& weights, int half, int i) {
-    Sums products{};
-    multiply_half(products, weights, rows.row[i], half);
-    add(sums.mixes[i], products);
-  });
-  each_half(kLastMixes, [&](const uint4& weights, int half, int i) {
-    Sums products{};
-    multiply_half(products, weights, rows.row[i], half);
-    add(sums.last[i], products);
-  });
+  TileSums products;
+  multiply_tile<true>(products, staged + kSmallest * kTileVectors, rows);
+  multiply_tile<false>(products, staged + kMiddle * kTileVectors, rows);
+  multiply_tile<false>(products, staged + kLargest * kTileVectors, rows);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    add(sums.mixes[i], small[i]);
-    sums.last[i].at[0] += last_small[i].at[0];
-    sums.last[i].at[1] += last_small[i].at[1];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums.mixes[i][j] += products.at[i][j];
+  }
+  multiply_last_smallest(products, staged[kLastSmallest * kTileVectors], rows);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float(&at)[4] = products.at[i];
+    sums.last[i][0] += at[0];
+    sums.last[i][1] += at[1];
+    sums.squares[i] += diagonal_column() == 0 ? at[2] : at[3];
+  }
+  multiply_tile<true>(products, staged + kLastMixes * kTileVectors, rows);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {  // the largest parts and, eight rows below, the middle ones
+    sums.last[i][0] += products.at[i][0] + products.at[i][2];
+    sums.last[i][1] += products.at[i][1] + products.at[i][3];
   }
 }
 
 // Each warp's sums into shared memory, [warp of the step][token][mix or squares]. A lane has rows
-// l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight.
-__device__ void spread(const LaneSums& sums, int warp, int first_row, float* to) {
-  const int mix = lane_index() / 4, token = lane_index() % 4 * 2;
-  float* const own = to + (warp * kTokens + first_row) * kSums;
+// l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight; the diagonal's
+// column of row l / 4 is among these where l % 4 is l / 8.
+__device__ void spread(const LaneSums& sums, float* to) {
+  const unsigned mix = own_lane() / 4, token = own_lane() % 4 * 2;
+  float* const own = to + (own_columns() * kTokens + first_row()) * kSums;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     float* const eight = own + 8 * i * kSums;
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       float* const mixes = eight + (token + t) * kSums;
-      mixes[mix] = sums.mixes[i].at[t];
-      mixes[mix + 8] = sums.mixes[i].at[2 + t];
-      mixes[mix + 16] = sums.last[i].at[t] + sums.last[i].at[2 + t];
+      mixes[mix] = sums.mixes[i][t];
+      mixes[mix + 8] = sums.mixes[i][2 + t];
+      mixes[mix + 16] = sums.last[i][t];
     }
-    float squares = sums.squares[i];
-    squares += shuffle_xor(whole_wave(), squares, 1, 4);
-    squares += shuffle_xor(whole_wave(), squares, 2, 4);
-    if (token == 0) eight[mix * kSums + kMixes] = squares;
+    const unsigned own_token = token + diagonal_column();
+    if (own_token == mix) eight[own_token * kSums + kMixes] = sums.squares[i];
   }
 }
 
@@ -221,61 +263,72 @@ __device__ void store_sums(const Mixing& p, std::int64_t first_token, int split,
 
 __global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
   uint4* const staged = dynamic_shared<uint4>();
-  const int warp = wave_index() / 2, first_row = wave_index() % 2 * kWarpTokens;
   const int split = block_index_y();
   const std::int64_t first_token = std::int64_t{block_index_x()} * kTokens;
-  const std::uint16_t* const tile = p.streams + first_token * p.token_stride;
-  const auto last_row = static_cast<int>(min(std::int64_t{kTokens}, p.tokens - first_token)) - 1;
-  unsigned rows[kRows];
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {  // rows behind the last token repeat it, and are not stored
-    const int row = min(first_row + lane_index() / 4 + 8 * i, last_row);
-    rows[i] =
-        row * static_cast<unsigned>(p.token_stride) + warp * kWarpColumns + lane_index() % 4 * 8;
-  }
+  const std::int64_t first_own = first_token + first_row() + own_lane() / 4;
+  const int rows = static_cast<int>((p.tokens - first_own + 7) / 8);
   const std::int64_t begin = part_begin(p, split);
   const int steps = static_cast<int>((part_begin(p, split + 1) - begin) / kStep);
-  const auto clamped = [&](int step) { return min(step, steps - 1) * kStep; };
 
-  const float* const own_weights =
+  const float* next_weights =
       p.fn + begin + threadIdx.x / (kStep / 4) * p.depth + threadIdx.x % (kStep / 4) * 4;
-  uint4* const to = staged + staged_place();
-  const uint4* const from = staged + warp * (kTiles * kTileVectors) + lane_index();
-  LaneSums sums{};
-  StepPlace place = place_of_step(p, begin);
-  LaneRows even = load_rows(tile + place.at, rows), odd = even;
-  if (steps > 1) advance(p, place), odd = load_rows(tile + place.at, rows);
-  stage(load_weights(own_weights, p.depth), to);
-  ThreadWeights weights = load_weights(own_weights + clamped(1), p.depth);
-  __syncthreads();
-  // The tokens of the next step but one take the place of those that have been multiplied.
-  const auto work = [&](LaneRows& bits, int step, int turn) {
-    add_step(sums, bits, from + turn * kStagedVectors);
-    if (step + 2 < steps) advance(p, place), bits = load_rows(tile + place.at, rows);
-    stage(weights, to + (turn ^ 1) * kStagedVectors);
-    weights = load_weights(own_weights + clamped(step + 2), p.depth);
-    __syncthreads();
+  const auto take_weights = [&](int step) {  // behind the last step, that one's again
+    const ThreadWeights weights = load_weights(next_weights, p.depth);
+    if (step + 1 < steps) next_weights += kStep;
+    return weights;
   };
-  for (int step = 0; step < steps; step += 2) {
-    work(even, step, 0);
-    if (step + 1 < steps) work(odd, step + 1, 1);
+  const StagedPlace to = staged_place();
+  const uint4* const from = staged + own_columns() * kWarpVectors + own_lane();
+  uint4* const copied = staged + 2 * kPairVectors + threadIdx.x;
+  LaneSums sums{};
+  StepPlace place = place_of_step(p, first_token, begin);
+  // Each step has a group of copies, be it empty, so that the latest but one is what a step needs.
+  const auto copy = [&](int step, int odd) {
+    if (step < steps) {
+      copy_rows(p, place.at, rows, copied + odd * kCopiedVectors);
+      advance(p, place);
+    }
+    __pipeline_commit();
+  };
+#pragma unroll
+  for (int step = 0; step < kPair; ++step) {
+    copy(step, step);
+    stage(take_weights(step), staged + step * kStagedVectors, to);
+  }
+  ThreadWeights weights = take_weights(kPair);
+  __syncthreads();
+  // The tokens of the next step but one take the place of those that have been read; its weights go
+  // where all have read before the last barrier.
+  const auto work = [&](int step, int odd, int turn) {
+    __pipeline_wait_prior(1);
+    const LaneRows bits = own_rows(copied + odd * kCopiedVectors);
+    copy(step + kPair, odd);
+    add_step(sums, bits, from + turn * kPairVectors + odd * kStagedVectors);
+    stage(weights, staged + (turn ^ 1) * kPairVectors + odd * kStagedVectors, to);
+    weights = take_weights(step + kPair + 1);
+  };
+  for (int step = 0, turn = 0; step < steps; step += kPair, turn ^= 1) {
+    work(step, 0, turn);
+    if (step + 1 < steps) work(step + 1, 1, turn);
+    __syncthreads();
   }
   float* const spread_sums = dynamic_shared<float>();
-  spread(sums, warp, first_row, spread_sums);
+  spread(sums, spread_sums);
   __syncthreads();
   store_sums(p, first_token, split, spread_sums);
 }
 
-bool suits(const Mixing& m) {
-  return m.tokens >= kTokens / 2 && m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
-         m.depth % (std::int64_t{kStep} * m.splits) == 0 && m.token_stride < 1 << 25 &&
+bool suits(const Mixing& m, const Properties& device) {
+  return kSharedBytes <= device.shared_bytes_per_block && m.tokens >= kTokens / 2 &&
+         m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
+         m.depth % (std::int64_t{kStep} * m.splits) == 0 &&
          are_whole(m.hidden, m.token_stride, m.slot_stride) && start_whole(m.streams, m.fn);
 }
 
 }  // namespace
 
 plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream) {
-  if (!suits(m)) return PLUMB_UNSUPPORTED;
+  if (!suits(m, stream_properties(stream))) return PLUMB_UNSUPPORTED;
   const LaunchShape shape{(m.tokens + kTokens - 1) / kTokens, m.splits, kThreads, kSharedBytes};
   return PLUMB_LAUNCH(mhc_matrix_partials, shape, stream, m);
 }
