@@ -9,7 +9,8 @@
 // lane l has token l / 4, and of each 32 columns 8 (l % 4) .. + 7. Products go through matrix units
 // (matrix_products.h) with the weights on the left: rows 0 to 3 are the largest parts of the four
 // mixes, 4 to 7 the middle ones, 8 to 11 the smallest. Gates apply to what the lane has, so that
-// the gated sum needs nobody else. While eight tokens are summed the next eight are on their way.
+// the gated sum needs nobody else. A processor holds two blocks of different clusters: while one
+// waits for its tokens or for its cluster, the other one works.
 // Launch: clusters of kBlocks blocks, hidden / 512 warps.
 #include <cooperative_groups.h>
 
@@ -23,12 +24,13 @@ namespace {
 
 using Params = plumb_hc_head_params;
 
-constexpr int kBlocks = 8, kTokens = 8, kMostWarps = 16;
+constexpr int kBlocks = 8, kTokens = 8, kLeastWarps = 2, kMostWarps = 14;
 constexpr int kWarpColumns = 64, kHalves = 2;  // of 32 columns, of one stream
 constexpr int kSteps = kHalves * kStreams;     // half i / 4 of stream i % 4
 
-// A warp's weights of one step as lanes take them: rows 0 to 7, then 8 to 11.
-constexpr int kFront = 32, kRear = 16, kStepVectors = kFront + kRear;
+// A warp's weights of one step as lanes take them: two vectors of each of the lanes with rows 8 to
+// 11, the halves of their columns with the two rows in turn; one of the others, the halves in turn.
+constexpr int kFirst = 32, kSecond = 16, kStepVectors = kFirst + kSecond;
 
 // Blocks of one cluster need a processor that has them; for others the kernel is empty.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -39,6 +41,7 @@ constexpr int kSums = kTokens * kTokenSums;
 struct Shared {
   float of_warp[kMostWarps][kSums];   // zeros of warps that the block lacks
   float of_block[2][kBlocks][kSums];  // which all blocks write to; by turns
+  float scale, base[kStreams];
 };
 
 // What a lane holds of its token.
@@ -56,23 +59,24 @@ __device__ std::int64_t column_of(const LanePlace& place, int step) {
   return place.first_column + step / kStreams * 32;
 }
 
-__device__ LaneToken load_token(const Params& p, const LanePlace& place, std::int64_t first_token) {
-  // Behind the last token: that one again, and not stored.
+// Of half of the columns. Behind the last token: that one again, and not stored.
+__device__ void load_half(const Params& p, const LanePlace& place, std::int64_t first_token,
+                          int half, LaneToken& bits) {
   const std::int64_t token = min(first_token + place.token, p.tokens - 1);
-  const std::uint16_t* const from = p.hidden_states + token * p.hidden_token_stride;
-  LaneToken bits;
+  const std::uint16_t* const from =
+      p.hidden_states + token * p.hidden_token_stride + column_of(place, half * kStreams);
 #pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    bits.step[step] = *reinterpret_cast<const uint4*>(
-        from + step % kStreams * p.hidden_slot_stride + column_of(place, step));
+  for (int j = 0; j < kStreams; ++j) {
+    bits.step[half * kStreams + j] =
+        *reinterpret_cast<const uint4*>(from + j * p.hidden_slot_stride);
   }
-  return bits;
 }
+
+__device__ bool has_second(const LanePlace& place) { return place.token < kStreams; }
 
 // This lane's eight weights of mix l / 4 % 4: the parts that its rows have. Nobody else reads them.
 __device__ void stage_weights(const Params& p, const LanePlace& place, uint4* staged) {
   const int mix = place.token % kStreams;
-  const bool has_rear = place.token < kStreams;
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
     const float* from =
@@ -84,9 +88,14 @@ __device__ void stage_weights(const Params& p, const LanePlace& place, uint4* st
     for (uint4& part : parts) {
       part = {take_part(a.x, a.y), take_part(a.z, a.w), take_part(b.x, b.y), take_part(b.z, b.w)};
     }
+    const auto& [largest, middle, smallest] = parts;
     uint4* const to = staged + step * kStepVectors + lane_index();
-    *to = has_rear ? parts[0] : parts[1];
-    if (has_rear) to[kFront] = parts[2];
+    if (has_second(place)) {
+      to[0] = {largest.x, smallest.x, largest.y, smallest.y};
+      to[kFirst] = {largest.z, smallest.z, largest.w, smallest.w};
+    } else {
+      *to = {middle.x, middle.z, middle.y, middle.w};
+    }
   }
 }
 
@@ -94,35 +103,42 @@ __device__ void decode(const uint4& bits, float* values) {
   decode_bf16x8(Bf16x8{{bits.x, bits.y, bits.z, bits.w}}, values);
 }
 
-// Even and odd columns apart.
-__device__ void add_squares(float2& sums, const uint4& bits) {
-  float x[kBf16x8];
-  decode(bits, x);
-#pragma unroll
-  for (int i = 0; i < kBf16x8; i += 2) {
-    sums.x = fmaf(x[i], x[i], sums.x);
-    sums.y = fmaf(x[i + 1], x[i + 1], sums.y);
-  }
+// What matrix units make of a lane's columns in one step. They truncate where they add: each chain
+// starts from zero, and the fp32 units add up the steps.
+struct Products {
+  float mixes[4], even[4], odd[4];
+};
+
+// `second`: how far behind a lane's first vector its second one is. Lanes without rows 8 to 11 take
+// the first again, for the second half of their columns; rows 12 to 15 are anything.
+__device__ void multiply_step(Products& products, const uint4& x, const uint4* weights,
+                              int second) {
+  const uint4 a = weights[0];
+  uint4 b = weights[second];
+  if (second == 0) b.x = b.y, b.z = b.w;
+  multiply(products.mixes, a.x, a.y, a.z, a.w, x.x, x.y);
+  // Squares: the diagonals of the upper and of the lower eight rows by eight columns.
+  multiply(products.even, x.x, x.y, x.x);
+  multiply(products.odd, x.x, x.y, x.y);
+  multiply(products.mixes, b.x, b.y, b.z, b.w, x.z, x.w);
+  multiply(products.even, x.z, x.w, x.z);
+  multiply(products.odd, x.z, x.w, x.w);
 }
 
 // The warp's share of eight tokens' mixes and squares.
 __device__ void sum_columns(const LaneToken& token, const LanePlace& place, const uint4* staged,
                             float* to) {
-  float sums[4] = {};
-  float2 both = {};
+  float sums[4] = {}, squares = 0;
+  const int second = has_second(place) ? kFirst : 0;
+  const bool odd_token = place.token % 2 != 0;
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
-    const uint4 x = token.step[step];
-    const uint4* const weights = staged + step * kStepVectors + lane_index();
-    const uint4 front = *weights;
-    const uint4 rear = place.token < kStreams ? weights[kFront] : uint4{};
-    add_squares(both, x);
-    // A matrix unit truncates where it adds: it starts from 0 in each step, and the fp32 units add.
-    float products[4] = {};
-    multiply(products, front.x, rear.x, front.y, rear.y, x.x, x.y);
-    multiply(products, front.z, rear.z, front.w, rear.w, x.z, x.w);
+    Products products{};
+    multiply_step(products, token.step[step], staged + step * kStepVectors + lane_index(), second);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sums[i] += products[i];
+    for (int i = 0; i < 4; ++i) sums[i] += products.mixes[i];
+    const float even = odd_token ? products.even[1] : products.even[0];
+    squares += even + (odd_token ? products.odd[3] : products.odd[2]);
   }
   // The middle parts' row is four below that of the largest.
 #pragma unroll
@@ -131,29 +147,27 @@ __device__ void sum_columns(const LaneToken& token, const LanePlace& place, cons
     const float mix = sums[i] + (middle + sums[2 + i]);
     if (place.token < kStreams) to[(2 * place.quarter + i) * kTokenSums + place.token] = mix;
   }
-  float squares = both.x + both.y;
-  squares += shuffle_xor(whole_wave(), squares, 1, 4);
-  squares += shuffle_xor(whole_wave(), squares, 2, 4);
-  if (place.quarter == 0) to[place.token * kTokenSums + kStreams] = squares;
+  // Of the diagonals a lane has columns 2 (l % 4) and + 1, that is, its own token or none.
+  if (place.quarter == place.token / 2) to[place.token * kTokenSums + kStreams] = squares;
 }
 
-// Adds up this block's warps, once for each block that is to have the sums.
+// Adds up this block's warps, for all blocks.
 __device__ void join_warps(Shared& shared, int turn) {
-  const auto cluster = cooperative_groups::this_cluster();
-  float(&own)[kSums] = shared.of_block[turn][cluster.block_rank()];
-  for (int i = thread_index(); i < kBlocks * kSums; i += block_size()) {
-    const int block = i / kSums, sum = i % kSums;
-    float total = 0;
+  static_assert(kSums <= kLeastWarps * 32);
+  if (thread_index() >= kSums) return;
+  float total = 0;
 #pragma unroll
-    for (int warp = 0; warp < kMostWarps; ++warp) total += shared.of_warp[warp][sum];
-    *cluster.map_shared_rank(&own[sum], block) = total;
-  }
+  for (int warp = 0; warp < kMostWarps; ++warp) total += shared.of_warp[warp][thread_index()];
+  const auto cluster = cooperative_groups::this_cluster();
+  float* const own = &shared.of_block[turn][cluster.block_rank()][thread_index()];
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) *cluster.map_shared_rank(own, block) = total;
 }
 
-// The four gates of this lane's token, each made by one of the four lanes that have it. `scale` and
-// `base`: that one's.
-__device__ void make_gates(const Params& p, const LanePlace& place, float scale, float base,
-                           const float (&sums)[kBlocks][kSums], float (&gates)[kStreams]) {
+// The four gates of this lane's token, each made by one of the four lanes that have it.
+__device__ void make_gates(const Params& p, const LanePlace& place, const Shared& shared, int turn,
+                           float (&gates)[kStreams]) {
+  const float(&sums)[kBlocks][kSums] = shared.of_block[turn];
   float product = 0, squares = 0;
 #pragma unroll
   for (int block = 0; block < kBlocks; ++block) {
@@ -161,28 +175,25 @@ __device__ void make_gates(const Params& p, const LanePlace& place, float scale,
     squares += sums[block][place.token * kTokenSums + kStreams];
   }
   const float r = rsqrt_approx(squares / static_cast<float>(kStreams * p.hidden) + p.rms_eps);
-  const float gate = sigmoid(product * r * scale + base) + p.hc_eps;
+  const float gate = sigmoid(product * r * shared.scale + shared.base[place.quarter]) + p.hc_eps;
 #pragma unroll
   for (int j = 0; j < kStreams; ++j) gates[j] = shuffle(whole_wave(), gate, j, kStreams);
 }
 
-__device__ void store_columns(const Params& p, const LaneToken& token, const LanePlace& place,
-                              std::int64_t first_token, const float (&gates)[kStreams]) {
+__device__ void store_half(const Params& p, const LaneToken& token, const LanePlace& place,
+                           std::int64_t first_token, int half, const float (&gates)[kStreams]) {
   if (first_token + place.token >= p.tokens) return;
   std::uint16_t* const out = p.out + (first_token + place.token) * p.hidden;
+  StreamColumns streams;
+  float sums[kBf16x8];
 #pragma unroll
-  for (int half = 0; half < kHalves; ++half) {
-    StreamColumns streams;
-    float sums[kBf16x8];
-#pragma unroll
-    for (int j = 0; j < kStreams; ++j) decode(token.step[half * kStreams + j], streams.at[j]);
-    gated_sum(streams, gates, sums);
-    store_vector(reinterpret_cast<std::uint32_t*>(out + column_of(place, half * kStreams)),
-                 round_bf16x8(sums));
-  }
+  for (int j = 0; j < kStreams; ++j) decode(token.step[half * kStreams + j], streams.at[j]);
+  gated_sum(streams, gates, sums);
+  store_vector(reinterpret_cast<std::uint32_t*>(out + column_of(place, half * kStreams)),
+               round_bf16x8(sums));
 }
 
-__global__ void __launch_bounds__(32 * kMostWarps, 1) __cluster_dims__(kBlocks, 1, 1)
+__global__ void __launch_bounds__(32 * kMostWarps, 2) __cluster_dims__(kBlocks, 1, 1)
     hc_head_cluster_kernel(Params p) {
   __shared__ Shared shared;
   const auto cluster = cooperative_groups::this_cluster();
@@ -191,34 +202,34 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1) __cluster_dims__(kBlocks, 
                            static_cast<int>(cluster.block_rank()) * columns +
                                wave_index() * kWarpColumns + quarter * kBf16x8};
   uint4* const staged = dynamic_shared<uint4>() + wave_index() * (kSteps * kStepVectors);
-  const float scale = p.scale[0], base = p.base[quarter];
   const std::int64_t stride = std::int64_t{grid_size_x()} / kBlocks * kTokens;
   std::int64_t first = std::int64_t{block_index_x()} / kBlocks * kTokens;
 
-  // `token` is first's; what takes its place is on its way while the other one is summed. A turn's
-  // sums are written again two barriers later, when all have read them.
-  const auto work = [&](LaneToken& token, int turn) {
+  LaneToken token;
+  for (int half = 0; half < kHalves; ++half) load_half(p, place, first, half, token);
+  stage_weights(p, place, staged);
+  for (int i = thread_index(); i < kMostWarps * kSums; i += block_size()) {
+    shared.of_warp[i / kSums][i % kSums] = 0;
+  }
+  if (thread_index() < kStreams) shared.base[thread_index()] = p.base[thread_index()];
+  if (thread_index() == 0) shared.scale = p.scale[0];
+  cluster.sync();  // all blocks have started
+  // Nothing is overwritten early. Sums of warps are written before the block's barrier and read
+  // between it and the cluster's. Sums of blocks are read behind the cluster's barrier, while a
+  // block that is ahead may write its next ones: these go elsewhere, by turns. The next ones but
+  // one are written behind the next barrier of the cluster, where all come that have read.
+  for (int turn = 0; first < p.tokens; turn ^= 1, first += stride) {
     sum_columns(token, place, staged, shared.of_warp[wave_index()]);
     __syncthreads();
     join_warps(shared, turn);
     cluster.sync();
     float gates[kStreams];
-    make_gates(p, place, scale, base, shared.of_block[turn], gates);
-    store_columns(p, token, place, first, gates);
-    if (first + 2 * stride < p.tokens) token = load_token(p, place, first + 2 * stride);
-    first += stride;
-  };
-  LaneToken even = load_token(p, place, first), odd = load_token(p, place, first + stride);
-  stage_weights(p, place, staged);
-  for (int i = thread_index(); i < kMostWarps * kSums; i += block_size()) {
-    shared.of_warp[i / kSums][i % kSums] = 0;
-  }
-  cluster.sync();  // all blocks have started
-  while (true) {
-    work(even, 0);
-    if (first >= p.tokens) break;
-    work(odd, 1);
-    if (first >= p.tokens) break;
+    make_gates(p, place, shared, turn, gates);
+#pragma unroll
+    for (int half = 0; half < kHalves; ++half) {  // the next tokens as soon as there is room
+      store_half(p, token, place, first, half, gates);
+      load_half(p, place, first + stride, half, token);
+    }
   }
 }
 
@@ -233,8 +244,8 @@ LaunchShape shape_for(const Params& p, std::int64_t clusters) {
   return {kBlocks * clusters, 1, 32 * warps, warps * kSteps * kStepVectors * sizeof(uint4)};
 }
 
-// How many clusters the device holds at once: processors come in groups, and a cluster lies in one
-// of them. 0 where there are none.
+// How many clusters the device holds at once, with two blocks on a processor that has the shared
+// memory: processors come in groups, and a cluster lies in one of them. 0 where there are none.
 int clusters_at_once(const Params& p) {
   const LaunchShape shape = shape_for(p, 1);
   cudaLaunchAttribute cluster{};
@@ -249,6 +260,8 @@ int clusters_at_once(const Params& p) {
   int clusters = 0;
   if (cudaFuncSetAttribute(hc_head_cluster_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            static_cast<int>(config.dynamicSmemBytes)) == cudaSuccess &&
+      cudaFuncSetAttribute(hc_head_cluster_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                           cudaSharedmemCarveoutMaxShared) == cudaSuccess &&
       cudaOccupancyMaxActiveClusters(&clusters, hc_head_cluster_kernel, &config) == cudaSuccess) {
     return clusters;
   }
@@ -259,7 +272,7 @@ int clusters_at_once(const Params& p) {
 bool suits(const Params& p) {
   constexpr int kColumns = kBlocks * kWarpColumns;
   return p.rounding == PLUMB_ROUND_ONCE && p.tokens >= kTokens && p.hidden % kColumns == 0 &&
-         p.hidden >= 2 * kColumns && p.hidden <= kMostWarps * kColumns &&
+         p.hidden >= kLeastWarps * kColumns && p.hidden <= kMostWarps * kColumns &&
          are_whole(p.hidden, p.hidden_token_stride, p.hidden_slot_stride) &&
          start_whole(p.hidden_states, p.fn, p.out);
 }

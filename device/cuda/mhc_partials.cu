@@ -159,8 +159,7 @@ __device__ uint2 half_of(const LaneRows& rows, int i, int half) {
   return half == 0 ? uint2{x.x, x.y} : uint2{x.z, x.w};
 }
 
-// sums = or += a tile of weights times the warp's tokens.
-template <bool anew>
+// sums += a tile of weights times the warp's tokens.
 __device__ void multiply_tile(TileSums& sums, const uint4* tile, const LaneRows& rows) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -168,11 +167,7 @@ __device__ void multiply_tile(TileSums& sums, const uint4* tile, const LaneRows&
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const uint2 x = half_of(rows, i, half);
-      if (anew && half == 0) {
-        multiply_anew(sums.at[i], a.x, a.y, a.z, a.w, x.x, x.y);
-      } else {
-        multiply(sums.at[i], a.x, a.y, a.z, a.w, x.x, x.y);
-      }
+      multiply(sums.at[i], a.x, a.y, a.z, a.w, x.x, x.y);
     }
   }
 }
@@ -183,7 +178,7 @@ __device__ void multiply_last_smallest(TileSums& sums, const uint4& a, const Lan
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const uint2 x = half_of(rows, i, 0);
-    multiply_anew(sums.at[i], a.x, x.x, a.y, x.y, x.x, x.y);
+    multiply(sums.at[i], a.x, x.x, a.y, x.y, x.x, x.y);
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -201,15 +196,16 @@ __device__ unsigned diagonal_column() { return threadIdx.x / 4 % 2; }
 
 // `staged`: this lane's, of its warp.
 __device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
-  TileSums products;
-  multiply_tile<true>(products, staged + kSmallest * kTileVectors, rows);
-  multiply_tile<false>(products, staged + kMiddle * kTileVectors, rows);
-  multiply_tile<false>(products, staged + kLargest * kTileVectors, rows);
+  TileSums products{};
+  multiply_tile(products, staged + kSmallest * kTileVectors, rows);
+  multiply_tile(products, staged + kMiddle * kTileVectors, rows);
+  multiply_tile(products, staged + kLargest * kTileVectors, rows);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) sums.mixes[i][j] += products.at[i][j];
   }
+  products = {};
   multiply_last_smallest(products, staged[kLastSmallest * kTileVectors], rows);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -218,7 +214,8 @@ __device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* stag
     sums.last[i][1] += at[1];
     sums.squares[i] += diagonal_column() == 0 ? at[2] : at[3];
   }
-  multiply_tile<true>(products, staged + kLastMixes * kTileVectors, rows);
+  products = {};
+  multiply_tile(products, staged + kLastMixes * kTileVectors, rows);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {  // the largest parts and, eight rows below, the middle ones
     sums.last[i][0] += products.at[i][0] + products.at[i][2];
