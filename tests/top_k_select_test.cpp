@@ -278,7 +278,7 @@ TEST(TopKKernels, KeysOfEveryKindAreListed) {
 // The barriers that the ops' small cases do not come to (tests/barriers_test.cpp). Without them the
 // indices are wrong, or the sample is, so that the row is read again.
 bool fails_without(const std::string& barrier, const std::vector<float>& logits,
-                      const std::string& platform) {
+                   const std::string& platform) {
   for (const Order order : {Order::forward, Order::reverse, Order::random}) {
     Conditions conditions;
     conditions.order = order;

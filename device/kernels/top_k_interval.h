@@ -93,16 +93,22 @@ struct TopKSum {
   std::uint32_t in_front, total;  // over the threads in front of this one; over the block
 };
 
-// Over the lanes of this wave up to this one.
-PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(std::uint32_t value) {
-  const int lanes = bit_count(all_lanes());
+// Over the lanes of a wave up to this one.
+PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(LaneMask wave, int lanes, std::uint32_t value) {
+  PLUMB_NO_UNROLL
   for (int distance = 1; distance < lanes; distance *= 2) {
     const int source = lane_index() - distance;
     const std::uint32_t other =
-        shuffle(all_lanes(), value, source < 0 ? lane_index() : source, wave_size());
+        shuffle(wave, value, source < 0 ? lane_index() : source, wave_size());
     if (source >= 0) value += other;
   }
   return value;
+}
+
+// The same, by constants where the wave is a whole one.
+PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(std::uint32_t value) {
+  if (all_lanes() == whole_wave()) return sum_up_to_lane(whole_wave(), wave_size(), value);
+  return sum_up_to_lane(all_lanes(), bit_count(all_lanes()), value);
 }
 
 // Contains one barrier. Calls one after the other take turns with the two buffers.
@@ -112,6 +118,7 @@ PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* w
   block_sync();
   const int waves = (block_size() + wave_size() - 1) / wave_size();
   TopKSum sum = {up_to_here - value, 0};
+  PLUMB_NO_UNROLL
   for (int first = 0; first < waves; first += TopKBits::kCount) {
     const TopKBits sums = load_vector(wave_sums + first);
     PLUMB_UNROLL
@@ -125,6 +132,7 @@ PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* w
 
 PLUMB_DEVICE inline std::uint32_t sum_of_parts(const std::uint32_t* parts, int count) {
   std::uint32_t sum = 0;
+  PLUMB_NO_UNROLL
   for (int i = 0; i < count; i += TopKBits::kCount) {
     const TopKBits four = load_vector(parts + i);
     sum += (four.at[0] + four.at[1]) + (four.at[2] + four.at[3]);
@@ -133,6 +141,7 @@ PLUMB_DEVICE inline std::uint32_t sum_of_parts(const std::uint32_t* parts, int c
 }
 
 PLUMB_DEVICE inline void clear_parts(std::uint32_t* parts, int count) {
+  PLUMB_NO_UNROLL
   for (int i = 0; i < count; i += TopKBits::kCount) store_vector(parts + i, TopKBits{});
 }
 
@@ -151,6 +160,7 @@ PLUMB_DEVICE inline std::uint32_t find_part(std::uint32_t wanted, TopKShared* sh
   std::uint32_t larger = sum.total - sum.in_front - own;
   if (larger < wanted && wanted <= larger + own) {
     int part = last - 1;
+    PLUMB_NO_UNROLL
     for (; larger + shared->histogram[part] < wanted; --part) larger += shared->histogram[part];
     shared->digit = static_cast<std::uint32_t>(part);
     shared->wanted = wanted - larger;

@@ -82,22 +82,31 @@ PLUMB_DEVICE inline std::uint32_t take_places(std::uint32_t count, TopKShared* s
 }
 
 // Lists the columns of a row, whose first tile is loaded, and clears their flags. A thread whose
-// candidates do not all fit leaves them out.
+// candidates do not all fit leaves them out. The next tile is loaded chunk by chunk into the
+// registers that become free.
 PLUMB_DEVICE inline void list_candidates(const TopKRow& row, TopKTile bits, std::uint32_t least,
                                          const TopKFlagWords& words, const TopKList& list,
                                          TopKShared* shared) {
   for (int tile = 0; tile < row.tiles; ++tile) {
     std::uint32_t flags = columns_from(row, tile, bits, least);
     const auto count = static_cast<std::uint32_t>(bit_count(flags));
-    std::uint32_t place = take_places(count, shared);
+    const std::uint32_t place = take_places(count, shared);
     if (place + count > list.capacity) flags = 0;
+    const bool more = tile + 1 < row.tiles, whole = more && is_whole(row, tile + 1);
+    TopKCandidate* next = list.candidates + place;
     PLUMB_UNROLL
-    for (int i = 0; i < kTopKColumns; ++i) {
-      if ((flags & 1u << i) == 0) continue;
-      const std::int32_t column = column_of(row, tile, i / kTopKChunk) + i % kTopKChunk;
-      list.candidates[place++] = {bits.chunk[i / kTopKChunk].at[i % kTopKChunk], column};
+    for (int j = 0; j < kTopKChunks; ++j) {
+      const std::int32_t column = column_of(row, tile, j);
+      PLUMB_UNROLL
+      for (int i = 0; i < kTopKChunk; ++i) {
+        if (flags >> (kTopKChunk * j + i) & 1) *next++ = {bits.chunk[j].at[i], column + i};
+      }
+      if (whole) {
+        bits.chunk[j] = load_whole_chunk(row, tile + 1, j);
+      } else if (more) {
+        bits.chunk[j] = load_chunk(row, column_of(row, tile + 1, j));
+      }
     }
-    if (tile + 1 < row.tiles) bits = load_tile(row, tile + 1);
     const int word = tile * block_size() + thread_index();
     words.above[word] = words.inside[word] = 0;
   }
@@ -166,8 +175,8 @@ PLUMB_DEVICE inline bool select_from_list(const TopKRow& row, std::int32_t k, st
   const std::int32_t sampled = block_size() * kTopKSamples * kTopKChunk;
   const std::uint32_t rank = sampled_candidates(row, wanted, sampled);
   if (row.tiles < 2 || 2 * rank > static_cast<std::uint32_t>(sampled)) return false;
-  const TopKTile bits = load_tile(row, 0);
   count_sample(row, shared);
+  const TopKTile bits = load_tile(row, 0);
   find_part(rank, shared);
   list_candidates(row, bits, interval_of_first_part(shared).first, words, list, shared);
   block_sync();

@@ -91,14 +91,22 @@ PLUMB_DEVICE inline std::uint32_t columns_of(const TopKRow& row, int tile) {
   return columns;
 }
 
+// Whether all chunks of a tile are one access each.
+PLUMB_DEVICE inline bool is_whole(const TopKRow& row, int tile) {
+  return is_inner(row, tile) && row.window.column_stride == 1;
+}
+
+// This thread's chunk j of a whole tile.
+PLUMB_DEVICE inline TopKBits load_whole_chunk(const TopKRow& row, int tile, int j) {
+  const auto* first = reinterpret_cast<const std::uint32_t*>(row.window.first);
+  return load_vector(first + column_of(row, tile, j));
+}
+
 PLUMB_DEVICE inline TopKTile load_tile(const TopKRow& row, int tile) {
   TopKTile bits;
-  if (is_inner(row, tile) && row.window.column_stride == 1) {
-    const auto* first = reinterpret_cast<const std::uint32_t*>(row.window.first);
+  if (is_whole(row, tile)) {
     PLUMB_UNROLL
-    for (int j = 0; j < kTopKChunks; ++j) {
-      bits.chunk[j] = load_vector(first + column_of(row, tile, j));
-    }
+    for (int j = 0; j < kTopKChunks; ++j) bits.chunk[j] = load_whole_chunk(row, tile, j);
     return bits;
   }
   PLUMB_UNROLL
