@@ -232,6 +232,23 @@ TEST(TopKKernels, ASampleThatMisleadsCostsNothingButTime) {
   }
 }
 
+// All keys are of one part of an octave: lists are short because the sample is sorted further.
+TEST(TopKKernels, KeysThatDifferInTheirLastBitsAreListed) {
+  std::vector<float> logits(4096);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    logits[i] =
+        std::bit_cast<float>(0x3f900000u | static_cast<std::uint32_t>(integer(6, i, 0, 4095)));
+  }
+  for (const std::string& platform : kPlatforms) {
+    for (const std::int32_t k : {1, 100}) {
+      device::sim::reset_executed_barriers();
+      EXPECT_EQ(select_with(32, logits, k, platform, {}, {.candidates = 500}),
+                first_winners(logits, k));
+      EXPECT_EQ(listing(), Listing::used) << platform << " k " << k;
+    }
+  }
+}
+
 TEST(TopKKernels, EqualKeysAreTheFirstOnesOfThem) {
   const std::vector<float> logits(3000, 1.25F);
   for (const int candidates : {2000, 3000}) {

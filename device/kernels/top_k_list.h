@@ -3,8 +3,8 @@
 // Radix select of a row of several tiles (top_k_select.h) that reads it once. A sample of its
 // columns says from which key on a column is a candidate: as a rule there are little more than k of
 // them, and their list fits into shared memory. Passes count the list instead of the row. Where it
-// turns out to overflow, or to hold fewer than k, nothing has been selected, and the caller does
-// without it.
+// turns out to overflow, or to hold fewer than k, nothing has been selected, and the caller counts
+// all keys. No part of the list is ever taken for the whole.
 //
 // The list is in the order in which waves come to it. The passes only count, and flags put the
 // columns back into order, so the order of the list leaves no trace.
@@ -41,21 +41,42 @@ PLUMB_DEVICE inline std::uint32_t sampled_candidates(const TopKRow& row, std::ui
   return expected + expected / 4 + 16;
 }
 
-PLUMB_DEVICE inline void count_sample(const TopKRow& row, TopKShared* shared) {
+PLUMB_DEVICE inline TopKBits load_sample(const TopKRow& row, int j) {
   const std::int32_t stride = (row.length + row.lead) / kTopKChunk / kTopKSamples;
+  const std::int32_t chunk = j * stride + (stride - block_size()) / 2 + thread_index();
+  return load_chunk(row, chunk * kTopKChunk - row.lead);
+}
+
+PLUMB_DEVICE inline void count_sample(const TopKRow& row, TopKShared* shared) {
   TopKBits bits[kTopKSamples];
   PLUMB_UNROLL
-  for (int j = 0; j < kTopKSamples; ++j) {
-    const std::int32_t chunk = j * stride + (stride - block_size()) / 2 + thread_index();
-    bits[j] = load_chunk(row, chunk * kTopKChunk - row.lead);
-  }
+  for (int j = 0; j < kTopKSamples; ++j) bits[j] = load_sample(row, j);
   PLUMB_UNROLL
+  for (int i = 0; i < kTopKSamples * kTopKChunk; ++i) {
+    atomic_add(&shared->histogram[first_part(bits[i / kTopKChunk].at[i % kTopKChunk])], 1u);
+  }
+}
+
+// Whether so many keys share the part that the sample ends in that a list of all would overflow.
+PLUMB_DEVICE inline bool is_crowded(const TopKInterval& interval, std::uint32_t rank,
+                                    const TopKShared* shared) {
+  return !interval.done && shared->count - interval.wanted > rank / 8;
+}
+
+PLUMB_DEVICE inline TopKInterval narrowed_by_sample(const TopKRow& row,
+                                                    const TopKInterval& interval,
+                                                    TopKShared* shared) {
+  PLUMB_NO_UNROLL
   for (int j = 0; j < kTopKSamples; ++j) {
+    const TopKBits bits = load_sample(row, j);
     PLUMB_UNROLL
     for (int i = 0; i < kTopKChunk; ++i) {
-      atomic_add(&shared->histogram[first_part(bits[j].at[i])], 1u);
+      const std::uint32_t key = top_k_key(bits.at[i]);
+      if (holds(interval, key)) count_part(interval, key, shared);
     }
   }
+  find_part(interval.wanted, shared);
+  return narrowed(interval, shared);
 }
 
 // This thread's columns of a tile whose keys are `least` or larger: bit 4 j + i for column i of
@@ -178,7 +199,9 @@ PLUMB_DEVICE inline bool select_from_list(const TopKRow& row, std::int32_t k, st
   count_sample(row, shared);
   const TopKTile bits = load_tile(row, 0);
   find_part(rank, shared);
-  list_candidates(row, bits, interval_of_first_part(shared).first, words, list, shared);
+  TopKInterval likely = interval_of_first_part(shared);
+  if (is_crowded(likely, rank, shared)) likely = narrowed_by_sample(row, likely, shared);
+  list_candidates(row, bits, likely.first, words, list, shared);
   block_sync();
   const std::uint32_t listed = shared->listed;
   if (listed < wanted || listed > list.capacity) return false;

@@ -4,20 +4,18 @@
 // k-th largest form an interval. Each pass counts the keys of up to 2048 parts of it and keeps the
 // part with the k-th largest: first parts of 1/32 of an octave, which tell real scores apart, then
 // equal ones. It ends when the interval is one key, or when all that it holds belong to the k
-// largest. No candidate list is kept, so no number of equal keys can overflow one.
-//
-// Of a row of several tiles, a sample of its columns says first from which key on to count: keys
-// below it are looked at once, and the others, little more than k of them as a rule, are flagged.
-// Where fewer than k turn out to be flagged, all keys are counted.
+// largest.
 //
 // Threads to data: four neighbouring columns are a chunk, one access where they lie together;
 // thread t has chunks t, t + block, ..., eight of them in each tile of 8 * block. A row of one tile
 // is read once and kept in registers until its columns have been sorted into those above the
 // interval (they win), inside and below it, two bits each in shared memory. A longer row is read
-// once, its flagged keys again; if even those bits do not fit, all of it once per pass, and a span
-// of tiles at a time for the winners. Legal launch: any block of up to 1024 threads, waves of 32 or
-// 64, a last wave in part; as much dynamic shared memory as top_k_flag_bytes says for one tile or
-// more.
+// once too, if there is room for a list of its likely winners, and that does not turn out too short
+// (top_k_list.h). Otherwise all keys are counted, however many are equal: the row is read once for
+// the first parts, once for the bits, and where it was inside the interval once per pass; if even
+// the bits do not fit, all of it once per pass, and a span of tiles at a time for the winners.
+// Legal launch: any block of up to 1024 threads, waves of 32 or 64, a last wave in part; as much
+// dynamic shared memory as top_k_room_bytes says for one tile or more.
 //
 // Placement is by prefix sums, never by arrival: winners in ascending column order, of equal keys
 // at the threshold the first ones. The result is the same bits for every thread order and block
