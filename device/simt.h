@@ -30,6 +30,8 @@
 //   bit_count(u)                         ones of 64 bits
 //   PLUMB_UNROLL                         before a loop whose index picks registers: without it an
 //                                        array that could be registers is memory
+//   PLUMB_NO_UNROLL                      before a loop of few rounds: copies of it would only take
+//                                        registers, and room in the instruction cache
 //   load_vector(p) store_vector(p, v)    16 bytes, or as many as the Vector has, in one access;
 //                                        refused unless p is a multiple of that many
 //                                        (starts_vector)

@@ -18,6 +18,7 @@
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
 #define PLUMB_UNROLL _Pragma("unroll")
+#define PLUMB_NO_UNROLL _Pragma("unroll 1")
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -50,9 +50,11 @@ PLUMB_DEVICE inline TopKBits load_chunk(const TopKRow& row, std::int32_t column)
     return load_vector(reinterpret_cast<const std::uint32_t*>(row.window.first + column));
   }
   TopKBits bits{};
+  std::int64_t element = column * row.window.column_stride;
   PLUMB_UNROLL
   for (int i = 0; i < kTopKChunk; ++i) {
-    if (is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);
+    if (is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);
+    element += row.window.column_stride;
   }
   return bits;
 }
@@ -74,14 +76,37 @@ PLUMB_DEVICE inline bool is_inner(const TopKRow& row, int tile) {
   return first >= 0 && first <= row.length - columns;
 }
 
+// Which of a thread's columns of a tile are the window's: bit 4 j + i for column i of chunk j.
+PLUMB_DEVICE inline std::uint32_t columns_of(const TopKRow& row, int tile) {
+  if (is_inner(row, tile)) return ~0u;
+  std::uint32_t columns = 0;
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKChunks; ++j) {
+    const std::int32_t column = column_of(row, tile, j);
+    PLUMB_UNROLL
+    for (int i = 0; i < kTopKChunk; ++i) {
+      columns |= is_column(row, column + i) ? 1u << (kTopKChunk * j + i) : 0;
+    }
+  }
+  return columns;
+}
+
+// Whether all chunks of a tile are one access each.
+PLUMB_DEVICE inline bool is_whole(const TopKRow& row, int tile) {
+  return is_inner(row, tile) && row.window.column_stride == 1;
+}
+
+// This thread's chunk j of a whole tile.
+PLUMB_DEVICE inline TopKBits load_whole_chunk(const TopKRow& row, int tile, int j) {
+  const auto* first = reinterpret_cast<const std::uint32_t*>(row.window.first);
+  return load_vector(first + column_of(row, tile, j));
+}
+
 PLUMB_DEVICE inline TopKTile load_tile(const TopKRow& row, int tile) {
   TopKTile bits;
-  if (is_inner(row, tile) && row.window.column_stride == 1) {
-    const auto* first = reinterpret_cast<const std::uint32_t*>(row.window.first);
+  if (is_whole(row, tile)) {
     PLUMB_UNROLL
-    for (int j = 0; j < kTopKChunks; ++j) {
-      bits.chunk[j] = load_vector(first + column_of(row, tile, j));
-    }
+    for (int j = 0; j < kTopKChunks; ++j) bits.chunk[j] = load_whole_chunk(row, tile, j);
     return bits;
   }
   PLUMB_UNROLL

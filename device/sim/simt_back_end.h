@@ -38,6 +38,7 @@
 #define PLUMB_DEVICE __attribute__((unused)) static
 #define PLUMB_METHOD
 #define PLUMB_UNROLL
+#define PLUMB_NO_UNROLL
 #define PLUMB_SHARED(type, name, count)                                  \
   static constexpr ::plumb::device::sim::SharedSite plumb_shared_##name{ \
       #name, sizeof(type) * (count), alignof(type)};                     \
