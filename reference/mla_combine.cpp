@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLn2 = 0.69314718055994531;
+constexpr double kLeastNormalF32 = 0x1p-126;  // a device may flush what is below
 
 // The splits of one head of one query row, and where their results go.
 struct Splits {
@@ -103,12 +104,13 @@ class Combiner {
     const double weight = std::exp(exponent);
     if (weight == 0) return;
     const double relative = units_.function + exponent_rounding(exponent) + units_.scalar;
+    const double flushed = std::min(weight, kLeastNormalF32);
     const float* out = splits.out + i * splits.out_stride;
     for (std::int64_t d = 0; d < kMlaDim; ++d) {
       const double term = weight * out[d];
       result_.out.value[first + d] += term;
       result_.out.sigma[first + d] += std::abs(term);  // magnitudes, until finish_row
-      result_.out.worst[first + d] += std::abs(term) * relative;
+      result_.out.worst[first + d] += std::abs(term) * relative + flushed * std::abs(out[d]);
     }
   }
 

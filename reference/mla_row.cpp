@@ -10,10 +10,15 @@ namespace plumb::reference {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLeastNormalF32 = 0x1p-126;
 
 double square(double x) { return x * x; }
 
 bool lonely(const MlaAttention& attention) { return attention.scores.rows() == 0; }
+
+// Beside a large sink, what accumulators are multiplied by, share / sum, is subnormal, and a device
+// may flush it: the row is zero.
+double flushed_share(double share, double sum) { return std::min(share, sum * kLeastNormalF32); }
 
 }  // namespace
 
@@ -84,17 +89,20 @@ void MlaOutput::store_out_error(const MlaAttention& attention, const MlaError& e
   const double common = 2 * units_.function + exponent;
   const double sigma = std::sqrt(square(common) / 3 + square((1 - share) * error.lse_sigma[head]));
   const double worst = common + (1 - share) * error.lse_worst[head];
+  const double flushed = flushed_share(share, attention.sum[head]);
   for (std::int64_t i = 0; i < kMlaDim; ++i) {
     const double size = std::abs(attention.out(i, head));
     const std::int64_t at = row * kMlaDim + i;
-    out.sigma[at] = share * std::sqrt(square(error.sigma(i, head)) + square(sigma * size));
-    out.worst[at] = share * (error.worst(i, head) + worst * size);
+    out.sigma[at] = share * std::sqrt(square(error.sigma(i, head)) + square(sigma * size)) +
+                    flushed * size / kSigmas;
+    out.worst[at] = share * (error.worst(i, head) + worst * size) + flushed * size;
   }
   const double size = error.mean_size[head];
   out.row_mean_sigma[row] =
       share * std::sqrt(square(error.mean_sigma[head]) + square(sigma * size));
   out.row_systematic[row] =
-      share * (error.systematic[head] + (1 - share) * error.lse_systematic[head] * size);
+      share * (error.systematic[head] + (1 - share) * error.lse_systematic[head] * size) +
+      flushed * size;
 }
 
 }  // namespace plumb::reference

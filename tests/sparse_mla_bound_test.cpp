@@ -108,6 +108,24 @@ TEST(SparseMlaBound, HonestKernelsStayWithin) {
   }
 }
 
+// Beside a large sink a device may flush what the accumulators are multiplied by. Where that is far
+// from subnormal, zero is wrong.
+TEST(SparseMlaBound, ARowIsFlushedOnlyWhereItsFactorIsSubnormal) {
+  TestProblem test(
+      1, 2, 3, [](std::int64_t t, std::int64_t d) { return normal(1, t * kMlaDim + d); },
+      [](std::int64_t) { return 0; });
+  // exp(-sink) is 2^-127 and 2^-115; three keys have a weight of 1 each.
+  const std::vector<float> sinks{127 * 0.6931472F, 115 * 0.6931472F};
+  test.problem.attn_sink = sinks.data();
+  const auto result = reference::sparse_mla_decode(test.problem, reference::Numerics{});
+  std::int64_t beyond = 0;
+  for (std::int64_t d = 0; d < kMlaDim; ++d) {
+    EXPECT_LE(std::abs(result.out.value[d]), result.out.bound(d)) << d;
+    beyond += std::abs(result.out.value[kMlaDim + d]) > result.out.bound(kMlaDim + d);
+  }
+  EXPECT_GT(beyond, kMlaDim * 9 / 10);
+}
+
 // Fills in which nothing is independent: a rounding made once is made every time.
 TEST(SparseMlaBound, StructuredKeysStayWithinTheWorstCase) {
   const std::vector<TokenValue> fills{

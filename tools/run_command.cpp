@@ -138,8 +138,8 @@ int bisect_code(const std::vector<Finished>& all) {
 // A real device takes turns between the processes that use it, and the memory of all of them has to
 // fit.
 int most_jobs_on(const std::string& platform) {
-  constexpr int kMost = 4;
-  constexpr std::size_t kOfOneCase = std::size_t{24} << 30;
+  constexpr int kMost = 8;
+  constexpr std::size_t kOfOneCase = std::size_t{16} << 30;
   const auto fit = device::open_device(platform)->properties().memory_bytes / kOfOneCase;
   return std::clamp(static_cast<int>(fit), 1, kMost);
 }

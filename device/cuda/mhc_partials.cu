@@ -274,6 +274,8 @@ __global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
     if (step + 1 < steps) next_weights += kStep;
     return weights;
   };
+  // Half of the warps stage while the other half multiplies: they want different units.
+  const bool stages_first = wave_index() / 4 % 2 == 0;
   const StagedPlace to = staged_place();
   const uint4* const from = staged + own_columns() * kWarpVectors + own_lane();
   uint4* const copied = staged + 2 * kPairVectors + threadIdx.x;
@@ -300,9 +302,13 @@ __global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
     __pipeline_wait_prior(1);
     const LaneRows bits = own_rows(copied + odd * kCopiedVectors);
     copy(step + kPair, odd);
+    const auto stage_next = [&] {
+      stage(weights, staged + (turn ^ 1) * kPairVectors + odd * kStagedVectors, to);
+      weights = take_weights(step + kPair + 1);
+    };
+    if (stages_first) stage_next();
     add_step(sums, bits, from + turn * kPairVectors + odd * kStagedVectors);
-    stage(weights, staged + (turn ^ 1) * kPairVectors + odd * kStagedVectors, to);
-    weights = take_weights(step + kPair + 1);
+    if (!stages_first) stage_next();
   };
   for (int step = 0, turn = 0; step < steps; step += kPair, turn ^= 1) {
     work(step, 0, turn);
