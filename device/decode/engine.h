@@ -6,30 +6,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "device/decode/graph_runner.h"
+#include "device/decode/counters.h"
+#include "device/decode/counting_device.h"
 #include "device/decode/model.h"
+#include "device/decode/model_runner.h"
 #include "device/decode/staging.h"
+#include "device/decode/v4_layers.h"
 
 namespace plumb::device::decode {
 
-// What is captured   [10.1]. Others than these are refused.
-enum class GraphMode { none, full };
-
-// How a step can go wrong without a word: each choice by itself. The defaults are right.
-struct Policies {
-  std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
-};
-
-struct Counters {
-  std::int64_t steps = 0, eager_steps = 0, captures = 0, graph_launches = 0;
-};
-
 class Engine {
  public:
-  Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
-         Policies policies = {}, std::uint64_t seed = 1);
+  // Without a mode: the one that suits the model. Throws std::invalid_argument for one that the
+  // model cannot have.
+  Engine(Device& device, const plumb_implementation& ops, Geometry geometry,
+         std::optional<GraphMode> mode = std::nullopt, Policies policies = {},
+         std::uint64_t seed = 1);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -38,7 +34,8 @@ class Engine {
   // std::invalid_argument for one that is there or does not fit.
   void admit(std::uint64_t request, std::int64_t tokens);
   void finish(std::uint64_t request);
-  // Captures every size, the largest first. Mode none: nothing.
+  // Captures every size, the largest first. Mode none: nothing. What is not captured here is when a
+  // step first needs it.
   void capture();
 
   // Enqueues the next query tokens of these requests, all of which count as accepted.
@@ -49,36 +46,47 @@ class Engine {
   const Geometry& geometry() const { return geometry_; }
   const StepPlan& plan() const { return plan_; }              // of the latest step
   const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
-  const Counters& counters() const { return counters_; }
-  const GraphRunner& graphs() const { return graphs_; }
+  Counters counters() const;
+  Counters latest() const { return counters() - before_step_; }  // of the latest step
+  const ModelRunner& target() const { return *target_; }
+  const ModelRunner* drafter() const { return drafter_.get(); }       // nullptr: none
+  const std::uint16_t* drafter_out() const { return draft_->out(); }  // bf16 [tokens, hidden]
+  GraphKind kind() const { return kind_; }                            // how the latest step was run
+  // Parts of the latest step, as an observer was told of them.
+  StepSegments::Parts parts() const;
   void observe(CallObserver* observer) { call_.observe(observer); }
   const Memory& memory() const { return memory_; }
   Stream stream() const { return stream_; }
 
  private:
-  void prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
+  // Inputs and metadata of a step, before any model runs.
+  void prepare(const std::vector<std::uint64_t>& scheduled, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);
-  void send_and_build();
-  void forward(std::int64_t tokens, AttentionState& state);
+  void send();
+  ModelRunner::Dispatch dispatch(const std::vector<std::uint64_t>& scheduled) const;
   void advance(const std::vector<std::uint64_t>& scheduled);
+  LayerSite layer_site(std::uint64_t seed);
+  StepSite step_site(const Geometry& geometry);
+  void build_metadata(const std::string& part, Model& model);
+  void add_drafter(std::optional<GraphMode> mode, std::uint64_t seed);
 
-  Device& device_;
-  Geometry geometry_;
-  GraphMode mode_;
+  CountingDevice device_;
+  Geometry geometry_, drafter_geometry_;
   Policies policies_;
-  Stream stream_;
+  Stream stream_, transfers_;
+  Event sent_;
   Caller call_;
   CachingAllocator temporaries_;
   Memory memory_;
   Requests requests_;
   StepInputs inputs_;
   Staging staging_;
-  std::unique_ptr<Model> model_;
-  std::vector<Segment> segments_;
-  GraphRunner graphs_;
+  std::unique_ptr<Model> model_, draft_;
+  std::unique_ptr<ModelRunner> target_, drafter_;
   StepPlan plan_;
-  std::unique_ptr<AttentionState> eager_state_;  // of the latest eager step
-  Counters counters_;
+  GraphKind kind_ = GraphKind::none;
+  std::int64_t steps_ = 0, metadata_launches_ = 0;
+  Counters before_step_;
 };
 
 }  // namespace plumb::device::decode

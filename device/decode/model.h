@@ -10,11 +10,13 @@
 
 #include "device/decode/attention_state.h"
 #include "device/decode/calls.h"
+#include "device/decode/graph_mode.h"
 #include "device/decode/step_inputs.h"
 
 namespace plumb::device::decode {
 
-// What a step runs on. `tokens` are those of the padded batch.
+// What a segment runs on: `tokens` are those of the padded batch, of a segment that breaks those
+// with metadata.
 struct StepContext {
   const Caller& call;
   const StepInputs& inputs;
@@ -28,12 +30,17 @@ struct Segment {
   std::string name;
   bool breaks = false;
   std::function<void(const StepContext&)> run;
+  // Of one that breaks: bytes per token of what it hands on, and a way to have it elsewhere from
+  // now on. Correct engines leave it where it is.
+  std::int64_t result_bytes = 0;
+  std::function<void(void*)> return_at;
 };
 
 class Model {
  public:
   virtual ~Model() = default;
 
+  virtual ModelTraits traits() const { return {.name = "a model"}; }
   // Enqueues what has to be there before a step of this plan. Never captured: the host does it
   // before each replay.
   virtual void build_metadata(const Caller& call, const StepInputs& inputs,
@@ -44,6 +51,8 @@ class Model {
   // steps would have left at the slots of `inputs`.
   virtual void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) = 0;
   virtual const std::uint16_t* out() const = 0;  // bf16 [tokens, hidden]
+  // bf16 [tokens, 4, hidden] behind the last layer. nullptr: no drafter can go on from this model.
+  virtual const std::uint16_t* final_streams() const { return nullptr; }
 };
 
 }  // namespace plumb::device::decode
