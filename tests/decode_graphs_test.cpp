@@ -71,46 +71,42 @@ std::string name_of_setting(const testing::TestParamInfo<Setting>& info) {
   return name;
 }
 
-class DecodeGraphs : public testing::TestWithParam<Setting> {
- protected:
-  static ServingOptions options(const Geometry& geometry) {
-    return {.platform = GetParam().platform,
-            .mode = GetParam().mode,
-            .geometry = geometry,
-            .conditions = {.policy = GetParam().policy}};
+void expect_the_bits_of_eager_steps(const ServingOptions& options) {
+  Serving graph(options), eager(options);
+  graph.admit_all();
+  eager.admit_all();
+  graph.engine.capture();
+  for (const Ids& ids : schedule()) {
+    graph.engine.step(ids);
+    eager.engine.step_eagerly(ids);
+    EXPECT_EQ(graph.out(), eager.out()) << ids.size() << " requests";
   }
-  static void expect_the_bits_of_eager_steps(const Geometry& geometry) {
-    Serving graph(options(geometry)), eager(options(geometry));
-    graph.admit_all();
-    eager.admit_all();
-    graph.engine.capture();
-    for (const Ids& ids : schedule()) {
-      graph.engine.step(ids);
-      eager.engine.step_eagerly(ids);
-      EXPECT_EQ(graph.out(), eager.out()) << ids.size() << " requests";
-    }
-    const Counters counters = graph.engine.counters();
-    if (GetParam().mode == GraphMode::none) {
-      EXPECT_EQ(counters.graph_launches, 0);
-    } else {
-      EXPECT_EQ(counters.eager_steps, 0);
-      EXPECT_GE(counters.graph_launches, 2 * counters.steps);
-    }
+  const Counters counters = graph.engine.counters();
+  if (options.mode == GraphMode::none) {
+    EXPECT_EQ(counters.graph_launches, 0);
+  } else {
+    EXPECT_EQ(counters.eager_steps, 0);
+    EXPECT_GE(counters.graph_launches, 2 * counters.steps);
   }
-};
-
-TEST_P(DecodeGraphs, LiveRowsHaveTheBitsOfAnEagerStep) {
-  expect_the_bits_of_eager_steps(with_drafter(8));
 }
 
-TEST_P(DecodeGraphs, LiveRowsOfSeveralQueryTokensHaveTheBitsOfAnEagerStep) {
-  if (GetParam().policy != Policy::early) GTEST_SKIP() << "one policy will do";
-  expect_the_bits_of_eager_steps(with_drafter(6, 2));
+class DecodeGraphs : public testing::TestWithParam<Setting> {};
+
+TEST_P(DecodeGraphs, LiveRowsHaveTheBitsOfAnEagerStep) {
+  expect_the_bits_of_eager_steps({.platform = GetParam().platform,
+                                  .mode = GetParam().mode,
+                                  .geometry = with_drafter(8),
+                                  .conditions = {.policy = GetParam().policy}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, DecodeGraphs, testing::ValuesIn(settings()), name_of_setting);
 
 class DecodeGraphsOnASimulator : public testing::TestWithParam<GraphMode> {};
+
+TEST_P(DecodeGraphsOnASimulator, LiveRowsOfSeveralQueryTokensHaveTheBitsOfAnEagerStep) {
+  expect_the_bits_of_eager_steps(
+      {.platform = "sim-gfx942", .mode = GetParam(), .geometry = with_drafter(6, 2)});
+}
 
 TEST_P(DecodeGraphsOnASimulator, EveryOpOfATwinIsRightOnTheBytesThatItWasGiven) {
   Serving serving({.mode = GetParam(), .geometry = with_drafter(8)});
@@ -183,6 +179,17 @@ TEST(DecodeDispatch, AStepLargerThanEveryCapturedSizeRunsEagerly) {
   graph.engine.step({1, 2, 3});
   EXPECT_EQ(graph.engine.latest().eager_steps, 0);
   EXPECT_EQ(graph.engine.plan().tokens, 4);
+}
+
+TEST(DecodeDispatch, AFullGraphHasWholeRequestsOnly) {
+  Geometry geometry = small_geometry(4, 1);
+  geometry.capture_sizes = {1, 3, 4, 7};
+  Serving serving({.mode = GraphMode::full_and_piecewise, .geometry = geometry});
+  const auto dispatch = [&](bool uniform) {
+    return serving.engine.target().dispatch({.tokens = 2, .requests = 1, .uniform = uniform});
+  };
+  EXPECT_EQ(dispatch(true).tokens, 4);
+  EXPECT_EQ(dispatch(false).tokens, 3);
 }
 
 TEST(DecodeDispatch, UniformAndMixedBatchesAreRunAsTheModeSays) {

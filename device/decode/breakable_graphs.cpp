@@ -41,15 +41,15 @@ BreakableGraphs::Closure BreakableGraphs::closure_of(const StepSegments::Piece& 
   };
 }
 
-int BreakableGraphs::replay(const BatchDescriptor& key, const Extent& extent,
-                            AttentionState& state) {
+int BreakableGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
+  live_ = make_state();
   int launched = 0;
   for (const Entry& entry : sequences_.at(key)) {
     if (const auto* graph = std::get_if<CapturedGraph>(&entry)) {
       launch(*graph);
       ++launched;
     } else {
-      std::get<Closure>(entry)(extent, state);
+      std::get<Closure>(entry)(extent, *live_);
     }
   }
   return launched;

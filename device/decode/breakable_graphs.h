@@ -17,7 +17,7 @@ class BreakableGraphs final : public GraphRunner {
  public:
   using GraphRunner::GraphRunner;
   bool has(const BatchDescriptor& key) const override { return sequences_.contains(key); }
-  int replay(const BatchDescriptor& key, const Extent& extent, AttentionState& state) override;
+  int replay(const BatchDescriptor& key, const Extent& extent) override;
   std::vector<GraphNode> nodes(const BatchDescriptor& key) const override;
   // Graphs and closures of a key, in order: whether each is a graph.
   std::vector<bool> sequence(const BatchDescriptor& key) const;
@@ -31,6 +31,7 @@ class BreakableGraphs final : public GraphRunner {
   Closure closure_of(const StepSegments::Piece& piece, const Extent& extent) const;
 
   std::map<BatchDescriptor, std::vector<Entry>> sequences_;
+  CapturePolicy::State live_;  // of the latest replay
 };
 
 }  // namespace plumb::device::decode

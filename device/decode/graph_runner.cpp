@@ -36,7 +36,7 @@ void FullGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& exten
   graphs_.emplace(key, Captured{std::move(graph), choice.kept, choice.captured});
 }
 
-int FullGraphs::replay(const BatchDescriptor& key, const Extent&, AttentionState&) {
+int FullGraphs::replay(const BatchDescriptor& key, const Extent&) {
   launch(graphs_.at(key).graph);
   return 1;
 }
@@ -68,13 +68,13 @@ void PiecewiseGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& 
   graphs_.emplace(key, std::move(graphs));
 }
 
-int PiecewiseGraphs::replay(const BatchDescriptor& key, const Extent& extent,
-                            AttentionState& state) {
+int PiecewiseGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
+  live_ = make_state();
   const std::vector<CapturedGraph>& graphs = graphs_.at(key);
   auto next = graphs.begin();
   for (const StepSegments::Piece& piece : segments_.pieces()) {
     if (piece.breaks) {
-      segments_.run_piece(piece, extent, state);
+      segments_.run_piece(piece, extent, *live_);
     } else {
       launch(*next++);
     }

@@ -24,13 +24,13 @@ class GraphRunner {
   GraphRunner& operator=(const GraphRunner&) = delete;
 
   // Warm-up, then capture. The inputs of a step of that extent stand in its buffers. Replaces the
-  // graphs of this key, if there are any. Throws std::logic_error inside another capture.
+  // graphs of this key, if there are any. Throws std::logic_error inside a capture.
   void capture(const BatchDescriptor& key, const Extent& extent);
   virtual bool has(const BatchDescriptor& key) const = 0;
-  // Enqueues the replay; breaks run on `state` and on as many tokens as `extent` says have
+  // Enqueues the replay; breaks run on a fresh state, and on as many tokens as `extent` says have
   // metadata. Returns the number of graphs launched. Throws std::out_of_range for what was not
   // captured.
-  virtual int replay(const BatchDescriptor& key, const Extent& extent, AttentionState& state) = 0;
+  virtual int replay(const BatchDescriptor& key, const Extent& extent) = 0;
   virtual std::vector<GraphNode> nodes(const BatchDescriptor& key) const = 0;
   // Whether everything that graphs captured the addresses of is still theirs.
   virtual bool owns_what_it_captured() const { return true; }
@@ -52,7 +52,7 @@ class FullGraphs final : public GraphRunner {
  public:
   using GraphRunner::GraphRunner;
   bool has(const BatchDescriptor& key) const override { return graphs_.contains(key); }
-  int replay(const BatchDescriptor& key, const Extent& extent, AttentionState& state) override;
+  int replay(const BatchDescriptor& key, const Extent& extent) override;
   std::vector<GraphNode> nodes(const BatchDescriptor& key) const override;
   bool owns_what_it_captured() const override;
 
@@ -72,13 +72,14 @@ class PiecewiseGraphs final : public GraphRunner {
  public:
   using GraphRunner::GraphRunner;
   bool has(const BatchDescriptor& key) const override { return graphs_.contains(key); }
-  int replay(const BatchDescriptor& key, const Extent& extent, AttentionState& state) override;
+  int replay(const BatchDescriptor& key, const Extent& extent) override;
   std::vector<GraphNode> nodes(const BatchDescriptor& key) const override;
 
  private:
   void capture_in_pool(const BatchDescriptor& key, const Extent& extent) override;
 
   std::map<BatchDescriptor, std::vector<CapturedGraph>> graphs_;
+  CapturePolicy::State live_;  // of the latest replay
 };
 
 }  // namespace plumb::device::decode

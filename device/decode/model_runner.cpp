@@ -41,10 +41,17 @@ ModelRunner::ModelRunner(Model& model, const std::string& part, GraphMode mode,
   }
 }
 
+// A FULL graph has whole requests only.
+bool ModelRunner::has_size(GraphKind kind, std::int64_t tokens) const {
+  return in_pieces(kind) || tokens % site_.geometry.query_tokens() == 0;
+}
+
 ModelRunner::Dispatch ModelRunner::dispatch(const BatchDescriptor& batch) const {
   const auto& sizes = site_.geometry.capture_sizes;
   const GraphKind kind = kind_of(mode_, traits_, batch);
-  const auto size = std::lower_bound(sizes.begin(), sizes.end(), batch.tokens);
+  const auto size = std::find_if(sizes.begin(), sizes.end(), [&](std::int64_t tokens) {
+    return tokens >= batch.tokens && has_size(kind, tokens);
+  });
   if (kind == GraphKind::none || size == sizes.end()) return {GraphKind::none, batch.tokens};
   return {kind, *size};
 }
@@ -53,7 +60,9 @@ std::vector<ModelRunner::Dispatch> ModelRunner::captures() const {
   std::vector<Dispatch> all;
   const auto& sizes = site_.geometry.capture_sizes;
   for (const auto& [kind, runner] : runners_) {
-    for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) all.push_back({kind, *size});
+    for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+      if (has_size(kind, *size)) all.push_back({kind, *size});
+    }
   }
   return all;
 }
@@ -65,9 +74,8 @@ BatchDescriptor ModelRunner::key(GraphKind kind, const StepPlan& plan) const {
 void ModelRunner::run(GraphKind kind, const StepPlan& plan) {
   if (kind == GraphKind::none) return run_eagerly(kind, plan);
   if (!runners_.at(kind)->has(key(kind, plan))) capture(kind, plan);
-  state_ = make_state();
   parts_ = segments_.parts(extent_of(plan), in_pieces(kind));
-  counters_.graph_launches += runners_.at(kind)->replay(key(kind, plan), extent_of(plan), *state_);
+  counters_.graph_launches += runners_.at(kind)->replay(key(kind, plan), extent_of(plan));
 }
 
 void ModelRunner::run_eagerly(GraphKind kind, const StepPlan& plan) {

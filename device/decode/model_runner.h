@@ -60,6 +60,7 @@ class ModelRunner {
   bool owns_what_it_captured() const;
 
  private:
+  bool has_size(GraphKind kind, std::int64_t tokens) const;
   std::shared_ptr<AttentionState> make_state() const;
 
   StepSite site_;
@@ -68,7 +69,7 @@ class ModelRunner {
   StepSegments segments_;
   std::map<GraphKind, std::unique_ptr<GraphRunner>> runners_;
   std::set<BatchDescriptor> captured_;     // as padded, whatever they are kept under
-  std::shared_ptr<AttentionState> state_;  // of the latest step
+  std::shared_ptr<AttentionState> state_;  // of the latest eager step
   StepSegments::Parts parts_;
   GraphCounters counters_;
 };
