@@ -40,9 +40,9 @@ std::vector<std::uint16_t> Serving::out() {
 std::string failures(cases::Taps& taps, const device::decode::Engine& engine) {
   std::string text;
   for (const auto& [part, tokens] : engine.parts()) {
-    for (const cases::Taps::Verdict& verdict : taps.judge(part, tokens)) {
-      for (const cases::TensorReport& report : verdict.reports) {
-        for (const std::string& line : report.failures) text += verdict.call + ": " + line + "\n";
+    for (const auto& call : taps.fetch(part, tokens)) {
+      for (const cases::TensorReport& report : call->judge()) {
+        for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
       }
     }
   }

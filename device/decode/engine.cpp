@@ -44,8 +44,9 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       call_(ops, builtin_implementation(device_.properties().platform), stream_),
       temporaries_(device_, stream_, CachingAllocator::Reuse::at_once),
       memory_(device_),
+      inputs_memory_(device_),
       requests_(geometry_, seed),
-      inputs_(geometry_, memory_),
+      inputs_(geometry_, inputs_memory_),
       staging_(device_, staging_bytes(geometry_)),
       model_(std::make_unique<V4Model>(geometry_, layer_site(seed))) {
   const GraphMode chosen = policies_.mode->choose(mode, model_->traits().automatic_mode);
@@ -79,8 +80,12 @@ StepSite Engine::step_site(const Geometry& geometry) {
 }
 
 Engine::~Engine() {
-  device_.synchronize(stream_);
-  device_.synchronize(transfers_);
+  try {
+    device_.synchronize(stream_);
+    device_.synchronize(transfers_);
+  } catch (const DeviceError&) {
+    // The device is lost. Who waited for the step has been told.
+  }
   device_.destroy_event(sent_);
   device_.destroy_stream(transfers_);
   device_.destroy_stream(stream_);
@@ -203,12 +208,11 @@ Counters Engine::counters() const {
 
 StepSegments::Parts Engine::parts() const {
   StepSegments::Parts all;
-  const auto add = [&](const char* metadata, const ModelRunner& runner) {
-    if (plan_.attended > 0) all.emplace_back(metadata, plan_.attended);
-    all.insert(all.end(), runner.parts().begin(), runner.parts().end());
-  };
-  add(kMetadata, *target_);
-  if (drafter_) add(kDraftMetadata, *drafter_);
+  if (plan_.attended > 0) all.emplace_back(kMetadata, plan_.attended);
+  if (plan_.attended > 0 && drafter_) all.emplace_back(kDraftMetadata, plan_.attended);
+  for (const ModelRunner* runner : {target_.get(), drafter_.get()}) {
+    if (runner != nullptr) all.insert(all.end(), runner->parts().begin(), runner->parts().end());
+  }
   return all;
 }
 

@@ -52,9 +52,10 @@ class Engine {
   const ModelRunner* drafter() const { return drafter_.get(); }       // nullptr: none
   const std::uint16_t* drafter_out() const { return draft_->out(); }  // bf16 [tokens, hidden]
   GraphKind kind() const { return kind_; }                            // how the latest step was run
-  // Parts of the latest step, as an observer was told of them.
+  // Parts of the latest step in their order, as an observer was told of them.
   StepSegments::Parts parts() const;
   void observe(CallObserver* observer) { call_.observe(observer); }
+  // All that steps read and write, but for the inputs that the host sends.
   const Memory& memory() const { return memory_; }
   Stream stream() const { return stream_; }
 
@@ -77,7 +78,7 @@ class Engine {
   Event sent_;
   Caller call_;
   CachingAllocator temporaries_;
-  Memory memory_;
+  Memory memory_, inputs_memory_;
   Requests requests_;
   StepInputs inputs_;
   Staging staging_;
