@@ -51,6 +51,22 @@ TEST_P(CleanSteps, RaiseNoAlarm) {
 INSTANTIATE_TEST_SUITE_P(Platforms, CleanSteps,
                          testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"), name_of_platform);
 
+TEST(CleanStepsInEveryMode, RaiseNoAlarmWithADrafter) {
+  for (const GraphMode mode :
+       {GraphMode::none, GraphMode::piecewise, GraphMode::full, GraphMode::full_decode_only,
+        GraphMode::full_and_piecewise, GraphMode::breakable}) {
+    DecodeSetup setup;
+    setup.mode = mode;
+    setup.geometry.drafter = true;
+    for (const Traffic traffic : {Traffic::there_and_back, Traffic::replace}) {
+      const ScheduleShape shape{traffic, Lengths::mixed, 4, 4, 1};
+      const WatchResult result = watch(setup, shape);
+      EXPECT_TRUE(result.clean()) << name_of(mode) << ", " << text_of(shape) << "\n"
+                                  << text_of(result);
+    }
+  }
+}
+
 class WarmUpStateCaptured final : public device::decode::CapturePolicy {
  public:
   Choice choose(const State& warm_up, const MakeState&) const override {
