@@ -120,6 +120,19 @@ TEST_P(DecodeGraphsOnASimulator, EveryOpOfATwinIsRightOnTheBytesThatItWasGiven) 
   }
 }
 
+TEST_P(DecodeGraphsOnASimulator, CheckedKernelsAndPageGuardsFindNothing) {
+  Serving serving({.mode = GetParam(),
+                   .geometry = with_drafter(4),
+                   .conditions = {.checked = true, .page_guards = true}});
+  serving.admit_all();
+  serving.engine.capture();
+  for (const Ids& ids : {Ids{1, 2, 3}, Ids{4}, Ids{}}) {
+    serving.engine.step(ids);
+    EXPECT_NO_THROW(serving.device->synchronize());
+  }
+  EXPECT_TRUE(serving.device->check_guards().empty());
+}
+
 std::vector<std::string> kernels(const std::vector<device::GraphNode>& nodes) {
   std::vector<std::string> names;
   for (const device::GraphNode& node : nodes) names.push_back(node.name);

@@ -14,7 +14,8 @@ std::unique_ptr<device::Device> open(const ServingOptions& options) {
 
 Serving::Serving(const ServingOptions& options)
     : device(open(options)),
-      ops(device::builtin_implementation(options.platform)),
+      ops(options.conditions.checked ? device::checked_implementation(options.platform)
+                                     : device::builtin_implementation(options.platform)),
       engine(*device, ops, options.geometry, options.mode, options.policies) {}
 
 void Serving::admit_all() {

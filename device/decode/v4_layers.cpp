@@ -39,10 +39,6 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     caches_.push_back(allocate_caches(i, site.memory));
   }
-  // Rows of padding, which an attention that runs on the live rows only never writes.
-  const std::int64_t elements = geometry.max_tokens() * geometry.heads * kHeadDim;
-  site.device.fill(space_.attention, 0, static_cast<std::size_t>(elements) * sizeof(std::uint16_t),
-                   site.stream);
 }
 
 LayerCaches V4Layers::allocate_caches(std::size_t i, Memory& memory) const {
