@@ -110,7 +110,8 @@ TEST_P(DecodeGraphsOnASimulator, LiveRowsOfSeveralQueryTokensHaveTheBitsOfAnEage
 
 TEST_P(DecodeGraphsOnASimulator, EveryOpOfATwinIsRightOnTheBytesThatItWasGiven) {
   Serving serving({.mode = GetParam(), .geometry = with_drafter(8)});
-  cases::Taps taps(*serving.device, serving.engine.geometry(), serving.ops);
+  cases::Taps taps(*serving.device, serving.engine.geometry(), serving.ops,
+                   serving.engine.temporaries());
   serving.engine.observe(&taps);
   serving.admit_all();
   for (const Ids& ids : {Ids{1, 2, 3, 4, 5}, Ids{4, 2, 3}, Ids{3}}) {
@@ -299,6 +300,7 @@ class OneSegment final : public device::decode::Model {
   }
   void fill_caches(const device::decode::Caller&, const device::decode::StepInputs&,
                    std::int64_t) override {}
+  std::vector<device::decode::CacheView> caches() const override { return {}; }
   const std::uint16_t* out() const override { return nullptr; }
 
  private:

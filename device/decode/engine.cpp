@@ -19,17 +19,6 @@ plumb_format dialect_of(const Properties& properties) {
 constexpr const char* kMetadata = "metadata";
 constexpr const char* kDraftMetadata = "draft metadata";
 
-// Enough for the largest step: of each array no more than this many bytes per token or request.
-std::size_t staging_bytes(const Geometry& g) {
-  std::int64_t per_request = 16;
-  for (int cache = 0; cache < kCaches; ++cache) {
-    per_request += 4 * g.blocks_per_request(static_cast<Cache>(cache));
-  }
-  constexpr std::int64_t kPerToken = 88, kAlignment = 1024;
-  return static_cast<std::size_t>(g.max_tokens() * kPerToken + g.max_requests * per_request +
-                                  kAlignment);
-}
-
 }  // namespace
 
 Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometry,
@@ -47,7 +36,7 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       inputs_memory_(device_),
       requests_(geometry_, seed),
       inputs_(geometry_, inputs_memory_),
-      staging_(device_, staging_bytes(geometry_)),
+      staging_(device_, inputs_memory_, policies_.inputs->waits_for_copies()),
       model_(std::make_unique<V4Model>(geometry_, layer_site(seed))) {
   const GraphMode chosen = policies_.mode->choose(mode, model_->traits().automatic_mode);
   target_ = std::make_unique<ModelRunner>(*model_, "layers", chosen, step_site(geometry_));
@@ -68,6 +57,7 @@ void Engine::add_drafter(std::optional<GraphMode> mode, std::uint64_t seed) {
 LayerSite Engine::layer_site(std::uint64_t seed) {
   return {.requests = requests_,
           .dialect = dialect_of(device_.properties()),
+          .policies = policies_,
           .device = device_,
           .stream = stream_,
           .memory = memory_,
@@ -101,7 +91,7 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   while (request.computed < tokens) {
     Geometry chunk = geometry_;
     chunk.speculated = std::min(tokens - request.computed, geometry_.max_tokens()) - 1;
-    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {});
+    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {}, *policies_.inputs);
     send();
     call_.begin("earlier tokens", plan_.tokens);
     model_->fill_caches(call_, inputs_, plan_.tokens);
@@ -159,7 +149,8 @@ void Engine::prepare(const std::vector<std::uint64_t>& scheduled,
     requests_.reserve(request, request.computed + geometry_.query_tokens());
     live.push_back(&request);
   }
-  plan_ = plan_step(geometry_, live, dispatch.tokens, padding, dispatch.padded());
+  plan_ =
+      plan_step(geometry_, live, dispatch.tokens, padding, *policies_.inputs, dispatch.padded());
   kind_ = dispatch.kind;
   send();
   if (plan_.attended == 0) return;  // nobody will look at metadata
@@ -169,7 +160,7 @@ void Engine::prepare(const std::vector<std::uint64_t>& scheduled,
 
 void Engine::send() {
   const Stream on = policies_.transfers->stream(stream_, transfers_);
-  staging_.send(transfers(plan_, inputs_), on);
+  staging_.send(transfers(plan_, inputs_, *policies_.inputs), on);
   if (on == stream_) return;
   device_.record(sent_, on);
   device_.wait(stream_, sent_);
@@ -180,6 +171,18 @@ void Engine::build_metadata(const std::string& part, Model& model) {
   call_.begin(part, plan_.attended);
   model.build_metadata(call_, inputs_, plan_);
   metadata_launches_ += call_.calls() - before;
+}
+
+std::vector<Transfer> Engine::planned_inputs() const {
+  return transfers(plan_, inputs_, InputsPolicy());
+}
+
+std::vector<CacheView> Engine::caches() const {
+  std::vector<CacheView> all = model_->caches();
+  if (!draft_) return all;
+  const std::vector<CacheView> more = draft_->caches();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 void Engine::advance(const std::vector<std::uint64_t>& scheduled) {

@@ -14,6 +14,7 @@
 #include "device/decode/counting_device.h"
 #include "device/decode/model.h"
 #include "device/decode/model_runner.h"
+#include "device/decode/policies.h"
 #include "device/decode/staging.h"
 #include "device/decode/v4_layers.h"
 
@@ -44,8 +45,12 @@ class Engine {
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
-  const StepPlan& plan() const { return plan_; }              // of the latest step
+  const StepPlan& plan() const { return plan_; }  // of the latest step
+  // What the host planned for the latest step, all of it, and where it should be.
+  std::vector<Transfer> planned_inputs() const;
   const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
+  // Of the target, then of the drafter.
+  std::vector<CacheView> caches() const;
   Counters counters() const;
   Counters latest() const { return counters() - before_step_; }  // of the latest step
   const ModelRunner& target() const { return *target_; }
@@ -57,6 +62,8 @@ class Engine {
   void observe(CallObserver* observer) { call_.observe(observer); }
   // All that steps read and write, but for the inputs that the host sends.
   const Memory& memory() const { return memory_; }
+  // Memory that comes and goes: temporaries and attention states.
+  const CachingAllocator& temporaries() const { return temporaries_; }
   Stream stream() const { return stream_; }
 
  private:

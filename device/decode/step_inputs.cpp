@@ -57,34 +57,36 @@ void plan_request(const Geometry& geometry, const Request& request, StepPlan& pl
   }
 }
 
-void pad(const Geometry& geometry, const Padding& padding, StepPlan& plan) {
+void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& policy,
+         StepPlan& plan) {
   const auto tokens = static_cast<std::size_t>(plan.tokens);
   const auto requests = static_cast<std::size_t>(plan.requests);
   plan.token_keys.resize(tokens, padding.token_key);
   plan.next_token_keys.resize(tokens, padding.token_key);
   plan.positions.resize(tokens, 0);
   for (int cache = 0; cache < kCaches; ++cache) {
-    plan.slot_mapping[cache].resize(tokens, -1);
+    plan.slot_mapping[cache].resize(tokens, policy.padding_slot());
     if (cache > 0) plan.state_keys[cache].resize(tokens, padding.token_key);
     plan.block_tables[cache].resize(
         requests * static_cast<std::size_t>(geometry.blocks_per_request(static_cast<Cache>(cache))),
         padding.block);
   }
   plan.query_start_loc.resize(requests + 1, static_cast<std::int32_t>(plan.live_tokens));
-  plan.seq_lens.resize(requests, 0);
-  plan.state_lens.resize(tokens, 0);
+  plan.seq_lens.resize(requests, policy.padding_length());
+  plan.state_lens.resize(tokens, policy.padding_length());
   plan.is_padding.resize(tokens, 1);
 }
 
 template <class T>
-Transfer transfer(T* to, const std::vector<T>& from) {
-  return {to, from.data(), from.size() * sizeof(T)};
+Transfer transfer(std::string_view name, T* to, const std::vector<T>& from) {
+  return {name, to, from.data(), from.size() * sizeof(T)};
 }
 
 }  // namespace
 
 StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& scheduled,
-                   std::int64_t padded_tokens, const Padding& padding, Padded padded) {
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
+                   Padded padded) {
   StepPlan plan;
   plan.live_requests = static_cast<std::int64_t>(scheduled.size());
   plan.live_tokens = plan.live_requests * geometry.query_tokens();
@@ -94,7 +96,7 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& 
   plan.attended = all ? padded_tokens : plan.live_tokens;
   plan.query_start_loc.push_back(0);
   for (const Request* request : scheduled) plan_request(geometry, *request, plan);
-  pad(geometry, padding, plan);
+  pad(geometry, padding, policy, plan);
   return plan;
 }
 
@@ -118,18 +120,25 @@ StepInputs::StepInputs(const Geometry& geometry, Memory& memory) {
   is_padding = memory.allocate<std::uint8_t>(tokens, "is_padding");
 }
 
-std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs) {
-  std::vector<Transfer> all{transfer(inputs.token_keys, plan.token_keys),
-                            transfer(inputs.next_token_keys, plan.next_token_keys),
-                            transfer(inputs.positions, plan.positions),
-                            transfer(inputs.query_start_loc, plan.query_start_loc),
-                            transfer(inputs.seq_lens, plan.seq_lens),
-                            transfer(inputs.state_lens, plan.state_lens),
-                            transfer(inputs.is_padding, plan.is_padding)};
+std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
+                                const InputsPolicy& policy) {
+  std::vector<Transfer> all{
+      transfer("token_keys", inputs.token_keys, plan.token_keys),
+      transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
+      transfer("positions", inputs.positions, plan.positions),
+      transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
+      transfer("seq_lens", inputs.seq_lens, plan.seq_lens),
+      transfer("state_lens", inputs.state_lens, plan.state_lens),
+      transfer("is_padding", inputs.is_padding, plan.is_padding)};
   for (int cache = 0; cache < kCaches; ++cache) {
-    all.push_back(transfer(inputs.slot_mapping[cache], plan.slot_mapping[cache]));
-    all.push_back(transfer(inputs.block_tables[cache], plan.block_tables[cache]));
-    if (cache > 0) all.push_back(transfer(inputs.state_keys[cache], plan.state_keys[cache]));
+    all.push_back(transfer("slot_mapping", inputs.slot_mapping[cache], plan.slot_mapping[cache]));
+    Transfer table = transfer("block_tables", inputs.block_tables[cache], plan.block_tables[cache]);
+    const std::int64_t rows = policy.rows_sent(plan.live_requests, plan.requests);
+    table.bytes = table.bytes * static_cast<std::size_t>(rows) /
+                  static_cast<std::size_t>(std::max<std::int64_t>(plan.requests, 1));
+    all.push_back(table);
+    if (cache > 0)
+      all.push_back(transfer("state_keys", inputs.state_keys[cache], plan.state_keys[cache]));
   }
   return all;
 }

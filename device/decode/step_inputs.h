@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/inputs_policy.h"
 #include "device/decode/memory.h"
 #include "device/decode/requests.h"
 
@@ -44,7 +45,7 @@ enum class Padded { tokens_and_requests, tokens };
 
 // The requests' next query tokens; their blocks are there (Requests::reserve).
 StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& scheduled,
-                   std::int64_t padded_tokens, const Padding& padding,
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
                    Padded padded = Padded::tokens_and_requests);
 
 // Device addresses, for max_tokens and max_requests.
@@ -65,10 +66,12 @@ struct StepInputs {
 
 // One array of a plan and where it goes.
 struct Transfer {
+  std::string_view name;
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
 };
-std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs);
+std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
+                                const InputsPolicy& policy);
 
 }  // namespace plumb::device::decode

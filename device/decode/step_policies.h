@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host decides about a step and its graphs. Each default is right; what it is worth shows
-// a class that decides otherwise.
+// What the host decides about a step and its graphs. Each default is right; a class that decides
+// otherwise shows what it is worth.
 #pragma once
 
 #include <cstdint>
@@ -86,15 +86,6 @@ class TransferPolicy {
   // On the step's own stream, behind the previous replay, which reads the same buffers. On a stream
   // of their own the copies may come while it is in flight   [vLLM #42604].
   virtual Stream stream(Stream step, Stream /*own*/) const { return step; }
-};
-
-// How a step can go wrong without a word: each choice by itself.
-struct Policies {
-  std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
-  std::shared_ptr<const ModePolicy> mode = std::make_shared<ModePolicy>();
-  std::shared_ptr<const BreakPolicy> breaks = std::make_shared<BreakPolicy>();
-  std::shared_ptr<const ShapePolicy> shapes = std::make_shared<ShapePolicy>();
-  std::shared_ptr<const TransferPolicy> transfers = std::make_shared<TransferPolicy>();
 };
 
 }  // namespace plumb::device::decode

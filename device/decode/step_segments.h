@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/decode/calls.h"
-#include "device/decode/step_policies.h"
+#include "device/decode/policies.h"
 
 namespace plumb::device::decode {
 

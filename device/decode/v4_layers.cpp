@@ -33,12 +33,18 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       requests_(site.requests),
       dialect_(site.dialect),
       prefix_(std::move(prefix)),
-      metadata_(geometry, site.memory, site.temporaries),
+      metadata_(geometry, *site.policies.metadata, site.memory, site.temporaries),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     caches_.push_back(allocate_caches(i, site.memory));
   }
+  // What stands in rows of padding as long as attention has run on live rows only: numbers, for ops
+  // on such rows have no others to expect, and not zeros, which would hide who reads them.
+  constexpr std::uint8_t kThrees = 0x40;  // bf16 0x4040: 3.0
+  const std::int64_t elements = geometry.max_tokens() * geometry.heads * kHeadDim;
+  site.device.fill(space_.attention, kThrees,
+                   static_cast<std::size_t>(elements) * sizeof(std::uint16_t), site.stream);
 }
 
 LayerCaches V4Layers::allocate_caches(std::size_t i, Memory& memory) const {

@@ -34,6 +34,7 @@ struct LayerCaches {
 struct LayerSite {
   const Requests& requests;
   plumb_format dialect;  // what the platform's own encoders write; C4A and C128A: e4m3fn   [2.11]
+  const Policies& policies;
   Device& device;
   Stream stream;
   Memory& memory;  // what is left there keeps its address
@@ -65,6 +66,7 @@ class V4Layers {
   // The last result into the streams, and those to one row: space().head.
   void read_out(const StepContext& step);
 
+  std::vector<CacheView> caches() const;
   Workspace& space() { return space_; }
   const Workspace& space() const { return space_; }
   const Weights& weights() const { return weights_; }
