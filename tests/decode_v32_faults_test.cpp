@@ -61,7 +61,7 @@ struct Serving : V32Serving {
 
 // Does a replay give other bits than an eager engine that does everything right?
 bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swapped_lengths()) {
-  Serving right({}, GraphMode::none, schedule), graph(policies, GraphMode::full, schedule);
+  Serving right({}, GraphMode::full, schedule), graph(policies, GraphMode::full, schedule);
   bool changed = false;
   for (const Ids& ids : schedule.steps) {
     right.engine.step_eagerly(ids);
@@ -109,8 +109,8 @@ TEST(DecodeV32KeyFaults, ACacheThatNeverHitsShowsInTheCounters) {
                      policies);
   serving.engine.admit(1, 200);
   for (int step = 0; step < 5; ++step) serving.engine.step({1});
-  EXPECT_EQ(serving.engine.counters().metadata.launches, 5);
-  EXPECT_EQ(serving.engine.counters().metadata.hits, 0);
+  EXPECT_EQ(serving.engine.counters().plans_made, 5);
+  EXPECT_EQ(serving.engine.counters().plans_kept, 0);
 }
 
 // The fields that uniform decode batches cannot tell apart, on batches made by hand.
@@ -139,6 +139,7 @@ class Builder {
     }
     plan.seq_lens = seq_lens;
     plan.tokens = plan.query_start_loc.back() + padding;
+    plan.attended = plan.tokens;
     plan.requests = static_cast<std::int64_t>(seq_lens.size());
     for (const auto& transfer : transfers(plan, inputs_, {})) {
       device_->copy(transfer.to, transfer.from, transfer.bytes, stream_);
@@ -152,7 +153,7 @@ class Builder {
     words.insert(words.end(), splits.begin(), splits.end());
     return words;
   }
-  std::int64_t hits() const { return metadata_.counts().hits; }
+  std::int64_t hits() const { return metadata_.counts().kept; }
 
  private:
   std::unique_ptr<device::Device> device_;

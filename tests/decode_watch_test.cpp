@@ -52,6 +52,22 @@ TEST_P(CleanSteps, RaiseNoAlarm) {
 INSTANTIATE_TEST_SUITE_P(Platforms, CleanSteps,
                          testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"), name_of_platform);
 
+TEST(CleanStepsInEveryMode, RaiseNoAlarmWithADrafter) {
+  for (const GraphMode mode :
+       {GraphMode::none, GraphMode::piecewise, GraphMode::full, GraphMode::full_decode_only,
+        GraphMode::full_and_piecewise, GraphMode::breakable}) {
+    DecodeSetup setup;
+    setup.mode = mode;
+    // Steps of three or fewer have rows of padding, others have none.
+    setup.geometry.capture_sizes = {1, 4};
+    setup.geometry.drafter = true;
+    const ScheduleShape shape{Traffic::shrink, Lengths::mixed, 4, 4, 1};
+    const WatchResult result = watch(setup, shape);
+    EXPECT_TRUE(result.clean()) << name_of(mode) << ", " << text_of(shape) << "\n"
+                                << text_of(result);
+  }
+}
+
 class EachFault : public testing::TestWithParam<std::string> {};
 
 const DecodeFault& fault_of(const std::string& name) {

@@ -28,6 +28,23 @@ CallRecord of(const plumb_rms_norm_params& p) {
                 {{"x", p.x}, {"weight", p.weight}, {"out", p.out}});
 }
 
+CallRecord of(const plumb_mtp_input_rms_norm_params& p) {
+  return record("mtp_input_rms_norm",
+                {{"tokens", p.tokens}, {"hidden", p.hidden}, {"hc_mult", p.hc_mult}},
+                {{"embeds", p.embeds},
+                 {"previous_hidden", p.previous_hidden},
+                 {"positions", p.positions},
+                 {"enorm_weight", p.enorm_weight},
+                 {"hnorm_weight", p.hnorm_weight},
+                 {"out_embeds", p.out_embeds},
+                 {"out_hidden", p.out_hidden}});
+}
+
+CallRecord of(const plumb_mtp_shared_head_rms_norm_params& p) {
+  return record("mtp_shared_head_rms_norm", {{"tokens", p.tokens}, {"hidden", p.hidden}},
+                {{"x", p.x}, {"weight", p.weight}, {"out", p.out}});
+}
+
 CallRecord of(const plumb_q_kv_rms_norm_params& p) {
   return record("q_kv_rms_norm",
                 {{"tokens", p.tokens}, {"q_hidden", p.q_hidden}, {"kv_hidden", p.kv_hidden}},
@@ -307,6 +324,8 @@ std::optional<CallRecord> record_of(const device::decode::Call& call,
     return of(*static_cast<const plumb_##name##_params*>(call.params) __VA_OPT__(, ) __VA_ARGS__); \
   }
   PLUMB_RECORD(rms_norm)
+  PLUMB_RECORD(mtp_input_rms_norm)
+  PLUMB_RECORD(mtp_shared_head_rms_norm)
   PLUMB_RECORD(q_kv_rms_norm)
   PLUMB_RECORD(q_head_rms_norm_rope, positions)
   PLUMB_RECORD(inverse_rope, positions)

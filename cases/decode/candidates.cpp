@@ -71,8 +71,9 @@ std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots a
                      numbers(got), wanted, numbers(all));
 }
 
-// "layer 1 attention"
+// "layer 1 attention"; "draft layer 0 attention", which has a window only
 Attention kind_of(const std::string& call, const Geometry& geometry) {
+  if (call.starts_with("draft")) return Attention::window;
   return geometry.layers.at(std::stoul(call.substr(call.find(' ') + 1)));
 }
 
@@ -81,7 +82,7 @@ Attention kind_of(const std::string& call, const Geometry& geometry) {
 std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
                                             const Geometry& geometry) {
   const Attention kind = kind_of(attention.name, geometry);
-  for (std::int64_t token = 0; token < plan.tokens; ++token) {
+  for (std::int64_t token = 0; token < plan.attended; ++token) {
     const bool live = token < plan.live_tokens;
     const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
     if (kind == Attention::tokens) {

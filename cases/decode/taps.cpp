@@ -18,9 +18,9 @@ constexpr std::string_view kBefore = "_before";
 
 // Weights: nobody writes them, and they are read where they are.
 bool is_constant(std::string_view tensor) {
-  static const std::set<std::string_view> names{"fn",        "scale",  "base",     "norm_weight",
-                                                "weight",    "bias",   "q_weight", "kv_weight",
-                                                "attn_sink", "cos_sin"};
+  static const std::set<std::string_view> names{
+      "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",
+      "q_weight", "kv_weight", "attn_sink", "cos_sin",     "enorm_weight", "hnorm_weight"};
   return names.contains(tensor);
 }
 

@@ -17,33 +17,30 @@ namespace plumb::cases {
 namespace {
 
 using device::decode::Engine;
+using device::decode::GraphKind;
 using device::decode::GraphMode;
 using device::decode::Memory;
+using device::decode::ModelRunner;
 using device::decode::Padding;
-
-constexpr const char* kMetadata = "metadata";
-constexpr const char* kLayers = "layers";
 
 // One of the engines.
 struct Runner {
-  Runner(const DecodeSetup& setup, GraphMode mode, bool tapped)
+  Runner(const DecodeSetup& setup, bool captures_first, bool tapped)
       : device(open(setup)),
         ops(setup.implementation ? setup.implementation(setup.platform, false)
                                  : device::builtin_implementation(setup.platform)),
-        engine(*device, ops, setup.geometry, mode, setup.policies) {
+        engine(*device, ops, setup.geometry, setup.mode, setup.policies) {
     if (tapped) {
       taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries());
       engine.observe(taps.get());
     }
-    engine.capture();
+    if (captures_first) engine.capture();
     captures = engine.counters().captures;
   }
   static std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
     auto device = device::open_device(setup.platform, setup.conditions);
     return setup.wrap ? setup.wrap(std::move(device)) : std::move(device);
   }
-
-  std::int64_t tokens() const { return engine.plan().tokens; }
 
   std::unique_ptr<device::Device> device;
   const plumb_implementation& ops;
@@ -72,11 +69,10 @@ class Watcher {
  public:
   Watcher(const DecodeSetup& setup, const ScheduleShape& shape)
       : schedule_(make_schedule(shape, setup.geometry)),
-        uses_graphs_(setup.mode != GraphMode::none),
-        plain_(setup, setup.mode, false),
-        twin_(setup, setup.mode, true),
-        eager_(setup, GraphMode::none, true),
-        other_(setup, setup.mode, true) {}
+        plain_(setup, true, false),
+        twin_(setup, true, true),
+        eager_(setup, false, true),
+        other_(setup, true, true) {}
 
   WatchResult run() {
     for (const ScheduledStep& step : schedule_) {
@@ -119,11 +115,11 @@ class Watcher {
     if (twin_.engine.geometry().architecture == device::decode::Architecture::v32) {
       check_paged_buffers();
     }
-    for (const char* part : {kMetadata, kLayers}) check_calls(part);
+    for (const auto& [part, tokens] : twin_.engine.parts()) check_calls(part, tokens);
     check_state();
     check_cache_blocks();
     check_twin();
-    if (uses_graphs_) check_path();
+    check_path();
   }
 
   // Padding as the contract has it: no slot, no length, no token   [10.4].
@@ -154,9 +150,10 @@ class Watcher {
     }
   }
 
-  // Taps are poisoned before each step.
+  // Taps are poisoned before each step. What comes first is captured in every mode.
   bool ran() {
-    const Taps::Calls& calls = twin_.taps->fetch(kLayers, twin_.tokens());
+    const auto& [part, tokens] = twin_.engine.target().parts().front();
+    const Taps::Calls& calls = twin_.taps->fetch(part, tokens);
     for (const auto& call : calls) {
       for (const Taps::Copy& copy : call->copies) {
         const bool whole = copy.tap != nullptr && copy.row_bytes == 0;
@@ -172,15 +169,15 @@ class Watcher {
     return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == kPoison; });
   }
 
-  void check_calls(const char* part) {
-    const std::int64_t tokens = twin_.tokens(), live = twin_.engine.plan().live_tokens;
+  void check_calls(const std::string& part, std::int64_t tokens) {
+    const std::int64_t live = twin_.engine.plan().live_tokens;
     const Taps::Calls& twin = twin_.taps->fetch(part, tokens);
     const Taps::Calls& eager = eager_.taps->fetch(part, tokens);
     const Taps::Calls& other = other_.taps->fetch(part, tokens);
     bool same = true;
     for (std::size_t i = 0; i < twin.size(); ++i, ++positions_) {
       const Taps::Tap& call = *twin[i];
-      check_addresses(call);
+      check_addresses(part, call);
       check_candidates(call);
       const bool right = judge(call);
       const auto line = output_difference(call, *eager.at(i));
@@ -197,17 +194,14 @@ class Watcher {
   }
 
   // The metadata's temporaries are gone by now, and nobody has captured them.
-  void check_addresses(const Taps::Tap& call) {
-    if (!uses_graphs_ || positions_ < metadata_calls()) return;
+  void check_addresses(const std::string& part, const Taps::Tap& call) {
+    if (twin_.engine.kind() == GraphKind::none || part.ends_with("metadata")) return;
     for (const Taps::Copy& copy : call.copies) {
       if (copy.allocation == twin_.engine.temporaries().allocation_of(copy.from)) continue;
       find(Detector::address, positions_, call.op, call.name,
            copy.tensor + " was captured where something else, or nothing, is allocated now");
       return;
     }
-  }
-  std::int64_t metadata_calls() {
-    return static_cast<std::int64_t>(twin_.taps->fetch(kMetadata, twin_.tokens()).size());
   }
 
   // Whoever made the list that is wrong, if one call did.
@@ -351,15 +345,22 @@ class Watcher {
   }
 
   void check_twin() {
+    check_twin("step's", plain_.engine.out(), twin_.engine.out());
+    if (plain_.engine.drafter() == nullptr) return;
+    check_twin("drafter's", plain_.engine.drafter_out(), twin_.engine.drafter_out());
+  }
+
+  void check_twin(const char* whose, const std::uint16_t* plain_out,
+                  const std::uint16_t* twin_out) {
     const auto bytes = static_cast<std::size_t>(plain_.engine.plan().live_tokens *
                                                 plain_.engine.geometry().hidden) *
                        sizeof(std::uint16_t);
     std::vector<std::byte> plain(bytes), twin(bytes);
-    plain_.device->copy(plain.data(), plain_.engine.out(), bytes, plain_.engine.stream());
-    twin_.device->copy(twin.data(), twin_.engine.out(), bytes, twin_.engine.stream());
+    plain_.device->copy(plain.data(), plain_out, bytes, plain_.engine.stream());
+    twin_.device->copy(twin.data(), twin_out, bytes, twin_.engine.stream());
     if (plain == twin) return;
     find(Detector::twin, positions_, "", "",
-         "the step's result without taps differs from the one with taps");
+         fmt::format("the {} result without taps differs from the one with taps", whose));
   }
 
   void check_path() {
@@ -367,10 +368,21 @@ class Watcher {
       find(Detector::path, positions_, "", "", "a step was captured again");
       plain_.captures = plain_.engine.counters().captures;
     }
-    const std::int64_t tokens = plain_.tokens();
-    if (!plain_.engine.graphs().has(tokens)) return;  // larger than every captured size
-    const auto graph = kernels(plain_.engine.graphs().nodes(tokens));
-    const auto wanted = kernels(eager_.engine.nodes_of_step(tokens));
+    check_path(plain_.engine.target(), eager_.engine.target());
+    if (plain_.engine.drafter() == nullptr) return;
+    check_path(*plain_.engine.drafter(), *eager_.engine.drafter());
+  }
+
+  void check_path(const ModelRunner& graphs, const ModelRunner& eager) {
+    const device::decode::StepPlan& plan = plain_.engine.plan();
+    const GraphKind kind = plain_.engine.kind();
+    if (kind == GraphKind::none) return;  // or larger than every captured size
+    if (graphs.mode() == GraphMode::none) {
+      find(Detector::path, positions_, "", "", "the drafter runs without graphs beside its target");
+      return;
+    }
+    const auto graph = kernels(graphs.graphs(kind).nodes(graphs.key(kind, plan)));
+    const auto wanted = kernels(eager.eager_nodes(kind, plan, ModelRunner::Which::captured));
     if (graph == wanted) return;
     const auto [g, w] = std::mismatch(graph.begin(), graph.end(), wanted.begin(), wanted.end());
     find(Detector::path, positions_, "", "",
@@ -399,7 +411,6 @@ class Watcher {
   }
 
   const std::vector<ScheduledStep> schedule_;
-  const bool uses_graphs_;
   Runner plain_, twin_, eager_, other_;
   Snapshot before_, now_;  // of the twin, around the step
   std::vector<Range> written_;

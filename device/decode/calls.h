@@ -54,6 +54,7 @@ class Caller {
     if (observer_ != nullptr) observer_->begin(part, tokens);
   }
   Stream stream() const { return stream_; }
+  std::int64_t calls() const { return calls_; }                   // enqueued so far
   void observe(CallObserver* observer) { observer_ = observer; }  // nullptr: nobody
 
  private:
@@ -63,6 +64,7 @@ class Caller {
   const plumb_implementation& stand_ins_;
   Stream stream_;
   CallObserver* observer_ = nullptr;
+  mutable std::int64_t calls_ = 0;
 };
 
 }  // namespace plumb::device::decode

@@ -43,6 +43,7 @@ struct Geometry {
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
   std::int64_t plan_parts = 0;                     // of the tile plan
   std::vector<std::int64_t> capture_sizes;         // tokens, ascending
+  bool drafter = false;                            // a step of it follows each of the target
 
   std::int64_t query_tokens() const { return 1 + speculated; }
   std::int64_t max_tokens() const { return max_requests * query_tokens(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/decode/ragged_metadata.h"
 
+#include <algorithm>
 #include <string>
 
 namespace plumb::device::decode {
@@ -52,6 +53,8 @@ void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, std::in
                                         .swa_row_stride = geometry_.window,
                                         .stream = nullptr});
   flatten(call, "window", window_slots_, window_lens_, tokens, window_);
+  const auto& layers = geometry_.layers;
+  if (std::find(layers.begin(), layers.end(), Attention::c128a) == layers.end()) return;
   constexpr int kLong = static_cast<int>(Cache::c128a);
   call("c128a_decode_metadata", "c128a metadata",
        plumb_c128a_decode_metadata_params{.positions = inputs.positions,

@@ -33,6 +33,7 @@ void plan_states(const Geometry& geometry, const Request& request, std::int64_t 
 void plan_token(const Geometry& geometry, const Request& request, std::int64_t position,
                 StepPlan& plan) {
   plan.token_keys.push_back(key_of(request, position));
+  plan.next_token_keys.push_back(key_of(request, position + 1));
   plan.positions.push_back(position);
   plan.slot_mapping[0].push_back(request.slot(Cache::window, position, geometry));
   plan_states(geometry, request, position, plan);
@@ -61,6 +62,7 @@ void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& p
   const auto tokens = static_cast<std::size_t>(plan.tokens);
   const auto requests = static_cast<std::size_t>(plan.requests);
   plan.token_keys.resize(tokens, padding.token_key);
+  plan.next_token_keys.resize(tokens, padding.token_key);
   plan.positions.resize(tokens, 0);
   for (int cache = 0; cache < kCaches; ++cache) {
     plan.slot_mapping[cache].resize(tokens, policy.padding_slot());
@@ -83,12 +85,15 @@ Transfer transfer(std::string_view name, T* to, const std::vector<T>& from) {
 }  // namespace
 
 StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& scheduled,
-                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy) {
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
+                   Padded padded) {
   StepPlan plan;
   plan.live_requests = static_cast<std::int64_t>(scheduled.size());
   plan.live_tokens = plan.live_requests * geometry.query_tokens();
   plan.tokens = padded_tokens;
-  plan.requests = padded_tokens / geometry.query_tokens();
+  const bool all = padded == Padded::tokens_and_requests;
+  plan.requests = all ? padded_tokens / geometry.query_tokens() : plan.live_requests;
+  plan.attended = all ? padded_tokens : plan.live_tokens;
   plan.query_start_loc.push_back(0);
   for (const Request* request : scheduled) plan_request(geometry, *request, plan);
   pad(geometry, padding, policy, plan);
@@ -98,6 +103,7 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& 
 StepInputs::StepInputs(const Geometry& geometry, Memory& memory) {
   const std::int64_t tokens = geometry.max_tokens(), requests = geometry.max_requests;
   token_keys = memory.allocate<std::int64_t>(tokens, "token_keys");
+  next_token_keys = memory.allocate<std::int64_t>(tokens, "next_token_keys");
   positions = memory.allocate<std::int64_t>(tokens, "positions");
   static constexpr const char* kNames[kCaches] = {"window", "c4a", "c128a"};
   for (int cache = 0; cache < kCaches; ++cache) {
@@ -118,6 +124,7 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
                                 const InputsPolicy& policy) {
   std::vector<Transfer> all{
       transfer("token_keys", inputs.token_keys, plan.token_keys),
+      transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
       transfer("positions", inputs.positions, plan.positions),
       transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
       transfer("seq_lens", inputs.seq_lens, plan.seq_lens),

@@ -20,7 +20,9 @@ namespace plumb::device::decode {
 struct StepPlan {
   std::int64_t live_tokens = 0, live_requests = 0;
   std::int64_t tokens = 0, requests = 0;  // with padding
+  std::int64_t attended = 0;              // tokens with metadata: what indexer and attention run on
   std::vector<std::int64_t> token_keys;   // of the embedding: request and position
+  std::vector<std::int64_t> next_token_keys;  // of the token behind each
   std::vector<std::int64_t> positions;
   std::vector<std::int64_t> slot_mapping[kCaches];  // of the token; of the state that it completes
   std::vector<std::int64_t> state_keys[kCaches];    // what that state is made of
@@ -37,15 +39,21 @@ struct Padding {
   std::int32_t block = 0;
 };
 
+// What is padded: a FULL graph holds the attention of padding requests too, around any other the
+// attention has the live ones   [10.2].
+enum class Padded { tokens_and_requests, tokens };
+
 // The requests' next query tokens; their blocks are there (Requests::reserve).
 StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& scheduled,
-                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy);
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
+                   Padded padded = Padded::tokens_and_requests);
 
 // Device addresses, for max_tokens and max_requests.
 struct StepInputs {
   StepInputs(const Geometry& geometry, Memory& memory);
 
   std::int64_t* token_keys;
+  std::int64_t* next_token_keys;
   std::int64_t* positions;
   std::int64_t* slot_mapping[kCaches];
   std::int64_t* state_keys[kCaches];  // none for the window
