@@ -4,7 +4,8 @@
 // host. It is exact, so every bit is compared.
 #pragma once
 
-#include <cstdint>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "cases/decode/call_record.h"
@@ -15,21 +16,13 @@ namespace plumb::cases {
 
 class StandIn {
  public:
-  explicit StandIn(const device::decode::Call& call);  // of linear_map or seeded_rows
-  TensorSet make_tensors() const;                      // "in" and "out"
-  std::vector<Binding> bindings() const;
-  std::vector<TensorReport> judge(const TensorSet& tensors) const;
-
- private:
-  float mapped(const TensorSet& tensors, std::int64_t row, std::int64_t column) const;
-  float seeded(const TensorSet& tensors, std::int64_t row, std::int64_t column) const;
-
-  bool maps_;  // else the rows are made from keys
-  const void* in_;
-  const void* out_;
-  Dtype in_dtype_, out_dtype_;
-  std::int64_t rows_, in_columns_, out_columns_;
-  std::uint64_t seed_;
+  virtual ~StandIn() = default;
+  virtual TensorSet make_tensors() const = 0;
+  virtual std::vector<Binding> bindings() const = 0;
+  virtual std::vector<TensorReport> judge(const TensorSet& tensors) const = 0;
 };
+
+bool is_stand_in(std::string_view op);
+std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call);
 
 }  // namespace plumb::cases

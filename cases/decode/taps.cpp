@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -77,12 +78,15 @@ void unpack(const std::byte* from, const Copy& copy, HostTensor& to) {
 }  // namespace
 
 struct Taps::Tap {
+  explicit Tap(device::Device& device) : memory(device) {}
+
+  device::decode::Memory memory;
   std::string name, op;
   const plumb_op_entry* entry = nullptr;
   std::unique_ptr<Problem> problem;  // none: what stands beside ops
   TensorSet tensors;
   std::vector<Copy> copies;
-  std::optional<StandIn> stand_in;
+  std::unique_ptr<StandIn> stand_in;
 };
 
 bool Taps::Verdict::passed() const {
@@ -92,16 +96,21 @@ bool Taps::Verdict::passed() const {
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
            const plumb_implementation& ops)
-    : device_(device),
-      geometry_(geometry),
-      ops_(ops),
-      memory_(device),
-      stream_(device.create_stream()) {}
+    : device_(device), geometry_(geometry), ops_(ops), stream_(device.create_stream()) {}
 
 Taps::~Taps() { device_.destroy_stream(stream_); }
 
 void Taps::begin(std::string_view part, std::int64_t tokens) {
   current_ = &parts_[{std::string(part), tokens}];
+  next_ = 0;
+}
+
+// The taps of the latest run have served.
+void Taps::begin_varying(std::string_view part) {
+  current_ = &varying_[std::string(part)];
+  retired_.insert(retired_.end(), std::make_move_iterator(current_->begin()),
+                  std::make_move_iterator(current_->end()));
+  current_->clear();
   next_ = 0;
 }
 
@@ -128,7 +137,7 @@ void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
 }
 
 std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
-  auto tap = std::make_unique<Tap>();
+  auto tap = std::make_unique<Tap>(device_);
   tap->name = call.name;
   tap->op = call.op;
   const std::optional<CallRecord> record = record_of(call, geometry_);
@@ -139,7 +148,7 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
     tap->tensors = tap->problem->make_tensors();
     bindings = record->bindings;
   } else {
-    tap->stand_in.emplace(call);
+    tap->stand_in = make_stand_in(call);
     tap->tensors = tap->stand_in->make_tensors();
     bindings = tap->stand_in->bindings();
   }
@@ -157,8 +166,8 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
               .row_bytes = bound->row_bytes,
               .before = tensor.spec().role == Role::input};
     if (copy.bytes != 0 && !is_constant(name)) {
-      copy.tap = memory_.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                             "tap of " + call.name + " " + name);
+      copy.tap = tap->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                                 "tap of " + call.name + " " + name);
     }
     tap->copies.push_back(std::move(copy));
   }
@@ -166,8 +175,17 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
 }
 
 std::vector<Taps::Verdict> Taps::judge(const std::string& part, std::int64_t tokens) {
+  return judge(parts_.at({part, tokens}));
+}
+
+std::vector<Taps::Verdict> Taps::judge_varying(const std::string& part) {
+  retired_.clear();
+  return judge(varying_.at(part));
+}
+
+std::vector<Taps::Verdict> Taps::judge(const Calls& calls) {
   std::vector<Verdict> verdicts;
-  for (const auto& tap : parts_.at({part, tokens})) verdicts.push_back(judge(*tap));
+  for (const auto& tap : calls) verdicts.push_back(judge(*tap));
   return verdicts;
 }
 

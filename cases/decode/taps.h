@@ -26,6 +26,7 @@ class Taps final : public device::decode::CallObserver {
   ~Taps() override;
 
   void begin(std::string_view part, std::int64_t tokens) override;
+  void begin_varying(std::string_view part) override;
   void before(const device::decode::Call& call, device::Stream stream) override;
   void after(const device::decode::Call& call, device::Stream stream) override;
 
@@ -36,6 +37,8 @@ class Taps final : public device::decode::CallObserver {
   };
   // Of the latest run of a part padded to so many tokens; its work is over. Reads everything back.
   std::vector<Verdict> judge(const std::string& part, std::int64_t tokens);
+  // Of the latest run of a part that varies.
+  std::vector<Verdict> judge_varying(const std::string& part);
 
  private:
   struct Tap;
@@ -43,14 +46,16 @@ class Taps final : public device::decode::CallObserver {
 
   std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
   void copy(const Tap& tap, bool before, device::Stream stream);
+  std::vector<Verdict> judge(const Calls& calls);
   Verdict judge(Tap& tap);
 
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
-  device::decode::Memory memory_;
   device::Stream stream_;  // for reading back
   std::map<std::pair<std::string, std::int64_t>, Calls> parts_;
+  std::map<std::string, Calls, std::less<>> varying_;
+  Calls retired_;  // of earlier runs of a part that varies, whose work may be pending
   Calls* current_ = nullptr;
   std::size_t next_ = 0;  // call of the part
 };

@@ -32,6 +32,8 @@ class CallObserver {
   virtual ~CallObserver() = default;
   // A part of a step ("metadata", "layers"), padded to so many tokens: the same calls every time.
   virtual void begin(std::string_view part, std::int64_t tokens) = 0;
+  // A part whose calls are others every time, and are never captured: of a batch with prefills.
+  virtual void begin_varying(std::string_view part) = 0;
   virtual void before(const Call& call, Stream stream) = 0;
   virtual void after(const Call& call, Stream stream) = 0;
 };
@@ -52,6 +54,9 @@ class Caller {
   // The calls that follow are those of a part of a step.
   void begin(std::string_view part, std::int64_t tokens) const {
     if (observer_ != nullptr) observer_->begin(part, tokens);
+  }
+  void begin_varying(std::string_view part) const {
+    if (observer_ != nullptr) observer_->begin_varying(part);
   }
   Stream stream() const { return stream_; }
   void observe(CallObserver* observer) { observer_ = observer; }  // nullptr: nobody

@@ -16,9 +16,15 @@ plumb_format dialect_of(const Properties& properties) {
   return properties.fp8 == Fp8Dialect::e4m3fnuz ? PLUMB_E4M3FNUZ : PLUMB_E4M3FN;
 }
 
+std::int64_t tokens_of(const std::vector<Query>& queries) {
+  std::int64_t tokens = 0;
+  for (const Query& query : queries) tokens += query.tokens;
+  return tokens;
+}
+
 // Enough for the largest step: of each array no more than this many bytes per token or request.
 std::size_t staging_bytes(const Geometry& g) {
-  std::int64_t per_request = 16;
+  std::int64_t per_request = 48;
   for (int cache = 0; cache < kCaches; ++cache) {
     per_request += 4 * g.blocks_per_request(static_cast<Cache>(cache));
   }
@@ -43,7 +49,8 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       inputs_(geometry_, memory_),
       staging_(device, staging_bytes(geometry_)),
       model_(std::make_unique<V4Model>(geometry_, requests_, dialect_of(device.properties()),
-                                       device, stream_, memory_, temporaries_, seed)),
+                                       device, stream_, memory_, temporaries_, seed,
+                                       *policies_.top_k)),
       segments_(model_->segments()),
       graphs_(
           device, stream_, geometry_,
@@ -64,13 +71,12 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   requests_.reserve(request, tokens);
   // As many at a time as a step has tokens.
   while (request.computed < tokens) {
-    Geometry chunk = geometry_;
-    chunk.speculated = std::min(tokens - request.computed, geometry_.max_tokens()) - 1;
-    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {});
+    const std::int64_t chunk = std::min(tokens - request.computed, geometry_.max_tokens());
+    plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {});
     staging_.send(transfers(plan_, inputs_), stream_);
     call_.begin("earlier tokens", plan_.tokens);
     model_->fill_caches(call_, inputs_, plan_.tokens);
-    request.computed += chunk.query_tokens();
+    request.computed += chunk;
   }
 }
 
@@ -88,61 +94,100 @@ void Engine::capture() {
   }
 }
 
-void Engine::step(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
-  const std::int64_t tokens =
-      static_cast<std::int64_t>(scheduled.size()) * geometry_.query_tokens();
-  const auto size = graphs_.size_for(tokens);
+void Engine::step(const std::vector<Scheduled>& batch, const Padding& padding) {
+  const std::vector<Query> queries = reserve(batch);
+  const auto size = captured_size(queries);
   if (mode_ == GraphMode::none || !size) {
-    prepare(scheduled, tokens, padding);
-    eager_state_ = std::make_unique<AttentionState>(geometry_, temporaries_);
-    forward(tokens, *eager_state_);
-    ++counters_.eager_steps;
+    run_eagerly(queries, tokens_of(queries), padding);
   } else {
-    prepare(scheduled, *size, padding);
+    prepare(queries, *size, padding);
     graphs_.replay(*size);
     ++counters_.graph_launches;
   }
-  advance(scheduled);
+  advance(batch);
+}
+
+void Engine::step(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
+  step(decoding(scheduled), padding);
+}
+
+void Engine::step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding) {
+  const std::vector<Query> queries = reserve(batch);
+  const std::int64_t tokens = tokens_of(queries);
+  run_eagerly(queries, graphs_.size_for(tokens).value_or(tokens), padding);
+  advance(batch);
 }
 
 void Engine::step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
-  const std::int64_t tokens =
-      static_cast<std::int64_t>(scheduled.size()) * geometry_.query_tokens();
-  const std::int64_t padded = graphs_.size_for(tokens).value_or(tokens);
-  prepare(scheduled, padded, padding);
+  step_eagerly(decoding(scheduled), padding);
+}
+
+std::vector<Scheduled> Engine::decoding(const std::vector<std::uint64_t>& scheduled) const {
+  std::vector<Scheduled> batch;
+  for (const std::uint64_t id : scheduled) batch.push_back({id, geometry_.query_tokens()});
+  return batch;
+}
+
+std::vector<Query> Engine::reserve(const std::vector<Scheduled>& batch) {
+  std::vector<Query> queries;
+  for (const Scheduled& scheduled : batch) {
+    const Request& request = requests_.at(scheduled.request);
+    queries.push_back({&request, scheduled.tokens, scheduled.prefill});
+    if (queries.back().seq_len() > geometry_.max_context) {
+      throw std::invalid_argument("request " + std::to_string(request.id) + " gets too long");
+    }
+  }
+  if (tokens_of(queries) > geometry_.max_tokens() || std::ssize(batch) > geometry_.max_requests) {
+    throw std::invalid_argument("a step of " + std::to_string(batch.size()) + " requests and " +
+                                std::to_string(tokens_of(queries)) + " tokens");
+  }
+  for (const Query& query : queries) {
+    requests_.reserve(requests_.at(query.request->id), query.seq_len());
+  }
+  return queries;
+}
+
+std::optional<std::int64_t> Engine::captured_size(const std::vector<Query>& queries) const {
+  if (!is_uniform(geometry_, queries)) return std::nullopt;
+  return graphs_.size_for(tokens_of(queries));
+}
+
+void Engine::run_eagerly(const std::vector<Query>& queries, std::int64_t padded,
+                         const Padding& padding) {
+  prepare(queries, padded, padding);
   eager_state_ = std::make_unique<AttentionState>(geometry_, temporaries_);
   forward(padded, *eager_state_);
   ++counters_.eager_steps;
-  advance(scheduled);
 }
 
-void Engine::prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
+void Engine::prepare(const std::vector<Query>& queries, std::int64_t padded,
                      const Padding& padding) {
-  std::vector<const Request*> live;
-  for (const std::uint64_t id : scheduled) {
-    Request& request = requests_.at(id);
-    requests_.reserve(request, request.computed + geometry_.query_tokens());
-    live.push_back(&request);
-  }
-  plan_ = plan_step(geometry_, live, padded, padding);
+  plan_ = plan_step(geometry_, queries, padded, padding);
   send_and_build();
   ++counters_.steps;
 }
 
 void Engine::send_and_build() {
   staging_.send(transfers(plan_, inputs_), stream_);
-  call_.begin("metadata", plan_.tokens);
+  begin("metadata");
   model_->build_metadata(call_, inputs_, plan_);
 }
 
 void Engine::forward(std::int64_t tokens, AttentionState& state) {
-  call_.begin("layers", tokens);
-  const StepContext context{call_, inputs_, state, tokens};
+  begin("layers");
+  const StepContext context{call_, inputs_, state, tokens, plan_};
   for (const Segment& segment : segments_) segment.run(context);
 }
 
-void Engine::advance(const std::vector<std::uint64_t>& scheduled) {
-  for (const std::uint64_t id : scheduled) requests_.at(id).computed += geometry_.query_tokens();
+void Engine::begin(std::string_view part) const {
+  if (plan_.uniform) return call_.begin(part, plan_.tokens);
+  call_.begin_varying(part);
+}
+
+void Engine::advance(const std::vector<Scheduled>& batch) {
+  for (const Scheduled& scheduled : batch) {
+    requests_.at(scheduled.request).computed += scheduled.tokens;
+  }
 }
 
 }  // namespace plumb::device::decode

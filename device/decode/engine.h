@@ -11,15 +11,24 @@
 #include "device/decode/graph_runner.h"
 #include "device/decode/model.h"
 #include "device/decode/staging.h"
+#include "device/decode/top_k_policy.h"
 
 namespace plumb::device::decode {
 
 // What is captured   [10.1]. Others than these are refused.
 enum class GraphMode { none, full };
 
+// A request of a step and how many of its tokens come next: those that decode stand first.
+struct Scheduled {
+  std::uint64_t request = 0;
+  std::int64_t tokens = 1;
+  bool prefill = false;
+};
+
 // How a step can go wrong without a word: each choice by itself. The defaults are right.
 struct Policies {
   std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
+  std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
 };
 
 struct Counters {
@@ -41,9 +50,15 @@ class Engine {
   // Captures every size, the largest first. Mode none: nothing.
   void capture();
 
-  // Enqueues the next query tokens of these requests, all of which count as accepted.
+  // Enqueues the next query tokens of these requests, all of which count as accepted. A batch that
+  // is not uniform runs eagerly and unpadded. Throws std::invalid_argument for one that does not
+  // fit.
+  void step(const std::vector<Scheduled>& batch, const Padding& padding = {});
+  // All of them decode what they may.
   void step(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
-  // As step, but eagerly on a fresh state, at the padded size that it has or would have.
+  // As step, but eagerly on a fresh state, at the padded size that it has or would have. A batch
+  // that is not uniform is padded with tokens of nobody, as a piecewise graph would have it.
+  void step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding = {});
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
@@ -56,11 +71,16 @@ class Engine {
   Stream stream() const { return stream_; }
 
  private:
-  void prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
-               const Padding& padding);
+  std::vector<Scheduled> decoding(const std::vector<std::uint64_t>& scheduled) const;
+  // With blocks for its tokens.
+  std::vector<Query> reserve(const std::vector<Scheduled>& batch);
+  std::optional<std::int64_t> captured_size(const std::vector<Query>& queries) const;
+  void run_eagerly(const std::vector<Query>& queries, std::int64_t padded, const Padding& padding);
+  void prepare(const std::vector<Query>& queries, std::int64_t padded, const Padding& padding);
   void send_and_build();
   void forward(std::int64_t tokens, AttentionState& state);
-  void advance(const std::vector<std::uint64_t>& scheduled);
+  void begin(std::string_view part) const;
+  void advance(const std::vector<Scheduled>& batch);
 
   Device& device_;
   Geometry geometry_;

@@ -23,6 +23,22 @@ std::int64_t Geometry::blocks_per_request(Cache cache) const {
   return (entries(cache) + page - 1) / page;
 }
 
+std::int64_t Geometry::attended_states(Attention kind) const {
+  switch (kind) {
+    case Attention::c4a: return top_k;
+    case Attention::c128a: return c128a_width();
+    default: return 0;
+  }
+}
+
+std::int64_t Geometry::state_rows(Attention kind) const {
+  switch (kind) {
+    case Attention::c4a: return (max_context + kC4a - 1) / kC4a;
+    case Attention::c128a: return (max_context + kC128a - 1) / kC128a;
+    default: return 0;
+  }
+}
+
 Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
   Geometry g;
   g.layers = {Attention::window, Attention::c4a, Attention::c128a};
@@ -41,6 +57,7 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;
+  g.max_batched_tokens = 160;
   g.plan_parts = 4;
   g.capture_sizes = default_capture_sizes(max_requests, 1 + speculated);
   return g;

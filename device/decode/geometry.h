@@ -3,6 +3,7 @@
 // The sizes of a V4 model and of its serving   [ops-spec 0].
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,7 @@ inline constexpr int kCaches = 3;
 inline constexpr std::int64_t kHeadDim = 512, kRopeDim = 64, kStreams = 4;
 inline constexpr std::int64_t kIndexScaleBytes = 4;    // beside the codes of an index key   [5.4]
 inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens of a compressed state
+inline constexpr std::int64_t kPrefillRequests = 4;    // of a chunk, which shares a workspace [2.8]
 
 // Of a block of so many tokens or states, 584 bytes each: a multiple of the 576 that hold one's
 // data [1.1].
@@ -33,13 +35,22 @@ struct Geometry {
   std::int64_t pages[kCaches] = {};  // entries of a block: tokens, or compressed states
   std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
-  std::int64_t plan_parts = 0;                     // of the tile plan
-  std::vector<std::int64_t> capture_sizes;         // tokens, ascending
+  std::int64_t max_batched_tokens = 0;      // of a step with prefills, if more than of one without
+  std::int64_t plan_parts = 0;              // of the tile plan
+  std::vector<std::int64_t> capture_sizes;  // tokens, ascending
 
   std::int64_t query_tokens() const { return 1 + speculated; }
-  std::int64_t max_tokens() const { return max_requests * query_tokens(); }
+  std::int64_t max_decode_tokens() const { return max_requests * query_tokens(); }
+  std::int64_t max_tokens() const { return std::max(max_decode_tokens(), max_batched_tokens); }
   std::int64_t entries(Cache cache) const;  // of a request of max_context tokens
   std::int64_t blocks_per_request(Cache cache) const;
+  // Most compressed states that a token attends.
+  std::int64_t attended_states(Attention kind) const;
+  // Rows of the prefill workspace of a request: compressed states, then tokens   [2.8].
+  std::int64_t state_rows(Attention kind) const;
+  std::int64_t workspace_rows(Attention kind) const {
+    return state_rows(kind) + window + max_tokens();
+  }
   std::int64_t states() const { return max_context / kC4a; }         // columns of the indexer
   std::int64_t c128a_width() const { return max_context / kC128a; }  // c128a_max_compressed
 };

@@ -14,12 +14,14 @@
 
 namespace plumb::device::decode {
 
-// What a step runs on. `tokens` are those of the padded batch.
+// What a step runs on. `tokens` are those of the padded batch; a captured step has the plan that it
+// was captured with.
 struct StepContext {
   const Caller& call;
   const StepInputs& inputs;
   AttentionState& attention;
   std::int64_t tokens = 0;
+  const StepPlan& plan;
 };
 
 // A segment that breaks cannot be part of a piecewise graph: the indexer and the attention, whose

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What stands in a decode step in place of a model's parts that plumb does not judge: projections
- * and experts (linear_map), embeddings and compressed states (seeded_rows). They are called as ops
- * are, and are entries beside the ops in the table of plumb's own kernels. */
+ * and experts (linear_map), embeddings and compressed states (seeded_rows), and what brings the
+ * keys of several requests together for a prefill's indexer (gather_index_keys). They are called as
+ * ops are, and are entries beside the ops in the table of plumb's own kernels. */
 #ifndef PLUMB_STAND_INS_H
 #define PLUMB_STAND_INS_H
 
 #include <stdint.h>
 
+#include "device/ops/cache.h"
 #include "device/ops/types.h"
 
 /* A linear map of each row, whose matrix is a pure function of a seed:
@@ -35,7 +37,20 @@ typedef struct plumb_seeded_rows_params {
   plumb_stream stream;
 } plumb_seeded_rows_params;
 
+/* Keys of requests out of the cache of indexer_k_quant_and_cache, not shuffled, one scale per key
+ * [5.4]: key i of request r to row starts[r] + i. Rows of no request are kept. */
+typedef struct plumb_gather_index_keys_params {
+  plumb_paged_cache cache;    /* block_stride_bytes and page * dim multiples of 4 */
+  const int32_t* block_table; /* [requests, block_table_stride] */
+  const int32_t* starts;      /* [requests] */
+  const int32_t* lens;        /* [requests] keys of each */
+  uint8_t* k;                 /* fp8 [keys, dim] contiguous */
+  float* k_scale;             /* [keys] */
+  int64_t requests, keys, dim, block_table_stride;
+  plumb_stream stream;
+} plumb_gather_index_keys_params;
+
 /* X(name) of each. */
-#define PLUMB_FOR_EACH_STAND_IN(X) X(linear_map) X(seeded_rows)
+#define PLUMB_FOR_EACH_STAND_IN(X) X(gather_index_keys) X(linear_map) X(seeded_rows)
 
 #endif

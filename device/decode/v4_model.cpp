@@ -26,19 +26,26 @@ std::string layer_name(std::size_t layer, const char* what) {
   return "layer " + std::to_string(layer) + " " + what;
 }
 
+std::string chunk_name(std::size_t layer, const char* what, std::size_t chunk) {
+  return layer_name(layer, what) + " of chunk " + std::to_string(chunk);
+}
+
 Cache compressed_cache(Attention kind) {
   return kind == Attention::c4a ? Cache::c4a : Cache::c128a;
 }
 
 V4Model::V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect,
                  Device& device, Stream stream, Memory& memory, CachingAllocator& temporaries,
-                 std::uint64_t seed)
+                 std::uint64_t seed, const TopKPolicy& policy)
     : geometry_(geometry),
       requests_(requests),
       dialect_(dialect),
+      device_(device),
+      policy_(policy),
       metadata_(geometry, memory, temporaries),
       weights_(geometry, device, stream, memory, seed),
-      space_(geometry, memory) {
+      space_(geometry, memory),
+      prefill_(geometry, memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     const auto allocate = [&](Cache which, std::int64_t bytes_of_block, const char* name) {
       return memory.allocate<std::uint8_t>(requests.blocks(which) * bytes_of_block,
@@ -61,7 +68,7 @@ V4Model::V4Model(const Geometry& geometry, const Requests& requests, plumb_forma
 }
 
 void V4Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
-  metadata_.build(call, inputs, plan.tokens, plan.requests);
+  metadata_.build(call, inputs, plan);
 }
 
 std::vector<Segment> V4Model::segments() {

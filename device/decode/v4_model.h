@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decode step of V4 on ROCm: layers over a sliding window and compressed states, ragged metadata
-// [2]. Between two ops that plumb judges stand linear maps.
+// A step of V4 on ROCm: layers over a sliding window and compressed states, ragged metadata [2].
+// Attention and indexer take prefill tokens first, then those that decode; all else takes them
+// together. Between two ops that plumb judges stand linear maps.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,19 @@
 #include "device/decode/geometry.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
+#include "device/decode/prefill_workspace.h"
 #include "device/decode/ragged_metadata.h"
+#include "device/decode/top_k_policy.h"
 #include "device/decode/weights.h"
 #include "device/decode/workspace.h"
 
 namespace plumb::device::decode {
 
+inline constexpr float kSmScale = 0.0323520F;  // 512^-0.55, as FlashMLA's tests have it   [1.3]
+
 // "layer 2 attention"
 std::string layer_name(std::size_t layer, const char* what);
+std::string chunk_name(std::size_t layer, const char* what, std::size_t chunk);
 Cache compressed_cache(Attention kind);  // of a layer that has one
 
 // The paged caches of one layer.
@@ -31,9 +37,10 @@ struct LayerCaches {
 class V4Model final : public Model {
  public:
   // What the constructor leaves in `memory` keeps its address. `dialect`: what the platform's own
-  // encoders write; C4A and C128A caches are e4m3fn   [2.11].
+  // encoders write; C4A and C128A caches are e4m3fn   [2.11]. `policy` outlives the model.
   V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect, Device& device,
-          Stream stream, Memory& memory, CachingAllocator& temporaries, std::uint64_t seed);
+          Stream stream, Memory& memory, CachingAllocator& temporaries, std::uint64_t seed,
+          const TopKPolicy& policy);
 
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
   std::vector<Segment> segments() override;
@@ -52,8 +59,28 @@ class V4Model final : public Model {
   void write_states(const Writer& step, std::size_t layer);
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
-  void map_top_k(const StepContext& step, std::size_t layer);
+  void reset(const StepContext& step, std::int32_t* top_k, std::int64_t rows) const;
+  // What one launch of the decode indexer ranks.
+  struct DecodeIndexer {
+    const std::uint8_t* codes;
+    const float* scales;
+    const std::int32_t* lens;  // [requests, next_n]
+    std::int32_t* top_k;
+    std::int64_t requests, next_n;
+  };
+  void rank_decode(const StepContext& step, std::size_t layer, const DecodeIndexer& batch);
+  void rank_packed(const StepContext& step, std::size_t layer);
+  void rank_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
+  void gather_keys(const StepContext& step, const std::string& name, std::size_t layer,
+                   const PrefillChunk& chunk);
   void attend(const StepContext& step, std::size_t layer);
+  void attend_decode(const StepContext& step, std::size_t layer);
+  void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
+  void gather_states(const StepContext& step, const std::string& name, std::size_t layer,
+                     const PrefillChunk& chunk);
+  void combine(const StepContext& step, const std::string& name, Attention kind,
+               const PrefillChunk& chunk);
+  void map_top_k(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
   void mix(const StepContext& step, const std::string& name, const MixWeights& weights);
@@ -68,9 +95,12 @@ class V4Model final : public Model {
   const Geometry& geometry_;
   const Requests& requests_;
   plumb_format dialect_;
+  Device& device_;
+  const TopKPolicy& policy_;
   RaggedMetadata metadata_;
   Weights weights_;
   Workspace space_;
+  PrefillWorkspace prefill_;
   std::vector<LayerCaches> caches_;
   int turn_ = 0;  // which of the streams holds the residual
 };

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the buffer is kept in which the indexer leaves the top-k of a layer   [4.6].
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace plumb::device::decode {
+
+class TopKPolicy {
+ public:
+  virtual ~TopKPolicy() = default;
+  // The byte that all rows of the step are filled with before the indexer runs: -1 is no state,
+  // where no kernel writes. Nothing: they keep what an earlier layer or step left.
+  virtual std::optional<std::uint8_t> reset() const { return 0xff; }
+  // Rows that the decode kernel writes: all of the batch that it gets, in which requests of
+  // different length are packed to one length, and not the tokens that decode   [vLLM #42810].
+  virtual std::int64_t decode_rows(std::int64_t /*num_decode_tokens*/, std::int64_t rows) const {
+    return rows;
+  }
+};
+
+}  // namespace plumb::device::decode
