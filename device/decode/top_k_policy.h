@@ -14,10 +14,12 @@ class TopKPolicy {
   // The byte that all rows of the step are filled with before the indexer runs: -1 is no state,
   // where no kernel writes. Nothing: they keep what an earlier layer or step left.
   virtual std::optional<std::uint8_t> reset() const { return 0xff; }
-  // Rows that the decode kernel writes: all of the batch that it gets, in which requests of
-  // different length are packed to one length, and not the tokens that decode   [vLLM #42810].
-  virtual std::int64_t decode_rows(std::int64_t /*num_decode_tokens*/, std::int64_t rows) const {
-    return rows;
+  // Requests whose rows, `next_n` each, the decode kernel writes: all that it gets. There are more
+  // rows than tokens that decode where requests of different length are packed to one length, or
+  // padded   [vLLM #42810].
+  virtual std::int64_t ranked(std::int64_t requests, std::int64_t /*next_n*/,
+                              std::int64_t /*num_decode_tokens*/) const {
+    return requests;
   }
 };
 

@@ -56,13 +56,14 @@ void V4Model::rank_decode(const StepContext& step, std::size_t i, const DecodeIn
                                         .clean_logits = 0,
                                         .q_dialect = dialect_,
                                         .stream = nullptr});
-  const std::int64_t rows = batch.requests * batch.next_n;
+  const std::int64_t ranked =
+      policy_.ranked(batch.requests, batch.next_n, step.plan.num_decode_tokens);
   step.call("top_k_per_row_decode", layer_name(i, "top-k"),
             plumb_top_k_per_row_decode_params{
                 .logits = space_.logits,
                 .seq_lens = batch.lens,
                 .indices = batch.top_k,
-                .num_rows = policy_.decode_rows(step.plan.num_decode_tokens, rows),
+                .num_rows = ranked * batch.next_n,
                 .columns = g.states(),
                 .logits_row_stride = g.states(),
                 .logits_column_stride = 1,
