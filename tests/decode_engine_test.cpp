@@ -49,11 +49,11 @@ struct Serving {
   Engine engine;
 };
 
-std::string failures(const std::vector<Taps::Verdict>& verdicts) {
+std::string failures(const Taps::Calls& calls) {
   std::string text;
-  for (const Taps::Verdict& verdict : verdicts) {
-    for (const TensorReport& report : verdict.reports) {
-      for (const std::string& line : report.failures) text += verdict.call + ": " + line + "\n";
+  for (const auto& call : calls) {
+    for (const TensorReport& report : call->judge()) {
+      for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
     }
   }
   return text;
@@ -70,8 +70,8 @@ TEST_P(DecodeEngine, EveryOpIsRightOnTheBytesThatItWasGiven) {
     serving.engine.step(ids);
     serving.device->synchronize();
     const std::int64_t tokens = serving.engine.plan().tokens;
-    EXPECT_EQ(failures(taps.judge("metadata", tokens)), "");
-    const auto layers = taps.judge("layers", tokens);
+    EXPECT_EQ(failures(taps.fetch("metadata", tokens)), "");
+    const auto& layers = taps.fetch("layers", tokens);
     EXPECT_EQ(failures(layers), "");
     EXPECT_GT(layers.size(), 50u);
   }

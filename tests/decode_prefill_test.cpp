@@ -64,10 +64,12 @@ class Serving {
     device_->synchronize();
   }
 
-  // What the taps say of the latest step.
-  std::vector<Taps::Verdict> verdicts() {
-    auto all = judge("metadata");
-    for (Taps::Verdict& verdict : judge("layers")) all.push_back(std::move(verdict));
+  // The calls of the latest step.
+  std::vector<const Taps::Tap*> calls() {
+    std::vector<const Taps::Tap*> all;
+    for (const char* part : {"metadata", "layers"}) {
+      for (const auto& call : fetch(part)) all.push_back(call.get());
+    }
     return all;
   }
   Rows out() {
@@ -99,9 +101,9 @@ class Serving {
       if (!admitted_.contains(one.request)) admit(one.request, 0);
     }
   }
-  std::vector<Taps::Verdict> judge(const std::string& part) {
+  const Taps::Calls& fetch(const std::string& part) {
     const auto& plan = engine_.plan();
-    return plan.uniform ? taps_.judge(part, plan.tokens) : taps_.judge_varying(part);
+    return plan.uniform ? taps_.fetch(part, plan.tokens) : taps_.fetch_varying(part);
   }
   template <class T>
   std::vector<T> read(const void* from, std::int64_t count) {
@@ -117,19 +119,37 @@ class Serving {
   std::set<std::uint64_t> admitted_;
 };
 
-std::string failures(const std::vector<Taps::Verdict>& verdicts) {
+using Calls = std::vector<const Taps::Tap*>;
+
+std::string failures(const Calls& calls) {
   std::string text;
-  for (const Taps::Verdict& verdict : verdicts) {
-    for (const TensorReport& report : verdict.reports) {
-      for (const std::string& line : report.failures) text += verdict.call + ": " + line + "\n";
+  for (const Taps::Tap* call : calls) {
+    for (const TensorReport& report : call->judge()) {
+      for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
     }
   }
   return text;
 }
 
-std::int64_t calls_of(const std::vector<Taps::Verdict>& verdicts, std::string_view op) {
-  return std::count_if(verdicts.begin(), verdicts.end(),
-                       [&](const Taps::Verdict& verdict) { return verdict.op == op; });
+std::int64_t count_of(const Calls& calls, std::string_view op) {
+  return std::count_if(calls.begin(), calls.end(),
+                       [&](const Taps::Tap* call) { return call->op == op; });
+}
+
+// Entries of ragged lists of prefills that name no row of the workspace: in a step, each list is
+// full.
+std::int64_t candidates_of_nobody(const Calls& calls) {
+  std::int64_t count = 0;
+  for (const Taps::Tap* call : calls) {
+    if (call->op != "sparse_mla_prefill") continue;
+    const auto* indices = call->tensors.at("kv_indices").data<std::int32_t>();
+    const HostTensor& indptr = call->tensors.at("kv_indptr");
+    const std::int64_t end = indptr.data<std::int32_t>()[indptr.elements() - 1];
+    const std::int64_t rows = call->tensors.at("kv").rows();
+    count += std::count_if(indices, indices + end,
+                           [&](std::int32_t index) { return index < 0 || index >= rows; });
+  }
+  return count;
 }
 
 class DecodePrefill : public testing::TestWithParam<std::string> {
@@ -139,11 +159,12 @@ class DecodePrefill : public testing::TestWithParam<std::string> {
     serving.observe();
     for (const Batch& batch : steps) {
       serving.step(batch);
-      const auto verdicts = serving.verdicts();
-      EXPECT_EQ(failures(verdicts), "") << "step " << serving.engine().counters().steps;
+      const Calls calls = serving.calls();
+      EXPECT_EQ(failures(calls), "") << "step " << serving.engine().counters().steps;
+      EXPECT_EQ(candidates_of_nobody(calls), 0);
       const std::int64_t chunks = std::ssize(serving.engine().plan().prefill.chunks);
-      EXPECT_EQ(calls_of(verdicts, "sparse_mla_prefill"), 3 * chunks);
-      EXPECT_EQ(calls_of(verdicts, "dequantize_and_gather_k_cache"), 5 * chunks);
+      EXPECT_EQ(count_of(calls, "sparse_mla_prefill"), 3 * chunks);
+      EXPECT_EQ(count_of(calls, "dequantize_and_gather_k_cache"), 5 * chunks);
     }
     EXPECT_TRUE(serving.device().check_guards().empty());
   }
@@ -323,7 +344,7 @@ TEST_P(DecodePrefill, TokensOfNobodyReachNoOtherRow) {
     padded.observe();
     padded.step_padded(batch, {.token_key = key});
     EXPECT_EQ(padded.engine().plan().tokens, 8);
-    EXPECT_EQ(failures(padded.verdicts()), "");
+    EXPECT_EQ(failures(padded.calls()), "");
     EXPECT_EQ(padded.out(), plain.out());
   }
 }

@@ -117,6 +117,26 @@ class SeededRows final : public Rows {
   const char* wrong() const override { return "is not made of its keys"; }
 };
 
+class FillRows final : public StandIn {
+ public:
+  explicit FillRows(const plumb_fill_rows_params& p) : p_(p) {}
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"out", Dtype::u8, {p_.rows, p_.row_bytes}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override { return {{"out", p_.out}}; }
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    HostTensor expected(tensors.at("out").spec());
+    std::memset(expected.bytes().data(), p_.value, expected.bytes().size());
+    return {judge_bits(tensors.at("out"), expected, {}, "is not filled")};
+  }
+
+ private:
+  plumb_fill_rows_params p_;
+};
+
 class GatherIndexKeys final : public StandIn {
  public:
   explicit GatherIndexKeys(const plumb_gather_index_keys_params& p) : p_(p) {}
@@ -180,6 +200,9 @@ bool is_stand_in(std::string_view op) {
 }
 
 std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call) {
+  if (call.op == "fill_rows") {
+    return std::make_unique<FillRows>(*static_cast<const plumb_fill_rows_params*>(call.params));
+  }
   if (call.op == "gather_index_keys") {
     return std::make_unique<GatherIndexKeys>(
         *static_cast<const plumb_gather_index_keys_params*>(call.params));

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 
-#include "cases/decode/stand_ins.h"
 #include "cases/registry.h"
+#include "cases/run.h"
 
 namespace plumb::cases {
 
@@ -25,15 +24,11 @@ bool is_constant(std::string_view tensor) {
   return names.contains(tensor);
 }
 
-// One tensor of a call.
-struct Copy {
-  std::string tensor;
-  const std::byte* from = nullptr;
-  std::byte* tap = nullptr;  // the copy, packed as it is there
-  std::size_t bytes = 0;
-  std::int64_t row_bytes = 0;  // there; 0: as in the Problem's tensor
-  bool before = false;         // the call, else behind it
-};
+std::vector<Binding> bindings_of(const device::decode::Call& call,
+                                 const device::decode::Geometry& geometry) {
+  const std::optional<CallRecord> record = record_of(call, geometry);
+  return record ? record->bindings : make_stand_in(call)->bindings();
+}
 
 // What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
 const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name) {
@@ -61,7 +56,7 @@ std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
 }
 
 // The call's rows to the Problem's, which are as long or longer.
-void unpack(const std::byte* from, const Copy& copy, HostTensor& to) {
+void unpack(const std::byte* from, const Taps::Copy& copy, HostTensor& to) {
   if (copy.row_bytes == 0) {
     std::memcpy(to.bytes().data(), from, copy.bytes);
     return;
@@ -77,50 +72,46 @@ void unpack(const std::byte* from, const Copy& copy, HostTensor& to) {
 
 }  // namespace
 
-struct Taps::Tap {
-  explicit Tap(device::Device& device) : memory(device) {}
+Step Taps::Tap::step() const { return {0, problem->capacity(), Fill::real, DeadRows::foreign}; }
 
-  device::decode::Memory memory;
-  std::string name, op;
-  const plumb_op_entry* entry = nullptr;
-  std::unique_ptr<Problem> problem;  // none: what stands beside ops
-  TensorSet tensors;
-  std::vector<Copy> copies;
-  std::unique_ptr<StandIn> stand_in;
-};
-
-bool Taps::Verdict::passed() const {
-  return std::all_of(reports.begin(), reports.end(),
-                     [](const TensorReport& r) { return r.passed(); });
+std::vector<TensorReport> Taps::Tap::judge() const {
+  if (stand_in) return stand_in->judge(tensors);
+  return problem->judge(step(), tensors, to_reference(entry->numerics), entry->numerics);
 }
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
            const plumb_implementation& ops)
-    : device_(device), geometry_(geometry), ops_(ops), stream_(device.create_stream()) {}
+    : device_(device),
+      geometry_(geometry),
+      ops_(ops),
+      memory_(device),
+      stream_(device.create_stream()) {}
 
 Taps::~Taps() { device_.destroy_stream(stream_); }
 
 void Taps::begin(std::string_view part, std::int64_t tokens) {
   current_ = &parts_[{std::string(part), tokens}];
+  current_memory_ = &memory_;
   next_ = 0;
 }
 
-// The taps of the latest run have served.
 void Taps::begin_varying(std::string_view part) {
-  current_ = &varying_[std::string(part)];
-  retired_.insert(retired_.end(), std::make_move_iterator(current_->begin()),
-                  std::make_move_iterator(current_->end()));
-  current_->clear();
+  std::unique_ptr<Run>& run = runs_[std::string(part)];
+  if (run) retired_.push_back(std::move(run));
+  run = std::make_unique<Run>(device_);
+  current_ = &run->calls;
+  current_memory_ = &run->memory;
   next_ = 0;
 }
 
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   if (next_ == current_->size()) current_->push_back(make_tap(call));
-  const Tap& tap = *current_->at(next_);
+  Tap& tap = *current_->at(next_);
   if (tap.name != call.name) {
     throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
   }
+  rebind(call, tap);
   copy(tap, true, stream);
 }
 
@@ -137,21 +128,18 @@ void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
 }
 
 std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
-  auto tap = std::make_unique<Tap>(device_);
+  auto tap = std::make_unique<Tap>();
   tap->name = call.name;
   tap->op = call.op;
-  const std::optional<CallRecord> record = record_of(call, geometry_);
-  std::vector<Binding> bindings;
-  if (record) {
+  if (const std::optional<CallRecord> record = record_of(call, geometry_)) {
     tap->entry = device::find_entry(ops_, call.op);
     tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
     tap->tensors = tap->problem->make_tensors();
-    bindings = record->bindings;
   } else {
     tap->stand_in = make_stand_in(call);
     tap->tensors = tap->stand_in->make_tensors();
-    bindings = tap->stand_in->bindings();
   }
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
   for (const HostTensor& planned : tap->tensors.all()) {
     const std::string name = planned.spec().name;
     const Binding* const bound = find_binding(bindings, name);
@@ -159,54 +147,59 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
     if (bound->rows != 0 && bound->rows != planned.spec().shape.front()) {
       tap->tensors.at(name) = HostTensor(with_rows(planned.spec(), bound->rows));
     }
-    const HostTensor& tensor = tap->tensors.at(name);
-    Copy copy{.tensor = name,
-              .from = static_cast<const std::byte*>(bound->address),
-              .bytes = bytes_there(tensor, *bound),
-              .row_bytes = bound->row_bytes,
-              .before = tensor.spec().role == Role::input};
-    if (copy.bytes != 0 && !is_constant(name)) {
-      copy.tap = tap->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                                 "tap of " + call.name + " " + name);
-    }
-    tap->copies.push_back(std::move(copy));
+    add_copy(name, *bound, *tap);
   }
   return tap;
 }
 
-std::vector<Taps::Verdict> Taps::judge(const std::string& part, std::int64_t tokens) {
-  return judge(parts_.at({part, tokens}));
+void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
+  const HostTensor& tensor = tap.tensors.at(name);
+  Copy copy{.tensor = name,
+            .from = static_cast<const std::byte*>(bound.address),
+            .bytes = bytes_there(tensor, bound),
+            .row_bytes = bound.row_bytes,
+            .before = tensor.spec().role == Role::input};
+  if (copy.bytes != 0 && !is_constant(name)) {
+    copy.tap = current_memory_->allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                                    "tap of " + tap.name + " " + name);
+  }
+  tap.copies.push_back(std::move(copy));
 }
 
-std::vector<Taps::Verdict> Taps::judge_varying(const std::string& part) {
+// A state, or a temporary, may be another one this time.
+void Taps::rebind(const device::decode::Call& call, Tap& tap) {
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+  for (Copy& copy : tap.copies) {
+    copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
+  }
+}
+
+void Taps::poison(device::Stream stream) {
+  for (const device::decode::Memory::Block& block : memory_.blocks()) {
+    device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+  }
+}
+
+const Taps::Calls& Taps::fetch(const std::string& part, std::int64_t tokens) {
+  return fetch(parts_.at({part, tokens}));
+}
+
+const Taps::Calls& Taps::fetch_varying(const std::string& part) {
   retired_.clear();
-  return judge(varying_.at(part));
+  return fetch(runs_.at(part)->calls);
 }
 
-std::vector<Taps::Verdict> Taps::judge(const Calls& calls) {
-  std::vector<Verdict> verdicts;
-  for (const auto& tap : calls) verdicts.push_back(judge(*tap));
-  return verdicts;
-}
-
-Taps::Verdict Taps::judge(Tap& tap) {
+const Taps::Calls& Taps::fetch(const Calls& calls) {
   std::vector<std::byte> bytes;
-  for (const Copy& copy : tap.copies) {
-    if (copy.bytes == 0) continue;
-    bytes.resize(copy.bytes);
-    device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
-    unpack(bytes.data(), copy, tap.tensors.at(copy.tensor));
+  for (const auto& tap : calls) {
+    for (const Copy& copy : tap->copies) {
+      if (copy.bytes == 0) continue;
+      bytes.resize(copy.bytes);
+      device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
+      unpack(bytes.data(), copy, tap->tensors.at(copy.tensor));
+    }
   }
-  Verdict verdict{tap.name, tap.op, {}};
-  if (tap.stand_in) {
-    verdict.reports = tap.stand_in->judge(tap.tensors);
-    return verdict;
-  }
-  // Padding too: what the contract says of it follows from the inputs.
-  const Step step{0, tap.problem->capacity(), Fill::real, DeadRows::foreign};
-  verdict.reports =
-      tap.problem->judge(step, tap.tensors, to_reference(tap.entry->numerics), tap.entry->numerics);
-  return verdict;
+  return calls;
 }
 
 }  // namespace plumb::cases

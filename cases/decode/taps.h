@@ -8,11 +8,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cases/decode/call_record.h"
+#include "cases/decode/stand_ins.h"
 #include "cases/problem.h"
 #include "device/decode/memory.h"
 
@@ -30,34 +32,60 @@ class Taps final : public device::decode::CallObserver {
   void before(const device::decode::Call& call, device::Stream stream) override;
   void after(const device::decode::Call& call, device::Stream stream) override;
 
-  struct Verdict {
-    std::string call, op;
-    std::vector<TensorReport> reports;
-    bool passed() const;
+  // One tensor of a call.
+  struct Copy {
+    std::string tensor;
+    const std::byte* from = nullptr;
+    std::byte* tap = nullptr;  // the copy, packed as it is there; none of a weight
+    std::size_t bytes = 0;
+    std::int64_t row_bytes = 0;  // there; 0: as in the Problem's tensor
+    bool before = false;         // the call, else behind it
   };
-  // Of the latest run of a part padded to so many tokens; its work is over. Reads everything back.
-  std::vector<Verdict> judge(const std::string& part, std::int64_t tokens);
-  // Of the latest run of a part that varies.
-  std::vector<Verdict> judge_varying(const std::string& part);
+  struct Tap {
+    std::string name, op;
+    const plumb_op_entry* entry = nullptr;
+    std::unique_ptr<Problem> problem;  // none: what stands beside ops
+    std::unique_ptr<StandIn> stand_in;
+    TensorSet tensors;  // as fetched last
+    std::vector<Copy> copies;
 
- private:
-  struct Tap;
+    Step step() const;  // padding included: what the contract says of it follows from the inputs
+    std::vector<TensorReport> judge() const;
+  };
   using Calls = std::vector<std::unique_ptr<Tap>>;
 
-  std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
-  void copy(const Tap& tap, bool before, device::Stream stream);
-  std::vector<Verdict> judge(const Calls& calls);
-  Verdict judge(Tap& tap);
+  // Enqueues poison over all copies, so that what no call has written since shows.
+  void poison(device::Stream stream);
+  // The calls of a part padded to so many tokens, as they ran last; their work is over. Reads
+  // everything back. Throws std::out_of_range for a part that never ran.
+  const Calls& fetch(const std::string& part, std::int64_t tokens);
+  // The same of a part that varies.
+  const Calls& fetch_varying(const std::string& part);
 
+ private:
+  std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
+  void add_copy(const std::string& name, const Binding& bound, Tap& tap);
+  void rebind(const device::decode::Call& call, Tap& tap);
+  void copy(const Tap& tap, bool before, device::Stream stream);
+  const Calls& fetch(const Calls& calls);
+
+  // One run of a part that varies: its copies go with it.
+  struct Run {
+    explicit Run(device::Device& device) : memory(device) {}
+    device::decode::Memory memory;
+    Calls calls;
+  };
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
+  device::decode::Memory memory_;
   device::Stream stream_;  // for reading back
   std::map<std::pair<std::string, std::int64_t>, Calls> parts_;
-  std::map<std::string, Calls, std::less<>> varying_;
-  Calls retired_;  // of earlier runs of a part that varies, whose work may be pending
+  std::map<std::string, std::unique_ptr<Run>, std::less<>> runs_;  // the latest of each part
+  std::vector<std::unique_ptr<Run>> retired_;                      // their work may be pending
   Calls* current_ = nullptr;
-  std::size_t next_ = 0;  // call of the part
+  device::decode::Memory* current_memory_ = nullptr;  // for the copies of the part
+  std::size_t next_ = 0;                              // call of the part
 };
 
 }  // namespace plumb::cases

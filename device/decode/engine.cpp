@@ -45,8 +45,9 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       call_(ops, builtin_implementation(device.properties().platform), stream_),
       temporaries_(device, stream_, CachingAllocator::Reuse::at_once),
       memory_(device),
+      inputs_memory_(device),
       requests_(geometry_, seed),
-      inputs_(geometry_, memory_),
+      inputs_(geometry_, inputs_memory_),
       staging_(device, staging_bytes(geometry_)),
       model_(std::make_unique<V4Model>(geometry_, requests_, dialect_of(device.properties()),
                                        device, stream_, memory_, temporaries_, seed,
@@ -59,7 +60,11 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
           *policies_.capture) {}
 
 Engine::~Engine() {
-  device_.synchronize(stream_);
+  try {
+    device_.synchronize(stream_);
+  } catch (const DeviceError&) {
+    // The device is lost. Who waited for the step has been told.
+  }
   device_.destroy_stream(stream_);
 }
 
@@ -177,6 +182,16 @@ void Engine::forward(std::int64_t tokens, AttentionState& state) {
   begin("layers");
   const StepContext context{call_, inputs_, state, tokens, plan_};
   for (const Segment& segment : segments_) segment.run(context);
+}
+
+std::vector<GraphNode> Engine::nodes_of_step(std::int64_t tokens) {
+  AttentionState state(geometry_, temporaries_);
+  device_.begin_capture(stream_);
+  forward(tokens, state);
+  const Graph graph = device_.end_capture(stream_);
+  const std::vector<GraphNode> nodes = device_.nodes(graph);
+  device_.destroy_graph(graph);
+  return nodes;
 }
 
 void Engine::begin(std::string_view part) const {

@@ -67,7 +67,10 @@ class Engine {
   const Counters& counters() const { return counters_; }
   const GraphRunner& graphs() const { return graphs_; }
   void observe(CallObserver* observer) { call_.observe(observer); }
+  // All that steps read and write, but for the inputs that the host sends.
   const Memory& memory() const { return memory_; }
+  // What a step of so many tokens enqueues on a fresh state, in order.
+  std::vector<GraphNode> nodes_of_step(std::int64_t tokens);
   Stream stream() const { return stream_; }
 
  private:
@@ -89,7 +92,7 @@ class Engine {
   Stream stream_;
   Caller call_;
   CachingAllocator temporaries_;
-  Memory memory_;
+  Memory memory_, inputs_memory_;
   Requests requests_;
   StepInputs inputs_;
   Staging staging_;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What stands in a decode step in place of a model's parts that plumb does not judge: projections
- * and experts (linear_map), embeddings and compressed states (seeded_rows), and what brings the
- * keys of several requests together for a prefill's indexer (gather_index_keys). They are called as
- * ops are, and are entries beside the ops in the table of plumb's own kernels. */
+ * and experts (linear_map), embeddings and compressed states (seeded_rows); and what a framework
+ * brings along: filling a buffer (fill_rows), the keys of several requests one behind the other for
+ * a prefill's indexer (gather_index_keys). They are called as ops are, and are entries beside the
+ * ops in the table of plumb's own kernels. */
 #ifndef PLUMB_STAND_INS_H
 #define PLUMB_STAND_INS_H
 
@@ -50,7 +51,15 @@ typedef struct plumb_gather_index_keys_params {
   plumb_stream stream;
 } plumb_gather_index_keys_params;
 
+/* All bytes of rows := value. */
+typedef struct plumb_fill_rows_params {
+  uint8_t* out; /* [rows, row_bytes] contiguous */
+  int64_t rows, row_bytes;
+  uint8_t value;
+  plumb_stream stream;
+} plumb_fill_rows_params;
+
 /* X(name) of each. */
-#define PLUMB_FOR_EACH_STAND_IN(X) X(gather_index_keys) X(linear_map) X(seeded_rows)
+#define PLUMB_FOR_EACH_STAND_IN(X) X(fill_rows) X(gather_index_keys) X(linear_map) X(seeded_rows)
 
 #endif

@@ -158,14 +158,18 @@ void V4Model::prepare_indexer(const StepContext& step, std::size_t i) {
 // Each part writes rows of its own; those of nobody's tokens are zero.
 void V4Model::attend(const StepContext& step, std::size_t i) {
   const StepPlan& plan = step.plan;
-  const std::int64_t row = geometry_.heads * kHeadDim;
   for (std::size_t chunk = 0; chunk < plan.prefill.chunks.size(); ++chunk) {
     attend_prefill(step, i, chunk);
   }
   if (plan.decode_rows() > 0) attend_decode(step, i);
   if (plan.uniform || plan.tokens == plan.live_tokens) return;
-  const auto bytes = static_cast<std::size_t>((plan.tokens - plan.live_tokens) * row) * 2;
-  device_.fill(space_.attention + plan.live_tokens * row, 0, bytes, step.call.stream());
+  std::uint16_t* const behind = space_.attention + plan.live_tokens * geometry_.heads * kHeadDim;
+  step.call("fill_rows", layer_name(i, "attention of padding"),
+            plumb_fill_rows_params{.out = reinterpret_cast<std::uint8_t*>(behind),
+                                   .rows = plan.tokens - plan.live_tokens,
+                                   .row_bytes = geometry_.heads * kHeadDim * 2,
+                                   .value = 0,
+                                   .stream = nullptr});
 }
 
 void V4Model::attend_decode(const StepContext& step, std::size_t i) {

@@ -16,7 +16,7 @@ constexpr std::uint32_t kMinusInfinity = 0xff800000;
 
 void V4Model::run_indexer(const StepContext& step, std::size_t i) {
   const StepPlan& plan = step.plan;
-  reset(step, space_.top_k, plan.tokens);
+  reset(step, layer_name(i, "top-k reset"), space_.top_k, plan.tokens);
   for (std::size_t chunk = 0; chunk < plan.prefill.chunks.size(); ++chunk) {
     rank_prefill(step, i, chunk);
   }
@@ -27,9 +27,17 @@ void V4Model::run_indexer(const StepContext& step, std::size_t i) {
                plan.decode_rows() / plan.next_n, plan.next_n});
 }
 
-void V4Model::reset(const StepContext& step, std::int32_t* top_k, std::int64_t rows) const {
-  const auto bytes = static_cast<std::size_t>(rows * geometry_.top_k) * sizeof *top_k;
-  if (const auto byte = policy_.reset()) device_.fill(top_k, *byte, bytes, step.call.stream());
+void V4Model::reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
+                    std::int64_t rows) const {
+  const auto byte = policy_.reset();
+  if (!byte) return;
+  step.call("fill_rows", name,
+            plumb_fill_rows_params{
+                .out = reinterpret_cast<std::uint8_t*>(top_k),
+                .rows = rows,
+                .row_bytes = geometry_.top_k * static_cast<std::int64_t>(sizeof *top_k),
+                .value = *byte,
+                .stream = nullptr});
 }
 
 void V4Model::rank_decode(const StepContext& step, std::size_t i, const DecodeIndexer& batch) {
@@ -59,19 +67,18 @@ void V4Model::rank_decode(const StepContext& step, std::size_t i, const DecodeIn
   const std::int64_t ranked =
       policy_.ranked(batch.requests, batch.next_n, step.plan.num_decode_tokens);
   step.call("top_k_per_row_decode", layer_name(i, "top-k"),
-            plumb_top_k_per_row_decode_params{
-                .logits = space_.logits,
-                .seq_lens = batch.lens,
-                .indices = batch.top_k,
-                .num_rows = ranked * batch.next_n,
-                .columns = g.states(),
-                .logits_row_stride = g.states(),
-                .logits_column_stride = 1,
-                .seq_lens_row_stride = next_n,
-                .seq_lens_dims = 2,
-                .next_n = next_n,
-                .k = static_cast<std::int32_t>(g.top_k),
-                .stream = nullptr});
+            plumb_top_k_per_row_decode_params{.logits = space_.logits,
+                                              .seq_lens = batch.lens,
+                                              .indices = batch.top_k,
+                                              .num_rows = ranked * batch.next_n,
+                                              .columns = g.states(),
+                                              .logits_row_stride = g.states(),
+                                              .logits_column_stride = 1,
+                                              .seq_lens_row_stride = next_n,
+                                              .seq_lens_dims = 2,
+                                              .next_n = next_n,
+                                              .k = static_cast<std::int32_t>(g.top_k),
+                                              .stream = nullptr});
 }
 
 // Requests of different length: all as long as the longest, whose kernels know one length only.
@@ -97,7 +104,8 @@ void V4Model::rank_packed(const StepContext& step, std::size_t i) {
        1, 0);
   pack("packed index scales", space_.index_scales, prefill_.packed_scales, g.index_heads, 4,
        kMinusInfinity);
-  reset(step, prefill_.packed_top_k, plan.num_decodes * plan.next_n);
+  reset(step, layer_name(i, "packed top-k reset"), prefill_.packed_top_k,
+        plan.num_decodes * plan.next_n);
   rank_decode(step, i,
               {prefill_.packed_codes, prefill_.packed_scales, step.inputs.packed_state_lens,
                prefill_.packed_top_k, plan.num_decodes, plan.next_n});

@@ -40,7 +40,6 @@ V4Model::V4Model(const Geometry& geometry, const Requests& requests, plumb_forma
     : geometry_(geometry),
       requests_(requests),
       dialect_(dialect),
-      device_(device),
       policy_(policy),
       metadata_(geometry, memory, temporaries),
       weights_(geometry, device, stream, memory, seed),

@@ -59,7 +59,8 @@ class V4Model final : public Model {
   void write_states(const Writer& step, std::size_t layer);
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
-  void reset(const StepContext& step, std::int32_t* top_k, std::int64_t rows) const;
+  void reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
+             std::int64_t rows) const;
   // What one launch of the decode indexer ranks.
   struct DecodeIndexer {
     const std::uint8_t* codes;
@@ -95,7 +96,6 @@ class V4Model final : public Model {
   const Geometry& geometry_;
   const Requests& requests_;
   plumb_format dialect_;
-  Device& device_;
   const TopKPolicy& policy_;
   RaggedMetadata metadata_;
   Weights weights_;

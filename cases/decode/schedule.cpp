@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/decode/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "cases/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Geometry;
+
+class Planner {
+ public:
+  Planner(const ScheduleShape& shape, const Geometry& geometry)
+      : shape_(shape),
+        geometry_(geometry),
+        most_(std::min(shape.most_requests, geometry.max_requests)) {}
+
+  std::vector<ScheduledStep> plan() {
+    std::vector<ScheduledStep> steps;
+    for (std::int64_t i = 0; i < shape_.steps; ++i) steps.push_back(step(i));
+    return steps;
+  }
+
+ private:
+  std::int64_t draw(std::int64_t least, std::int64_t most) {
+    return integer(mix(shape_.seed, 71), draws_++, least, most);
+  }
+
+  // Of the n-th request, with room for the steps of this schedule where that is possible.
+  std::int64_t length(std::int64_t n) {
+    const std::int64_t k = 4 * geometry_.top_k, page = geometry_.pages[0];
+    const std::int64_t most = geometry_.max_context - geometry_.query_tokens();
+    const std::int64_t room =
+        std::max<std::int64_t>(most - shape_.steps * geometry_.query_tokens(), 0);
+    const std::array<std::int64_t, 3> near_k{k - 4, k, k + 4};
+    const std::array<std::int64_t, 6> borders{
+        page - 1, page, page + 1, geometry_.window - 1, geometry_.window, 127};
+    switch (shape_.lengths) {
+      case Lengths::equal: return room / 2;
+      case Lengths::around_k: return near_k[static_cast<std::size_t>(n % 3)];
+      case Lengths::around_page: return borders[static_cast<std::size_t>(n % 6)];
+      case Lengths::short_ones: return n % 6;
+      case Lengths::mixed: return n % 2 == 0 ? room - n % 7 : n % 7;
+      case Lengths::random: return draw(0, room);
+    }
+    return 0;
+  }
+
+  std::int64_t batch_size(std::int64_t i) {
+    switch (shape_.traffic) {
+      case Traffic::grow: return std::min(i + 1, most_);
+      case Traffic::shrink: return std::max(most_ - i, std::int64_t{1});
+      case Traffic::there_and_back:
+        return i % 2 == 0 ? most_ : std::max<std::int64_t>(most_ / 4, 1);
+      case Traffic::random: return draw(1, most_);
+      default: return most_;
+    }
+  }
+
+  void finish(std::uint64_t id, ScheduledStep& step) {
+    step.finished.push_back(id);
+    tokens_.erase(id);
+    order_.erase(std::find(order_.begin(), order_.end(), id));
+  }
+
+  void admit(ScheduledStep& step) {
+    const std::uint64_t id = ++last_id_;
+    const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
+    step.admitted.emplace_back(id, tokens);
+    tokens_[id] = tokens;
+    order_.push_back(id);
+  }
+
+  ScheduledStep step(std::int64_t i) {
+    ScheduledStep step;
+    const auto size = static_cast<std::size_t>(batch_size(i));
+    const std::vector<std::uint64_t> before = order_;
+    for (const std::uint64_t id : before) {
+      if (tokens_[id] + geometry_.query_tokens() > geometry_.max_context) finish(id, step);
+    }
+    const bool replaces = shape_.traffic == Traffic::replace ||
+                          (shape_.traffic == Traffic::random && draw(0, 2) == 0);
+    if (replaces && i > 0 && !order_.empty()) finish(order_.front(), step);
+    while (order_.size() < size) admit(step);
+    if (shape_.traffic == Traffic::permute || shape_.traffic == Traffic::random) shuffle();
+    step.batch.assign(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(size));
+    for (const std::uint64_t id : step.batch) tokens_[id] += geometry_.query_tokens();
+    return step;
+  }
+
+  void shuffle() {
+    for (std::size_t i = order_.size(); i > 1; --i) {
+      const auto other = static_cast<std::size_t>(draw(0, static_cast<std::int64_t>(i) - 1));
+      std::swap(order_[i - 1], order_[other]);
+    }
+  }
+
+  const ScheduleShape& shape_;
+  const Geometry& geometry_;
+  const std::int64_t most_;
+  std::uint64_t last_id_ = 0, draws_ = 0;
+  std::map<std::uint64_t, std::int64_t> tokens_;
+  std::vector<std::uint64_t> order_;
+};
+
+}  // namespace
+
+std::string_view name_of(Traffic traffic) {
+  constexpr std::array<std::string_view, 7> kNames{"steady",  "grow",    "shrink", "there_and_back",
+                                                   "permute", "replace", "random"};
+  return kNames[static_cast<std::size_t>(traffic)];
+}
+
+std::string_view name_of(Lengths lengths) {
+  constexpr std::array<std::string_view, 6> kNames{"equal",      "around_k", "around_page",
+                                                   "short_ones", "mixed",    "random"};
+  return kNames[static_cast<std::size_t>(lengths)];
+}
+
+std::string text_of(const ScheduleShape& shape) {
+  return fmt::format("{}, {}, {} steps, {} requests, seed {}", name_of(shape.traffic),
+                     name_of(shape.lengths), shape.steps, shape.most_requests, shape.seed);
+}
+
+std::vector<ScheduledStep> make_schedule(const ScheduleShape& shape, const Geometry& geometry) {
+  return Planner(shape, geometry).plan();
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to a decode step: requests that come, run and go, made from a few numbers. A
+// schedule is a list of steps; the same numbers give the same list everywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device/decode/geometry.h"
+
+namespace plumb::cases {
+
+// Who is in the batch, step after step.
+enum class Traffic {
+  steady,          // the same requests
+  grow,            // one more, until all are there
+  shrink,          // one less, until one is left
+  there_and_back,  // many, few, many again: A B A
+  permute,         // the same in another order
+  replace,         // each step one ends, and another takes its blocks over
+  random           // all of it
+};
+// How long their contexts are.
+enum class Lengths {
+  equal,
+  around_k,     // states: k - 1, k, k + 1
+  around_page,  // tokens: one around the borders of a page, a state, the window
+  short_ones,   // 0 to 5 tokens: not one compressed state
+  mixed,        // long, short, long in one batch
+  random
+};
+std::string_view name_of(Traffic traffic);
+std::string_view name_of(Lengths lengths);
+
+struct ScheduleShape {
+  Traffic traffic = Traffic::random;
+  Lengths lengths = Lengths::random;
+  std::int64_t steps = 8;
+  std::int64_t most_requests = 4;  // in one batch
+  std::uint64_t seed = 1;
+};
+std::string text_of(const ScheduleShape& shape);  // "shrink, around_k, 8 steps, 4 requests, seed 1"
+
+struct ScheduledStep {
+  std::vector<std::pair<std::uint64_t, std::int64_t>> admitted;  // request, tokens in its caches
+  std::vector<std::uint64_t> finished;                           // before others are admitted
+  std::vector<std::uint64_t> batch;                              // in its order
+};
+
+// No request outgrows geometry.max_context: it ends first, and another takes its place.
+std::vector<ScheduledStep> make_schedule(const ScheduleShape& shape,
+                                         const device::decode::Geometry& geometry);
+
+}  // namespace plumb::cases

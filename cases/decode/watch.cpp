@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/decode/watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "cases/decode/compare.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Engine;
+using device::decode::GraphMode;
+using device::decode::Memory;
+using device::decode::Padding;
+
+constexpr const char* kMetadata = "metadata";
+constexpr const char* kLayers = "layers";
+
+// One of the engines.
+struct Runner {
+  Runner(const DecodeSetup& setup, GraphMode mode, bool tapped)
+      : device(open(setup)),
+        ops(setup.ops != nullptr ? *setup.ops : device::builtin_implementation(setup.platform)),
+        engine(*device, ops, setup.geometry, mode, setup.policies) {
+    if (tapped) {
+      taps = std::make_unique<Taps>(*device, engine.geometry(), ops);
+      engine.observe(taps.get());
+    }
+    engine.capture();
+    captures = engine.counters().captures;
+  }
+  static std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
+    auto device = device::open_device(setup.platform, setup.conditions);
+    return setup.wrap ? setup.wrap(std::move(device)) : std::move(device);
+  }
+
+  std::int64_t tokens() const { return engine.plan().tokens; }
+
+  std::unique_ptr<device::Device> device;
+  const plumb_implementation& ops;
+  Engine engine;
+  std::unique_ptr<Taps> taps;
+  std::int64_t captures = 0;
+};
+
+// What an engine's memory holds, block by block.
+using Snapshot = std::vector<std::vector<std::byte>>;
+
+Snapshot snapshot(Runner& runner) {
+  Snapshot all;
+  for (const Memory::Block& block : runner.engine.memory().blocks()) {
+    all.emplace_back(block.bytes);
+    runner.device->copy(all.back().data(), block.address, block.bytes, runner.engine.stream());
+  }
+  return all;
+}
+
+struct Range {
+  const std::byte *begin, *end;
+};
+
+class Watcher {
+ public:
+  Watcher(const DecodeSetup& setup, const ScheduleShape& shape)
+      : schedule_(make_schedule(shape, setup.geometry)),
+        uses_graphs_(setup.mode != GraphMode::none),
+        plain_(setup, setup.mode, false),
+        twin_(setup, setup.mode, true),
+        eager_(setup, GraphMode::none, true),
+        other_(setup, setup.mode, true) {}
+
+  WatchResult run() {
+    for (const ScheduledStep& step : schedule_) {
+      try {
+        take(step);
+        check();
+      } catch (const std::exception& error) {
+        find(Detector::error, 0, "", "", error.what());
+      }
+      ++result_.steps;
+      if (!result_.findings.empty()) break;
+    }
+    auto& all = result_.findings;
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Finding& a, const Finding& b) { return a.position < b.position; });
+    return std::move(result_);
+  }
+
+ private:
+  std::array<Runner*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
+
+  void take(const ScheduledStep& step) {
+    for (Runner* runner : all()) {
+      for (const std::uint64_t id : step.finished) runner->engine.finish(id);
+      for (const auto& [id, tokens] : step.admitted) runner->engine.admit(id, tokens);
+      if (runner->taps) runner->taps->poison(runner->engine.stream());
+    }
+    before_ = snapshot(twin_);
+    plain_.engine.step(step.batch);
+    twin_.engine.step(step.batch);
+    eager_.engine.step_eagerly(step.batch);
+    // Any key and any block that exists.
+    other_.engine.step(step.batch, Padding{0x5eed0123456789, 1});
+    for (Runner* runner : all()) runner->device->synchronize();
+  }
+
+  void check() {
+    positions_ = 0;
+    written_.clear();
+    makers_.clear();
+    for (const char* part : {kMetadata, kLayers}) check_calls(part);
+    check_state();
+    check_twin();
+    if (uses_graphs_) check_path();
+  }
+
+  void check_calls(const char* part) {
+    const std::int64_t tokens = twin_.tokens(), live = twin_.engine.plan().live_tokens;
+    const Taps::Calls& twin = twin_.taps->fetch(part, tokens);
+    const Taps::Calls& eager = eager_.taps->fetch(part, tokens);
+    const Taps::Calls& other = other_.taps->fetch(part, tokens);
+    bool same = true;
+    for (std::size_t i = 0; i < twin.size(); ++i, ++positions_) {
+      const Taps::Tap& call = *twin[i];
+      const bool right = judge(call);
+      const auto line = output_difference(call, *eager.at(i));
+      if (line && same) {
+        blame_difference(call, *eager.at(i), *line, right);
+        same = false;
+      }
+      note_written(call);
+      if (const auto padded = live_row_difference(*other.at(i), call, live, tokens)) {
+        if (padding_is_clean_) find(Detector::padding, positions_, call.op, call.name, *padded);
+        padding_is_clean_ = false;
+      }
+    }
+  }
+
+  bool judge(const Taps::Tap& call) {
+    ++result_.calls_judged;
+    bool right = true;
+    for (const TensorReport& report : call.judge()) {
+      if (report.passed()) continue;
+      right = false;
+      find(Detector::reference, positions_, call.op, call.name,
+           report.failures.front() + (report.pattern.empty() ? "" : "; " + report.pattern));
+    }
+    return right;
+  }
+
+  // A call that is right on what it was given was given something else: then who should have made
+  // that is to blame.
+  void blame_difference(const Taps::Tap& call, const Taps::Tap& eager, const std::string& line,
+                        bool right) {
+    const Taps::Copy* input = right ? different_input(call, eager) : nullptr;
+    const auto maker = input == nullptr ? makers_.end() : maker_of(input->from);
+    if (maker == makers_.end()) {
+      find(Detector::eager, positions_, call.op, call.name, line);
+      return;
+    }
+    find(Detector::eager, maker->position, maker->call->op, maker->call->name,
+         fmt::format("what {} reads as {} is not what this call made in the eager step; its {}",
+                     call.name, input->tensor, line));
+  }
+
+  struct Maker {
+    Range range;
+    const Taps::Tap* call;
+    std::int64_t position;
+  };
+  // The latest call that writes there.
+  std::vector<Maker>::iterator maker_of(const std::byte* address) {
+    const auto found = std::find_if(makers_.rbegin(), makers_.rend(), [&](const Maker& maker) {
+      return maker.range.begin <= address && address < maker.range.end;
+    });
+    return found == makers_.rend() ? makers_.end() : std::prev(found.base());
+  }
+
+  void note_written(const Taps::Tap& call) {
+    for (const Taps::Copy& copy : call.copies) {
+      if (copy.before) continue;
+      const Range range{copy.from, copy.from + copy.bytes};
+      written_.push_back(range);
+      makers_.push_back({range, &call, positions_});
+    }
+  }
+
+  void check_state() {
+    const Snapshot now = snapshot(twin_);
+    const auto& blocks = twin_.engine.memory().blocks();
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (now[b] == before_[b]) continue;
+      for (std::size_t i = 0; i < now[b].size(); ++i) {
+        const std::byte* at = blocks[b].address + i;
+        if (now[b][i] == before_[b][i] || is_written(at)) continue;
+        find(Detector::state, positions_, "", "",
+             fmt::format("{} changed at byte {}: no call of the step writes there", blocks[b].label,
+                         i));
+        break;
+      }
+    }
+  }
+
+  bool is_written(const std::byte* at) const {
+    return std::any_of(written_.begin(), written_.end(),
+                       [&](const Range& range) { return range.begin <= at && at < range.end; });
+  }
+
+  void check_twin() {
+    const auto bytes = static_cast<std::size_t>(plain_.engine.plan().live_tokens *
+                                                plain_.engine.geometry().hidden) *
+                       sizeof(std::uint16_t);
+    std::vector<std::byte> plain(bytes), twin(bytes);
+    plain_.device->copy(plain.data(), plain_.engine.out(), bytes, plain_.engine.stream());
+    twin_.device->copy(twin.data(), twin_.engine.out(), bytes, twin_.engine.stream());
+    if (plain == twin) return;
+    find(Detector::twin, positions_, "", "",
+         "the step's result without taps differs from the one with taps");
+  }
+
+  void check_path() {
+    if (plain_.engine.counters().captures != plain_.captures) {
+      find(Detector::path, positions_, "", "", "a step was captured again");
+      plain_.captures = plain_.engine.counters().captures;
+    }
+    const std::int64_t tokens = plain_.tokens();
+    if (!plain_.engine.graphs().has(tokens)) return;  // larger than every captured size
+    const auto graph = kernels(plain_.engine.graphs().nodes(tokens));
+    const auto wanted = kernels(eager_.engine.nodes_of_step(tokens));
+    if (graph == wanted) return;
+    const auto [g, w] = std::mismatch(graph.begin(), graph.end(), wanted.begin(), wanted.end());
+    find(Detector::path, positions_, "", "",
+         fmt::format("the graph launches {} kernels, the eager step {}; first difference: {} "
+                     "instead of {}",
+                     graph.size(), wanted.size(), g == graph.end() ? "the end" : *g,
+                     w == wanted.end() ? "the end" : *w));
+  }
+
+  static std::vector<std::string> kernels(const std::vector<device::GraphNode>& nodes) {
+    std::vector<std::string> names;
+    for (const device::GraphNode& node : nodes) {
+      if (node.kind == "kernel") names.push_back(node.name);
+    }
+    return names;
+  }
+
+  void find(Detector detector, std::int64_t position, std::string op, std::string call,
+            std::string text) {
+    result_.findings.push_back(
+        {detector, result_.steps, position, std::move(op), std::move(call), std::move(text)});
+  }
+
+  const std::vector<ScheduledStep> schedule_;
+  const bool uses_graphs_;
+  Runner plain_, twin_, eager_, other_;
+  Snapshot before_;  // of the twin
+  std::vector<Range> written_;
+  std::vector<Maker> makers_;
+  std::int64_t positions_ = 0;  // calls of the step so far
+  bool padding_is_clean_ = true;
+  WatchResult result_;
+};
+
+}  // namespace
+
+std::string_view name_of(Detector detector) {
+  constexpr std::array<std::string_view, 7> kNames{"error", "reference", "state", "eager",
+                                                   "twin",  "padding",   "path"};
+  return kNames[static_cast<std::size_t>(detector)];
+}
+
+bool WatchResult::found_by(Detector detector) const {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& finding) { return finding.detector == detector; });
+}
+
+WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape) {
+  std::unique_ptr<Watcher> watcher;
+  try {
+    watcher = std::make_unique<Watcher>(setup, shape);
+  } catch (const std::exception& error) {
+    WatchResult result;
+    result.findings.push_back({Detector::error, 0, 0, "", "", error.what()});
+    return result;
+  }
+  return watcher->run();
+}
+
+}  // namespace plumb::cases
