@@ -62,6 +62,7 @@ void* CachingAllocator::allocate(std::size_t bytes, std::string_view label) {
   }
   piece.state = State::used;
   piece.label = label;
+  piece.allocation = ++allocations_;
   return pointer(address);
 }
 
@@ -69,7 +70,8 @@ CachingAllocator::Pieces::iterator CachingAllocator::add_segment(std::size_t byt
                                                                  std::string_view label,
                                                                  Pool pool) {
   void* segment = device_.allocate(bytes, "segment for '" + std::string(label) + "'");
-  return pieces_.emplace(address_of(segment), Piece{bytes, segment, pool, State::free, ""}).first;
+  return pieces_.emplace(address_of(segment), Piece{bytes, segment, pool, State::free, 0, ""})
+      .first;
 }
 
 CachingAllocator::Pieces::iterator CachingAllocator::smallest_free(std::size_t bytes, Pool pool) {
@@ -137,6 +139,15 @@ void CachingAllocator::poison(std::uintptr_t begin, std::size_t bytes) {
 void CachingAllocator::require_pool(Pool pool, const char* call) const {
   if (pool > 0 && pool < static_cast<Pool>(pools_.size()) && pools_[pool]) return;
   fail(std::string(call) + ": no pool " + std::to_string(pool));
+}
+
+std::uint64_t CachingAllocator::allocation_of(const void* address) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  auto piece = pieces_.upper_bound(at);
+  if (piece == pieces_.begin()) return 0;
+  --piece;
+  const bool used = piece->second.state == State::used;
+  return used && at < piece->first + piece->second.bytes ? piece->second.allocation : 0;
 }
 
 CachingAllocator::Pool CachingAllocator::create_pool() {

@@ -57,6 +57,9 @@ class CachingAllocator {
   // the graph.
   void free(void* memory);
 
+  // Number of the allocation that the address belongs to, another one for each; 0: of none.
+  std::uint64_t allocation_of(const void* address) const;
+
   Pool create_pool();
   void reserve(Pool pool, std::size_t bytes);  // one free piece of this size, outside captures
   void begin_pool(Pool pool);
@@ -74,7 +77,8 @@ class CachingAllocator {
     void* segment = nullptr;
     Pool pool = 0;
     State state = State::free;
-    std::string label;  // of the last owner
+    std::uint64_t allocation = 0;  // counts from 1
+    std::string label;             // of the last owner
   };
   using Pieces = std::map<std::uintptr_t, Piece>;
 
@@ -88,7 +92,8 @@ class CachingAllocator {
   Device& device_;
   const Stream stream_;
   const Reuse reuse_;
-  Pieces pieces_;            // of all segments, by address
+  Pieces pieces_;  // of all segments, by address
+  std::uint64_t allocations_ = 0;
   std::vector<bool> pools_;  // which exist; 0 is everything outside pools
   Pool active_ = 0;
   std::deque<std::uintptr_t> quarantined_;  // oldest first

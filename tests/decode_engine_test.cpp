@@ -63,7 +63,7 @@ class DecodeEngine : public testing::TestWithParam<std::string> {};
 
 TEST_P(DecodeEngine, EveryOpIsRightOnTheBytesThatItWasGiven) {
   Serving serving(GetParam(), GraphMode::none);
-  Taps taps(*serving.device, serving.engine.geometry(), serving.ops);
+  Taps taps(*serving.device, serving.engine.geometry(), serving.ops, serving.engine.temporaries());
   serving.engine.observe(&taps);
   serving.admit_all();
   for (const Ids& ids : {Ids{1, 2, 3, 4}, Ids{4, 2}, Ids{3}}) {

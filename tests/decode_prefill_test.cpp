@@ -4,11 +4,24 @@
 // on the bytes that it was given, and what does not fit is refused.
 #include <gtest/gtest.h>
 
+#include "cases/decode/candidates.h"
 #include "tests/prefill_serving.h"
 
 namespace plumb::tests {
 
 namespace {
+
+// Slots that the decode part attends and its requests do not own.
+std::string wrong_decode_candidates(Serving& serving, const Calls& calls) {
+  for (const Taps::Tap* call : calls) {
+    if (call->op != "sparse_mla_decode") continue;
+    const Engine& engine = serving.engine();
+    if (const auto line = cases::wrong_candidates(*call, engine.plan(), engine.geometry())) {
+      return call->name + ": " + *line;
+    }
+  }
+  return "";
+}
 
 class DecodePrefill : public testing::TestWithParam<std::string> {
  protected:
@@ -20,6 +33,7 @@ class DecodePrefill : public testing::TestWithParam<std::string> {
       const Calls calls = serving.calls();
       EXPECT_EQ(failures(calls), "") << "step " << serving.engine().counters().steps;
       EXPECT_EQ(candidates_of_nobody(calls), 0);
+      EXPECT_EQ(wrong_decode_candidates(serving, calls), "");
       const std::int64_t chunks = std::ssize(serving.engine().plan().prefill.chunks);
       EXPECT_EQ(count_of(calls, "sparse_mla_prefill"), 3 * chunks);
       EXPECT_EQ(count_of(calls, "dequantize_and_gather_k_cache"), 5 * chunks);

@@ -7,8 +7,7 @@
 #include <algorithm>
 
 #include "cases/decode/watch.h"
-#include "cases/faults/faults.h"
-#include "device/forwarding_device.h"
+#include "cases/faults/decode_faults.h"
 
 namespace plumb::cases {
 
@@ -17,8 +16,10 @@ namespace {
 using device::decode::GraphMode;
 
 std::string text_of(const WatchResult& result) {
+  constexpr std::size_t kMost = 6;
   std::string text;
   for (const Finding& finding : result.findings) {
+    if (&finding - result.findings.data() == kMost) return text + "...\n";
     text += std::string(name_of(finding.detector)) + ", step " + std::to_string(finding.step) +
             ", " + finding.op + " (" + finding.call + "): " + finding.text + "\n";
   }
@@ -51,55 +52,34 @@ TEST_P(CleanSteps, RaiseNoAlarm) {
 INSTANTIATE_TEST_SUITE_P(Platforms, CleanSteps,
                          testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"), name_of_platform);
 
-class WarmUpStateCaptured final : public device::decode::CapturePolicy {
- public:
-  Choice choose(const State& warm_up, const MakeState&) const override {
-    return {warm_up, warm_up};
-  }
-};
+class EachFault : public testing::TestWithParam<std::string> {};
 
-TEST(DecodeFaults, AStateKeptFromTheWarmUpIsPutDownToTheAttention) {
-  DecodeSetup setup;
-  setup.policies.capture = std::make_shared<WarmUpStateCaptured>();
-  const WatchResult result = watch(setup, {Traffic::steady, Lengths::mixed, 4, 4, 1});
-  ASSERT_FALSE(result.clean());
-  EXPECT_TRUE(result.found_by(Detector::path)) << text_of(result);
-  EXPECT_TRUE(result.found_by(Detector::eager)) << text_of(result);
-  EXPECT_EQ(result.findings.front().op, "sparse_mla_decode") << text_of(result);
+const DecodeFault& fault_of(const std::string& name) {
+  const auto& all = all_decode_faults();
+  return *std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
 }
 
-class DeadReplay final : public device::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  void replay(device::GraphExec, device::Stream) override {}
-};
-
-TEST(DecodeFaults, AReplayThatDoesNothingIsSeen) {
-  DecodeSetup setup;
-  setup.wrap = [](std::unique_ptr<device::Device> inner) -> std::unique_ptr<device::Device> {
-    return std::make_unique<DeadReplay>(std::move(inner));
-  };
-  const WatchResult result = watch(setup, {Traffic::steady, Lengths::mixed, 4, 4, 1});
-  ASSERT_FALSE(result.clean());
-  EXPECT_TRUE(result.found_by(Detector::reference)) << text_of(result);
-}
-
-TEST(DecodeFaults, AMutantIsPutDownToItsOp) {
-  for (const char* name :
-       {"mhc_fused_comb_transposed", "swa_tail_not_cleared", "top_k_pads_with_zero",
-        "k_cache_minus_one_is_slot_0", "mla_sink_per_split"}) {
-    const auto mutant = std::find_if(all_mutants().begin(), all_mutants().end(),
-                                     [&](const Mutant& m) { return m.name == name; });
-    ASSERT_NE(mutant, all_mutants().end()) << name;
+TEST_P(EachFault, IsSeenAndPutDownToWhatIsBroken) {
+  const DecodeFault& fault = fault_of(GetParam());
+  for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
     DecodeSetup setup;
-    const RunOptions broken = with_mutant(RunOptions{}, *mutant);
-    setup.ops = &broken.implementation(setup.platform, false);
-    const WatchResult result = watch(setup, {Traffic::random, Lengths::random, 6, 4, 1});
-    ASSERT_FALSE(result.clean()) << name;
-    EXPECT_TRUE(result.found_by(Detector::reference)) << text_of(result);
-    EXPECT_EQ(result.findings.front().op, mutant->op) << name << "\n" << text_of(result);
+    setup.platform = platform;
+    const WatchResult result = watch(fault.inject(setup), fault.schedule);
+    EXPECT_TRUE(result.found_by(fault.seen_by)) << platform << "\n" << text_of(result);
+    EXPECT_FALSE(result.found_by(fault.blind)) << platform << "\n" << text_of(result);
+    ASSERT_FALSE(result.clean());
+    EXPECT_EQ(result.findings.front().op, fault.broken) << platform << "\n" << text_of(result);
   }
 }
+
+std::vector<std::string> fault_names() {
+  std::vector<std::string> names;
+  for (const DecodeFault& fault : all_decode_faults()) names.push_back(fault.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(DecodeFaults, EachFault, testing::ValuesIn(fault_names()),
+                         [](const auto& fault) { return fault.param; });
 
 }  // namespace
 

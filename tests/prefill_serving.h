@@ -47,7 +47,7 @@ class Serving {
         ops_(setting.conditions.checked ? device::checked_implementation(setting.platform)
                                         : device::builtin_implementation(setting.platform)),
         engine_(*device_, ops_, setting.geometry, GraphMode::none, setting.policies),
-        taps_(*device_, engine_.geometry(), ops_) {}
+        taps_(*device_, engine_.geometry(), ops_, engine_.temporaries()) {}
 
   void admit(std::uint64_t request, std::int64_t tokens) {
     engine_.admit(request, tokens);

@@ -80,10 +80,11 @@ std::vector<TensorReport> Taps::Tap::judge() const {
 }
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
-           const plumb_implementation& ops)
+           const plumb_implementation& ops, const device::CachingAllocator& temporaries)
     : device_(device),
       geometry_(geometry),
       ops_(ops),
+      temporaries_(temporaries),
       memory_(device),
       stream_(device.create_stream()) {}
 
@@ -171,7 +172,14 @@ void Taps::rebind(const device::decode::Call& call, Tap& tap) {
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
   for (Copy& copy : tap.copies) {
     copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
+    copy.allocation = temporaries_.allocation_of(copy.from);
+    if (!copy.before) writers_[copy.from] = tap.op;
   }
+}
+
+const std::string* Taps::last_writer(const std::byte* address) const {
+  const auto found = writers_.find(address);
+  return found == writers_.end() ? nullptr : &found->second;
 }
 
 void Taps::poison(device::Stream stream) {

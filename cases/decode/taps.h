@@ -16,6 +16,7 @@
 #include "cases/decode/call_record.h"
 #include "cases/decode/stand_ins.h"
 #include "cases/problem.h"
+#include "device/caching_allocator.h"
 #include "device/decode/memory.h"
 
 namespace plumb::cases {
@@ -24,7 +25,7 @@ class Taps final : public device::decode::CallObserver {
  public:
   // Both outlive the taps.
   Taps(device::Device& device, const device::decode::Geometry& geometry,
-       const plumb_implementation& ops);
+       const plumb_implementation& ops, const device::CachingAllocator& temporaries);
   ~Taps() override;
 
   void begin(std::string_view part, std::int64_t tokens) override;
@@ -38,8 +39,9 @@ class Taps final : public device::decode::CallObserver {
     const std::byte* from = nullptr;
     std::byte* tap = nullptr;  // the copy, packed as it is there; none of a weight
     std::size_t bytes = 0;
-    std::int64_t row_bytes = 0;  // there; 0: as in the Problem's tensor
-    bool before = false;         // the call, else behind it
+    std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
+    bool before = false;           // the call, else behind it
+    std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
   };
   struct Tap {
     std::string name, op;
@@ -53,6 +55,9 @@ class Taps final : public device::decode::CallObserver {
     std::vector<TensorReport> judge() const;
   };
   using Calls = std::vector<std::unique_ptr<Tap>>;
+
+  // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
+  const std::string* last_writer(const std::byte* address) const;
 
   // Enqueues poison over all copies, so that what no call has written since shows.
   void poison(device::Stream stream);
@@ -78,6 +83,8 @@ class Taps final : public device::decode::CallObserver {
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
+  const device::CachingAllocator& temporaries_;
+  std::map<const std::byte*, std::string> writers_;  // op, by address of the output
   device::decode::Memory memory_;
   device::Stream stream_;  // for reading back
   std::map<std::pair<std::string, std::int64_t>, Calls> parts_;

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstring>
 
+#include "cases/decode/candidates.h"
 #include "cases/decode/compare.h"
+#include "cases/run.h"
 
 namespace plumb::cases {
 
@@ -25,10 +27,11 @@ constexpr const char* kLayers = "layers";
 struct Runner {
   Runner(const DecodeSetup& setup, GraphMode mode, bool tapped)
       : device(open(setup)),
-        ops(setup.ops != nullptr ? *setup.ops : device::builtin_implementation(setup.platform)),
+        ops(setup.implementation ? setup.implementation(setup.platform, false)
+                                 : device::builtin_implementation(setup.platform)),
         engine(*device, ops, setup.geometry, mode, setup.policies) {
     if (tapped) {
-      taps = std::make_unique<Taps>(*device, engine.geometry(), ops);
+      taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries());
       engine.observe(taps.get());
     }
     engine.capture();
@@ -113,10 +116,59 @@ class Watcher {
     positions_ = 0;
     written_.clear();
     makers_.clear();
+    check_inputs();
+    if (!ran()) return;
     for (const char* part : {kMetadata, kLayers}) check_calls(part);
     check_state();
+    check_cache_blocks();
     check_twin();
     if (uses_graphs_) check_path();
+  }
+
+  // Padding as the contract has it: no slot, no length, no token   [10.4].
+  void check_padding() {
+    const auto& plan = plain_.engine.plan();
+    const auto behind = [](const auto& values, std::int64_t first, std::int64_t wanted) {
+      return std::all_of(values.begin() + first, values.end(),
+                         [&](auto value) { return std::int64_t{value} == wanted; });
+    };
+    bool right = behind(plan.seq_lens, plan.live_requests, 0) &&
+                 behind(plan.state_lens, plan.live_tokens, 0) &&
+                 behind(plan.is_padding, plan.live_tokens, 1) &&
+                 behind(plan.query_start_loc, plan.live_requests, plan.live_tokens);
+    for (const auto& slots : plan.slot_mapping) {
+      right = right && behind(slots, plan.live_tokens, -1);
+    }
+    if (!right) find(Detector::inputs, 0, "inputs", "inputs", "padding has a slot or a length");
+  }
+
+  void check_inputs() {
+    check_padding();
+    for (const device::decode::Transfer& transfer : plain_.engine.planned_inputs()) {
+      std::vector<std::byte> got(transfer.bytes);
+      plain_.device->copy(got.data(), transfer.to, got.size(), plain_.engine.stream());
+      if (std::memcmp(got.data(), transfer.from, got.size()) == 0) continue;
+      find(Detector::inputs, 0, "inputs", "inputs",
+           fmt::format("{} on the device is not what the host planned", transfer.name));
+    }
+  }
+
+  // Taps are poisoned before each step.
+  bool ran() {
+    const Taps::Calls& calls = twin_.taps->fetch(kLayers, twin_.tokens());
+    for (const auto& call : calls) {
+      for (const Taps::Copy& copy : call->copies) {
+        const bool whole = copy.tap != nullptr && copy.row_bytes == 0;
+        if (whole && !is_poison(call->tensors.at(copy.tensor).bytes())) return true;
+      }
+    }
+    find(Detector::ran, 0, "replay", "replay", "not one call of the step has read or written");
+    return false;
+  }
+
+  static bool is_poison(const Bytes& bytes) {
+    constexpr auto kPoison = static_cast<std::byte>(Poison::nan);
+    return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == kPoison; });
   }
 
   void check_calls(const char* part) {
@@ -127,6 +179,8 @@ class Watcher {
     bool same = true;
     for (std::size_t i = 0; i < twin.size(); ++i, ++positions_) {
       const Taps::Tap& call = *twin[i];
+      check_addresses(call);
+      check_candidates(call);
       const bool right = judge(call);
       const auto line = output_difference(call, *eager.at(i));
       if (line && same) {
@@ -139,6 +193,45 @@ class Watcher {
         padding_is_clean_ = false;
       }
     }
+  }
+
+  // The metadata's temporaries are gone by now, and nobody has captured them.
+  void check_addresses(const Taps::Tap& call) {
+    if (!uses_graphs_ || positions_ < metadata_calls()) return;
+    for (const Taps::Copy& copy : call.copies) {
+      if (copy.allocation == twin_.engine.temporaries().allocation_of(copy.from)) continue;
+      find(Detector::address, positions_, call.op, call.name,
+           copy.tensor + " was captured where something else, or nothing, is allocated now");
+      return;
+    }
+  }
+  std::int64_t metadata_calls() {
+    return static_cast<std::int64_t>(twin_.taps->fetch(kMetadata, twin_.tokens()).size());
+  }
+
+  // Whoever made the list that is wrong, if one call did.
+  void check_candidates(const Taps::Tap& call) {
+    if (call.op != "sparse_mla_decode") return;
+    const auto line = wrong_candidates(call, twin_.engine.plan(), twin_.engine.geometry());
+    if (!line) return;
+    const std::string* writer = stale_list(call);
+    if (writer == nullptr) {
+      find(Detector::candidates, positions_, call.op, call.name, *line);
+      return;
+    }
+    find(Detector::candidates, 0, *writer, call.name,
+         *line + "; no call of this step has written that list");
+  }
+
+  // Who wrote a list of candidates in an earlier step, and nobody in this one.
+  const std::string* stale_list(const Taps::Tap& call) {
+    for (const char* name : {"main_indices", "main_indptr", "extra_indices", "extra_indptr"}) {
+      for (const Taps::Copy& copy : call.copies) {
+        if (copy.tensor != name || maker_of(copy.from) != makers_.end()) continue;
+        if (const std::string* writer = twin_.taps->last_writer(copy.from)) return writer;
+      }
+    }
+    return nullptr;
   }
 
   bool judge(const Taps::Tap& call) {
@@ -191,7 +284,8 @@ class Watcher {
   }
 
   void check_state() {
-    const Snapshot now = snapshot(twin_);
+    now_ = snapshot(twin_);
+    const Snapshot& now = now_;
     const auto& blocks = twin_.engine.memory().blocks();
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       if (now[b] == before_[b]) continue;
@@ -204,6 +298,42 @@ class Watcher {
         break;
       }
     }
+  }
+
+  // Blocks of the caches that changed belong to requests of this step.
+  void check_cache_blocks() {
+    for (const auto& cache : twin_.engine.caches()) {
+      const auto index = block_index(cache.data);
+      if (now_[index] == before_[index]) continue;
+      const std::int64_t bytes = cache.block_bytes;
+      for (std::int64_t block = 0; block * bytes < std::ssize(now_[index]); ++block) {
+        const auto begin = static_cast<std::size_t>(block * bytes);
+        const auto end = begin + static_cast<std::size_t>(bytes);
+        if (std::equal(now_[index].begin() + begin, now_[index].begin() + end,
+                       before_[index].begin() + begin)) {
+          continue;
+        }
+        report_block(cache, block);
+      }
+    }
+  }
+
+  void report_block(const device::decode::CacheView& cache, std::int64_t block) {
+    const auto& plan = twin_.engine.plan();
+    const auto& slots = plan.slot_mapping[static_cast<std::size_t>(cache.cache)];
+    const auto live = slots.begin() + plan.live_tokens;
+    const auto here = [&](std::int64_t slot) { return slot >= 0 && slot / cache.page == block; };
+    if (std::any_of(slots.begin(), live, here)) return;
+    find(Detector::state, positions_, "", "",
+         fmt::format("block {} of {} changed, which no live token owns", block, cache.name));
+  }
+
+  std::size_t block_index(const void* address) const {
+    const auto& blocks = twin_.engine.memory().blocks();
+    const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const Memory::Block& block) {
+      return block.address == address;
+    });
+    return static_cast<std::size_t>(found - blocks.begin());
   }
 
   bool is_written(const std::byte* at) const {
@@ -258,7 +388,7 @@ class Watcher {
   const std::vector<ScheduledStep> schedule_;
   const bool uses_graphs_;
   Runner plain_, twin_, eager_, other_;
-  Snapshot before_;  // of the twin
+  Snapshot before_, now_;  // of the twin, around the step
   std::vector<Range> written_;
   std::vector<Maker> makers_;
   std::int64_t positions_ = 0;  // calls of the step so far
@@ -269,8 +399,9 @@ class Watcher {
 }  // namespace
 
 std::string_view name_of(Detector detector) {
-  constexpr std::array<std::string_view, 7> kNames{"error", "reference", "state", "eager",
-                                                   "twin",  "padding",   "path"};
+  constexpr std::array<std::string_view, 11> kNames{"error",      "inputs",    "ran",   "address",
+                                                    "candidates", "reference", "state", "eager",
+                                                    "twin",       "padding",   "path"};
   return kNames[static_cast<std::size_t>(detector)];
 }
 

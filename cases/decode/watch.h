@@ -30,19 +30,24 @@ struct DecodeSetup {
   device::decode::Geometry geometry = device::decode::small_geometry(4);
   device::decode::GraphMode mode = device::decode::GraphMode::full;
   device::decode::Policies policies;
-  // plumb's own, unless set.
-  const plumb_implementation* ops = nullptr;
+  // The table of ops for a platform, as in RunOptions; plumb's own, unless set.
+  std::function<const plumb_implementation&(std::string_view platform, bool checked)>
+      implementation;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap;
 };
 
 enum class Detector {
-  error,      // a call threw
-  reference,  // an op is wrong on the bytes that it was given
-  state,      // bytes changed that no call has written
-  eager,      // a call of the replay differs from the same call run eagerly on fresh state
-  twin,       // the graph with taps and the one without give different results
-  padding,    // what padding holds reaches a live row
-  path        // the graph does not launch what the eager step launches, or was captured again
+  error,       // a call threw
+  inputs,      // the device's inputs of the step are not what the host planned
+  ran,         // the replay wrote nothing at all
+  address,     // a graph uses memory that its engine has given back
+  candidates,  // attention is pointed at other slots than the requests' own
+  reference,   // an op is wrong on the bytes that it was given
+  state,       // bytes changed that no call has written, or slots that no live token owns
+  eager,       // a call of the replay differs from the same call run eagerly on fresh state
+  twin,        // the graph with taps and the one without give different results
+  padding,     // what padding holds reaches a live row
+  path         // the graph does not launch what the eager step launches, or was captured again
 };
 std::string_view name_of(Detector detector);
 
@@ -50,7 +55,7 @@ struct Finding {
   Detector detector = Detector::reference;
   std::int64_t step = 0;
   std::int64_t position = 0;  // of the call in its step; metadata first
-  std::string op, call;       // "sparse_mla_decode", "layer 1 attention"; may be empty
+  std::string op, call;       // "sparse_mla_decode", "layer 1 attention"; "inputs" of the step
   std::string text;           // one line
 };
 

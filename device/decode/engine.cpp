@@ -22,17 +22,6 @@ std::int64_t tokens_of(const std::vector<Query>& queries) {
   return tokens;
 }
 
-// Enough for the largest step: of each array no more than this many bytes per token or request.
-std::size_t staging_bytes(const Geometry& g) {
-  std::int64_t per_request = 48;
-  for (int cache = 0; cache < kCaches; ++cache) {
-    per_request += 4 * g.blocks_per_request(static_cast<Cache>(cache));
-  }
-  constexpr std::int64_t kPerToken = 80, kAlignment = 1024;
-  return static_cast<std::size_t>(g.max_tokens() * kPerToken + g.max_requests * per_request +
-                                  kAlignment);
-}
-
 }  // namespace
 
 Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
@@ -48,10 +37,9 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       inputs_memory_(device),
       requests_(geometry_, seed),
       inputs_(geometry_, inputs_memory_),
-      staging_(device, staging_bytes(geometry_)),
+      staging_(device, inputs_memory_, policies_.inputs->waits_for_copies()),
       model_(std::make_unique<V4Model>(geometry_, requests_, dialect_of(device.properties()),
-                                       device, stream_, memory_, temporaries_, seed,
-                                       *policies_.top_k)),
+                                       device, policies_, stream_, memory_, temporaries_, seed)),
       segments_(model_->segments()),
       graphs_(
           device, stream_, geometry_,
@@ -77,8 +65,8 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   // As many at a time as a step has tokens.
   while (request.computed < tokens) {
     const std::int64_t chunk = std::min(tokens - request.computed, geometry_.max_tokens());
-    plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {});
-    staging_.send(transfers(plan_, inputs_), stream_);
+    plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
+    staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
     call_.begin("earlier tokens", plan_.tokens);
     model_->fill_caches(call_, inputs_, plan_.tokens);
     request.computed += chunk;
@@ -92,7 +80,7 @@ void Engine::capture() {
   auto sizes = geometry_.capture_sizes;
   std::reverse(sizes.begin(), sizes.end());
   for (const std::int64_t tokens : sizes) {
-    plan_ = plan_step(geometry_, {}, tokens, {});
+    plan_ = plan_step(geometry_, {}, tokens, {}, *policies_.inputs);
     send_and_build();
     graphs_.capture(tokens);
     ++counters_.captures;
@@ -167,13 +155,13 @@ void Engine::run_eagerly(const std::vector<Query>& queries, std::int64_t padded,
 
 void Engine::prepare(const std::vector<Query>& queries, std::int64_t padded,
                      const Padding& padding) {
-  plan_ = plan_step(geometry_, queries, padded, padding);
+  plan_ = plan_step(geometry_, queries, padded, padding, *policies_.inputs);
   send_and_build();
   ++counters_.steps;
 }
 
 void Engine::send_and_build() {
-  staging_.send(transfers(plan_, inputs_), stream_);
+  staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
   begin("metadata");
   model_->build_metadata(call_, inputs_, plan_);
 }
@@ -182,6 +170,10 @@ void Engine::forward(std::int64_t tokens, AttentionState& state) {
   begin("layers");
   const StepContext context{call_, inputs_, state, tokens, plan_};
   for (const Segment& segment : segments_) segment.run(context);
+}
+
+std::vector<Transfer> Engine::planned_inputs() const {
+  return transfers(plan_, inputs_, InputsPolicy());
 }
 
 std::vector<GraphNode> Engine::nodes_of_step(std::int64_t tokens) {

@@ -10,8 +10,8 @@
 
 #include "device/decode/graph_runner.h"
 #include "device/decode/model.h"
+#include "device/decode/policies.h"
 #include "device/decode/staging.h"
-#include "device/decode/top_k_policy.h"
 
 namespace plumb::device::decode {
 
@@ -23,12 +23,6 @@ struct Scheduled {
   std::uint64_t request = 0;
   std::int64_t tokens = 1;
   bool prefill = false;
-};
-
-// How a step can go wrong without a word: each choice by itself. The defaults are right.
-struct Policies {
-  std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
-  std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
 };
 
 struct Counters {
@@ -62,13 +56,18 @@ class Engine {
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
-  const StepPlan& plan() const { return plan_; }              // of the latest step
+  const StepPlan& plan() const { return plan_; }  // of the latest step
+  // What the host planned for the latest step, all of it, and where it should be.
+  std::vector<Transfer> planned_inputs() const;
   const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
+  std::vector<CacheView> caches() const { return model_->caches(); }
   const Counters& counters() const { return counters_; }
   const GraphRunner& graphs() const { return graphs_; }
   void observe(CallObserver* observer) { call_.observe(observer); }
   // All that steps read and write, but for the inputs that the host sends.
   const Memory& memory() const { return memory_; }
+  // Memory that comes and goes: temporaries and attention states.
+  const CachingAllocator& temporaries() const { return temporaries_; }
   // What a step of so many tokens enqueues on a fresh state, in order.
   std::vector<GraphNode> nodes_of_step(std::int64_t tokens);
   Stream stream() const { return stream_; }

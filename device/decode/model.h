@@ -32,6 +32,14 @@ struct Segment {
   std::function<void(const StepContext&)> run;
 };
 
+// A paged cache of a layer.
+struct CacheView {
+  std::string name;
+  Cache cache = Cache::window;
+  const std::uint8_t* data = nullptr;
+  std::int64_t page = 1, block_bytes = 0;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -45,6 +53,7 @@ class Model {
   // Enqueues the cache writers of all layers for tokens that nobody computes here: what earlier
   // steps would have left at the slots of `inputs`.
   virtual void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) = 0;
+  virtual std::vector<CacheView> caches() const = 0;
   virtual const std::uint16_t* out() const = 0;  // bf16 [tokens, hidden]
 };
 

@@ -15,12 +15,12 @@ Ragged allocate_ragged(const std::string& name, std::int64_t tokens, std::int64_
 
 }  // namespace
 
-RaggedMetadata::RaggedMetadata(const Geometry& geometry, Memory& memory,
-                               CachingAllocator& temporaries)
-    : geometry_(geometry), temporaries_(temporaries) {
+RaggedMetadata::RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy,
+                               Memory& memory, CachingAllocator& temporaries)
+    : geometry_(geometry), policy_(policy), temporaries_(temporaries) {
   const std::int64_t tokens = geometry.max_tokens(), width = geometry.c128a_width();
-  window_ = allocate_ragged("window", tokens, geometry.window, memory);
-  c128a_ = allocate_ragged("c128a", tokens, width, memory);
+  window_.persistent = allocate_ragged("window", tokens, geometry.window, memory);
+  c128a_.persistent = allocate_ragged("c128a", tokens, width, memory);
   window_slots_ = memory.allocate<std::int32_t>(tokens * geometry.window, "window slots");
   window_lens_ = memory.allocate<std::int32_t>(tokens, "window lens");
   token_to_req_ = memory.allocate<std::int32_t>(tokens, "token_to_req");
@@ -73,35 +73,52 @@ void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, const S
 }
 
 void RaggedMetadata::flatten(const Caller& call, const std::string& name, const std::int32_t* dense,
-                             const std::int32_t* lengths, std::int64_t rows, const Ragged& to) {
+                             const std::int32_t* lengths, std::int64_t rows, Lists& to) {
   if (rows == 0) return;
-  const auto bytes = [](std::int64_t count) {
-    return static_cast<std::size_t>(count) * sizeof(std::int32_t);
-  };
-  auto* flat =
-      static_cast<std::int32_t*>(temporaries_.allocate(bytes(rows * to.width), name + " flat"));
-  auto* indptr =
-      static_cast<std::int32_t*>(temporaries_.allocate(bytes(rows + 1), name + " new indptr"));
+  const std::int64_t width = to.persistent.width;
+  const Ragged built{words(rows * width, name + " flat"), words(rows + 1, name + " new indptr"),
+                     width};
   call("build_ragged_indices_from_dense", name + " ragged",
        plumb_build_ragged_indices_from_dense_params{.indices = dense,
                                                     .lengths = lengths,
-                                                    .indptr = indptr,
-                                                    .flat = flat,
+                                                    .indptr = built.indptr,
+                                                    .flat = built.indices,
                                                     .rows = rows,
-                                                    .width = to.width,
-                                                    .indices_row_stride = to.width,
+                                                    .width = width,
+                                                    .indices_row_stride = width,
                                                     .num_rows = -1,
                                                     .stream = nullptr});
+  keep(call, name, built, rows, to);
+  ++to.copies;
+  to.handed_out = policy_.hands_out_persistent() ? to.persistent : built;
+  temporaries_.free(built.indices);
+  temporaries_.free(built.indptr);
+}
+
+std::int32_t* RaggedMetadata::words(std::int64_t count, const std::string& label) {
+  const auto bytes = static_cast<std::size_t>(count) * sizeof(std::int32_t);
+  return static_cast<std::int32_t*>(temporaries_.allocate(bytes, label));
+}
+
+// What a policy does not keep goes to a temporary.
+void RaggedMetadata::keep(const Caller& call, const std::string& name, const Ragged& built,
+                          std::int64_t rows, const Lists& to) {
+  std::int32_t *lost_indices = nullptr, *lost_indptr = nullptr;
+  if (!policy_.copies_indices(to.copies)) {
+    lost_indices = words(rows * built.width, name + " lost indices");
+  }
+  if (!policy_.copies_indptr(to.copies)) lost_indptr = words(rows + 1, name + " lost indptr");
   call("copy_ragged_to_graph_buffers", name + " to graph buffers",
-       plumb_copy_ragged_to_graph_buffers_params{.indices = flat,
-                                                 .indptr = indptr,
-                                                 .indices_buffer = to.indices,
-                                                 .indptr_buffer = to.indptr,
-                                                 .rows = rows,
-                                                 .max_per_row = to.width,
-                                                 .stream = nullptr});
-  temporaries_.free(flat);
-  temporaries_.free(indptr);
+       plumb_copy_ragged_to_graph_buffers_params{
+           .indices = built.indices,
+           .indptr = built.indptr,
+           .indices_buffer = lost_indices != nullptr ? lost_indices : to.persistent.indices,
+           .indptr_buffer = lost_indptr != nullptr ? lost_indptr : to.persistent.indptr,
+           .rows = rows,
+           .max_per_row = built.width,
+           .stream = nullptr});
+  if (lost_indices != nullptr) temporaries_.free(lost_indices);
+  if (lost_indptr != nullptr) temporaries_.free(lost_indptr);
 }
 
 }  // namespace plumb::device::decode

@@ -98,27 +98,28 @@ void pack(const std::vector<Query>& queries, StepPlan& plan) {
   }
 }
 
-void pad(const Geometry& geometry, const Padding& padding, StepPlan& plan) {
+void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& policy,
+         StepPlan& plan) {
   const auto tokens = static_cast<std::size_t>(plan.tokens);
   const auto requests = static_cast<std::size_t>(plan.requests);
   plan.token_keys.resize(tokens, padding.token_key);
   plan.positions.resize(tokens, 0);
   for (int cache = 0; cache < kCaches; ++cache) {
-    plan.slot_mapping[cache].resize(tokens, -1);
+    plan.slot_mapping[cache].resize(tokens, policy.padding_slot());
     if (cache > 0) plan.state_keys[cache].resize(tokens, padding.token_key);
     plan.block_tables[cache].resize(
         requests * static_cast<std::size_t>(geometry.blocks_per_request(static_cast<Cache>(cache))),
         padding.block);
   }
   plan.query_start_loc.resize(requests + 1, static_cast<std::int32_t>(plan.live_tokens));
-  plan.seq_lens.resize(requests, 0);
-  plan.state_lens.resize(tokens, 0);
+  plan.seq_lens.resize(requests, policy.padding_length());
+  plan.state_lens.resize(tokens, policy.padding_length());
   plan.is_padding.resize(tokens, 1);
 }
 
 template <class T>
-Transfer transfer(T* to, const std::vector<T>& from) {
-  return {to, from.data(), from.size() * sizeof(T)};
+Transfer transfer(std::string_view name, T* to, const std::vector<T>& from) {
+  return {name, to, from.data(), from.size() * sizeof(T)};
 }
 
 }  // namespace
@@ -130,14 +131,14 @@ bool is_uniform(const Geometry& geometry, const std::vector<Query>& queries) {
 }
 
 StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
-                   std::int64_t padded_tokens, const Padding& padding) {
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy) {
   StepPlan plan;
   count(geometry, queries, padded_tokens, plan);
   plan.query_start_loc.push_back(0);
   for (const Query& query : queries) plan_request(geometry, query, plan);
   if (plan.packed) pack(queries, plan);
   plan.prefill = plan_prefill(queries, plan.num_decodes, plan.num_decode_tokens);
-  pad(geometry, padding, plan);
+  pad(geometry, padding, policy, plan);
   return plan;
 }
 
@@ -162,24 +163,31 @@ StepInputs::StepInputs(const Geometry& geometry, Memory& memory) : prefill(geome
   packed_state_lens = memory.allocate<std::int32_t>(tokens, "packed state_lens");
 }
 
-std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs) {
-  std::vector<Transfer> all{transfer(inputs.token_keys, plan.token_keys),
-                            transfer(inputs.positions, plan.positions),
-                            transfer(inputs.query_start_loc, plan.query_start_loc),
-                            transfer(inputs.seq_lens, plan.seq_lens),
-                            transfer(inputs.state_lens, plan.state_lens),
-                            transfer(inputs.is_padding, plan.is_padding),
-                            transfer(inputs.decode_lens, plan.decode_lens),
-                            transfer(inputs.packed_state_lens, plan.packed_state_lens),
-                            transfer(inputs.prefill.key_starts, plan.prefill.key_starts),
-                            transfer(inputs.prefill.starts, plan.prefill.starts),
-                            transfer(inputs.prefill.ends, plan.prefill.ends)};
+std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
+                                const InputsPolicy& policy) {
+  std::vector<Transfer> all{
+      transfer("token_keys", inputs.token_keys, plan.token_keys),
+      transfer("positions", inputs.positions, plan.positions),
+      transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
+      transfer("seq_lens", inputs.seq_lens, plan.seq_lens),
+      transfer("state_lens", inputs.state_lens, plan.state_lens),
+      transfer("is_padding", inputs.is_padding, plan.is_padding),
+      transfer("decode_lens", inputs.decode_lens, plan.decode_lens),
+      transfer("packed_state_lens", inputs.packed_state_lens, plan.packed_state_lens),
+      transfer("key_starts", inputs.prefill.key_starts, plan.prefill.key_starts),
+      transfer("first keys", inputs.prefill.starts, plan.prefill.starts),
+      transfer("ends of keys", inputs.prefill.ends, plan.prefill.ends)};
   for (int cache = 0; cache < kCaches; ++cache) {
-    all.push_back(transfer(inputs.slot_mapping[cache], plan.slot_mapping[cache]));
-    all.push_back(transfer(inputs.block_tables[cache], plan.block_tables[cache]));
+    all.push_back(transfer("slot_mapping", inputs.slot_mapping[cache], plan.slot_mapping[cache]));
+    Transfer table = transfer("block_tables", inputs.block_tables[cache], plan.block_tables[cache]);
+    const std::int64_t rows = policy.rows_sent(plan.live_requests, plan.requests);
+    table.bytes = table.bytes * static_cast<std::size_t>(rows) /
+                  static_cast<std::size_t>(std::max<std::int64_t>(plan.requests, 1));
+    all.push_back(table);
     if (cache == 0) continue;
-    all.push_back(transfer(inputs.state_keys[cache], plan.state_keys[cache]));
-    all.push_back(transfer(inputs.prefill.state_counts[cache], plan.prefill.state_counts[cache]));
+    all.push_back(transfer("state_keys", inputs.state_keys[cache], plan.state_keys[cache]));
+    all.push_back(transfer("state_counts", inputs.prefill.state_counts[cache],
+                           plan.prefill.state_counts[cache]));
   }
   std::erase_if(all, [](const Transfer& one) { return one.bytes == 0; });
   return all;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/inputs_policy.h"
 #include "device/decode/memory.h"
 #include "device/decode/prefill_plan.h"
 #include "device/decode/requests.h"
@@ -58,7 +59,7 @@ struct Padding {
 // std::invalid_argument for a prefill in front of a request that decodes, for a query without
 // tokens and for one with more than may be decoded.
 StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
-                   std::int64_t padded_tokens, const Padding& padding);
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy);
 
 // Device addresses, for max_tokens and max_requests.
 struct StepInputs {
@@ -79,11 +80,13 @@ struct StepInputs {
 
 // One array of a plan and where it goes.
 struct Transfer {
+  std::string_view name;
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
 };
 // Those that are not empty.
-std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs);
+std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
+                                const InputsPolicy& policy);
 
 }  // namespace plumb::device::decode

@@ -229,4 +229,19 @@ plumb_paged_cache V4Model::indexer_cache(std::size_t layer) const {
           .dialect = dialect_};
 }
 
+std::vector<CacheView> V4Model::caches() const {
+  std::vector<CacheView> all;
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    const auto add = [&](const char* name, Cache which, const plumb_paged_cache& cache) {
+      all.push_back({layer_name(i, name), which, cache.data, cache.page, cache.block_stride_bytes});
+    };
+    add("window cache", Cache::window, written_cache(i, Cache::window));
+    if (geometry_.layers[i] == Attention::window) continue;
+    const Cache which = compressed_cache(geometry_.layers[i]);
+    add("compressed cache", which, written_cache(i, which));
+    if (which == Cache::c4a) add("indexer cache", which, indexer_cache(i));
+  }
+  return all;
+}
+
 }  // namespace plumb::device::decode

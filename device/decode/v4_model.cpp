@@ -35,13 +35,13 @@ Cache compressed_cache(Attention kind) {
 }
 
 V4Model::V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect,
-                 Device& device, Stream stream, Memory& memory, CachingAllocator& temporaries,
-                 std::uint64_t seed, const TopKPolicy& policy)
+                 Device& device, const Policies& policies, Stream stream, Memory& memory,
+                 CachingAllocator& temporaries, std::uint64_t seed)
     : geometry_(geometry),
       requests_(requests),
       dialect_(dialect),
-      policy_(policy),
-      metadata_(geometry, memory, temporaries),
+      policy_(*policies.top_k),
+      metadata_(geometry, *policies.metadata, memory, temporaries),
       weights_(geometry, device, stream, memory, seed),
       space_(geometry, memory),
       prefill_(geometry, memory) {

@@ -37,14 +37,15 @@ struct LayerCaches {
 class V4Model final : public Model {
  public:
   // What the constructor leaves in `memory` keeps its address. `dialect`: what the platform's own
-  // encoders write; C4A and C128A caches are e4m3fn   [2.11]. `policy` outlives the model.
+  // encoders write; C4A and C128A caches are e4m3fn   [2.11]. `policies` outlive the model.
   V4Model(const Geometry& geometry, const Requests& requests, plumb_format dialect, Device& device,
-          Stream stream, Memory& memory, CachingAllocator& temporaries, std::uint64_t seed,
-          const TopKPolicy& policy);
+          const Policies& policies, Stream stream, Memory& memory, CachingAllocator& temporaries,
+          std::uint64_t seed);
 
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
   std::vector<Segment> segments() override;
   void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
+  std::vector<CacheView> caches() const override;
   const std::uint16_t* out() const override { return space_.out; }
 
  private:

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/decode/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Attention;
+using device::decode::Cache;
+using device::decode::Geometry;
+using device::decode::StepPlan;
+using Slots = std::vector<std::int64_t>;
+
+Slots given(const Taps::Tap& attention, const std::string& side, std::int64_t token) {
+  const auto* indptr = attention.tensors.at(side + "_indptr").data<std::int32_t>();
+  const HostTensor& indices = attention.tensors.at(side + "_indices");
+  const auto* first = indices.data<std::int32_t>();
+  const auto clamp = [&](std::int32_t at) {
+    return std::clamp<std::int64_t>(at, 0, indices.elements());
+  };
+  const std::int64_t begin = clamp(indptr[token]);
+  return {first + begin, first + std::max(begin, clamp(indptr[token + 1]))};
+}
+
+// Entries [begin, end) of a token's request.
+Slots own(const StepPlan& plan, const Geometry& geometry, Cache cache, std::int64_t token,
+          std::int64_t begin, std::int64_t end) {
+  const auto which = static_cast<std::size_t>(cache);
+  const auto& starts = plan.query_start_loc;
+  const std::int64_t request =
+      std::upper_bound(starts.begin(), starts.end(), token) - starts.begin() - 1;
+  const std::int64_t page = geometry.pages[which];
+  const auto* table =
+      plan.block_tables[which].data() + request * geometry.blocks_per_request(cache);
+  Slots slots;
+  for (std::int64_t i = begin; i < end; ++i) slots.push_back(table[i / page] * page + i % page);
+  return slots;
+}
+
+std::string numbers(const Slots& slots) {
+  constexpr std::size_t kMost = 6;
+  const auto end = slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), kMost));
+  return fmt::format("{} ({}{})", slots.size(), fmt::join(slots.begin(), end, ", "),
+                     slots.size() > kMost ? ", ..." : "");
+}
+
+std::optional<std::string> compare(std::int64_t token, const char* what, const Slots& got,
+                                   const Slots& wanted) {
+  if (got == wanted) return std::nullopt;
+  return fmt::format("token {} is given {} {}, its request has {}", token, what, numbers(got),
+                     numbers(wanted));
+}
+
+std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots all,
+                                          std::int64_t k) {
+  const auto wanted =
+      static_cast<std::size_t>(std::min<std::int64_t>(k, static_cast<std::int64_t>(all.size())));
+  std::sort(got.begin(), got.end());
+  std::sort(all.begin(), all.end());
+  const bool distinct = std::adjacent_find(got.begin(), got.end()) == got.end();
+  if (got.size() == wanted && distinct &&
+      std::includes(all.begin(), all.end(), got.begin(), got.end())) {
+    return std::nullopt;
+  }
+  return fmt::format("token {} is given states {}, which are not {} of its request's own {}", token,
+                     numbers(got), wanted, numbers(all));
+}
+
+// "layer 1 attention"
+Attention kind_of(const std::string& call, const Geometry& geometry) {
+  return geometry.layers.at(std::stoul(call.substr(call.find(' ') + 1)));
+}
+
+}  // namespace
+
+std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
+                                            const Geometry& geometry) {
+  const Attention kind = kind_of(attention.name, geometry);
+  for (std::int64_t token = 0; token < plan.decode_rows(); ++token) {
+    const bool live = token < plan.live_tokens;
+    const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
+    const std::int64_t begin = std::max<std::int64_t>(end - geometry.window, 0);
+    const Slots window = own(plan, geometry, Cache::window, token, begin, end);
+    if (auto line = compare(token, "window slots", given(attention, "main", token), window)) {
+      return line;
+    }
+    if (kind == Attention::window) continue;
+    const bool c4a = kind == Attention::c4a;
+    const Slots states = own(plan, geometry, c4a ? Cache::c4a : Cache::c128a, token, 0,
+                             end / (c4a ? device::decode::kC4a : device::decode::kC128a));
+    const Slots got = given(attention, "extra", token);
+    auto line = c4a ? compare_chosen(token, got, states, geometry.top_k)
+                    : compare(token, "states", got, states);
+    if (line) return line;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults of a decode step: named, each with the change or hazard that it stands for, the op that is
+// broken, a detector that sees it and a tempting one that does not. plumb faults runs them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/decode/watch.h"
+
+namespace plumb::cases {
+
+struct DecodeFault {
+  std::string name;
+  std::string stands_for;  // "vLLM #42604: ..."
+  std::string broken;      // the op that the first finding has to name; "inputs" of the step
+  Detector seen_by;
+  Detector blind;
+  ScheduleShape schedule;
+  // The returned setup owns what it changed.
+  std::function<DecodeSetup(DecodeSetup)> inject;
+};
+const std::vector<DecodeFault>& all_decode_faults();
+
+}  // namespace plumb::cases

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the host half of a step can go wrong without a word: each choice by itself, and what it
+// stands for. The defaults are right; a fault is another policy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "device/decode/graph_runner.h"
+#include "device/decode/inputs_policy.h"
+#include "device/decode/top_k_policy.h"
+
+namespace plumb::device::decode {
+
+// Ragged lists and the buffers that a captured graph reads   [2.4, vLLM #42604].
+class MetadataPolicy {
+ public:
+  virtual ~MetadataPolicy() = default;
+  // Attention gets the persistent buffers. False: what was built for this step, at addresses of its
+  // own, which a graph keeps from the step that was captured.
+  virtual bool hands_out_persistent() const { return true; }
+  // False: the buffer keeps an earlier step's. `copies`: so many were made before.
+  virtual bool copies_indices(std::int64_t /*copies*/) const { return true; }
+  virtual bool copies_indptr(std::int64_t /*copies*/) const { return true; }
+};
+
+struct Policies {
+  std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
+  std::shared_ptr<const MetadataPolicy> metadata = std::make_shared<MetadataPolicy>();
+  std::shared_ptr<const InputsPolicy> inputs = std::make_shared<InputsPolicy>();
+  std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
+};
+
+}  // namespace plumb::device::decode
