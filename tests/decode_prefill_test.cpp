@@ -79,7 +79,7 @@ TEST_P(DecodePrefill, EveryOpOfAMixedBatchIsRight) {
 // With speculation some requests have fewer tokens than they may: these batches are packed, alone
 // and with prefills behind them.
 TEST_P(DecodePrefill, EveryOpOfAPackedBatchIsRight) {
-  Serving serving({GetParam(), small_geometry(6, 3)});
+  Serving serving({GetParam(), small_geometry(6, 3, 160)});
   serving.admit(1, 5);
   serving.admit(2, 90);
   serving.admit(3, 127);
@@ -97,14 +97,14 @@ TEST_P(DecodePrefill, EveryOpIsRightUnderHostileConditions) {
       {.order = Order::reverse, .seed = 8, .policy = Policy::interleaved, .page_guards = true},
       {.policy = Policy::late, .checked = true}};
   for (const device::Conditions& one : conditions) {
-    Serving serving({GetParam(), small_geometry(6, 1), {}, one});
+    Serving serving({GetParam(), small_geometry(6, 1, 160), {}, one});
     serving.admit(1, 90);
     expect_right(serving, {{{1, 2}, prefill(2, 17)}, {{1, 1}, {2, 2}, prefill(3, 1)}});
   }
 }
 
 TEST_P(DecodePrefill, ABatchThatDoesNotFitIsRefused) {
-  Serving serving({GetParam(), small_geometry(4, 1)});
+  Serving serving({GetParam(), small_geometry(4, 1, 160)});
   for (std::uint64_t id = 1; id <= 5; ++id) serving.admit(id, 0);
   const Batch bad[] = {{prefill(1, 2), {2, 2}},
                        {{1, 3}},
@@ -114,6 +114,9 @@ TEST_P(DecodePrefill, ABatchThatDoesNotFitIsRefused) {
   for (const Batch& batch : bad) {
     EXPECT_THROW(serving.engine().step(batch), std::invalid_argument);
   }
+  Serving decoding({GetParam(), small_geometry(4)});
+  decoding.admit(1, 0);
+  EXPECT_THROW(decoding.engine().step(Batch{prefill(1, 1)}), std::invalid_argument);
   serving.admit(6, 383);
   EXPECT_THROW(serving.engine().step(Batch{prefill(6, 2)}), std::invalid_argument);
 }

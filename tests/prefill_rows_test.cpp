@@ -25,7 +25,7 @@ Batch decodes(std::int64_t requests) {
 
 // The rows of so many requests that decode, beside prefills or alone.
 Rows decoded(const std::string& platform, std::int64_t requests, const Batch& beside) {
-  Serving serving({platform, small_geometry(24)});
+  Serving serving({platform, small_geometry(24, 0, 160)});
   for (std::int64_t i = 1; i <= requests; ++i) {
     serving.admit(static_cast<std::uint64_t>(i), (i * 83) % 300);
   }
@@ -82,7 +82,7 @@ TEST_P(PrefillRows, RowsThatDecodeStayTheirOwnInALargerBatch) {
 // The same tokens, prefilled by one engine behind a request that decodes, in two chunks, and
 // decoded by another: other kernels over other copies of the same caches.
 TEST_P(PrefillRows, APrefillComputesWhatADecodeDoes) {
-  const Geometry geometry = small_geometry(8, 1);
+  const Geometry geometry = small_geometry(8, 1, 160);
   Serving prefilling({GetParam(), geometry}), decoding({GetParam(), geometry});
   const std::int64_t tokens[] = {5, 90, 61, 30, 140, 300, 127};
   Batch prefills{{9, 1}}, decodes;
@@ -170,7 +170,7 @@ struct CutAtDecodeTokens final : TopKPolicy {
 };
 
 std::string damage_of_steps(const std::string& platform, std::shared_ptr<const TopKPolicy> policy) {
-  Serving serving({platform, small_geometry(6, 3), {.top_k = std::move(policy)}});
+  Serving serving({platform, small_geometry(6, 3, 160), {.top_k = std::move(policy)}});
   serving.admit(1, 90);
   serving.admit(2, 140);
   serving.admit(3, 70);

@@ -33,7 +33,7 @@ inline Scheduled prefill(std::uint64_t request, std::int64_t tokens) {
 
 struct Setting {
   std::string platform;
-  Geometry geometry = small_geometry(8);
+  Geometry geometry = small_geometry(8, 0, 160);
   Policies policies = {};
   device::Conditions conditions = {};
 };

@@ -129,6 +129,9 @@ std::vector<Query> Engine::reserve(const std::vector<Scheduled>& batch) {
     if (queries.back().seq_len() > geometry_.max_context) {
       throw std::invalid_argument("request " + std::to_string(request.id) + " gets too long");
     }
+    if (scheduled.prefill && geometry_.max_batched_tokens == 0) {
+      throw std::invalid_argument("a prefill where max_batched_tokens is 0");
+    }
   }
   if (tokens_of(queries) > geometry_.max_tokens() || std::ssize(batch) > geometry_.max_requests) {
     throw std::invalid_argument("a step of " + std::to_string(batch.size()) + " requests and " +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filling of device/decode/stand_ins.h. Thread i of the grid owns byte i. Launch: blocks of 256
-// in one dimension.
+// The filling of device/decode/stand_ins.h. Thread i of the grid owns bytes 16 i .. 16 i + 15.
+// Launch: blocks of 256 in one dimension.
 #include "device/decode/stand_ins.h"
 #include "device/simt.h"
 
@@ -9,11 +9,13 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kBlock = 256, kBytes = 16;
 
 PLUMB_KERNEL void fill_rows_kernel(plumb_fill_rows_params p) {
   const std::int64_t i = std::int64_t{block_index_x()} * block_size() + thread_index();
-  if (i < p.rows * p.row_bytes) p.out[i] = p.value;
+  const std::int64_t all = p.rows * p.row_bytes,
+                     end = (i + 1) * kBytes < all ? (i + 1) * kBytes : all;
+  for (std::int64_t at = i * kBytes; at < end; ++at) p.out[at] = p.value;
 }
 
 plumb_status launch_fill_rows(const void* params) {
@@ -22,7 +24,7 @@ plumb_status launch_fill_rows(const void* params) {
   if (p.out == nullptr || p.rows < 0 || p.row_bytes < 1) return PLUMB_INVALID_ARGUMENT;
   const std::int64_t bytes = p.rows * p.row_bytes;
   if (bytes == 0) return PLUMB_OK;
-  const LaunchShape shape{(bytes + kBlock - 1) / kBlock, 1, kBlock, 0};
+  const LaunchShape shape{(bytes + kBlock * kBytes - 1) / (kBlock * kBytes), 1, kBlock, 0};
   return PLUMB_LAUNCH(fill_rows_kernel, shape, p.stream, p);
 }
 

@@ -39,7 +39,8 @@ std::int64_t Geometry::state_rows(Attention kind) const {
   }
 }
 
-Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
+Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
+                        std::int64_t max_batched_tokens) {
   Geometry g;
   g.layers = {Attention::window, Attention::c4a, Attention::c128a};
   g.hidden = 128;
@@ -57,7 +58,7 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;
-  g.max_batched_tokens = 160;
+  g.max_batched_tokens = max_batched_tokens;
   g.plan_parts = 4;
   g.capture_sizes = default_capture_sizes(max_requests, 1 + speculated);
   return g;

@@ -35,9 +35,9 @@ struct Geometry {
   std::int64_t pages[kCaches] = {};  // entries of a block: tokens, or compressed states
   std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
-  std::int64_t max_batched_tokens = 0;      // of a step with prefills, if more than of one without
-  std::int64_t plan_parts = 0;              // of the tile plan
-  std::vector<std::int64_t> capture_sizes;  // tokens, ascending
+  std::int64_t max_batched_tokens = 0;             // of a step with prefills; 0: there are none
+  std::int64_t plan_parts = 0;                     // of the tile plan
+  std::vector<std::int64_t> capture_sizes;         // tokens, ascending
 
   std::int64_t query_tokens() const { return 1 + speculated; }
   std::int64_t max_decode_tokens() const { return max_requests * query_tokens(); }
@@ -57,7 +57,8 @@ struct Geometry {
 
 // A few heads and short contexts, so that a step costs the simulator milliseconds; every boundary
 // (window, k, pages, states) is met all the same.
-Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0);
+Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0,
+                        std::int64_t max_batched_tokens = 0);
 
 // 1, 2, 4, 8, 16, ..., up to min(2 * tokens, 512), cut at `tokens`; with speculation rounded up to
 // multiples of the query length   [10.2]

@@ -6,17 +6,19 @@
 namespace plumb::device::decode {
 
 PrefillWorkspace::PrefillWorkspace(const Geometry& g, Memory& memory) {
+  const bool any = g.max_batched_tokens > 0;
+  const std::int64_t requests = any ? kPrefillRequests : 0, tokens = any ? g.max_tokens() : 0;
+  const std::int64_t decodes = g.max_decode_tokens();
   std::int64_t rows = 0, widest = 0;
   for (const Attention kind : g.layers) {
     rows = std::max(rows, g.workspace_rows(kind));
     widest = std::max(widest, g.window + g.attended_states(kind));
   }
-  kv = memory.allocate<std::uint16_t>(kPrefillRequests * rows * kHeadDim, "prefill workspace");
-  const std::int64_t tokens = g.max_tokens(), decodes = g.max_decode_tokens();
+  kv = memory.allocate<std::uint16_t>(requests * rows * kHeadDim, "prefill workspace");
   flat = memory.allocate<std::int32_t>(tokens * widest, "prefill indices");
   indptr = memory.allocate<std::int32_t>(tokens + 1, "prefill indptr");
   lens = memory.allocate<std::int32_t>(tokens, "prefill lens");
-  key_columns = kPrefillRequests * g.states();
+  key_columns = requests * g.states();
   keys = memory.allocate<std::uint8_t>(key_columns * g.index_dim, "gathered keys");
   key_scales = memory.allocate<float>(key_columns, "gathered key scales");
   logits = memory.allocate<float>(tokens * key_columns, "prefill logits");
