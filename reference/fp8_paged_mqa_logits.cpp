@@ -24,9 +24,13 @@ void decode_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::
   const std::int64_t number =
       inputs.block_table[request * inputs.block_table_stride + position / page];
   const std::uint8_t* block = inputs.cache + number * inputs.block_stride_bytes;
-  std::vector<std::uint8_t> codes;
-  for (const std::int64_t at : entry.codes) codes.push_back(block[at]);
-  keys.vectors.decode(position, codes.data(), inputs.cache_dialect);
+  if (inputs.layout.shuffled) {
+    std::vector<std::uint8_t> codes;
+    for (const std::int64_t at : entry.codes) codes.push_back(block[at]);
+    keys.vectors.decode(position, codes.data(), inputs.cache_dialect);
+  } else {  // side by side
+    keys.vectors.decode(position, block + entry.codes.front(), inputs.cache_dialect);
+  }
   float scale = 0;
   std::memcpy(&scale, block + entry.scales.front(), sizeof scale);
   keys.scales[static_cast<std::size_t>(position)] = scale;

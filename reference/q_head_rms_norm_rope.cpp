@@ -36,9 +36,10 @@ void write_rotated(const std::vector<double>& x, const float* cos_sin, const Row
   }
   Eigen::Map<Eigen::ArrayXd> sigma(&estimate.sigma[row * kHeadDim + kNopeDim], kRopeDim);
   sigma = sigma.sqrt();
-  const double magnitudes = sum_of_magnitudes(&estimate.value[row * kHeadDim], kHeadDim);
+  const double magnitudes = r.magnitudes - sum_of_magnitudes(y.data(), kRopeDim) +
+                            sum_of_magnitudes(&estimate.value[row * kHeadDim + kNopeDim], kRopeDim);
   estimate.row_mean_sigma[row] =
-      std::hypot(magnitudes * r.error.sigma, std::sqrt(own_variance)) / kHeadDim;
+      std::sqrt(magnitudes * magnitudes * r.error.sigma * r.error.sigma + own_variance) / kHeadDim;
 }
 
 }  // namespace
@@ -47,10 +48,10 @@ Estimate q_head_rms_norm_rope(const QHeadRmsNormRopeInputs& inputs, const Numeri
   Estimate estimate;
   estimate.resize(inputs.tokens * inputs.heads, kHeadDim);
   parallel_for(estimate.rows, 4, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> x(kHeadDim);
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t token = row / inputs.heads, head = row % inputs.heads;
-      const auto x =
-          decode_row(inputs.q + token * inputs.q_token_stride + head * kHeadDim, kHeadDim);
+      decode_row(inputs.q + token * inputs.q_token_stride + head * kHeadDim, x);
       const RowScale r =
           estimate_row_norm(x, {}, inputs.eps, NormRounding::once, numerics, row, estimate);
       write_rotated(x, inputs.cos_sin + inputs.rows[token] * kRopeDim, r, row, estimate);

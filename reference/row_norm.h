@@ -22,6 +22,7 @@ struct RelativeError {
 struct RowScale {
   double value = 0;
   RelativeError error;
+  double magnitudes = 0;  // sum of the |value[i]| of the row
 };
 
 // Writes row `row` of `estimate` (already sized):
@@ -37,5 +38,6 @@ double sum_of_magnitudes(const double* values, std::int64_t count);
 
 // bf16 bits as doubles.
 std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count);
+void decode_row(const std::uint16_t* bits, std::vector<double>& values);
 
 }  // namespace plumb::reference
