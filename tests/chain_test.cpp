@@ -128,6 +128,20 @@ TEST_P(ChainTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THROW(row_of(find_op("rms_norm"), {{"hiden", 1}}), BadRow);
 }
 
+// Rows may say how many tokens or rows a call has, but not fewer than their fill makes.
+TEST_P(ChainTest, ARowThatItsInputsDoNotFitIntoIsRefused) {
+  const Step full{.live = 4};
+  const std::vector<std::pair<const char*, std::map<std::string, std::int64_t>>> rows{
+      {"swa_decode_metadata", {{"requests", 4}, {"tokens", 3}}},
+      {"pack_seq", {{"sequences", 4}, {"max_length", 4}, {"tokens", 1}}},
+      {"combine_topk_swa_indices_ragged", {{"requests", 4}, {"tokens", 1}}},
+      {"dequantize_and_gather_k_cache", {{"requests", 4}, {"seq_len", 9}, {"rows", 8}}}};
+  for (const auto& [op, integers] : rows) {
+    Chain chain(GetParam(), {}, builtin());
+    EXPECT_THROW(chain.add(op, row_of(find_op(op), integers), full), BadRow) << op;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Platforms, ChainTest,
                          testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"),
                          [](const auto& platform) {

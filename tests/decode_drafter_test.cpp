@@ -18,7 +18,7 @@ using device::decode::GraphMode;
 // Keeps the parameters of the calls that a test asks for, by name.
 class Recorder final : public device::decode::CallObserver {
  public:
-  void begin(std::string_view, std::int64_t) override {}
+  void begin(const device::decode::StepPart&) override {}
   void before(const Call& call, device::Stream) override {
     keep<plumb_seeded_rows_params>(call, "draft embedding", rows);
     keep<plumb_mtp_input_rms_norm_params>(call, "draft input norm", input);

@@ -319,15 +319,16 @@ TEST(DecodeModes, ACaptureInsideACaptureIsRefusedAndLeavesTheStreamUsable) {
   const device::decode::StepInputs inputs(geometry, memory);
   const device::decode::Caller call(ops, ops, stream);
   const device::decode::Policies policies;
+  const device::decode::StepPlan plan;
   const device::decode::StepSite site{*device, stream, allocator, geometry, call, inputs, policies};
   device::decode::GraphRunner* runner = nullptr;
   OneSegment model([&] {
-    if (device->capturing()) runner->capture({.tokens = 1}, {1, 1});
+    if (device->capturing()) runner->capture({.tokens = 1}, {1, 1, plan});
   });
   const device::decode::StepSegments segments(model.segments(), "layers", site);
   device::decode::BreakableGraphs graphs(segments, site);
   runner = &graphs;
-  EXPECT_THROW(graphs.capture({.tokens = 2}, {2, 2}), std::logic_error);
+  EXPECT_THROW(graphs.capture({.tokens = 2}, {2, 2, plan}), std::logic_error);
   EXPECT_FALSE(device->capturing());
   EXPECT_FALSE(graphs.has({.tokens = 2}));
   device->synchronize(stream);

@@ -40,8 +40,8 @@ std::vector<std::uint16_t> Serving::out() {
 
 std::string failures(cases::Taps& taps, const device::decode::Engine& engine) {
   std::string text;
-  for (const auto& [part, tokens] : engine.parts()) {
-    for (const auto& call : taps.fetch(part, tokens)) {
+  for (const auto& part : engine.parts()) {
+    for (const auto& call : taps.fetch(part)) {
       for (const cases::TensorReport& report : call->judge()) {
         for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
       }

@@ -108,7 +108,7 @@ TEST(DecodeV32KeyFaults, ACacheThatNeverHitsShowsInTheCounters) {
   V32Serving serving("sim-gfx942", GraphMode::none, device::decode::small_v32_geometry(4),
                      policies);
   serving.engine.admit(1, 200);
-  for (int step = 0; step < 5; ++step) serving.engine.step({1});
+  for (int step = 0; step < 5; ++step) serving.engine.step(Ids{1});
   EXPECT_EQ(serving.engine.counters().plans_made, 5);
   EXPECT_EQ(serving.engine.counters().plans_kept, 0);
 }

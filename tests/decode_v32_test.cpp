@@ -37,7 +37,7 @@ void expect_right_ops(const std::string& platform, const Geometry& geometry) {
     EXPECT_EQ(failures(taps, "metadata", tokens), "");
     EXPECT_EQ(failures(taps, "plan", tokens), "");
     EXPECT_EQ(failures(taps, "layers", tokens), "");
-    EXPECT_GT(taps.fetch("layers", tokens).size(), 35u);
+    EXPECT_GT(taps.fetch({"layers", tokens}).size(), 35u);
     EXPECT_EQ(wrong_buffers(serving), "");
   }
 }

@@ -82,7 +82,7 @@ Attention kind_of(const std::string& call, const Geometry& geometry) {
 std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
                                             const Geometry& geometry) {
   const Attention kind = kind_of(attention.name, geometry);
-  for (std::int64_t token = 0; token < plan.attended; ++token) {
+  for (std::int64_t token = 0; token < plan.decode_rows(); ++token) {
     const bool live = token < plan.live_tokens;
     const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
     if (kind == Attention::tokens) {

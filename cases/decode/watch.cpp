@@ -22,6 +22,7 @@ using device::decode::GraphMode;
 using device::decode::Memory;
 using device::decode::ModelRunner;
 using device::decode::Padding;
+using device::decode::StepPart;
 
 // One of the engines.
 struct Runner {
@@ -115,7 +116,7 @@ class Watcher {
     if (twin_.engine.geometry().architecture == device::decode::Architecture::v32) {
       check_paged_buffers();
     }
-    for (const auto& [part, tokens] : twin_.engine.parts()) check_calls(part, tokens);
+    for (const StepPart& part : twin_.engine.parts()) check_calls(part);
     check_state();
     check_cache_blocks();
     check_twin();
@@ -152,8 +153,7 @@ class Watcher {
 
   // Taps are poisoned before each step. What comes first is captured in every mode.
   bool ran() {
-    const auto& [part, tokens] = twin_.engine.target().parts().front();
-    const Taps::Calls& calls = twin_.taps->fetch(part, tokens);
+    const Taps::Calls& calls = twin_.taps->fetch(twin_.engine.target().parts().front());
     for (const auto& call : calls) {
       for (const Taps::Copy& copy : call->copies) {
         const bool whole = copy.tap != nullptr && copy.row_bytes == 0;
@@ -169,15 +169,15 @@ class Watcher {
     return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == kPoison; });
   }
 
-  void check_calls(const std::string& part, std::int64_t tokens) {
+  void check_calls(const StepPart& part) {
     const std::int64_t live = twin_.engine.plan().live_tokens;
-    const Taps::Calls& twin = twin_.taps->fetch(part, tokens);
-    const Taps::Calls& eager = eager_.taps->fetch(part, tokens);
-    const Taps::Calls& other = other_.taps->fetch(part, tokens);
+    const Taps::Calls& twin = twin_.taps->fetch(part);
+    const Taps::Calls& eager = eager_.taps->fetch(part);
+    const Taps::Calls& other = other_.taps->fetch(part);
     bool same = true;
     for (std::size_t i = 0; i < twin.size(); ++i, ++positions_) {
       const Taps::Tap& call = *twin[i];
-      check_addresses(part, call);
+      check_addresses(part.name, call);
       check_candidates(call);
       const bool right = judge(call);
       const auto line = output_difference(call, *eager.at(i));
@@ -186,7 +186,7 @@ class Watcher {
         same = false;
       }
       note_written(call);
-      if (const auto padded = live_row_difference(*other.at(i), call, live, tokens)) {
+      if (const auto padded = live_row_difference(*other.at(i), call, live, part.tokens)) {
         if (padding_is_clean_) find(Detector::padding, positions_, call.op, call.name, *padded);
         padding_is_clean_ = false;
       }

@@ -37,7 +37,7 @@ BreakableGraphs::Closure BreakableGraphs::closure_of(const StepSegments::Piece& 
       std::make_shared<const BreakArguments>(BreakArguments{.rows = extent.tokens}));
   return [this, piece, arguments](const Extent& live, AttentionState& state) {
     const std::int64_t rows = arguments->rows;
-    segments_.run_piece(piece, {rows, std::min(live.attended, rows)}, state);
+    segments_.run_piece(piece, {rows, std::min(live.attended, rows), live.plan}, state);
   };
 }
 

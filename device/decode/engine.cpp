@@ -18,6 +18,12 @@ plumb_format dialect_of(const Properties& properties) {
   return properties.fp8 == Fp8Dialect::e4m3fnuz ? PLUMB_E4M3FNUZ : PLUMB_E4M3FN;
 }
 
+std::int64_t tokens_of(const std::vector<Query>& queries) {
+  std::int64_t tokens = 0;
+  for (const Query& query : queries) tokens += query.tokens;
+  return tokens;
+}
+
 constexpr const char* kMetadata = "metadata";
 constexpr const char* kDraftMetadata = "draft metadata";
 
@@ -98,17 +104,16 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   requests_.reserve(request, tokens);
   // As many at a time as a step has tokens.
   while (request.computed < tokens) {
-    Geometry chunk = geometry_;
-    chunk.speculated = std::min(tokens - request.computed, geometry_.max_tokens()) - 1;
-    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {}, *policies_.inputs);
+    const std::int64_t chunk = std::min(tokens - request.computed, geometry_.max_tokens());
+    plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
-    call_.begin("earlier tokens", plan_.tokens);
-    model_->fill_caches(call_, inputs_, plan_.tokens);
+    call_.begin({"earlier tokens", chunk});
+    model_->fill_caches(call_, inputs_, chunk);
     if (draft_) {
-      call_.begin("draft earlier tokens", plan_.tokens);
-      draft_->fill_caches(call_, inputs_, plan_.tokens);
+      call_.begin({"draft earlier tokens", chunk});
+      draft_->fill_caches(call_, inputs_, chunk);
     }
-    request.computed += chunk.query_tokens();
+    request.computed += chunk;
   }
 }
 
@@ -123,43 +128,86 @@ void Engine::capture() {
   }
 }
 
-void Engine::step(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
+void Engine::step(const std::vector<Scheduled>& batch, const Padding& padding) {
   before_step_ = counters();
-  const ModelRunner::Dispatch how = dispatch(scheduled);
-  prepare(scheduled, how, padding);
+  const std::vector<Query> queries = reserve(batch);
+  const ModelRunner::Dispatch how = dispatch(queries);
+  prepare(queries, how, padding);
   target_->run(how.kind, plan_);
   if (drafter_)
     drafter_->run(drafter_->mode() == GraphMode::none ? GraphKind::none : how.kind, plan_);
   ++steps_;
-  advance(scheduled);
+  advance(batch);
 }
 
-void Engine::step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
+void Engine::step(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
+  step(decoding(scheduled), padding);
+}
+
+void Engine::step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding) {
   before_step_ = counters();
-  const ModelRunner::Dispatch how = dispatch(scheduled);
-  prepare(scheduled, how, padding);
+  const std::vector<Query> queries = reserve(batch);
+  const ModelRunner::Dispatch how = dispatch(queries);
+  prepare(queries, how, padding);
   target_->run_eagerly(how.kind, plan_);
   if (drafter_) drafter_->run_eagerly(how.kind, plan_);
   ++steps_;
-  advance(scheduled);
+  advance(batch);
 }
 
-ModelRunner::Dispatch Engine::dispatch(const std::vector<std::uint64_t>& scheduled) const {
-  const auto requests = static_cast<std::int64_t>(scheduled.size());
-  return target_->dispatch(
-      {.tokens = requests * geometry_.query_tokens(), .requests = requests, .uniform = true});
+void Engine::step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
+  step_eagerly(decoding(scheduled), padding);
 }
 
-void Engine::prepare(const std::vector<std::uint64_t>& scheduled,
-                     const ModelRunner::Dispatch& dispatch, const Padding& padding) {
-  std::vector<const Request*> live;
-  for (const std::uint64_t id : scheduled) {
-    Request& request = requests_.at(id);
-    requests_.reserve(request, request.computed + geometry_.query_tokens());
-    live.push_back(&request);
+std::vector<Scheduled> Engine::decoding(const std::vector<std::uint64_t>& scheduled) const {
+  std::vector<Scheduled> batch;
+  for (const std::uint64_t id : scheduled) batch.push_back({id, geometry_.query_tokens()});
+  return batch;
+}
+
+std::vector<Query> Engine::reserve(const std::vector<Scheduled>& batch) {
+  std::vector<Query> queries;
+  for (const Scheduled& one : batch) {
+    queries.push_back({&requests_.at(one.request), one.tokens, one.prefill});
   }
+  refuse_misfits(queries);
+  for (const Query& query : queries) {
+    requests_.reserve(requests_.at(query.request->id), query.seq_len());
+  }
+  return queries;
+}
+
+void Engine::refuse_misfits(const std::vector<Query>& queries) const {
+  for (const Query& query : queries) {
+    if (query.seq_len() > geometry_.max_context) {
+      throw std::invalid_argument("request " + std::to_string(query.request->id) +
+                                  " gets too long");
+    }
+    if (query.prefill && geometry_.max_batched_tokens == 0) {
+      throw std::invalid_argument("a prefill where max_batched_tokens is 0");
+    }
+  }
+  const std::int64_t tokens = tokens_of(queries);
+  if (tokens > geometry_.max_tokens() || std::ssize(queries) > geometry_.max_requests) {
+    throw std::invalid_argument("a step of " + std::to_string(queries.size()) + " requests and " +
+                                std::to_string(tokens) + " tokens");
+  }
+  const ModelTraits& traits = target_->traits();
+  if (traits.only_uniform && !is_uniform(geometry_, queries)) {
+    throw std::invalid_argument("a step of " + traits.name + " that is no uniform decode");
+  }
+}
+
+ModelRunner::Dispatch Engine::dispatch(const std::vector<Query>& queries) const {
+  return target_->dispatch({.tokens = tokens_of(queries),
+                            .requests = std::ssize(queries),
+                            .uniform = is_uniform(geometry_, queries)});
+}
+
+void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
+                     const Padding& padding) {
   plan_ =
-      plan_step(geometry_, live, dispatch.tokens, padding, *policies_.inputs, dispatch.padded());
+      plan_step(geometry_, queries, dispatch.tokens, padding, *policies_.inputs, dispatch.padded());
   kind_ = dispatch.kind;
   send();
   if (plan_.attended == 0) return;  // nobody will look at metadata
@@ -175,9 +223,9 @@ void Engine::send() {
   device_.wait(stream_, sent_);
 }
 
-void Engine::build_metadata(const std::string& part, Model& model) {
+void Engine::build_metadata(const char* part, Model& model) {
   const std::int64_t before = call_.calls();
-  call_.begin(part, plan_.attended);
+  call_.begin({part, plan_.attended, !plan_.uniform});
   model.build_metadata(call_, inputs_, plan_);
   metadata_launches_ += call_.calls() - before;
 }
@@ -194,8 +242,8 @@ std::vector<CacheView> Engine::caches() const {
   return all;
 }
 
-void Engine::advance(const std::vector<std::uint64_t>& scheduled) {
-  for (const std::uint64_t id : scheduled) requests_.at(id).computed += geometry_.query_tokens();
+void Engine::advance(const std::vector<Scheduled>& batch) {
+  for (const Scheduled& one : batch) requests_.at(one.request).computed += one.tokens;
 }
 
 Counters Engine::counters() const {
@@ -223,8 +271,9 @@ Counters Engine::counters() const {
 
 StepSegments::Parts Engine::parts() const {
   StepSegments::Parts all;
-  if (plan_.attended > 0) all.emplace_back(kMetadata, plan_.attended);
-  if (plan_.attended > 0 && drafter_) all.emplace_back(kDraftMetadata, plan_.attended);
+  const bool any = plan_.attended > 0, varies = !plan_.uniform;
+  if (any) all.push_back({kMetadata, plan_.attended, varies});
+  if (any && drafter_) all.push_back({kDraftMetadata, plan_.attended, varies});
   for (const ModelRunner* runner : {target_.get(), drafter_.get()}) {
     if (runner != nullptr) all.insert(all.end(), runner->parts().begin(), runner->parts().end());
   }

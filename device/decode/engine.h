@@ -20,6 +20,13 @@
 
 namespace plumb::device::decode {
 
+// A request of a step and how many of its tokens come next: those that decode stand first.
+struct Scheduled {
+  std::uint64_t request = 0;
+  std::int64_t tokens = 1;
+  bool prefill = false;
+};
+
 class Engine {
  public:
   // Without a mode: the one that suits the model. Throws std::invalid_argument for one that the
@@ -39,9 +46,13 @@ class Engine {
   // step first needs it.
   void capture();
 
-  // Enqueues the next query tokens of these requests, all of which count as accepted.
+  // Enqueues the next query tokens of these requests, all of which count as accepted. Throws
+  // std::invalid_argument for a batch that does not fit, or that the model cannot have.
+  void step(const std::vector<Scheduled>& batch, const Padding& padding = {});
+  // All of them decode what they may.
   void step(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
   // As step, but eagerly on a fresh state, at the padded size that it has or would have.
+  void step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding = {});
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
@@ -68,15 +79,19 @@ class Engine {
 
  private:
   // Inputs and metadata of a step, before any model runs.
-  void prepare(const std::vector<std::uint64_t>& scheduled, const ModelRunner::Dispatch& dispatch,
+  void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);
   void send();
-  ModelRunner::Dispatch dispatch(const std::vector<std::uint64_t>& scheduled) const;
-  void advance(const std::vector<std::uint64_t>& scheduled);
+  std::vector<Scheduled> decoding(const std::vector<std::uint64_t>& scheduled) const;
+  // With blocks for its tokens.
+  std::vector<Query> reserve(const std::vector<Scheduled>& batch);
+  void refuse_misfits(const std::vector<Query>& queries) const;
+  ModelRunner::Dispatch dispatch(const std::vector<Query>& queries) const;
+  void advance(const std::vector<Scheduled>& batch);
   std::unique_ptr<Model> make_target(std::uint64_t seed);
   ModelSite model_site(std::uint64_t seed);
   StepSite step_site(const Geometry& geometry);
-  void build_metadata(const std::string& part, Model& model);
+  void build_metadata(const char* part, Model& model);
   void add_drafter(std::optional<GraphMode> mode, std::uint64_t seed);
 
   CountingDevice device_;

@@ -3,6 +3,7 @@
 // A model as an engine drives it: metadata before the step, then the step in segments.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,12 +17,16 @@
 namespace plumb::device::decode {
 
 // What a segment runs on: `tokens` are those of the padded batch, of a segment that breaks those
-// with metadata.
+// with metadata. A captured step has the plan that it was captured with.
 struct StepContext {
   const Caller& call;
   const StepInputs& inputs;
   AttentionState& attention;
   std::int64_t tokens = 0;
+  const StepPlan& plan;
+
+  // Those that decode, of a segment with metadata; its tensors may have fewer rows than the plan.
+  std::int64_t decode_rows() const { return std::min(plan.decode_rows(), tokens); }
 };
 
 // A segment that breaks cannot be part of a piecewise graph: the indexer and the attention, whose

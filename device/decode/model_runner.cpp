@@ -9,7 +9,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-Extent extent_of(const StepPlan& plan) { return {plan.tokens, plan.attended}; }
+Extent extent_of(const StepPlan& plan) { return {plan.tokens, plan.attended, plan}; }
 
 std::unique_ptr<GraphRunner> make_runner(GraphKind kind, const StepSegments& segments,
                                          const StepSite& site) {
@@ -41,9 +41,11 @@ ModelRunner::ModelRunner(Model& model, const std::string& part, GraphMode mode,
   }
 }
 
-// A FULL graph has whole requests only.
+// A FULL graph has whole requests only, and no more than there can be.
 bool ModelRunner::has_size(GraphKind kind, std::int64_t tokens) const {
-  return in_pieces(kind) || tokens % site_.geometry.query_tokens() == 0;
+  if (in_pieces(kind)) return true;
+  const Geometry& geometry = site_.geometry;
+  return tokens % geometry.query_tokens() == 0 && tokens <= geometry.max_decode_tokens();
 }
 
 ModelRunner::Dispatch ModelRunner::dispatch(const BatchDescriptor& batch) const {

@@ -9,6 +9,7 @@
 
 #include "device/decode/inputs_policy.h"
 #include "device/decode/step_policies.h"
+#include "device/decode/top_k_policy.h"
 #include "device/decode/v32_policies.h"
 
 namespace plumb::device::decode {
@@ -33,6 +34,7 @@ struct Policies {
   std::shared_ptr<const ModePolicy> mode = std::make_shared<ModePolicy>();
   std::shared_ptr<const BreakPolicy> breaks = std::make_shared<BreakPolicy>();
   std::shared_ptr<const ShapePolicy> shapes = std::make_shared<ShapePolicy>();
+  std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
   V32Policies v32;
 };
 

@@ -19,7 +19,7 @@ bool StepSegments::any_breaks() const {
 }
 
 void StepSegments::run(const Extent& extent, AttentionState& state) const {
-  site_.call.begin(part_, extent.tokens);
+  site_.call.begin(whole(extent));
   const std::int64_t padded = rows(extent);
   for (const Segment& segment : segments_) run_segment(segment, extent, padded, state);
 }
@@ -30,7 +30,7 @@ void StepSegments::run_in_pieces(const Extent& extent, AttentionState& state) co
 
 void StepSegments::run_piece(const Piece& piece, const Extent& extent,
                              AttentionState& state) const {
-  site_.call.begin(name_of(piece), piece.breaks ? extent.attended : extent.tokens);
+  site_.call.begin(part_of(piece, extent));
   const std::int64_t padded = piece.breaks ? extent.tokens : rows(extent);
   for (std::size_t i = piece.begin; i < piece.end; ++i) {
     run_segment(segments_[i], extent, padded, state);
@@ -41,7 +41,7 @@ void StepSegments::run_piece(const Piece& piece, const Extent& extent,
 void StepSegments::run_segment(const Segment& segment, const Extent& extent, std::int64_t rows,
                                AttentionState& state) const {
   const auto on = [&](std::int64_t tokens) {
-    return StepContext{site_.call, site_.inputs, state, tokens};
+    return StepContext{site_.call, site_.inputs, state, tokens, extent.plan};
   };
   if (!segment.breaks) return segment.run(on(rows));
   if (extent.attended == 0) return;
@@ -53,17 +53,23 @@ std::int64_t StepSegments::rows(const Extent& extent) const {
 }
 
 StepSegments::Parts StepSegments::parts(const Extent& extent, bool in_pieces) const {
-  if (!in_pieces) return {{part_, extent.tokens}};
+  if (!in_pieces) return {whole(extent)};
   Parts all;
   for (const Piece& piece : pieces_) {
-    if (piece.breaks && extent.attended == 0) continue;
-    all.emplace_back(name_of(piece), piece.breaks ? extent.attended : extent.tokens);
+    if (!piece.breaks || extent.attended > 0) all.push_back(part_of(piece, extent));
   }
   return all;
 }
 
-std::string StepSegments::name_of(const Piece& piece) const {
-  return part_ + " from " + segments_[piece.begin].name;
+StepPart StepSegments::whole(const Extent& extent) const {
+  return {part_, extent.tokens, !extent.plan.uniform};
+}
+
+// Outside of attention only the number of tokens counts.
+StepPart StepSegments::part_of(const Piece& piece, const Extent& extent) const {
+  const std::string name = part_ + " from " + segments_[piece.begin].name;
+  if (!piece.breaks) return {name, extent.tokens, false};
+  return {name, extent.attended, !extent.plan.uniform};
 }
 
 }  // namespace plumb::device::decode

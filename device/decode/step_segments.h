@@ -14,9 +14,10 @@
 
 namespace plumb::device::decode {
 
-// Tokens of a step: padded ones for what is captured, those with metadata for what breaks.
+// A step: padded tokens for what is captured, those with metadata for what breaks, and its plan.
 struct Extent {
   std::int64_t tokens = 0, attended = 0;
+  const StepPlan& plan;
 };
 
 // Where a step runs. Everything outlives who has it.
@@ -48,12 +49,13 @@ class StepSegments {
   void run_in_pieces(const Extent& extent, AttentionState& state) const;
   void run_piece(const Piece& piece, const Extent& extent, AttentionState& state) const;
 
-  // The parts that a step has told its observer of, with the tokens that it named.
-  using Parts = std::vector<std::pair<std::string, std::int64_t>>;
+  // The parts that a step has told its observer of.
+  using Parts = std::vector<StepPart>;
   Parts parts(const Extent& extent, bool in_pieces) const;
 
  private:
-  std::string name_of(const Piece& piece) const;
+  StepPart whole(const Extent& extent) const;
+  StepPart part_of(const Piece& piece, const Extent& extent) const;
   void run_segment(const Segment& segment, const Extent& extent, std::int64_t rows,
                    AttentionState& state) const;
   std::int64_t rows(const Extent& extent) const;

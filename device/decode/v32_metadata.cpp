@@ -96,7 +96,7 @@ void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
     ++counts_.kept;
     return;
   }
-  call.begin("plan", plan.attended);
+  call.begin({"plan", plan.attended});
   call("tile_plan", "tile plan",
        plumb_tile_plan_params{
            .indptr = paged_kv_indptr_, .plan = plan_, .rows = plan.attended, .stream = nullptr});

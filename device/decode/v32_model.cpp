@@ -40,7 +40,8 @@ ModelTraits V32Model::traits() const {
   return {.name = "V3.2",
           .full_graphs = FullGraphSupport::uniform_single_token,
           .automatic_mode =
-              geometry_.query_tokens() == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise};
+              geometry_.query_tokens() == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise,
+          .only_uniform = true};
 }
 
 void V32Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {

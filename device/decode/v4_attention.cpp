@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attention half of a V4 layer: projections, cache writers, indexer, attention.
+// The attention half of a V4 layer: projections, cache writers, attention of what decodes.
 #include <cmath>
 
 #include "device/decode/linear.h"
@@ -11,7 +11,6 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr float kSmScale = 0.0323520F;  // 512^-0.55, as FlashMLA's tests have it   [1.3]
 constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
 
 plumb_mla_candidates candidates(const Ragged& ragged) {
@@ -156,68 +155,15 @@ void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-void V4Layers::run_indexer(const StepContext& step, std::size_t i) {
-  const Geometry& g = geometry_;
-  constexpr int kStates = static_cast<int>(Cache::c4a);
-  const auto next_n = static_cast<std::int32_t>(g.query_tokens());
-  const std::int64_t requests = step.tokens / g.query_tokens();
-  step.call(
-      "fp8_paged_mqa_logits", layer_name(i, "index logits"),
-      plumb_fp8_paged_mqa_logits_params{.q = space_.index_q_codes,
-                                        .cache = indexer_cache(i),
-                                        .weights = space_.index_scales,
-                                        .context_lens = step.inputs.state_lens,
-                                        .block_table = step.inputs.block_tables[kStates],
-                                        .logits = space_.logits,
-                                        .requests = requests,
-                                        .max_context_len = g.states(),
-                                        .logits_row_stride = g.states(),
-                                        .context_lens_stride = next_n,
-                                        .block_table_stride = g.blocks_per_request(Cache::c4a),
-                                        .context_lens_dims = 2,
-                                        .next_n = next_n,
-                                        .heads = static_cast<std::int32_t>(g.index_heads),
-                                        .dim = static_cast<std::int32_t>(g.index_dim),
-                                        .shuffled = 0,
-                                        .clean_logits = 0,
-                                        .q_dialect = dialect_,
-                                        .stream = nullptr});
-  step.call("top_k_per_row_decode", layer_name(i, "top-k"),
-            plumb_top_k_per_row_decode_params{.logits = space_.logits,
-                                              .seq_lens = step.inputs.state_lens,
-                                              .indices = space_.top_k,
-                                              .num_rows = step.tokens,
-                                              .columns = g.states(),
-                                              .logits_row_stride = g.states(),
-                                              .logits_column_stride = 1,
-                                              .seq_lens_row_stride = next_n,
-                                              .seq_lens_dims = 2,
-                                              .next_n = next_n,
-                                              .k = static_cast<std::int32_t>(g.top_k),
-                                              .stream = nullptr});
-}
-
-void V4Layers::map_top_k(const StepContext& step, std::size_t i) {
-  const Geometry& g = geometry_;
-  constexpr int kStates = static_cast<int>(Cache::c4a);
-  step.call("compute_global_topk_ragged_indices_and_indptr", layer_name(i, "top-k slots"),
-            plumb_compute_global_topk_ragged_indices_and_indptr_params{
-                .topk_indices = space_.top_k,
-                .token_to_req = metadata_.token_to_req(),
-                .block_table = step.inputs.block_tables[kStates],
-                .is_valid_token = metadata_.is_valid_token(),
-                .flat = space_.c4a.indices,
-                .indptr = space_.c4a.indptr,
-                .lens = space_.c4a_lens,
-                .tokens = step.tokens,
-                .topk = g.top_k,
-                .topk_row_stride = g.top_k,
-                .block_table_row_stride = g.blocks_per_request(Cache::c4a),
-                .block_size = g.pages[kStates],
-                .stream = nullptr});
-}
-
+// Each part writes rows of its own. Those behind the live ones keep what stood there.
 void V4Layers::attend(const StepContext& step, std::size_t i) {
+  for (std::size_t chunk = 0; chunk < step.plan.prefill.chunks.size(); ++chunk) {
+    attend_prefill(step, i, chunk);
+  }
+  if (step.decode_rows() > 0) attend_decode(step, i);
+}
+
+void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const Attention kind = g.layers[i];
   if (kind == Attention::c4a) map_top_k(step, i);
@@ -235,7 +181,7 @@ void V4Layers::attend(const StepContext& step, std::size_t i) {
   params.partial_out = space_.partial_out;
   params.partial_lse = space_.partial_lse;
   params.plan = step.attention.plan(kind);
-  params.requests = step.tokens;
+  params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
   params.q_request_stride = params.q_query_stride = g.heads * kHeadDim;

@@ -24,9 +24,11 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       requests_(site.requests),
       dialect_(site.dialect),
       prefix_(std::move(prefix)),
+      policy_(*site.policies.top_k),
       metadata_(geometry, *site.policies.metadata, site.memory, site.temporaries),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
-      space_(geometry, site.memory) {
+      space_(geometry, site.memory),
+      prefill_(geometry, site.memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     caches_.push_back(allocate_caches(i, site.memory));
   }
@@ -58,8 +60,12 @@ std::string V4Layers::layer_name(std::size_t layer, const char* what) const {
   return prefix_ + decode::layer_name(layer, what);
 }
 
+std::string V4Layers::chunk_name(std::size_t layer, const char* what, std::size_t chunk) const {
+  return layer_name(layer, what) + " of chunk " + std::to_string(chunk);
+}
+
 void V4Layers::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
-  metadata_.build(call, inputs, plan.attended, plan.requests);
+  metadata_.build(call, inputs, plan);
 }
 
 void V4Layers::add_segments(std::vector<Segment>& all) {

@@ -2,7 +2,8 @@
 //
 // Decoder layers of V4 on ROCm, from the mix in front of the first to the head behind the last:
 // over a sliding window and compressed states, ragged metadata   [2]. The target's and the
-// drafter's are made of them. Between two ops that plumb judges stand linear maps.
+// drafter's are made of them. Attention and indexer take prefill tokens first, then those that
+// decode; all else takes them together. Between two ops that plumb judges stand linear maps.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,15 @@
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
 #include "device/decode/model_site.h"
+#include "device/decode/prefill_workspace.h"
 #include "device/decode/ragged_metadata.h"
 #include "device/decode/weights.h"
 #include "device/decode/workspace.h"
 
 namespace plumb::device::decode {
 
-inline constexpr float kEps = 1e-6F;                 // of every norm, and of the mixes
+inline constexpr float kSmScale = 0.0323520F;  // 512^-0.55, as FlashMLA's tests have it   [1.3]
+inline constexpr float kEps = 1e-6F;           // of every norm, and of the mixes
 inline constexpr std::uint64_t kEmbeddingSeed = 11;  // target and drafter share the embedding
 
 Cache compressed_cache(Attention kind);  // of a layer that has one
@@ -76,8 +79,29 @@ class V4Layers {
   void write_states(const Writer& step, std::size_t layer);
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
-  void map_top_k(const StepContext& step, std::size_t layer);
+  void reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
+             std::int64_t rows) const;
+  // What one launch of the decode indexer ranks.
+  struct DecodeIndexer {
+    const std::uint8_t* codes;
+    const float* scales;
+    const std::int32_t* lens;  // [requests, next_n]
+    std::int32_t* top_k;
+    std::int64_t requests, next_n;
+  };
+  void rank_decode(const StepContext& step, std::size_t layer, const DecodeIndexer& batch);
+  void rank_packed(const StepContext& step, std::size_t layer);
+  void rank_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
+  void gather_keys(const StepContext& step, const std::string& name, std::size_t layer,
+                   const PrefillChunk& chunk);
   void attend(const StepContext& step, std::size_t layer);
+  void attend_decode(const StepContext& step, std::size_t layer);
+  void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
+  void gather_states(const StepContext& step, const std::string& name, std::size_t layer,
+                     const PrefillChunk& chunk);
+  void combine(const StepContext& step, const std::string& name, Attention kind,
+               const PrefillChunk& chunk);
+  void map_top_k(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
   void mix(const StepContext& step, const std::string& name, const MixWeights& weights,
@@ -90,14 +114,17 @@ class V4Layers {
   plumb_paged_cache written_cache(std::size_t layer, Cache which) const;
   plumb_paged_cache indexer_cache(std::size_t layer) const;
   std::string layer_name(std::size_t layer, const char* what) const;  // "layer 2 attention"
+  std::string chunk_name(std::size_t layer, const char* what, std::size_t chunk) const;
 
   const Geometry& geometry_;
   const Requests& requests_;
   plumb_format dialect_;
   std::string prefix_;
+  const TopKPolicy& policy_;
   RaggedMetadata metadata_;
   Weights weights_;
   Workspace space_;
+  PrefillWorkspace prefill_;
   std::vector<LayerCaches> caches_;
 };
 
