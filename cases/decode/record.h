@@ -23,7 +23,7 @@ inline constexpr std::int64_t kWord = sizeof(std::int32_t);
 
 inline CallRecord record(std::string_view op, const Integers& integers,
                          std::vector<Binding> bindings, const Words& words = {}) {
-  return {row_of(find_op(op), integers, words), std::move(bindings)};
+  return {ad_hoc_row(find_op(op), integers, words), std::move(bindings)};
 }
 
 inline std::string word_of(plumb_format dialect) {

@@ -31,6 +31,7 @@ struct StepPart {
   std::string name;
   std::int64_t tokens = 0;
   bool varies = false;
+  bool replayed = false;  // by a graph, of a step that is over
 };
 
 // Told while a step is enqueued, also while it is captured: what an observer enqueues on the stream

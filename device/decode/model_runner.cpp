@@ -76,13 +76,13 @@ BatchDescriptor ModelRunner::key(GraphKind kind, const StepPlan& plan) const {
 void ModelRunner::run(GraphKind kind, const StepPlan& plan) {
   if (kind == GraphKind::none) return run_eagerly(kind, plan);
   if (!runners_.at(kind)->has(key(kind, plan))) capture(kind, plan);
-  parts_ = segments_.parts(extent_of(plan), in_pieces(kind));
+  parts_ = segments_.parts(extent_of(plan), in_pieces(kind), true);
   counters_.graph_launches += runners_.at(kind)->replay(key(kind, plan), extent_of(plan));
 }
 
 void ModelRunner::run_eagerly(GraphKind kind, const StepPlan& plan) {
   state_ = make_state();
-  parts_ = segments_.parts(extent_of(plan), in_pieces(kind));
+  parts_ = segments_.parts(extent_of(plan), in_pieces(kind), false);
   if (in_pieces(kind)) {
     segments_.run_in_pieces(extent_of(plan), *state_);
   } else {

@@ -52,11 +52,18 @@ std::int64_t StepSegments::rows(const Extent& extent) const {
   return site_.policies.shapes->rows(extent.tokens, site_.inputs, site_.device, site_.stream);
 }
 
-StepSegments::Parts StepSegments::parts(const Extent& extent, bool in_pieces) const {
-  if (!in_pieces) return {whole(extent)};
+StepSegments::Parts StepSegments::parts(const Extent& extent, bool in_pieces, bool replayed) const {
   Parts all;
+  const auto add = [&](StepPart part, bool breaks) {
+    part.replayed = replayed && !breaks;
+    all.push_back(std::move(part));
+  };
+  if (!in_pieces) {
+    add(whole(extent), false);
+    return all;
+  }
   for (const Piece& piece : pieces_) {
-    if (!piece.breaks || extent.attended > 0) all.push_back(part_of(piece, extent));
+    if (!piece.breaks || extent.attended > 0) add(part_of(piece, extent), piece.breaks);
   }
   return all;
 }

@@ -49,9 +49,9 @@ class StepSegments {
   void run_in_pieces(const Extent& extent, AttentionState& state) const;
   void run_piece(const Piece& piece, const Extent& extent, AttentionState& state) const;
 
-  // The parts that a step has told its observer of.
+  // The parts that a step has told its observer of; those that do not break may come from graphs.
   using Parts = std::vector<StepPart>;
-  Parts parts(const Extent& extent, bool in_pieces) const;
+  Parts parts(const Extent& extent, bool in_pieces, bool replayed) const;
 
  private:
   StepPart whole(const Extent& extent) const;
