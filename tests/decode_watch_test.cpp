@@ -26,45 +26,81 @@ std::string text_of(const WatchResult& result) {
   return text;
 }
 
-std::string name_of_platform(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
+constexpr GraphMode kModes[] = {GraphMode::none,
+                                GraphMode::piecewise,
+                                GraphMode::full,
+                                GraphMode::full_decode_only,
+                                GraphMode::full_and_piecewise,
+                                GraphMode::breakable};
+
+struct CleanSetting {
+  std::string platform;
+  GraphMode mode;
+  std::uint64_t number;  // of the setting: which traffic, and its seed
+};
+
+std::vector<CleanSetting> clean_settings() {
+  std::vector<CleanSetting> all;
+  for (const char* platform : {"sim-sm90", "sim-gfx942", "sim-gfx950"}) {
+    for (const GraphMode mode : kModes) all.push_back({platform, mode, all.size()});
+  }
+  return all;
+}
+
+class CleanSteps : public testing::TestWithParam<CleanSetting> {
+ protected:
+  // Steps of three or fewer have rows of padding, others have none.
+  static DecodeSetup setup(std::int64_t speculated) {
+    DecodeSetup setup;
+    setup.platform = GetParam().platform;
+    setup.mode = GetParam().mode;
+    setup.geometry = device::decode::small_geometry(4, speculated, 48);
+    setup.geometry.capture_sizes = {1, 4 + 4 * speculated};
+    setup.geometry.drafter = true;
+    return setup;
+  }
+  static void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
+    const WatchResult result = watch(setup, shape);
+    EXPECT_TRUE(result.clean()) << text_of(shape) << "\n" << text_of(result);
+    EXPECT_EQ(result.steps, shape.steps);
+    EXPECT_GT(result.calls_judged, 200);
+  }
+};
+
+TEST_P(CleanSteps, RaiseNoAlarm) {
+  constexpr Traffic kTraffic[] = {Traffic::steady,  Traffic::grow,    Traffic::there_and_back,
+                                  Traffic::permute, Traffic::replace, Traffic::random,
+                                  Traffic::shrink};
+  const std::uint64_t n = GetParam().number;
+  expect_clean(setup(0), {kTraffic[n % std::size(kTraffic)], static_cast<Lengths>(n % 6), 3, 4, n});
+}
+
+TEST_P(CleanSteps, WithPromptsRaiseNoAlarm) {
+  const std::uint64_t n = GetParam().number;
+  expect_clean(setup(0), {Traffic::prompts, static_cast<Lengths>((n + 2) % 6), 4, 4, n});
+}
+
+std::string name_of_setting(const testing::TestParamInfo<CleanSetting>& info) {
+  std::string name = info.param.platform + "_" + std::string(name_of(info.param.mode));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-class CleanSteps : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Modes, CleanSteps, testing::ValuesIn(clean_settings()), name_of_setting);
 
-TEST_P(CleanSteps, RaiseNoAlarm) {
-  DecodeSetup setup;
-  setup.platform = GetParam();
-  std::uint64_t seed = 1;
-  for (const Traffic traffic : {Traffic::steady, Traffic::grow, Traffic::shrink,
-                                Traffic::there_and_back, Traffic::permute, Traffic::replace}) {
-    const auto lengths = static_cast<Lengths>(seed % 6);
-    const ScheduleShape shape{traffic, lengths, 4, 4, seed++};
-    const WatchResult result = watch(setup, shape);
-    EXPECT_TRUE(result.clean()) << text_of(shape) << "\n" << text_of(result);
-    EXPECT_EQ(result.steps, 4);
-    EXPECT_GT(result.calls_judged, 200);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Platforms, CleanSteps,
-                         testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"), name_of_platform);
-
-TEST(CleanStepsInEveryMode, RaiseNoAlarmWithADrafter) {
-  for (const GraphMode mode :
-       {GraphMode::none, GraphMode::piecewise, GraphMode::full, GraphMode::full_decode_only,
-        GraphMode::full_and_piecewise, GraphMode::breakable}) {
+TEST(CleanUnevenSteps, RaiseNoAlarm) {
+  for (const GraphMode mode : {GraphMode::full_and_piecewise, GraphMode::breakable}) {
     DecodeSetup setup;
+    setup.platform = "sim-gfx942";
     setup.mode = mode;
-    // Steps of three or fewer have rows of padding, others have none.
-    setup.geometry.capture_sizes = {1, 4};
+    setup.geometry = device::decode::small_geometry(4, 2, 48);
     setup.geometry.drafter = true;
-    const ScheduleShape shape{Traffic::shrink, Lengths::mixed, 4, 4, 1};
-    const WatchResult result = watch(setup, shape);
-    EXPECT_TRUE(result.clean()) << name_of(mode) << ", " << text_of(shape) << "\n"
-                                << text_of(result);
+    for (const Traffic traffic : {Traffic::uneven, Traffic::prompts}) {
+      const ScheduleShape shape{traffic, Lengths::around_page, 3, 4, 7};
+      const WatchResult result = watch(setup, shape);
+      EXPECT_TRUE(result.clean()) << name_of(mode) << ", " << text_of(shape) << "\n"
+                                  << text_of(result);
+    }
   }
 }
 
