@@ -33,75 +33,58 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::full_and_piecewise,
                                 GraphMode::breakable};
 
-struct CleanSetting {
-  std::string platform;
-  GraphMode mode;
-  std::uint64_t number;  // of the setting: which traffic, and its seed
-};
-
-std::vector<CleanSetting> clean_settings() {
-  std::vector<CleanSetting> all;
-  for (const char* platform : {"sim-sm90", "sim-gfx942", "sim-gfx950"}) {
-    for (const GraphMode mode : kModes) all.push_back({platform, mode, all.size()});
-  }
-  return all;
+// Steps of three or fewer requests have rows of padding, others have none.
+DecodeSetup setup_of(const std::string& platform, GraphMode mode, std::int64_t speculated = 0) {
+  DecodeSetup setup;
+  setup.platform = platform;
+  setup.mode = mode;
+  setup.geometry = device::decode::small_geometry(4, speculated, 16);
+  setup.geometry.capture_sizes = {1 + speculated, 4 + 4 * speculated};
+  setup.geometry.drafter = true;
+  return setup;
 }
 
-class CleanSteps : public testing::TestWithParam<CleanSetting> {
- protected:
-  // Steps of three or fewer have rows of padding, others have none.
-  static DecodeSetup setup(std::int64_t speculated) {
-    DecodeSetup setup;
-    setup.platform = GetParam().platform;
-    setup.mode = GetParam().mode;
-    setup.geometry = device::decode::small_geometry(4, speculated, 48);
-    setup.geometry.capture_sizes = {1, 4 + 4 * speculated};
-    setup.geometry.drafter = true;
-    return setup;
-  }
-  static void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
-    const WatchResult result = watch(setup, shape);
-    EXPECT_TRUE(result.clean()) << text_of(shape) << "\n" << text_of(result);
-    EXPECT_EQ(result.steps, shape.steps);
-    EXPECT_GT(result.calls_judged, 200);
-  }
-};
+void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
+  const WatchResult result = watch(setup, shape);
+  EXPECT_TRUE(result.clean()) << setup.platform << ", " << name_of(setup.mode) << ", "
+                              << text_of(shape) << "\n"
+                              << text_of(result);
+  EXPECT_EQ(result.steps, shape.steps);
+  EXPECT_GT(result.calls_judged, 80 * shape.steps);
+}
 
+constexpr const char* kPlatforms[] = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
+
+class CleanSteps : public testing::TestWithParam<GraphMode> {};
+
+// Each mode with other traffic on each platform.
 TEST_P(CleanSteps, RaiseNoAlarm) {
-  constexpr Traffic kTraffic[] = {Traffic::steady,  Traffic::grow,    Traffic::there_and_back,
-                                  Traffic::permute, Traffic::replace, Traffic::random,
-                                  Traffic::shrink};
-  const std::uint64_t n = GetParam().number;
-  expect_clean(setup(0), {kTraffic[n % std::size(kTraffic)], static_cast<Lengths>(n % 6), 3, 4, n});
+  constexpr Traffic kTraffic[] = {Traffic::there_and_back, Traffic::permute, Traffic::replace,
+                                  Traffic::random, Traffic::shrink};
+  std::uint64_t n = static_cast<std::uint64_t>(GetParam());
+  for (const char* platform : {kPlatforms[n % 3], kPlatforms[(n + 1) % 3]}) {
+    expect_clean(setup_of(platform, GetParam()),
+                 {kTraffic[n % std::size(kTraffic)], static_cast<Lengths>(n % 6), 3, 4, n});
+    n += 3;
+  }
 }
 
 TEST_P(CleanSteps, WithPromptsRaiseNoAlarm) {
-  const std::uint64_t n = GetParam().number;
-  expect_clean(setup(0), {Traffic::prompts, static_cast<Lengths>((n + 2) % 6), 4, 4, n});
+  std::uint64_t n = static_cast<std::uint64_t>(GetParam());
+  for (const char* platform : kPlatforms) {
+    expect_clean(setup_of(platform, GetParam()),
+                 {Traffic::prompts, static_cast<Lengths>(n++ % 6), 3, 4, n});
+  }
 }
 
-std::string name_of_setting(const testing::TestParamInfo<CleanSetting>& info) {
-  std::string name = info.param.platform + "_" + std::string(name_of(info.param.mode));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, CleanSteps, testing::ValuesIn(clean_settings()), name_of_setting);
+INSTANTIATE_TEST_SUITE_P(Modes, CleanSteps, testing::ValuesIn(kModes),
+                         [](const auto& mode) { return std::string(name_of(mode.param)); });
 
 TEST(CleanUnevenSteps, RaiseNoAlarm) {
-  for (const GraphMode mode : {GraphMode::full_and_piecewise, GraphMode::breakable}) {
-    DecodeSetup setup;
-    setup.platform = "sim-gfx942";
-    setup.mode = mode;
-    setup.geometry = device::decode::small_geometry(4, 2, 48);
-    setup.geometry.drafter = true;
-    for (const Traffic traffic : {Traffic::uneven, Traffic::prompts}) {
-      const ScheduleShape shape{traffic, Lengths::around_page, 3, 4, 7};
-      const WatchResult result = watch(setup, shape);
-      EXPECT_TRUE(result.clean()) << name_of(mode) << ", " << text_of(shape) << "\n"
-                                  << text_of(result);
-    }
-  }
+  expect_clean(setup_of("sim-gfx942", GraphMode::full_and_piecewise, 2),
+               {Traffic::uneven, Lengths::around_page, 2, 3, 7});
+  expect_clean(setup_of("sim-sm90", GraphMode::breakable, 2),
+               {Traffic::prompts, Lengths::around_k, 2, 3, 7});
 }
 
 class EachFault : public testing::TestWithParam<std::string> {};

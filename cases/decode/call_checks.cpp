@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cases/decode/address_checks.h"
 #include "cases/decode/candidates.h"
 #include "cases/decode/compare.h"
@@ -27,8 +29,9 @@ class CallChecks {
       if (part.replayed) check_addresses(call, step_);
       check_candidates(call);
       const bool right = judge(call);
-      if (same) same = is_the_eager_one(call, *eager.at(i), right);
+      if (same) same = is_the_eager_one(call, *eager.at(i), part, right);
       step_.writers.note(call, step_.calls);
+      eager_writers_.note(*eager.at(i), step_.calls);
       if (padding_is_clean_) padding_is_clean_ = is_free_of_padding(*other.at(i), call, part);
     }
   }
@@ -71,13 +74,15 @@ class CallChecks {
     return right;
   }
 
-  // A call that is right on what it was given was given something else: then who should have made
-  // that is to blame.
-  bool is_the_eager_one(const Taps::Tap& call, const Taps::Tap& eager, bool right) {
-    const auto line = output_difference(call, eager);
+  // Behind an attention that ran on live rows only, rows of padding are older than the step. A call
+  // that is right on what it was given was given something else: then who should have made that is
+  // to blame.
+  bool is_the_eager_one(const Taps::Tap& call, const Taps::Tap& eager, const StepPart& part,
+                        bool right) {
+    const auto line = output_difference(call, eager, first_rows(part, plan().attended));
     if (!line) return true;
-    const Taps::Copy* const input = right ? different_input(call, eager) : nullptr;
-    const auto* const writer = input == nullptr ? nullptr : step_.writers.latest(input->from);
+    const auto input = right ? different_input(call, eager) : std::nullopt;
+    const auto* const writer = input ? writer_of(*input) : nullptr;
     if (writer == nullptr) {
       find(Detector::eager, call, *line);
       return false;
@@ -89,11 +94,23 @@ class CallChecks {
     return false;
   }
 
+  // Of what the replay read; if no call of the step has written there, whoever wrote what the eager
+  // step read instead.
+  const StepWriters::Writer* writer_of(const DifferentInput& input) const {
+    const auto* const writer = step_.writers.latest(input.got);
+    return writer != nullptr ? writer : eager_writers_.latest(input.expected);
+  }
+
   bool is_free_of_padding(const Taps::Tap& other, const Taps::Tap& call, const StepPart& part) {
-    const std::int64_t live = step_.twin.engine.plan().live_tokens;
-    const auto line = live_row_difference(other, call, live, part.tokens);
+    const auto line = live_row_difference(other, call, first_rows(part, plan().live_tokens));
     if (line) find(Detector::padding, call, *line);
     return !line;
+  }
+
+  const device::decode::StepPlan& plan() const { return step_.twin.engine.plan(); }
+
+  static TokenRows first_rows(const StepPart& part, std::int64_t count) {
+    return {part.tokens, std::min(count, part.tokens)};
   }
 
   void find(Detector detector, const Taps::Tap& call, const std::string& text) {
@@ -101,6 +118,7 @@ class CallChecks {
   }
 
   WatchedStep& step_;
+  StepWriters eager_writers_;
   bool padding_is_clean_ = true;
 };
 
