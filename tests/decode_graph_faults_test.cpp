@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host half of a decode step may get wrong with graphs, each as a policy or a device that
-// decides otherwise: that it shows, and by which check.
+// What the host half of a decode step may get wrong with graphs (cases/faults/graph_policies.h):
+// that it shows, and by which check.
 #include <gtest/gtest.h>
 
-#include "device/forwarding_device.h"
+#include "cases/faults/graph_policies.h"
 #include "tests/decode_serving.h"
 
 namespace plumb::tests {
 
 namespace {
 
+using cases::ArgumentsHeldWeakly;
+using cases::AutomaticWins;
+using cases::DrafterLeftOut;
+using cases::FreshResult;
+using cases::FreshStateFreed;
+using cases::PlannerHoisted;
+using cases::RowsFromTheDevice;
+using cases::SlicesOfTheData;
+using cases::TransfersOnTheirOwn;
+using cases::WarmUpStateCaptured;
 using device::DeviceError;
 using device::Policy;
-using device::decode::BatchDescriptor;
 using device::decode::Counters;
 using device::decode::Geometry;
 using device::decode::GraphKind;
@@ -71,25 +80,11 @@ bool holds_the_eager_kernels(const ServingOptions& options) {
          kernels(runner.eager_nodes(kind, plan, ModelRunner::Which::captured));
 }
 
-class WarmUpStateCaptured final : public device::decode::CapturePolicy {
- public:
-  Choice choose(const State& warm_up, const MakeState&) const override {
-    return {warm_up, warm_up};
-  }
-};
-
 TEST(DecodeGraphFaults, AStateKeptFromTheWarmUp) {
   const auto options = with<WarmUpStateCaptured>(GraphMode::full, &Policies::capture);
   EXPECT_TRUE(differs(options, shrinking()));
   EXPECT_FALSE(holds_the_eager_kernels(options));
 }
-
-class PlannerHoisted final : public device::decode::CapturePolicy {
- public:
-  void before_capture(device::decode::AttentionState& captured, const RunStep& run) const override {
-    run(captured);
-  }
-};
 
 TEST(DecodeGraphFaults, APlannerInFrontOfTheGraph) {
   const auto options = with<PlannerHoisted>(GraphMode::full, &Policies::capture);
@@ -103,13 +98,6 @@ TEST(DecodeGraphFaults, TheStateOfTheWarmUpMayServeAPiecewiseCapture) {
       differs(with<WarmUpStateCaptured>(GraphMode::piecewise, &Policies::capture), shrinking()));
 }
 
-class FreshStateFreed final : public device::decode::CapturePolicy {
- public:
-  Choice choose(const State& warm_up, const MakeState& make) const override {
-    return {make(), warm_up};
-  }
-};
-
 // Every replay plans anew where the freed plan was, so that only its addresses give it away.
 TEST(DecodeGraphFaults, AFreshStateThatIsFreedBehindItsGraph) {
   const auto options = with<FreshStateFreed>(GraphMode::full, &Policies::capture);
@@ -118,17 +106,6 @@ TEST(DecodeGraphFaults, AFreshStateThatIsFreedBehindItsGraph) {
   serving.engine.capture();
   EXPECT_FALSE(serving.engine.target().owns_what_it_captured());
 }
-
-// A tensor of its own for every result.
-class FreshResult final : public device::decode::BreakPolicy {
- public:
-  void run(const device::decode::Segment& segment, const device::decode::StepContext& step,
-           std::int64_t rows, device::CachingAllocator& memory) const override {
-    const auto bytes = static_cast<std::size_t>(rows * segment.result_bytes);
-    segment.return_at(memory.allocate(bytes, "fresh result"));
-    segment.run(step);
-  }
-};
 
 TEST(DecodeGraphFaults, ABreakThatReturnsAFreshTensor) {
   for (const GraphMode mode : {GraphMode::piecewise, GraphMode::breakable}) {
@@ -140,19 +117,6 @@ TEST(DecodeGraphFaults, ABreakThatReturnsAFreshTensor) {
       << "an eager step goes on from what it was returned";
 }
 
-// Freed after its capture, the arguments of a bucket are where those of the next are put.
-class ArgumentsHeldWeakly final : public device::decode::BreakPolicy {
- public:
-  Arguments hold(const Arguments& arguments) const override {
-    *place_ = *arguments;
-    return place_;
-  }
-
- private:
-  std::shared_ptr<device::decode::BreakArguments> place_ =
-      std::make_shared<device::decode::BreakArguments>();
-};
-
 TEST(DecodeGraphFaults, ArgumentsOfABreakHeldWeakly) {
   const auto options = with<ArgumentsHeldWeakly>(GraphMode::breakable, &Policies::breaks);
   EXPECT_TRUE(differs(options, shrinking()));
@@ -161,11 +125,6 @@ TEST(DecodeGraphFaults, ArgumentsOfABreakHeldWeakly) {
   const std::vector<Ids> one_bucket{{1, 2, 3, 4}, {1, 2, 3}, {4, 3, 2, 1}};
   EXPECT_FALSE(differs(options, one_bucket, false)) << "nothing is put there";
 }
-
-class DrafterLeftOut final : public device::decode::ModePolicy {
- public:
-  GraphMode drafter(std::optional<GraphMode>, GraphMode) const override { return GraphMode::none; }
-};
 
 TEST(DecodeGraphFaults, ADrafterLeftOutOfTheGraphs) {
   for (const GraphMode mode : {GraphMode::full, GraphMode::breakable}) {
@@ -181,13 +140,6 @@ TEST(DecodeGraphFaults, ADrafterLeftOutOfTheGraphs) {
   }
 }
 
-class AutomaticWins final : public device::decode::ModePolicy {
- public:
-  GraphMode choose(std::optional<GraphMode>, GraphMode automatic) const override {
-    return automatic;
-  }
-};
-
 TEST(DecodeGraphFaults, AnAutomaticChoiceThatOverridesTheUsers) {
   const auto options = with<AutomaticWins>(GraphMode::full, &Policies::mode);
   EXPECT_FALSE(differs(options, shrinking())) << "right, and not what was asked for";
@@ -197,16 +149,6 @@ TEST(DecodeGraphFaults, AnAutomaticChoiceThatOverridesTheUsers) {
   EXPECT_NE(serving.engine.target().mode(), GraphMode::full);
   EXPECT_NE(serving.engine.kind(), GraphKind::full);
 }
-
-class RowsFromTheDevice final : public device::decode::ShapePolicy {
- public:
-  std::int64_t rows(std::int64_t padded, const device::decode::StepInputs& inputs,
-                    device::Device& device, device::Stream stream) const override {
-    std::vector<std::uint8_t> padding(static_cast<std::size_t>(padded));
-    device.copy(padding.data(), inputs.is_padding, padding.size(), stream);
-    return std::count(padding.begin(), padding.end(), 0);
-  }
-};
 
 TEST(DecodeGraphFaults, AHostSynchronizationInsideACapture) {
   for (const GraphMode mode : {GraphMode::full, GraphMode::piecewise, GraphMode::breakable}) {
@@ -219,16 +161,6 @@ TEST(DecodeGraphFaults, AHostSynchronizationInsideACapture) {
   eager.engine.step({1, 2});
   EXPECT_EQ(eager.engine.latest().host_synchronizations, 1);
 }
-
-class SlicesOfTheData final : public device::decode::ShapePolicy {
- public:
-  BatchDescriptor key(const BatchDescriptor& padded,
-                      const device::decode::StepPlan& plan) const override {
-    BatchDescriptor key = padded;
-    for (const std::int32_t length : plan.seq_lens) key.slice += length;
-    return key;
-  }
-};
 
 TEST(DecodeGraphFaults, SlicesThatFollowTheDataAreCapturedAnew) {
   for (const GraphMode mode : {GraphMode::full, GraphMode::piecewise, GraphMode::breakable}) {
@@ -244,11 +176,6 @@ TEST(DecodeGraphFaults, SlicesThatFollowTheDataAreCapturedAnew) {
     }
   }
 }
-
-class TransfersOnTheirOwn final : public device::decode::TransferPolicy {
- public:
-  device::Stream stream(device::Stream, device::Stream own) const override { return own; }
-};
 
 // Two steps are enqueued before anybody waits: the second's inputs may come before the first has
 // read its own.
@@ -282,14 +209,10 @@ TEST(DecodeGraphFaults, InputsRewrittenWhileAReplayIsInFlight) {
   }
 }
 
-class DeadReplay final : public device::decode::CapturePolicy {
- public:
-  void replay(device::Device&, device::GraphExec, device::Stream) const override {}
-};
-
 TEST(DecodeGraphFaults, AReplayThatDoesNothing) {
   for (const GraphMode mode : {GraphMode::full, GraphMode::piecewise, GraphMode::breakable}) {
-    EXPECT_TRUE(differs(with<DeadReplay>(mode, &Policies::capture), shrinking())) << name_of(mode);
+    EXPECT_TRUE(differs(with<cases::DeadReplays>(mode, &Policies::capture), shrinking()))
+        << name_of(mode);
   }
 }
 

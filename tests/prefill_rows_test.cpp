@@ -7,6 +7,7 @@
 
 #include <bit>
 
+#include "cases/faults/top_k_policies.h"
 #include "tests/prefill_serving.h"
 
 namespace plumb::tests {
@@ -155,20 +156,6 @@ std::string top_k_damage(PrefillServing& serving) {
   return "";
 }
 
-struct Kept final : TopKPolicy {
-  std::optional<std::uint8_t> reset() const override { return std::nullopt; }
-};
-struct Zeroed final : TopKPolicy {
-  std::optional<std::uint8_t> reset() const override { return 0; }
-};
-// vLLM #42810
-struct CutAtDecodeTokens final : TopKPolicy {
-  std::int64_t ranked(std::int64_t, std::int64_t next_n,
-                      std::int64_t num_decode_tokens) const override {
-    return num_decode_tokens / next_n;
-  }
-};
-
 std::string damage_of_steps(const std::string& platform, std::shared_ptr<const TopKPolicy> policy) {
   PrefillServing serving({platform, small_geometry(6, 3, 160), {.top_k = std::move(policy)}});
   serving.admit(1, 90);
@@ -187,9 +174,9 @@ std::string damage_of_steps(const std::string& platform, std::shared_ptr<const T
 
 TEST_P(PrefillRows, TheTopKBufferIsOutOfBoundsUnderEachFault) {
   EXPECT_EQ(damage_of_steps(GetParam(), std::make_shared<TopKPolicy>()), "");
-  EXPECT_EQ(damage_of_steps(GetParam(), std::make_shared<Kept>()), "step 2 token 0");
-  EXPECT_EQ(damage_of_steps(GetParam(), std::make_shared<Zeroed>()), "step 2 token 0");
-  EXPECT_NE(damage_of_steps(GetParam(), std::make_shared<CutAtDecodeTokens>()), "");
+  EXPECT_EQ(damage_of_steps(GetParam(), std::make_shared<cases::TopKKept>()), "step 2 token 0");
+  EXPECT_EQ(damage_of_steps(GetParam(), std::make_shared<cases::TopKZeroed>()), "step 2 token 0");
+  EXPECT_NE(damage_of_steps(GetParam(), std::make_shared<cases::TopKCutAtDecodeTokens>()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Platforms, PrefillRows,

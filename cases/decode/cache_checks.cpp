@@ -32,7 +32,10 @@ void check_cache(const CacheView& cache, WatchedStep& step) {
   for (std::int64_t block = 0; block * bytes < std::ssize(after); ++block) {
     const auto begin = after.begin() + block * bytes;
     if (std::equal(begin, begin + bytes, before.begin() + block * bytes)) continue;
-    if (is_owned(cache, block, step.twin.engine.plan())) continue;
+    const bool owned = std::any_of(
+        step.plans.begin(), step.plans.end(),
+        [&](const device::decode::StepPlan& plan) { return is_owned(cache, block, plan); });
+    if (owned) continue;
     step.findings.add(
         Detector::state, step.calls, "", "",
         fmt::format("block {} of {} changed, which no live token owns", block, cache.name));

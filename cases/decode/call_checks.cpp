@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cases/decode/address_checks.h"
 #include "cases/decode/candidates.h"
 #include "cases/decode/compare.h"
+#include "cases/decode/input_checks.h"
 
 namespace plumb::cases {
 
@@ -17,9 +19,19 @@ using device::decode::StepPart;
 
 class CallChecks {
  public:
-  explicit CallChecks(WatchedStep& step) : step_(step) {}
+  explicit CallChecks(WatchedStep& step) : step_(step), inputs_(planned_inputs(step.twin)) {}
 
+  // A part of the twin that has run on other rows than that of the eager engine is no such part.
   void check(const StepPart& part) {
+    const std::optional<StepPart> enqueued = step_.twin.taps->latest(part.name);
+    if (!part.replayed && enqueued && enqueued->tokens != part.tokens) {
+      const auto& calls = step_.eager.taps->fetch(part);
+      find(Detector::eager, *calls.front(),
+           fmt::format("{} runs on {} tokens, in the eager step on {}", part.name, enqueued->tokens,
+                       part.tokens));
+      step_.calls += std::ssize(calls);
+      return;
+    }
     const Taps::Calls& twin = step_.twin.taps->fetch(part);
     const Taps::Calls& eager = step_.eager.taps->fetch(part);
     const Taps::Calls& other = step_.other.taps->fetch(part);
@@ -27,6 +39,8 @@ class CallChecks {
     for (std::size_t i = 0; i < twin.size(); ++i, ++step_.calls) {
       const Taps::Tap& call = *twin[i];
       if (part.replayed) check_addresses(call, step_);
+      check_inputs_of(call, inputs_, step_);
+      check_top_k(call);
       check_candidates(call);
       const bool right = judge(call);
       if (same) same = is_the_eager_one(call, *eager.at(i), part, right);
@@ -37,6 +51,12 @@ class CallChecks {
   }
 
  private:
+  void check_top_k(const Taps::Tap& call) {
+    const auto wrong = wrong_top_k(call, plan(), step_.twin.engine.geometry());
+    if (!wrong) return;
+    step_.findings.add(Detector::candidates, step_.calls, wrong->op, call.name, wrong->text);
+  }
+
   // Whoever made the list that is wrong, if one call did.
   void check_candidates(const Taps::Tap& call) {
     if (call.op != "sparse_mla_decode") return;
@@ -88,7 +108,7 @@ class CallChecks {
       return false;
     }
     step_.findings.add(
-        Detector::eager, writer->position, writer->call->op, writer->call->name,
+        Detector::eager, writer->position, writer->op, writer->call,
         fmt::format("what {} reads as {} is not what this call made in the eager step; its {}",
                     call.name, input->tensor, *line));
     return false;
@@ -118,6 +138,7 @@ class CallChecks {
   }
 
   WatchedStep& step_;
+  const std::vector<PlannedInput> inputs_;
   StepWriters eager_writers_;
   bool padding_is_clean_ = true;
 };

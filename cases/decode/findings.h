@@ -22,7 +22,8 @@ enum class Detector {
   eager,       // a call of the replay differs from the same call run eagerly on fresh state
   twin,        // the graph with taps and the one without give different results
   padding,     // what padding holds reaches a live row
-  path         // the graph does not launch what the eager step launches, or was captured again
+  path,        // the graph does not launch what the eager step launches, or is not there
+  cost         // a step waits for the device, captures or plans again what it had
 };
 std::string_view name_of(Detector detector);
 

@@ -42,4 +42,33 @@ void check_inputs(WatchedStep& step) {
   }
 }
 
+std::vector<PlannedInput> planned_inputs(const WatchedEngine& watched) {
+  std::vector<PlannedInput> all;
+  for (const device::decode::Transfer& transfer : watched.engine.planned_inputs()) {
+    const auto* const to = static_cast<const std::byte*>(transfer.to);
+    const auto* const from = static_cast<const std::byte*>(transfer.from);
+    all.push_back(
+        {std::string(transfer.name), {to, to + transfer.bytes}, {from, from + transfer.bytes}});
+  }
+  return all;
+}
+
+void check_inputs_of(const Taps::Tap& call, const std::vector<PlannedInput>& planned,
+                     WatchedStep& step) {
+  for (const Taps::Copy& copy : call.copies) {
+    if (!copy.before || copy.tap == nullptr || copy.row_bytes != 0) continue;
+    const auto input = std::find_if(planned.begin(), planned.end(), [&](const PlannedInput& one) {
+      return one.there.begin <= copy.from && copy.from < one.there.end;
+    });
+    if (input == planned.end()) continue;
+    const auto bytes = std::min(copy.bytes, static_cast<std::size_t>(input->there.end - copy.from));
+    const auto* const wanted = input->bytes.data() + (copy.from - input->there.begin);
+    if (std::memcmp(call.tensors.at(copy.tensor).bytes().data(), wanted, bytes) == 0) continue;
+    step.findings.add(
+        Detector::inputs, 0, kInputs, kInputs,
+        fmt::format("{} was not what the host planned when {} read it", input->name, call.name));
+    return;
+  }
+}
+
 }  // namespace plumb::cases

@@ -61,7 +61,7 @@ void check_runner(const ModelRunner& graphs, const ModelRunner& eager, WatchedSt
   const GraphKind kind = step.plain.engine.kind();
   if (kind == GraphKind::none) return;
   if (graphs.mode() == GraphMode::none) {
-    step.findings.add(Detector::path, step.calls, "", "",
+    step.findings.add(Detector::path, step.calls, "drafter", "drafter",
                       "the drafter runs without graphs beside its target");
     return;
   }
@@ -94,11 +94,26 @@ void check_twin(WatchedStep& step) {
 
 void check_path(WatchedStep& step) {
   const auto &plain = step.plain.engine, &eager = step.eager.engine;
-  if (plain.latest().captures > 0) {
-    step.findings.add(Detector::path, step.calls, "", "", "a step was captured again");
+  if (plain.target().mode() != step.mode) {
+    step.findings.add(Detector::path, step.calls, "mode", "mode",
+                      fmt::format("runs in mode {}, where {} was asked for",
+                                  name_of(plain.target().mode()), name_of(step.mode)));
   }
   check_runner(plain.target(), eager.target(), step);
   if (plain.drafter() != nullptr) check_runner(*plain.drafter(), *eager.drafter(), step);
+}
+
+// All sizes were captured before the first step.
+void check_cost(WatchedStep& step) {
+  const device::decode::Counters counters = step.plain.engine.latest();
+  if (counters.captures > 0) {
+    step.findings.add(Detector::cost, step.calls, "capture", "capture",
+                      fmt::format("{} graphs were captured again", counters.captures));
+  } else if (counters.host_synchronizations > 0) {
+    step.findings.add(
+        Detector::cost, step.calls, "host", "host",
+        fmt::format("the host waited for the device {} times", counters.host_synchronizations));
+  }
 }
 
 }  // namespace plumb::cases

@@ -11,7 +11,9 @@ namespace plumb::cases {
 bool check_ran(WatchedStep& step);
 // The plain engine's results are those of the twin.
 void check_twin(WatchedStep& step);
-// Nothing was captured in this step, and graphs launch what the eager step launches.
+// The mode is the one that was asked for, and graphs launch what the eager step launches.
 void check_path(WatchedStep& step);
+// Nothing was captured in this step, and the host did not wait.
+void check_cost(WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "cases/decode/taps.h"
@@ -19,7 +19,7 @@ class StepWriters {
  public:
   struct Writer {
     ByteRange range;
-    const Taps::Tap* call = nullptr;
+    std::string op, call;       // "mhc_post", "last mix"
     std::int64_t position = 0;  // of the call in the step
   };
   // What the call is to write.

@@ -92,6 +92,7 @@ Taps::~Taps() { device_.destroy_stream(stream_); }
 
 void Taps::begin(const device::decode::StepPart& part) {
   next_ = 0;
+  latest_[part.name] = part;
   if (!part.varies) {
     current_ = &parts_[{part.name, part.tokens}];
     current_memory_ = &memory_;
@@ -187,14 +188,20 @@ void Taps::poison(device::Stream stream) {
   }
 }
 
-const Taps::Calls& Taps::calls_of(const device::decode::StepPart& part) {
+const Taps::Calls& Taps::enqueued(const device::decode::StepPart& part) const {
   if (!part.varies) return parts_.at({part.name, part.tokens});
-  retired_.clear();
   return runs_.at(part.name)->calls;
 }
 
+std::optional<device::decode::StepPart> Taps::latest(const std::string& part) const {
+  const auto found = latest_.find(part);
+  if (found == latest_.end()) return std::nullopt;
+  return found->second;
+}
+
 const Taps::Calls& Taps::fetch(const device::decode::StepPart& part) {
-  const Calls& calls = calls_of(part);
+  const Calls& calls = enqueued(part);
+  if (part.varies) retired_.clear();
   std::vector<std::byte> bytes;
   for (const auto& tap : calls) {
     for (const Copy& copy : tap->copies) {

@@ -63,14 +63,16 @@ class Taps final : public device::decode::CallObserver {
   // The calls of a part as they ran last; their work is over. Reads everything back. Throws
   // std::out_of_range for a part that never ran.
   const Calls& fetch(const device::decode::StepPart& part);
+  // The part of this name that was enqueued last, also in a capture. Nothing: none was.
+  std::optional<device::decode::StepPart> latest(const std::string& part) const;
+  // As fetch, but reads nothing back.
+  const Calls& enqueued(const device::decode::StepPart& part) const;
 
  private:
   std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
   void add_copy(const std::string& name, const Binding& bound, Tap& tap);
   void rebind(const device::decode::Call& call, Tap& tap);
   void copy(const Tap& tap, bool before, device::Stream stream);
-  const Calls& calls_of(const device::decode::StepPart& part);
-
   // One run of a part that varies: its copies go with it.
   struct Run {
     explicit Run(device::Device& device) : memory(device) {}
@@ -87,6 +89,7 @@ class Taps final : public device::decode::CallObserver {
   std::map<std::pair<std::string, std::int64_t>, Calls> parts_;
   std::map<std::string, std::unique_ptr<Run>, std::less<>> runs_;  // the latest of each part
   std::vector<std::unique_ptr<Run>> retired_;                      // their work may be pending
+  std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
   Calls* current_ = nullptr;
   device::decode::Memory* current_memory_ = nullptr;  // for the copies of the part
   std::size_t next_ = 0;                              // call of the part

@@ -22,10 +22,21 @@ using device::decode::Padding;
 // Where padding may hold anything: any key, and any block that exists.
 constexpr Padding kOtherPadding{0x5eed0123456789, 1};
 
+// A step in flight in front of the watched one.
+struct EarlierStep {
+  device::decode::StepSegments::Parts parts;  // of the twin
+  std::vector<PlannedInput> inputs;
+};
+
 class Watcher {
  public:
   explicit Watcher(const DecodeSetup& setup)
-      : plain_(setup, false), twin_(setup, true), eager_(setup, true), other_(setup, true) {}
+      : mode_(setup.mode),
+        in_flight_(setup.in_flight),
+        plain_(setup, false),
+        twin_(setup, true),
+        eager_(setup, true),
+        other_(setup, true) {}
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();
@@ -33,41 +44,77 @@ class Watcher {
 
   WatchResult run(const std::vector<ScheduledStep>& schedule) {
     WatchResult result;
-    for (const ScheduledStep& scheduled : schedule) {
-      WatchedStep step{plain_, twin_, eager_, other_, Findings(result.steps)};
+    for (auto next = schedule.begin(); next != schedule.end() && result.clean();) {
+      const auto last = next + std::min(in_flight_, schedule.end() - next) - 1;
+      result.steps += last - next + 1;
+      WatchedStep step{plain_, twin_, eager_, other_, mode_, Findings(result.steps - 1)};
       try {
-        take(scheduled, step);
+        take({next, last + 1}, step);
         result.calls_judged += check(step);
       } catch (const std::exception& error) {
         step.findings.add(Detector::error, 0, "", "", error.what());
       }
-      ++result.steps;
       result.findings = step.findings.all();
-      if (!result.findings.empty()) break;
+      next = last + 1;
     }
     return result;
   }
 
  private:
-  void take(const ScheduledStep& scheduled, WatchedStep& step) {
-    const std::array<WatchedEngine*, 4> all{&plain_, &twin_, &eager_, &other_};
-    for (WatchedEngine* watched : all) {
-      for (const std::uint64_t id : scheduled.finished) watched->engine.finish(id);
-      for (const auto& [id, tokens] : scheduled.admitted) watched->engine.admit(id, tokens);
+  std::array<WatchedEngine*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
+
+  // The last of these steps is the watched one.
+  void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
+    for (WatchedEngine* watched : all()) {
+      admit(scheduled.front(), *watched);
       if (watched->taps) watched->taps->poison(watched->engine.stream());
     }
     step.before = snapshot(twin_);
-    plain_.engine.step(scheduled.batch);
-    twin_.engine.step(scheduled.batch);
-    eager_.engine.step_eagerly(scheduled.batch);
-    other_.engine.step(scheduled.batch, kOtherPadding);
-    for (WatchedEngine* watched : all) watched->device->synchronize();
+    earlier_.clear();
+    for (const ScheduledStep& one : scheduled) {
+      if (&one != &scheduled.front()) {
+        remember(step);
+        for (WatchedEngine* watched : all()) admit(one, *watched);
+      }
+      plain_.engine.step(one.batch);
+      twin_.engine.step(one.batch);
+      eager_.engine.step_eagerly(one.batch);
+      other_.engine.step(one.batch, kOtherPadding);
+      step.plans.push_back(twin_.engine.plan());
+    }
+    for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_);
   }
 
+  static void admit(const ScheduledStep& scheduled, WatchedEngine& watched) {
+    for (const std::uint64_t id : scheduled.finished) watched.engine.finish(id);
+    for (const auto& [id, tokens] : scheduled.admitted) watched.engine.admit(id, tokens);
+  }
+
+  // The twin's latest step, before the next one is enqueued.
+  void remember(WatchedStep& step) {
+    earlier_.push_back({twin_.engine.parts(), planned_inputs(twin_)});
+    for (const auto& part : earlier_.back().parts) {
+      for (const auto& call : twin_.taps->enqueued(part)) step.writers.note(*call, 0);
+    }
+  }
+
+  // Parts that a later step has run again are the later step's.
+  void check_earlier(WatchedStep& step) {
+    auto later = twin_.engine.parts();
+    for (auto one = earlier_.rbegin(); one != earlier_.rend(); ++one) {
+      for (const auto& part : one->parts) {
+        if (part.varies || std::find(later.begin(), later.end(), part) != later.end()) continue;
+        for (const auto& call : twin_.taps->fetch(part)) check_inputs_of(*call, one->inputs, step);
+      }
+      later.insert(later.end(), one->parts.begin(), one->parts.end());
+    }
+  }
+
   // Returns how many calls were judged.
-  static std::int64_t check(WatchedStep& step) {
+  std::int64_t check(WatchedStep& step) {
     check_inputs(step);
+    check_earlier(step);
     if (!check_ran(step)) return 0;
     check_paged_buffers(step);
     const std::int64_t judged = check_calls(step);
@@ -75,6 +122,7 @@ class Watcher {
     check_caches(step);
     check_twin(step);
     check_path(step);
+    check_cost(step);
     return judged;
   }
 
@@ -88,7 +136,10 @@ class Watcher {
     }
   }
 
+  device::decode::GraphMode mode_;
+  std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
+  std::vector<EarlierStep> earlier_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,6 +27,9 @@ struct DecodeSetup {
   std::function<const plumb_implementation&(std::string_view platform, bool checked)>
       implementation;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap;
+  // Steps that are enqueued before anybody waits for one. All but the last of them are watched only
+  // as far as later ones leave something: what they read of their inputs.
+  std::int64_t in_flight = 1;
 };
 
 struct WatchedEngine {

@@ -32,6 +32,8 @@ struct StepPart {
   std::int64_t tokens = 0;
   bool varies = false;
   bool replayed = false;  // by a graph, of a step that is over
+
+  bool operator==(const StepPart&) const = default;
 };
 
 // Told while a step is enqueued, also while it is captured: what an observer enqueues on the stream
