@@ -20,7 +20,7 @@ namespace {
 double budget_of(Tier tier, bool simulated) {
   switch (tier) {
     case Tier::smoke: return simulated ? 1e7 : 1e8;
-    case Tier::standard: return simulated ? 2e8 : 1e9;
+    case Tier::standard: return simulated ? 1.4e8 : 1e9;
     case Tier::full: return simulated ? 2e10 : 4e9;
   }
   return 0;
@@ -125,6 +125,26 @@ void put_late_first(std::vector<Point>& points) {
     return p.conditions.policy == device::Policy::late && p.fill == points.front().fill;
   });
   if (found != points.end()) std::iter_swap(points.begin(), found);
+}
+
+// Simulated platforms with waves of one size run the same kernels. They divide points among
+// themselves, but for the first ones, which all of them run: one of each fill.
+void keep_share(std::vector<Point>& points, const std::string& platform) {
+  constexpr std::size_t kOfAll = 3;
+  const int wave_size = device::open_device(platform)->properties().wave_size;
+  std::size_t peers = 0, place = 0;
+  for (const std::string& name : device::known_platforms()) {
+    if (!device::why_unavailable(name).empty()) continue;
+    const device::Properties peer = device::open_device(name)->properties();
+    if (!peer.simulated || peer.wave_size != wave_size) continue;
+    if (name == platform) place = peers;
+    ++peers;
+  }
+  std::vector<Point> kept;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (i < kOfAll || i % peers == place) kept.push_back(points[i]);
+  }
+  points = std::move(kept);
 }
 
 void run_point(const Case& which, const Point& point, std::uint64_t seed, const RunOptions& options,
@@ -235,6 +255,9 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     spent += point.conditions.checked ? checked_cost : cost;
     if (!chosen.empty() && spent > budget) break;
     chosen.push_back(point);
+  }
+  if (simulated && !options.foreign && options.tier == Tier::standard) {
+    keep_share(chosen, options.platform);
   }
   return chosen;
 }

@@ -55,6 +55,7 @@ struct Properties {
   int multiprocessors = 1;
   int max_threads_per_block = 1024;
   std::size_t shared_bytes_per_block = 48 << 10;
+  std::size_t memory_bytes = 0;  // 0: the host's
   std::int64_t max_grid_x = 2147483647, max_grid_y = 65535;
   Fp8Dialect fp8 =
       Fp8Dialect::e4m3fn;  // dialect of caches that native encoders of the platform write

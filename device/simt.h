@@ -13,7 +13,9 @@
 //   grid_size_x() grid_size_y()          int
 //   lane_index() wave_index()            within the physical wave
 //   wave_size()                          32 or 64, at run time
-//   LaneMask, all_lanes()                64 bits; the lanes of a whole wave
+//   LaneMask, all_lanes()                64 bits; the lanes of this wave
+//   whole_wave()                         the same where blocks are made of whole waves: a constant,
+//                                        which saves a wave operation most of its checks
 //   block_sync()                         all threads of the block that have not returned
 //   wave_sync(mask)                      the named lanes of this wave; orders their memory
 //   ballot(mask, predicate)              -> LaneMask
@@ -28,6 +30,8 @@
 //   bit_count(u)                         ones of 64 bits
 //   PLUMB_UNROLL                         before a loop whose index picks registers: without it an
 //                                        array that could be registers is memory
+//   PLUMB_NO_UNROLL                      before a loop of few rounds: copies of it would only take
+//                                        registers, and room in the instruction cache
 //   load_vector(p) store_vector(p, v)    16 bytes, or as many as the Vector has, in one access;
 //                                        refused unless p is a multiple of that many
 //                                        (starts_vector)
@@ -38,9 +42,13 @@
 //
 // What only some back ends have, and say so by a macro:
 //
-//   PLUMB_NATIVE_BF16      native_bf16(x), native_bf16_pair(low, high): nearest even, NaN stays NaN
+//   PLUMB_NATIVE_BF16      native_bf16(x), native_bf16_pair(low, high): nearest even, NaN stays
+//   NaN;
+//                          native_larger_bf16_sizes(so_far, pair): a NaN counts as nothing
+//   PLUMB_NATIVE_FMA       native_fma(a, b, c): a * b + c, rounded once
 //   PLUMB_NATIVE_E4M3FN    native_e4m3fn_pair(low, high): the same, saturating
 //   PLUMB_MATRIX_MIXING    launch_matrix_partials (device/kernels/mhc_mixing.h); not in mutants
+//   PLUMB_CLUSTERED_HEAD   launch_clustered_hc_head (device/kernels/hc_head.cu); not in mutants
 //
 // On the host, for launchers:
 //

@@ -4,6 +4,7 @@
 // real writer and its real reader: attention over what quantize_and_insert_k_cache stored.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -13,7 +14,7 @@
 #include "cases/fill.h"
 #include "cases/problem.h"
 #include "device/device.h"
-#include "device/kernels/fp8.h"
+#include "device/kernels/group_quant.h"
 #include "reference/formats/bfloat16.h"
 #include "reference/formats/e4m3.h"
 #include "reference/formats/e8m0.h"
@@ -78,6 +79,47 @@ TEST(DeviceEncoders, ScalesAreRoundedUpFromTheirBits) {
     }
   }
   EXPECT_EQ(kernels::encode_ue8m0(1e-4f / 448), 105);
+}
+
+// Of every bf16 size by the scale that `amax` gives, of either sign.
+void expect_quotients_of_division(float amax, float scale) {
+  const auto fma = [](float a, float b, float c) { return std::fma(a, b, c); };
+  const kernels::LongInverse inverse = kernels::long_inverse(scale, fma);
+  EXPECT_EQ(std::signbit(kernels::quotient(-0.0F, inverse, fma)), true) << scale;
+  // Quotients below 2^-20 are zeros of fp8.
+  const auto least = std::max(std::bit_cast<std::uint32_t>(scale * 0x1p-20F) >> 16, 1U);
+  for (std::uint32_t bits = least; bits <= std::bit_cast<std::uint32_t>(amax) >> 16; ++bits) {
+    const float x = std::bit_cast<float>(bits << 16);
+    ASSERT_EQ(kernels::quotient(x, inverse, fma), x / scale) << x << " by " << scale;
+    ASSERT_EQ(kernels::quotient(-x, inverse, fma), -x / scale) << -x << " by " << scale;
+  }
+}
+
+TEST(DeviceQuotients, AreThoseOfDivisionForEveryScale) {
+  for (const float largest : {448.0F, 224.0F}) {
+    for (const int exponent : {-117, -60, 0, 100}) {
+      for (int mantissa = 128; mantissa < 256; ++mantissa) {
+        const float amax = std::ldexp(static_cast<float>(mantissa), exponent - 7);
+        expect_quotients_of_division(amax, amax / largest);
+      }
+    }
+    expect_quotients_of_division(1e-4F, 1e-4F / largest);  // the floor of the indexer's
+    expect_quotients_of_division(0x1p-119F, 0x1p-126F);    // the least scale of V3.2
+  }
+}
+
+// The product with the nearest inverse is not enough.
+TEST(DeviceQuotients, AreNotThoseOfOneProduct) {
+  int different = 0;
+  for (int mantissa = 128; mantissa < 256; ++mantissa) {
+    const auto amax = static_cast<float>(mantissa);
+    const float scale = amax / 448, inverse = 1 / scale;
+    for (int bits = 128; bits < 256; ++bits) {
+      const auto x = static_cast<float>(bits);
+      different += x * inverse != x / scale;
+    }
+  }
+  EXPECT_GT(different, 0);
 }
 
 Row decode_row(std::int64_t width, std::int64_t page, const std::string& dialect) {

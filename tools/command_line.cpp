@@ -48,7 +48,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "run cases and judge them");
   add_selection(*command, arguments->selection);
   command->add_option("--seed", arguments->seed_text, "other inputs, the same on every platform");
-  command->add_option("--jobs,-j", arguments->jobs, "cases side by side; default: cores")
+  command->add_option("--jobs,-j", arguments->jobs, "cases side by side; default: cores, on a real device up to 4")
       ->check(CLI::Range(1, 256));
   command->add_option("--json", arguments->json, "report for machines; \"\" writes none")
       ->capture_default_str();

@@ -135,11 +135,23 @@ int bisect_code(const std::vector<Finished>& all) {
   return code_for_bisect(exit_code(all));
 }
 
-// A real device takes one case at a time: what one does to it is not to be seen in another.
-int jobs_of(const RunArguments& arguments, const Selected& selected) {
-  if (std::any_of(selected.platforms.begin(), selected.platforms.end(), is_real)) return 1;
+// A real device takes turns between the processes that use it, and the memory of all of them has to
+// fit.
+int most_jobs_on(const std::string& platform) {
+  constexpr int kMost = 4;
+  constexpr std::size_t kOfOneCase = std::size_t{24} << 30;
+  const auto fit = device::open_device(platform)->properties().memory_bytes / kOfOneCase;
+  return std::clamp(static_cast<int>(fit), 1, kMost);
+}
+
+int jobs_of(const RunArguments& arguments, const Selected& selected, int cores) {
   if (arguments.jobs > 0) return arguments.jobs;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int jobs = cores;
+  for (const std::string& platform : selected.platforms) {
+    if (!is_real(platform)) continue;
+    jobs = arguments.in_process ? 1 : std::min(jobs, most_jobs_on(platform));
+  }
+  return jobs;
 }
 
 // A bad row is reported before anything runs.
@@ -216,8 +228,9 @@ int run_command(RunArguments arguments) {
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
   }
-  const int jobs = jobs_of(arguments, selected);
-  reference::set_thread_count(jobs > 1 ? 1 : 0);
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = jobs_of(arguments, selected, cores);
+  reference::set_thread_count(std::max(1, cores / jobs));
   if (is_worker()) {
     return serve([&](std::uint64_t task) {
       try {

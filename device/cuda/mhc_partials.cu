@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first stage of mhc_pre and its kin (device/kernels/mhc_mixing.h) on matrix units, whose
-// operands are bf16 and whose sums are fp32. The streams are bf16 as they are; a weight is the sum
-// of three bf16 numbers, exactly, so that every product is exact and no operand is rounded. A
-// matrix unit truncates what it adds up: products with the largest parts go through it 16 at a
-// time, and the sums of those are added by the fp32 units, which round to nearest.
+// The first stage of mhc_pre and its kin (device/kernels/mhc_mixing.h) on matrix units
+// (matrix_products.h). A matrix unit truncates what it adds up. It adds up 32 columns at a time,
+// from zero and in two halves, the products with the smallest parts of the weights first: only the
+// last two of a chain truncate at the scale of the result. The fp32 units, which round to nearest,
+// add up the results. Squares are such products, of tokens by themselves.
 //
 // Block (tile, split): 64 tokens and one part of K, 256 columns of it at a time. Warp w takes
 // tokens 32 (w % 2) .. + 31 and columns 32 (w / 2) .. + 31 of each 256; eight warps' sums are
-// joined at the end, in order. A product of 16 columns needs them in a certain order over the
-// lanes; as any order will do if weights have the same, lane l takes eight neighbouring columns, 8
-// (l % 4) .. + 7 of its warp's, of rows l / 4, + 8, + 16, + 24: one access each.
+// joined at the end, in order. The weights stand on the left, 16 rows of them in a tile; on the
+// right eight tokens, of which lane l has token l / 4. A product of 16 columns needs them in a
+// certain order over the lanes; as any order will do if weights have the same, lane l takes eight
+// neighbouring columns, 8 (l % 4) .. + 7 of its warp's, of tokens l / 4, + 8, + 16, + 24: one
+// access each, whose words are operands as they come. Tokens are copied to shared memory two steps
+// ahead, each to where the lane that copies it is to read it: nobody waits for another lane's.
+#include <cuda_pipeline_primitives.h>
+
+#include "device/cuda/matrix_products.h"
 #include "device/kernels/mhc_mixing.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -18,167 +24,223 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 namespace {
 
 constexpr int kThreads = 512, kTokens = 64, kStep = 256, kWarpTokens = 32, kWarpColumns = 32;
-constexpr int kWarpsOfStep = kStep / kWarpColumns, kRows = 4;  // rows of a lane
-constexpr int kParts = 3, kTiles = kMixes / 8;                 // of a weight; of eight mixes
+constexpr int kWarpsOfStep = kStep / kWarpColumns, kRows = 4;  // tokens of a lane
 constexpr std::int64_t kLeastHidden = 1024;
 
-// Weights of one step as lanes take them: [warp][tile of mixes][part][lane], eight columns each.
-constexpr int kStagedVectors = kWarpsOfStep * kTiles * kParts * 32;
-constexpr int kSums = kMixes + 1;  // of a token: 24 mixes and the squares
-constexpr std::size_t kSharedBytes = 2 * kStagedVectors * sizeof(uint4);
+// Tiles of weights: the parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to 23;
+// their smallest parts, eight rows, below which the tokens themselves are to stand.
+enum Tile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest };
+
+// Weights of one step as lanes take them: [warp][tile][half of 32 columns][lane], two rows by four
+// columns each; of the last tile [lane][half], one row. Halves lie apart, and warps too, such that
+// the threads that write them do not share banks.
+constexpr int kHalfVectors = 32 + 4, kTileVectors = 2 * kHalfVectors;
+constexpr int kWarpVectors = kLastSmallest * kTileVectors + 32 + 4;
+constexpr int kStagedVectors = kWarpsOfStep * kWarpVectors;
+// Two steps are multiplied while the weights of two are staged and the tokens of two are copied.
+constexpr int kPair = 2, kPairVectors = kPair * kStagedVectors;
+constexpr int kCopiedVectors = kRows * kThreads;  // of a step's tokens: [row of a lane][thread]
+constexpr int kSums = kMixes + 1;                 // of a token: 24 mixes and the squares
+constexpr std::size_t kSharedBytes = (2 * kPairVectors + kPair * kCopiedVectors) * sizeof(uint4);
 static_assert(kWarpsOfStep * kTokens * kSums * sizeof(float) <= kSharedBytes);
 static_assert(kThreads / 32 == kWarpsOfStep * kTokens / kWarpTokens);
+
+// Unsigned: cheap enough to be made again where registers are short.
+__device__ unsigned own_lane() { return threadIdx.x % 32; }
+__device__ unsigned own_columns() { return threadIdx.x / 64; }  // which 32 of a step
+__device__ unsigned first_row() { return threadIdx.x / 32 % 2 * kWarpTokens; }
 
 struct LaneRows {
   uint4 row[kRows];
 };
 
-// Where the columns of a step start in a row of streams; a step lies in one of them.
-__device__ std::int64_t start_of(const Mixing& p, std::int64_t k) {
-  const auto slot = static_cast<unsigned>(k) / static_cast<unsigned>(p.hidden);
-  return slot * p.slot_stride + (k - slot * p.hidden);
+// Where this lane's columns of a step start, of the first of its tokens, and how many steps this
+// stream has left.
+struct StepPlace {
+  const std::uint16_t* at;
+  int left;
+};
+
+__device__ StepPlace place_of_step(const Mixing& p, std::int64_t first_token, std::int64_t k) {
+  int slot = 0;
+  for (int i = 1; i < kStreams; ++i) slot += k >= i * p.hidden;
+  const std::int64_t column = k - slot * p.hidden;
+  const std::int64_t token = first_token + first_row() + own_lane() / 4;
+  const std::uint16_t* const at = p.streams + token * p.token_stride + slot * p.slot_stride;
+  return {at + column + own_columns() * kWarpColumns + own_lane() % 4 * 8,
+          static_cast<int>(p.hidden - column) / kStep};
 }
 
-// `from`: where the tile starts. `rows`: how far from there this lane's are.
-__device__ LaneRows load_rows(const std::uint16_t* from, const unsigned (&rows)[kRows]) {
+__device__ void advance(const Mixing& p, StepPlace& place) {
+  const bool ends = --place.left == 0;
+  place.at += ends ? p.slot_stride - p.hidden + kStep : kStep;
+  if (ends) place.left = static_cast<int>(p.hidden) / kStep;
+}
+
+// Starts to copy this lane's part of a step. `rows`: how many of its rows are tokens; what memory
+// holds for others is multiplied too, and not stored.
+__device__ void copy_rows(const Mixing& p, const std::uint16_t* from, int rows, uint4* to) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    if (i < rows) __pipeline_memcpy_async(to + i * kThreads, from, sizeof(uint4));
+    from += 8 * p.token_stride;
+  }
+}
+
+// What has been copied.
+__device__ LaneRows own_rows(const uint4* copied) {
   LaneRows bits;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) bits.row[i] = *reinterpret_cast<const uint4*>(from + rows[i]);
+  for (int i = 0; i < kRows; ++i) bits.row[i] = copied[i * kThreads];
   return bits;
 }
 
-// Thread t: columns 4 (t % 64) .. + 3 of mix t / 64 of each tile.
+// Thread t: columns 4 (t % 64) .. + 3 of mixes t / 64, + 8, + 16.
+constexpr int kThreadMixes = kMixes / 8;
 struct ThreadWeights {
-  float4 tile[kTiles];
+  float4 mix[kThreadMixes];
 };
 static_assert(kThreads == 8 * kStep / 4);
 
-// `from`: where this thread's columns of the step and of its mix in the first tile are.
+// `from`: where this thread's columns of the step and of its first mix are.
 __device__ ThreadWeights load_weights(const float* from, std::int64_t depth) {
   ThreadWeights weights;
 #pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-    weights.tile[i] = *reinterpret_cast<const float4*>(from + i * 8 * depth);
+  for (int i = 0; i < kThreadMixes; ++i) {
+    weights.mix[i] = *reinterpret_cast<const float4*>(from + i * 8 * depth);
   }
   return weights;
 }
 
-// Takes its nearest pair of bf16 numbers off two numbers; what is left is exact.
-__device__ unsigned take_part(float& low, float& high) {
-  const unsigned pair = native_bf16_pair(low, high);
-  low -= __uint_as_float(pair << 16);
-  high -= __uint_as_float(pair & 0xffff0000u);
-  return pair;
-}
-
-__device__ void stage(const ThreadWeights& weights, uint4* staged) {
-  const int mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4);
-  uint4* const vectors = staged + four / 8 * (kTiles * kParts * 32) + mix * 4 + four % 8 / 2;
-#pragma unroll
-  for (int i = 0; i < kTiles; ++i) {
-    float4 left = weights.tile[i];
-#pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-      const uint2 pairs = {take_part(left.x, left.y), take_part(left.z, left.w)};
-      reinterpret_cast<uint2*>(vectors + (i * kParts + part) * 32)[four % 2] = pairs;
-    }
-  }
-}
-
-struct Sums {
-  float at[4];
+// Where this thread's weights go: lane 4 (t / 64) + t % 8 / 2 of warp t % 64 / 8, half t % 2.
+struct StagedPlace {
+  unsigned tiles, last_smallest;  // in vectors; in halves of them
 };
 
-// sums += 16 rows by 16 columns, times 16 columns by 8 mixes.
-__device__ void multiply(Sums& sums, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-                         unsigned b0, unsigned b1) {
-  float(&d)[4] = sums.at;
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+__device__ StagedPlace staged_place() {
+  const unsigned mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4), half = four % 2;
+  const unsigned warp = four / 8 * kWarpVectors, lane = mix * 4 + four % 8 / 2;
+  return {warp + half * kHalfVectors + lane,
+          2 * (warp + kLastSmallest * kTileVectors + lane) + half};
 }
 
-__device__ void add(Sums& to, const Sums& what) {
+// Two rows, a and b, of two pairs of columns.
+__device__ uint4 rows_of(const uint2& a, const uint2& b) { return {a.x, b.x, a.y, b.y}; }
+
+// `staged`: the step's.
+__device__ void stage(const ThreadWeights& weights, uint4* staged, const StagedPlace& place) {
+  uint2 parts[3][kThreadMixes];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) to.at[i] += what.at[i];
-}
-
-// 16 rows, of which this lane has two, by 32 columns, times one part of eight mixes.
-__device__ void multiply_part(Sums& sums, const uint4& a, const uint4& b, const uint4& weights) {
-  multiply(sums, a.x, b.x, a.y, b.y, weights.x, weights.y);
-  multiply(sums, a.z, b.z, a.w, b.w, weights.z, weights.w);
-}
-
-// The same with the largest part: its 16 columns at a time.
-__device__ void add_largest(Sums& sums, const uint4& a, const uint4& b, const uint4& weights) {
-  Sums first{}, second{};
-  multiply(first, a.x, b.x, a.y, b.y, weights.x, weights.y);
-  multiply(second, a.z, b.z, a.w, b.w, weights.z, weights.w);
-  add(sums, first);
-  add(sums, second);
-}
-
-__device__ float add_squares(float sum, const uint4& bits) {
-  const unsigned pairs[4] = {bits.x, bits.y, bits.z, bits.w};
+  for (int i = 0; i < kThreadMixes; ++i) {
+    float4 left = weights.mix[i];
 #pragma unroll
-  for (const unsigned pair : pairs) {
-    const float low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xffff0000u);
-    sum = fmaf(low, low, sum);
-    sum = fmaf(high, high, sum);
+    for (auto& part : parts) {
+      part[i] = {take_part(left.x, left.y), take_part(left.z, left.w)};
+    }
   }
-  return sum;
+  uint4* const to = staged + place.tiles;
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    to[(kLargest + i) * kTileVectors] = rows_of(parts[i][0], parts[i][1]);
+  }
+  to[kLastMixes * kTileVectors] = rows_of(parts[0][2], parts[1][2]);
+  reinterpret_cast<uint2*>(staged)[place.last_smallest] = parts[2][2];
 }
 
-// What a lane adds up: two tiles of 16 rows by three tiles of eight mixes, and its rows' squares.
-struct LaneSums {
-  Sums mixes[kRows / 2][kTiles];
-  float squares[kRows];
+// A lane's sums of one tile, for each eight tokens: in its own row of the tile, in the one eight
+// below.
+struct TileSums {
+  float at[kRows][4];
 };
 
-__device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
+// The eight tokens i of a lane: their columns of one half.
+__device__ uint2 half_of(const LaneRows& rows, int i, int half) {
+  const uint4& x = rows.row[i];
+  return half == 0 ? uint2{x.x, x.y} : uint2{x.z, x.w};
+}
+
+// sums += a tile of weights times the warp's tokens.
+__device__ void multiply_tile(TileSums& sums, const uint4* tile, const LaneRows& rows) {
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) sums.squares[i] = add_squares(sums.squares[i], rows.row[i]);
+  for (int half = 0; half < 2; ++half) {
+    const uint4 a = tile[half * kHalfVectors];
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-    Sums small[kRows / 2] = {};
-#pragma unroll
-    for (int part = kParts - 1; part >= 0; --part) {
-      const uint4 weights = staged[(tile * kParts + part) * 32];
-#pragma unroll
-      for (int m = 0; m < kRows / 2; ++m) {
-        const uint4 &a = rows.row[2 * m], &b = rows.row[2 * m + 1];
-        if (part > 0) {
-          multiply_part(small[m], a, b, weights);
-        } else {
-          add_largest(sums.mixes[m][tile], a, b, weights);
-          add(sums.mixes[m][tile], small[m]);
-        }
-      }
+    for (int i = 0; i < kRows; ++i) {
+      const uint2 x = half_of(rows, i, half);
+      multiply(sums.at[i], a.x, a.y, a.z, a.w, x.x, x.y);
     }
   }
 }
 
-// Each warp's sums into shared memory, [warp of the step][token][mix or squares].
-__device__ void spread(const LaneSums& sums, int warp, int first_row, float* to) {
-  const int row = first_row + lane_index() / 4, column = lane_index() % 4 * 2;
-  float* const own = to + (warp * kTokens + row) * kSums;
+// The last tile. Below the weights stand the tokens, whose squares are the diagonal of these eight
+// rows by eight columns.
+__device__ void multiply_last_smallest(TileSums& sums, const uint4& a, const LaneRows& rows) {
 #pragma unroll
-  for (int m = 0; m < kRows / 2; ++m) {
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        own[(16 * m + i / 2 * 8) * kSums + tile * 8 + column + i % 2] = sums.mixes[m][tile].at[i];
-      }
-    }
+  for (int i = 0; i < kRows; ++i) {
+    const uint2 x = half_of(rows, i, 0);
+    multiply(sums.at[i], a.x, x.x, a.y, x.y, x.x, x.y);
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    float squares = sums.squares[i];
-    squares += shuffle_xor(all_lanes(), squares, 1, 4);
-    squares += shuffle_xor(all_lanes(), squares, 2, 4);
-    if (lane_index() % 4 == 0) own[8 * i * kSums + kMixes] = squares;
+    const uint2 x = half_of(rows, i, 1);
+    multiply(sums.at[i], a.z, x.x, a.w, x.y, x.x, x.y);
+  }
+}
+
+// What a lane adds up for each eight tokens. Of the diagonal it may have one of two columns.
+struct LaneSums {
+  float mixes[kRows][4], last[kRows][2], squares[kRows];
+};
+
+__device__ unsigned diagonal_column() { return threadIdx.x / 4 % 2; }
+
+// `staged`: this lane's, of its warp.
+__device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
+  TileSums products{};
+  multiply_tile(products, staged + kSmallest * kTileVectors, rows);
+  multiply_tile(products, staged + kMiddle * kTileVectors, rows);
+  multiply_tile(products, staged + kLargest * kTileVectors, rows);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums.mixes[i][j] += products.at[i][j];
+  }
+  products = {};
+  multiply_last_smallest(products, staged[kLastSmallest * kTileVectors], rows);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    const float(&at)[4] = products.at[i];
+    sums.last[i][0] += at[0];
+    sums.last[i][1] += at[1];
+    sums.squares[i] += diagonal_column() == 0 ? at[2] : at[3];
+  }
+  products = {};
+  multiply_tile(products, staged + kLastMixes * kTileVectors, rows);
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {  // the largest parts and, eight rows below, the middle ones
+    sums.last[i][0] += products.at[i][0] + products.at[i][2];
+    sums.last[i][1] += products.at[i][1] + products.at[i][3];
+  }
+}
+
+// Each warp's sums into shared memory, [warp of the step][token][mix or squares]. A lane has rows
+// l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight; the diagonal's
+// column of row l / 4 is among these where l % 4 is l / 8.
+__device__ void spread(const LaneSums& sums, float* to) {
+  const unsigned mix = own_lane() / 4, token = own_lane() % 4 * 2;
+  float* const own = to + (own_columns() * kTokens + first_row()) * kSums;
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) {
+    float* const eight = own + 8 * i * kSums;
+#pragma unroll
+    for (int t = 0; t < 2; ++t) {
+      float* const mixes = eight + (token + t) * kSums;
+      mixes[mix] = sums.mixes[i][t];
+      mixes[mix + 8] = sums.mixes[i][2 + t];
+      mixes[mix + 16] = sums.last[i][t];
+    }
+    const unsigned own_token = token + diagonal_column();
+    if (own_token == mix) eight[own_token * kSums + kMixes] = sums.squares[i];
   }
 }
 
@@ -198,56 +260,72 @@ __device__ void store_sums(const Mixing& p, std::int64_t first_token, int split,
 
 __global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
   uint4* const staged = dynamic_shared<uint4>();
-  const int warp = wave_index() / 2, first_row = wave_index() % 2 * kWarpTokens;
   const int split = block_index_y();
   const std::int64_t first_token = std::int64_t{block_index_x()} * kTokens;
-  const std::uint16_t* const tile = p.streams + first_token * p.token_stride;
-  const auto last_row = static_cast<int>(min(std::int64_t{kTokens}, p.tokens - first_token)) - 1;
-  unsigned rows[kRows];
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {  // rows behind the last token repeat it, and are not stored
-    const int row = min(first_row + lane_index() / 4 + 8 * i, last_row);
-    rows[i] =
-        row * static_cast<unsigned>(p.token_stride) + warp * kWarpColumns + lane_index() % 4 * 8;
-  }
+  const std::int64_t first_own = first_token + first_row() + own_lane() / 4;
+  const int rows = static_cast<int>((p.tokens - first_own + 7) / 8);
   const std::int64_t begin = part_begin(p, split);
   const int steps = static_cast<int>((part_begin(p, split + 1) - begin) / kStep);
-  const auto clamped = [&](int step) { return min(step, steps - 1) * kStep; };
 
-  const float* const own_weights =
+  const float* next_weights =
       p.fn + begin + threadIdx.x / (kStep / 4) * p.depth + threadIdx.x % (kStep / 4) * 4;
+  const auto take_weights = [&](int step) {  // behind the last step, that one's again
+    const ThreadWeights weights = load_weights(next_weights, p.depth);
+    if (step + 1 < steps) next_weights += kStep;
+    return weights;
+  };
+  const StagedPlace to = staged_place();
+  const uint4* const from = staged + own_columns() * kWarpVectors + own_lane();
+  uint4* const copied = staged + 2 * kPairVectors + threadIdx.x;
   LaneSums sums{};
-  LaneRows now = load_rows(tile + start_of(p, begin), rows);
-  LaneRows next = load_rows(tile + start_of(p, begin + clamped(1)), rows);
-  stage(load_weights(own_weights, p.depth), staged);
-  ThreadWeights weights = load_weights(own_weights + clamped(1), p.depth);
+  StepPlace place = place_of_step(p, first_token, begin);
+  // Each step has a group of copies, be it empty, so that the latest but one is what a step needs.
+  const auto copy = [&](int step, int odd) {
+    if (step < steps) {
+      copy_rows(p, place.at, rows, copied + odd * kCopiedVectors);
+      advance(p, place);
+    }
+    __pipeline_commit();
+  };
+#pragma unroll
+  for (int step = 0; step < kPair; ++step) {
+    copy(step, step);
+    stage(take_weights(step), staged + step * kStagedVectors, to);
+  }
+  ThreadWeights weights = take_weights(kPair);
   __syncthreads();
-  for (int step = 0; step < steps; ++step) {
-    const LaneRows after_next = load_rows(tile + start_of(p, begin + clamped(step + 2)), rows);
-    add_step(sums, now,
-             staged + step % 2 * kStagedVectors + warp * kTiles * kParts * 32 + lane_index());
-    stage(weights, staged + (step + 1) % 2 * kStagedVectors);
-    weights = load_weights(own_weights + clamped(step + 2), p.depth);
-    now = next;
-    next = after_next;
+  // The tokens of the next step but one take the place of those that have been read; its weights go
+  // where all have read before the last barrier.
+  const auto work = [&](int step, int odd, int turn) {
+    __pipeline_wait_prior(1);
+    const LaneRows bits = own_rows(copied + odd * kCopiedVectors);
+    copy(step + kPair, odd);
+    add_step(sums, bits, from + turn * kPairVectors + odd * kStagedVectors);
+    stage(weights, staged + (turn ^ 1) * kPairVectors + odd * kStagedVectors, to);
+    weights = take_weights(step + kPair + 1);
+  };
+  for (int step = 0, turn = 0; step < steps; step += kPair, turn ^= 1) {
+    work(step, 0, turn);
+    if (step + 1 < steps) work(step + 1, 1, turn);
     __syncthreads();
   }
   float* const spread_sums = dynamic_shared<float>();
-  spread(sums, warp, first_row, spread_sums);
+  spread(sums, spread_sums);
   __syncthreads();
   store_sums(p, first_token, split, spread_sums);
 }
 
-bool suits(const Mixing& m) {
-  return m.tokens >= kTokens / 2 && m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
-         m.depth % (std::int64_t{kStep} * m.splits) == 0 && m.token_stride < 1 << 25 &&
+bool suits(const Mixing& m, const Properties& device) {
+  return kSharedBytes <= device.shared_bytes_per_block && m.tokens >= kTokens / 2 &&
+         m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
+         m.depth % (std::int64_t{kStep} * m.splits) == 0 &&
          are_whole(m.hidden, m.token_stride, m.slot_stride) && start_whole(m.streams, m.fn);
 }
 
 }  // namespace
 
 plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream) {
-  if (!suits(m)) return PLUMB_UNSUPPORTED;
+  if (!suits(m, stream_properties(stream))) return PLUMB_UNSUPPORTED;
   const LaunchShape shape{(m.tokens + kTokens - 1) / kTokens, m.splits, kThreads, kSharedBytes};
   return PLUMB_LAUNCH(mhc_matrix_partials, shape, stream, m);
 }

@@ -18,6 +18,7 @@
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
 #define PLUMB_UNROLL _Pragma("unroll")
+#define PLUMB_NO_UNROLL _Pragma("unroll 1")
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -94,6 +95,14 @@ static __device__ inline std::uint16_t native_bf16(float x) {
   std::uint16_t bits;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
+}
+static __device__ inline std::uint32_t native_larger_bf16_sizes(std::uint32_t so_far,
+                                                                std::uint32_t pair) {
+  std::uint32_t larger;
+  asm("{ .reg .b32 sizes; abs.bf16x2 sizes, %2; max.bf16x2 %0, %1, sizes; }"
+      : "=r"(larger)
+      : "r"(so_far), "r"(pair));
+  return larger;
 }
 #if __CUDA_ARCH__ >= 890
 #define PLUMB_NATIVE_E4M3FN

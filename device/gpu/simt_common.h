@@ -11,6 +11,8 @@
 #include "device/gpu/launch.h"
 #include "device/simt_vector.h"
 
+#define PLUMB_NATIVE_FMA
+
 #define PLUMB_LAUNCH(kernel, shape, stream, ...) \
   ::plumb::device::PLUMB_GPU::launch_kernel((kernel), (shape), (stream)__VA_OPT__(, ) __VA_ARGS__)
 
@@ -49,6 +51,8 @@ PLUMB_DEVICE inline T atomic_exchange(T* address, std::type_identity_t<T> value)
   return atomicExch(address, value);
 }
 
+PLUMB_DEVICE inline LaneMask whole_wave() { return ~LaneMask{0} >> (64 - kWaveSize); }
+
 PLUMB_DEVICE inline bool starts_vector(const void* address, unsigned bytes = 16) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
@@ -74,6 +78,7 @@ PLUMB_DEVICE inline int bit_count(std::uint64_t bits) { return __popcll(bits); }
 PLUMB_DEVICE inline float exp2_approx(float x) { return exp2f(x); }
 PLUMB_DEVICE inline float log2_approx(float x) { return log2f(x); }
 PLUMB_DEVICE inline float rsqrt_approx(float x) { return rsqrtf(x); }
+PLUMB_DEVICE inline float native_fma(float a, float b, float c) { return fmaf(a, b, c); }
 PLUMB_DEVICE inline std::uint32_t float_bits(float x) { return __float_as_uint(x); }
 PLUMB_DEVICE inline float bits_float(std::uint32_t u) { return __uint_as_float(u); }
 

@@ -32,6 +32,7 @@ Properties query() {
   result.multiprocessors = found.multiProcessorCount;
   result.max_threads_per_block = found.maxThreadsPerBlock;
   result.shared_bytes_per_block = found.sharedMemPerBlock;
+  result.memory_bytes = found.totalGlobalMem;
   result.max_grid_x = found.maxGridSize[0];
   result.max_grid_y = found.maxGridSize[1];
   return result;

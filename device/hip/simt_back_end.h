@@ -17,6 +17,7 @@
 #define PLUMB_DEVICE static __device__
 #define PLUMB_METHOD __device__
 #define PLUMB_UNROLL _Pragma("unroll")
+#define PLUMB_NO_UNROLL _Pragma("unroll 1")
 // The second number that clang takes here is one of waves, not of blocks: the compiler's choice.
 #define PLUMB_BOUNDS(threads, blocks) __launch_bounds__(threads)
 #define PLUMB_SHARED(type, name, count) __shared__ type name[count]

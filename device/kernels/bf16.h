@@ -36,6 +36,20 @@ PLUMB_DEVICE inline void decode_bf16x8(const Bf16x8& bits, float* values) {
   }
 }
 
+// The sizes of a pair where they are larger than those so far. A NaN counts as nothing.
+PLUMB_DEVICE inline std::uint32_t larger_bf16_sizes(std::uint32_t so_far, std::uint32_t pair) {
+#ifdef PLUMB_NATIVE_BF16
+  return native_larger_bf16_sizes(so_far, pair);
+#else
+  std::uint32_t larger = 0;
+  for (const int shift : {0, 16}) {
+    const std::uint32_t size = pair >> shift & 0x7fffU, least = so_far >> shift & 0xffffU;
+    larger |= (size > least && size <= 0x7f80U ? size : least) << shift;
+  }
+  return larger;
+#endif
+}
+
 PLUMB_DEVICE inline Bf16x8 round_bf16x8(const float* values) {
   Bf16x8 bits;
   PLUMB_UNROLL

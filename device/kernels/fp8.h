@@ -49,23 +49,27 @@ PLUMB_DEVICE inline std::uint8_t encode_e4m3(float value, plumb_format dialect) 
   return static_cast<std::uint8_t>(sign | code);
 }
 
-// Eight neighbours in the order of their addresses.
-PLUMB_DEVICE inline Vector<std::uint8_t, 8> encode_e4m3x8(const float* values,
-                                                          plumb_format dialect) {
-  Vector<std::uint8_t, 8> codes;
+// Sixteen neighbours, four to a word, the first in its low byte: as memory has them.
+using E4m3x16 = Vector<std::uint32_t>;
+constexpr int kE4m3x16 = 4 * E4m3x16::kCount;
+
+PLUMB_DEVICE inline std::uint32_t encode_e4m3x4(const float* values, plumb_format dialect) {
 #ifdef PLUMB_NATIVE_E4M3FN
   if (dialect == PLUMB_E4M3FN) {
-    PLUMB_UNROLL
-    for (int i = 0; i < 8; i += 2) {
-      const std::uint16_t pair = native_e4m3fn_pair(values[i], values[i + 1]);
-      codes.at[i] = static_cast<std::uint8_t>(pair);
-      codes.at[i + 1] = static_cast<std::uint8_t>(pair >> 8);
-    }
-    return codes;
+    return native_e4m3fn_pair(values[0], values[1]) |
+           std::uint32_t{native_e4m3fn_pair(values[2], values[3])} << 16;
   }
 #endif
+  std::uint32_t codes = 0;
   PLUMB_UNROLL
-  for (int i = 0; i < 8; ++i) codes.at[i] = encode_e4m3(values[i], dialect);
+  for (int i = 0; i < 4; ++i) codes |= std::uint32_t{encode_e4m3(values[i], dialect)} << (8 * i);
+  return codes;
+}
+
+PLUMB_DEVICE inline E4m3x16 encode_e4m3x16(const float* values, plumb_format dialect) {
+  E4m3x16 codes;
+  PLUMB_UNROLL
+  for (int i = 0; i < codes.kCount; ++i) codes.at[i] = encode_e4m3x4(values + 4 * i, dialect);
   return codes;
 }
 

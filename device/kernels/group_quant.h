@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What quantising kernels share: eight lanes of a wave quantise one group of values with one scale.
+// What quantising kernels share: some lanes of a wave quantise one group of values with one scale.
 //
-// Lane i of the eight owns elements i, i + 8, ..., or in vectors of eight columns (bf16.h) the
-// vectors i, i + 8, .... All lanes of a wave stay in step for the shuffles, those without a group
-// included. Any block that is a multiple of the wave.
+// Lane i of eight owns elements i, i + 8, .... Or, in rows of whole tokens, each lane owns sixteen
+// neighbouring columns, and as many lanes as a group needs share it. All lanes of a wave stay in
+// step for the shuffles, those without a group included. Any block that is a multiple of the wave.
 #pragma once
 
 #include "device/kernels/bf16.h"
@@ -16,16 +16,17 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 constexpr int kGroupLanes = 8;
 constexpr int kQuantBlock = 128;
 
-// Number of this thread's group in the grid, and its place among the eight lanes.
+// Number of this thread's group in the grid, and its place among the group's lanes.
 PLUMB_DEVICE inline std::int64_t group_index() {
   return (std::int64_t{block_index_x()} * block_size() + thread_index()) / kGroupLanes;
 }
-PLUMB_DEVICE inline int group_lane() { return thread_index() % kGroupLanes; }
+PLUMB_DEVICE inline int group_lane(int lanes = kGroupLanes) { return thread_index() % lanes; }
 
-// The largest of eight lanes' numbers, in each of them.
-PLUMB_DEVICE inline float largest_of_lanes(float value) {
-  for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) {
-    const float other = shuffle_xor(all_lanes(), value, distance, kGroupLanes);
+// The largest of that many neighbouring lanes' numbers, in each of them.
+PLUMB_DEVICE inline float largest_of_lanes(float value, int lanes = kGroupLanes) {
+  PLUMB_UNROLL
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    const float other = shuffle_xor(whole_wave(), value, distance, lanes);
     value = other > value ? other : value;
   }
   return value;
@@ -41,49 +42,82 @@ PLUMB_DEVICE inline float group_amax(const std::uint16_t* x, std::int64_t count)
   return largest_of_lanes(amax);
 }
 
-// This lane's vectors of a group.
-template <int count>
-struct GroupVectors {
-  Bf16x8 at[count];
+// Sixteen neighbouring columns.
+struct LaneColumns {
+  Bf16x8 at[2];
 };
-
-PLUMB_DEVICE inline int group_column(int vector) {
-  return kBf16x8 * (group_lane() + kGroupLanes * vector);
-}
+constexpr int kLaneColumns = 2 * kBf16x8;
+static_assert(kLaneColumns == kE4m3x16);
 
 // Zeros unless `live`.
-template <int count>
-PLUMB_DEVICE inline GroupVectors<count> load_group(const std::uint16_t* x, bool live, bool whole) {
-  GroupVectors<count> group;
-  PLUMB_UNROLL
-  for (int v = 0; v < count; ++v) {
-    group.at[v] = load_bf16x8(x + group_column(v), live ? kBf16x8 : 0, whole);
-  }
-  return group;
+PLUMB_DEVICE inline LaneColumns load_columns(const std::uint16_t* x, bool live, bool whole) {
+  const int count = live ? kBf16x8 : 0;
+  return {{load_bf16x8(x, count, whole), load_bf16x8(x + kBf16x8, count, whole)}};
 }
 
-// As group_amax.
-template <int count>
-PLUMB_DEVICE inline float group_amax(const GroupVectors<count>& group) {
-  float amax = 0;
+PLUMB_DEVICE inline void decode_columns(const LaneColumns& bits, float* x) {
+  decode_bf16x8(bits.at[0], x);
+  decode_bf16x8(bits.at[1], x + kBf16x8);
+}
+
+// As group_amax, over that many neighbouring lanes.
+PLUMB_DEVICE inline float columns_amax(const LaneColumns& bits, int lanes) {
+  std::uint32_t sizes = 0;
   PLUMB_UNROLL
-  for (int v = 0; v < count; ++v) {
-    float x[kBf16x8];
-    decode_bf16x8(group.at[v], x);
+  for (int i = 0; i < 2 * Bf16x8::kCount; ++i) {
+    sizes = larger_bf16_sizes(sizes, bits.at[i / Bf16x8::kCount].at[i % Bf16x8::kCount]);
+  }
+  const float even = bits_float(sizes << 16), odd = bits_float(sizes & 0xffff0000U);
+  return largest_of_lanes(even > odd ? even : odd, lanes);
+}
+
+PLUMB_DEVICE inline void store_codes(std::uint8_t* to, const E4m3x16& codes, bool whole) {
+  if (whole) return store_vector(reinterpret_cast<std::uint32_t*>(to), codes);
+  PLUMB_UNROLL
+  for (int i = 0; i < kE4m3x16; ++i) {
+    to[i] = static_cast<std::uint8_t>(codes.at[i / 4] >> (i % 4 * 8));
+  }
+}
+
+// A divisor's inverse as the sum of two floats. The first is not above it, so that the second is
+// not negative, and -0 times the sum is -0.
+struct LongInverse {
+  float high, low;
+};
+
+// Divisors from 2^-126, the least normal number, to kMostInverted: their inverses' low parts are
+// normal numbers or zero. `fma` rounds once.
+constexpr float kMostInverted = 0x1p100F;
+template <class Fma>
+PLUMB_DEVICE inline LongInverse long_inverse(float divisor, const Fma& fma) {
+  float high = 1.0F / divisor, rest = fma(-high, divisor, 1.0F);
+  if (rest < 0) {
+    high = bits_float(float_bits(high) - 1);
+    rest = fma(-high, divisor, 1.0F);
+  }
+  return {high, rest * high};
+}
+
+// The quotient of a bf16 number and a scale that a bf16 number gave, as division rounds it: no such
+// quotient is nearer to the middle of two floats than the product is off.
+template <class Fma>
+PLUMB_DEVICE inline float quotient(float x, const LongInverse& inverse, const Fma& fma) {
+  return fma(x, inverse.high, x * inverse.low);
+}
+
+// x[i] /= scale; the same bits with and without the detour, which saves most of a division.
+PLUMB_DEVICE inline void divide_columns(float* x, float scale) {
+#ifdef PLUMB_NATIVE_FMA
+  if (scale <= kMostInverted) {
+    const auto fma = [](float a, float b, float c) { return native_fma(a, b, c); };
+    const LongInverse inverse = long_inverse(scale, fma);
     PLUMB_UNROLL
-    for (int i = 0; i < kBf16x8; ++i) {
-      const float size = bits_float(float_bits(x[i]) & 0x7fffffffU);
-      amax = size > amax ? size : amax;
-    }
+    for (int i = 0; i < kLaneColumns; ++i) x[i] = quotient(x[i], inverse, fma);
+    return;
   }
-  return largest_of_lanes(amax);
-}
-
-PLUMB_DEVICE inline void store_codes(std::uint8_t* to, const Vector<std::uint8_t, 8>& codes,
-                                     bool whole) {
-  if (whole) return store_vector(to, codes);
+#endif
   PLUMB_UNROLL
-  for (int i = 0; i < codes.kCount; ++i) to[i] = codes.at[i];
+  for (int i = 0; i < kLaneColumns; ++i) x[i] /= scale;
 }
 
 // Block of a slot, and token within it. Division of 64 bits costs several times that of 32.

@@ -7,6 +7,16 @@
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 
+// Where the back end has clusters of blocks and a kernel for them (PLUMB_CLUSTERED_HEAD:
+// device/cuda/hc_head_cluster.cu), with the numerics below. PLUMB_UNSUPPORTED: not at this shape.
+#ifdef PLUMB_CLUSTERED_HEAD
+plumb_status launch_clustered_hc_head(const plumb_hc_head_params& p);
+#else
+inline plumb_status launch_clustered_hc_head(const plumb_hc_head_params&) {
+  return PLUMB_UNSUPPORTED;
+}
+#endif
+
 namespace {
 
 using Params = plumb_hc_head_params;
@@ -110,6 +120,8 @@ plumb_status launch_hc_head(const void* params) {
   if (!p.hidden_states || !p.fn || !p.scale || !p.base || !p.out) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
   if (p.tokens > device.max_grid_x) return PLUMB_UNSUPPORTED;
+  const plumb_status clustered = launch_clustered_hc_head(p);
+  if (clustered != PLUMB_UNSUPPORTED) return clustered;
   const LaunchShape shape = token_shape(p.tokens, p.hidden, device.wave_size);
   if (are_whole(p.hidden, p.hidden_token_stride, p.hidden_slot_stride) &&
       start_whole(p.hidden_states, p.fn, p.out)) {

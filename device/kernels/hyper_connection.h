@@ -43,7 +43,7 @@ PLUMB_DEVICE inline float sigmoid(float z) {
 // for kMostWaves numbers that nobody has used since the last barrier.
 PLUMB_DEVICE inline float block_tree_sum(float value, float* per_wave) {
   for (int offset = wave_size() / 2; offset > 0; offset /= 2) {
-    value += shuffle_xor(all_lanes(), value, offset, wave_size());
+    value += shuffle_xor(whole_wave(), value, offset, wave_size());
   }
   if (lane_index() == 0) per_wave[wave_index()] = value;
   block_sync();
@@ -59,23 +59,36 @@ PLUMB_DEVICE inline float tree_sum_of_8(const float* values) {
          ((values[4] + values[5]) + (values[6] + values[7]));
 }
 
-// Eight columns of a token's four streams.
+// Eight columns of a token's four streams, as they are stored and as numbers.
+struct StreamBits {
+  Bf16x8 at[kStreams];
+};
 struct StreamColumns {
   float at[kStreams][kBf16x8];
 };
 
+PLUMB_DEVICE inline StreamBits load_stream_bits(const std::uint16_t* streams,
+                                                std::int64_t slot_stride, std::int64_t h,
+                                                std::int64_t hidden, bool whole) {
+  StreamBits bits;
+  PLUMB_UNROLL
+  for (int j = 0; j < kStreams; ++j) {
+    bits.at[j] = load_bf16x8(streams + j * slot_stride + h, hidden - h, whole);
+  }
+  return bits;
+}
+
+PLUMB_DEVICE inline StreamColumns decode_streams(const StreamBits& bits) {
+  StreamColumns columns;
+  PLUMB_UNROLL
+  for (int j = 0; j < kStreams; ++j) decode_bf16x8(bits.at[j], columns.at[j]);
+  return columns;
+}
+
 PLUMB_DEVICE inline StreamColumns load_streams(const std::uint16_t* streams,
                                                std::int64_t slot_stride, std::int64_t h,
                                                std::int64_t hidden, bool whole) {
-  Bf16x8 bits[kStreams];
-  PLUMB_UNROLL
-  for (int j = 0; j < kStreams; ++j) {
-    bits[j] = load_bf16x8(streams + j * slot_stride + h, hidden - h, whole);
-  }
-  StreamColumns columns;
-  PLUMB_UNROLL
-  for (int j = 0; j < kStreams; ++j) decode_bf16x8(bits[j], columns.at[j]);
-  return columns;
+  return decode_streams(load_stream_bits(streams, slot_stride, h, hidden, whole));
 }
 
 // sum_j gates[j] * streams[j, column], j ascending, of each column.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // indexer_k_quant_and_cache: eight lanes per quant block of one key (group_quant.h). Blocks of 128
-// columns that are made of whole vectors go two vectors per lane, four of them per thread, all
-// loaded before the first is needed; others a column at a time. Legal: any tokens that fit the
-// grid's x; any page, in the shuffled layout 1 or a multiple of 16.
+// columns in rows that are made of whole vectors go sixteen columns per lane, four blocks per
+// thread, all loaded before the first is needed; others a column at a time. Legal: any tokens that
+// fit the grid's x; any page, in the shuffled layout 1 or a multiple of 16.
 #include "device/kernels/group_quant.h"
 #include "device/simt.h"
 
@@ -32,8 +32,8 @@ struct KeyPart {
 
 // Stores the scale of quant block `group`.
 PLUMB_DEVICE KeyPart store_scale(const plumb_indexer_k_quant_and_cache_params& p, std::int64_t slot,
-                                 std::int64_t group, float amax) {
-  const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(p.cache.dialect);
+                                 std::int64_t group, float amax, plumb_format dialect) {
+  const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(dialect);
   const float scale = p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact;
   const std::int64_t page = p.cache.page, groups = p.head_dim / p.quant_block_size;
   const auto [number, offset] = place_of(slot, p.cache.page);
@@ -51,50 +51,59 @@ PLUMB_KERNEL void indexer_k_quant_and_cache_kernel(plumb_indexer_k_quant_and_cac
   const std::uint16_t* x = p.k + token * p.k_row_stride + group * p.quant_block_size;
   const float amax = group_amax(x, slot < 0 ? 0 : p.quant_block_size);
   if (slot < 0) return;
-  const KeyPart part = store_scale(p, slot, group, amax);
+  const KeyPart part = store_scale(p, slot, group, amax, p.cache.dialect);
   for (std::int64_t i = group_lane(); i < p.quant_block_size; i += kGroupLanes) {
     part.block[code_offset(p, part.offset, part.begin + i)] =
         encode_e4m3(load_bf16(x[i]) / part.scale, p.cache.dialect);
   }
 }
 
-constexpr int kVectorBlock = 128, kVectors = kVectorBlock / (kBf16x8 * kGroupLanes);
+constexpr int kVectorBlock = kGroupLanes * kLaneColumns;
 constexpr int kGroupsAtOnce = kQuantBlock / kGroupLanes, kGroupsOfThread = 4;
 constexpr int kGroupsOfBlock = kGroupsAtOnce * kGroupsOfThread;
+static_assert(kLaneColumns == kShuffleTile);  // so that a lane's codes are neighbours in any layout
 
-PLUMB_DEVICE void store_vectors(const plumb_indexer_k_quant_and_cache_params& p,
-                                const KeyPart& part, const GroupVectors<kVectors>& bits) {
+PLUMB_DEVICE void store_columns(const plumb_indexer_k_quant_and_cache_params& p,
+                                const KeyPart& part, const LaneColumns& bits,
+                                plumb_format dialect) {
+  float x[kLaneColumns];
+  decode_columns(bits, x);
+  divide_columns(x, part.scale);
+  const std::int64_t at =
+      code_offset(p, part.offset, part.begin + group_lane() * std::int64_t{kLaneColumns});
+  store_codes(part.block + at, encode_e4m3x16(x, dialect), true);
+}
+
+PLUMB_DEVICE void cache_blocks(const plumb_indexer_k_quant_and_cache_params& p,
+                               plumb_format dialect) {
+  const int groups = p.head_dim / kVectorBlock;
+  const std::int64_t first =
+      std::int64_t{block_index_x()} * kGroupsOfBlock + thread_index() / kGroupLanes;
+  std::int64_t slots[kGroupsOfThread];
+  int group[kGroupsOfThread];
+  LaneColumns bits[kGroupsOfThread];
   PLUMB_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    float x[kBf16x8];
-    decode_bf16x8(bits.at[v], x);
-    PLUMB_UNROLL
-    for (int i = 0; i < kBf16x8; ++i) x[i] /= part.scale;
-    const std::int64_t at = code_offset(p, part.offset, part.begin + group_column(v));
-    store_codes(part.block + at, encode_e4m3x8(x, p.cache.dialect), true);
+  for (int i = 0; i < kGroupsOfThread; ++i) {
+    const std::int64_t index = first + i * kGroupsAtOnce;
+    const std::int64_t token = groups == 1 ? index : index / groups;
+    group[i] = static_cast<int>(index - token * groups);
+    slots[i] = token < p.tokens ? p.slot_mapping[token] : -1;
+    const std::uint16_t* x = p.k + token * p.k_row_stride + group[i] * kVectorBlock;
+    bits[i] = load_columns(x + group_lane() * kLaneColumns, token < p.tokens, true);
+  }
+  PLUMB_UNROLL
+  for (int i = 0; i < kGroupsOfThread; ++i) {
+    const float amax = columns_amax(bits[i], kGroupLanes);
+    if (slots[i] < 0) continue;
+    store_columns(p, store_scale(p, slots[i], group[i], amax, dialect), bits[i], dialect);
   }
 }
 
-PLUMB_KERNEL void indexer_k_quant_and_cache_vectors(plumb_indexer_k_quant_and_cache_params p) {
-  const int groups = p.head_dim / kVectorBlock;
-  const std::int64_t first = std::int64_t{block_index_x()} * kGroupsOfBlock;
-  std::int64_t slots[kGroupsOfThread];
-  GroupVectors<kVectors> bits[kGroupsOfThread];
-  PLUMB_UNROLL
-  for (int i = 0; i < kGroupsOfThread; ++i) {
-    const std::int64_t index = first + i * kGroupsAtOnce + thread_index() / kGroupLanes;
-    const std::int64_t token = groups == 1 ? index : index / groups;
-    slots[i] = token < p.tokens ? p.slot_mapping[token] : -1;
-    const std::uint16_t* x = p.k + token * p.k_row_stride + (index - token * groups) * kVectorBlock;
-    bits[i] = load_group<kVectors>(x, token < p.tokens, true);
-  }
-  PLUMB_UNROLL
-  for (int i = 0; i < kGroupsOfThread; ++i) {
-    const std::int64_t index = first + i * kGroupsAtOnce + thread_index() / kGroupLanes;
-    const float amax = group_amax(bits[i]);
-    if (slots[i] < 0) continue;
-    store_vectors(p, store_scale(p, slots[i], groups == 1 ? 0 : index % groups, amax), bits[i]);
-  }
+// One dialect at a time: the encoder of the other one is not in the way.
+PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 6) void indexer_k_quant_and_cache_vectors(
+    plumb_indexer_k_quant_and_cache_params p) {
+  if (p.cache.dialect == PLUMB_E4M3FN) return cache_blocks(p, PLUMB_E4M3FN);
+  cache_blocks(p, PLUMB_E4M3FNUZ);
 }
 
 bool is_legal(const plumb_indexer_k_quant_and_cache_params& p) {

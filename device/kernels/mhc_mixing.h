@@ -7,8 +7,8 @@
 // 16w .. 16w+15 of the tile: lane l works on row l % 16 and on every (wave / 16)-th k from l / 16,
 // so that lanes l, l + 16, ... add up one row between them. Launch: partials_shape.
 //
-// mix_outputs: block b takes token b; 8 threads make the gates, all share the columns of
-// layer_input. The blocks behind them iterate Sinkhorn, one thread per token. Launch:
+// mix_outputs: the first blocks iterate Sinkhorn, one thread per token. Each block behind them
+// takes a token; 8 threads make the gates, all share the columns of layer_input. Launch:
 // outputs_shape.
 #pragma once
 
@@ -173,27 +173,48 @@ PLUMB_DEVICE inline Bf16x8 normalized_input(const Mixing& p, const Bf16x8& y, fl
 }
 
 // Eight columns of y, rounded; adds to the sum of its squares before that rounding.
-PLUMB_DEVICE inline Bf16x8 input_columns(const Mixing& p, const std::uint16_t* streams,
-                                         std::int64_t h, const float* pre, bool whole,
+PLUMB_DEVICE inline Bf16x8 input_columns(const StreamBits& streams, const float* pre,
                                          float& square_sum) {
   float y[kBf16x8], squares[kBf16x8];
-  gated_sum(load_streams(streams, p.slot_stride, h, p.hidden, whole), pre, y);
+  gated_sum(decode_streams(streams), pre, y);
   PLUMB_UNROLL
   for (int i = 0; i < kBf16x8; ++i) squares[i] = y[i] * y[i];
   square_sum += tree_sum_of_8(squares);
   return round_bf16x8(y);
 }
 
-// With a norm, y is kept in registers until its mean square is known; of rows with more vectors
-// than that, the rest is stored first and read back by the thread that stored it.
+// The vectors of a token's streams that a thread keeps: loaded before the gates are known. With a
+// norm, what they give is kept until its mean square is known; of rows with more vectors than that,
+// the rest is stored first and read back by the thread that stored it.
+inline constexpr int kKept = 4;
+struct KeptStreams {
+  StreamBits at[kKept];
+};
+
+PLUMB_DEVICE inline std::int64_t kept_column(int i) {
+  return (thread_index() + i * block_size()) * kBf16x8;
+}
+
+PLUMB_DEVICE inline StreamBits load_input(const Mixing& p, std::int64_t token, std::int64_t h,
+                                          bool whole) {
+  return load_stream_bits(p.streams + token * p.token_stride, p.slot_stride, h, p.hidden, whole);
+}
+
+PLUMB_DEVICE inline KeptStreams load_kept(const Mixing& p, std::int64_t token, bool whole) {
+  KeptStreams kept{};
+  PLUMB_UNROLL
+  for (int i = 0; i < kKept; ++i) {
+    if (kept_column(i) < p.hidden) kept.at[i] = load_input(p, token, kept_column(i), whole);
+  }
+  return kept;
+}
+
 template <bool whole>
-PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token, const float* pre,
+PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token,
+                                           const KeptStreams& kept, const float* pre,
                                            float* per_wave) {
-  constexpr int kKept = 4;
-  const std::uint16_t* streams = p.streams + token * p.token_stride;
   std::uint16_t* out = p.layer_input + token * p.hidden;
-  const int first = thread_index() * kBf16x8, stride = block_size() * kBf16x8;
-  const std::int64_t rest = first + kKept * stride;
+  const int stride = block_size() * kBf16x8;
   const auto store = [&](std::int64_t h, const Bf16x8& bits) {
     store_bf16x8(out + h, bits, p.hidden - h, whole);
   };
@@ -201,43 +222,47 @@ PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token, 
   float square_sum = 0;
   PLUMB_UNROLL
   for (int i = 0; i < kKept; ++i) {
-    const std::int64_t h = first + i * stride;
+    const std::int64_t h = kept_column(i);
     if (h >= p.hidden) break;
-    y[i] = input_columns(p, streams, h, pre, whole, square_sum);
+    y[i] = input_columns(kept.at[i], pre, square_sum);
     if (p.norm_weight == nullptr) store(h, y[i]);
   }
-  for (std::int64_t h = rest; h < p.hidden; h += stride) {
-    store(h, input_columns(p, streams, h, pre, whole, square_sum));
+  for (std::int64_t h = kept_column(kKept); h < p.hidden; h += stride) {
+    store(h, input_columns(load_input(p, token, h, whole), pre, square_sum));
   }
   if (p.norm_weight == nullptr) return;
   const float mean_square = block_tree_sum(square_sum, per_wave) / static_cast<float>(p.hidden);
   const float r = rsqrt_approx(mean_square + p.norm_eps);
   PLUMB_UNROLL
   for (int i = 0; i < kKept; ++i) {
-    const std::int64_t h = first + i * stride;
+    const std::int64_t h = kept_column(i);
     if (h < p.hidden) store(h, normalized_input(p, y[i], r, h, whole));
   }
-  for (std::int64_t h = rest; h < p.hidden; h += stride) {
+  for (std::int64_t h = kept_column(kKept); h < p.hidden; h += stride) {
     store(h, normalized_input(p, load_bf16x8(out + h, p.hidden - h, whole), r, h, whole));
   }
 }
 
-// Blocks from `tokens` on: thread t of them iterates Sinkhorn for token t, one thread each, while
-// the other blocks move their columns.
+// Sinkhorn takes one thread of each token long; other blocks move the columns meanwhile.
 PLUMB_DEVICE inline void mix_combs(const Mixing& p) {
-  const std::int64_t token =
-      (block_index_x() - p.tokens) * std::int64_t{block_size()} + thread_index();
+  const std::int64_t token = block_index_x() * std::int64_t{block_size()} + thread_index();
   if (token >= p.tokens) return;
   float logits[kStreams * kStreams];
   for (int i = 0; i < kStreams * kStreams; ++i) logits[i] = logit_of(p, token, kFirstComb + i);
   store_comb(p, token, logits);
 }
 
+// This block's; negative in the blocks that iterate Sinkhorn.
+PLUMB_DEVICE inline std::int64_t outputs_token(const Mixing& p) {
+  return block_index_x() - (grid_size_x() - p.tokens);
+}
+
 // pre: kStreams, per_wave: kMostWaves numbers of shared memory.
 template <bool whole>
 PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* pre, float* per_wave) {
-  if (block_index_x() >= p.tokens) return mix_combs(p);
-  const std::int64_t token = block_index_x();
+  const std::int64_t token = outputs_token(p);
+  if (token < 0) return mix_combs(p);
+  const KeptStreams kept = load_kept(p, token, whole);
   const int thread = thread_index();
   if (thread < kFirstComb) {
     const float gate = sigmoid(logit_of(p, token, thread));
@@ -248,7 +273,7 @@ PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* pre, float* per_wav
     }
   }
   block_sync();
-  store_layer_input<whole>(p, token, pre, per_wave);
+  store_layer_input<whole>(p, token, kept, pre, per_wave);
 }
 
 inline LaunchShape outputs_shape(const Mixing& m, int wave) {

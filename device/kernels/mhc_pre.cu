@@ -14,7 +14,7 @@ PLUMB_KERNEL void mhc_pre_partials(Mixing p) {
 }
 
 template <bool whole>
-PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_pre_outputs(Mixing p) {
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_pre_outputs(Mixing p) {
   PLUMB_SHARED(float, pre, kStreams);
   PLUMB_SHARED(float, per_wave, kMostWaves);
   mix_outputs<whole>(p, pre, per_wave);

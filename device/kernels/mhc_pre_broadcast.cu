@@ -15,11 +15,11 @@ PLUMB_KERNEL void mhc_broadcast_partials(Mixing p) {
 
 template <bool whole>
 PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads,
-                          3) void mhc_broadcast_outputs(Mixing p, std::uint16_t* residual_out) {
+                          2) void mhc_broadcast_outputs(Mixing p, std::uint16_t* residual_out) {
   PLUMB_SHARED(float, pre, kStreams);
   PLUMB_SHARED(float, per_wave, kMostWaves);
-  const std::int64_t token = block_index_x();
-  if (token < p.tokens) {
+  const std::int64_t token = outputs_token(p);
+  if (token >= 0) {
     for (std::int64_t h = thread_index() * kBf16x8; h < p.hidden; h += block_size() * kBf16x8) {
       const Bf16x8 bits = load_bf16x8(p.streams + token * p.token_stride + h, p.hidden - h, whole);
       for (int n = 0; n < kStreams; ++n) {

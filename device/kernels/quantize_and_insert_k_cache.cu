@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize_and_insert_k_cache: eight lanes per group of 64 columns (group_quant.h), a vector each;
-// eight groups per token: seven are quantised, the last (RoPE) is copied. A block takes
-// kTokensOfBlock tokens, each thread the same columns of every kTokensAtOnce-th of them, all loaded
-// before the first is needed. Legal: any tokens that fit the grid's x, any page.
+// quantize_and_insert_k_cache: a token is 32 lanes of 16 columns (group_quant.h), four to a group
+// of 64: seven groups are quantised, the last (RoPE) is copied. A block takes kTokensOfBlock
+// tokens, each thread the same columns of every kTokensAtOnce-th of them, all loaded before the
+// first is needed. Legal: any tokens that fit the grid's x, any page.
 #include "device/kernels/group_quant.h"
 #include "device/kernels/mla_cache.h"
 #include "device/simt.h"
@@ -15,8 +15,9 @@ namespace {
 constexpr float kAmaxFloor = 1e-4F;
 constexpr int kGroups = kValueDim / kGroup;
 constexpr int kRopeGroup = kGroups - 1;  // bf16, without a scale
+constexpr int kRopeAt = kRopeGroup * kGroup;
 
-constexpr int kTokenThreads = kGroups * kGroupLanes;
+constexpr int kLanes = kGroup / kLaneColumns, kTokenThreads = kGroups * kLanes;
 constexpr int kTokensAtOnce = kQuantBlock / kTokenThreads, kTokensOfThread = 4;
 constexpr int kTokensOfBlock = kTokensAtOnce * kTokensOfThread;
 
@@ -33,47 +34,62 @@ PLUMB_DEVICE SlotBytes bytes_of(const plumb_paged_cache& cache, std::int64_t slo
           block + std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes};
 }
 
-// A quotient by a power of two is the product with its inverse, bit for bit.
-PLUMB_DEVICE void quantize_group(const Bf16x8& bits, float amax, plumb_format dialect, bool whole,
-                                 std::uint8_t* data, std::uint8_t* scale_byte) {
+// This thread's columns, codes and the scale of their group. A quotient by a power of two is the
+// product with its inverse, bit for bit.
+PLUMB_DEVICE void store_quantized(const LaneColumns& bits, float amax, plumb_format dialect,
+                                  bool whole, std::uint8_t* data, std::uint8_t* scale_byte) {
   const std::uint8_t byte =
       encode_ue8m0(at_least(kAmaxFloor, amax) / quantisation_largest(dialect));
   const float inverse = decode_ue8m0(static_cast<std::uint8_t>(254 - byte));
-  if (group_lane() == 0) *scale_byte = byte;
-  float x[kBf16x8];
-  decode_bf16x8(bits, x);
+  if (group_lane(kLanes) == 0) *scale_byte = byte;
+  float x[kLaneColumns];
+  decode_columns(bits, x);
   PLUMB_UNROLL
-  for (int i = 0; i < kBf16x8; ++i) x[i] *= inverse;
-  store_codes(data + group_column(0), encode_e4m3x8(x, dialect), whole);
+  for (int i = 0; i < kLaneColumns; ++i) x[i] *= inverse;
+  store_codes(data, encode_e4m3x16(x, dialect), whole);
 }
 
-template <bool whole>
-PLUMB_KERNEL void quantize_and_insert_k_cache_kernel(plumb_quantize_and_insert_k_cache_params p) {
-  const int group = thread_index() % kTokenThreads / kGroupLanes;
-  const std::int64_t first = std::int64_t{block_index_x()} * kTokensOfBlock;
+PLUMB_DEVICE void store_rope(const LaneColumns& bits, bool whole, std::uint8_t* data) {
+  auto* const to = reinterpret_cast<std::uint16_t*>(data);
+  store_bf16x8(to, bits.at[0], kBf16x8, whole);
+  store_bf16x8(to + kBf16x8, bits.at[1], kBf16x8, whole);
+}
+
+PLUMB_DEVICE void insert_tokens(const plumb_quantize_and_insert_k_cache_params& p,
+                                plumb_format dialect, bool whole) {
+  const int lane = thread_index() % kTokenThreads, group = lane / kLanes;
+  const std::int64_t first =
+      std::int64_t{block_index_x()} * kTokensOfBlock + thread_index() / kTokenThreads;
   std::int64_t slots[kTokensOfThread];
-  GroupVectors<1> bits[kTokensOfThread];
+  LaneColumns bits[kTokensOfThread];
   PLUMB_UNROLL
   for (int i = 0; i < kTokensOfThread; ++i) {
-    const std::int64_t token = first + i * kTokensAtOnce + thread_index() / kTokenThreads;
+    const std::int64_t token = first + i * kTokensAtOnce;
     slots[i] = token < p.tokens ? p.slot_mapping[token] : -1;
-    const std::uint16_t* x = p.kv + token * p.kv_row_stride + group * kGroup;
-    bits[i] = load_group<1>(x, token < p.tokens, whole);
+    bits[i] =
+        load_columns(p.kv + token * p.kv_row_stride + lane * kLaneColumns, token < p.tokens, whole);
   }
   PLUMB_UNROLL
   for (int i = 0; i < kTokensOfThread; ++i) {
-    const float amax = group_amax(bits[i]);
+    const float amax = columns_amax(bits[i], kLanes);
     if (slots[i] < 0) continue;
     const SlotBytes slot = bytes_of(p.cache, slots[i]);
-    std::uint8_t* data = slot.data + group * kGroup;
     if (group < kRopeGroup) {
-      quantize_group(bits[i].at[0], amax, p.cache.dialect, whole, data, slot.scales + group);
+      store_quantized(bits[i], amax, dialect, whole, slot.data + lane * kLaneColumns,
+                      slot.scales + group);
       continue;
     }
-    store_bf16x8(reinterpret_cast<std::uint16_t*>(data) + group_column(0), bits[i].at[0], kBf16x8,
-                 whole);
-    if (group_lane() == 0) slot.scales[kRopeGroup] = 0;
+    store_rope(bits[i], whole, slot.data + kRopeAt + group_lane(kLanes) * 2 * kLaneColumns);
+    if (group_lane(kLanes) == 0) slot.scales[kRopeGroup] = 0;
   }
+}
+
+// One dialect at a time: the encoder of the other one is not in the way.
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 8) void quantize_and_insert_k_cache_kernel(
+    plumb_quantize_and_insert_k_cache_params p) {
+  if (p.cache.dialect == PLUMB_E4M3FN) return insert_tokens(p, PLUMB_E4M3FN, whole);
+  insert_tokens(p, PLUMB_E4M3FNUZ, whole);
 }
 
 plumb_status launch_quantize_and_insert_k_cache(const void* params) {

@@ -18,6 +18,7 @@ struct TopKShared {
   std::uint32_t histogram[kTopKBins];
   alignas(16) std::uint32_t wave_sums[2][kTopKMostWaves];
   std::uint32_t digit, wanted, count;
+  std::uint32_t listed;  // candidates so far (top_k_list.h)
 };
 
 // -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN, as unsigned numbers.
@@ -32,6 +33,7 @@ PLUMB_DEVICE inline void clear(TopKShared* shared) {
   for (int wave = thread_index(); wave < kTopKMostWaves; wave += block_size()) {
     shared->wave_sums[0][wave] = shared->wave_sums[1][wave] = 0;
   }
+  if (thread_index() == 0) shared->listed = 0;
   block_sync();
 }
 
@@ -42,6 +44,9 @@ struct TopKInterval {
   int shift;
   bool done;
 };
+
+// From at most 2^30 keys to 2^19, 2^8 and one.
+constexpr int kTopKPasses = 3;
 
 PLUMB_DEVICE inline bool holds(const TopKInterval& interval, std::uint32_t key) {
   return key - interval.first <= interval.last - interval.first;
@@ -88,20 +93,32 @@ struct TopKSum {
   std::uint32_t in_front, total;  // over the threads in front of this one; over the block
 };
 
-// Contains one barrier. Calls one after the other take turns with the two buffers.
-PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* wave_sums) {
-  const int lanes = bit_count(all_lanes());
-  std::uint32_t up_to_here = value;
+// Over the lanes of a wave up to this one.
+PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(LaneMask wave, int lanes, std::uint32_t value) {
+  PLUMB_NO_UNROLL
   for (int distance = 1; distance < lanes; distance *= 2) {
     const int source = lane_index() - distance;
     const std::uint32_t other =
-        shuffle(all_lanes(), up_to_here, source < 0 ? lane_index() : source, wave_size());
-    if (source >= 0) up_to_here += other;
+        shuffle(wave, value, source < 0 ? lane_index() : source, wave_size());
+    if (source >= 0) value += other;
   }
-  if (lane_index() == lanes - 1) wave_sums[wave_index()] = up_to_here;
+  return value;
+}
+
+// The same, by constants where the wave is a whole one.
+PLUMB_DEVICE inline std::uint32_t sum_up_to_lane(std::uint32_t value) {
+  if (all_lanes() == whole_wave()) return sum_up_to_lane(whole_wave(), wave_size(), value);
+  return sum_up_to_lane(all_lanes(), bit_count(all_lanes()), value);
+}
+
+// Contains one barrier. Calls one after the other take turns with the two buffers.
+PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* wave_sums) {
+  const std::uint32_t up_to_here = sum_up_to_lane(value);
+  if (lane_index() == bit_count(all_lanes()) - 1) wave_sums[wave_index()] = up_to_here;
   block_sync();
   const int waves = (block_size() + wave_size() - 1) / wave_size();
   TopKSum sum = {up_to_here - value, 0};
+  PLUMB_NO_UNROLL
   for (int first = 0; first < waves; first += TopKBits::kCount) {
     const TopKBits sums = load_vector(wave_sums + first);
     PLUMB_UNROLL
@@ -113,28 +130,45 @@ PLUMB_DEVICE inline TopKSum sum_over_block(std::uint32_t value, std::uint32_t* w
   return sum;
 }
 
+PLUMB_DEVICE inline std::uint32_t sum_of_parts(const std::uint32_t* parts, int count) {
+  std::uint32_t sum = 0;
+  PLUMB_NO_UNROLL
+  for (int i = 0; i < count; i += TopKBits::kCount) {
+    const TopKBits four = load_vector(parts + i);
+    sum += (four.at[0] + four.at[1]) + (four.at[2] + four.at[3]);
+  }
+  return sum;
+}
+
+PLUMB_DEVICE inline void clear_parts(std::uint32_t* parts, int count) {
+  PLUMB_NO_UNROLL
+  for (int i = 0; i < count; i += TopKBits::kCount) store_vector(parts + i, TopKBits{});
+}
+
 // Finds the part that holds the wanted-th largest of the counted keys: one thread finds it among
-// its own parts and tells the others. Clears the histogram for the next pass.
-PLUMB_DEVICE inline void find_part(std::uint32_t wanted, TopKShared* shared) {
-  const int parts_per_thread = (kTopKBins + block_size() - 1) / block_size();
-  const int first = thread_index() * parts_per_thread;
-  const int last = first + parts_per_thread < kTopKBins ? first + parts_per_thread : kTopKBins;
+// its own parts, whole vectors of neighbours, and tells the others. Clears the histogram for the
+// next pass. Returns the number of counted keys; if there are fewer than wanted, nothing is found.
+PLUMB_DEVICE inline std::uint32_t find_part(std::uint32_t wanted, TopKShared* shared) {
+  const int vectors = (kTopKBins / TopKBits::kCount + block_size() - 1) / block_size();
+  const int first = thread_index() * vectors * TopKBits::kCount;
+  const int end = first + vectors * TopKBits::kCount;
+  const int last = end < kTopKBins ? end : kTopKBins;
+  std::uint32_t* const parts = shared->histogram + first;
   block_sync();
-  std::uint32_t own = 0;
-  for (int part = first; part < last; ++part) own += shared->histogram[part];
+  const std::uint32_t own = sum_of_parts(parts, last - first);
   const TopKSum sum = sum_over_block(own, shared->wave_sums[0]);
   std::uint32_t larger = sum.total - sum.in_front - own;
-  for (int part = last - 1; part >= first; --part) {
-    const std::uint32_t count = shared->histogram[part];
-    if (larger < wanted && wanted <= larger + count) {
-      shared->digit = static_cast<std::uint32_t>(part);
-      shared->wanted = wanted - larger;
-      shared->count = count;
-    }
-    larger += count;
-    shared->histogram[part] = 0;
+  if (larger < wanted && wanted <= larger + own) {
+    int part = last - 1;
+    PLUMB_NO_UNROLL
+    for (; larger + shared->histogram[part] < wanted; --part) larger += shared->histogram[part];
+    shared->digit = static_cast<std::uint32_t>(part);
+    shared->wanted = wanted - larger;
+    shared->count = shared->histogram[part];
   }
+  clear_parts(parts, last - first);
   block_sync();
+  return sum.total;
 }
 
 PLUMB_DEVICE inline void count_part(const TopKInterval& interval, std::uint32_t key,

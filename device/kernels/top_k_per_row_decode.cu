@@ -20,13 +20,13 @@ PLUMB_DEVICE std::int64_t end_of(const plumb_top_k_per_row_decode_params& p, std
 template <bool kept>
 PLUMB_KERNEL PLUMB_BOUNDS(1024,
                           1) void top_k_per_row_decode_kernel(plumb_top_k_per_row_decode_params p,
-                                                              int span) {
+                                                              TopKRoom room) {
   PLUMB_SHARED(TopKShared, shared, 1);
   const std::int64_t row = block_index_x();
   const std::int64_t end = end_of(p, row);
   const std::int64_t length = end > 0 ? end : 0;
   const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length};
-  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);
+  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
 }
 
 bool is_legal(const plumb_top_k_per_row_decode_params& p) {
@@ -44,9 +44,9 @@ plumb_status launch_top_k_per_row_decode(const void* params) {
   if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
   const TopKLaunch launch = top_k_launch(p);
   if (launch.kept) {
-    return PLUMB_LAUNCH(top_k_per_row_decode_kernel<true>, launch.shape, p.stream, p, launch.span);
+    return PLUMB_LAUNCH(top_k_per_row_decode_kernel<true>, launch.shape, p.stream, p, launch.room);
   }
-  return PLUMB_LAUNCH(top_k_per_row_decode_kernel<false>, launch.shape, p.stream, p, launch.span);
+  return PLUMB_LAUNCH(top_k_per_row_decode_kernel<false>, launch.shape, p.stream, p, launch.room);
 }
 
 }  // namespace

@@ -12,14 +12,14 @@ namespace {
 template <bool kept>
 PLUMB_KERNEL PLUMB_BOUNDS(1024,
                           1) void top_k_per_row_prefill_kernel(plumb_top_k_per_row_prefill_params p,
-                                                               int span) {
+                                                               TopKRoom room) {
   PLUMB_SHARED(TopKShared, shared, 1);
   const std::int64_t row = block_index_x();
   const std::int64_t start = p.row_starts[row];
   const std::int64_t length = p.row_ends[row] - start;
   const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
   const TopKWindow window = {first, p.logits_column_stride, length > 0 ? length : 0};
-  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);
+  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
 }
 
 plumb_status launch_top_k_per_row_prefill(const void* params) {
@@ -31,9 +31,9 @@ plumb_status launch_top_k_per_row_prefill(const void* params) {
   if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
   const TopKLaunch launch = top_k_launch(p);
   if (launch.kept) {
-    return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<true>, launch.shape, p.stream, p, launch.span);
+    return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<true>, launch.shape, p.stream, p, launch.room);
   }
-  return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<false>, launch.shape, p.stream, p, launch.span);
+  return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<false>, launch.shape, p.stream, p, launch.room);
 }
 
 }  // namespace

@@ -38,6 +38,7 @@
 #define PLUMB_DEVICE __attribute__((unused)) static
 #define PLUMB_METHOD
 #define PLUMB_UNROLL
+#define PLUMB_NO_UNROLL
 #define PLUMB_SHARED(type, name, count)                                  \
   static constexpr ::plumb::device::sim::SharedSite plumb_shared_##name{ \
       #name, sizeof(type) * (count), alignof(type)};                     \
@@ -70,6 +71,8 @@ PLUMB_SIM_UNINSTRUMENTED int grid_size_y() { return static_cast<int>(sim::curren
 
 // The lanes that this wave has: fewer than wave_size() in a last, partial wave.
 inline LaneMask all_lanes() { return sim::all_lanes(); }
+
+inline LaneMask whole_wave() { return ~LaneMask{0} >> (64 - wave_size()); }
 
 inline void block_sync(Here here = Here::current()) { sim::block_sync(here); }
 

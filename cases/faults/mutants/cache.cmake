@@ -13,7 +13,7 @@ plumb_mutant(k_cache_minus_one_is_slot_0
 
 plumb_mutant(k_cache_pad_not_zeroed
   OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
-  FROM [[if (group_lane() == 0) slot.scales[kRopeGroup] = 0;]]
+  FROM [[if (group_lane(kLanes) == 0) slot.scales[kRopeGroup] = 0;]]
   TO [[]]
   CASE quantize_and_insert_k_cache/swa_block/eager
   SAYS "cache.rope: rows 0-8 of 9 wrong; row 0 differs in 1 of 129 places (first [0, 128]: expected 0"
@@ -37,8 +37,8 @@ plumb_mutant(k_cache_rows_of_the_view
 
 plumb_mutant(k_cache_dialect_ignored
   OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
-  FROM [[encode_e4m3x8(x, dialect)]]
-  TO [[encode_e4m3x8(x, PLUMB_E4M3FN)]]
+  FROM [[encode_e4m3x16(x, dialect)]]
+  TO [[encode_e4m3x16(x, PLUMB_E4M3FN)]]
   CASE quantize_and_insert_k_cache/fnuz_everywhere/eager
   SAYS "cache.codes: rows 0-8 of 9 wrong"
   WHY "the scales are those of fnuz, the codes are not")

@@ -93,8 +93,8 @@ plumb_mutant(group_quant_reads_past_the_last_column
 
 plumb_mutant(group_quant_neighbours_scale
   OP per_token_group_quant_fp8 FILE group_quant.h
-  FROM [[shuffle_xor(all_lanes(), value, distance, kGroupLanes)]]
-  TO [[shuffle_xor(all_lanes(), value, 2 * distance, 2 * kGroupLanes)]]
+  FROM [[shuffle_xor(whole_wave(), value, distance, lanes)]]
+  TO [[shuffle_xor(whole_wave(), value, 2 * distance, 2 * lanes)]]
   CASE per_token_group_quant_fp8/q_lora_packed_row_major/eager
   SAYS "scales: rows 0-5 of 6 wrong"
   WHY "the maximum is taken across two groups, and not over all lanes of either")

@@ -5,8 +5,8 @@
 
 plumb_mutant(top_k_global_indices
   OP top_k_per_row_prefill FILE top_k_per_row_prefill.cu
-  FROM [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);]]
-  TO [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, span, shared);
+  FROM [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);]]
+  TO [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
   block_sync();
   for (int i = thread_index(); i < p.k; i += block_size()) {
     std::int32_t& index = p.indices[row * p.k + i];
@@ -37,9 +37,9 @@ plumb_mutant(top_k_only_right_for_2048
   WHY "the identity limit is 2048 whatever K is")
 
 plumb_mutant(top_k_candidates_overflow
-  OP top_k_per_row_prefill FILE top_k_select.h
-  FROM [[const bool wins = !is_inside || inside < interval.wanted;]]
-  TO [[const bool wins = !is_inside || (inside < interval.wanted && inside < 512);]]
+  OP top_k_per_row_prefill FILE top_k_flags.h
+  FROM [[const bool wins = !is_inside || before.inside < interval.wanted;]]
+  TO [[const bool wins = !is_inside || (before.inside < interval.wanted && before.inside < 512);]]
   CASE top_k_per_row_prefill/ties_at_the_threshold/eager
   SAYS "indices: rows 1 of 2 wrong"
   WHY "candidates beyond a fixed buffer are dropped")
@@ -54,16 +54,24 @@ plumb_mutant(top_k_negative_length
 
 plumb_mutant(top_k_stops_at_the_first_part
   OP top_k_per_row_prefill FILE top_k_select.h
-  FROM [[pass < 3 && !interval.done]]
+  FROM [[pass < kTopKPasses && !interval.done]]
   TO [[pass < 0 && !interval.done]]
   CASE top_k_per_row_prefill/low_ten_bits/eager
   SAYS "indices: rows "
   WHY "keys of one part of an octave are taken for equal")
 
 plumb_mutant(top_k_windows_as_whole_chunks
-  OP top_k_per_row_prefill FILE top_k_select.h
-  FROM [[if (is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);]]
-  TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = load_bits(row, column + i);]]
+  OP top_k_per_row_prefill FILE top_k_row.h
+  FROM [[if (is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);]]
+  TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);]]
   CASE top_k_per_row_prefill/k1024_around_k/eager
   SAYS "indices: rows "
   WHY "the columns of a window that starts inside a chunk are read as zeros")
+
+plumb_mutant(top_k_list_without_the_lead
+  OP top_k_per_row_prefill FILE top_k_list.h
+  FROM [[candidate.column + row.lead]]
+  TO [[candidate.column]]
+  CASE top_k_per_row_prefill/columns_65537/eager
+  SAYS "indices: rows 1 of 2 wrong"
+  WHY "candidates of a row that starts inside a chunk are put in order as if it did not")
