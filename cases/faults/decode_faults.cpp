@@ -155,12 +155,7 @@ constexpr ScheduleShape kPrompts{Traffic::prompts, Lengths::short_ones, 4, 4, 3}
 constexpr ScheduleShape kUneven{Traffic::uneven, Lengths::mixed, 4, 4, 1};
 constexpr ScheduleShape kRandom{Traffic::random, Lengths::random, 6, 4, 1};
 
-std::vector<DecodeFault> make_faults() {
-  const auto kernel = [](std::string name, std::string stands_for, std::string op) {
-    return DecodeFault{
-        name,    std::move(stands_for), std::move(op), Detector::reference, Detector::eager,
-        kRandom, mutant(name)};
-  };
+std::vector<DecodeFault> v32_faults() {
   const auto buffers = [](std::string name, std::string stands_for, Detector blind, Inject inject) {
     return DecodeFault{std::move(name),
                        "vLLM #42982: " + std::move(stands_for),
@@ -181,6 +176,11 @@ std::vector<DecodeFault> make_faults() {
               v32_buffers<BuffersNotInitialised>()),
       buffers("v32_indptr_of_live_rows", "rows of padding own what an earlier step's did",
               Detector::inputs, v32_buffers<IndptrOfLiveRows>()),
+  };
+}
+
+std::vector<DecodeFault> graph_faults() {
+  return {
       {"replay_does_nothing", "hazards 37: the graph never ran", "replay", Detector::ran,
        Detector::path, kSteady, with_dead_device},
       {"warm_up_state_captured", "vLLM #42444: the planner is not part of the graph",
@@ -200,6 +200,11 @@ std::vector<DecodeFault> make_faults() {
        "drafter", Detector::path, Detector::eager, kSteady, modes<DrafterLeftOut>()},
       {"automatic_mode_wins", "vLLM #43746: the automatic choice overrides an explicit one", "mode",
        Detector::path, Detector::eager, kSteady, modes<AutomaticWins>()},
+  };
+}
+
+std::vector<DecodeFault> host_faults() {
+  return {
       {"host_sync_in_capture", "vLLM #42604: .item() inside a capture", "capture", Detector::error,
        Detector::cost, kSteady, shapes<RowsFromTheDevice>(GraphMode::full)},
       {"host_sync_at_every_step", "vLLM #42604: .item() at every build", "host", Detector::cost,
@@ -216,6 +221,11 @@ std::vector<DecodeFault> make_faults() {
       {"top_k_cut_at_decode_tokens", "vLLM #42810: a buffer cut at num_decode_tokens",
        "top_k_per_row_decode", Detector::candidates, Detector::reference, kUneven,
        top_k<TopKCutAtDecodeTokens>()},
+  };
+}
+
+std::vector<DecodeFault> metadata_faults() {
+  return {
       {"ragged_metadata_not_persistent", "vLLM #42604: a graph reads another step's addresses",
        "sparse_mla_decode", Detector::eager, Detector::path, kSteady,
        metadata<TemporariesHandedOut>()},
@@ -229,6 +239,16 @@ std::vector<DecodeFault> make_faults() {
        "inputs", Detector::inputs, Detector::reference, kShrink, inputs<LiveRowsSent>()},
       {"padding_writes_slot_0", "hazards 3: padding rows write into the cache", "inputs",
        Detector::inputs, Detector::reference, kShrink, inputs<PaddingWritesSlot0>()},
+  };
+}
+
+std::vector<DecodeFault> kernel_faults() {
+  const auto kernel = [](std::string name, std::string stands_for, std::string op) {
+    return DecodeFault{
+        name,    std::move(stands_for), std::move(op), Detector::reference, Detector::eager,
+        kRandom, mutant(name)};
+  };
+  return {
       kernel("ragged_indptr_one_off", "vLLM #42604: indptr one off",
              "build_ragged_indices_from_dense"),
       kernel("k_cache_minus_one_is_slot_0", "hazards 3: -1 lands in slot 0",
@@ -247,6 +267,15 @@ std::vector<DecodeFault> make_faults() {
       kernel("router_padding_mask_ignored", "hazards A1: padding rows are routed",
              "sqrt_softplus_topk"),
   };
+}
+
+std::vector<DecodeFault> make_faults() {
+  std::vector<DecodeFault> all;
+  for (const auto& make : {v32_faults, graph_faults, host_faults, metadata_faults, kernel_faults}) {
+    const std::vector<DecodeFault> some = make();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 }  // namespace
