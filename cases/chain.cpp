@@ -61,8 +61,8 @@ struct Chain::Link {
   }
 };
 
-Row row_of(const OpDefinition& op, const std::map<std::string, std::int64_t>& integers,
-           const std::map<std::string, std::string>& words) {
+Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>& integers,
+               const std::map<std::string, std::string>& words) {
   Row row;
   row.op = std::string(op.name);
   row.name = "ad_hoc";

@@ -17,8 +17,8 @@
 namespace plumb::cases {
 
 // A row of an op with these parameters; what is left out has the op's defaults.
-Row row_of(const OpDefinition& op, const std::map<std::string, std::int64_t>& integers,
-           const std::map<std::string, std::string>& words = {});
+Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>& integers,
+               const std::map<std::string, std::string>& words = {});
 
 class Chain {
  public:

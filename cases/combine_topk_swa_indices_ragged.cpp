@@ -29,6 +29,7 @@ class CombineProblem : public Problem {
     queries_.context = row.integer("context");
     queries_.first = row.integer("first");
     queries_.ragged = true;
+    queries_.given_tokens = row.integer("tokens");
     queries_.edges = {window_ - 1,     window_,
                       window_ + 1,     ratio_ * top_k_ - 1,
                       ratio_ * top_k_, ratio_ * (top_k_ + 1),
@@ -153,6 +154,7 @@ OpDefinition define_combine_topk_swa_indices_ragged() {
   op.summary = "workspace rows that each prefill token attends: compressed states, then its window";
   op.parameters = {{"requests", 3, 0, 4096, "padded requests of the chunk"},
                    {"queries", 3, 1, 8192, "most query tokens of a request"},
+                   {"tokens", -1, -1, 1 << 20, "of the call; -1: those of full requests"},
                    {"context", 200, 1, 1 << 24, "longest sequence"},
                    {"first", 0, 0, 1 << 24, "query_start_loc of the chunk's first request"},
                    {"ratio", 4, 1, 65536, "tokens per compressed state"},

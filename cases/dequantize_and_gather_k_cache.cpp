@@ -30,6 +30,9 @@ struct GatherShape {
   MlaSide cache;
 
   std::int64_t pages() const { return cache.cache.blocks_per_sequence(); }
+  std::int64_t needed_rows() const {
+    return offset + (gather_lens == GatherLens::all ? most : std::min(most, window));
+  }
 };
 
 // Lengths at which pages turn.
@@ -68,6 +71,10 @@ class GatherProblem : public Problem {
   TensorSet make_tensors() const override { return layouts_; }
 
   void fill(const Step& step, TensorSet& tensors) const override {
+    if (shape_.rows < shape_.needed_rows()) {
+      throw BadRow(fmt::format("a workspace of {} rows a request: its tokens need {}", shape_.rows,
+                               shape_.needed_rows()));
+    }
     MlaCache cache(shape_.cache.cache, step, mix(step.seed, kCache), tensors.at("k_cache"));
     for (std::int64_t request = 0; request < step.live; ++request) {
       fill_request(step, request, cache, tensors);
@@ -226,9 +233,8 @@ GatherShape shape_of(const Row& row, const device::Properties& platform) {
   shape.gather_lens = choose<GatherLens>(
       row, "gather",
       {{"all", GatherLens::all}, {"window", GatherLens::window}, {"random", GatherLens::random}});
-  const bool all = shape.gather_lens == GatherLens::all;
-  shape.rows = shape.offset + (all ? shape.most : std::min(shape.most, shape.window)) +
-               row.integer("spare_rows");
+  shape.rows = row.integer("rows");
+  if (shape.rows == 0) shape.rows = shape.needed_rows() + row.integer("spare_rows");
   shape.strided = row.integer("strided") != 0;
   shape.cache.name = "k";
   shape.cache.width = shape.most;
@@ -238,6 +244,7 @@ GatherShape shape_of(const Row& row, const device::Properties& platform) {
   cache.sequences = std::max<std::int64_t>(shape.requests, 1);
   cache.dialect = dialect_of(row, "dialect", native_dialect(platform));
   cache.far = row.integer("far") != 0;
+  cache.given_blocks = row.integer("blocks");
   cache.every_code = true;
   return shape;
 }
@@ -255,6 +262,8 @@ OpDefinition define_dequantize_and_gather_k_cache() {
       {"page", 64, 1, 4096, "tokens of a block"},
       {"offset", 0, 0, 1 << 20, "first row of a request's tokens in its part of the workspace"},
       {"spare_rows", 3, 0, 1 << 20, "rows of the workspace behind the longest request"},
+      {"rows", 0, 0, 1 << 30, "of a request's part of the workspace; 0: what these come to"},
+      {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the sequences need"},
       {"strided", 0, 0, 1, "1: gaps between rows of the workspace and of the block table"},
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
   op.word_parameters = {"lengths", "gather", "dialect"};

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "cases/fill.h"
+#include "cases/row.h"
 
 namespace plumb::cases {
 
@@ -142,6 +143,10 @@ void fill_queries(const QueryShape& shape, const Step& step, TensorSet& tensors)
     const std::int64_t queries = query_len(shape, step, request);
     starts[request + 1] = starts[request] + static_cast<std::int32_t>(queries);
     lengths[request] = static_cast<std::int32_t>(seq_len(shape, step, request, queries));
+  }
+  const std::int64_t needed = shape.reference(tensors).tokens();
+  if (needed > shape.tokens()) {
+    throw BadRow(fmt::format("{} tokens: the requests have {}", shape.tokens(), needed));
   }
 }
 

@@ -54,8 +54,9 @@ struct QueryShape {
   bool ragged = false;                     // requests with fewer tokens, also none
   bool dummies = false;                    // under adversarial fills: tokens of a sequence of 0
   std::vector<std::int64_t> edges = {};    // lengths at which something turns
+  std::int64_t given_tokens = -1;          // of the call; -1: those of full requests
 
-  std::int64_t tokens() const { return requests * queries; }
+  std::int64_t tokens() const { return given_tokens >= 0 ? given_tokens : requests * queries; }
   void add(TensorSet& tensors) const;
   reference::QueryLayout reference(const TensorSet& tensors) const;
 };

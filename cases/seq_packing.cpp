@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/seq_packing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "cases/fill.h"
 
@@ -35,8 +38,10 @@ SeqPackingShape::SeqPackingShape(const Row& row)
       max_length(row.integer("max_length")),
       columns(row.integer("columns")),
       gap(row.integer("row_gap")),
-      tokens(sequences * max_length + row.integer("more_tokens")),
-      dtype(dtype_named(row)) {}
+      tokens(row.integer("tokens")),
+      dtype(dtype_named(row)) {
+  if (tokens < 0) tokens = sequences * max_length + row.integer("more_tokens");
+}
 
 TensorSpec SeqPackingShape::flat(std::string name) const {
   TensorSpec spec = table(std::move(name), tokens, columns, gap);
@@ -70,7 +75,8 @@ void describe_seq_packing(OpDefinition& op) {
                    {"max_length", 4, 0, 8192, "rows of a padded sequence"},
                    {"columns", 64, 1, 65536, "elements of a row"},
                    {"row_gap", 0, 0, 65536, "elements between two packed rows"},
-                   {"more_tokens", 2, 0, 8192, "rows beyond those of full sequences"}};
+                   {"more_tokens", 2, 0, 8192, "rows beyond those of full sequences"},
+                   {"tokens", -1, -1, 1 << 20, "rows; -1: those of full sequences and more"}};
   op.word_parameters = {"dtype"};
 }
 
@@ -78,6 +84,10 @@ std::vector<std::int64_t> fill_seq_lengths(const SeqPackingShape& shape, const S
                                            HostTensor& lengths) {
   auto chosen = live_lengths(step, shape.sequences, step.live, shape.max_length);
   store_integers(chosen, lengths);
+  const std::int64_t needed = std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0});
+  if (needed > shape.tokens) {
+    throw BadRow(fmt::format("{} tokens: the sequences have {}", shape.tokens, needed));
+  }
   return chosen;
 }
 

@@ -106,6 +106,7 @@ MlaShape shape_of(const Row& row) {
   kv.cache.sequences = std::clamp<std::int64_t>(row.launched("rows"), 1, 4);
   kv.cache.gap = shape.strided ? 24 : 0;
   kv.cache.far = row.integer("far") != 0;
+  kv.cache.given_blocks = row.integer("kv_rows");
   shape.sm_scale = kv.cache.row_dims == kMlaDim ? kSmScale512 : kSmScale576;
   return shape;
 }
@@ -130,6 +131,7 @@ OpDefinition define_sparse_mla_prefill() {
       {{"rows", 4, 0, 1 << 16, "query rows"},
        {"width", 128, 1, 1 << 20, "most candidates of a row"},
        {"key_dims", 512, 512, 576, "512 (V4) or 576 (V3.2); values are the first 512"},
+       {"kv_rows", 0, 0, 1 << 30, "of the workspace; 0: what the tokens need"},
        {"logits", 1, 0, 1, "0: neither max_logits nor lse is asked for"}});
   op.word_parameters = with_candidate_words({});
   op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {

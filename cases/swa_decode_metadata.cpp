@@ -22,6 +22,7 @@ class SwaDecodeProblem : public Problem {
     queries_.queries = row.integer("queries");
     queries_.context = row.integer("context");
     queries_.ragged = row.integer("ragged") != 0;
+    queries_.given_tokens = row.integer("tokens");
     queries_.edges = {window_ - 1, window_,        window_ + 1,        page,
                       page + 1,    window_ + page, window_ + page + 1, 2 * window_};
     if (queries_.queries > queries_.context) {
@@ -121,6 +122,7 @@ OpDefinition define_swa_decode_metadata() {
   op.parameters = {
       {"requests", 4, 0, 65536, "padded requests"},
       {"queries", 1, 1, 64, "most query tokens of a request"},
+      {"tokens", -1, -1, 1 << 20, "of the call; -1: those of full requests"},
       {"ragged", 0, 0, 1, "requests with fewer query tokens, also none"},
       {"context", 1000, 1, 1 << 24, "longest sequence"},
       {"window", 128, 1, 65536, "sliding window"},

@@ -14,7 +14,10 @@ namespace plumb::device {
 
 class ForwardingDevice : public Device {
  public:
-  explicit ForwardingDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingDevice(std::unique_ptr<Device> inner)
+      : owned_(std::move(inner)), inner_(owned_.get()) {}
+  // Of a device that outlives it.
+  explicit ForwardingDevice(Device& inner) : inner_(&inner) {}
 
   const Properties& properties() const override { return inner_->properties(); }
 
@@ -71,7 +74,8 @@ class ForwardingDevice : public Device {
   Device& inner() { return *inner_; }
 
  private:
-  std::unique_ptr<Device> inner_;
+  std::unique_ptr<Device> owned_;
+  Device* inner_;
 };
 
 }  // namespace plumb::device

@@ -16,7 +16,7 @@ constexpr std::int64_t kTokens = 5, kHidden = 256;
 
 Row row(std::string_view op, const std::map<std::string, std::int64_t>& integers,
         const std::map<std::string, std::string>& words = {}) {
-  return row_of(find_op(op), integers, words);
+  return ad_hoc_row(find_op(op), integers, words);
 }
 
 Step all_live(std::uint64_t seed) { return {seed, kTokens, Fill::real, DeadRows::zero}; }
@@ -125,7 +125,21 @@ TEST_P(ChainTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THROW(chain.feed("post", "x", "pre", "comb"), std::invalid_argument);
   EXPECT_THROW(chain.feed("nobody", "x", "pre", "comb"), std::out_of_range);
   EXPECT_THROW(chain.project("post", "x", "input_norm", "positions", 1), std::invalid_argument);
-  EXPECT_THROW(row_of(find_op("rms_norm"), {{"hiden", 1}}), BadRow);
+  EXPECT_THROW(ad_hoc_row(find_op("rms_norm"), {{"hiden", 1}}), BadRow);
+}
+
+// Rows may say how many tokens or rows a call has, but not fewer than their fill makes.
+TEST_P(ChainTest, ARowThatItsInputsDoNotFitIntoIsRefused) {
+  const Step full{.live = 4};
+  const std::vector<std::pair<const char*, std::map<std::string, std::int64_t>>> rows{
+      {"swa_decode_metadata", {{"requests", 4}, {"tokens", 3}}},
+      {"pack_seq", {{"sequences", 4}, {"max_length", 4}, {"tokens", 1}}},
+      {"combine_topk_swa_indices_ragged", {{"requests", 4}, {"tokens", 1}}},
+      {"dequantize_and_gather_k_cache", {{"requests", 4}, {"seq_len", 9}, {"rows", 8}}}};
+  for (const auto& [op, integers] : rows) {
+    Chain chain(GetParam(), {}, builtin());
+    EXPECT_THROW(chain.add(op, ad_hoc_row(find_op(op), integers), full), BadRow) << op;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Platforms, ChainTest,

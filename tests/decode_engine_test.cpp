@@ -70,8 +70,8 @@ TEST_P(DecodeEngine, EveryOpIsRightOnTheBytesThatItWasGiven) {
     serving.engine.step(ids);
     serving.device->synchronize();
     const std::int64_t tokens = serving.engine.plan().tokens;
-    EXPECT_EQ(failures(taps.fetch("metadata", tokens)), "");
-    const auto& layers = taps.fetch("layers", tokens);
+    EXPECT_EQ(failures(taps.fetch({"metadata", tokens})), "");
+    const auto& layers = taps.fetch({"layers", tokens});
     EXPECT_EQ(failures(layers), "");
     EXPECT_GT(layers.size(), 50u);
   }

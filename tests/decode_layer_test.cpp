@@ -50,7 +50,7 @@ std::int64_t compressed_block_of(std::int64_t request) {
 }
 
 Row row(std::string_view op, const Integers& integers, const Words& words = {}) {
-  return row_of(find_op(op), integers, words);
+  return ad_hoc_row(find_op(op), integers, words);
 }
 
 Step live(std::int64_t rows, std::uint64_t seed) {

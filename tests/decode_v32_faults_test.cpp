@@ -61,7 +61,7 @@ struct Serving : V32Serving {
 
 // Does a replay give other bits than an eager engine that does everything right?
 bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swapped_lengths()) {
-  Serving right({}, GraphMode::none, schedule), graph(policies, GraphMode::full, schedule);
+  Serving right({}, GraphMode::full, schedule), graph(policies, GraphMode::full, schedule);
   bool changed = false;
   for (const Ids& ids : schedule.steps) {
     right.engine.step_eagerly(ids);
@@ -108,9 +108,9 @@ TEST(DecodeV32KeyFaults, ACacheThatNeverHitsShowsInTheCounters) {
   V32Serving serving("sim-gfx942", GraphMode::none, device::decode::small_v32_geometry(4),
                      policies);
   serving.engine.admit(1, 200);
-  for (int step = 0; step < 5; ++step) serving.engine.step({1});
-  EXPECT_EQ(serving.engine.counters().metadata.launches, 5);
-  EXPECT_EQ(serving.engine.counters().metadata.hits, 0);
+  for (int step = 0; step < 5; ++step) serving.engine.step(Ids{1});
+  EXPECT_EQ(serving.engine.counters().plans_made, 5);
+  EXPECT_EQ(serving.engine.counters().plans_kept, 0);
 }
 
 // The fields that uniform decode batches cannot tell apart, on batches made by hand.
@@ -139,6 +139,7 @@ class Builder {
     }
     plan.seq_lens = seq_lens;
     plan.tokens = plan.query_start_loc.back() + padding;
+    plan.attended = plan.tokens;
     plan.requests = static_cast<std::int64_t>(seq_lens.size());
     for (const auto& transfer : transfers(plan, inputs_, {})) {
       device_->copy(transfer.to, transfer.from, transfer.bytes, stream_);
@@ -152,7 +153,7 @@ class Builder {
     words.insert(words.end(), splits.begin(), splits.end());
     return words;
   }
-  std::int64_t hits() const { return metadata_.counts().hits; }
+  std::int64_t hits() const { return metadata_.counts().kept; }
 
  private:
   std::unique_ptr<device::Device> device_;
@@ -275,20 +276,26 @@ TEST(DecodeV32BufferFaults, AnIndptrThatEndsWithTheLiveRowsChangesOutputs) {
 // ---- the detectors of a step under watch ----
 
 cases::WatchResult watched(const V32Policies& policies, cases::Traffic traffic,
-                           cases::Lengths lengths) {
+                           cases::Lengths lengths, GraphMode mode = GraphMode::full) {
   cases::DecodeSetup setup;
   setup.platform = "sim-gfx942";
   setup.geometry = device::decode::small_v32_geometry(8);
+  setup.geometry.max_batched_tokens = 48;  // so that requests are admitted in few parts
+  setup.mode = mode;
   setup.policies = V32Serving::with(policies);
-  return cases::watch(setup, {traffic, lengths, 6, 5, 1});
+  return cases::watch(setup, {traffic, lengths, 4, 5, 1});
 }
 
 TEST(DecodeV32Watch, RightStepsRaiseNoAlarm) {
   using cases::Lengths, cases::Traffic;
+  constexpr GraphMode kModes[] = {GraphMode::full, GraphMode::piecewise, GraphMode::breakable,
+                                  GraphMode::full_and_piecewise};
   for (int lengths = 0; lengths < 6; ++lengths) {
-    const auto result = watched({}, static_cast<Traffic>(lengths), static_cast<Lengths>(lengths));
+    const GraphMode mode = kModes[lengths % 4];
+    const auto result =
+        watched({}, static_cast<Traffic>(lengths), static_cast<Lengths>(lengths), mode);
     EXPECT_TRUE(result.clean()) << lengths << " " << result.findings.front().text;
-    EXPECT_EQ(result.steps, 6);
+    EXPECT_EQ(result.steps, 4);
   }
 }
 // Ranges that the layers cannot make sense of are said to be so, and nothing follows them.

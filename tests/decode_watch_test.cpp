@@ -26,31 +26,76 @@ std::string text_of(const WatchResult& result) {
   return text;
 }
 
-std::string name_of_platform(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+constexpr GraphMode kModes[] = {GraphMode::none,
+                                GraphMode::piecewise,
+                                GraphMode::full,
+                                GraphMode::full_decode_only,
+                                GraphMode::full_and_piecewise,
+                                GraphMode::breakable};
+
+// Steps of three or fewer requests have rows of padding, others have none.
+DecodeSetup setup_of(const std::string& platform, GraphMode mode, std::int64_t speculated = 0) {
+  DecodeSetup setup;
+  setup.platform = platform;
+  setup.mode = mode;
+  setup.geometry = device::decode::small_geometry(4, speculated, 16);
+  setup.geometry.capture_sizes = {1 + speculated, 4 + 4 * speculated};
+  setup.geometry.drafter = true;
+  return setup;
 }
 
-class CleanSteps : public testing::TestWithParam<std::string> {};
+void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
+  const WatchResult result = watch(setup, shape);
+  EXPECT_TRUE(result.clean()) << setup.platform << ", " << name_of(setup.mode) << ", "
+                              << text_of(shape) << "\n"
+                              << text_of(result);
+  EXPECT_EQ(result.steps, shape.steps);
+  EXPECT_GT(result.calls_judged, 80 * shape.steps / setup.in_flight);
+}
 
+constexpr const char* kPlatforms[] = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
+
+class CleanSteps : public testing::TestWithParam<GraphMode> {};
+
+// Each mode with other traffic on each platform.
 TEST_P(CleanSteps, RaiseNoAlarm) {
-  DecodeSetup setup;
-  setup.platform = GetParam();
-  std::uint64_t seed = 1;
-  for (const Traffic traffic : {Traffic::steady, Traffic::grow, Traffic::shrink,
-                                Traffic::there_and_back, Traffic::permute, Traffic::replace}) {
-    const auto lengths = static_cast<Lengths>(seed % 6);
-    const ScheduleShape shape{traffic, lengths, 4, 4, seed++};
-    const WatchResult result = watch(setup, shape);
-    EXPECT_TRUE(result.clean()) << text_of(shape) << "\n" << text_of(result);
-    EXPECT_EQ(result.steps, 4);
-    EXPECT_GT(result.calls_judged, 200);
+  constexpr Traffic kTraffic[] = {Traffic::there_and_back, Traffic::permute, Traffic::replace,
+                                  Traffic::random, Traffic::shrink};
+  std::uint64_t n = static_cast<std::uint64_t>(GetParam());
+  for (const char* platform : {kPlatforms[n % 3], kPlatforms[(n + 1) % 3]}) {
+    expect_clean(setup_of(platform, GetParam()),
+                 {kTraffic[n % std::size(kTraffic)], static_cast<Lengths>(n % 6), 3, 4, n});
+    n += 3;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Platforms, CleanSteps,
-                         testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"), name_of_platform);
+TEST_P(CleanSteps, WithPromptsRaiseNoAlarm) {
+  std::uint64_t n = static_cast<std::uint64_t>(GetParam());
+  for (const char* platform : kPlatforms) {
+    expect_clean(setup_of(platform, GetParam()),
+                 {Traffic::prompts, static_cast<Lengths>(n++ % 6), 3, 4, n});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, CleanSteps, testing::ValuesIn(kModes),
+                         [](const auto& mode) { return std::string(name_of(mode.param)); });
+
+TEST(CleanUnevenSteps, RaiseNoAlarm) {
+  expect_clean(setup_of("sim-gfx942", GraphMode::full_and_piecewise, 2),
+               {Traffic::uneven, Lengths::around_page, 2, 3, 7});
+  expect_clean(setup_of("sim-sm90", GraphMode::breakable, 2),
+               {Traffic::prompts, Lengths::around_k, 2, 3, 7});
+}
+
+// The second of two steps comes while the first is in progress.
+TEST(CleanStepsInFlight, RaiseNoAlarm) {
+  for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
+    DecodeSetup setup = setup_of(platform, GraphMode::full);
+    setup.in_flight = 2;
+    setup.conditions.policy = device::Policy::interleaved;
+    expect_clean(setup, {Traffic::there_and_back, Lengths::mixed, 3, 4, 1});
+  }
+}
 
 class EachFault : public testing::TestWithParam<std::string> {};
 

@@ -62,7 +62,7 @@ inline std::string wrong_buffers(V32Serving& serving) {
 // What the taps find wrong with a part of the latest step, a line each.
 inline std::string failures(cases::Taps& taps, const std::string& part, std::int64_t tokens) {
   std::string text;
-  for (const auto& call : taps.fetch(part, tokens)) {
+  for (const auto& call : taps.fetch({part, tokens})) {
     for (const cases::TensorReport& report : call->judge()) {
       for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
     }

@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/call_record.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 
-#include "cases/chain.h"
+#include "cases/decode/prefill_records.h"
+#include "cases/decode/record.h"
 #include "cases/decode/stand_ins.h"
 #include "cases/decode/v32_call_record.h"
-#include "cases/registry.h"
 #include "device/plumb_ops.h"
 
 namespace plumb::cases {
-
-CallRecord record(std::string_view op, const std::map<std::string, std::int64_t>& integers,
-                  std::vector<Binding> bindings, const std::map<std::string, std::string>& words) {
-  return {row_of(find_op(op), integers, words), std::move(bindings)};
-}
-
-std::string word_of(plumb_format dialect) {
-  return dialect == PLUMB_E4M3FNUZ ? "e4m3fnuz" : "e4m3fn";
-}
 
 namespace {
 
 CallRecord of(const plumb_rms_norm_params& p) {
   return record("rms_norm", {{"tokens", p.tokens}, {"hidden", p.hidden}},
+                {{"x", p.x}, {"weight", p.weight}, {"out", p.out}});
+}
+
+CallRecord of(const plumb_mtp_input_rms_norm_params& p) {
+  return record("mtp_input_rms_norm",
+                {{"tokens", p.tokens}, {"hidden", p.hidden}, {"hc_mult", p.hc_mult}},
+                {{"embeds", p.embeds},
+                 {"previous_hidden", p.previous_hidden},
+                 {"positions", p.positions},
+                 {"enorm_weight", p.enorm_weight},
+                 {"hnorm_weight", p.hnorm_weight},
+                 {"out_embeds", p.out_embeds},
+                 {"out_hidden", p.out_hidden}});
+}
+
+CallRecord of(const plumb_mtp_shared_head_rms_norm_params& p) {
+  return record("mtp_shared_head_rms_norm", {{"tokens", p.tokens}, {"hidden", p.hidden}},
                 {{"x", p.x}, {"weight", p.weight}, {"out", p.out}});
 }
 
@@ -146,8 +155,6 @@ CallRecord of(const plumb_indexer_q_rope_quant_params& p, std::int64_t positions
                  {"dialect", word_of(p.dialect)}});
 }
 
-constexpr std::int64_t kWord = sizeof(std::int32_t);
-
 CallRecord of(const plumb_fp8_paged_mqa_logits_params& p) {
   return record("fp8_paged_mqa_logits",
                 {{"requests", p.requests},
@@ -177,17 +184,21 @@ CallRecord of(const plumb_top_k_per_row_decode_params& p) {
                 {{"logits", p.logits}, {"seq_lens", p.seq_lens}, {"indices", p.indices}});
 }
 
+// Which requests tokens belong to, no call says: every table that they could be of is there.
+std::int64_t most_requests(std::int64_t tokens, std::int64_t max_requests) {
+  return std::min(tokens, max_requests);
+}
+
 CallRecord of(const plumb_compute_global_topk_ragged_indices_and_indptr_params& p,
-              std::int64_t queries) {
+              std::int64_t max_requests) {
   return record("compute_global_topk_ragged_indices_and_indptr",
                 {{"tokens", p.tokens},
-                 {"queries", queries},
                  {"topk", p.topk},
                  {"blocks", p.block_table_row_stride},
                  {"block_size", p.block_size}},
                 {{"topk_indices", p.topk_indices},
                  {"token_to_req", p.token_to_req},
-                 {"block_table", p.block_table},
+                 {"block_table", p.block_table, most_requests(p.tokens, max_requests)},
                  {"is_valid_token", p.is_valid_token},
                  {"flat", p.flat},
                  {"indptr", p.indptr},
@@ -197,7 +208,7 @@ CallRecord of(const plumb_compute_global_topk_ragged_indices_and_indptr_params& 
 CallRecord of(const plumb_swa_decode_metadata_params& p) {
   return record("swa_decode_metadata",
                 {{"requests", p.requests},
-                 {"queries", p.tokens / p.requests},
+                 {"tokens", p.tokens},
                  {"context", p.block_table_row_stride * p.page},
                  {"window", p.window},
                  {"page", p.page},
@@ -213,11 +224,10 @@ CallRecord of(const plumb_swa_decode_metadata_params& p) {
                  {"gather_lens", p.gather_lens}});
 }
 
-CallRecord of(const plumb_c128a_decode_metadata_params& p, std::int64_t queries) {
+CallRecord of(const plumb_c128a_decode_metadata_params& p, std::int64_t max_requests) {
   return record("c128a_decode_metadata",
                 {{"decode_tokens", p.decode_tokens},
                  {"prefill_tokens", p.prefill_tokens},
-                 {"queries", queries},
                  {"context", p.max_compressed * 128},
                  {"max_compressed", p.max_compressed},
                  {"block_size", p.block_size},
@@ -225,7 +235,7 @@ CallRecord of(const plumb_c128a_decode_metadata_params& p, std::int64_t queries)
                 {{"positions", p.positions},
                  {"slot_mapping", p.slot_mapping},
                  {"token_to_req", p.token_to_req},
-                 {"block_table", p.block_table, p.decode_tokens / queries},
+                 {"block_table", p.block_table, most_requests(p.decode_tokens, max_requests)},
                  {"decode_slots", p.decode_slots},
                  {"decode_lens", p.decode_lens},
                  {"prefill_indices", p.prefill_indices}});
@@ -301,12 +311,14 @@ CallRecord of(const plumb_sqrt_softplus_topk_params& p) {
 
 std::optional<CallRecord> record_of(const device::decode::Call& call,
                                     const device::decode::Geometry& geometry) {
-  const std::int64_t positions = geometry.max_context, queries = geometry.query_tokens();
+  const std::int64_t positions = geometry.max_context, requests = geometry.max_requests;
 #define PLUMB_RECORD(name, ...)                                                                    \
   if (call.op == #name) {                                                                          \
     return of(*static_cast<const plumb_##name##_params*>(call.params) __VA_OPT__(, ) __VA_ARGS__); \
   }
   PLUMB_RECORD(rms_norm)
+  PLUMB_RECORD(mtp_input_rms_norm)
+  PLUMB_RECORD(mtp_shared_head_rms_norm)
   PLUMB_RECORD(q_kv_rms_norm)
   PLUMB_RECORD(q_head_rms_norm_rope, positions)
   PLUMB_RECORD(inverse_rope, positions)
@@ -319,13 +331,20 @@ std::optional<CallRecord> record_of(const device::decode::Call& call,
   PLUMB_RECORD(indexer_q_rope_quant, positions)
   PLUMB_RECORD(fp8_paged_mqa_logits)
   PLUMB_RECORD(top_k_per_row_decode)
-  PLUMB_RECORD(compute_global_topk_ragged_indices_and_indptr, queries)
+  PLUMB_RECORD(compute_global_topk_ragged_indices_and_indptr, requests)
   PLUMB_RECORD(swa_decode_metadata)
-  PLUMB_RECORD(c128a_decode_metadata, queries)
+  PLUMB_RECORD(c128a_decode_metadata, requests)
   PLUMB_RECORD(build_ragged_indices_from_dense)
   PLUMB_RECORD(copy_ragged_to_graph_buffers)
   PLUMB_RECORD(sparse_mla_decode)
   PLUMB_RECORD(sqrt_softplus_topk)
+  PLUMB_RECORD(pack_seq)
+  PLUMB_RECORD(unpack_seq)
+  PLUMB_RECORD(fp8_mqa_logits)
+  PLUMB_RECORD(top_k_per_row_prefill)
+  PLUMB_RECORD(dequantize_and_gather_k_cache)
+  PLUMB_RECORD(combine_topk_swa_indices_ragged)
+  PLUMB_RECORD(sparse_mla_prefill)
 #undef PLUMB_RECORD
   if (std::optional<CallRecord> found = v32_record_of(call, geometry)) return found;
   if (is_stand_in(call.op)) return std::nullopt;

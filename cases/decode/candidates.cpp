@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace plumb::cases {
@@ -71,9 +72,22 @@ std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots a
                      numbers(got), wanted, numbers(all));
 }
 
-// "layer 1 attention"
+// "layer 1 attention"; "draft layer 0 attention", which has a window only
 Attention kind_of(const std::string& call, const Geometry& geometry) {
+  if (call.starts_with("draft")) return Attention::window;
   return geometry.layers.at(std::stoul(call.substr(call.find(' ') + 1)));
+}
+
+// "layer 1 prefill candidates of chunk 0"
+const device::decode::PrefillChunk& chunk_of(const std::string& call, const StepPlan& plan) {
+  return plan.prefill.chunks.at(std::stoul(call.substr(call.rfind(' ') + 1)));
+}
+
+// Different ones of so many.
+bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t of) {
+  const std::set<std::int32_t> named(entries, entries + count);
+  if (std::ssize(named) != count) return false;
+  return named.empty() || (*named.begin() >= 0 && *named.rbegin() < of);
 }
 
 }  // namespace
@@ -81,7 +95,7 @@ Attention kind_of(const std::string& call, const Geometry& geometry) {
 std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
                                             const Geometry& geometry) {
   const Attention kind = kind_of(attention.name, geometry);
-  for (std::int64_t token = 0; token < plan.tokens; ++token) {
+  for (std::int64_t token = 0; token < plan.decode_rows(); ++token) {
     const bool live = token < plan.live_tokens;
     const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
     if (kind == Attention::tokens) {
@@ -103,6 +117,32 @@ std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const St
     auto line = c4a ? compare_chosen(token, got, states, geometry.top_k)
                     : compare(token, "states", got, states);
     if (line) return line;
+  }
+  return std::nullopt;
+}
+
+std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const StepPlan& plan,
+                                     const Geometry& geometry) {
+  const bool prefill = reader.op == "combine_topk_swa_indices_ragged";
+  if (!prefill && reader.op != "compute_global_topk_ragged_indices_and_indptr") return std::nullopt;
+  if (kind_of(reader.name, geometry) != Attention::c4a) return std::nullopt;
+  const HostTensor& top_k = reader.tensors.at("topk_indices");
+  const std::int64_t first = prefill ? chunk_of(reader.name, plan).first_token : 0;
+  for (std::int64_t row = 0; row < top_k.rows(); ++row) {
+    const std::int64_t states = plan.state_lens[static_cast<std::size_t>(first + row)];
+    const auto* entries = top_k.row<std::int32_t>(row);
+    const std::int64_t kept = std::min(states, geometry.top_k);
+    if (!names_entries(entries, kept, states)) {
+      return WrongTopK{prefill ? "top_k_per_row_prefill" : "top_k_per_row_decode",
+                       fmt::format("the top-k of token {} names not {} of its {} states",
+                                   first + row, kept, states)};
+    }
+    const auto* end = entries + geometry.top_k;
+    if (std::any_of(entries + kept, end, [](std::int32_t entry) { return entry != -1; })) {
+      return WrongTopK{"fill_rows", fmt::format("the top-k of token {} has {} states and no -1 "
+                                                "behind them",
+                                                first + row, states)};
+    }
   }
   return std::nullopt;
 }

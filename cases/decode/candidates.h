@@ -19,4 +19,13 @@ std::optional<std::string> wrong_candidates(const Taps::Tap& attention,
                                             const device::decode::StepPlan& plan,
                                             const device::decode::Geometry& geometry);
 
+// Of a call that reads a layer's top-k: each row names different entries that its token may attend,
+// as many as there are or as are kept, and -1 behind them.
+struct WrongTopK {
+  std::string op;  // that ought to have made it so
+  std::string text;
+};
+std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const device::decode::StepPlan& plan,
+                                     const device::decode::Geometry& geometry);
+
 }  // namespace plumb::cases

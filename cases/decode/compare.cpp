@@ -2,6 +2,7 @@
 #include "cases/decode/compare.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace plumb::cases {
 
@@ -47,13 +48,38 @@ RowMask promised_rows(const Taps::Tap& tap, const TensorSpec& spec) {
   return tap.problem->promised_rows_by_inputs(tap.step(), tap.tensors, spec);
 }
 
+// The dimension with rows of one token each; nothing if there is none.
+std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens) {
+  const auto& shape = tensor.spec().shape;
+  const auto found = std::find(shape.begin(), std::prev(shape.end()), tokens);
+  if (found == std::prev(shape.end())) return std::nullopt;
+  return static_cast<std::size_t>(found - shape.begin());
+}
+
+// What the op promises, in rows of the first tokens if the tensor has rows of single tokens.
+RowMask rows_of(const Taps::Tap& tap, const Taps::Copy& copy, const TokenRows& first) {
+  const HostTensor& tensor = tap.tensors.at(copy.tensor);
+  RowMask rows = promised_rows(tap, tensor.spec());
+  const auto dimension = token_dimension(tensor, first.tokens);
+  if (first.count == first.tokens || !dimension) return rows;
+  rows.resize(static_cast<std::size_t>(tensor.rows()), true);
+  const auto& shape = tensor.spec().shape;
+  std::int64_t rows_of_one = 1;
+  for (std::size_t i = *dimension + 1; i + 1 < shape.size(); ++i) rows_of_one *= shape[i];
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::int64_t token = static_cast<std::int64_t>(row) / rows_of_one % first.tokens;
+    if (token >= first.count) rows[row] = false;
+  }
+  return rows;
+}
+
 }  // namespace
 
-std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected) {
+std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined) {
   for (const Taps::Copy& copy : expected.copies) {
     if (copy.before) continue;
-    const TensorSpec& spec = expected.tensors.at(copy.tensor).spec();
-    if (auto line = difference(got, expected, copy.tensor, promised_rows(expected, spec),
+    if (auto line = difference(got, expected, copy.tensor, rows_of(expected, copy, defined),
                                "differs from the same step run eagerly on fresh state")) {
       return line;
     }
@@ -62,15 +88,10 @@ std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::T
 }
 
 std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
-                                               std::int64_t live, std::int64_t tokens) {
+                                               const TokenRows& live) {
   for (const Taps::Copy& copy : expected.copies) {
-    const HostTensor& wanted = expected.tensors.at(copy.tensor);
-    if (copy.before || wanted.spec().shape.front() != tokens) continue;
-    RowMask rows = promised_rows(expected, wanted.spec());
-    rows.resize(static_cast<std::size_t>(wanted.rows()), true);
-    const std::int64_t first_dead = wanted.rows() / tokens * live;
-    std::fill(rows.begin() + first_dead, rows.end(), false);
-    if (auto line = difference(got, expected, copy.tensor, rows,
+    if (copy.before || !token_dimension(expected.tensors.at(copy.tensor), live.tokens)) continue;
+    if (auto line = difference(got, expected, copy.tensor, rows_of(expected, copy, live),
                                "differs where only padding holds other values")) {
       return line;
     }
@@ -78,14 +99,14 @@ std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps:
   return std::nullopt;
 }
 
-const Taps::Copy* different_input(const Taps::Tap& got, const Taps::Tap& expected) {
-  for (const Taps::Copy& copy : expected.copies) {
-    if (!copy.before) continue;
-    if (got.tensors.at(copy.tensor).bytes() != expected.tensors.at(copy.tensor).bytes()) {
-      return &copy;
-    }
+std::optional<DifferentInput> different_input(const Taps::Tap& got, const Taps::Tap& expected) {
+  for (std::size_t i = 0; i < expected.copies.size(); ++i) {
+    const std::string& tensor = expected.copies[i].tensor;
+    if (!expected.copies[i].before) continue;
+    if (got.tensors.at(tensor).bytes() == expected.tensors.at(tensor).bytes()) continue;
+    return DifferentInput{tensor, got.copies.at(i).from, expected.copies[i].from};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace plumb::cases

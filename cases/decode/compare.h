@@ -10,15 +10,26 @@
 
 namespace plumb::cases {
 
+// The first `count` of a part's `tokens`, in tensors that have a row per token.
+struct TokenRows {
+  std::int64_t tokens = 0, count = 0;
+};
+
 // The first output that differs in what the op promises, in a line; nothing if none does. What an
-// op keeps of a tensor that it changes in place is not compared: it is older than the call.
-std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected);
+// op keeps of a tensor that it changes in place is not compared: it is older than the call. Rows of
+// tokens behind the `defined` ones may hold anything.
+std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined);
 
-// The same for rows of the first `live` of `tokens` tokens, in tensors that have a row per token.
+// The same, but only of tensors that have a row per token.
 std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
-                                               std::int64_t live, std::int64_t tokens);
+                                               const TokenRows& live);
 
-// The first input whose bytes differ, promised or not; nullptr if none does.
-const Taps::Copy* different_input(const Taps::Tap& got, const Taps::Tap& expected);
+// The first input whose bytes differ, promised or not, and where each call has it.
+struct DifferentInput {
+  std::string tensor;
+  const std::byte *got, *expected;
+};
+std::optional<DifferentInput> different_input(const Taps::Tap& got, const Taps::Tap& expected);
 
 }  // namespace plumb::cases

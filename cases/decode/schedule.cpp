@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <stdexcept>
 
 #include "cases/fill.h"
 
@@ -14,13 +15,20 @@ namespace plumb::cases {
 namespace {
 
 using device::decode::Geometry;
+using device::decode::Scheduled;
+
+constexpr std::int64_t kShortChunk = 4;
 
 class Planner {
  public:
   Planner(const ScheduleShape& shape, const Geometry& geometry)
       : shape_(shape),
         geometry_(geometry),
-        most_(std::min(shape.most_requests, geometry.max_requests)) {}
+        most_(std::min(shape.most_requests, geometry.max_requests)) {
+    if (has_prompts() && geometry.max_batched_tokens == 0) {
+      throw std::invalid_argument("prompts where max_batched_tokens is 0");
+    }
+  }
 
   std::vector<ScheduledStep> plan() {
     std::vector<ScheduledStep> steps;
@@ -62,6 +70,7 @@ class Planner {
       case Traffic::there_and_back:
         return i % 2 == 0 ? most_ : std::max<std::int64_t>(most_ / 4, 1);
       case Traffic::random: return draw(1, most_);
+      case Traffic::prompts: return std::min(i + 2, most_);
       default: return most_;
     }
   }
@@ -69,14 +78,18 @@ class Planner {
   void finish(std::uint64_t id, ScheduledStep& step) {
     step.finished.push_back(id);
     tokens_.erase(id);
+    prompts_.erase(id);
     order_.erase(std::find(order_.begin(), order_.end(), id));
   }
 
   void admit(ScheduledStep& step) {
     const std::uint64_t id = ++last_id_;
     const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
-    step.admitted.emplace_back(id, tokens);
-    tokens_[id] = tokens;
+    // A prefix of it may be in the caches.
+    const std::int64_t there = has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
+    step.admitted.emplace_back(id, there);
+    tokens_[id] = there;
+    prompts_[id] = tokens - there;
     order_.push_back(id);
   }
 
@@ -87,14 +100,49 @@ class Planner {
     for (const std::uint64_t id : before) {
       if (tokens_[id] + geometry_.query_tokens() > geometry_.max_context) finish(id, step);
     }
-    const bool replaces = shape_.traffic == Traffic::replace ||
+    const bool full = order_.size() == size;
+    const bool replaces = shape_.traffic == Traffic::replace || (has_prompts() && full) ||
                           (shape_.traffic == Traffic::random && draw(0, 2) == 0);
     if (replaces && i > 0 && !order_.empty()) finish(order_.front(), step);
     while (order_.size() < size) admit(step);
     if (shape_.traffic == Traffic::permute || shape_.traffic == Traffic::random) shuffle();
-    step.batch.assign(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(size));
-    for (const std::uint64_t id : step.batch) tokens_[id] += geometry_.query_tokens();
+    fill(size, step);
     return step;
+  }
+
+  bool has_prompts() const { return shape_.traffic == Traffic::prompts; }
+
+  // Those that decode, then prompts, as much of each as there is room for.
+  void fill(std::size_t size, ScheduledStep& step) {
+    std::int64_t room = geometry_.max_tokens();
+    for (const bool prefill : {false, true}) {
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::uint64_t id = order_[i];
+        if ((prompts_[id] > 0) != prefill) continue;
+        const std::int64_t tokens = prefill ? chunk(prompts_[id], room) : query_tokens();
+        if (tokens == 0) continue;
+        step.batch.push_back({id, tokens, prefill});
+        room -= tokens;
+        advance(step.batch.back());
+      }
+    }
+  }
+
+  // Most are short, so that graphs hold them too.
+  std::int64_t chunk(std::int64_t left, std::int64_t room) {
+    const std::int64_t most = std::min(left, room);
+    if (most == 0) return 0;
+    return draw(0, 2) == 0 ? most : draw(1, std::min(most, kShortChunk));
+  }
+
+  std::int64_t query_tokens() {
+    const std::int64_t most = geometry_.query_tokens();
+    return shape_.traffic == Traffic::uneven || has_prompts() ? draw(1, most) : most;
+  }
+
+  void advance(const Scheduled& scheduled) {
+    tokens_[scheduled.request] += scheduled.tokens;
+    if (scheduled.prefill) prompts_[scheduled.request] -= scheduled.tokens;
   }
 
   void shuffle() {
@@ -108,15 +156,16 @@ class Planner {
   const Geometry& geometry_;
   const std::int64_t most_;
   std::uint64_t last_id_ = 0, draws_ = 0;
-  std::map<std::uint64_t, std::int64_t> tokens_;
+  std::map<std::uint64_t, std::int64_t> tokens_, prompts_;  // in the caches; still to come
   std::vector<std::uint64_t> order_;
 };
 
 }  // namespace
 
 std::string_view name_of(Traffic traffic) {
-  constexpr std::array<std::string_view, 7> kNames{"steady",  "grow",    "shrink", "there_and_back",
-                                                   "permute", "replace", "random"};
+  constexpr std::array<std::string_view, 9> kNames{"steady",         "grow",    "shrink",
+                                                   "there_and_back", "permute", "replace",
+                                                   "random",         "prompts", "uneven"};
   return kNames[static_cast<std::size_t>(traffic)];
 }
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/decode/geometry.h"
+#include "device/decode/engine.h"
 
 namespace plumb::cases {
 
@@ -22,9 +22,11 @@ enum class Traffic {
   there_and_back,  // many, few, many again: A B A
   permute,         // the same in another order
   replace,         // each step one ends, and another takes its blocks over
-  random           // all of it
+  random,          // all of these
+  prompts,         // each step one comes whose prompt is prefilled, in chunks, beside the others
+  uneven           // requests that decode take as many of their query tokens as they like
 };
-// How long their contexts are.
+// How long their contexts are; with `prompts`, their prompts.
 enum class Lengths {
   equal,
   around_k,     // states: k - 1, k, k + 1
@@ -48,10 +50,11 @@ std::string text_of(const ScheduleShape& shape);  // "shrink, around_k, 8 steps,
 struct ScheduledStep {
   std::vector<std::pair<std::uint64_t, std::int64_t>> admitted;  // request, tokens in its caches
   std::vector<std::uint64_t> finished;                           // before others are admitted
-  std::vector<std::uint64_t> batch;                              // in its order
+  std::vector<device::decode::Scheduled> batch;                  // in its order
 };
 
-// No request outgrows geometry.max_context: it ends first, and another takes its place.
+// No request outgrows geometry.max_context: it ends first, and another takes its place. Throws
+// std::invalid_argument for prompts where the geometry knows no prefill.
 std::vector<ScheduledStep> make_schedule(const ScheduleShape& shape,
                                          const device::decode::Geometry& geometry);
 

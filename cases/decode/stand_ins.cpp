@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "cases/mla_judge.h"
 #include "device/decode/stand_ins.h"
@@ -41,29 +42,44 @@ void store(float value, std::int64_t row, std::int64_t column, HostTensor& to) {
 
 Dtype dtype_of(plumb_format format) { return format == PLUMB_F32 ? Dtype::f32 : Dtype::bf16; }
 
-// Of linear_map or seeded_rows: "in" to "out".
-class RowsStandIn final : public StandIn {
+// Rows made of the rows of one tensor.
+class Rows : public StandIn {
  public:
-  explicit RowsStandIn(const device::decode::Call& call);
-  TensorSet make_tensors() const override;
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"in", in_dtype_, {rows_, in_columns_}});
+    tensors.add({"out", out_dtype_, {rows_, out_columns_}, {}, Role::output});
+    return tensors;
+  }
   std::vector<Binding> bindings() const override { return {{"in", in_}, {"out", out_}}; }
-  std::vector<TensorReport> judge(const TensorSet& tensors) const override;
 
- private:
-  float mapped(const TensorSet& tensors, std::int64_t row, std::int64_t column) const;
-  float seeded(const TensorSet& tensors, std::int64_t row, std::int64_t column) const;
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    const HostTensor& out = tensors.at("out");
+    HostTensor expected(out.spec());
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      for (std::int64_t column = 0; column < out_columns_; ++column) {
+        const float value = element(tensors.at("in"), row, column);
+        // Which NaN comes of a sum with one is nobody's promise.
+        const bool any = std::isnan(value) && std::isnan(number(out, row, column));
+        store(any ? number(out, row, column) : value, row, column, expected);
+      }
+    }
+    return {judge_bits(out, expected, {}, wrong())};
+  }
 
-  bool maps_;  // else the rows are made from keys
-  const void* in_;
-  const void* out_;
-  Dtype in_dtype_, out_dtype_;
-  std::int64_t rows_, in_columns_, out_columns_;
-  std::uint64_t seed_;
+ protected:
+  virtual float element(const HostTensor& in, std::int64_t row, std::int64_t column) const = 0;
+  virtual const char* wrong() const = 0;
+
+  const void *in_ = nullptr, *out_ = nullptr;
+  Dtype in_dtype_ = Dtype::bf16, out_dtype_ = Dtype::bf16;
+  std::int64_t rows_ = 0, in_columns_ = 1, out_columns_ = 0;
+  std::uint64_t seed_ = 0;
 };
 
-RowsStandIn::RowsStandIn(const device::decode::Call& call) : maps_(call.op == "linear_map") {
-  if (maps_) {
-    const auto& p = *static_cast<const plumb_linear_map_params*>(call.params);
+class LinearMap final : public Rows {
+ public:
+  explicit LinearMap(const plumb_linear_map_params& p) {
     in_ = p.in;
     out_ = p.out;
     in_dtype_ = dtype_of(p.in_format);
@@ -72,65 +88,121 @@ RowsStandIn::RowsStandIn(const device::decode::Call& call) : maps_(call.op == "l
     in_columns_ = p.in_columns;
     out_columns_ = p.out_columns;
     seed_ = p.seed;
-    return;
   }
-  const auto& p = *static_cast<const plumb_seeded_rows_params*>(call.params);
-  in_ = p.keys;
-  out_ = p.out;
-  in_dtype_ = Dtype::i64;
-  out_dtype_ = Dtype::bf16;
-  rows_ = p.rows;
-  in_columns_ = 1;
-  out_columns_ = p.columns;
-  seed_ = p.seed;
-}
 
-TensorSet RowsStandIn::make_tensors() const {
-  TensorSet tensors;
-  tensors.add({"in", in_dtype_, {rows_, in_columns_}});
-  tensors.add({"out", out_dtype_, {rows_, out_columns_}, {}, Role::output});
-  return tensors;
-}
-
-std::vector<TensorReport> RowsStandIn::judge(const TensorSet& tensors) const {
-  HostTensor out = tensors.at("out");
-  HostTensor expected(out.spec());
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    for (std::int64_t column = 0; column < out_columns_; ++column) {
-      const float value = maps_ ? mapped(tensors, row, column) : seeded(tensors, row, column);
-      // Which NaN comes of a sum with one is nobody's promise.
-      const bool any = std::isnan(value) && std::isnan(number(out, row, column));
-      store(any ? number(out, row, column) : value, row, column, expected);
+ private:
+  float element(const HostTensor& in, std::int64_t row, std::int64_t column) const override {
+    float sum = 0;
+    for (std::int64_t term = 0; term < 4; ++term) {
+      const std::uint64_t bits =
+          mixed(seed_ + mixed(static_cast<std::uint64_t>(4 * column + term)));
+      const auto from = static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(in_columns_));
+      const float half = number(in, row, from) / 2;
+      sum += bits >> 63 != 0 ? -half : half;
     }
+    return sum;
   }
-  return {judge_bits(out, expected, {},
-                     maps_ ? "is no linear map of its input" : "is not made of its keys")};
-}
+  const char* wrong() const override { return "is no linear map of its input"; }
+};
 
-float RowsStandIn::mapped(const TensorSet& tensors, std::int64_t row, std::int64_t column) const {
-  float sum = 0;
-  for (std::int64_t term = 0; term < 4; ++term) {
-    const std::uint64_t bits = mixed(seed_ + mixed(static_cast<std::uint64_t>(4 * column + term)));
-    const auto from = static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(in_columns_));
-    const float half = number(tensors.at("in"), row, from) / 2;
-    sum += bits >> 63 != 0 ? -half : half;
-  }
-  return sum;
-}
-
-float RowsStandIn::seeded(const TensorSet& tensors, std::int64_t row, std::int64_t column) const {
-  const auto key = static_cast<std::uint64_t>(*tensors.at("in").row<std::int64_t>(row));
-  const std::uint64_t bits =
-      mixed(seed_ + mixed(key + mixed(static_cast<std::uint64_t>(column) + 1)));
-  std::int64_t sum = -131070;
-  for (std::uint64_t rest = bits; rest != 0; rest >>= 16) sum += rest & 0xffff;
-  return static_cast<float>(sum) / 32768;
-}
-
-class PlanStandIn final : public StandIn {
+class SeededRows final : public Rows {
  public:
-  explicit PlanStandIn(const device::decode::Call& call)
-      : p_(*static_cast<const plumb_tile_plan_params*>(call.params)) {}
+  explicit SeededRows(const plumb_seeded_rows_params& p) {
+    in_ = p.keys;
+    out_ = p.out;
+    in_dtype_ = Dtype::i64;
+    rows_ = p.rows;
+    out_columns_ = p.columns;
+    seed_ = p.seed;
+  }
+
+ private:
+  float element(const HostTensor& in, std::int64_t row, std::int64_t column) const override {
+    const auto key = static_cast<std::uint64_t>(*in.row<std::int64_t>(row));
+    const std::uint64_t bits =
+        mixed(seed_ + mixed(key + mixed(static_cast<std::uint64_t>(column) + 1)));
+    std::int64_t sum = -131070;
+    for (std::uint64_t rest = bits; rest != 0; rest >>= 16) sum += rest & 0xffff;
+    return static_cast<float>(sum) / 32768;
+  }
+  const char* wrong() const override { return "is not made of its keys"; }
+};
+
+class FillRows final : public StandIn {
+ public:
+  explicit FillRows(const plumb_fill_rows_params& p) : p_(p) {}
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"out", Dtype::u8, {p_.rows, p_.row_bytes}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override { return {{"out", p_.out}}; }
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    HostTensor expected(tensors.at("out").spec());
+    std::memset(expected.bytes().data(), p_.value, expected.bytes().size());
+    return {judge_bits(tensors.at("out"), expected, {}, "is not filled")};
+  }
+
+ private:
+  plumb_fill_rows_params p_;
+};
+
+class GatherIndexKeys final : public StandIn {
+ public:
+  explicit GatherIndexKeys(const plumb_gather_index_keys_params& p) : p_(p) {}
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"cache", Dtype::u8, {p_.cache.num_blocks, p_.cache.block_stride_bytes}});
+    tensors.add({"block_table", Dtype::i32, {p_.requests, p_.block_table_stride}});
+    for (const char* name : {"starts", "lens"}) tensors.add({name, Dtype::i32, {p_.requests}});
+    tensors.add({"k", Dtype::u8, {p_.keys, p_.dim}, {}, Role::output});
+    tensors.add({"k_scale", Dtype::f32, {p_.keys}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override {
+    return {{"cache", p_.cache.data},
+            {"block_table", p_.block_table},
+            {"starts", p_.starts},
+            {"lens", p_.lens},
+            {"k", p_.k},
+            {"k_scale", p_.k_scale}};
+  }
+
+  // Every row belongs to a request: a gathering that leaves one out is wrong too.
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    const HostTensor& k = tensors.at("k");
+    const HostTensor& scale = tensors.at("k_scale");
+    HostTensor codes(k.spec()), scales(scale.spec());
+    for (std::int64_t request = 0; request < p_.requests; ++request) {
+      const std::int64_t start = tensors.at("starts").data<std::int32_t>()[request];
+      const std::int64_t length = tensors.at("lens").data<std::int32_t>()[request];
+      for (std::int64_t i = 0; i < length; ++i) {
+        copy_key(tensors, request, i, codes.row<std::uint8_t>(start + i),
+                 scales.data<float>() + start + i);
+      }
+    }
+    constexpr const char* kWrong = "is not what the cache holds";
+    return {judge_bits(k, codes, {}, kWrong), judge_bits(scale, scales, {}, kWrong)};
+  }
+
+ private:
+  void copy_key(const TensorSet& tensors, std::int64_t request, std::int64_t i, std::uint8_t* codes,
+                float* scale) const {
+    const std::int64_t page = p_.cache.page;
+    const auto block = tensors.at("block_table").row<std::int32_t>(request)[i / page];
+    const auto* from = tensors.at("cache").row<std::uint8_t>(block);
+    std::memcpy(codes, from + i % page * p_.dim, static_cast<std::size_t>(p_.dim));
+    std::memcpy(scale, from + page * p_.dim + i % page * 4, sizeof *scale);
+  }
+
+  plumb_gather_index_keys_params p_;
+};
+
+class TilePlan final : public StandIn {
+ public:
+  explicit TilePlan(const plumb_tile_plan_params& p) : p_(p) {}
 
   TensorSet make_tensors() const override {
     TensorSet tensors;
@@ -161,12 +233,28 @@ class PlanStandIn final : public StandIn {
 }  // namespace
 
 bool is_stand_in(std::string_view op) {
-  return op == "linear_map" || op == "seeded_rows" || op == "tile_plan";
+#define PLUMB_IS_STAND_IN(name) \
+  if (op == #name) return true;
+  PLUMB_FOR_EACH_STAND_IN(PLUMB_IS_STAND_IN)
+#undef PLUMB_IS_STAND_IN
+  return false;
 }
 
 std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call) {
-  if (call.op == "tile_plan") return std::make_unique<PlanStandIn>(call);
-  return std::make_unique<RowsStandIn>(call);
+  if (call.op == "fill_rows") {
+    return std::make_unique<FillRows>(*static_cast<const plumb_fill_rows_params*>(call.params));
+  }
+  if (call.op == "gather_index_keys") {
+    return std::make_unique<GatherIndexKeys>(
+        *static_cast<const plumb_gather_index_keys_params*>(call.params));
+  }
+  if (call.op == "tile_plan") {
+    return std::make_unique<TilePlan>(*static_cast<const plumb_tile_plan_params*>(call.params));
+  }
+  if (call.op == "linear_map") {
+    return std::make_unique<LinearMap>(*static_cast<const plumb_linear_map_params*>(call.params));
+  }
+  return std::make_unique<SeededRows>(*static_cast<const plumb_seeded_rows_params*>(call.params));
 }
 
 }  // namespace plumb::cases

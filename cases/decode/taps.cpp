@@ -18,9 +18,9 @@ constexpr std::string_view kBefore = "_before";
 
 // Weights: nobody writes them, and they are read where they are.
 bool is_constant(std::string_view tensor) {
-  static const std::set<std::string_view> names{"fn",        "scale",  "base",     "norm_weight",
-                                                "weight",    "bias",   "q_weight", "kv_weight",
-                                                "attn_sink", "cos_sin"};
+  static const std::set<std::string_view> names{
+      "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",
+      "q_weight", "kv_weight", "attn_sink", "cos_sin",     "enorm_weight", "hnorm_weight"};
   return names.contains(tensor);
 }
 
@@ -90,9 +90,19 @@ Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
 
 Taps::~Taps() { device_.destroy_stream(stream_); }
 
-void Taps::begin(std::string_view part, std::int64_t tokens) {
-  current_ = &parts_[{std::string(part), tokens}];
+void Taps::begin(const device::decode::StepPart& part) {
   next_ = 0;
+  latest_[part.name] = part;
+  if (!part.varies) {
+    current_ = &parts_[{part.name, part.tokens}];
+    current_memory_ = &memory_;
+    return;
+  }
+  std::unique_ptr<Run>& run = runs_[part.name];
+  if (run) retired_.push_back(std::move(run));
+  run = std::make_unique<Run>(device_);
+  current_ = &run->calls;
+  current_memory_ = &run->memory;
 }
 
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
@@ -151,8 +161,8 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
             .row_bytes = bound.row_bytes,
             .before = tensor.spec().role == Role::input};
   if (copy.bytes != 0 && !is_constant(name)) {
-    copy.tap = memory_.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                           "tap of " + tap.name + " " + name);
+    copy.tap = current_memory_->allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                                    "tap of " + tap.name + " " + name);
   }
   tap.copies.push_back(std::move(copy));
 }
@@ -178,8 +188,20 @@ void Taps::poison(device::Stream stream) {
   }
 }
 
-const Taps::Calls& Taps::fetch(const std::string& part, std::int64_t tokens) {
-  const Calls& calls = parts_.at({part, tokens});
+const Taps::Calls& Taps::enqueued(const device::decode::StepPart& part) const {
+  if (!part.varies) return parts_.at({part.name, part.tokens});
+  return runs_.at(part.name)->calls;
+}
+
+std::optional<device::decode::StepPart> Taps::latest(const std::string& part) const {
+  const auto found = latest_.find(part);
+  if (found == latest_.end()) return std::nullopt;
+  return found->second;
+}
+
+const Taps::Calls& Taps::fetch(const device::decode::StepPart& part) {
+  const Calls& calls = enqueued(part);
+  if (part.varies) retired_.clear();
   std::vector<std::byte> bytes;
   for (const auto& tap : calls) {
     for (const Copy& copy : tap->copies) {

@@ -28,7 +28,7 @@ class Taps final : public device::decode::CallObserver {
        const plumb_implementation& ops, const device::CachingAllocator& temporaries);
   ~Taps() override;
 
-  void begin(std::string_view part, std::int64_t tokens) override;
+  void begin(const device::decode::StepPart& part) override;
   void before(const device::decode::Call& call, device::Stream stream) override;
   void after(const device::decode::Call& call, device::Stream stream) override;
 
@@ -60,16 +60,25 @@ class Taps final : public device::decode::CallObserver {
 
   // Enqueues poison over all copies, so that what no call has written since shows.
   void poison(device::Stream stream);
-  // The calls of a part padded to so many tokens, as they ran last; their work is over. Reads
-  // everything back. Throws std::out_of_range for a part that never ran.
-  const Calls& fetch(const std::string& part, std::int64_t tokens);
+  // The calls of a part as they ran last; their work is over. Reads everything back. Throws
+  // std::out_of_range for a part that never ran.
+  const Calls& fetch(const device::decode::StepPart& part);
+  // The part of this name that was enqueued last, also in a capture. Nothing: none was.
+  std::optional<device::decode::StepPart> latest(const std::string& part) const;
+  // As fetch, but reads nothing back.
+  const Calls& enqueued(const device::decode::StepPart& part) const;
 
  private:
   std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
   void add_copy(const std::string& name, const Binding& bound, Tap& tap);
   void rebind(const device::decode::Call& call, Tap& tap);
   void copy(const Tap& tap, bool before, device::Stream stream);
-
+  // One run of a part that varies: its copies go with it.
+  struct Run {
+    explicit Run(device::Device& device) : memory(device) {}
+    device::decode::Memory memory;
+    Calls calls;
+  };
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
@@ -78,8 +87,12 @@ class Taps final : public device::decode::CallObserver {
   device::decode::Memory memory_;
   device::Stream stream_;  // for reading back
   std::map<std::pair<std::string, std::int64_t>, Calls> parts_;
+  std::map<std::string, std::unique_ptr<Run>, std::less<>> runs_;  // the latest of each part
+  std::vector<std::unique_ptr<Run>> retired_;                      // their work may be pending
+  std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
   Calls* current_ = nullptr;
-  std::size_t next_ = 0;  // call of the part
+  device::decode::Memory* current_memory_ = nullptr;  // for the copies of the part
+  std::size_t next_ = 0;                              // call of the part
 };
 
 }  // namespace plumb::cases

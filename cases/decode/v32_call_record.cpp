@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/v32_call_record.h"
 
+#include "cases/decode/record.h"
 #include "device/plumb_ops.h"
 
 namespace plumb::cases {

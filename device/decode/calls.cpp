@@ -12,6 +12,7 @@ void Caller::launch(const Call& call) const {
   if (entry->launch(call.params) != PLUMB_OK) {
     throw MissingOp(call.name + ": " + ops_.name + " refuses this call of " + op);
   }
+  ++calls_;
   if (observer_ != nullptr) observer_->after(call, stream_);
 }
 

@@ -25,13 +25,23 @@ struct Call {
   void* params;         // the op's struct
 };
 
+// A part of a step ("metadata", "layers"), of so many tokens with padding. Its calls are the same
+// every time, or vary: those of a batch that is not uniform, which are never captured.
+struct StepPart {
+  std::string name;
+  std::int64_t tokens = 0;
+  bool varies = false;
+  bool replayed = false;  // by a graph, of a step that is over
+
+  bool operator==(const StepPart&) const = default;
+};
+
 // Told while a step is enqueued, also while it is captured: what an observer enqueues on the stream
 // becomes part of the graph.
 class CallObserver {
  public:
   virtual ~CallObserver() = default;
-  // A part of a step ("metadata", "layers"), padded to so many tokens: the same calls every time.
-  virtual void begin(std::string_view part, std::int64_t tokens) = 0;
+  virtual void begin(const StepPart& part) = 0;
   virtual void before(const Call& call, Stream stream) = 0;
   virtual void after(const Call& call, Stream stream) = 0;
 };
@@ -50,10 +60,11 @@ class Caller {
   }
 
   // The calls that follow are those of a part of a step.
-  void begin(std::string_view part, std::int64_t tokens) const {
-    if (observer_ != nullptr) observer_->begin(part, tokens);
+  void begin(const StepPart& part) const {
+    if (observer_ != nullptr) observer_->begin(part);
   }
   Stream stream() const { return stream_; }
+  std::int64_t calls() const { return calls_; }                   // enqueued so far
   void observe(CallObserver* observer) { observer_ = observer; }  // nullptr: nobody
 
  private:
@@ -63,6 +74,7 @@ class Caller {
   const plumb_implementation& stand_ins_;
   Stream stream_;
   CallObserver* observer_ = nullptr;
+  mutable std::int64_t calls_ = 0;
 };
 
 }  // namespace plumb::device::decode

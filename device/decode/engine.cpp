@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "device/decode/mtp_model.h"
 #include "device/decode/v32_model.h"
 #include "device/decode/v4_model.h"
 
@@ -17,59 +18,81 @@ plumb_format dialect_of(const Properties& properties) {
   return properties.fp8 == Fp8Dialect::e4m3fnuz ? PLUMB_E4M3FNUZ : PLUMB_E4M3FN;
 }
 
-Geometry supported(Geometry geometry, GraphMode mode) {
-  const GraphSupport support =
-      geometry.architecture == Architecture::v32 ? V32Model::kGraphSupport : V4Model::kGraphSupport;
-  if (mode == GraphMode::full && geometry.speculated > 0 &&
-      support == GraphSupport::uniform_single_token_decode) {
-    throw std::invalid_argument(
-        "V3.2 in full graphs: its metadata supports one query token per request only "
-        "(UNIFORM_SINGLE_TOKEN_DECODE), and with speculation there are " +
-        std::to_string(geometry.query_tokens()));
-  }
-  return geometry;
+std::int64_t tokens_of(const std::vector<Query>& queries) {
+  std::int64_t tokens = 0;
+  for (const Query& query : queries) tokens += query.tokens;
+  return tokens;
 }
+
+constexpr const char* kMetadata = "metadata";
+constexpr const char* kDraftMetadata = "draft metadata";
 
 }  // namespace
 
-Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
-               Policies policies, std::uint64_t seed)
+Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometry,
+               std::optional<GraphMode> mode, Policies policies, std::uint64_t seed)
     : device_(device),
-      geometry_(supported(std::move(geometry), mode)),
-      mode_(mode),
+      geometry_(std::move(geometry)),
+      drafter_geometry_(drafter_geometry(geometry_)),
       policies_(std::move(policies)),
-      stream_(device.create_stream()),
-      call_(ops, builtin_implementation(device.properties().platform), stream_),
-      temporaries_(device, stream_, CachingAllocator::Reuse::at_once),
-      memory_(device),
-      inputs_memory_(device),
+      stream_(device_.create_stream()),
+      transfers_(device_.create_stream()),
+      sent_(device_.create_event()),
+      call_(ops, builtin_implementation(device_.properties().platform), stream_),
+      temporaries_(device_, stream_, CachingAllocator::Reuse::at_once),
+      memory_(device_),
+      inputs_memory_(device_),
       requests_(geometry_, seed),
       inputs_(geometry_, inputs_memory_),
-      staging_(device, inputs_memory_, policies_.inputs->waits_for_copies()),
-      model_(make_model(seed)),
-      segments_(model_->segments()),
-      graphs_(
-          device, stream_, geometry_,
-          [this](std::int64_t tokens, AttentionState& state) { forward(tokens, state); },
-          [this] { return std::make_shared<AttentionState>(geometry_, temporaries_); },
-          *policies_.capture) {}
+      staging_(device_, inputs_memory_, policies_.inputs->waits_for_copies()),
+      model_(make_target(seed)) {
+  const GraphMode chosen = policies_.mode->choose(mode, model_->traits().automatic_mode);
+  target_ = std::make_unique<ModelRunner>(*model_, "layers", chosen, step_site(geometry_));
+  if (geometry_.drafter) add_drafter(mode, seed + 1);
+}
 
-std::unique_ptr<Model> Engine::make_model(std::uint64_t seed) {
-  const plumb_format dialect = dialect_of(device_.properties());
+std::unique_ptr<Model> Engine::make_target(std::uint64_t seed) {
   if (geometry_.architecture == Architecture::v32) {
-    return std::make_unique<V32Model>(geometry_, requests_, dialect, device_, stream_, memory_,
-                                      policies_.v32, seed);
+    return std::make_unique<V32Model>(geometry_, model_site(seed));
   }
-  return std::make_unique<V4Model>(geometry_, requests_, dialect, device_, policies_, stream_,
-                                   memory_, temporaries_, seed);
+  return std::make_unique<V4Model>(geometry_, model_site(seed));
+}
+
+void Engine::add_drafter(std::optional<GraphMode> mode, std::uint64_t seed) {
+  draft_ = std::make_unique<MtpModel>(drafter_geometry_, model_->final_streams(), model_site(seed));
+  const GraphMode chosen = policies_.mode->drafter(mode, draft_->traits().automatic_mode);
+  if (chosen != GraphMode::none && chosen != target_->mode()) {
+    throw std::invalid_argument(std::string(name_of(chosen)) + " graphs of the drafter beside " +
+                                std::string(name_of(target_->mode())) + " graphs of its target");
+  }
+  drafter_ =
+      std::make_unique<ModelRunner>(*draft_, "draft layers", chosen, step_site(drafter_geometry_));
+}
+
+ModelSite Engine::model_site(std::uint64_t seed) {
+  return {.requests = requests_,
+          .dialect = dialect_of(device_.properties()),
+          .policies = policies_,
+          .device = device_,
+          .stream = stream_,
+          .memory = memory_,
+          .temporaries = temporaries_,
+          .seed = seed};
+}
+
+StepSite Engine::step_site(const Geometry& geometry) {
+  return {device_, stream_, temporaries_, geometry, call_, inputs_, policies_};
 }
 
 Engine::~Engine() {
   try {
     device_.synchronize(stream_);
+    device_.synchronize(transfers_);
   } catch (const DeviceError&) {
     // The device is lost. Who waited for the step has been told.
   }
+  device_.destroy_event(sent_);
+  device_.destroy_stream(transfers_);
   device_.destroy_stream(stream_);
 }
 
@@ -81,100 +104,180 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   requests_.reserve(request, tokens);
   // As many at a time as a step has tokens.
   while (request.computed < tokens) {
-    Geometry chunk = geometry_;
-    chunk.speculated = std::min(tokens - request.computed, geometry_.max_tokens()) - 1;
-    plan_ = plan_step(chunk, {&request}, chunk.query_tokens(), {}, *policies_.inputs);
-    staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
-    call_.begin("earlier tokens", plan_.tokens);
-    model_->fill_caches(call_, inputs_, plan_.tokens);
-    request.computed += chunk.query_tokens();
+    const std::int64_t chunk = std::min(tokens - request.computed, geometry_.max_tokens());
+    plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
+    send();
+    call_.begin({"earlier tokens", chunk});
+    model_->fill_caches(call_, inputs_, chunk);
+    if (draft_) {
+      call_.begin({"draft earlier tokens", chunk});
+      draft_->fill_caches(call_, inputs_, chunk);
+    }
+    request.computed += chunk;
   }
 }
 
 void Engine::finish(std::uint64_t request) { requests_.finish(request); }
 
+// A step without requests per size: nobody's caches are written.
 void Engine::capture() {
-  if (mode_ == GraphMode::none) return;
-  auto sizes = geometry_.capture_sizes;
-  std::reverse(sizes.begin(), sizes.end());
-  for (const std::int64_t tokens : sizes) {
-    plan_ = plan_step(geometry_, {}, tokens, {}, *policies_.inputs);
-    send_and_build();
-    graphs_.capture(tokens);
-    ++counters_.captures;
+  for (const auto& [kind, tokens] : target_->captures()) {
+    prepare({}, {kind, tokens}, {});
+    target_->capture(kind, plan_);
+    if (drafter_ && drafter_->mode() != GraphMode::none) drafter_->capture(kind, plan_);
   }
+}
+
+void Engine::step(const std::vector<Scheduled>& batch, const Padding& padding) {
+  before_step_ = counters();
+  const std::vector<Query> queries = reserve(batch);
+  const ModelRunner::Dispatch how = dispatch(queries);
+  prepare(queries, how, padding);
+  target_->run(how.kind, plan_);
+  if (drafter_)
+    drafter_->run(drafter_->mode() == GraphMode::none ? GraphKind::none : how.kind, plan_);
+  ++steps_;
+  advance(batch);
 }
 
 void Engine::step(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
-  const std::int64_t tokens =
-      static_cast<std::int64_t>(scheduled.size()) * geometry_.query_tokens();
-  const auto size = graphs_.size_for(tokens);
-  if (mode_ == GraphMode::none || !size) {
-    prepare(scheduled, tokens, padding);
-    eager_state_ = std::make_unique<AttentionState>(geometry_, temporaries_);
-    forward(tokens, *eager_state_);
-    ++counters_.eager_steps;
-  } else {
-    prepare(scheduled, *size, padding);
-    graphs_.replay(*size);
-    ++counters_.graph_launches;
-  }
-  advance(scheduled);
+  step(decoding(scheduled), padding);
+}
+
+void Engine::step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding) {
+  before_step_ = counters();
+  const std::vector<Query> queries = reserve(batch);
+  const ModelRunner::Dispatch how = dispatch(queries);
+  prepare(queries, how, padding);
+  target_->run_eagerly(how.kind, plan_);
+  if (drafter_) drafter_->run_eagerly(how.kind, plan_);
+  ++steps_;
+  advance(batch);
 }
 
 void Engine::step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding) {
-  const std::int64_t tokens =
-      static_cast<std::int64_t>(scheduled.size()) * geometry_.query_tokens();
-  const std::int64_t padded = graphs_.size_for(tokens).value_or(tokens);
-  prepare(scheduled, padded, padding);
-  eager_state_ = std::make_unique<AttentionState>(geometry_, temporaries_);
-  forward(padded, *eager_state_);
-  ++counters_.eager_steps;
-  advance(scheduled);
+  step_eagerly(decoding(scheduled), padding);
 }
 
-void Engine::prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
-                     const Padding& padding) {
-  std::vector<const Request*> live;
-  for (const std::uint64_t id : scheduled) {
-    Request& request = requests_.at(id);
-    requests_.reserve(request, request.computed + geometry_.query_tokens());
-    live.push_back(&request);
+std::vector<Scheduled> Engine::decoding(const std::vector<std::uint64_t>& scheduled) const {
+  std::vector<Scheduled> batch;
+  for (const std::uint64_t id : scheduled) batch.push_back({id, geometry_.query_tokens()});
+  return batch;
+}
+
+std::vector<Query> Engine::reserve(const std::vector<Scheduled>& batch) {
+  std::vector<Query> queries;
+  for (const Scheduled& one : batch) {
+    queries.push_back({&requests_.at(one.request), one.tokens, one.prefill});
   }
-  plan_ = plan_step(geometry_, live, padded, padding, *policies_.inputs);
-  send_and_build();
-  ++counters_.steps;
+  refuse_misfits(queries);
+  for (const Query& query : queries) {
+    requests_.reserve(requests_.at(query.request->id), query.seq_len());
+  }
+  return queries;
 }
 
-void Engine::send_and_build() {
-  staging_.send(transfers(plan_, inputs_, *policies_.inputs), stream_);
-  call_.begin("metadata", plan_.tokens);
-  model_->build_metadata(call_, inputs_, plan_);
-  counters_.metadata = model_->metadata_counts();
+void Engine::refuse_misfits(const std::vector<Query>& queries) const {
+  for (const Query& query : queries) {
+    if (query.seq_len() > geometry_.max_context) {
+      throw std::invalid_argument("request " + std::to_string(query.request->id) +
+                                  " gets too long");
+    }
+    if (query.prefill && geometry_.max_batched_tokens == 0) {
+      throw std::invalid_argument("a prefill where max_batched_tokens is 0");
+    }
+  }
+  const std::int64_t tokens = tokens_of(queries);
+  if (tokens > geometry_.max_tokens() || std::ssize(queries) > geometry_.max_requests) {
+    throw std::invalid_argument("a step of " + std::to_string(queries.size()) + " requests and " +
+                                std::to_string(tokens) + " tokens");
+  }
+  const ModelTraits& traits = target_->traits();
+  if (traits.only_uniform && !is_uniform(geometry_, queries)) {
+    throw std::invalid_argument("a step of " + traits.name + " that is no uniform decode");
+  }
 }
 
-void Engine::forward(std::int64_t tokens, AttentionState& state) {
-  call_.begin("layers", tokens);
-  const StepContext context{call_, inputs_, state, tokens};
-  for (const Segment& segment : segments_) segment.run(context);
+ModelRunner::Dispatch Engine::dispatch(const std::vector<Query>& queries) const {
+  return target_->dispatch({.tokens = tokens_of(queries),
+                            .requests = std::ssize(queries),
+                            .uniform = is_uniform(geometry_, queries)});
+}
+
+void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
+                     const Padding& padding) {
+  plan_ =
+      plan_step(geometry_, queries, dispatch.tokens, padding, *policies_.inputs, dispatch.padded());
+  kind_ = dispatch.kind;
+  send();
+  if (plan_.attended == 0) return;  // nobody will look at metadata
+  build_metadata(kMetadata, *model_);
+  if (draft_) build_metadata(kDraftMetadata, *draft_);
+}
+
+void Engine::send() {
+  const Stream on = policies_.transfers->stream(stream_, transfers_);
+  staging_.send(transfers(plan_, inputs_, *policies_.inputs), on);
+  if (on == stream_) return;
+  device_.record(sent_, on);
+  device_.wait(stream_, sent_);
+}
+
+void Engine::build_metadata(const char* part, Model& model) {
+  const std::int64_t before = call_.calls();
+  call_.begin({part, plan_.attended, !plan_.uniform});
+  model.build_metadata(call_, inputs_, plan_);
+  metadata_launches_ += call_.calls() - before;
 }
 
 std::vector<Transfer> Engine::planned_inputs() const {
   return transfers(plan_, inputs_, InputsPolicy());
 }
 
-std::vector<GraphNode> Engine::nodes_of_step(std::int64_t tokens) {
-  AttentionState state(geometry_, temporaries_);
-  device_.begin_capture(stream_);
-  forward(tokens, state);
-  const Graph graph = device_.end_capture(stream_);
-  const std::vector<GraphNode> nodes = device_.nodes(graph);
-  device_.destroy_graph(graph);
-  return nodes;
+std::vector<CacheView> Engine::caches() const {
+  std::vector<CacheView> all = model_->caches();
+  if (!draft_) return all;
+  const std::vector<CacheView> more = draft_->caches();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
-void Engine::advance(const std::vector<std::uint64_t>& scheduled) {
-  for (const std::uint64_t id : scheduled) requests_.at(id).computed += geometry_.query_tokens();
+void Engine::advance(const std::vector<Scheduled>& batch) {
+  for (const Scheduled& one : batch) requests_.at(one.request).computed += one.tokens;
+}
+
+Counters Engine::counters() const {
+  const PlanCounts plans = model_->plan_counts();
+  Counters all{.steps = steps_,
+               .metadata_launches = metadata_launches_,
+               .plans_made = plans.made,
+               .plans_kept = plans.kept,
+               .host_synchronizations = device_.synchronizations(),
+               .event_waits = device_.event_waits()};
+  for (const ModelRunner* runner : {target_.get(), drafter_.get()}) {
+    if (runner == nullptr) continue;
+    const GraphCounters& more = runner->counters();
+    all.eager_steps += more.eager_steps;
+    all.captures += more.captures;
+    all.recaptures += more.recaptures;
+    all.graph_launches += more.graph_launches;
+  }
+  if (drafter_) {
+    all.drafter_eager_steps = drafter_->counters().eager_steps;
+    all.drafter_graph_launches = drafter_->counters().graph_launches;
+  }
+  return all;
+}
+
+StepSegments::Parts Engine::parts() const {
+  StepSegments::Parts all;
+  const bool any = plan_.attended > 0, varies = !plan_.uniform;
+  if (any) all.push_back({kMetadata, plan_.attended, varies});
+  if (any && drafter_) all.push_back({kDraftMetadata, plan_.attended, varies});
+  for (const ModelRunner* runner : {target_.get(), drafter_.get()}) {
+    if (runner != nullptr) all.insert(all.end(), runner->parts().begin(), runner->parts().end());
+  }
+  return all;
 }
 
 }  // namespace plumb::device::decode

@@ -6,28 +6,34 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "device/decode/graph_runner.h"
+#include "device/decode/counters.h"
+#include "device/decode/counting_device.h"
 #include "device/decode/model.h"
+#include "device/decode/model_runner.h"
+#include "device/decode/model_site.h"
 #include "device/decode/policies.h"
 #include "device/decode/staging.h"
 
 namespace plumb::device::decode {
 
-// What is captured   [10.1]. Others than these are refused.
-enum class GraphMode { none, full };
-
-struct Counters {
-  std::int64_t steps = 0, eager_steps = 0, captures = 0, graph_launches = 0;
-  MetadataCounts metadata;  // of the cached metadata of 3.3
+// A request of a step and how many of its tokens come next: those that decode stand first.
+struct Scheduled {
+  std::uint64_t request = 0;
+  std::int64_t tokens = 1;
+  bool prefill = false;
 };
 
 class Engine {
  public:
-  // Throws std::invalid_argument for a mode that the model's metadata does not support.
-  Engine(Device& device, const plumb_implementation& ops, Geometry geometry, GraphMode mode,
-         Policies policies = {}, std::uint64_t seed = 1);
+  // Without a mode: the one that suits the model. Throws std::invalid_argument for one that the
+  // model cannot have.
+  Engine(Device& device, const plumb_implementation& ops, Geometry geometry,
+         std::optional<GraphMode> mode = std::nullopt, Policies policies = {},
+         std::uint64_t seed = 1);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -36,12 +42,17 @@ class Engine {
   // std::invalid_argument for one that is there or does not fit.
   void admit(std::uint64_t request, std::int64_t tokens);
   void finish(std::uint64_t request);
-  // Captures every size, the largest first. Mode none: nothing.
+  // Captures every size, the largest first. Mode none: nothing. What is not captured here is when a
+  // step first needs it.
   void capture();
 
-  // Enqueues the next query tokens of these requests, all of which count as accepted.
+  // Enqueues the next query tokens of these requests, all of which count as accepted. Throws
+  // std::invalid_argument for a batch that does not fit, or that the model cannot have.
+  void step(const std::vector<Scheduled>& batch, const Padding& padding = {});
+  // All of them decode what they may.
   void step(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
   // As step, but eagerly on a fresh state, at the padded size that it has or would have.
+  void step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding = {});
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
@@ -49,43 +60,57 @@ class Engine {
   // What the host planned for the latest step, all of it, and where it should be.
   std::vector<Transfer> planned_inputs() const;
   const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
-  std::vector<CacheView> caches() const { return model_->caches(); }
-  const Counters& counters() const { return counters_; }
-  const GraphRunner& graphs() const { return graphs_; }
+  // Of the target, then of the drafter.
+  std::vector<CacheView> caches() const;
+  Counters counters() const;
+  Counters latest() const { return counters() - before_step_; }  // of the latest step
+  const ModelRunner& target() const { return *target_; }
+  const ModelRunner* drafter() const { return drafter_.get(); }       // nullptr: none
+  const std::uint16_t* drafter_out() const { return draft_->out(); }  // bf16 [tokens, hidden]
+  GraphKind kind() const { return kind_; }                            // how the latest step was run
+  // Parts of the latest step in their order, as an observer was told of them.
+  StepSegments::Parts parts() const;
   void observe(CallObserver* observer) { call_.observe(observer); }
   // All that steps read and write, but for the inputs that the host sends.
   const Memory& memory() const { return memory_; }
   // Memory that comes and goes: temporaries and attention states.
   const CachingAllocator& temporaries() const { return temporaries_; }
-  // What a step of so many tokens enqueues on a fresh state, in order.
-  std::vector<GraphNode> nodes_of_step(std::int64_t tokens);
   Stream stream() const { return stream_; }
 
  private:
-  std::unique_ptr<Model> make_model(std::uint64_t seed);
-  void prepare(const std::vector<std::uint64_t>& scheduled, std::int64_t padded,
+  // Inputs and metadata of a step, before any model runs.
+  void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);
-  void send_and_build();
-  void forward(std::int64_t tokens, AttentionState& state);
-  void advance(const std::vector<std::uint64_t>& scheduled);
+  void send();
+  std::vector<Scheduled> decoding(const std::vector<std::uint64_t>& scheduled) const;
+  // With blocks for its tokens.
+  std::vector<Query> reserve(const std::vector<Scheduled>& batch);
+  void refuse_misfits(const std::vector<Query>& queries) const;
+  ModelRunner::Dispatch dispatch(const std::vector<Query>& queries) const;
+  void advance(const std::vector<Scheduled>& batch);
+  std::unique_ptr<Model> make_target(std::uint64_t seed);
+  ModelSite model_site(std::uint64_t seed);
+  StepSite step_site(const Geometry& geometry);
+  void build_metadata(const char* part, Model& model);
+  void add_drafter(std::optional<GraphMode> mode, std::uint64_t seed);
 
-  Device& device_;
-  Geometry geometry_;
-  GraphMode mode_;
+  CountingDevice device_;
+  Geometry geometry_, drafter_geometry_;
   Policies policies_;
-  Stream stream_;
+  Stream stream_, transfers_;
+  Event sent_;
   Caller call_;
   CachingAllocator temporaries_;
   Memory memory_, inputs_memory_;
   Requests requests_;
   StepInputs inputs_;
   Staging staging_;
-  std::unique_ptr<Model> model_;
-  std::vector<Segment> segments_;
-  GraphRunner graphs_;
+  std::unique_ptr<Model> model_, draft_;
+  std::unique_ptr<ModelRunner> target_, drafter_;
   StepPlan plan_;
-  std::unique_ptr<AttentionState> eager_state_;  // of the latest eager step
-  Counters counters_;
+  GraphKind kind_ = GraphKind::none;
+  std::int64_t steps_ = 0, metadata_launches_ = 0;
+  Counters before_step_;
 };
 
 }  // namespace plumb::device::decode

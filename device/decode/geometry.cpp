@@ -24,7 +24,24 @@ std::int64_t Geometry::blocks_per_request(Cache cache) const {
   return (entries(cache) + page - 1) / page;
 }
 
-Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
+std::int64_t Geometry::attended_states(Attention kind) const {
+  switch (kind) {
+    case Attention::c4a: return top_k;
+    case Attention::c128a: return c128a_width();
+    default: return 0;
+  }
+}
+
+std::int64_t Geometry::state_rows(Attention kind) const {
+  switch (kind) {
+    case Attention::c4a: return (max_context + kC4a - 1) / kC4a;
+    case Attention::c128a: return (max_context + kC128a - 1) / kC128a;
+    default: return 0;
+  }
+}
+
+Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
+                        std::int64_t max_batched_tokens) {
   Geometry g;
   g.layers = {Attention::window, Attention::c4a, Attention::c128a};
   g.hidden = 128;
@@ -42,8 +59,9 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated) {
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;
+  g.max_batched_tokens = max_batched_tokens;
   g.plan_parts = 4;
-  g.capture_sizes = default_capture_sizes(max_requests, 1 + speculated);
+  g.capture_sizes = default_capture_sizes(g);
   return g;
 }
 
@@ -67,14 +85,14 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
   g.max_context = 384;
   g.speculated = speculated;
   g.plan_parts = 4;
-  g.capture_sizes = default_capture_sizes(max_requests, 1 + speculated);
+  g.capture_sizes = default_capture_sizes(g);
   return g;
 }
 
-std::vector<std::int64_t> default_capture_sizes(std::int64_t max_requests,
-                                                std::int64_t query_tokens) {
-  const std::int64_t tokens = max_requests * query_tokens;
-  const std::int64_t most = std::min({2 * tokens, std::int64_t{512}, tokens});
+std::vector<std::int64_t> default_capture_sizes(const Geometry& g) {
+  const std::int64_t query_tokens = g.query_tokens();
+  const std::int64_t most =
+      std::min({2 * g.max_decode_tokens(), std::int64_t{512}, g.max_tokens()});
   std::vector<std::int64_t> sizes;
   const auto add = [&](std::int64_t size) {
     const std::int64_t rounded = (size + query_tokens - 1) / query_tokens * query_tokens;

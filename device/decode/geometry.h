@@ -3,6 +3,7 @@
 // The sizes of a model and of its serving   [ops-spec 0].
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,7 @@ inline constexpr int kCaches = 3;
 inline constexpr std::int64_t kHeadDim = 512, kRopeDim = 64, kStreams = 4;
 inline constexpr std::int64_t kIndexScaleBytes = 4;    // beside the codes of an index key   [5.4]
 inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens of a compressed state
+inline constexpr std::int64_t kPrefillRequests = 4;    // of a chunk, which shares a workspace [2.8]
 
 // Of a block of so many tokens or states, 584 bytes each: a multiple of the 576 that hold one's
 // data [1.1].
@@ -41,13 +43,23 @@ struct Geometry {
       {};  // entries of a block: tokens, or compressed states; 0: no cache
   std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
+  std::int64_t max_batched_tokens = 0;             // of a step with prefills; 0: there are none
   std::int64_t plan_parts = 0;                     // of the tile plan
   std::vector<std::int64_t> capture_sizes;         // tokens, ascending
+  bool drafter = false;                            // a step of it follows each of the target
 
   std::int64_t query_tokens() const { return 1 + speculated; }
-  std::int64_t max_tokens() const { return max_requests * query_tokens(); }
+  std::int64_t max_decode_tokens() const { return max_requests * query_tokens(); }
+  std::int64_t max_tokens() const { return std::max(max_decode_tokens(), max_batched_tokens); }
   std::int64_t entries(Cache cache) const;  // of a request of max_context tokens
   std::int64_t blocks_per_request(Cache cache) const;
+  // Most compressed states that a token attends.
+  std::int64_t attended_states(Attention kind) const;
+  // Rows of the prefill workspace of a request: compressed states, then tokens   [2.8].
+  std::int64_t state_rows(Attention kind) const;
+  std::int64_t workspace_rows(Attention kind) const {
+    return state_rows(kind) + window + max_tokens();
+  }
   bool has(Cache cache) const { return pages[static_cast<int>(cache)] != 0; }
   std::int64_t states() const { return max_context / index_ratio; }  // columns of the indexer
   std::int64_t c128a_width() const { return max_context / kC128a; }  // c128a_max_compressed
@@ -55,14 +67,14 @@ struct Geometry {
 
 // A few heads and short contexts, so that a step costs the simulator milliseconds; every boundary
 // (window, k, pages, states) is met all the same.
-Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0);
+Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0,
+                        std::int64_t max_batched_tokens = 0);
 // Two layers of V3.2, whose top-k is a multiple of 128. Pages are of 64 tokens or of one.
 Geometry small_v32_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0,
                             std::int64_t page = 64);
 
-// 1, 2, 4, 8, 16, ..., up to min(2 * tokens, 512), cut at `tokens`; with speculation rounded up to
-// multiples of the query length   [10.2]
-std::vector<std::int64_t> default_capture_sizes(std::int64_t max_requests,
-                                                std::int64_t query_tokens);
+// 1, 2, 4, 8, 16, ..., up to twice the tokens that decode, 512 at most, cut at max_tokens; with
+// speculation rounded up to multiples of the query length   [10.2]
+std::vector<std::int64_t> default_capture_sizes(const Geometry& geometry);
 
 }  // namespace plumb::device::decode

@@ -2,54 +2,93 @@
 #include "device/decode/graph_runner.h"
 
 #include <algorithm>
-#include <utility>
+#include <stdexcept>
 
 namespace plumb::device::decode {
 
-GraphRunner::GraphRunner(Device& device, Stream stream, const Geometry& geometry, Forward forward,
-                         CapturePolicy::MakeState make_state, const CapturePolicy& policy)
-    : device_(device),
-      stream_(stream),
-      geometry_(geometry),
-      forward_(std::move(forward)),
-      make_state_(std::move(make_state)),
-      policy_(policy) {}
+GraphRunner::GraphRunner(const StepSegments& segments, const StepSite& site)
+    : segments_(segments), site_(site), pool_(site.memory.create_pool()) {}
 
-GraphRunner::~GraphRunner() {
-  for (const auto& [tokens, captured] : graphs_) destroy(captured);
+void GraphRunner::capture(const BatchDescriptor& key, const Extent& extent) {
+  if (site_.device.capturing()) throw std::logic_error("a capture of a step inside a capture");
+  const PoolScope scope(site_.memory, pool_);
+  capture_in_pool(key, extent);
 }
 
-void GraphRunner::destroy(const Captured& captured) {
-  device_.destroy_graph_exec(captured.exec);
-  device_.destroy_graph(captured.graph);
+CapturePolicy::State GraphRunner::make_state() const {
+  return std::make_shared<AttentionState>(site_.geometry, site_.memory);
 }
 
-std::optional<std::int64_t> GraphRunner::size_for(std::int64_t tokens) const {
-  const auto& sizes = geometry_.capture_sizes;
-  const auto found = std::lower_bound(sizes.begin(), sizes.end(), tokens);
-  if (found == sizes.end()) return std::nullopt;
-  return *found;
+void GraphRunner::launch(const CapturedGraph& graph) const {
+  site_.policies.capture->replay(site_.device, graph.exec(), site_.stream);
 }
 
-void GraphRunner::capture(std::int64_t tokens) {
-  const CapturePolicy::State warm_up = make_state_();
-  forward_(tokens, *warm_up);
-  device_.synchronize(stream_);
-  const CapturePolicy::Choice choice = policy_.choose(warm_up, make_state_);
-  device_.begin_capture(stream_);
-  forward_(tokens, *choice.captured);
-  Captured captured;
-  captured.graph = device_.end_capture(stream_);
-  captured.exec = device_.instantiate(captured.graph);
-  captured.kept = choice.kept;
-  if (const auto old = graphs_.find(tokens); old != graphs_.end()) destroy(old->second);
-  graphs_[tokens] = std::move(captured);
+void FullGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& extent) {
+  const auto run = [&](AttentionState& state) { segments_.run(extent, state); };
+  const CapturePolicy::State warm_up = make_state();
+  run(*warm_up);
+  site_.device.synchronize(site_.stream);
+  const CapturePolicy& policy = *site_.policies.capture;
+  const auto choice = policy.choose(warm_up, [this] { return make_state(); });
+  policy.before_capture(*choice.captured, run);
+  CapturedGraph graph(site_.device, site_.stream, [&] { run(*choice.captured); });
+  graphs_.erase(key);
+  graphs_.emplace(key, Captured{std::move(graph), choice.kept, choice.captured});
 }
 
-void GraphRunner::replay(std::int64_t tokens) { device_.replay(graphs_.at(tokens).exec, stream_); }
+int FullGraphs::replay(const BatchDescriptor& key, const Extent&) {
+  launch(graphs_.at(key).graph);
+  return 1;
+}
 
-std::vector<GraphNode> GraphRunner::nodes(std::int64_t tokens) const {
-  return device_.nodes(graphs_.at(tokens).graph);
+std::vector<GraphNode> FullGraphs::nodes(const BatchDescriptor& key) const {
+  return graphs_.at(key).graph.nodes();
+}
+
+bool FullGraphs::owns_what_it_captured() const {
+  return std::none_of(graphs_.begin(), graphs_.end(),
+                      [](const auto& entry) { return entry.second.addresses.expired(); });
+}
+
+// The state that the warm-up planned serves the capture too: no graph holds anything of it.
+void PiecewiseGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& extent) {
+  const CapturePolicy::State state = make_state();
+  segments_.run_in_pieces(extent, *state);
+  site_.device.synchronize(site_.stream);
+  std::vector<CapturedGraph> graphs;
+  for (const StepSegments::Piece& piece : segments_.pieces()) {
+    const auto run = [&] { segments_.run_piece(piece, extent, *state); };
+    if (piece.breaks) {
+      run();
+    } else {
+      graphs.emplace_back(site_.device, site_.stream, run);
+    }
+  }
+  graphs_.erase(key);
+  graphs_.emplace(key, std::move(graphs));
+}
+
+int PiecewiseGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
+  live_ = make_state();
+  const std::vector<CapturedGraph>& graphs = graphs_.at(key);
+  auto next = graphs.begin();
+  for (const StepSegments::Piece& piece : segments_.pieces()) {
+    if (piece.breaks) {
+      segments_.run_piece(piece, extent, *live_);
+    } else {
+      launch(*next++);
+    }
+  }
+  return static_cast<int>(graphs.size());
+}
+
+std::vector<GraphNode> PiecewiseGraphs::nodes(const BatchDescriptor& key) const {
+  std::vector<GraphNode> all;
+  for (const CapturedGraph& graph : graphs_.at(key)) {
+    const auto more = graph.nodes();
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
 }
 
 }  // namespace plumb::device::decode

@@ -1,71 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Captures a step once per size and replays it   [10.2, 10.3].
+// Captures a step once per batch descriptor and replays it   [10.2, 10.3]. One runner per kind of
+// graph and model; all its buckets take their memory from one pool.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "device/decode/attention_state.h"
+#include "device/decode/captured_graph.h"
+#include "device/decode/step_segments.h"
 
 namespace plumb::device::decode {
 
-// Which attention state a FULL capture starts from, and which lives as long as its graph.
-class CapturePolicy {
- public:
-  virtual ~CapturePolicy() = default;
-  using State = std::shared_ptr<AttentionState>;
-  using MakeState = std::function<State()>;
-  struct Choice {
-    State captured, kept;
-  };
-  // A fresh one: the warm-up's is planned already, so that the graph would contain no planner and
-  // every replay would use the lengths of the warm-up   [vLLM #42444].
-  virtual Choice choose(const State& /*warm_up*/, const MakeState& make) const {
-    const State fresh = make();
-    return {fresh, fresh};
-  }
-};
-
 class GraphRunner {
  public:
-  // Enqueues a whole step on a state.
-  using Forward = std::function<void(std::int64_t tokens, AttentionState& state)>;
-
-  GraphRunner(Device& device, Stream stream, const Geometry& geometry, Forward forward,
-              CapturePolicy::MakeState make_state, const CapturePolicy& policy);
-  ~GraphRunner();
+  explicit GraphRunner(const StepSegments& segments, const StepSite& site);
+  virtual ~GraphRunner() = default;
   GraphRunner(const GraphRunner&) = delete;
   GraphRunner& operator=(const GraphRunner&) = delete;
 
-  // The size to which a step of so many tokens is padded; nothing: no captured size is enough.
-  std::optional<std::int64_t> size_for(std::int64_t tokens) const;
-  // Warm-up, then capture. The inputs of a step of that size stand in its buffers.
-  void capture(std::int64_t tokens);
-  bool has(std::int64_t tokens) const { return graphs_.contains(tokens); }
-  // Enqueues the replay. Throws std::out_of_range for a size that was not captured.
-  void replay(std::int64_t tokens);
-  std::vector<GraphNode> nodes(std::int64_t tokens) const;
+  // Warm-up, then capture. The inputs of a step of that extent stand in its buffers. Replaces the
+  // graphs of this key, if there are any. Throws std::logic_error inside a capture.
+  void capture(const BatchDescriptor& key, const Extent& extent);
+  virtual bool has(const BatchDescriptor& key) const = 0;
+  // Enqueues the replay; breaks run on a fresh state, and on as many tokens as `extent` says have
+  // metadata. Returns the number of graphs launched. Throws std::out_of_range for what was not
+  // captured.
+  virtual int replay(const BatchDescriptor& key, const Extent& extent) = 0;
+  virtual std::vector<GraphNode> nodes(const BatchDescriptor& key) const = 0;
+  // Whether everything that graphs captured the addresses of is still theirs.
+  virtual bool owns_what_it_captured() const { return true; }
+
+ protected:
+  virtual void capture_in_pool(const BatchDescriptor& key, const Extent& extent) = 0;
+  CapturePolicy::State make_state() const;
+  void launch(const CapturedGraph& graph) const;
+
+  const StepSegments& segments_;
+  const StepSite site_;
 
  private:
-  struct Captured {
-    Graph graph = nullptr;
-    GraphExec exec = nullptr;
-    CapturePolicy::State kept;
-  };
-  void destroy(const Captured& captured);
+  CachingAllocator::Pool pool_;
+};
 
-  Device& device_;
-  Stream stream_;
-  const Geometry& geometry_;
-  Forward forward_;
-  CapturePolicy::MakeState make_state_;
-  const CapturePolicy& policy_;
-  std::map<std::int64_t, Captured> graphs_;
+// The whole step in one graph, with the attention of padding requests.
+class FullGraphs final : public GraphRunner {
+ public:
+  using GraphRunner::GraphRunner;
+  bool has(const BatchDescriptor& key) const override { return graphs_.contains(key); }
+  int replay(const BatchDescriptor& key, const Extent& extent) override;
+  std::vector<GraphNode> nodes(const BatchDescriptor& key) const override;
+  bool owns_what_it_captured() const override;
+
+ private:
+  void capture_in_pool(const BatchDescriptor& key, const Extent& extent) override;
+
+  struct Captured {
+    CapturedGraph graph;
+    CapturePolicy::State kept;
+    std::weak_ptr<AttentionState> addresses;  // of what the graph has them
+  };
+  std::map<BatchDescriptor, Captured> graphs_;
+};
+
+// A graph per piece that does not break. What breaks is not recorded: the step calls it.
+class PiecewiseGraphs final : public GraphRunner {
+ public:
+  using GraphRunner::GraphRunner;
+  bool has(const BatchDescriptor& key) const override { return graphs_.contains(key); }
+  int replay(const BatchDescriptor& key, const Extent& extent) override;
+  std::vector<GraphNode> nodes(const BatchDescriptor& key) const override;
+
+ private:
+  void capture_in_pool(const BatchDescriptor& key, const Extent& extent) override;
+
+  std::map<BatchDescriptor, std::vector<CapturedGraph>> graphs_;
+  CapturePolicy::State live_;  // of the latest replay
 };
 
 }  // namespace plumb::device::decode

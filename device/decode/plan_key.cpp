@@ -6,7 +6,7 @@
 namespace plumb::device::decode {
 
 KeyedStep keyed_step(const Geometry& geometry, const StepPlan& plan) {
-  KeyedStep step{.tokens = plan.tokens, .heads = geometry.heads};
+  KeyedStep step{.tokens = plan.attended, .heads = geometry.heads};
   for (std::size_t r = 0; r < plan.seq_lens.size(); ++r) {
     const std::int32_t queries = plan.query_start_loc[r + 1] - plan.query_start_loc[r];
     const auto most = static_cast<std::int32_t>(geometry.top_k) + std::max(queries, 1) - 1;

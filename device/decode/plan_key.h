@@ -13,7 +13,7 @@ namespace plumb::device::decode {
 
 // A step as its key sees it.
 struct KeyedStep {
-  std::int64_t tokens = 0;  // of the padded batch
+  std::int64_t tokens = 0;  // that have metadata
   std::int64_t max_query_len = 0, heads = 0;
   std::vector<std::int32_t> query_lens;  // of requests, padding included
   // Of requests too. A token attends min(position + 1, topk) tokens, so nothing grows any more in

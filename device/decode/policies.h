@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "device/decode/graph_runner.h"
 #include "device/decode/inputs_policy.h"
+#include "device/decode/step_policies.h"
+#include "device/decode/top_k_policy.h"
 #include "device/decode/v32_policies.h"
 
 namespace plumb::device::decode {
@@ -29,6 +30,11 @@ struct Policies {
   std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
   std::shared_ptr<const MetadataPolicy> metadata = std::make_shared<MetadataPolicy>();
   std::shared_ptr<const InputsPolicy> inputs = std::make_shared<InputsPolicy>();
+  std::shared_ptr<const TransferPolicy> transfers = std::make_shared<TransferPolicy>();
+  std::shared_ptr<const ModePolicy> mode = std::make_shared<ModePolicy>();
+  std::shared_ptr<const BreakPolicy> breaks = std::make_shared<BreakPolicy>();
+  std::shared_ptr<const ShapePolicy> shapes = std::make_shared<ShapePolicy>();
+  std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
   V32Policies v32;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/decode/ragged_metadata.h"
 
+#include <algorithm>
 #include <string>
 
 namespace plumb::device::decode {
@@ -28,11 +29,11 @@ RaggedMetadata::RaggedMetadata(const Geometry& geometry, const MetadataPolicy& p
   gather_lens_ = memory.allocate<std::int32_t>(geometry.max_requests, "gather_lens");
   c128a_slots_ = memory.allocate<std::int32_t>(tokens * width, "c128a slots");
   c128a_lens_ = memory.allocate<std::int32_t>(tokens, "c128a lens");
-  c128a_prefill_ = memory.allocate<std::int32_t>(1, "c128a prefill indices");
+  c128a_prefill_ = memory.allocate<std::int32_t>(tokens * width, "c128a prefill indices");
 }
 
-void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
-                           std::int64_t requests) {
+void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
+  const std::int64_t rows = plan.decode_rows();
   const auto table_columns = [&](Cache cache) { return geometry_.blocks_per_request(cache); };
   call("swa_decode_metadata", "window metadata",
        plumb_swa_decode_metadata_params{.query_start_loc = inputs.query_start_loc,
@@ -44,14 +45,16 @@ void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, std::in
                                         .token_to_req = token_to_req_,
                                         .is_valid_token = is_valid_token_,
                                         .gather_lens = gather_lens_,
-                                        .tokens = tokens,
-                                        .requests = requests,
+                                        .tokens = rows,
+                                        .requests = plan.requests,
                                         .window = geometry_.window,
                                         .page = geometry_.pages[0],
                                         .block_table_row_stride = table_columns(Cache::window),
                                         .swa_row_stride = geometry_.window,
                                         .stream = nullptr});
-  flatten(call, "window", window_slots_, window_lens_, tokens, window_);
+  flatten(call, "window", window_slots_, window_lens_, rows, window_);
+  const auto& layers = geometry_.layers;
+  if (std::find(layers.begin(), layers.end(), Attention::c128a) == layers.end()) return;
   constexpr int kLong = static_cast<int>(Cache::c128a);
   call("c128a_decode_metadata", "c128a metadata",
        plumb_c128a_decode_metadata_params{.positions = inputs.positions,
@@ -61,19 +64,20 @@ void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, std::in
                                           .decode_slots = c128a_slots_,
                                           .decode_lens = c128a_lens_,
                                           .prefill_indices = c128a_prefill_,
-                                          .decode_tokens = tokens,
-                                          .prefill_tokens = 0,
+                                          .decode_tokens = rows,
+                                          .prefill_tokens = plan.prefill_tokens(),
                                           .max_compressed = geometry_.c128a_width(),
                                           .block_size = geometry_.pages[kLong],
                                           .block_table_row_stride = table_columns(Cache::c128a),
                                           .decode_row_stride = geometry_.c128a_width(),
                                           .prefill_row_stride = geometry_.c128a_width(),
                                           .stream = nullptr});
-  flatten(call, "c128a", c128a_slots_, c128a_lens_, tokens, c128a_);
+  flatten(call, "c128a", c128a_slots_, c128a_lens_, rows, c128a_);
 }
 
 void RaggedMetadata::flatten(const Caller& call, const std::string& name, const std::int32_t* dense,
                              const std::int32_t* lengths, std::int64_t rows, Lists& to) {
+  if (rows == 0) return;
   const std::int64_t width = to.persistent.width;
   const Ragged built{words(rows * width, name + " flat"), words(rows + 1, name + " new indptr"),
                      width};

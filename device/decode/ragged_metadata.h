@@ -29,16 +29,17 @@ class RaggedMetadata {
   RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy, Memory& memory,
                  CachingAllocator& temporaries);
 
-  // Enqueues the kernels for a step padded to so many tokens and requests. Not captured: the host
-  // does it before each replay.
-  void build(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
-             std::int64_t requests);
+  // Enqueues the kernels for a step: lists for what decodes, gather_lens for all requests, C128A
+  // states for prefill tokens. Not captured: the host does it before each replay.
+  void build(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
 
   // What the attention of a step that is enqueued now reads.
   const Ragged& window() const { return window_.handed_out; }
   const Ragged& c128a() const { return c128a_.handed_out; }
   const std::int32_t* token_to_req() const { return token_to_req_; }
   const std::uint8_t* is_valid_token() const { return is_valid_token_; }
+  const std::int32_t* gather_lens() const { return gather_lens_; }
+  const std::int32_t* c128a_prefill() const { return c128a_prefill_; }
 
  private:
   struct Lists {
@@ -63,7 +64,7 @@ class RaggedMetadata {
   std::int32_t* gather_lens_;  // [max_requests]
   std::int32_t* c128a_slots_;  // [max_tokens, c128a_width]
   std::int32_t* c128a_lens_;
-  std::int32_t* c128a_prefill_;  // no prefill token: nothing is written
+  std::int32_t* c128a_prefill_;  // [prefill tokens, c128a_width] positions
 };
 
 }  // namespace plumb::device::decode

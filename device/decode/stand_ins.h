@@ -2,13 +2,15 @@
  *
  * What stands in a decode step in place of parts that are no op of plumb's: projections and
  * experts (linear_map), embeddings and compressed states (seeded_rows), AITER's planner
- * (tile_plan). They are called as ops are, and are entries beside the ops in the table of plumb's
- * own kernels. */
+ * (tile_plan); and what a framework brings along: filling a buffer (fill_rows), the keys of several
+ * requests one behind the other for a prefill's indexer (gather_index_keys). They are called as ops
+ * are, and are entries beside the ops in the table of plumb's own kernels. */
 #ifndef PLUMB_STAND_INS_H
 #define PLUMB_STAND_INS_H
 
 #include <stdint.h>
 
+#include "device/ops/cache.h"
 #include "device/ops/sparse_mla.h"
 #include "device/ops/types.h"
 
@@ -46,7 +48,29 @@ typedef struct plumb_tile_plan_params {
   plumb_stream stream;
 } plumb_tile_plan_params;
 
+/* Keys of requests out of the cache of indexer_k_quant_and_cache, not shuffled, one scale per key
+ * [5.4]: key i of request r to row starts[r] + i. Rows of no request are kept. */
+typedef struct plumb_gather_index_keys_params {
+  plumb_paged_cache cache;    /* block_stride_bytes and page * dim multiples of 4 */
+  const int32_t* block_table; /* [requests, block_table_stride] */
+  const int32_t* starts;      /* [requests] */
+  const int32_t* lens;        /* [requests] keys of each */
+  uint8_t* k;                 /* fp8 [keys, dim] contiguous */
+  float* k_scale;             /* [keys] */
+  int64_t requests, keys, dim, block_table_stride;
+  plumb_stream stream;
+} plumb_gather_index_keys_params;
+
+/* All bytes of rows := value. */
+typedef struct plumb_fill_rows_params {
+  uint8_t* out; /* [rows, row_bytes] contiguous */
+  int64_t rows, row_bytes;
+  uint8_t value;
+  plumb_stream stream;
+} plumb_fill_rows_params;
+
 /* X(name) of each. */
-#define PLUMB_FOR_EACH_STAND_IN(X) X(linear_map) X(seeded_rows) X(tile_plan)
+#define PLUMB_FOR_EACH_STAND_IN(X) \
+  X(fill_rows) X(gather_index_keys) X(linear_map) X(seeded_rows) X(tile_plan)
 
 #endif

@@ -2,6 +2,7 @@
 #include "device/decode/step_inputs.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 namespace plumb::device::decode {
@@ -33,6 +34,7 @@ void plan_states(const Geometry& geometry, const Request& request, std::int64_t 
 void plan_token(const Geometry& geometry, const Request& request, std::int64_t position,
                 StepPlan& plan) {
   plan.token_keys.push_back(key_of(request, position));
+  plan.next_token_keys.push_back(key_of(request, position + 1));
   plan.positions.push_back(position);
   plan.slot_mapping[0].push_back(request.slot(Cache::window, position, geometry));
   plan_states(geometry, request, position, plan);
@@ -40,12 +42,13 @@ void plan_token(const Geometry& geometry, const Request& request, std::int64_t p
   plan.is_padding.push_back(0);
 }
 
-void plan_request(const Geometry& geometry, const Request& request, StepPlan& plan) {
-  for (std::int64_t i = 0; i < geometry.query_tokens(); ++i) {
+void plan_request(const Geometry& geometry, const Query& query, StepPlan& plan) {
+  const Request& request = *query.request;
+  for (std::int64_t i = 0; i < query.tokens; ++i) {
     plan_token(geometry, request, request.computed + i, plan);
   }
   plan.query_start_loc.push_back(static_cast<std::int32_t>(plan.positions.size()));
-  plan.seq_lens.push_back(static_cast<std::int32_t>(request.computed + geometry.query_tokens()));
+  plan.seq_lens.push_back(static_cast<std::int32_t>(query.seq_len()));
   for (int cache = 0; cache < kCaches; ++cache) {
     auto& table = plan.block_tables[cache];
     const std::size_t end =
@@ -56,11 +59,54 @@ void plan_request(const Geometry& geometry, const Request& request, StepPlan& pl
   }
 }
 
+void count_query(const Geometry& geometry, const Query& query, StepPlan& plan) {
+  const auto refuse = [&](const char* what) {
+    throw std::invalid_argument("request " + std::to_string(query.request->id) + what);
+  };
+  if (query.tokens < 1) refuse(" is scheduled without a token");
+  ++plan.live_requests;
+  plan.live_tokens += query.tokens;
+  if (query.prefill) {
+    ++plan.num_prefills;
+    return;
+  }
+  if (plan.num_prefills > 0) refuse(" decodes behind a prefill");
+  if (query.tokens > geometry.query_tokens()) refuse(" decodes more tokens than it may");
+  plan.packed = plan.packed || (plan.num_decodes > 0 && query.tokens != plan.next_n);
+  plan.next_n = std::max(plan.next_n, query.tokens);
+  ++plan.num_decodes;
+  plan.num_decode_tokens += query.tokens;
+}
+
+void count(const Geometry& geometry, const std::vector<Query>& queries, std::int64_t padded_tokens,
+           Padded padded, StepPlan& plan) {
+  for (const Query& query : queries) count_query(geometry, query, plan);
+  plan.uniform = is_uniform(geometry, queries);
+  plan.tokens = padded_tokens;
+  const bool whole = plan.uniform && padded == Padded::tokens_and_requests;
+  plan.requests = whole ? padded_tokens / geometry.query_tokens() : plan.live_requests;
+  plan.attended = whole ? padded_tokens : plan.live_tokens;
+  if (plan.uniform) plan.next_n = geometry.query_tokens();
+}
+
+// Requests that decode, all made as long as the longest.
+void pack(const std::vector<Query>& queries, StepPlan& plan) {
+  std::size_t token = 0;
+  for (const Query& query : queries) {
+    if (query.prefill) return;
+    plan.decode_lens.push_back(static_cast<std::int32_t>(query.tokens));
+    for (std::int64_t i = 0; i < plan.next_n; ++i) {
+      plan.packed_state_lens.push_back(i < query.tokens ? plan.state_lens[token++] : 0);
+    }
+  }
+}
+
 void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& policy,
          StepPlan& plan) {
   const auto tokens = static_cast<std::size_t>(plan.tokens);
   const auto requests = static_cast<std::size_t>(plan.requests);
   plan.token_keys.resize(tokens, padding.token_key);
+  plan.next_token_keys.resize(tokens, padding.token_key);
   plan.positions.resize(tokens, 0);
   for (int cache = 0; cache < kCaches; ++cache) {
     plan.slot_mapping[cache].resize(tokens, policy.padding_slot());
@@ -82,22 +128,29 @@ Transfer transfer(std::string_view name, T* to, const std::vector<T>& from) {
 
 }  // namespace
 
-StepPlan plan_step(const Geometry& geometry, const std::vector<const Request*>& scheduled,
-                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy) {
+bool is_uniform(const Geometry& geometry, const std::vector<Query>& queries) {
+  return std::all_of(queries.begin(), queries.end(), [&](const Query& query) {
+    return !query.prefill && query.tokens == geometry.query_tokens();
+  });
+}
+
+StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
+                   Padded padded) {
   StepPlan plan;
-  plan.live_requests = static_cast<std::int64_t>(scheduled.size());
-  plan.live_tokens = plan.live_requests * geometry.query_tokens();
-  plan.tokens = padded_tokens;
-  plan.requests = padded_tokens / geometry.query_tokens();
+  count(geometry, queries, padded_tokens, padded, plan);
   plan.query_start_loc.push_back(0);
-  for (const Request* request : scheduled) plan_request(geometry, *request, plan);
+  for (const Query& query : queries) plan_request(geometry, query, plan);
+  if (plan.packed) pack(queries, plan);
+  plan.prefill = plan_prefill(queries, plan.num_decodes, plan.num_decode_tokens);
   pad(geometry, padding, policy, plan);
   return plan;
 }
 
-StepInputs::StepInputs(const Geometry& geometry, Memory& memory) {
+StepInputs::StepInputs(const Geometry& geometry, Memory& memory) : prefill(geometry, memory) {
   const std::int64_t tokens = geometry.max_tokens(), requests = geometry.max_requests;
   token_keys = memory.allocate<std::int64_t>(tokens, "token_keys");
+  next_token_keys = memory.allocate<std::int64_t>(tokens, "next_token_keys");
   positions = memory.allocate<std::int64_t>(tokens, "positions");
   static constexpr const char* kNames[kCaches] = {"window", "c4a", "c128a"};
   for (int cache = 0; cache < kCaches; ++cache) {
@@ -112,17 +165,25 @@ StepInputs::StepInputs(const Geometry& geometry, Memory& memory) {
   seq_lens = memory.allocate<std::int32_t>(requests, "seq_lens");
   state_lens = memory.allocate<std::int32_t>(tokens, "state_lens");
   is_padding = memory.allocate<std::uint8_t>(tokens, "is_padding");
+  decode_lens = memory.allocate<std::int32_t>(requests, "decode_lens");
+  packed_state_lens = memory.allocate<std::int32_t>(tokens, "packed state_lens");
 }
 
 std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
                                 const InputsPolicy& policy) {
   std::vector<Transfer> all{
       transfer("token_keys", inputs.token_keys, plan.token_keys),
+      transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
       transfer("positions", inputs.positions, plan.positions),
       transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
       transfer("seq_lens", inputs.seq_lens, plan.seq_lens),
       transfer("state_lens", inputs.state_lens, plan.state_lens),
-      transfer("is_padding", inputs.is_padding, plan.is_padding)};
+      transfer("is_padding", inputs.is_padding, plan.is_padding),
+      transfer("decode_lens", inputs.decode_lens, plan.decode_lens),
+      transfer("packed_state_lens", inputs.packed_state_lens, plan.packed_state_lens),
+      transfer("key_starts", inputs.prefill.key_starts, plan.prefill.key_starts),
+      transfer("first keys", inputs.prefill.starts, plan.prefill.starts),
+      transfer("ends of keys", inputs.prefill.ends, plan.prefill.ends)};
   for (int cache = 0; cache < kCaches; ++cache) {
     all.push_back(transfer("slot_mapping", inputs.slot_mapping[cache], plan.slot_mapping[cache]));
     Transfer table = transfer("block_tables", inputs.block_tables[cache], plan.block_tables[cache]);
@@ -130,9 +191,12 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
     table.bytes = table.bytes * static_cast<std::size_t>(rows) /
                   static_cast<std::size_t>(std::max<std::int64_t>(plan.requests, 1));
     all.push_back(table);
-    if (cache > 0)
-      all.push_back(transfer("state_keys", inputs.state_keys[cache], plan.state_keys[cache]));
+    if (cache == 0) continue;
+    all.push_back(transfer("state_keys", inputs.state_keys[cache], plan.state_keys[cache]));
+    all.push_back(transfer("state_counts", inputs.prefill.state_counts[cache],
+                           plan.prefill.state_counts[cache]));
   }
+  std::erase_if(all, [](const Transfer& one) { return one.bytes == 0; });
   return all;
 }
 

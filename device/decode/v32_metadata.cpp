@@ -93,16 +93,16 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
 void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
   PlanKeyPolicy::Key key = policies_.plan_key->key(keyed_step(geometry_, plan));
   if (plan_.planned != 0 && key == key_) {
-    ++counts_.hits;
+    ++counts_.kept;
     return;
   }
-  call.begin("plan", plan.tokens);
+  call.begin({"plan", plan.attended});
   call("tile_plan", "tile plan",
        plumb_tile_plan_params{
-           .indptr = paged_kv_indptr_, .plan = plan_, .rows = plan.tokens, .stream = nullptr});
+           .indptr = paged_kv_indptr_, .plan = plan_, .rows = plan.attended, .stream = nullptr});
   plan_.planned = 1;
   key_ = std::move(key);
-  ++counts_.launches;
+  ++counts_.made;
 }
 
 }  // namespace plumb::device::decode

@@ -32,7 +32,7 @@ class V32Metadata {
   // [max_tokens * top_k], written by each layer after its indexer.
   std::int32_t* paged_kv_indices() const { return paged_kv_indices_; }
   plumb_mla_plan* plan() { return &plan_; }
-  MetadataCounts counts() const { return counts_; }
+  PlanCounts counts() const { return counts_; }
 
  private:
   void initialise(Device& device, Stream stream);
@@ -52,7 +52,7 @@ class V32Metadata {
   std::int32_t *spare_extents_, *spare_indptr_;  // for policies that do not keep all of theirs
   plumb_mla_plan plan_;
   PlanKeyPolicy::Key key_;  // of the step that the plan was made for
-  MetadataCounts counts_;
+  PlanCounts counts_;
 };
 
 }  // namespace plumb::device::decode

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/decode/v32_model.h"
 
-#include <utility>
-
 #include "device/decode/linear.h"
 #include "device/decode/stand_ins.h"
 
@@ -15,24 +13,35 @@ constexpr std::uint64_t kEmbeddingSeed = 21, kLatentSeed = 22, kRopeSeed = 23, k
 
 }  // namespace
 
-V32Model::V32Model(const Geometry& geometry, const Requests& requests, plumb_format dialect,
-                   Device& device, Stream stream, Memory& memory, V32Policies policies,
-                   std::uint64_t seed)
+V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
     : geometry_(geometry),
-      requests_(requests),
-      dialect_(dialect),
-      metadata_(geometry, device, stream, memory, std::move(policies)),
-      weights_(geometry, device, stream, memory, seed),
-      space_(geometry, memory) {
+      requests_(site.requests),
+      dialect_(site.dialect),
+      metadata_(geometry, site.device, site.stream, site.memory, site.policies.v32),
+      weights_(geometry, site.device, site.stream, site.memory, site.seed),
+      space_(geometry, site.memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     const auto allocate = [&](std::int64_t token_bytes, const char* name) {
       const plumb_paged_cache cache = paged(nullptr, token_bytes);
-      return memory.allocate<std::uint8_t>(cache.num_blocks * cache.block_stride_bytes,
-                                           layer_name(i, name));
+      return site.memory.allocate<std::uint8_t>(cache.num_blocks * cache.block_stride_bytes,
+                                                layer_name(i, name));
     };
     caches_.push_back({allocate(kV32TokenBytes, "token cache"),
                        allocate(geometry.index_dim + kIndexScaleBytes, "indexer cache")});
   }
+  const std::int64_t elements = geometry.max_tokens() * geometry.heads * kHeadDim;
+  site.device.fill(space_.attention, kUnattended,
+                   static_cast<std::size_t>(elements) * sizeof(std::uint16_t), site.stream);
+}
+
+// AITER's metadata knows one token of a request in a graph   [3.3]. With more, what suits the model
+// leaves attention outside.
+ModelTraits V32Model::traits() const {
+  return {.name = "V3.2",
+          .full_graphs = FullGraphSupport::uniform_single_token,
+          .automatic_mode =
+              geometry_.query_tokens() == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise,
+          .only_uniform = true};
 }
 
 void V32Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
@@ -41,19 +50,30 @@ void V32Model::build_metadata(const Caller& call, const StepInputs& inputs, cons
 
 std::vector<Segment> V32Model::segments() {
   std::vector<Segment> all;
-  all.push_back({"embedding", false, [this](const StepContext& step) { embed(step); }});
-  for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
-    const auto add = [&](const char* name, bool breaks,
-                         void (V32Model::*run)(const StepContext&, std::size_t)) {
-      all.push_back({layer_name(i, name), breaks,
-                     [this, i, run](const StepContext& step) { (this->*run)(step, i); }});
-    };
-    add("projections", false, &V32Model::project);
-    add("indexer", true, &V32Model::run_indexer);
-    add("attention", true, &V32Model::attend);
-    add("feed-forward", false, &V32Model::feed_forward);
-  }
+  all.push_back({.name = "embedding", .run = [this](const StepContext& step) { embed(step); }});
+  for (std::size_t i = 0; i < geometry_.layers.size(); ++i) add_layer(all, i);
   return all;
+}
+
+void V32Model::add_layer(std::vector<Segment>& all, std::size_t i) {
+  const auto bytes = [](std::int64_t count, std::size_t of_one) {
+    return count * static_cast<std::int64_t>(of_one);
+  };
+  all.push_back({.name = layer_name(i, "projections"),
+                 .run = [this, i](const StepContext& step) { project(step, i); }});
+  all.push_back({.name = layer_name(i, "indexer"),
+                 .breaks = true,
+                 .run = [this, i](const StepContext& step) { run_indexer(step, i); },
+                 .result_bytes = bytes(geometry_.top_k, sizeof(std::int32_t)),
+                 .return_at = [this](void* at) { space_.top_k = static_cast<std::int32_t*>(at); }});
+  all.push_back(
+      {.name = layer_name(i, "attention"),
+       .breaks = true,
+       .run = [this, i](const StepContext& step) { attend(step, i); },
+       .result_bytes = bytes(geometry_.heads * kHeadDim, sizeof(std::uint16_t)),
+       .return_at = [this](void* at) { space_.attention = static_cast<std::uint16_t*>(at); }});
+  all.push_back({.name = layer_name(i, "feed-forward"),
+                 .run = [this, i](const StepContext& step) { feed_forward(step, i); }});
 }
 
 // The first norm has nothing to add: the embedding is the residual.

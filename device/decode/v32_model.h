@@ -11,6 +11,7 @@
 #include "device/decode/geometry.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
+#include "device/decode/model_site.h"
 #include "device/decode/v32_metadata.h"
 #include "device/decode/v32_workspace.h"
 #include "device/decode/weights.h"
@@ -19,19 +20,14 @@ namespace plumb::device::decode {
 
 class V32Model final : public Model {
  public:
-  // Of AITER's metadata   [3.3].
-  static constexpr GraphSupport kGraphSupport = GraphSupport::uniform_single_token_decode;
+  V32Model(const Geometry& geometry, const ModelSite& site);
 
-  // What the constructor leaves in `memory` keeps its address. `dialect`: what the platform's own
-  // encoders write.
-  V32Model(const Geometry& geometry, const Requests& requests, plumb_format dialect, Device& device,
-           Stream stream, Memory& memory, V32Policies policies, std::uint64_t seed);
-
+  ModelTraits traits() const override;
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
   std::vector<Segment> segments() override;
   void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) override;
   std::vector<CacheView> caches() const override;
-  MetadataCounts metadata_counts() const override { return metadata_.counts(); }
+  PlanCounts plan_counts() const override { return metadata_.counts(); }
   const std::uint16_t* out() const override { return space_.hidden; }
 
  private:
@@ -41,6 +37,7 @@ class V32Model final : public Model {
     std::uint8_t* indexer;  // [blocks, page * (index_dim + 4)]
   };
 
+  void add_layer(std::vector<Segment>& all, std::size_t layer);
   void embed(const StepContext& step);
   void project(const StepContext& step, std::size_t layer);
   void write_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,

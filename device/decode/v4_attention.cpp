@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attention half of a V4 layer: projections, cache writers, indexer, attention.
+// The attention half of a V4 layer: projections, cache writers, attention of what decodes.
 #include <cmath>
 
+#include "device/decode/linear.h"
 #include "device/decode/stand_ins.h"
-#include "device/decode/v4_model.h"
+#include "device/decode/v4_layers.h"
 
 namespace plumb::device::decode {
 
 namespace {
 
-constexpr float kEps = 1e-6F;
-constexpr float kSmScale = 0.0323520F;  // 512^-0.55, as FlashMLA's tests have it   [1.3]
 constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
 
 plumb_mla_candidates candidates(const Ragged& ragged) {
@@ -25,7 +24,7 @@ plumb_mla_candidates candidates(const Ragged& ragged) {
 
 }  // namespace
 
-void V4Model::project(const StepContext& step, std::size_t i) {
+void V4Layers::project(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const LayerWeights& weights = weights_.layers[i];
   linear(step, layer_name(i, "q projection"), space_.layer_input, g.hidden, space_.q_latent,
@@ -64,7 +63,7 @@ void V4Model::project(const StepContext& step, std::size_t i) {
   if (g.layers[i] == Attention::c4a) prepare_indexer(step, i);
 }
 
-void V4Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
+void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
   const Writer step{call, inputs, tokens};
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
     step.call("seeded_rows", layer_name(i, "earlier tokens"),
@@ -79,7 +78,7 @@ void V4Model::fill_caches(const Caller& call, const StepInputs& inputs, std::int
   }
 }
 
-void V4Model::write_window(const Writer& step, std::size_t i) {
+void V4Layers::write_window(const Writer& step, std::size_t i) {
   step.call("quantize_and_insert_k_cache", layer_name(i, "window cache insert"),
             plumb_quantize_and_insert_k_cache_params{.kv = space_.kv_normed,
                                                      .slot_mapping = step.inputs.slot_mapping[0],
@@ -90,7 +89,7 @@ void V4Model::write_window(const Writer& step, std::size_t i) {
 }
 
 // The compressor's stand-in: what a state holds follows from request and number alone.
-void V4Model::write_states(const Writer& step, std::size_t i) {
+void V4Layers::write_states(const Writer& step, std::size_t i) {
   if (geometry_.layers[i] == Attention::window) return;
   const Cache which = compressed_cache(geometry_.layers[i]);
   const auto index = static_cast<std::size_t>(which);
@@ -129,7 +128,7 @@ void V4Model::write_states(const Writer& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-void V4Model::prepare_indexer(const StepContext& step, std::size_t i) {
+void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   linear(step, layer_name(i, "index q projection"), space_.q_normed, g.q_lora, space_.index_q,
          g.index_heads * g.index_dim);
@@ -156,68 +155,15 @@ void V4Model::prepare_indexer(const StepContext& step, std::size_t i) {
                 .stream = nullptr});
 }
 
-void V4Model::run_indexer(const StepContext& step, std::size_t i) {
-  const Geometry& g = geometry_;
-  constexpr int kStates = static_cast<int>(Cache::c4a);
-  const auto next_n = static_cast<std::int32_t>(g.query_tokens());
-  const std::int64_t requests = step.tokens / g.query_tokens();
-  step.call(
-      "fp8_paged_mqa_logits", layer_name(i, "index logits"),
-      plumb_fp8_paged_mqa_logits_params{.q = space_.index_q_codes,
-                                        .cache = indexer_cache(i),
-                                        .weights = space_.index_scales,
-                                        .context_lens = step.inputs.state_lens,
-                                        .block_table = step.inputs.block_tables[kStates],
-                                        .logits = space_.logits,
-                                        .requests = requests,
-                                        .max_context_len = g.states(),
-                                        .logits_row_stride = g.states(),
-                                        .context_lens_stride = next_n,
-                                        .block_table_stride = g.blocks_per_request(Cache::c4a),
-                                        .context_lens_dims = 2,
-                                        .next_n = next_n,
-                                        .heads = static_cast<std::int32_t>(g.index_heads),
-                                        .dim = static_cast<std::int32_t>(g.index_dim),
-                                        .shuffled = 0,
-                                        .clean_logits = 0,
-                                        .q_dialect = dialect_,
-                                        .stream = nullptr});
-  step.call("top_k_per_row_decode", layer_name(i, "top-k"),
-            plumb_top_k_per_row_decode_params{.logits = space_.logits,
-                                              .seq_lens = step.inputs.state_lens,
-                                              .indices = space_.top_k,
-                                              .num_rows = step.tokens,
-                                              .columns = g.states(),
-                                              .logits_row_stride = g.states(),
-                                              .logits_column_stride = 1,
-                                              .seq_lens_row_stride = next_n,
-                                              .seq_lens_dims = 2,
-                                              .next_n = next_n,
-                                              .k = static_cast<std::int32_t>(g.top_k),
-                                              .stream = nullptr});
+// Each part writes rows of its own. Those behind the live ones keep what stood there.
+void V4Layers::attend(const StepContext& step, std::size_t i) {
+  for (std::size_t chunk = 0; chunk < step.plan.prefill.chunks.size(); ++chunk) {
+    attend_prefill(step, i, chunk);
+  }
+  if (step.decode_rows() > 0) attend_decode(step, i);
 }
 
-void V4Model::map_top_k(const StepContext& step, std::size_t i) {
-  const Geometry& g = geometry_;
-  constexpr int kStates = static_cast<int>(Cache::c4a);
-  step.call("compute_global_topk_ragged_indices_and_indptr", layer_name(i, "top-k slots"),
-            plumb_compute_global_topk_ragged_indices_and_indptr_params{
-                .topk_indices = space_.top_k,
-                .token_to_req = metadata_.token_to_req(),
-                .block_table = step.inputs.block_tables[kStates],
-                .is_valid_token = metadata_.is_valid_token(),
-                .flat = space_.c4a.indices,
-                .indptr = space_.c4a.indptr,
-                .lens = space_.c4a_lens,
-                .tokens = step.tokens,
-                .topk = g.top_k,
-                .topk_row_stride = g.top_k,
-                .block_table_row_stride = g.blocks_per_request(Cache::c4a),
-                .block_size = g.pages[kStates],
-                .stream = nullptr});
-}
-
-void V4Model::attend(const StepContext& step, std::size_t i) {
+void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const Attention kind = g.layers[i];
   if (kind == Attention::c4a) map_top_k(step, i);
@@ -235,7 +181,7 @@ void V4Model::attend(const StepContext& step, std::size_t i) {
   params.partial_out = space_.partial_out;
   params.partial_lse = space_.partial_lse;
   params.plan = step.attention.plan(kind);
-  params.requests = step.tokens;
+  params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
   params.q_request_stride = params.q_query_stride = g.heads * kHeadDim;
@@ -244,7 +190,7 @@ void V4Model::attend(const StepContext& step, std::size_t i) {
   step.call("sparse_mla_decode", layer_name(i, "attention"), params);
 }
 
-plumb_mla_cache V4Model::cache(std::size_t layer, Cache which) const {
+plumb_mla_cache V4Layers::cache(std::size_t layer, Cache which) const {
   const plumb_paged_cache written = written_cache(layer, which);
   return {.data = written.data,
           .block_stride_bytes = written.block_stride_bytes,
@@ -255,7 +201,7 @@ plumb_mla_cache V4Model::cache(std::size_t layer, Cache which) const {
           .scale_reading = PLUMB_SCALE_FP32};
 }
 
-plumb_paged_cache V4Model::written_cache(std::size_t layer, Cache which) const {
+plumb_paged_cache V4Layers::written_cache(std::size_t layer, Cache which) const {
   const bool window = which == Cache::window;
   const std::int64_t page = geometry_.pages[static_cast<int>(which)];
   return {.data = window ? caches_[layer].window : caches_[layer].compressed,
@@ -265,7 +211,7 @@ plumb_paged_cache V4Model::written_cache(std::size_t layer, Cache which) const {
           .dialect = window ? dialect_ : PLUMB_E4M3FN};
 }
 
-plumb_paged_cache V4Model::indexer_cache(std::size_t layer) const {
+plumb_paged_cache V4Layers::indexer_cache(std::size_t layer) const {
   const std::int64_t page = geometry_.pages[static_cast<int>(Cache::c4a)];
   return {.data = caches_[layer].indexer,
           .block_stride_bytes = page * (geometry_.index_dim + kIndexScaleBytes),
@@ -274,7 +220,7 @@ plumb_paged_cache V4Model::indexer_cache(std::size_t layer) const {
           .dialect = dialect_};
 }
 
-std::vector<CacheView> V4Model::caches() const {
+std::vector<CacheView> V4Layers::caches() const {
   std::vector<CacheView> all;
   for (std::size_t i = 0; i < caches_.size(); ++i) {
     const auto add = [&](const char* name, Cache which, const plumb_paged_cache& cache) {

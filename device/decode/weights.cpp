@@ -80,12 +80,13 @@ std::vector<float> angles(std::int64_t positions) {
 
 }  // namespace
 
-Weights::Weights(const Geometry& g, Device& device, Stream stream, Memory& memory,
+Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream stream, Memory& memory,
                  std::uint64_t seed) {
   Uploader upload(device, stream, memory, seed);
   for (std::size_t i = 0; i < g.layers.size(); ++i) {
     const std::string name = "layer " + std::to_string(i);
-    const std::int64_t columns = i == 0 ? g.hidden : kStreams * g.hidden;
+    const bool broadcast = i == 0 && first == FirstMix::broadcast;
+    const std::int64_t columns = broadcast ? g.hidden : kStreams * g.hidden;
     layers.push_back({.attention = mix_weights(upload, g, columns, name + " attention"),
                       .ffn = mix_weights(upload, g, kStreams * g.hidden, name + " ffn"),
                       .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
@@ -114,6 +115,21 @@ V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, Memory&
   }
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
+}
+
+MtpWeights::MtpWeights(const Geometry& g, Device& device, Stream stream, Memory& memory,
+                       std::uint64_t seed) {
+  Uploader upload(device, stream, memory, seed);
+  enorm = upload.bf16(g.hidden, 1, 0.25, "draft enorm");
+  hnorm = upload.bf16(g.hidden, 1, 0.25, "draft hnorm");
+  const auto tokens = static_cast<std::size_t>(g.max_tokens());
+  constexpr std::size_t kSize = kStreams * kStreams;
+  std::vector<float> matrices(tokens * kSize);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    matrices[i] = i % kSize % (kStreams + 1) == 0 ? 1.0F : 0.0F;
+  }
+  ones = upload.upload(std::vector<float>(tokens * kStreams, 1), "draft ones");
+  identities = upload.upload(matrices, "draft identities");
 }
 
 }  // namespace plumb::device::decode

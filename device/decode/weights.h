@@ -28,9 +28,12 @@ struct LayerWeights {
   float* router_bias;      // [experts]
 };
 
+// What the mix in front of the first layer reads: a row for all streams, or the streams.
+enum class FirstMix { broadcast, streams };
+
 struct Weights {
   // Uploads everything.
-  Weights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+  Weights(const Geometry& geometry, FirstMix first, Device& device, Stream stream, Memory& memory,
           std::uint64_t seed);
 
   std::vector<LayerWeights> layers;
@@ -55,6 +58,17 @@ struct V32Weights {
   std::vector<V32LayerWeights> layers;
   float* cos_sin;             // [max_context, 64]
   std::uint16_t* final_norm;  // bf16 [hidden]
+};
+
+// Of what a drafter has in front of its layer.
+struct MtpWeights {
+  MtpWeights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+             std::uint64_t seed);
+
+  std::uint16_t *enorm, *hnorm;  // bf16 [hidden]
+  // With these, mhc_post is a sum: streams + x.
+  float* ones;        // [max_tokens, 4]
+  float* identities;  // [max_tokens, 4, 4]
 };
 
 }  // namespace plumb::device::decode

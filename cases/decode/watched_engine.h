@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An engine under watch, on a device of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/decode/taps.h"
+#include "device/decode/engine.h"
+
+namespace plumb::cases {
+
+// How the code under test is set up. A fault changes it, for all engines alike.
+struct DecodeSetup {
+  std::string platform = "sim-sm90";
+  device::Conditions conditions;
+  device::decode::Geometry geometry = device::decode::small_geometry(4, 0, 48);
+  device::decode::GraphMode mode = device::decode::GraphMode::full;
+  device::decode::Policies policies;
+  // The table of ops for a platform, as in RunOptions; plumb's own, unless set.
+  std::function<const plumb_implementation&(std::string_view platform, bool checked)>
+      implementation;
+  std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap;
+  // Steps that are enqueued before anybody waits for one. All but the last of them are watched only
+  // as far as later ones leave something: what they read of their inputs.
+  std::int64_t in_flight = 1;
+};
+
+struct WatchedEngine {
+  WatchedEngine(const DecodeSetup& setup, bool tapped);
+
+  std::unique_ptr<device::Device> device;
+  const plumb_implementation& ops;
+  device::decode::Engine engine;
+  std::unique_ptr<Taps> taps;  // none: not tapped
+};
+
+// What an engine's memory holds, in the order of its blocks.
+using Snapshot = std::vector<std::vector<std::byte>>;
+Snapshot snapshot(const WatchedEngine& watched);
+
+}  // namespace plumb::cases
