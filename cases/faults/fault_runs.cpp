@@ -133,20 +133,18 @@ std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
 std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, std::uint64_t seed) {
   constexpr std::int64_t kSteps = 3, kRequests = 4;
   std::vector<DecodeRun> runs;
-  std::size_t next = 0;
-  const auto platform = [&] { return platforms[next++ % platforms.size()]; };
-  std::int64_t n = 0;
+  std::size_t n = 0;
+  const auto platform = [&](std::size_t i) { return platforms[i % platforms.size()]; };
   for (const Traffic traffic : kTraffic) {
     for (const GraphMode mode : kModes) {
-      const auto lengths = static_cast<Lengths>(n++ % kLengths);
+      const auto lengths = static_cast<Lengths>(++n % kLengths);
       const ScheduleShape schedule{traffic, lengths, kSteps, kRequests, 1 + seed};
       const std::int64_t speculated = traffic == Traffic::uneven ? 2 : 0;
-      runs.push_back(clean_run(platform(), mode, v4_geometry(speculated), schedule));
+      runs.push_back(clean_run(platform(n), mode, v4_geometry(speculated), schedule));
       if (only_v4(traffic)) continue;
-      runs.push_back(clean_run(platform(), mode, v32_geometry(), schedule));
+      runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(), schedule));
     }
-    ++n;     // the same mode with other lengths
-    ++next;  // and on another platform
+    ++n;  // the same mode with other lengths, and on another platform
   }
   return runs;
 }
