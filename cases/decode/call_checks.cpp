@@ -10,6 +10,7 @@
 #include "cases/decode/candidates.h"
 #include "cases/decode/compare.h"
 #include "cases/decode/input_checks.h"
+#include "cases/fill.h"
 
 namespace plumb::cases {
 
@@ -42,7 +43,7 @@ class CallChecks {
       check_inputs_of(call, inputs_, step_);
       check_top_k(call);
       check_candidates(call);
-      const bool right = judge(call);
+      const bool right = judge(call, part);
       if (same) same = is_the_eager_one(call, *eager.at(i), part, right);
       step_.writers.note(call, step_.calls);
       eager_writers_.note(*eager.at(i), step_.calls);
@@ -83,9 +84,10 @@ class CallChecks {
     return nullptr;
   }
 
-  bool judge(const Taps::Tap& call) {
+  bool judge(const Taps::Tap& call, const StepPart& part) {
     bool right = true;
-    for (const TensorReport& report : call.judge()) {
+    const auto seed = mix(static_cast<std::uint64_t>(step_.findings.step()), step_.calls);
+    for (const TensorReport& report : step_.twin.taps->judge(call, part, plan().live_tokens, seed)) {
       if (report.passed()) continue;
       right = false;
       find(Detector::reference, call,

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "cases/decode/call_sample.h"
 #include "cases/registry.h"
 #include "cases/run.h"
 
@@ -57,10 +58,6 @@ std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
 
 // The call's rows to the Problem's, which are as long or longer.
 void unpack(const std::byte* from, const Taps::Copy& copy, HostTensor& to) {
-  if (copy.row_bytes == 0) {
-    std::memcpy(to.bytes().data(), from, copy.bytes);
-    return;
-  }
   const std::int64_t rows = to.spec().shape.front();
   const std::size_t stride = to.bytes().size() / static_cast<std::size_t>(rows);
   const std::size_t bytes = std::min(stride, static_cast<std::size_t>(copy.row_bytes));
@@ -133,6 +130,7 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
   tap->name = call.name;
   tap->op = call.op;
   if (const std::optional<CallRecord> record = record_of(call, geometry_)) {
+    tap->row = record->row;
     tap->entry = device::find_entry(ops_, call.op);
     tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
     tap->tensors = tap->problem->make_tensors();
@@ -159,8 +157,9 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
             .from = static_cast<const std::byte*>(bound.address),
             .bytes = bytes_there(tensor, bound),
             .row_bytes = bound.row_bytes,
-            .before = tensor.spec().role == Role::input};
-  if (copy.bytes != 0 && !is_constant(name)) {
+            .before = tensor.spec().role == Role::input,
+            .image = image_of(bound, bytes_there(tensor, bound))};
+  if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
     copy.tap = current_memory_->allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
                                                     "tap of " + tap.name + " " + name);
   }
@@ -182,7 +181,42 @@ const std::string* Taps::last_writer(const std::byte* address) const {
   return found == writers_.end() ? nullptr : &found->second;
 }
 
+void Taps::sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches) {
+  sample_ = rows;
+  for (const device::decode::CacheView& cache : caches) {
+    const std::int64_t bytes = geometry_.blocks(cache.cache) * cache.block_bytes;
+    const TensorSpec spec{cache.name, Dtype::u8, {bytes}};
+    images_.push_back(
+        {reinterpret_cast<const std::byte*>(cache.data), HostTensor(spec), HostTensor(spec)});
+  }
+}
+
+std::vector<TensorReport> Taps::judge(const Tap& tap, const device::decode::StepPart& part,
+                                      std::int64_t live, std::uint64_t seed) const {
+  if (sample_ == 0) return tap.judge();
+  const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
+  const device::Properties properties = device_.properties();
+  auto some = tap.stand_in
+                  ? judge_sample(*tap.stand_in, tap.tensors, choice)
+                  : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
+  return some ? std::move(*some) : tap.judge();
+}
+
+// A whole cache, nothing of it.
+int Taps::image_of(const Binding& bound, std::size_t bytes) const {
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    if (images_[i].address == bound.address && images_[i].after.bytes().size() == bytes) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
 void Taps::poison(device::Stream stream) {
+  for (Image& image : images_) {
+    device_.copy(image.before.bytes().data(), image.address, image.before.bytes().size(), stream);
+    image.read = false;
+  }
   for (const device::decode::Memory::Block& block : memory_.blocks()) {
     device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
   }
@@ -206,12 +240,33 @@ const Taps::Calls& Taps::fetch(const device::decode::StepPart& part) {
   for (const auto& tap : calls) {
     for (const Copy& copy : tap->copies) {
       if (copy.bytes == 0) continue;
+      if (copy.image >= 0) {
+        fetch_image(copy, *tap);
+        continue;
+      }
+      HostTensor& tensor = tap->tensors.at(copy.tensor);
+      const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
+      if (copy.row_bytes == 0) {
+        device_.copy(tensor.bytes().data(), from, copy.bytes, stream_);
+        continue;
+      }
       bytes.resize(copy.bytes);
-      device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
-      unpack(bytes.data(), copy, tap->tensors.at(copy.tensor));
+      device_.copy(bytes.data(), from, copy.bytes, stream_);
+      unpack(bytes.data(), copy, tensor);
     }
   }
   return calls;
+}
+
+// Who reads a cache does so behind who wrote it in the step.
+void Taps::fetch_image(const Copy& copy, Tap& tap) {
+  Image& image = images_[static_cast<std::size_t>(copy.image)];
+  if (!image.read) {
+    device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);
+    image.read = true;
+  }
+  HostTensor& tensor = tap.tensors.at(copy.tensor);
+  tensor = (copy.tensor.ends_with(kBefore) ? image.before : image.after).alias(tensor.spec());
 }
 
 }  // namespace plumb::cases

@@ -18,6 +18,7 @@
 #include "cases/problem.h"
 #include "device/caching_allocator.h"
 #include "device/decode/memory.h"
+#include "device/decode/model.h"
 
 namespace plumb::cases {
 
@@ -41,10 +42,12 @@ class Taps final : public device::decode::CallObserver {
     std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
     bool before = false;           // the call, else behind it
     std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
+    int image = -1;                // of the cache that it is read from; -1: from the tap
   };
   struct Tap {
     std::string name, op;
     const plumb_op_entry* entry = nullptr;
+    Row row;                           // of the op
     std::unique_ptr<Problem> problem;  // none: what stands beside ops
     std::unique_ptr<StandIn> stand_in;
     TensorSet tensors;  // as fetched last
@@ -55,10 +58,17 @@ class Taps final : public device::decode::CallObserver {
   };
   using Calls = std::vector<std::unique_ptr<Tap>>;
 
+  // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
+  // as the step found them and left them, not around each call. Before the first call.
+  void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
+  // What is wrong with a fetched call of so many live tokens.
+  std::vector<TensorReport> judge(const Tap& tap, const device::decode::StepPart& part,
+                                  std::int64_t live, std::uint64_t seed) const;
+
   // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
   const std::string* last_writer(const std::byte* address) const;
 
-  // Enqueues poison over all copies, so that what no call has written since shows.
+  // A step begins: enqueues poison over all copies, so that what no call has written since shows.
   void poison(device::Stream stream);
   // The calls of a part as they ran last; their work is over. Reads everything back. Throws
   // std::out_of_range for a part that never ran.
@@ -79,6 +89,15 @@ class Taps final : public device::decode::CallObserver {
     device::decode::Memory memory;
     Calls calls;
   };
+  // A cache as it was before and behind the step.
+  struct Image {
+    const std::byte* address = nullptr;
+    HostTensor before, after;
+    bool read = false;  // behind the step
+  };
+  int image_of(const Binding& bound, std::size_t bytes) const;
+  void fetch_image(const Copy& copy, Tap& tap);
+
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
@@ -93,6 +112,8 @@ class Taps final : public device::decode::CallObserver {
   Calls* current_ = nullptr;
   device::decode::Memory* current_memory_ = nullptr;  // for the copies of the part
   std::size_t next_ = 0;                              // call of the part
+  std::int64_t sample_ = 0;                           // rows of a call; 0: all
+  std::vector<Image> images_;
 };
 
 }  // namespace plumb::cases

@@ -27,6 +27,7 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, bool tapped)
       engine(*device, ops, setup.geometry, setup.mode, setup.policies) {
   if (!tapped) return;
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries());
+  if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
   engine.observe(taps.get());
 }
 

@@ -24,8 +24,9 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::breakable};
 constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
                                 Traffic::there_and_back, Traffic::permute, Traffic::replace,
-                                Traffic::random,         Traffic::prompts, Traffic::uneven};
-constexpr std::int64_t kLengths = 6;
+                                Traffic::random,         Traffic::prompts, Traffic::uneven,
+                                Traffic::join};
+constexpr std::int64_t kLengths = 7;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
 Geometry v4_geometry(std::int64_t speculated) {
@@ -65,7 +66,9 @@ bool same(const DecodeRun& a, const DecodeRun& b) {
   return key(a.setup) == key(b.setup) && a.schedule == b.schedule;
 }
 
-bool only_v4(Traffic traffic) { return traffic == Traffic::prompts || traffic == Traffic::uneven; }
+bool only_v4(Traffic traffic) {
+  return traffic == Traffic::prompts || traffic == Traffic::uneven || traffic == Traffic::join;
+}
 
 DecodeRun clean_run(const std::string& platform, GraphMode mode, Geometry geometry,
                     const ScheduleShape& schedule) {

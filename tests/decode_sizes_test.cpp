@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps of many requests under watch: 512 of them in the small geometry, and the shape of
+// production geometry at sizes that a simulator affords. Most of it takes minutes, so only with
+// PLUMB_FULL=1 in the environment.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "cases/decode/watch.h"
+#include "tests/decode_serving.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Geometry;
+using device::decode::GraphMode;
+
+void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
+  const WatchResult result = watch(setup, shape);
+  EXPECT_TRUE(result.clean()) << setup.platform << ", " << name_of(setup.mode) << ", "
+                              << text_of(shape) << "\n"
+                              << result.findings.front().op << " (" << result.findings.front().call
+                              << "): " << result.findings.front().text;
+  EXPECT_EQ(result.steps, shape.steps);
+}
+
+// Of few captured sizes, each of which has taps of its own.
+DecodeSetup many(const std::string& platform, GraphMode mode, Geometry geometry) {
+  DecodeSetup setup;
+  setup.platform = platform;
+  setup.mode = mode;
+  setup.geometry = std::move(geometry);
+  setup.geometry.frees_window = setup.geometry.window > 0;
+  setup.sample = 12;
+  return setup;
+}
+
+Geometry of_512(std::vector<std::int64_t> sizes) {
+  Geometry geometry = device::decode::small_geometry(512, 0, 544);
+  geometry.capture_sizes = std::move(sizes);
+  return geometry;
+}
+
+TEST(ManyRequests, InOneStepRaiseNoAlarm) {
+  expect_clean(many("sim-sm90", GraphMode::full_and_piecewise, of_512({512})),
+               {Traffic::join, Lengths::beyond_k, 2, 512, 1});
+}
+
+class FullTier : public testing::TestWithParam<GraphMode> {
+ protected:
+  void SetUp() override {
+    const char* full = std::getenv("PLUMB_FULL");
+    if (full == nullptr || std::string_view(full) != "1") {
+      GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
+    }
+  }
+};
+
+class ManyRequestsLong : public FullTier {};
+
+// 512, 128, 512 requests; live counts between the captured sizes; steps larger than all of them.
+TEST_P(ManyRequestsLong, RaiseNoAlarm) {
+  const Geometry geometry = of_512({32, 256, 512});
+  const char* platform = static_cast<int>(GetParam()) % 2 == 0 ? "sim-gfx942" : "sim-gfx950";
+  expect_clean(many(platform, GetParam(), geometry),
+               {Traffic::there_and_back, Lengths::mixed, 3, 512, 1});
+  expect_clean(many(platform, GetParam(), geometry), {Traffic::random, Lengths::random, 3, 500, 2});
+  expect_clean(many(platform, GetParam(), geometry), {Traffic::join, Lengths::beyond_k, 4, 512, 3});
+}
+
+TEST_P(ManyRequestsLong, WithSpeculationRaiseNoAlarm) {
+  Geometry geometry = device::decode::small_geometry(128, 3, 544);
+  geometry.capture_sizes = {32, 512};
+  geometry.drafter = true;
+  expect_clean(many("sim-sm90", GetParam(), geometry),
+               {Traffic::random, Lengths::random, 3, 128, 4});
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ManyRequestsLong,
+                         testing::Values(GraphMode::none, GraphMode::piecewise, GraphMode::full,
+                                         GraphMode::full_decode_only, GraphMode::full_and_piecewise,
+                                         GraphMode::breakable),
+                         [](const auto& mode) { return std::string(name_of(mode.param)); });
+
+}  // namespace
+
+}  // namespace plumb::cases
