@@ -44,8 +44,13 @@ Geometry of_512(std::vector<std::int64_t> sizes) {
   return geometry;
 }
 
+// One layer over short contexts, which are longer than what a top-k of 8 states keeps.
 TEST(ManyRequests, InOneStepRaiseNoAlarm) {
-  expect_clean(many("sim-sm90", GraphMode::full_and_piecewise, of_512({512})),
+  Geometry geometry = of_512({512});
+  geometry.layers = {device::decode::Attention::c4a};
+  geometry.top_k = 8;
+  geometry.max_context = 72;
+  expect_clean(many("sim-sm90", GraphMode::full_and_piecewise, geometry),
                {Traffic::join, Lengths::beyond_k, 2, 512, 1});
 }
 

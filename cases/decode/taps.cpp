@@ -89,6 +89,8 @@ Taps::~Taps() { device_.destroy_stream(stream_); }
 
 void Taps::begin(const device::decode::StepPart& part) {
   next_ = 0;
+  fills_ = part.fills;
+  if (fills_) return;
   latest_[part.name] = part;
   if (!part.varies) {
     current_ = &parts_[{part.name, part.tokens}];
@@ -103,6 +105,7 @@ void Taps::begin(const device::decode::StepPart& part) {
 }
 
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
+  if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   if (next_ == current_->size()) current_->push_back(make_tap(call));
   Tap& tap = *current_->at(next_);
@@ -114,7 +117,7 @@ void Taps::before(const device::decode::Call& call, device::Stream stream) {
 }
 
 void Taps::after(const device::decode::Call&, device::Stream stream) {
-  copy(*current_->at(next_++), false, stream);
+  if (!fills_) copy(*current_->at(next_++), false, stream);
 }
 
 void Taps::copy(const Tap& tap, bool before, device::Stream stream) {

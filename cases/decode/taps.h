@@ -109,6 +109,7 @@ class Taps final : public device::decode::CallObserver {
   std::map<std::string, std::unique_ptr<Run>, std::less<>> runs_;  // the latest of each part
   std::vector<std::unique_ptr<Run>> retired_;                      // their work may be pending
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
+  bool fills_ = false;  // what comes is no part of a step, and not tapped
   Calls* current_ = nullptr;
   device::decode::Memory* current_memory_ = nullptr;  // for the copies of the part
   std::size_t next_ = 0;                              // call of the part

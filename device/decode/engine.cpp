@@ -107,10 +107,10 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
     requests_.reserve(request, request.computed + chunk);
     plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
-    call_.begin({"earlier tokens", chunk});
+    call_.begin({.name = "earlier tokens", .tokens = chunk, .fills = true});
     model_->fill_caches(call_, inputs_, chunk);
     if (draft_) {
-      call_.begin({"draft earlier tokens", chunk});
+      call_.begin({.name = "draft earlier tokens", .tokens = chunk, .fills = true});
       draft_->fill_caches(call_, inputs_, chunk);
     }
     request.computed += chunk;
