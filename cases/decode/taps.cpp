@@ -228,11 +228,13 @@ const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) 
 }
 
 std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens) {
-  const auto& shape = tensor.spec().shape;
-  if (shape.empty()) return std::nullopt;
-  const auto found = std::find(shape.begin(), std::prev(shape.end()), tokens);
-  if (found == std::prev(shape.end())) return std::nullopt;
-  return static_cast<std::size_t>(found - shape.begin());
+  const TensorSpec& spec = tensor.spec();
+  if (spec.shape.empty() || spec.role == Role::state) return std::nullopt;
+  const auto last = std::prev(spec.shape.end());
+  const auto first = spec.shape.begin() + (spec.role == Role::scratch && spec.shape.size() > 1);
+  const auto found = std::find(first, last, tokens);
+  if (found == last) return std::nullopt;
+  return static_cast<std::size_t>(found - spec.shape.begin());
 }
 
 }  // namespace plumb::cases

@@ -106,7 +106,8 @@ class Taps final : public device::decode::CallObserver {
   std::size_t next_ = 0;     // call of the part
 };
 
-// The dimension with rows of one token each; nothing if there is none.
+// The dimension with rows of one token each; nothing if there is none. That of a scratch tensor
+// comes behind the parts of which a sum is made; a plan, whose rows are tiles, has none.
 std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens);
 
 }  // namespace plumb::cases
