@@ -22,14 +22,10 @@ using Rows = std::vector<std::int64_t>;
 std::string_view row_parameter(const OpDefinition& op) {
   if (!op.row_count.empty()) return op.row_count;
   static const std::map<std::string_view, std::string_view> kMore{
-      {"rms_norm", "tokens"},
-      {"fused_add_rms_norm", "tokens"},
-      {"mtp_input_rms_norm", "tokens"},
-      {"mtp_shared_head_rms_norm", "tokens"},
-      {"q_kv_rms_norm", "tokens"},
-      {"q_head_rms_norm_rope", "tokens"},
-      {"inverse_rope", "tokens"},
-      {"fp8_paged_mqa_logits", "requests"}};
+      {"rms_norm", "tokens"},           {"fused_add_rms_norm", "tokens"},
+      {"mtp_input_rms_norm", "tokens"}, {"mtp_shared_head_rms_norm", "tokens"},
+      {"q_kv_rms_norm", "tokens"},      {"q_head_rms_norm_rope", "tokens"},
+      {"inverse_rope", "tokens"},       {"fp8_paged_mqa_logits", "requests"}};
   const auto found = kMore.find(op.name);
   return found == kMore.end() ? std::string_view() : found->second;
 }
@@ -56,8 +52,7 @@ void copy_ragged(const TensorSet& tensors, const std::string& side, const Rows& 
   std::int64_t at = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::int64_t begin = std::clamp<std::int64_t>(starts[rows[i]], 0, whole.elements());
-    const std::int64_t end =
-        std::clamp<std::int64_t>(starts[rows[i] + 1], begin, whole.elements());
+    const std::int64_t end = std::clamp<std::int64_t>(starts[rows[i] + 1], begin, whole.elements());
     const std::int64_t count = std::min(end - begin, some.elements() - at);
     std::copy_n(whole.data<std::int32_t>() + begin, count, some.data<std::int32_t>() + at);
     indptr[i] = static_cast<std::int32_t>(at);
@@ -67,7 +62,8 @@ void copy_ragged(const TensorSet& tensors, const std::string& side, const Rows& 
 
 bool is_ragged(const TensorSet& tensors, const std::string& name) {
   const std::string side = name.substr(0, name.rfind('_'));
-  return tensors.contains(side + "_indptr") && (name == side + "_indices" || name == side + "_indptr");
+  return tensors.contains(side + "_indptr") &&
+         (name == side + "_indices" || name == side + "_indptr");
 }
 
 // Tensors laid out for few rows, of which `whole` has `count`. What has no rows is shared; what
@@ -127,8 +123,8 @@ std::vector<TensorReport> judge_rows(const RecordedCall& call, std::string_view 
                                      const Rows& rows) {
   const std::int64_t count = call.row.integer(parameter);
   const std::unique_ptr<Problem> few = make_few(call, parameter, std::ssize(rows));
-  const TensorSet excerpt = excerpt_of(few->make_tensors(), call.problem.make_tensors(),
-                                       call.tensors, count, rows);
+  const TensorSet excerpt =
+      excerpt_of(few->make_tensors(), call.problem.make_tensors(), call.tensors, count, rows);
   const plumb_numerics& declared = call.entry.numerics;
   const reference::Numerics numerics = to_reference(declared);
   auto reports = call.problem.judge_whole(step_of(call.problem), call.tensors, numerics, declared);
@@ -180,8 +176,8 @@ std::vector<TensorReport> judge_written(const RecordedCall& call, const Rows& ch
         std::memcpy(tensor.row<std::byte>(place), all.row<std::byte>(block),
                     static_cast<std::size_t>(all.columns()));
       }
-    } else if (const auto axis = find_row_axis(all.spec(), tokens, tensor.spec(),
-                                               std::ssize(written.tokens))) {
+    } else if (const auto axis =
+                   find_row_axis(all.spec(), tokens, tensor.spec(), std::ssize(written.tokens))) {
       copy_rows(all, tensor, *axis, written.tokens);
     } else {
       tensor.bytes() = all.bytes();  // as many tokens were chosen as there are
@@ -232,8 +228,8 @@ std::optional<std::vector<TensorReport>> judge_sample(const StandIn& stand_in,
   const Rows rows = choose_rows(choice, stand_in.rows());
   const std::unique_ptr<StandIn> few = stand_in.with_rows(std::ssize(rows));
   if (few == nullptr) return std::nullopt;
-  return few->judge(excerpt_of(few->make_tensors(), stand_in.make_tensors(), tensors,
-                               stand_in.rows(), rows));
+  return few->judge(
+      excerpt_of(few->make_tensors(), stand_in.make_tensors(), tensors, stand_in.rows(), rows));
 }
 
 }  // namespace plumb::cases

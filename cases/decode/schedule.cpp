@@ -57,7 +57,8 @@ class Planner {
       case Lengths::around_k: return near_k[static_cast<std::size_t>(n % 3)];
       case Lengths::around_page: return borders[static_cast<std::size_t>(n % 6)];
       case Lengths::short_ones: return n % 6;
-      case Lengths::beyond_k: return std::min(k + 1 + draw(0, std::max<std::int64_t>(room - k, 1)), room);
+      case Lengths::beyond_k:
+        return std::min(k + 1 + draw(0, std::max<std::int64_t>(room - k, 1)), room);
       case Lengths::mixed: return n % 2 == 0 ? room - n % 7 : n % 7;
       case Lengths::random: return draw(0, room);
     }
@@ -184,8 +185,8 @@ std::string_view name_of(Traffic traffic) {
 }
 
 std::string_view name_of(Lengths lengths) {
-  constexpr std::array<std::string_view, 7> kNames{"equal",    "around_k", "around_page",
-                                                   "short_ones", "mixed", "random", "beyond_k"};
+  constexpr std::array<std::string_view, 7> kNames{"equal", "around_k", "around_page", "short_ones",
+                                                   "mixed", "random",   "beyond_k"};
   return kNames[static_cast<std::size_t>(lengths)];
 }
 

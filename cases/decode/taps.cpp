@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "cases/decode/call_sample.h"
 #include "cases/registry.h"
@@ -77,12 +79,12 @@ std::vector<TensorReport> Taps::Tap::judge() const {
 }
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
-           const plumb_implementation& ops, const device::CachingAllocator& temporaries)
+           const plumb_implementation& ops, const device::CachingAllocator& temporaries, Kept kept)
     : device_(device),
       geometry_(geometry),
       ops_(ops),
       temporaries_(temporaries),
-      memory_(device),
+      kept_(kept),
       stream_(device.create_stream()) {}
 
 Taps::~Taps() { device_.destroy_stream(stream_); }
@@ -91,24 +93,20 @@ void Taps::begin(const device::decode::StepPart& part) {
   next_ = 0;
   fills_ = part.fills;
   if (fills_) return;
+  tokens_ = part.tokens;
   latest_[part.name] = part;
-  if (!part.varies) {
-    current_ = &parts_[{part.name, part.tokens}];
-    current_memory_ = &memory_;
-    return;
-  }
-  std::unique_ptr<Run>& run = runs_[part.name];
-  if (run) retired_.push_back(std::move(run));
-  run = std::make_unique<Run>(device_);
-  current_ = &run->calls;
-  current_memory_ = &run->memory;
+  auto& run = part.varies ? varying_[part.name] : parts_[{part.name, part.tokens}];
+  if (part.varies && run) retired_.push_back(std::move(run));
+  if (!run) run = std::make_unique<Run>(device_);
+  run->poisoned = false;
+  current_ = run.get();
 }
 
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
   if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
-  if (next_ == current_->size()) current_->push_back(make_tap(call));
-  Tap& tap = *current_->at(next_);
+  if (next_ == current_->calls.size()) current_->calls.push_back(make_tap(call));
+  Tap& tap = *current_->calls.at(next_);
   if (tap.name != call.name) {
     throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
   }
@@ -117,7 +115,7 @@ void Taps::before(const device::decode::Call& call, device::Stream stream) {
 }
 
 void Taps::after(const device::decode::Call&, device::Stream stream) {
-  if (!fills_) copy(*current_->at(next_++), false, stream);
+  if (!fills_) copy(*current_->calls.at(next_++), false, stream);
 }
 
 void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
@@ -162,8 +160,12 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
             .row_bytes = bound.row_bytes,
             .before = tensor.spec().role == Role::input,
             .image = image_of(bound, bytes_there(tensor, bound))};
+  if (kept_ == Kept::rows &&
+      (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
+    copy.bytes = 0;
+  }
   if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
-    copy.tap = current_memory_->allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+    copy.tap = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
                                                     "tap of " + tap.name + " " + name);
   }
   tap.copies.push_back(std::move(copy));
@@ -186,6 +188,7 @@ const std::string* Taps::last_writer(const std::byte* address) const {
 
 void Taps::sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches) {
   sample_ = rows;
+  if (kept_ == Kept::rows) return;
   for (const device::decode::CacheView& cache : caches) {
     const std::int64_t bytes = geometry_.blocks(cache.cache) * cache.block_bytes;
     const TensorSpec spec{cache.name, Dtype::u8, {bytes}};
@@ -199,9 +202,10 @@ std::vector<TensorReport> Taps::judge(const Tap& tap, const device::decode::Step
   if (sample_ == 0) return tap.judge();
   const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
   const device::Properties properties = device_.properties();
-  auto some = tap.stand_in
-                  ? judge_sample(*tap.stand_in, tap.tensors, choice)
-                  : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
+  auto some =
+      tap.stand_in
+          ? judge_sample(*tap.stand_in, tap.tensors, choice)
+          : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
   return some ? std::move(*some) : tap.judge();
 }
 
@@ -220,14 +224,20 @@ void Taps::poison(device::Stream stream) {
     device_.copy(image.before.bytes().data(), image.address, image.before.bytes().size(), stream);
     image.read = false;
   }
-  for (const device::decode::Memory::Block& block : memory_.blocks()) {
-    device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+  for (const auto& [name, run] : parts_) {
+    if (std::exchange(run->poisoned, true)) continue;
+    for (const device::decode::Memory::Block& block : run->memory.blocks()) {
+      device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+    }
   }
 }
 
+Taps::Run& Taps::run_of(const device::decode::StepPart& part) const {
+  return part.varies ? *varying_.at(part.name) : *parts_.at({part.name, part.tokens});
+}
+
 const Taps::Calls& Taps::enqueued(const device::decode::StepPart& part) const {
-  if (!part.varies) return parts_.at({part.name, part.tokens});
-  return runs_.at(part.name)->calls;
+  return run_of(part).calls;
 }
 
 std::optional<device::decode::StepPart> Taps::latest(const std::string& part) const {
@@ -236,33 +246,44 @@ std::optional<device::decode::StepPart> Taps::latest(const std::string& part) co
   return found->second;
 }
 
-const Taps::Calls& Taps::fetch(const device::decode::StepPart& part) {
-  const Calls& calls = enqueued(part);
+void Taps::read_back(const Copy& copy, Tap& tap) {
+  if (copy.image >= 0) return read_image(copy, tap);
+  HostTensor& to = tap.tensors.at(copy.tensor);
+  const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
+  if (copy.row_bytes == 0) {
+    device_.copy(to.bytes().data(), from, copy.bytes, stream_);
+    return;
+  }
+  row_bytes_.resize(copy.bytes);
+  device_.copy(row_bytes_.data(), from, copy.bytes, stream_);
+  unpack(row_bytes_.data(), copy, to);
+}
+
+const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) {
+  Run& run = run_of(part);
+  run.poisoned = false;
   if (part.varies) retired_.clear();
-  std::vector<std::byte> bytes;
-  for (const auto& tap : calls) {
+  for (const auto& tap : run.calls) {
     for (const Copy& copy : tap->copies) {
-      if (copy.bytes == 0) continue;
-      if (copy.image >= 0) {
-        fetch_image(copy, *tap);
-        continue;
-      }
-      HostTensor& tensor = tap->tensors.at(copy.tensor);
-      const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
-      if (copy.row_bytes == 0) {
-        device_.copy(tensor.bytes().data(), from, copy.bytes, stream_);
-        continue;
-      }
-      bytes.resize(copy.bytes);
-      device_.copy(bytes.data(), from, copy.bytes, stream_);
-      unpack(bytes.data(), copy, tensor);
+      const bool wanted = read == Read::everything || !copy.before;
+      if (copy.bytes != 0 && wanted) read_back(copy, *tap);
     }
   }
-  return calls;
+  return run.calls;
+}
+
+std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens) {
+  const TensorSpec& spec = tensor.spec();
+  if (spec.shape.empty() || spec.role == Role::state) return std::nullopt;
+  const auto last = std::prev(spec.shape.end());
+  const auto first = spec.shape.begin() + (spec.role == Role::scratch && spec.shape.size() > 1);
+  const auto found = std::find(first, last, tokens);
+  if (found == last) return std::nullopt;
+  return static_cast<std::size_t>(found - spec.shape.begin());
 }
 
 // Who reads a cache does so behind who wrote it in the step.
-void Taps::fetch_image(const Copy& copy, Tap& tap) {
+void Taps::read_image(const Copy& copy, Tap& tap) {
   Image& image = images_[static_cast<std::size_t>(copy.image)];
   if (!image.read) {
     device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);
