@@ -84,6 +84,34 @@ TEST_P(ManyRequestsLong, WithSpeculationRaiseNoAlarm) {
                {Traffic::random, Lengths::random, 3, 128, 4});
 }
 
+// Production geometry with a quarter of the heads, of the hidden size and of an eighth of the
+// requests; what its top-k keeps, and so the contexts, an eighth too.
+Geometry scaled_down(Geometry geometry) {
+  geometry.heads = 4;
+  geometry.hidden = 1792;
+  geometry.top_k /= 8;
+  geometry.index_heads = 16;
+  geometry.layers.resize(2, geometry.layers.back());
+  geometry.layers.front() = geometry.layers[1];
+  geometry.max_context = (geometry.top_k + 64) * geometry.index_ratio;
+  return geometry;
+}
+
+class ProductionShape : public FullTier {};
+
+TEST_P(ProductionShape, RaisesNoAlarm) {
+  const DecodeSetup v4 =
+      many("sim-sm90", GetParam(), scaled_down(device::decode::production_geometry(64, 128)));
+  expect_clean(v4, {Traffic::join, Lengths::beyond_k, 4, 64, 1});
+  const DecodeSetup v32 =
+      many("sim-sm90", GetParam(), scaled_down(device::decode::production_v32_geometry(64)));
+  expect_clean(v32, {Traffic::there_and_back, Lengths::beyond_k, 4, 64, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ProductionShape,
+                         testing::Values(GraphMode::full_and_piecewise, GraphMode::breakable),
+                         [](const auto& mode) { return std::string(name_of(mode.param)); });
+
 INSTANTIATE_TEST_SUITE_P(Modes, ManyRequestsLong,
                          testing::Values(GraphMode::none, GraphMode::piecewise, GraphMode::full,
                                          GraphMode::full_decode_only, GraphMode::full_and_piecewise,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "cases/decode/address_checks.h"
 #include "cases/decode/candidates.h"
@@ -37,6 +38,7 @@ class CallChecks {
     const Taps::Calls& eager = step_.eager.taps->fetch(part, Taps::Read::outputs);
     const Taps::Calls& other = step_.other.taps->fetch(part);
     bool same = true;
+    eager_is_whole_ = false;
     for (std::size_t i = 0; i < twin.size(); ++i, ++step_.calls) {
       const Taps::Tap& call = *twin[i];
       if (part.replayed) check_addresses(call, step_);
@@ -103,7 +105,8 @@ class CallChecks {
   bool is_the_eager_one(const Taps::Tap& call, const Taps::Tap& eager, const StepPart& part,
                         bool right) {
     if (have_same_outputs(call, eager)) return true;
-    step_.eager.taps->fetch(part);  // what is promised follows from the inputs
+    // What is promised follows from the inputs.
+    if (!std::exchange(eager_is_whole_, true)) step_.eager.taps->fetch(part);
     const auto line = output_difference(call, eager, first_rows(part, plan().attended));
     if (!line) return true;
     const auto input = right ? different_input(call, eager) : std::nullopt;
@@ -145,6 +148,7 @@ class CallChecks {
   WatchedStep& step_;
   const std::vector<PlannedInput> inputs_;
   StepWriters eager_writers_;
+  bool eager_is_whole_ = false;  // read back with its inputs, of this part
   bool padding_is_clean_ = true;
 };
 

@@ -22,10 +22,9 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::full_decode_only,
                                 GraphMode::full_and_piecewise,
                                 GraphMode::breakable};
-constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
-                                Traffic::there_and_back, Traffic::permute, Traffic::replace,
-                                Traffic::random,         Traffic::prompts, Traffic::uneven,
-                                Traffic::join};
+constexpr Traffic kTraffic[] = {
+    Traffic::steady,  Traffic::grow,   Traffic::shrink,  Traffic::there_and_back, Traffic::permute,
+    Traffic::replace, Traffic::random, Traffic::prompts, Traffic::uneven,         Traffic::join};
 constexpr std::int64_t kLengths = 7;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
@@ -160,6 +159,33 @@ std::vector<DecodeRun> random_runs(const std::vector<std::string>& platforms, st
     const auto i = static_cast<std::size_t>(n / std::ssize(kModes)) % platforms.size();
     runs.push_back(random_run(platforms[i], n, std::min(steps, kSteps), seed));
   }
+  return runs;
+}
+
+std::vector<DecodeRun> production_runs(const std::vector<std::string>& platforms,
+                                       std::int64_t steps, std::uint64_t seed) {
+  constexpr std::int64_t kRows = 24;
+  const Geometry geometries[] = {device::decode::production_geometry(),
+                                 device::decode::production_v32_geometry()};
+  std::vector<DecodeRun> runs;
+  for (const std::string& platform : platforms) {
+    for (const Geometry& geometry : geometries) {
+      for (const GraphMode mode : {GraphMode::full_and_piecewise, GraphMode::breakable}) {
+        const bool mixed = geometry.max_batched_tokens > 0;
+        const ScheduleShape schedule{mixed ? Traffic::join : Traffic::there_and_back,
+                                     Lengths::beyond_k, 0, geometry.max_requests, 1 + seed};
+        runs.push_back(clean_run(platform, mode, geometry, schedule));
+        runs.back().name = "production geometry, " + runs.back().name;
+        runs.back().setup.sample = kRows;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto left = std::ssize(runs) - static_cast<std::int64_t>(i);
+    runs[i].schedule.steps = steps / left;
+    steps -= runs[i].schedule.steps;
+  }
+  std::erase_if(runs, [](const DecodeRun& run) { return run.schedule.steps == 0; });
   return runs;
 }
 
