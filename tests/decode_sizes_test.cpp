@@ -104,8 +104,8 @@ TEST_P(ProductionShape, RaisesNoAlarm) {
       many("sim-sm90", GetParam(), scaled_down(device::decode::production_geometry(64, 128)));
   expect_clean(v4, {Traffic::join, Lengths::beyond_k, 4, 64, 1});
   const DecodeSetup v32 =
-      many("sim-sm90", GetParam(), scaled_down(device::decode::production_v32_geometry(64)));
-  expect_clean(v32, {Traffic::there_and_back, Lengths::beyond_k, 4, 64, 1});
+      many("sim-sm90", GetParam(), scaled_down(device::decode::production_v32_geometry(64, 128)));
+  expect_clean(v32, {Traffic::join, Lengths::beyond_k, 4, 64, 1});
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ProductionShape,

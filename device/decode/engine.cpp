@@ -193,10 +193,6 @@ void Engine::refuse_misfits(const std::vector<Query>& queries) const {
     throw std::invalid_argument("a step of " + std::to_string(queries.size()) + " requests and " +
                                 std::to_string(tokens) + " tokens");
   }
-  const ModelTraits& traits = target_->traits();
-  if (traits.only_uniform && !is_uniform(geometry_, queries)) {
-    throw std::invalid_argument("a step of " + traits.name + " that is no uniform decode");
-  }
 }
 
 ModelRunner::Dispatch Engine::dispatch(const std::vector<Query>& queries) {

@@ -75,7 +75,8 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
   return g;
 }
 
-Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, std::int64_t page) {
+Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, std::int64_t page,
+                            std::int64_t max_batched_tokens) {
   Geometry g;
   g.architecture = Architecture::v32;
   g.layers = {Attention::tokens, Attention::tokens};
@@ -94,6 +95,7 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;
+  g.max_batched_tokens = max_batched_tokens;
   g.plan_parts = 4;
   g.capture_sizes = default_capture_sizes(g);
   return g;
@@ -136,7 +138,7 @@ Geometry production_geometry(std::int64_t max_requests, std::int64_t max_batched
   return g;
 }
 
-Geometry production_v32_geometry(std::int64_t max_requests) {
+Geometry production_v32_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
   Geometry g = served(max_requests);
   g.architecture = Architecture::v32;
   g.layers = {Attention::tokens, Attention::tokens};
@@ -148,6 +150,7 @@ Geometry production_v32_geometry(std::int64_t max_requests) {
   g.kept_groups = 4;
   g.pages[static_cast<int>(Cache::window)] = 64;
   g.max_context = 2048 + 256;
+  g.max_batched_tokens = max_batched_tokens;
   return g;
 }
 

@@ -76,12 +76,13 @@ Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated 
                         std::int64_t max_batched_tokens = 0);
 // Two layers of V3.2, whose top-k is a multiple of 128. Pages are of 64 tokens or of one.
 Geometry small_v32_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0,
-                            std::int64_t page = 64);
+                            std::int64_t page = 64, std::int64_t max_batched_tokens = 0);
 // V4-Pro and V3.2 as a rank of eight serves them   [0]: three layers, one of each kind, and two;
 // contexts of more tokens, or states, than the top-k keeps. For a real device.
 Geometry production_geometry(std::int64_t max_requests = 512,
                              std::int64_t max_batched_tokens = 1024);
-Geometry production_v32_geometry(std::int64_t max_requests = 512);
+Geometry production_v32_geometry(std::int64_t max_requests = 512,
+                                 std::int64_t max_batched_tokens = 1024);
 
 // 1, 2, 4, 8, 16, ..., up to twice the tokens that decode, 512 at most, cut at max_tokens; with
 // speculation rounded up to multiples of the query length   [10.2]

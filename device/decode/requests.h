@@ -13,7 +13,7 @@ namespace plumb::device::decode {
 
 struct Request {
   std::uint64_t id = 0;
-  std::int64_t computed = 0;  // tokens whose entries are in the caches
+  std::int64_t computed = 0;                  // tokens whose entries are in the caches
   std::vector<std::int32_t> blocks[kCaches];  // 0: given back
 
   // Of its entry number i: a token's position, or the number of a compressed state.
