@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,7 @@ class V4Layers {
                      const PrefillChunk& chunk);
   void combine(const StepContext& step, const std::string& name, Attention kind,
                const PrefillChunk& chunk);
+  plumb_mla_candidates c4a_candidates() const;
   void map_top_k(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
@@ -106,7 +108,7 @@ class V4Layers {
   const Requests& requests_;
   plumb_format dialect_;
   std::string prefix_;
-  RaggedMetadata metadata_;
+  std::unique_ptr<DenseMetadata> metadata_;
   Weights weights_;
   Workspace space_;
   PrefillWorkspace prefill_;
