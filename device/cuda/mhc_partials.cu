@@ -12,9 +12,8 @@
 // the left, 16 rows of them in a tile; on the right eight tokens, of which lane l has token l / 4.
 // A product of 16 columns needs them in a certain order over the lanes; as any order will do if
 // weights have the same, lane l takes eight neighbouring columns, 8 (l % 4) .. + 7 of the 32, of
-// tokens l / 4,
-// + 8, + 16, + 24: one access each, whose words are operands as they come. Each warp copies its
-// tokens to shared memory two steps ahead, and waits for no other warp's.
+// tokens l / 4, + 8, + 16, + 24: one access each, whose words are operands as they come. Each warp
+// copies its tokens to shared memory two steps ahead, and waits for no other warp's.
 #include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 
