@@ -103,6 +103,9 @@ TEST_P(ProductionShape, RaisesNoAlarm) {
   const DecodeSetup v4 =
       many("sim-sm90", GetParam(), scaled_down(device::decode::production_geometry(64, 128)));
   expect_clean(v4, {Traffic::join, Lengths::beyond_k, 4, 64, 1});
+  DecodeSetup dense = v4;
+  dense.geometry.lists = device::decode::Lists::dense;
+  expect_clean(dense, {Traffic::join, Lengths::beyond_k, 2, 64, 1});
   const DecodeSetup v32 =
       many("sim-sm90", GetParam(), scaled_down(device::decode::production_v32_geometry(64, 128)));
   expect_clean(v32, {Traffic::join, Lengths::beyond_k, 4, 64, 1});

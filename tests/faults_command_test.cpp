@@ -50,6 +50,10 @@ TEST_F(CommandLine, FaultsThatAreNotThereAreRefused) {
   expect_refused({"faults", "--platform", "hip-gfx942"}, "hip-gfx942: ");
   expect_refused({"faults", "--clean", "0"}, "--clean");
   expect_refused({"faults", "--clean", "5", "--fault", "*"}, "--fault is too much");
+  expect_refused({"faults", "--geometry", "production"}, "--geometry production is for --clean");
+  expect_refused({"faults", "--geometry", "production", "--clean", "6"},
+                 "for real devices, not for sim-sm90");
+  expect_refused({"faults", "--geometry", "medium", "--clean", "6"}, "--geometry");
   expect_refused({"faults", "--seed", "x"}, "--seed is a whole number");
   expect_refused({"faults", "--fault", "planner_*", "--json", path("absent/f.json")},
                  "there is no folder");

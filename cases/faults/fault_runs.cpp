@@ -187,7 +187,9 @@ std::vector<DecodeRun> random_runs(const std::vector<std::string>& platforms, st
 std::vector<DecodeRun> production_runs(const std::vector<std::string>& platforms,
                                        std::int64_t steps, std::uint64_t seed) {
   constexpr std::int64_t kRows = 24;
-  const Geometry geometries[] = {device::decode::production_geometry(),
+  Geometry dense = device::decode::production_geometry();
+  dense.lists = device::decode::Lists::dense;
+  const Geometry geometries[] = {device::decode::production_geometry(), dense,
                                  device::decode::production_v32_geometry()};
   std::vector<DecodeRun> runs;
   for (const std::string& platform : platforms) {
@@ -196,7 +198,8 @@ std::vector<DecodeRun> production_runs(const std::vector<std::string>& platforms
         const ScheduleShape schedule{Traffic::join, Lengths::beyond_k, 0, geometry.max_requests,
                                      1 + seed};
         runs.push_back(clean_run(platform, mode, geometry, schedule));
-        runs.back().name = "production geometry, " + runs.back().name;
+        const bool packed = geometry.lists == device::decode::Lists::ragged;
+        runs.back().name = (packed ? "production, " : "production, dense, ") + runs.back().name;
         runs.back().setup.sample = kRows;
       }
     }
