@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// encode(): objects are made in one order, without times, in one chunk each.
+#include <fmt/format.h>
+
+#include "golden/hdf5_file.h"
+#include "golden/hdf5_handle.h"
+
+namespace plumb::golden {
+
+namespace {
+
+using Extent = std::vector<hsize_t>;
+
+Handle space_of(const Extent& extent) {
+  if (extent.empty()) return {H5Screate(H5S_SCALAR), H5Sclose, "a space"};
+  return {H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr), H5Sclose,
+          "a space"};
+}
+
+// Fixed length: the heaps of variable-length strings are not for readers in other languages.
+Handle text_type(std::size_t length) {
+  Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "a type");
+  require_success(H5Tset_size(type, std::max<std::size_t>(length, 1)), "a type");
+  require_success(H5Tset_cset(type, H5T_CSET_UTF8), "a type");
+  require_success(H5Tset_strpad(type, H5T_STR_NULLPAD), "a type");
+  return type;
+}
+
+void put(hid_t object, const std::string& name, hid_t type, hid_t space, const void* value) {
+  const Handle attribute(
+      H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+  require_success(H5Awrite(attribute, type, value), name);
+}
+
+void put_text(hid_t object, const std::string& name, const std::string& text) {
+  put(object, name, text_type(text.size()), space_of({}), text.c_str());
+}
+
+void put_number(hid_t object, const std::string& name, std::int64_t value) {
+  put(object, name, H5T_STD_I64LE, space_of({}), &value);
+}
+
+// A scalar's shape is an attribute of no elements.
+void put_numbers(hid_t object, const std::string& name, const std::vector<std::int64_t>& values) {
+  const std::int64_t none = 0;
+  put(object, name, H5T_STD_I64LE, space_of({values.size()}),
+      values.empty() ? &none : values.data());
+}
+
+// All links and attributes in the object's header: no heaps, no trees.
+void keep_plain(hid_t properties) {
+  require_success(H5Pset_obj_track_times(properties, false), "object times");
+  require_success(H5Pset_attr_phase_change(properties, Limits::history, 0), "attributes");
+  require_success(H5Pset_link_phase_change(properties, Limits::cases, 0), "links");
+}
+
+Handle make_group(hid_t parent, const std::string& name) {
+  const Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, "a property list");
+  keep_plain(properties);
+  return {H5Gcreate2(parent, name.c_str(), H5P_DEFAULT, properties, H5P_DEFAULT), H5Gclose, name};
+}
+
+void put_data(hid_t group, const std::string& name, hid_t type, const Extent& extent,
+              std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  constexpr unsigned kSmallest = 9;
+  const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "a property list");
+  require_success(H5Pset_obj_track_times(properties, false), "object times");
+  require_success(H5Pset_chunk(properties, static_cast<int>(extent.size()), extent.data()), name);
+  require_success(H5Pset_shuffle(properties), name);
+  require_success(H5Pset_deflate(properties, kSmallest), name);
+  require_success(H5Pset_fletcher32(properties), name);
+  const Handle data(H5Dcreate2(group, name.c_str(), type, space_of(extent), H5P_DEFAULT, properties,
+                               H5P_DEFAULT),
+                    H5Dclose, name);
+  require_success(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), name);
+  put_text(data, "xxh3_128", digest_of(bytes));
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+void put_tensor(hid_t outputs, const TensorGolden& tensor) {
+  const Handle group = make_group(outputs, tensor.name);
+  put_text(group, "dtype", std::string(cases::name_of(tensor.dtype)));
+  put_text(group, "format", tensor.format);
+  put_text(group, "scale_layout", tensor.scale_layout);
+  put_numbers(group, "shape", tensor.shape);
+  put_numbers(group, "strides", tensor.strides);
+  put_text(group, "xxh3_128", tensor.digest);
+  const Handle type = type_of(tensor.dtype);
+  if (!tensor.is_sampled()) {
+    Extent extent(tensor.shape.begin(), tensor.shape.end());
+    if (extent.empty()) extent = {1};
+    put_data(group, "values", type, extent, tensor.values);
+    return;
+  }
+  const auto columns = static_cast<hsize_t>(tensor.columns());
+  put_data(group, "row_checksums", H5T_STD_U64LE, {tensor.row_checksums.size()},
+           bytes_of(tensor.row_checksums));
+  put_data(group, "sampled_rows", H5T_STD_I64LE, {tensor.sampled_rows.size()},
+           bytes_of(tensor.sampled_rows));
+  put_data(group, "sampled_values", type, {tensor.sampled_rows.size(), columns}, tensor.values);
+}
+
+void put_case(hid_t rows, const CaseGolden& golden) {
+  const std::size_t first = golden.id.find('/'), last = golden.id.rfind('/');
+  const std::string row = golden.id.substr(first + 1, last - first - 1);
+  const bool there = H5Lexists(rows, row.c_str(), H5P_DEFAULT) > 0;
+  const Handle parent = there ? Handle(H5Gopen2(rows, row.c_str(), H5P_DEFAULT), H5Gclose, row)
+                              : make_group(rows, row);
+  const Handle group = make_group(parent, golden.id.substr(last + 1));
+  for (const auto& [name, text] : golden.provenance) put_text(group, name, text);
+  const Handle inputs = make_group(group, "inputs");
+  for (const auto& [name, digest] : golden.inputs) put_text(inputs, name, digest);
+  const Handle outputs = make_group(group, "outputs");
+  std::string order;
+  for (const TensorGolden& tensor : golden.outputs) {
+    order += (order.empty() ? "" : " ") + tensor.name;
+    put_tensor(outputs, tensor);
+  }
+  put_text(outputs, "order", order);
+}
+
+void put_root(hid_t root, const GoldenFile& file) {
+  put_number(root, "schema", kSchema);
+  put_text(root, "platform", file.platform);
+  put_text(root, "op", file.op);
+  put_number(root, "simulated", file.simulated);
+  put_text(root, "results", results_digest(file));
+  const Handle history = make_group(root, "history");
+  for (std::size_t i = 0; i < file.history.size(); ++i) {
+    put_text(history, fmt::format("{:04}", i), file.history[i]);
+  }
+}
+
+std::vector<std::byte> image_of(hid_t file) {
+  require_success(H5Fflush(file, H5F_SCOPE_GLOBAL), "the file");
+  const ssize_t size = H5Fget_file_image(file, nullptr, 0);
+  require_success(size < 0 ? -1 : 0, "the file");
+  std::vector<std::byte> image(static_cast<std::size_t>(size));
+  const ssize_t got = H5Fget_file_image(file, image.data(), image.size());
+  require_success(got == size ? 0 : -1, "the file");
+  return image;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const GoldenFile& file) {
+  validate(file);
+  const Hdf5Session session;
+  const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "a property list");
+  keep_plain(creation);
+  const Handle access = memory_access();
+  const Handle hdf5(H5Fcreate("golden", H5F_ACC_TRUNC, creation, access), H5Fclose, "a file");
+  {
+    const Handle root(H5Gopen2(hdf5, "/", H5P_DEFAULT), H5Gclose, "/");
+    put_root(root, file);
+    const Handle rows = make_group(root, file.op);
+    for (const CaseGolden& golden : file.cases) put_case(rows, golden);
+  }
+  return image_of(hdf5);
+}
+
+}  // namespace plumb::golden
