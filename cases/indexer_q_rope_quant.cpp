@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cases/dialect.h"
 #include "cases/fill.h"
 #include "cases/indexer_inputs.h"
 #include "cases/quant_inputs.h"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cases/dialect.h"
 #include "cases/fill.h"
 #include "cases/quant_inputs.h"
 

@@ -2,6 +2,8 @@
 # A digest of each op's kernel source with all of plumb's own headers that it includes:
 # cmake -DOUTPUT=... -DROOT=... -DSOURCES=a;b -P source_digests.cmake. Writes OUTPUT.d as well.
 
+cmake_minimum_required(VERSION 3.25)
+
 # Adds `file` and what it includes to ${found}.
 function(follow file)
   get_property(found GLOBAL PROPERTY found)

@@ -39,7 +39,6 @@ Handle memory_access() {
   constexpr std::size_t kGrowth = 64 << 10;
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "a property list");
   require_success(H5Pset_fapl_core(access, kGrowth, false), "memory");
-  require_success(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), "versions");
   return access;
 }
 

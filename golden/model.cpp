@@ -48,6 +48,21 @@ void validate_rows(const TensorGolden& tensor, std::string_view where) {
   }
 }
 
+// Printed as it is.
+void validate_text(std::string_view text, std::string_view where) {
+  require(text.size() <= Limits::text_bytes, where, "a text is too long");
+  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) {
+    return c < 0x20 || c == 0x7f;
+  });
+  require(!control, where, "a control character in a text");
+}
+
+bool is_platform(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  return dash != std::string_view::npos && is_plain_name(text.substr(0, dash)) &&
+         is_plain_name(text.substr(dash + 1));
+}
+
 void validate(const CaseGolden& golden, const GoldenFile& file) {
   const std::string& where = golden.id;
   const std::size_t first = where.find('/'), last = where.rfind('/');
@@ -57,6 +72,10 @@ void validate(const CaseGolden& golden, const GoldenFile& file) {
           where, fmt::format("not a case of {}", file.op));
   require(golden.outputs.size() <= Limits::outputs && !golden.outputs.empty(), where,
           "no outputs, or too many");
+  for (const auto& [name, text] : golden.provenance) {
+    require(is_plain_name(name), where, "an attribute of another name");
+    validate_text(text, where);
+  }
   for (const auto& [name, digest] : golden.inputs) {
     require(is_plain_name(name) && is_digest(digest), where, "an input has no digest");
   }
@@ -64,6 +83,8 @@ void validate(const CaseGolden& golden, const GoldenFile& file) {
     const std::string here = where + "/" + tensor.name;
     require(is_plain_name(tensor.name), where, "an output has no plain name");
     require(is_digest(tensor.digest), here, "no digest");
+    validate_text(tensor.format, here);
+    validate_text(tensor.scale_layout, here);
     validate_shape(tensor, here);
     validate_rows(tensor, here);
   }
@@ -125,7 +146,10 @@ void validate_shape(const TensorGolden& tensor, std::string_view where) {
 
 void validate(const GoldenFile& file) {
   require(is_plain_name(file.op), file.op, "not an op's name");
+  require(is_platform(file.platform), file.op, "not a platform's name");
   require(file.cases.size() <= Limits::cases, file.op, "too many cases");
+  require(file.history.size() <= Limits::history, file.op, "too long a history");
+  for (const std::string& line : file.history) validate_text(line, file.op + "/history");
   for (std::size_t i = 0; i < file.cases.size(); ++i) {
     require(i == 0 || file.cases[i - 1].id < file.cases[i].id, file.cases[i].id,
             "cases out of order");

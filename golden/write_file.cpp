@@ -2,7 +2,13 @@
 //
 // encode(): objects are made in one order, without times, in one chunk each.
 #include <fmt/format.h>
+#include <stdlib.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "golden/file_system.h"
 #include "golden/hdf5_file.h"
 #include "golden/hdf5_handle.h"
 
@@ -137,32 +143,49 @@ void put_root(hid_t root, const GoldenFile& file) {
   }
 }
 
-std::vector<std::byte> image_of(hid_t file) {
-  require_success(H5Fflush(file, H5F_SCOPE_GLOBAL), "the file");
-  const ssize_t size = H5Fget_file_image(file, nullptr, 0);
-  require_success(size < 0 ? -1 : 0, "the file");
-  std::vector<std::byte> image(static_cast<std::size_t>(size));
-  const ssize_t got = H5Fget_file_image(file, image.data(), image.size());
-  require_success(got == size ? 0 : -1, "the file");
-  return image;
+// A folder for one file, gone with it. (In memory alone it cannot be: the image that HDF5 1.10 gives
+// out of an open file has a superblock with a wrong checksum.)
+class ScratchFile {
+ public:
+  ScratchFile() : folder_(std::filesystem::temp_directory_path() / "plumb-golden-XXXXXX") {
+    if (!mkdtemp(folder_.data())) {
+      throw GoldenError(fmt::format("cannot make {}: {}", folder_, std::strerror(errno)));
+    }
+  }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string path() const { return folder_ + "/golden.h5"; }
+
+ private:
+  std::string folder_;
+};
+
+void write_to(const std::string& path, const GoldenFile& file) {
+  const Hdf5Session session;
+  const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "a property list");
+  keep_plain(creation);
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "a property list");
+  require_success(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), "versions");
+  const Handle hdf5(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose, path);
+  const Handle root(H5Gopen2(hdf5, "/", H5P_DEFAULT), H5Gclose, "/");
+  put_root(root, file);
+  const Handle rows = make_group(root, file.op);
+  for (const CaseGolden& golden : file.cases) put_case(rows, golden);
 }
 
 }  // namespace
 
 std::vector<std::byte> encode(const GoldenFile& file) {
   validate(file);
-  const Hdf5Session session;
-  const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "a property list");
-  keep_plain(creation);
-  const Handle access = memory_access();
-  const Handle hdf5(H5Fcreate("golden", H5F_ACC_TRUNC, creation, access), H5Fclose, "a file");
-  {
-    const Handle root(H5Gopen2(hdf5, "/", H5P_DEFAULT), H5Gclose, "/");
-    put_root(root, file);
-    const Handle rows = make_group(root, file.op);
-    for (const CaseGolden& golden : file.cases) put_case(rows, golden);
-  }
-  return image_of(hdf5);
+  const ScratchFile scratch;
+  write_to(scratch.path(), file);
+  auto bytes = FileSystem().read(scratch.path(), Limits::file_bytes);
+  if (!bytes) throw GoldenError(scratch.path() + ": is gone");
+  return std::move(*bytes);
 }
 
 }  // namespace plumb::golden
