@@ -99,8 +99,8 @@ TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expe
                           const RowMask& promised, const std::vector<RowGroup>& groups,
                           const Clues& clues = {}, const ColumnRanges& columns = {});
 
-// Who sees the estimates behind the floating-point verdicts of this thread, while it lives. One at a
-// time.
+// Who sees the estimates behind the floating-point verdicts of this thread, while it lives. One at
+// a time.
 class EstimateWatch {
  public:
   using See = std::function<void(const HostTensor& got, const reference::Estimate& expected)>;

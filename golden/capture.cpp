@@ -19,7 +19,7 @@ using cases::HostTensor;
 using cases::Role;
 
 // Values beyond this are stored as checksums of all rows and as many rows in full as fit here.
-constexpr std::size_t kInFull = 16 << 10, kSampled = 8 << 10;
+constexpr std::size_t kInFull = 4 << 10, kSampled = 2 << 10, kLongestRow = 32 << 10;
 
 std::vector<std::int64_t> strides_of(const HostTensor& tensor) {
   if (!tensor.spec().strides.empty()) return tensor.spec().strides;
@@ -41,19 +41,20 @@ std::vector<std::byte> packed(const HostTensor& tensor, const cases::RowMask& pr
     const cases::ColumnRange range = cases::columns_of(columns, tensor, row);
     if (range.end <= range.begin) continue;
     const auto begin = static_cast<std::size_t>(range.begin) * size;
-    std::memcpy(bytes.data() + static_cast<std::size_t>(row) * row_bytes + begin,
-                tensor.bytes().data() +
-                    static_cast<std::size_t>(tensor.row_offset(row)) * size + begin,
-                static_cast<std::size_t>(range.end - range.begin) * size);
+    std::memcpy(
+        bytes.data() + static_cast<std::size_t>(row) * row_bytes + begin,
+        tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(row)) * size + begin,
+        static_cast<std::size_t>(range.end - range.begin) * size);
   }
   return bytes;
 }
 
 // The first row, the last, and others drawn by the output's name: the same ones every time.
 std::vector<std::int64_t> sample_of(std::int64_t rows, std::size_t row_bytes, std::uint64_t seed) {
-  const std::int64_t count = static_cast<std::int64_t>(kSampled / std::max<std::size_t>(row_bytes, 1));
+  const std::int64_t count =
+      static_cast<std::int64_t>(kSampled / std::max<std::size_t>(row_bytes, 1));
   std::vector<std::int64_t> chosen{0};
-  if (row_bytes > kInFull) return {};
+  if (row_bytes > kLongestRow) return {};
   if (count > 1 && rows > 1) chosen.push_back(rows - 1);
   for (std::uint64_t i = 0; static_cast<std::int64_t>(chosen.size()) < std::min(count, rows); ++i) {
     const std::int64_t row = cases::integer(seed, i, 0, rows - 1);
@@ -150,8 +151,8 @@ void Capture::judge() const {
           bounds.difference.push_back(difference_bound(estimate, i));
         }
       });
-  for (const cases::TensorReport& report : problem_->judge(
-           step_, stored_, cases::to_reference(entry_->numerics), entry_->numerics)) {
+  for (const cases::TensorReport& report :
+       problem_->judge(step_, stored_, cases::to_reference(entry_->numerics), entry_->numerics)) {
     rejected_.insert(rejected_.end(), report.failures.begin(), report.failures.end());
   }
 }

@@ -92,7 +92,8 @@ void add_element(const Rows& rows, std::int64_t row, std::int64_t column,
   drift.where = fmt::format("row {}, column {}: was {:.9g}, is {:.9g}", number, column, had, has);
 }
 
-bool row_moved(const TensorGolden& had, const TensorGolden& has, std::int64_t row, const Rows& rows) {
+bool row_moved(const TensorGolden& had, const TensorGolden& has, std::int64_t row,
+               const Rows& rows) {
   if (had.is_sampled() && has.is_sampled()) {
     const auto at = static_cast<std::size_t>(row);
     return had.row_checksums[at] != has.row_checksums[at];
@@ -114,8 +115,8 @@ std::string other_tensor(const TensorGolden& had, const TensorGolden& has) {
 
 TensorDrift drift_of(const TensorGolden& had, const TensorGolden& has,
                      const Capture::Bounds* bounds) {
-  TensorDrift drift{.tensor = had.name, .rows = had.rows(), .where = {},
-                    .other = other_tensor(had, has)};
+  TensorDrift drift{
+      .tensor = had.name, .rows = had.rows(), .where = {}, .other = other_tensor(had, has)};
   if (had.digest == has.digest || !drift.other.empty()) return drift;
   const Rows rows = common_rows(had, has);
   for (std::int64_t row = 0; row < had.rows(); ++row) {

@@ -24,8 +24,7 @@ constexpr Trait kTraits[] = {
        p.fp8 = p.fp8 == device::Fp8Dialect::e4m3fn ? device::Fp8Dialect::e4m3fnuz
                                                    : device::Fp8Dialect::e4m3fn;
      }},
-    {"split plan",
-     [](Properties& p) { p.multiprocessors = p.multiprocessors == 132 ? 304 : 132; }},
+    {"split plan", [](Properties& p) { p.multiprocessors = p.multiprocessors == 132 ? 304 : 132; }},
 };
 
 // A shape that the changed platform cannot run depends on the trait, too.

@@ -15,10 +15,10 @@ std::vector<std::uint8_t> raw(const std::vector<std::byte>& bytes) {
 }
 
 json pack(const TensorGolden& tensor) {
-  return {tensor.name,    static_cast<int>(tensor.dtype),
-          tensor.format,  tensor.scale_layout,
-          tensor.shape,   tensor.strides,
-          tensor.digest,  tensor.row_checksums,
+  return {tensor.name,         static_cast<int>(tensor.dtype),
+          tensor.format,       tensor.scale_layout,
+          tensor.shape,        tensor.strides,
+          tensor.digest,       tensor.row_checksums,
           tensor.sampled_rows, json::binary(raw(tensor.values))};
 }
 

@@ -61,7 +61,8 @@ std::optional<std::vector<std::byte>> FileSystem::read(const std::string& path,
 }
 
 void FileSystem::write(const std::string& path, std::span<const std::byte> bytes) {
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (file.number() < 0) fail("write", path);
   while (!bytes.empty()) {
     const ssize_t done = ::write(file.number(), bytes.data(), bytes.size());

@@ -17,7 +17,8 @@ class FileSystem {
   virtual ~FileSystem() = default;
   // The whole file, or as much as a caller cares to know of one that is longer than `most`: throws
   // GoldenError. Nothing if there is no file of this name. Links are not followed.
-  virtual std::optional<std::vector<std::byte>> read(const std::string& path, std::size_t most) const;
+  virtual std::optional<std::vector<std::byte>> read(const std::string& path,
+                                                     std::size_t most) const;
   // Makes or replaces the file and waits until it is on the disk.
   virtual void write(const std::string& path, std::span<const std::byte> bytes);
   virtual void rename(const std::string& from, const std::string& to);

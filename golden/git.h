@@ -13,8 +13,8 @@ namespace plumb::golden {
 std::optional<std::string> ask_git(const std::string& folder,
                                    const std::vector<std::string>& arguments);
 
-// The commit that is checked out, with "+" behind it if tracked files other than goldens differ from
-// it; "unknown" outside of a repository.
+// The commit that is checked out, with "+" behind it if tracked files other than goldens differ
+// from it; "unknown" outside of a repository.
 std::string commit_of(const std::string& folder);
 
 }  // namespace plumb::golden

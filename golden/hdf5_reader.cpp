@@ -17,8 +17,8 @@ std::string path_of(const Node& node, const std::string& name) { return node.whe
 
 // A name is shown as it is only if nobody can mistake it for something else.
 std::string shown(const std::string& name) {
-  const bool plain = std::all_of(name.begin(), name.end(),
-                                 [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+  const bool plain =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
   return plain && name.size() <= 64 ? "\"" + name + "\"" : "of another name";
 }
 

@@ -30,7 +30,8 @@ void validate_rows(const TensorGolden& tensor, std::string_view where) {
     require(tensor.sampled_rows.empty(), where, "sampled rows without row checksums");
     require(tensor.values.size() == static_cast<std::size_t>(tensor.rows()) * row_bytes, where,
             "not as many values as the shape says");
-    require(digest_of(tensor.values) == tensor.digest, where, "the digest is not that of the values");
+    require(digest_of(tensor.values) == tensor.digest, where,
+            "the digest is not that of the values");
     return;
   }
   require(tensor.row_checksums.size() == static_cast<std::size_t>(tensor.rows()), where,
@@ -51,9 +52,8 @@ void validate_rows(const TensorGolden& tensor, std::string_view where) {
 // Printed as it is.
 void validate_text(std::string_view text, std::string_view where) {
   require(text.size() <= Limits::text_bytes, where, "a text is too long");
-  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < 0x20 || c == 0x7f;
-  });
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   require(!control, where, "a control character in a text");
 }
 
@@ -110,8 +110,9 @@ std::size_t TensorGolden::row_bytes() const {
 }
 
 const CaseGolden* GoldenFile::find(std::string_view id) const {
-  const auto found = std::lower_bound(cases.begin(), cases.end(), id,
-                                      [](const CaseGolden& a, std::string_view b) { return a.id < b; });
+  const auto found =
+      std::lower_bound(cases.begin(), cases.end(), id,
+                       [](const CaseGolden& a, std::string_view b) { return a.id < b; });
   return found != cases.end() && found->id == id ? &*found : nullptr;
 }
 
@@ -119,8 +120,9 @@ std::string results_digest(const CaseGolden& golden) {
   std::string text = golden.id + "\n";
   for (const auto& [name, digest] : golden.inputs) text += fmt::format("{} {}\n", name, digest);
   for (const TensorGolden& t : golden.outputs) {
-    text += fmt::format("{} {} {} {} {} {} {}\n", t.name, cases::name_of(t.dtype), t.format,
-                        t.scale_layout, fmt::join(t.shape, "x"), fmt::join(t.strides, ","), t.digest);
+    text +=
+        fmt::format("{} {} {} {} {} {} {}\n", t.name, cases::name_of(t.dtype), t.format,
+                    t.scale_layout, fmt::join(t.shape, "x"), fmt::join(t.strides, ","), t.digest);
   }
   return digest_of(text);
 }

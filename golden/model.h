@@ -36,12 +36,12 @@ struct TensorGolden {
   // What bytes stand for: "e4m3fn", "e4m3fnuz", "ue8m0", "e2m1" (two in a byte), a cache's layout;
   // "number" for everything whose dtype says it all.
   std::string format = "number";
-  std::string scale_layout = "none";          // where the scales of these codes are
-  std::vector<std::int64_t> shape, strides;   // as the kernel wrote it, in elements
-  std::string digest;                         // of all elements, as above
-  std::vector<std::uint64_t> row_checksums;   // XXH3-64; empty where `values` has everything
-  std::vector<std::int64_t> sampled_rows;     // ascending; empty where `values` has everything
-  std::vector<std::byte> values;              // of all rows, or of the sampled ones
+  std::string scale_layout = "none";         // where the scales of these codes are
+  std::vector<std::int64_t> shape, strides;  // as the kernel wrote it, in elements
+  std::string digest;                        // of all elements, as above
+  std::vector<std::uint64_t> row_checksums;  // XXH3-64; empty where `values` has everything
+  std::vector<std::int64_t> sampled_rows;    // ascending; empty where `values` has everything
+  std::vector<std::byte> values;             // of all rows, or of the sampled ones
 
   std::int64_t columns() const { return shape.empty() ? 1 : shape.back(); }
   std::int64_t elements() const;

@@ -16,9 +16,8 @@ using Provenance = std::map<std::string, std::string>;
 
 // Every case has all of these.
 inline constexpr std::array<std::string_view, 13> kProvenanceNames = {
-    "schema",   "plumb_version", "commit",      "generator",      "platform",
-    "device",   "compiler",      "flags",       "device_code",    "libraries",
-    "simulated", "implementation", "reason"};
+    "schema", "plumb_version", "commit",    "generator", "platform",       "device", "compiler",
+    "flags",  "device_code",   "libraries", "simulated", "implementation", "reason"};
 // Optional, of simulated platforms: which of the platform's traits the result depends on.
 inline constexpr std::string_view kDependsOn = "depends_on";
 

@@ -44,8 +44,7 @@ void read_values(const Node& group, TensorGolden& tensor) {
     return;
   }
   const auto rows = static_cast<hsize_t>(tensor.rows());
-  tensor.row_checksums =
-      read_column<std::uint64_t>(group, "row_checksums", H5T_STD_U64LE, rows);
+  tensor.row_checksums = read_column<std::uint64_t>(group, "row_checksums", H5T_STD_U64LE, rows);
   if (names.size() == 1) return;
   require_children(group, {"row_checksums", "sampled_rows", "sampled_values"});
   const Node sampled{Handle(H5Dopen2(group.handle, "sampled_rows", H5P_DEFAULT), H5Dclose,
@@ -56,17 +55,15 @@ void read_values(const Node& group, TensorGolden& tensor) {
   if (count < 0 || count > static_cast<hssize_t>(rows)) {
     throw GoldenError(group.where + "/sampled_rows: more than there are rows");
   }
-  tensor.sampled_rows = read_column<std::int64_t>(group, "sampled_rows", H5T_STD_I64LE,
-                                                  static_cast<hsize_t>(count));
-  tensor.values =
-      read_data(group, "sampled_values", type,
-                {static_cast<hsize_t>(count), static_cast<hsize_t>(tensor.columns())});
+  tensor.sampled_rows =
+      read_column<std::int64_t>(group, "sampled_rows", H5T_STD_I64LE, static_cast<hsize_t>(count));
+  tensor.values = read_data(group, "sampled_values", type,
+                            {static_cast<hsize_t>(count), static_cast<hsize_t>(tensor.columns())});
 }
 
 TensorGolden read_tensor(const Node& outputs, const std::string& name) {
   const Node group = open_group(outputs, name);
-  require_attributes(group,
-                     {"dtype", "format", "scale_layout", "shape", "strides", "xxh3_128"});
+  require_attributes(group, {"dtype", "format", "scale_layout", "shape", "strides", "xxh3_128"});
   TensorGolden tensor;
   tensor.name = name;
   tensor.dtype = dtype_of(read_text(group, "dtype"), group.where);
@@ -163,7 +160,8 @@ Handle open_image(std::span<const std::byte> bytes) {
   const Handle access = memory_access();
   require_success(H5Pset_file_image(access, const_cast<std::byte*>(bytes.data()), bytes.size()),
                   "memory");
-  return {H5Fopen("golden", H5F_ACC_RDONLY, access), H5Fclose, "as an HDF5 file"};
+  // The name of nothing: HDF5 looks at a file of this name even where it has an image.
+  return {H5Fopen("/dev/null/golden", H5F_ACC_RDONLY, access), H5Fclose, "not an HDF5 file"};
 }
 
 }  // namespace

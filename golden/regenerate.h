@@ -33,8 +33,8 @@ struct Author {
 };
 
 // Of all cases of one op that `wanted` names: what they compute now, in the place of what `stored`
-// has. Cases of the store that are neither wanted nor `known` are removed. A case that computes what
-// it did keeps its golden as it is, provenance and all.
+// has. Cases of the store that are neither wanted nor `known` are removed. A case that computes
+// what it did keeps its golden as it is, provenance and all.
 Difference difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
                          const std::vector<std::string>& known, const cases::RunOptions& options,
                          const Author& author);

@@ -24,7 +24,8 @@ bool is_file_name(std::string_view name) {
     const std::string allowed = "abcdefghijklmnopqrstuvwxyz0123456789_" + std::string(more);
     return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
   };
-  return plain(name.substr(0, slash), "-") && plain(name.substr(slash + 1, name.size() - slash - 4), "");
+  return plain(name.substr(0, slash), "-") &&
+         plain(name.substr(slash + 1, name.size() - slash - 4), "");
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {

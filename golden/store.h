@@ -31,7 +31,8 @@ std::string file_name(std::string_view platform, std::string_view op);
 class Store {
  public:
   // Throws GoldenError for a manifest that cannot be read. A folder without one is an empty store.
-  explicit Store(std::string folder, std::shared_ptr<FileSystem> files = std::make_shared<FileSystem>());
+  explicit Store(std::string folder,
+                 std::shared_ptr<FileSystem> files = std::make_shared<FileSystem>());
 
   const std::string& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }

@@ -34,8 +34,8 @@ Handle text_type(std::size_t length) {
 }
 
 void put(hid_t object, const std::string& name, hid_t type, hid_t space, const void* value) {
-  const Handle attribute(
-      H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, name);
+  const Handle attribute(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose, name);
   require_success(H5Awrite(attribute, type, value), name);
 }
 
@@ -77,9 +77,9 @@ void put_data(hid_t group, const std::string& name, hid_t type, const Extent& ex
   require_success(H5Pset_shuffle(properties), name);
   require_success(H5Pset_deflate(properties, kSmallest), name);
   require_success(H5Pset_fletcher32(properties), name);
-  const Handle data(H5Dcreate2(group, name.c_str(), type, space_of(extent), H5P_DEFAULT, properties,
-                               H5P_DEFAULT),
-                    H5Dclose, name);
+  const Handle data(
+      H5Dcreate2(group, name.c_str(), type, space_of(extent), H5P_DEFAULT, properties, H5P_DEFAULT),
+      H5Dclose, name);
   require_success(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), name);
   put_text(data, "xxh3_128", digest_of(bytes));
 }
@@ -143,8 +143,8 @@ void put_root(hid_t root, const GoldenFile& file) {
   }
 }
 
-// A folder for one file, gone with it. (In memory alone it cannot be: the image that HDF5 1.10 gives
-// out of an open file has a superblock with a wrong checksum.)
+// A folder for one file, gone with it. (In memory alone it cannot be: the image that HDF5 1.10
+// gives out of an open file has a superblock with a wrong checksum.)
 class ScratchFile {
  public:
   ScratchFile() : folder_(std::filesystem::temp_directory_path() / "plumb-golden-XXXXXX") {

@@ -104,8 +104,9 @@ void add_golden(CLI::App& app, Action& action) {
   add_golden_cases(*regen, *regen_arguments);
   regen->add_option("--reason", regen_arguments->reason, "why results may change, in one line");
   regen->add_flag("--dry-run", regen_arguments->dry_run, "only show it");
-  const auto [check, check_arguments] = add_golden_command(
-      *golden, action, "check", "compare what is computed now with the store", golden_check_command);
+  const auto [check, check_arguments] =
+      add_golden_command(*golden, action, "check", "compare what is computed now with the store",
+                         golden_check_command);
   add_golden_cases(*check, *check_arguments);
   check->add_flag("--exact", check_arguments->exact, "bit for bit on any toolchain");
   const auto [diff, diff_arguments] = add_golden_command(
@@ -115,9 +116,8 @@ void add_golden(CLI::App& app, Action& action) {
                      "a file; a platform; a git revision, or revision:platform")
         ->required();
   }
-  const auto [approve, approve_arguments] =
-      add_golden_command(*golden, action, "approve", "take a reviewed file into the store",
-                         golden_approve_command);
+  const auto [approve, approve_arguments] = add_golden_command(
+      *golden, action, "approve", "take a reviewed file into the store", golden_approve_command);
   approve->add_option("FILE", approve_arguments->first, "a golden file")->required();
   approve
       ->add_option("--results", approve_arguments->results,

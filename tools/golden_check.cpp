@@ -21,8 +21,8 @@ const golden::CaseGolden* GoldenChecker::find(const std::string& platform,
   return found->second ? found->second->find(which.id()) : nullptr;
 }
 
-golden::Comparison GoldenChecker::check(const cases::Case& which,
-                                        const cases::RunOptions& options, bool exact) {
+golden::Comparison GoldenChecker::check(const cases::Case& which, const cases::RunOptions& options,
+                                        bool exact) {
   golden::Comparison comparison;
   if (!golden::wants_golden(which)) return comparison;
   comparison.agreement = golden::Agreement::no_goldens;

@@ -28,7 +28,8 @@ using golden::GoldenFile;
 std::string folder_of(const std::string& asked) {
   if (!asked.empty()) return asked;
   const std::string own = own_goldens();
-  if (own.empty()) throw UsageError("no goldens where this plumb was built; --goldens names a store");
+  if (own.empty())
+    throw UsageError("no goldens where this plumb was built; --goldens names a store");
   return own;
 }
 
@@ -163,8 +164,8 @@ int golden_regen_command(const GoldenArguments& arguments) {
   const Selected selected = selected_cases(arguments.selection);
   golden::Store store(folder_of(arguments.goldens));
   const std::string& platform = selected.platforms.front();
-  const golden::Author author{golden::commit_of(PLUMB_SOURCE), "plumb golden regen --platform " + platform,
-                              arguments.reason};
+  const golden::Author author{golden::commit_of(PLUMB_SOURCE),
+                              "plumb golden regen --platform " + platform, arguments.reason};
   const std::vector<Difference> differences = differences_of(selected, store, author);
   const Tally tally = print(differences);
   if (tally.rejected > 0) {
@@ -242,13 +243,15 @@ std::size_t check_platform(const Selected& selected, const std::string& platform
     comparisons[i] = checker.check(*wanted[i], options, arguments.exact);
   });
   Checked checked;
-  for (std::size_t i = 0; i < wanted.size(); ++i) add(*wanted[i], platform, comparisons[i], checked);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    add(*wanted[i], platform, comparisons[i], checked);
   if (!names_cases(arguments.selection)) {
     checked.failed += check_orphans(checker.store(), platform);
   }
-  put(fmt::format("{}: {} cases: {} the same bits, {} drifted, {} of these near a bound; {} failures\n",
-                  platform, checked.cases, checked.same, checked.drifted + checked.near,
-                  checked.near, checked.failed));
+  put(fmt::format(
+      "{}: {} cases: {} the same bits, {} drifted, {} of these near a bound; {} failures\n",
+      platform, checked.cases, checked.same, checked.drifted + checked.near, checked.near,
+      checked.failed));
   return checked.failed;
 }
 
@@ -260,7 +263,8 @@ int golden_check_command(const GoldenArguments& arguments) {
   std::size_t failures = 0;
   for (const std::string& platform : selected.platforms) {
     if (!checker.store().has(platform)) {
-      throw UsageError(fmt::format("{}: has no goldens for {}", checker.store().folder(), platform));
+      throw UsageError(
+          fmt::format("{}: has no goldens for {}", checker.store().folder(), platform));
     }
     failures += check_platform(selected, platform, arguments, checker);
   }

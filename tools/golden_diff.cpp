@@ -26,7 +26,8 @@ using Entry = GoldenSide::Entry;
 
 golden::Store store_of(const GoldenArguments& arguments) {
   const std::string folder = arguments.goldens.empty() ? own_goldens() : arguments.goldens;
-  if (folder.empty()) throw UsageError("no goldens where this plumb was built; --goldens names a store");
+  if (folder.empty())
+    throw UsageError("no goldens where this plumb was built; --goldens names a store");
   return golden::Store(folder);
 }
 
@@ -73,7 +74,8 @@ Change change_of(const CaseGolden* had, const CaseGolden* has) {
   return {.kind = Change::Kind::moved, .id = had->id, .drifts = golden::drift_between(*had, *has)};
 }
 
-void compare_case(const CaseGolden* had, const CaseGolden* has, bool platforms_differ, Tally& tally) {
+void compare_case(const CaseGolden* had, const CaseGolden* has, bool platforms_differ,
+                  Tally& tally) {
   if (had && has && golden::results_digest(*had) == golden::results_digest(*has)) {
     ++tally.same;
     return;
@@ -109,9 +111,11 @@ void print_summary(const GoldenSide& a, const GoldenSide& b, const Tally& tally)
 
 int golden_diff_command(const GoldenArguments& arguments) {
   const golden::Store store = store_of(arguments);
-  const GoldenSide a = golden_side(arguments.first, store), b = golden_side(arguments.second, store);
+  const GoldenSide a = golden_side(arguments.first, store),
+                   b = golden_side(arguments.second, store);
   const Pairs pairs = pairs_of(a, b);
-  if (pairs.empty()) throw UsageError(fmt::format("{} and {} have no op in common", a.name, b.name));
+  if (pairs.empty())
+    throw UsageError(fmt::format("{} and {} have no op in common", a.name, b.name));
   Tally tally;
   for (const auto& [key, pair] : pairs) {
     const auto& [had, has] = pair;

@@ -18,7 +18,9 @@ namespace {
 using golden::GoldenError;
 using golden::GoldenFile;
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 GoldenSide side_of_file(const std::string& path) {
   GoldenSide side{.name = path, .is_file = true};
@@ -29,7 +31,8 @@ GoldenSide side_of_file(const std::string& path) {
 }
 
 void add_manifest(const golden::Manifest& manifest, const std::string& platform,
-                  const std::function<GoldenFile(const std::string& name)>& load, GoldenSide& side) {
+                  const std::function<GoldenFile(const std::string& name)>& load,
+                  GoldenSide& side) {
   for (const auto& [name, digest] : manifest) {
     const std::size_t slash = name.find('/');
     const std::string of = name.substr(0, slash);
@@ -94,13 +97,15 @@ GoldenSide side_of_revision(const std::string& name, const std::string& commit,
         return revision.load(file, manifest.at(file));
       },
       side);
-  if (side.entries.empty()) throw UsageError(fmt::format("{} has no goldens for {}", name, platform));
+  if (side.entries.empty())
+    throw UsageError(fmt::format("{} has no goldens for {}", name, platform));
   return side;
 }
 
 std::string commit_named(const std::string& name, const std::string& folder) {
   if (name.empty() || name.starts_with('-')) return "";
-  const auto commit = golden::ask_git(folder, {"rev-parse", "--verify", "--quiet", name + "^{commit}"});
+  const auto commit =
+      golden::ask_git(folder, {"rev-parse", "--verify", "--quiet", name + "^{commit}"});
   return commit && !commit->empty() ? commit->substr(0, commit->size() - 1) : "";
 }
 
@@ -123,7 +128,8 @@ GoldenSide golden_side(const std::string& name, const golden::Store& store) {
   const std::string revision = name.substr(0, colon);
   const std::string commit = commit_named(revision, store.folder());
   if (commit.empty()) {
-    throw UsageError(fmt::format("\"{}\" is neither a file nor a platform nor a git revision", name));
+    throw UsageError(
+        fmt::format("\"{}\" is neither a file nor a platform nor a git revision", name));
   }
   return side_of_revision(name, commit, colon == std::string::npos ? "" : name.substr(colon + 1),
                           store);

@@ -89,10 +89,11 @@ std::string golden_text(const std::vector<Finished>& all, const Style& style) {
     if (f.golden.agreement == golden::Agreement::near_bound) near += drift_text(f);
   }
   if (counts[golden::Agreement::not_asked] == static_cast<int>(all.size())) return "";
-  std::string text = fmt::format(
-      "golden {:4} cases with the same bits, {} drifted, {} failed", counts[golden::Agreement::same],
-      counts[golden::Agreement::drifted] + counts[golden::Agreement::near_bound],
-      counts[golden::Agreement::failed]);
+  std::string text =
+      fmt::format("golden {:4} cases with the same bits, {} drifted, {} failed",
+                  counts[golden::Agreement::same],
+                  counts[golden::Agreement::drifted] + counts[golden::Agreement::near_bound],
+                  counts[golden::Agreement::failed]);
   if (counts[golden::Agreement::no_goldens] > 0) {
     text += fmt::format("; {} on platforms without goldens", counts[golden::Agreement::no_goldens]);
   }
@@ -161,8 +162,8 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);
-  return text + skip_reasons(all) + sampled_text(all) + golden_text(all, style) +
-         slowest(all) + phase_shares(all);
+  return text + skip_reasons(all) + sampled_text(all) + golden_text(all, style) + slowest(all) +
+         phase_shares(all);
 }
 
 int exit_code(const std::vector<Finished>& all) {
