@@ -82,15 +82,12 @@ TensorGolden stored_part(const TensorGolden& whole, std::uint64_t seed) {
   return part;
 }
 
-// Both are as far from the value as their errors are: independent ones where the bound is 6 sigma,
-// each the worst otherwise. Each is rounded once more when it is stored.
-double difference_bound(const reference::Estimate& estimate, std::int64_t i) {
+// The arithmetic of both is as far from the value as it may be: independently of each other where
+// the bound is 6 sigma, in opposite directions where it is the worst case.
+double arithmetic_difference(const reference::Estimate& estimate, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
-  const double one = estimate.arithmetic(i);
-  const double both = estimate.structured ? 2 * one
-                                          : std::min(2 * estimate.worst[at],
-                                                     6 * std::sqrt(2.0) * estimate.sigma[at]);
-  return both + 2 * (estimate.bound(i) - one);
+  if (estimate.structured) return 2 * estimate.arithmetic(i);
+  return std::min(2 * estimate.worst[at], 6 * std::sqrt(2.0) * estimate.sigma[at]);
 }
 
 }  // namespace
@@ -148,7 +145,8 @@ void Capture::judge() const {
         if (whole.rows() != estimate.rows || whole.columns() != estimate.columns) return;
         Bounds& bounds = bounds_[got.spec().name];
         for (std::int64_t i = 0; i < estimate.rows * estimate.columns; ++i) {
-          bounds.difference.push_back(difference_bound(estimate, i));
+          bounds.arithmetic.push_back(arithmetic_difference(estimate, i));
+          bounds.rounding.push_back(2 * (estimate.bound(i) - estimate.arithmetic(i)));
         }
       });
   for (const cases::TensorReport& report :

@@ -29,10 +29,11 @@ class Capture {
   const std::vector<TensorGolden>& outputs() const { return outputs_; }
   // Empty, or why the reference rejects the results.
   const std::vector<std::string>& rejected() const;
-  // How far from the value an honest result may be, element by element of an output; empty where
-  // the reference estimates none (integers, codes, parts of a cache).
+  // How far apart two honest results may be, element by element of an output: by their arithmetic,
+  // and by the rounding of what they store. None where the reference estimates none (integers,
+  // codes, parts of a cache).
   struct Bounds {
-    std::vector<double> difference;  // of two honest results
+    std::vector<double> arithmetic, rounding;
   };
   const Bounds* bounds_of(const std::string& output) const;
 

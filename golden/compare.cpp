@@ -67,13 +67,14 @@ bool same_element(const HostTensor& a, const HostTensor& b, std::int64_t row, st
   return std::memcmp(a.bytes().data() + at, b.bytes().data() + at, size) == 0;
 }
 
-// Infinite where a value is no number any more, or was none, or the bound leaves no room.
-double share_of(double had, double has, double bound) {
+// How much of what two results' arithmetic may differ theirs has to, for their roundings to be this
+// far apart. Infinite where a value is no number any more, or was none, or nothing may differ.
+double share_of(double had, double has, const Capture::Bounds& bounds, std::size_t i) {
   if (!std::isfinite(had) || !std::isfinite(has)) {
     return had == has || (std::isnan(had) && std::isnan(has)) ? 0 : INFINITY;
   }
-  const double distance = std::abs(had - has);
-  return distance == 0 ? 0 : distance / bound;
+  const double distance = std::abs(had - has) - bounds.rounding.at(i);
+  return distance <= 0 ? 0 : distance / bounds.arithmetic.at(i);
 }
 
 void add_element(const Rows& rows, std::int64_t row, std::int64_t column,
@@ -85,7 +86,7 @@ void add_element(const Rows& rows, std::int64_t row, std::int64_t column,
   const std::int64_t number = rows.numbers[static_cast<std::size_t>(row)];
   if (bounds) {
     const auto i = static_cast<std::size_t>(number * rows.had.columns() + column);
-    drift.of_bound = std::max(drift.of_bound, share_of(had, has, bounds->difference.at(i)));
+    drift.of_bound = std::max(drift.of_bound, share_of(had, has, *bounds, i));
   }
   if (!drift.where.empty() && !(ulp > drift.ulp)) return;
   drift.ulp = ulp;

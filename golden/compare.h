@@ -19,9 +19,11 @@ struct TensorDrift {
   std::int64_t rows = 0, rows_moved = 0;
   // Of the elements whose values are stored.
   std::int64_t elements = 0, elements_moved = 0;
-  double ulp = 0;        // largest distance: ulp of floats, codes of bytes, numbers
-  double of_bound = -1;  // largest share of what two honest results may differ; -1: no bound
-  std::string where;     // of the largest, with both values
+  double ulp = 0;  // largest distance: ulp of floats, codes of bytes, numbers
+  // Largest share of what the arithmetic of two honest results may differ, their last rounding set
+  // aside; -1: no bound.
+  double of_bound = -1;
+  std::string where;                        // of the largest, with both values
   std::array<std::int64_t, 8> histogram{};  // of distances; kHistogram names the columns
   bool moved() const { return rows_moved > 0 || !other.empty(); }
   std::string other;  // what is another tensor altogether: shape, type, format
