@@ -114,13 +114,21 @@ TEST(GoldenCompareTest, OneRoundingShowsInExactlyTheCasesThatItMoves) {
     EXPECT_NE(text_of(change).find("by ulp: 1: "), std::string::npos);
   }
   EXPECT_EQ(listed, moved);
-  EXPECT_GT(moved.size(), 3u);
+  EXPECT_GE(moved.size(), 3u);
   EXPECT_LT(moved.size(), wanted.size()) << "no case stays, so that nothing is shown";
   EXPECT_EQ(difference.next.history.size(), stored.history.size() + 1);
 }
 
+cases::Case first_moved_case() {
+  for (const cases::Case& which : cases_of("rms_norm")) {
+    const Capture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
+    if (results_digest(before.golden()) != results_digest(after.golden())) return which;
+  }
+  throw std::logic_error("the mutant moves nothing");
+}
+
 TEST(GoldenCompareTest, MovedBitsFailOnTheRecordedToolchainAndDriftOnAnother) {
-  const cases::Case which = case_named("rms_norm/kv_latent_slice/eager");
+  const cases::Case which = first_moved_case();
   CaseGolden golden = *goldens_of("rms_norm").find(which.id());
   const Capture moved(which, rounded_up("sim-sm90"));
   const Comparison failed = compare(golden, moved, false);
