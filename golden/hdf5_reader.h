@@ -34,4 +34,7 @@ std::vector<std::int64_t> read_numbers(const Node& node, const std::string& name
 std::vector<std::byte> read_data(const Node& group, const std::string& name, hid_t type,
                                  const std::vector<hsize_t>& extent);
 
+// The whole of an open file: decode() without the bytes. Under an Hdf5Session.
+GoldenFile read_open_file(hid_t file);
+
 }  // namespace plumb::golden

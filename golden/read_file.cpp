@@ -166,14 +166,17 @@ Handle open_image(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+GoldenFile read_open_file(hid_t file) {
+  return read_root({Handle(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "/"), ""});
+}
+
 GoldenFile decode(std::span<const std::byte> bytes, std::string_view name) {
   try {
     if (bytes.empty() || bytes.size() > Limits::file_bytes) {
       throw GoldenError(bytes.empty() ? "empty" : "too large for a golden");
     }
     const Hdf5Session session;
-    const Handle file = open_image(bytes);
-    return read_root({Handle(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, "/"), ""});
+    return read_open_file(open_image(bytes));
   } catch (const GoldenError& error) {
     const std::string_view what = error.what();
     throw GoldenError(fmt::format("{}: {}", name, what.starts_with(": ") ? what.substr(2) : what));
