@@ -92,6 +92,13 @@ void validate(const CaseGolden& golden, const GoldenFile& file) {
 
 }  // namespace
 
+GoldenError::GoldenError(std::string what)
+    : std::runtime_error([&] {
+        std::replace_if(
+            what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+        return what;
+      }()) {}
+
 std::string digest_of(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);

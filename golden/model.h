@@ -17,10 +17,11 @@
 
 namespace plumb::golden {
 
-// A file or store that cannot be used. One line: which, and what is wrong with it.
+// A file or store that cannot be used. One line: which, and what is wrong with it. Names out of a
+// file may be part of it: what no line has is shown as "?".
 class GoldenError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit GoldenError(std::string what);
 };
 
 inline constexpr std::int64_t kSchema = 1;
