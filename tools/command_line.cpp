@@ -103,6 +103,8 @@ void add_golden(CLI::App& app, Action& action) {
       *golden, action, "regen", "show what moved, and store it", golden_regen_command);
   add_golden_cases(*regen, *regen_arguments);
   regen->add_option("--reason", regen_arguments->reason, "why results may change, in one line");
+  regen->add_option("--commit", regen_arguments->commit,
+                    "that this plumb was built from, where git is not there to ask");
   regen->add_flag("--dry-run", regen_arguments->dry_run, "only show it");
   const auto [check, check_arguments] =
       add_golden_command(*golden, action, "check", "compare what is computed now with the store",

@@ -48,6 +48,7 @@ struct GoldenArguments {
   Selection selection;
   std::string goldens;  // folder; "": the repository's own
   std::string reason;
+  std::string commit;  // "": git's
   bool dry_run = false, exact = false;
   std::string first, second;  // of diff; of approve the file
   std::string results;        // of approve: the digest of the results that were reviewed

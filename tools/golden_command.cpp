@@ -164,8 +164,10 @@ int golden_regen_command(const GoldenArguments& arguments) {
   const Selected selected = selected_cases(arguments.selection);
   golden::Store store(folder_of(arguments.goldens));
   const std::string& platform = selected.platforms.front();
-  const golden::Author author{golden::commit_of(PLUMB_SOURCE),
-                              "plumb golden regen --platform " + platform, arguments.reason};
+  const std::string commit =
+      arguments.commit.empty() ? golden::commit_of(PLUMB_SOURCE) : arguments.commit;
+  const golden::Author author{commit, "plumb golden regen --platform " + platform,
+                              arguments.reason};
   const std::vector<Difference> differences = differences_of(selected, store, author);
   const Tally tally = print(differences);
   if (tally.rejected > 0) {
