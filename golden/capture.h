@@ -25,6 +25,8 @@ class Capture {
   // Without provenance.
   const CaseGolden& golden() const { return golden_; }
   const device::Properties& device() const { return properties_; }
+  // Does the op promise the same bits every time? Goldens are of such results only.
+  bool deterministic() const { return entry_->numerics.deterministic != 0; }
   // Every output as golden() has it, but with all elements whatever its size.
   const std::vector<TensorGolden>& outputs() const { return outputs_; }
   // Empty, or why the reference rejects the results.

@@ -27,6 +27,7 @@ CaseGolden with_provenance(const cases::Case& which, const cases::RunOptions& op
 void add_case(const GoldenFile& stored, const cases::Case& which, const cases::RunOptions& options,
               const Author& author, Difference& difference) {
   const Capture capture(which, options);
+  if (!capture.deterministic()) return;
   const CaseGolden* had = stored.find(which.id());
   if (had && results_digest(*had) == results_digest(capture.golden())) {
     difference.next.cases.push_back(*had);

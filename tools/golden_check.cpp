@@ -28,8 +28,15 @@ golden::Comparison GoldenChecker::check(const cases::Case& which, const cases::R
   comparison.agreement = golden::Agreement::no_goldens;
   if (!store_.has(options.platform)) return comparison;
   const golden::CaseGolden* golden = find(options.platform, which);
-  if (golden) return compare(*golden, golden::Capture(which, options), exact);
+  try {
+    const golden::Capture capture(which, options);
+    if (golden) return compare(*golden, capture, exact);
+    if (!capture.deterministic()) return {};
+  } catch (const device::DeviceError& error) {
+    comparison.lines = {fmt::format("golden: {}", error.what())};
+  }
   comparison.agreement = golden::Agreement::failed;
+  if (!comparison.lines.empty()) return comparison;
   comparison.lines = {fmt::format(
       "golden: none for this case; plumb golden regen --platform {} --case {} --reason \"...\"",
       options.platform, which.id())};
