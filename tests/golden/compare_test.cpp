@@ -14,6 +14,8 @@
 #include "golden/dependence.h"
 #include "golden/regenerate.h"
 #include "tools/golden_check.h"
+#include "tools/report.h"
+#include "tools/wire.h"
 
 namespace plumb::device::golden_mutant {
 plumb_op_entry rms_norm();
@@ -217,6 +219,53 @@ TEST(GoldenCompareTest, ADependenceIsFoundByChangingOneTrait) {
             "FP8 dialect, split plan");
   EXPECT_EQ(dependence("rms_norm/hidden_1/eager"), "nothing");
   EXPECT_EQ(dependence("hc_head/exact_points/eager"), "wave order");
+}
+
+// What a diff between two simulated platforms says.
+TEST(GoldenCompareTest, PlatformsDifferForReasonsThatHaveNames) {
+  const auto golden_on = [](const std::string& platform, const std::string& id) {
+    const std::vector<cases::Case> wanted{case_named(id)};
+    GoldenFile none = empty_file(std::string(wanted[0].op->name));
+    none.platform = platform;
+    return difference_of(none, wanted, ids_of(wanted), options_on(platform), kAuthor)
+        .next.cases.at(0);
+  };
+  const auto causes = [&](const std::string& id, const std::string& other) {
+    return causes_of(golden_on("sim-sm90", id), golden_on(other, id));
+  };
+  EXPECT_EQ(causes("hc_head/exact_points/eager", "sim-gfx942"), "wave order");
+  EXPECT_EQ(causes("concat_and_cache_ds_mla/one_token/eager", "sim-gfx942"), "FP8 dialect");
+  EXPECT_EQ(causes("concat_and_cache_ds_mla/one_token/eager", "sim-gfx950"), "");
+  EXPECT_EQ(causes("sparse_mla_decode/v32_extra_cache/eager", "sim-gfx942"), "split plan");
+}
+
+TEST(GoldenCompareTest, AComparisonSurvivesTheWayFromAWorker) {
+  tools::Finished finished;
+  finished.golden.agreement = Agreement::near_bound;
+  finished.golden.toolchain = "compiler";
+  finished.golden.lines = {"a line"};
+  TensorDrift drift{.tensor = "out", .rows = 4, .rows_moved = 2, .where = "row 0", .other = "new"};
+  drift.elements = 9;
+  drift.elements_moved = 3;
+  drift.ulp = 2.5;
+  drift.of_bound = 0.8;
+  drift.histogram[7] = 3;
+  finished.golden.drifts = {drift};
+  const golden::Comparison got = tools::finished_from(tools::to_bytes(finished)).golden;
+  EXPECT_EQ(got.agreement, Agreement::near_bound);
+  EXPECT_EQ(got.toolchain, "compiler");
+  EXPECT_EQ(got.lines, finished.golden.lines);
+  ASSERT_EQ(got.drifts.size(), 1u);
+  EXPECT_EQ(text_of(got.drifts[0]), text_of(drift));
+  EXPECT_EQ(got.drifts[0].histogram, drift.histogram);
+  EXPECT_EQ(got.drifts[0].elements_moved, 3);
+  EXPECT_EQ(got.drifts[0].ulp, 2.5);
+  EXPECT_EQ(got.drifts[0].of_bound, 0.8);
+  const std::string json = tools::to_json_line(finished);
+  EXPECT_NE(json.find("\"agreement\":\"near_bound\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"of_bound\":0.8"), std::string::npos) << json;
+  const std::string summary = tools::summary_text({finished}, 1, {});
+  EXPECT_NE(summary.find("warning: goldens near a bound"), std::string::npos) << summary;
 }
 
 TEST(GoldenCompareTest, AMissingGoldenFailsWhereThePlatformHasAny) {
