@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "device/sim/sanitizers.h"
 #include "golden/file_cbor.h"
 #include "golden/hdf5_file.h"
 
@@ -26,10 +27,8 @@ void limit(int resource, rlim_t most) {
 }
 
 void set_limits() {
-// A sanitizer reserves more address space than there is memory.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  limit(RLIMIT_AS, kMemory);
-#endif
+  // A sanitizer reserves more address space than there is memory.
+  if (!device::sim::sanitizers::kActive) limit(RLIMIT_AS, kMemory);
   limit(RLIMIT_CPU, kSeconds);
   limit(RLIMIT_FSIZE, 0);  // of a pipe there is none
   limit(RLIMIT_CORE, 0);
