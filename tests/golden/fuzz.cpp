@@ -26,9 +26,11 @@ class Input {
   std::int64_t number() {
     const std::uint8_t kind = byte();
     if (kind < 128) return static_cast<std::int8_t>(kind << 1) / 2;
-    if (kind < 192) return (std::int64_t{1} << (kind - 128)) - (kind & 1);
+    if (kind < 192)
+      return static_cast<std::int64_t>((std::uint64_t{1} << (kind - 128)) - (kind & 1));
     std::int64_t value = 0;
-    for (int i = 0; i < 8; ++i) value = value << 8 | byte();
+    for (int i = 0; i < 8; ++i)
+      value = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << 8 | byte());
     return value;
   }
   std::string text() {
@@ -155,9 +157,13 @@ void write_values(hid_t file, Input& input) {
   std::vector<std::byte> bytes(1 << 12);
   for (std::size_t i = 0; i < 64; ++i) bytes[i] = static_cast<std::byte>(input.byte());
   const hid_t type = H5Dget_type(data);
-  if (H5Dget_storage_size(data) < bytes.size() && H5Tget_class(type) != H5T_STRING) {
+  const hid_t space = H5Dget_space(data);
+  const hssize_t points = H5Sget_simple_extent_npoints(space);
+  const bool small = points >= 0 && points <= 256 && H5Tget_size(type) <= 16;
+  if (small && H5Tget_class(type) != H5T_REFERENCE) {
     H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data());
   }
+  H5Sclose(space);
   H5Tclose(type);
   H5Dclose(data);
 }
