@@ -88,8 +88,24 @@ TEST(Wire, ABadRowIsThrownAgain) {
   EXPECT_THROW(finished_from(to_bytes(cases::BadRow("too large"))), cases::BadRow);
 }
 
+TEST(Wire, WhatAWatchFoundArrivesAsItWas) {
+  cases::WatchResult sent;
+  sent.steps = 3;
+  sent.calls_judged = 77;
+  sent.findings = {{cases::Detector::cost, 2, 9, "host", "call", "text"}};
+  const cases::WatchResult got = watch_result_from(to_bytes(sent));
+  EXPECT_EQ(got.steps, 3);
+  EXPECT_EQ(got.calls_judged, 77);
+  ASSERT_EQ(got.findings.size(), 1u);
+  EXPECT_TRUE(got.found_by(cases::Detector::cost));
+  EXPECT_EQ(got.findings[0].step, 2);
+  EXPECT_EQ(got.findings[0].position, 9);
+  EXPECT_EQ(got.findings[0].op + got.findings[0].call + got.findings[0].text, "hostcalltext");
+}
+
 TEST(Wire, NonsenseIsRefused) {
   EXPECT_THROW(finished_from({}), std::runtime_error);
+  EXPECT_THROW(watch_result_from({1, 2, 3}), std::runtime_error);
   EXPECT_THROW(finished_from({1, 2, 3}), std::runtime_error);
   Bytes cut = to_bytes(Finished{});
   cut.resize(cut.size() / 2);

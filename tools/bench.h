@@ -50,6 +50,7 @@ std::vector<Measurement> bench_reference();
 std::vector<Measurement> bench_simulator();
 std::vector<Measurement> bench_cases();
 std::vector<Measurement> bench_cost();
+std::vector<Measurement> bench_watch();
 
 Selected smoke_cases(std::string_view platform);
 

@@ -42,6 +42,11 @@ const std::vector<Benchmark>& all_benchmarks() {
        "device time per unit of Problem::cost, by which tiers are thinned: plain kernels on "
        "sim-sm90, smoke rows; and what checked kernels cost beside them",
        &bench_cost},
+      {"watch",
+       "a decode step under watch of every detector beside the bare step, small geometry on "
+       "sim-sm90: "
+       "replay and metadata of four requests",
+       &bench_watch},
   };
   return benchmarks;
 }

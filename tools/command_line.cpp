@@ -160,8 +160,9 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("bench", "what plumb itself costs, or kernels on a device, as ratios");
   command
-      ->add_option("--only", arguments->only,
-                   "reference, ops, simulator, cases, cost; with --platform: ops; default: all")
+      ->add_option(
+          "--only", arguments->only,
+          "reference, ops, simulator, cases, cost, watch; with --platform: ops; default: all")
       ->take_all();
   command->add_option("--platform", arguments->platform,
                       "a real device: its kernels at production size, as shares of their floors");
@@ -193,6 +194,25 @@ void add_invariance(CLI::App& app, Action& action) {
       [&action, arguments] { action = [arguments] { return invariance_command(*arguments); }; });
 }
 
+void add_faults(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<FaultsArguments>();
+  CLI::App* command = app.add_subcommand(
+      "faults", "plant faults in a decode step, and see that each is found and nothing else");
+  add_repeatable(*command, "--platform", arguments->platforms, "default: sim-sm90, sim-gfx942");
+  add_repeatable(*command, "--fault", arguments->patterns, "a name; * and ? as in a shell");
+  command
+      ->add_option("--clean", arguments->clean_steps,
+                   "no fault: so many random steps, none of which may raise an alarm")
+      ->check(CLI::Range(1, 1000000));
+  command->add_option("--seed", arguments->seed_text, "other schedules");
+  command->add_option("--jobs,-j", arguments->jobs, "faults side by side; default: cores")
+      ->check(CLI::Range(1, 256));
+  command->add_option("--json", arguments->json, "report for machines");
+  command->add_flag("--quiet,-q", arguments->quiet, "only what is wrong, and the shares");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return faults_command(*arguments); }; });
+}
+
 std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> left = app.remaining();
   if (!app.get_subcommands().empty() || left.empty()) return error.what();
@@ -219,6 +239,7 @@ Action read_command_line(int count, const char* const* arguments) {
   add_agreement(app, action);
   add_invariance(app, action);
   add_golden(app, action);
+  add_faults(app, action);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

@@ -59,6 +59,15 @@ struct InvarianceArguments {
   std::string sizes, json;
 };
 
+struct FaultsArguments {
+  std::vector<std::string> platforms;  // empty: one of each kind of wave
+  std::vector<std::string> patterns;   // of names of faults; empty: all
+  std::int64_t clean_steps = 0;        // so many random steps, and no fault
+  std::string seed_text = "0", json;
+  int jobs = 0;
+  bool quiet = false;
+};
+
 int run_command(RunArguments arguments);
 int list_command(const ListArguments& arguments);
 int show_command(const Selection& selection);
@@ -69,5 +78,6 @@ int golden_regen_command(const GoldenArguments& arguments);
 int golden_check_command(const GoldenArguments& arguments);
 int golden_diff_command(const GoldenArguments& arguments);
 int golden_approve_command(const GoldenArguments& arguments);
+int faults_command(const FaultsArguments& arguments);
 
 }  // namespace plumb::tools

@@ -6,14 +6,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
+#include <exception>
+#include <functional>
+#include <mutex>
 #include <thread>
 
 #include "golden/git.h"
 #include "golden/regenerate.h"
 #include "tools/commands.h"
 #include "tools/golden_check.h"
-#include "tools/lane.h"
 #include "tools/output.h"
 
 namespace plumb::tools {

@@ -25,9 +25,6 @@ struct Task {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-// Does this machine have it, and is it no simulated one?
-bool is_real(const std::string& platform);
-
 // The store that the results of a run are compared with; "" for none, as where the inputs or the
 // kernels are not those that goldens are about.
 std::string golden_folder(const RunArguments& arguments);

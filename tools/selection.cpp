@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -52,27 +53,6 @@ void apply_settings(const std::vector<std::string>& settings, cases::Case& which
     cases::set_parameter(*which.op, which.row, setting.substr(0, equals),
                          setting.substr(equals + 1));
   }
-}
-
-std::vector<std::string> choose_platforms(const std::vector<std::string>& asked) {
-  const std::vector<std::string> known = device::known_platforms();
-  std::vector<std::string> chosen;
-  for (const std::string& platform : asked) {
-    if (platform == "all") return known;
-    if (std::find(known.begin(), known.end(), platform) == known.end()) {
-      const std::string nearest = cases::nearest_name(platform, known);
-      throw UsageError(
-          fmt::format("unknown platform \"{}\"{}; known: {}", platform,
-                      nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
-                      fmt::join(known, ", ")));
-    }
-    if (std::find(chosen.begin(), chosen.end(), platform) == chosen.end())
-      chosen.push_back(platform);
-  }
-  if (!asked.empty()) return chosen;
-  std::copy_if(known.begin(), known.end(), std::back_inserter(chosen),
-               [](const std::string& name) { return name.starts_with("sim-"); });
-  return chosen;
 }
 
 // As a POSIX shell reads it back.
@@ -139,6 +119,40 @@ std::string read_file(const std::string& path) {
   text << file.rdbuf();
   if (file.bad() || text.bad()) refuse(std::strerror(errno));
   return text.str();
+}
+
+std::vector<std::string> choose_platforms(const std::vector<std::string>& asked) {
+  const std::vector<std::string> known = device::known_platforms();
+  std::vector<std::string> chosen;
+  for (const std::string& platform : asked) {
+    if (platform == "all") return known;
+    if (std::find(known.begin(), known.end(), platform) == known.end()) {
+      const std::string nearest = cases::nearest_name(platform, known);
+      throw UsageError(
+          fmt::format("unknown platform \"{}\"{}; known: {}", platform,
+                      nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest),
+                      fmt::join(known, ", ")));
+    }
+    if (std::find(chosen.begin(), chosen.end(), platform) == chosen.end())
+      chosen.push_back(platform);
+  }
+  if (!asked.empty()) return chosen;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(chosen),
+               [](const std::string& name) { return name.starts_with("sim-"); });
+  return chosen;
+}
+
+bool is_real(const std::string& platform) {
+  return device::why_unavailable(platform).empty() &&
+         !device::open_device(platform)->properties().simulated;
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  throw UsageError(fmt::format("--seed is a whole number of 0 .. 2^64 - 1, not \"{}\"", text));
 }
 
 Selected select(const Selection& selection) {

@@ -3,6 +3,7 @@
 // Which cases a command line names, on which platforms.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,6 +42,15 @@ struct Selected {
 
 // Throws UsageError or cases::BadRow with one line that says what is wrong.
 Selected select(const Selection& selection);
+
+// Throws UsageError for a platform that plumb does not know. `all` stands for every one.
+std::vector<std::string> choose_platforms(const std::vector<std::string>& asked);
+
+// Does this machine have it, and is it no simulated one?
+bool is_real(const std::string& platform);
+
+// Throws UsageError for what is no whole number of 64 bits.
+std::uint64_t parse_seed(const std::string& text);
 
 // The options that, beside --case and --platform, repeat a run, as a shell reads them:
 // " --tier smoke --set tokens=3".

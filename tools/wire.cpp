@@ -137,6 +137,10 @@ golden::Comparison unpack_comparison(const json& packed) {
   return comparison;
 }
 
+[[noreturn]] void refuse(const json::exception& error) {
+  throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> to_bytes(const Finished& finished) {
@@ -167,7 +171,32 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
     packed.at("seconds").get_to(finished.seconds);
     return finished;
   } catch (const json::exception& error) {
-    throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
+    refuse(error);
+  }
+}
+
+std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result) {
+  json findings = json::array();
+  for (const cases::Finding& f : result.findings) {
+    findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
+  }
+  return json::to_cbor(
+      {{"findings", findings}, {"steps", result.steps}, {"calls judged", result.calls_judged}});
+}
+
+cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
+  try {
+    const json packed = json::from_cbor(bytes);
+    cases::WatchResult result;
+    for (const json& f : packed.at("findings")) {
+      result.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
+                                 f.at(3), f.at(4), f.at(5)});
+    }
+    packed.at("steps").get_to(result.steps);
+    packed.at("calls judged").get_to(result.calls_judged);
+    return result;
+  } catch (const json::exception& error) {
+    refuse(error);
   }
 }
 

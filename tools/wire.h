@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A finished case as bytes, for the way from a worker process to the one that reports.
+// A finished case, or what a watch of a decode step found, as bytes, for the way from a worker
+// process to the one that reports.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "cases/decode/watch.h"
 #include "tools/report.h"
 
 namespace plumb::tools {
@@ -15,5 +17,9 @@ std::vector<std::uint8_t> to_bytes(const Finished& finished);
 std::vector<std::uint8_t> to_bytes(const cases::BadRow& error);
 // Throws cases::BadRow if that was sent, std::runtime_error for bytes that are neither.
 Finished finished_from(const std::vector<std::uint8_t>& bytes);
+
+std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result);
+// Throws std::runtime_error for bytes that are none.
+cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace plumb::tools

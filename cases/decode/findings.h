@@ -25,6 +25,7 @@ enum class Detector {
   path,        // the graph does not launch what the eager step launches, or is not there
   cost         // a step waits for the device, captures or plans again what it had
 };
+inline constexpr int kDetectors = 13;
 std::string_view name_of(Detector detector);
 
 struct Finding {

@@ -44,6 +44,7 @@ struct ScheduleShape {
   std::int64_t steps = 8;
   std::int64_t most_requests = 4;  // in one batch
   std::uint64_t seed = 1;
+  bool operator==(const ScheduleShape&) const = default;
 };
 std::string text_of(const ScheduleShape& shape);  // "shrink, around_k, 8 steps, 4 requests, seed 1"
 

@@ -33,16 +33,16 @@ class Watcher {
   explicit Watcher(const DecodeSetup& setup)
       : mode_(setup.mode),
         in_flight_(setup.in_flight),
-        plain_(setup, false),
-        twin_(setup, true),
-        eager_(setup, true),
-        other_(setup, true) {}
+        plain_(setup),
+        twin_(setup, Taps::Kept::everything),
+        eager_(setup, Taps::Kept::everything),
+        other_(setup, Taps::Kept::rows) {}
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();
   }
 
-  WatchResult run(const std::vector<ScheduledStep>& schedule) {
+  WatchResult run(const std::vector<ScheduledStep>& schedule, const StepHook& hook) {
     WatchResult result;
     for (auto next = schedule.begin(); next != schedule.end() && result.clean();) {
       const auto last = next + std::min(in_flight_, schedule.end() - next) - 1;
@@ -55,6 +55,7 @@ class Watcher {
         step.findings.add(Detector::error, 0, "", "", error.what());
       }
       result.findings = step.findings.all();
+      if (hook) hook(step);
       next = last + 1;
     }
     return result;
@@ -149,7 +150,7 @@ bool WatchResult::found_by(Detector detector) const {
                      [&](const Finding& finding) { return finding.detector == detector; });
 }
 
-WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape) {
+WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook) {
   std::unique_ptr<Watcher> watcher;
   try {
     watcher = std::make_unique<Watcher>(setup);
@@ -159,7 +160,7 @@ WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape) {
     result.findings.push_back({Detector::error, 0, 0, "capture", "capture", error.what()});
     return result;
   }
-  return watcher->run(make_schedule(shape, setup.geometry));
+  return watcher->run(make_schedule(shape, setup.geometry), hook);
 }
 
 }  // namespace plumb::cases

@@ -13,11 +13,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cases/decode/findings.h"
 #include "cases/decode/schedule.h"
-#include "cases/decode/watched_engine.h"
+#include "cases/decode/watched_step.h"
 
 namespace plumb::cases {
 
@@ -28,7 +29,10 @@ struct WatchResult {
   bool found_by(Detector detector) const;
 };
 
+// Told of each step when it has been checked.
+using StepHook = std::function<void(const WatchedStep&)>;
+
 // Ends after the first step with findings.
-WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape);
+WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook = {});
 
 }  // namespace plumb::cases

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/faults/decode_faults.h"
 
-#include <algorithm>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
-#include "cases/faults/faults.h"
+#include "cases/faults/decode_mutants.h"
 #include "cases/faults/graph_policies.h"
 #include "cases/faults/top_k_policies.h"
 #include "cases/faults/v32_policies.h"
@@ -135,12 +133,11 @@ DecodeSetup with_dead_device(DecodeSetup setup) {
 }
 
 Inject mutant(std::string_view name) {
-  const auto& all = all_mutants();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Mutant& m) { return m.name == name; });
-  if (found == all.end()) throw std::invalid_argument("no mutant " + std::string(name));
-  return [found](DecodeSetup setup) {
-    setup.implementation = with_mutant(RunOptions{}, *found).implementation;
+  return [by = decode_mutant(name)](DecodeSetup setup) {
+    if (setup.platform.starts_with("cuda-") && by.cuda.launch == nullptr) {
+      throw NotOnThisPlatform("built without PLUMB_CUDA_MUTANTS");
+    }
+    setup.implementation = with_op_replaced(by);
     return setup;
   };
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,11 @@
 #include "cases/decode/watch.h"
 
 namespace plumb::cases {
+
+// What inject throws for a platform that cannot have the fault, with the reason.
+struct NotOnThisPlatform : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 struct DecodeFault {
   std::string name;

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cases/faults/replaced_op.h"
 #include "device/forwarding_device.h"
 #include "plumb_mutant_list.h"
 
@@ -45,25 +46,6 @@ std::vector<std::string> platforms_of(std::string_view list, [[maybe_unused]] bo
   if (real) return with_real_counterparts(words);
 #endif
   return words;
-}
-
-// A table with one entry replaced, kept alive as long as somebody can call it.
-struct ReplacedTable {
-  std::vector<plumb_op_entry> entries;
-  plumb_implementation table;
-};
-
-std::shared_ptr<ReplacedTable> replace_entry(const plumb_implementation& original,
-                                             const plumb_op_entry& entry) {
-  auto replaced = std::make_shared<ReplacedTable>();
-  replaced->entries.assign(original.entries, original.entries + original.entry_count);
-  for (plumb_op_entry& one : replaced->entries) {
-    if (std::string_view(one.op) == entry.op) one = entry;
-  }
-  replaced->table = original;
-  replaced->table.name = "mutant";
-  replaced->table.entries = replaced->entries.data();
-  return replaced;
 }
 
 class DeadReplay final : public device::ForwardingDevice {
@@ -145,13 +127,7 @@ std::vector<std::string> with_real_counterparts(std::vector<std::string> simulat
 }
 
 RunOptions with_mutant(RunOptions options, const Mutant& mutant) {
-  options.implementation =
-      [mutant, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
-          std::string_view platform, bool) -> const plumb_implementation& {
-    const plumb_op_entry& entry = platform.starts_with("cuda-") ? mutant.cuda_entry : mutant.entry;
-    tables->push_back(replace_entry(device::builtin_implementation(platform), entry));
-    return tables->back()->table;
-  };
+  options.implementation = with_op_replaced({mutant.entry, mutant.cuda_entry});
   return options;
 }
 

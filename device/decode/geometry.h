@@ -63,6 +63,8 @@ struct Geometry {
   bool has(Cache cache) const { return pages[static_cast<int>(cache)] != 0; }
   std::int64_t states() const { return max_context / index_ratio; }  // columns of the indexer
   std::int64_t c128a_width() const { return max_context / kC128a; }  // c128a_max_compressed
+
+  bool operator==(const Geometry&) const = default;
 };
 
 // A few heads and short contexts, so that a step costs the simulator milliseconds; every boundary

@@ -4,7 +4,7 @@
 # between brackets.
 
 plumb_mutant(k_cache_minus_one_is_slot_0
-  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu DECODE
   FROM [[token < p.tokens ? p.slot_mapping[token] : -1;]]
   TO [[token >= p.tokens ? -1 : p.slot_mapping[token] < 0 ? 0 : p.slot_mapping[token];]]
   CASE quantize_and_insert_k_cache/holes/eager

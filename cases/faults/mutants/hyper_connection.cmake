@@ -60,7 +60,7 @@ plumb_mutant(mhc_fused_reads_old_streams
   WHY "layer_input is made of the streams before mhc_post")
 
 plumb_mutant(mhc_fused_comb_transposed
-  OP mhc_fused_post_pre FILE hyper_connection.h
+  OP mhc_fused_post_pre FILE hyper_connection.h DECODE
   FROM [=[comb[kStreams * m + n] *]=]
   TO [=[comb[kStreams * n + m] *]=]
   CASE mhc_fused_post_pre/rows_17/composition
@@ -84,7 +84,7 @@ plumb_mutant(mhc_broadcast_slot_major
   WHY "the streams are written as [4, tokens, hidden]")
 
 plumb_mutant(hc_head_mean_square_over_hidden
-  OP hc_head FILE hc_head.cu
+  OP hc_head FILE hc_head.cu DECODE
   FROM [[static_cast<float>(kStreams * p.hidden)]]
   TO [[static_cast<float>(p.hidden)]]
   CASE hc_head/rows_65/eager

@@ -12,7 +12,7 @@ plumb_mutant(ragged_negative_length
   WHY "lengths are compared as unsigned numbers: one below 0 becomes the width")
 
 plumb_mutant(ragged_indptr_one_off
-  OP build_ragged_indices_from_dense FILE ragged.h
+  OP build_ragged_indices_from_dense FILE ragged.h DECODE
   FROM [[    end += length_of(row);
     indptr[row + 1] = end;]]
   TO [[    indptr[row + 1] = end;
@@ -168,7 +168,7 @@ plumb_mutant(swa_slot_0_is_padding
   WHY "the token in slot 0 is taken for padding")
 
 plumb_mutant(swa_tail_not_cleared
-  OP swa_decode_metadata FILE swa_decode_metadata.cu
+  OP swa_decode_metadata FILE swa_decode_metadata.cu DECODE
   FROM [[j < p.window; j += block_size()]]
   TO [[j < length; j += block_size()]]
   CASE swa_decode_metadata/first_pages/full_graph

@@ -84,7 +84,7 @@ plumb_mutant(router_square_root_missing
   WHY "the score is softplus without its square root")
 
 plumb_mutant(router_padding_mask_ignored
-  OP sqrt_softplus_topk FILE sqrt_softplus_topk.cu
+  OP sqrt_softplus_topk FILE sqrt_softplus_topk.cu DECODE
   FROM [[if (p.is_padding && p.is_padding[token]) {]]
   TO [[if (false) {]]
   CASE sqrt_softplus_topk/v4_pro_padded/eager

@@ -4,7 +4,7 @@
 # between brackets.
 
 plumb_mutant(mla_sink_per_split
-  OP sparse_mla_decode FILE sparse_mla_decode.cu
+  OP sparse_mla_decode FILE sparse_mla_decode.cu DECODE
   FROM [[const float sink = split ? 0.0F : sink_weight(params.attn_sink, head, softmax.largest);]]
   TO [[const float sink = sink_weight(params.attn_sink, head, softmax.largest);]]
   CASE sparse_mla_decode/more_parts_than_blocks/eager
@@ -28,7 +28,7 @@ plumb_mutant(mla_block_offset_in_32_bits
   WHY "block * stride wraps at 2^32 bytes (aiter #4774)")
 
 plumb_mutant(mla_minus_one_read_as_slot_0
-  OP sparse_mla_decode FILE sparse_mla_decode.cu
+  OP sparse_mla_decode FILE sparse_mla_decode.cu DECODE
   FROM [[zero_group(to + group * kGroup);]]
   TO [[load_group(*block.cache, locate(*block.cache, 0), group, block.dialect,
                  to + group * kGroup);]]

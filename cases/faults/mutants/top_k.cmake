@@ -17,7 +17,7 @@ plumb_mutant(top_k_global_indices
   WHY "indices count the columns of logits instead of those of the row's window (vLLM #42810)")
 
 plumb_mutant(top_k_pads_with_zero
-  OP top_k_per_row_decode FILE top_k_select.h
+  OP top_k_per_row_decode FILE top_k_select.h DECODE
   FROM [[kTopKNoIndex = -1;]]
   TO [[kTopKNoIndex = 0;]]
   CASE top_k_per_row_decode/all_short/eager

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/faults/fault_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "cases/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Geometry;
+using device::decode::GraphMode;
+
+constexpr GraphMode kModes[] = {GraphMode::none,
+                                GraphMode::piecewise,
+                                GraphMode::full,
+                                GraphMode::full_decode_only,
+                                GraphMode::full_and_piecewise,
+                                GraphMode::breakable};
+constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
+                                Traffic::there_and_back, Traffic::permute, Traffic::replace,
+                                Traffic::random,         Traffic::prompts, Traffic::uneven};
+constexpr std::int64_t kLengths = 6;
+
+// V4 with a drafter, whose batches are padded to one request or to four.
+Geometry v4_geometry(std::int64_t speculated) {
+  Geometry geometry = device::decode::small_geometry(4, speculated, 16);
+  geometry.capture_sizes = {1 + speculated, 4 + 4 * speculated};
+  geometry.drafter = true;
+  return geometry;
+}
+
+DecodeRun with_fault(const std::string& platform, const DecodeFault& fault, std::uint64_t seed) {
+  DecodeRun run{fault.name, &fault, {.platform = platform}, fault.schedule, ""};
+  run.schedule.seed += seed;
+  try {
+    run.setup = fault.inject(std::move(run.setup));
+  } catch (const NotOnThisPlatform& why) {
+    run.not_here = why.what();
+  }
+  return run;
+}
+
+// Nothing of it is broken any more.
+DecodeRun without_fault(DecodeRun run) {
+  run.name = "as " + run.name + ", without it";
+  run.fault = nullptr;
+  run.setup.policies = {};
+  run.setup.implementation = nullptr;
+  run.setup.wrap = nullptr;
+  return run;
+}
+
+bool same(const DecodeRun& a, const DecodeRun& b) {
+  const auto key = [](const DecodeSetup& s) {
+    const auto& c = s.conditions;
+    return std::tie(s.platform, s.mode, s.in_flight, s.geometry, c.order, c.seed, c.policy,
+                    c.checked, c.page_guards);
+  };
+  return key(a.setup) == key(b.setup) && a.schedule == b.schedule;
+}
+
+bool only_v4(Traffic traffic) { return traffic == Traffic::prompts || traffic == Traffic::uneven; }
+
+DecodeRun clean_run(const std::string& platform, GraphMode mode, Geometry geometry,
+                    const ScheduleShape& schedule) {
+  DecodeRun run{fmt::format("{}, {}", name_of(schedule.traffic), name_of(mode)),
+                nullptr,
+                {.platform = platform},
+                schedule,
+                ""};
+  if (geometry.architecture == device::decode::Architecture::v32) run.name = "V3.2, " + run.name;
+  run.setup.mode = mode;
+  run.setup.geometry = std::move(geometry);
+  return run;
+}
+
+Geometry v32_geometry() {
+  Geometry geometry = device::decode::small_v32_geometry(4);
+  geometry.max_batched_tokens = 48;  // so that requests are admitted in few parts
+  return geometry;
+}
+
+// The n-th of many.
+DecodeRun random_run(const std::string& platform, std::int64_t n, std::int64_t steps,
+                     std::uint64_t seed) {
+  const std::uint64_t stream = mix(seed, static_cast<std::uint64_t>(n));
+  std::uint64_t draws = 0;
+  const auto draw = [&](std::int64_t choices) { return integer(stream, draws++, 0, choices - 1); };
+  const Traffic traffic = kTraffic[draw(std::ssize(kTraffic))];
+  const GraphMode mode = kModes[n % std::ssize(kModes)];
+  const bool v32 = !only_v4(traffic) && draw(3) == 0;
+  const ScheduleShape schedule{traffic, static_cast<Lengths>(draw(kLengths)), steps, 1 + draw(4),
+                               mix(stream, 1)};
+  DecodeRun run = clean_run(platform, mode, v32 ? v32_geometry() : v4_geometry(draw(3)), schedule);
+  run.name = fmt::format("{}: {}", n, run.name);
+  run.setup.conditions.order = static_cast<device::Order>(draw(3));
+  run.setup.conditions.policy = static_cast<device::Policy>(draw(3));
+  run.setup.conditions.seed = schedule.seed;
+  return run;
+}
+
+}  // namespace
+
+std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
+                                  const std::vector<const DecodeFault*>& faults,
+                                  std::uint64_t seed) {
+  std::vector<DecodeRun> runs;
+  for (const std::string& platform : platforms) {
+    for (const DecodeFault* fault : faults) runs.push_back(with_fault(platform, *fault, seed));
+  }
+  return runs;
+}
+
+std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
+                                    const std::vector<const DecodeFault*>& faults,
+                                    std::uint64_t seed) {
+  std::vector<DecodeRun> runs;
+  for (DecodeRun& run : fault_runs(platforms, faults, seed)) {
+    if (!run.not_here.empty()) continue;
+    DecodeRun control = without_fault(std::move(run));
+    const auto there = [&](const DecodeRun& other) { return same(control, other); };
+    if (std::none_of(runs.begin(), runs.end(), there)) runs.push_back(std::move(control));
+  }
+  return runs;
+}
+
+std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, std::uint64_t seed) {
+  constexpr std::int64_t kSteps = 3, kRequests = 4;
+  std::vector<DecodeRun> runs;
+  std::size_t n = 0;
+  const auto platform = [&](std::size_t i) { return platforms[i % platforms.size()]; };
+  for (const Traffic traffic : kTraffic) {
+    for (const GraphMode mode : kModes) {
+      const auto lengths = static_cast<Lengths>(++n % kLengths);
+      const ScheduleShape schedule{traffic, lengths, kSteps, kRequests, 1 + seed};
+      const std::int64_t speculated = traffic == Traffic::uneven ? 2 : 0;
+      runs.push_back(clean_run(platform(n), mode, v4_geometry(speculated), schedule));
+      if (only_v4(traffic)) continue;
+      runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(), schedule));
+    }
+    ++n;  // the same mode with other lengths, and on another platform
+  }
+  return runs;
+}
+
+std::vector<DecodeRun> random_runs(const std::vector<std::string>& platforms, std::int64_t steps,
+                                   std::uint64_t seed) {
+  constexpr std::int64_t kSteps = 20;
+  std::vector<DecodeRun> runs;
+  for (std::int64_t n = 0; steps > 0; ++n, steps -= kSteps) {
+    const auto i = static_cast<std::size_t>(n / std::ssize(kModes)) % platforms.size();
+    runs.push_back(random_run(platforms[i], n, std::min(steps, kSteps), seed));
+  }
+  return runs;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What plumb faults runs: every fault of a decode step, and steps without one, which must raise no
+// alarm.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cases/faults/decode_faults.h"
+
+namespace plumb::cases {
+
+struct DecodeRun {
+  std::string name;                    // of the fault; "random, FULL" of steps without one
+  const DecodeFault* fault = nullptr;  // none: nothing may be found
+  DecodeSetup setup;
+  ScheduleShape schedule;
+  std::string not_here;  // why the platform cannot have the fault; "": it can
+};
+
+// The seed is added to those of the schedules.
+std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
+                                  const std::vector<const DecodeFault*>& faults,
+                                  std::uint64_t seed);
+// The setups and schedules of these faults, without the faults.
+std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
+                                    const std::vector<const DecodeFault*>& faults,
+                                    std::uint64_t seed);
+// Every kind of traffic in every graph mode, of V4 and of V3.2, each on one of the platforms.
+std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, std::uint64_t seed);
+// So many steps in all: models, modes, traffic, lengths and conditions drawn by the seed.
+std::vector<DecodeRun> random_runs(const std::vector<std::string>& platforms, std::int64_t steps,
+                                   std::uint64_t seed);
+
+}  // namespace plumb::cases

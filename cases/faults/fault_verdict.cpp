@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/faults/fault_verdict.h"
+
+#include <fmt/format.h>
+
+namespace plumb::cases {
+
+bool FinishedRun::blamed() const {
+  return !result.clean() && result.findings.front().op == run.fault->broken;
+}
+
+bool FinishedRun::alarm() const {
+  return !result.clean() || result.steps != run.schedule.steps || result.calls_judged == 0;
+}
+
+Shares shares_of(const std::vector<FinishedRun>& all) {
+  Shares shares;
+  for (const FinishedRun& one : all) {
+    if (one.skipped()) {
+      ++shares.skipped;
+    } else if (one.run.fault != nullptr) {
+      ++shares.faults;
+      shares.found += one.found();
+      shares.blamed += one.blamed();
+      shares.tempted += one.tempted();
+    } else {
+      ++shares.clean_runs;
+      shares.alarms += one.alarm();
+      shares.clean_steps += one.result.steps;
+      shares.calls_judged += one.result.calls_judged;
+    }
+  }
+  return shares;
+}
+
+std::vector<std::string> objections(const Shares& s) {
+  std::vector<std::string> all;
+  if (s.found < s.faults) all.push_back(fmt::format("{} faults missed", s.faults - s.found));
+  if (s.tempted > 0) {
+    all.push_back(fmt::format("{} faults seen by a detector that is said to be blind", s.tempted));
+  }
+  if (s.alarms > 0) all.push_back(fmt::format("{} alarms without a fault", s.alarms));
+  if (s.blamed < kLeastBlamed * s.faults) {
+    all.push_back(fmt::format("the broken op is blamed first for less than {:.0f} % of the faults",
+                              100 * kLeastBlamed));
+  }
+  return all;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb faults: decode steps with a fault planted, each of which the detectors have to find, and
+// steps without one, where they have to be silent.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "cases/case_file.h"
+#include "device/device.h"
+#include "reference/bound.h"
+#include "tools/commands.h"
+#include "tools/fault_runner.h"
+#include "tools/faults_report.h"
+#include "tools/output.h"
+#include "tools/selection.h"
+#include "tools/wire.h"
+#include "tools/worker.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using cases::DecodeFault;
+using cases::DecodeRun;
+using cases::FinishedRun;
+
+std::vector<std::string> platforms_of(const FaultsArguments& arguments) {
+  std::vector<std::string> platforms = {"sim-sm90", "sim-gfx942"};
+  if (!arguments.platforms.empty()) platforms = choose_platforms(arguments.platforms);
+  for (const std::string& platform : platforms) {
+    const std::string why = device::why_unavailable(platform);
+    if (!why.empty()) throw NotInThisBuild(fmt::format("{}: {}", platform, why));
+  }
+  return platforms;
+}
+
+std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patterns) {
+  std::vector<const DecodeFault*> chosen;
+  std::vector<std::string> names;
+  std::vector<bool> used(patterns.size(), false);
+  for (const DecodeFault& fault : cases::all_decode_faults()) {
+    bool wanted = patterns.empty();
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      if (!cases::matches(patterns[i], fault.name)) continue;
+      wanted = used[i] = true;
+    }
+    if (wanted) chosen.push_back(&fault);
+    names.push_back(fault.name);
+  }
+  const auto unused = std::find(used.begin(), used.end(), false);
+  if (unused == used.end()) return chosen;
+  const std::string& pattern = patterns[static_cast<std::size_t>(unused - used.begin())];
+  const std::string nearest = cases::nearest_name(pattern, names);
+  throw NotInThisBuild(
+      fmt::format("no fault matches \"{}\"{}", pattern,
+                  nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
+std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
+  const std::vector<std::string> platforms = platforms_of(arguments);
+  const std::uint64_t seed = parse_seed(arguments.seed_text);
+  if (arguments.clean_steps > 0) {
+    if (!arguments.patterns.empty()) throw UsageError("--clean has no fault: --fault is too much");
+    return cases::random_runs(platforms, arguments.clean_steps, seed);
+  }
+  const auto faults = faults_of(arguments.patterns);
+  std::vector<DecodeRun> runs = fault_runs(platforms, faults, seed);
+  std::vector<DecodeRun> clean = control_runs(platforms, faults, seed);
+  // Who asks for one fault does not want to wait for everything else.
+  if (arguments.patterns.empty()) {
+    std::vector<DecodeRun> more = cases::traffic_runs(platforms, seed);
+    std::move(more.begin(), more.end(), std::back_inserter(clean));
+  }
+  std::move(clean.begin(), clean.end(), std::back_inserter(runs));
+  return runs;
+}
+
+// Line by line, as the results come.
+class Printer {
+ public:
+  explicit Printer(bool quiet) : quiet_(quiet) {}
+
+  void operator()(const FinishedRun& one) {
+    if (one.run.fault != nullptr) {
+      print_fault(one);
+    } else {
+      put(alarm_text(one, style_));
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  void print_fault(const FinishedRun& one) {
+    if (quiet_ && (one.skipped() || (one.found() && one.blamed() && !one.tempted()))) return;
+    if (platform_ != one.run.setup.platform) {
+      if (platform_.empty()) put(fault_matrix_legend());
+      platform_ = one.run.setup.platform;
+      put(fault_matrix_head(platform_, style_));
+    }
+    put(fault_text(one, style_));
+  }
+
+  bool quiet_;
+  const Style style_ = style_of(STDOUT_FILENO);
+  std::string platform_;  // of the matrix so far
+};
+
+// A real device's memory has to hold all that run at a time.
+int jobs_of(const FaultsArguments& arguments, const std::vector<DecodeRun>& runs, int cores) {
+  if (arguments.jobs > 0) return arguments.jobs;
+  const auto real = [](const DecodeRun& run) { return is_real(run.setup.platform); };
+  return std::any_of(runs.begin(), runs.end(), real) ? 1 : cores;
+}
+
+}  // namespace
+
+int faults_command(const FaultsArguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
+  const std::vector<DecodeRun> runs = runs_of(arguments);
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = jobs_of(arguments, runs, cores);
+  reference::set_thread_count(std::max(1, cores / jobs));
+  if (is_worker()) {
+    return serve([&](std::uint64_t i) {
+      return to_bytes(cases::watch(runs.at(i).setup, runs.at(i).schedule));
+    });
+  }
+  if (!arguments.json.empty()) check_writable(arguments.json);
+  const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));
+  const cases::Shares shares = shares_of(all);
+  put(shares_text(shares, style_of(STDOUT_FILENO)));
+  if (!arguments.json.empty()) write_file(arguments.json, to_json(all));
+  return exit_code(shares);
+}
+
+}  // namespace plumb::tools
