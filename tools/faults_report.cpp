@@ -17,7 +17,7 @@ using cases::Shares;
 using nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, cases::kDetectors> kShort{
-    "err", "inp", "ran", "adr", "cnd", "met", "ref", "sta", "eag", "twn", "pad", "pth", "cst"};
+    "err", "inp", "ran", "ord", "adr", "cnd", "met", "ref", "sta", "eag", "twn", "pad", "pth", "cst"};
 constexpr std::size_t kNameWidth = 32;
 
 std::string mark_of(const FinishedRun& one, Detector detector, const Style& style) {

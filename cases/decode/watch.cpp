@@ -8,6 +8,7 @@
 #include "cases/decode/cache_checks.h"
 #include "cases/decode/call_checks.h"
 #include "cases/decode/input_checks.h"
+#include "cases/decode/order_checks.h"
 #include "cases/decode/paged_buffers.h"
 #include "cases/decode/replay_checks.h"
 #include "cases/decode/state_checks.h"
@@ -51,6 +52,8 @@ class Watcher {
       try {
         take({next, last + 1}, step);
         result.calls_judged += check(step);
+      } catch (const device::decode::MissingOp& missing) {
+        step.findings.add(Detector::error, 0, missing.op, missing.op, missing.what());
       } catch (const std::exception& error) {
         step.findings.add(Detector::error, 0, "", "", error.what());
       }
@@ -119,11 +122,14 @@ class Watcher {
     if (!check_ran(step)) return 0;
     check_paged_buffers(step);
     const std::int64_t judged = check_calls(step);
+    check_order(step);
     check_state(step);
     check_caches(step);
     check_twin(step);
     check_path(step);
     check_cost(step);
+    check_kept_plan(before_, step);
+    before_ = step.plans.back();
     return judged;
   }
 
@@ -141,6 +147,7 @@ class Watcher {
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
   std::vector<EarlierStep> earlier_;
+  std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
 };
 
 }  // namespace
@@ -150,15 +157,26 @@ bool WatchResult::found_by(Detector detector) const {
                      [&](const Finding& finding) { return finding.detector == detector; });
 }
 
+namespace {
+
+WatchResult failed_capture(std::string op, std::string why) {
+  WatchResult result;
+  result.findings.push_back(
+      {Detector::error, 0, 0, std::move(op), "capture", std::move(why)});
+  return result;
+}
+
+}  // namespace
+
 WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook) {
   std::unique_ptr<Watcher> watcher;
   try {
     watcher = std::make_unique<Watcher>(setup);
     watcher->capture();
+  } catch (const device::decode::MissingOp& missing) {
+    return failed_capture(missing.op, missing.what());
   } catch (const std::exception& error) {
-    WatchResult result;
-    result.findings.push_back({Detector::error, 0, 0, "capture", "capture", error.what()});
-    return result;
+    return failed_capture("capture", error.what());
   }
   return watcher->run(make_schedule(shape, setup.geometry), hook);
 }

@@ -25,6 +25,9 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       dialect_(site.dialect),
       prefix_(std::move(prefix)),
       policy_(*site.policies.top_k),
+      layer_policy_(*site.policies.layers),
+      scratch_(*site.policies.scratch),
+      temporaries_(site.temporaries),
       metadata_(geometry, *site.policies.metadata, site.memory, site.temporaries),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
@@ -156,8 +159,22 @@ void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
       residual(kFeedForward));
 }
 
+void V4Layers::repeat_norm(const StepContext& step, std::size_t i) {
+  step.call("rms_norm", layer_name(i, "feed-forward norm"),
+            plumb_rms_norm_params{.x = space_.layer_input,
+                                  .weight = weights_.layers[i].ffn.norm,
+                                  .out = space_.layer_input,
+                                  .tokens = step.tokens,
+                                  .hidden = geometry_.hidden,
+                                  .x_row_stride = geometry_.hidden,
+                                  .eps = kEps,
+                                  .rounding = PLUMB_ROUND_ONCE,
+                                  .stream = nullptr});
+}
+
 void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
+  if (layer_policy_.repeats_ffn_norm()) repeat_norm(step, i);
   linear(step, layer_name(i, "router projection"), space_.layer_input, g.hidden,
          space_.router_logits, g.experts, PLUMB_F32);
   step.call("sqrt_softplus_topk", layer_name(i, "router"),

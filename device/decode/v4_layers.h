@@ -104,6 +104,7 @@ class V4Layers {
   void map_top_k(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
+  void repeat_norm(const StepContext& step, std::size_t layer);
   void mix(const StepContext& step, const std::string& name, const MixWeights& weights,
            const Residual& from, const Residual& to);
   Residual residual(int turn) const;
@@ -121,6 +122,9 @@ class V4Layers {
   plumb_format dialect_;
   std::string prefix_;
   const TopKPolicy& policy_;
+  const LayerPolicy& layer_policy_;
+  const ScratchPolicy& scratch_;
+  CachingAllocator& temporaries_;
   RaggedMetadata metadata_;
   Weights weights_;
   Workspace space_;
