@@ -306,7 +306,6 @@ TEST(DecodeModes, ACaptureInsideACaptureIsRefusedAndLeavesTheStreamUsable) {
   const device::decode::StepInputs inputs(geometry, memory);
   const device::decode::Policies policies;
   const device::decode::Caller call(ops, ops, *policies.missing_ops, stream);
-  const device::decode::Policies policies;
   const device::decode::StepPlan plan;
   const device::decode::StepSite site{*device, stream, allocator, geometry, call, inputs, policies};
   device::decode::GraphRunner* runner = nullptr;

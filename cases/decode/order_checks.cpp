@@ -65,14 +65,25 @@ Ops drafter() {
 
 // What metadata, indexer and attention call follows from the batch.
 bool has_its_place(std::string_view op) {
-  static const std::set<std::string_view> ops{
-      "rms_norm",           "fused_add_rms_norm",          "q_kv_rms_norm",
-      "mtp_input_rms_norm", "mtp_shared_head_rms_norm",    "q_head_rms_norm_rope",
-      "inverse_rope",       "quantize_and_insert_k_cache", "concat_and_cache_ds_mla",
-      "mhc_pre",            "indexer_k_quant_and_cache",   "indexer_q_rope_quant",
-      "mhc_pre_broadcast",  "mhc_fused_post_pre",          "mhc_post",
-      "hc_head",            "sqrt_softplus_topk",          "grouped_topk",
-      "hash_routing"};
+  static const std::set<std::string_view> ops{"rms_norm",
+                                              "fused_add_rms_norm",
+                                              "q_kv_rms_norm",
+                                              "mtp_input_rms_norm",
+                                              "mtp_shared_head_rms_norm",
+                                              "q_head_rms_norm_rope",
+                                              "inverse_rope",
+                                              "quantize_and_insert_k_cache",
+                                              "concat_and_cache_ds_mla",
+                                              "mhc_pre",
+                                              "indexer_k_quant_and_cache",
+                                              "indexer_q_rope_quant",
+                                              "mhc_pre_broadcast",
+                                              "mhc_fused_post_pre",
+                                              "mhc_post",
+                                              "hc_head",
+                                              "sqrt_softplus_topk",
+                                              "grouped_topk",
+                                              "hash_routing"};
   return ops.contains(op);
 }
 

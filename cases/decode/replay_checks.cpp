@@ -123,8 +123,9 @@ void check_kept_plan(const std::optional<device::decode::StepPlan>& before, Watc
   const auto key_of = [&](const StepPlan& plan) {
     return device::decode::PlanKeyPolicy().key(keyed_step(engine.geometry(), plan));
   };
-  const StepPlan* const last =
-      step.plans.size() > 1 ? &step.plans[step.plans.size() - 2] : before ? &*before : nullptr;
+  const StepPlan* const last = step.plans.size() > 1 ? &step.plans[step.plans.size() - 2]
+                               : before              ? &*before
+                                                     : nullptr;
   if (engine.latest().plans_made == 0 || last == nullptr) return;
   if (key_of(*last) != key_of(step.plans.back())) return;
   step.findings.add(Detector::cost, step.calls, "tile_plan", "tile plan",

@@ -161,8 +161,7 @@ namespace {
 
 WatchResult failed_capture(std::string op, std::string why) {
   WatchResult result;
-  result.findings.push_back(
-      {Detector::error, 0, 0, std::move(op), "capture", std::move(why)});
+  result.findings.push_back({Detector::error, 0, 0, std::move(op), "capture", std::move(why)});
   return result;
 }
 

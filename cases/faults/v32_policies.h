@@ -41,6 +41,16 @@ class NeverTheSameKey final : public device::decode::PlanKeyPolicy {
   mutable std::int64_t steps_ = 0;
 };
 
+// Of the first step: what was planned for it does for all.
+struct FrozenKey final : device::decode::PlanKeyPolicy {
+  Key key(const device::decode::KeyedStep&) const override { return {}; }
+};
+
+// A builder for each size, and one set of buffers for all.
+struct BuilderOfEachSize final : device::decode::PlanKeyPolicy {
+  std::int64_t builder(const device::decode::StepPlan& plan) const override { return plan.tokens; }
+};
+
 struct UnknownExtents final : device::decode::PagedBufferPolicy {
   Extents extents(const device::decode::StepPlan&) const override { return Extents::unknown; }
 };

@@ -179,9 +179,9 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.out = space_.attention;
   params.lse = space_.lse;
   const std::int64_t partial_rows = (g.max_tokens() + g.plan_parts) * g.heads;
-  void* const partial_out =
-      scratch_.take(space_.partial_out,
-                    static_cast<std::size_t>(partial_rows * kHeadDim) * sizeof(float), temporaries_);
+  void* const partial_out = scratch_.take(
+      space_.partial_out, static_cast<std::size_t>(partial_rows * kHeadDim) * sizeof(float),
+      temporaries_);
   params.partial_out = static_cast<float*>(partial_out);
   params.partial_lse = space_.partial_lse;
   params.plan = step.attention.plan(kind);

@@ -99,12 +99,13 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
     const std::string name = "layer " + std::to_string(i);
     const bool broadcast = i == 0 && first == FirstMix::broadcast;
     const std::int64_t columns = broadcast ? g.hidden : kStreams * g.hidden;
-    layers.push_back({.attention = mix_weights(upload, g, columns, name + " attention"),
-                      .ffn = mix_weights(upload, g, kStreams * g.hidden, name + " ffn"),
-                      .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
-                      .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
-                      .attn_sink = upload.floats(g.heads, 0, 1, name + " attn_sink"),
-                      .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
+    layers.push_back(
+        {.attention = mix_weights(upload, g, columns, name + " attention"),
+         .ffn = mix_weights(upload, g, kStreams * g.hidden, name + " ffn"),
+         .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
+         .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
+         .attn_sink = upload.floats(g.heads, 0, 1, name + " attn_sink"),
+         .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
   }
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   const double spread = 3 / std::sqrt(static_cast<double>(kStreams * g.hidden));
@@ -121,11 +122,12 @@ V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, Memory&
   Uploader upload(device, stream, memory, seed);
   for (std::size_t i = 0; i < g.layers.size(); ++i) {
     const std::string name = "layer " + std::to_string(i);
-    layers.push_back({.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
-                      .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
-                      .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
-                      .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
-                      .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
+    layers.push_back(
+        {.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
+         .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
+         .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
+         .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
+         .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
   }
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
