@@ -50,7 +50,8 @@ std::vector<DecodeFault> faults_of_42810() {
   const std::vector<DecodeFault> more{
       {"mhc_row_sums_of_wrong_lanes", "vLLM #42810, hazards 27: rows behind 16 are overwritten",
        "mhc_pre_broadcast", Detector::reference, Detector::eager, kCrowd,
-       both(with_requests(20), mutant("mhc_broadcast_row_sum_unguarded"))},
+       both(both(with_requests(20), with_reverse_order()),
+            mutant("mhc_broadcast_row_sum_unguarded"))},
       {"mhc_less_exact_above_1024", "vLLM #42810: accuracy lost above 1024 tokens, here above 8",
        "mhc_fused_post_pre", Detector::reference, Detector::eager, kCrowd,
        both(with_requests(20), changed_call(changed<LessExactFromManyTokens>()))},

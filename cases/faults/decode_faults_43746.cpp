@@ -61,7 +61,7 @@ std::vector<DecodeFault> faults_of_43746() {
                  both(mutant("mtp_divides_by_padded_block"), with_192_columns)),
       norm_fault("mtp_slot_of_another_stream", "a slot is read from its neighbour",
                  mutant("mtp_slot_of_another_stream")),
-      norm_fault("mtp_row_offset_too_narrow", "row offsets wrap, at 2^11 for 2^32",
+      norm_fault("mtp_row_offset_too_narrow", "row offsets wrap, at 2^10 for 2^32",
                  mutant("mtp_row_offset_too_narrow")),
       {"mtp_mask_of_stale_positions", "vLLM #43746: the drafter's positions are an earlier step's",
        "inputs", Detector::inputs, Detector::reference, kGrowing,

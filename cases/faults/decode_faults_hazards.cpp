@@ -56,6 +56,8 @@ std::vector<DecodeFault> host_faults() {
        Detector::inputs, Detector::reference, kShrink, inputs<PaddingWritesSlot0>()},
       {"padding_length_below_zero", "hazards 7: seq_len - next_n + i + 1 is not clamped", "inputs",
        Detector::inputs, Detector::reference, kShrink, inputs<LengthBelowZero>()},
+      {"padding_has_a_length", "hazards A8: padding has a length of 1", "inputs", Detector::inputs,
+       Detector::reference, kShrink, inputs<PaddingHasALength>()},
       {"block_table_of_live_rows_only", "hazards 8: rows behind the live ones keep old blocks",
        "inputs", Detector::inputs, Detector::reference, kShrink, inputs<LiveRowsSent>()},
       {"scratch_of_its_own", "hazards 14: an op's scratch is torch.empty at every call",

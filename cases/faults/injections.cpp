@@ -69,6 +69,13 @@ Inject with_late_device() {
   };
 }
 
+Inject with_reverse_order() {
+  return [](DecodeSetup setup) {
+    setup.conditions.order = device::Order::reverse;
+    return setup;
+  };
+}
+
 Inject of_v32() {
   return [](DecodeSetup setup) {
     setup.geometry = device::decode::small_v32_geometry(8);

@@ -37,12 +37,13 @@ Inject both(Inject first, Inject second);
 
 // The steps of V4 in which a fault shows: with room for so many requests, which one graph holds;
 // with a drafter; with prompts beside decodes of up to four tokens; with caches in fnuz codes on
-// every platform; on a device that works as late as it may.
+// every platform; on a device that works as late as it may, or whose last threads come first.
 Inject with_requests(std::int64_t requests);
 Inject with_drafter();
 Inject with_prompts();
 Inject with_fnuz_caches();
 Inject with_late_device();
+Inject with_reverse_order();
 // Those of V3.2, with room for padding.
 Inject of_v32();
 Inject of_v32(const device::decode::V32Policies& policies);
@@ -56,7 +57,7 @@ inline constexpr ScheduleShape kThereAndBack{Traffic::there_and_back, Lengths::m
 inline constexpr ScheduleShape kLongThereAndBack{Traffic::there_and_back, Lengths::equal, 4, 5, 1};
 inline constexpr ScheduleShape kArrivals{Traffic::grow, Lengths::random, 6, 4, 1};
 inline constexpr ScheduleShape kPrompts{Traffic::prompts, Lengths::short_ones, 4, 4, 3};
-inline constexpr ScheduleShape kLongPrompts{Traffic::prompts, Lengths::around_k, 4, 4, 3};
+inline constexpr ScheduleShape kLongPrompts{Traffic::prompts, Lengths::equal, 4, 4, 3};
 inline constexpr ScheduleShape kUneven{Traffic::uneven, Lengths::mixed, 4, 4, 1};
 inline constexpr ScheduleShape kRandom{Traffic::random, Lengths::random, 6, 4, 1};
 inline constexpr ScheduleShape kCrowd{Traffic::steady, Lengths::random, 2, 20, 1};

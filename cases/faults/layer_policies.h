@@ -39,7 +39,10 @@ struct PaddingWritesSlot0 final : device::decode::InputsPolicy {
 };
 // seq_len - next_n + i + 1 of a request without tokens, which a kernel may read as unsigned.
 struct LengthBelowZero final : device::decode::InputsPolicy {
-  std::int32_t padding_length() const override { return -1; }
+  std::int32_t padding_states() const override { return -1; }
+};
+struct PaddingHasALength final : device::decode::InputsPolicy {
+  std::int32_t padding_length() const override { return 1; }
 };
 struct StagingNotWaitedFor final : device::decode::InputsPolicy {
   bool waits_for_copies() const override { return false; }

@@ -22,6 +22,7 @@ class InputsPolicy {
   // Of padding tokens and requests. Slot 0 would be written; a length would be attended.
   virtual std::int64_t padding_slot() const { return -1; }
   virtual std::int32_t padding_length() const { return 0; }
+  virtual std::int32_t padding_states() const { return 0; }
 };
 
 }  // namespace plumb::device::decode

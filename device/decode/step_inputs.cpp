@@ -117,7 +117,7 @@ void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& p
   }
   plan.query_start_loc.resize(requests + 1, static_cast<std::int32_t>(plan.live_tokens));
   plan.seq_lens.resize(requests, policy.padding_length());
-  plan.state_lens.resize(tokens, policy.padding_length());
+  plan.state_lens.resize(tokens, policy.padding_states());
   plan.is_padding.resize(tokens, 1);
 }
 

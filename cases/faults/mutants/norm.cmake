@@ -242,7 +242,7 @@ plumb_mutant(mtp_slot_of_another_stream
 plumb_mutant(mtp_row_offset_too_narrow
   OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu DECODE
   FROM [[: token * p.hc_mult + slot) * p.hidden;]]
-  TO [[: token * p.hc_mult + slot) * p.hidden & 2047;]]
+  TO [[: token * p.hc_mult + slot) * p.hidden & 1023;]]
   CASE mtp_input_rms_norm/many_positions/eager
   SAYS "SAYS"
-  WHY "row offsets wrap, at 2^11 elements where a served model has 2^32 (vLLM #43746)")
+  WHY "row offsets wrap, at 2^10 elements where a served model has 2^32 (vLLM #43746)")
