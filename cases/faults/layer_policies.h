@@ -4,6 +4,8 @@
 // one.
 #pragma once
 
+#include <set>
+
 #include "device/decode/policies.h"
 
 namespace plumb::cases {
@@ -15,13 +17,20 @@ struct RouterLogitsInBf16 final : device::decode::LayerPolicy {
   plumb_format router_logits() const override { return PLUMB_BF16; }
 };
 
-struct ScratchOfEachCall final : device::decode::ScratchPolicy {
+class ScratchOfEachCall final : public device::decode::ScratchPolicy {
+ public:
+  // The first time with a spare, for a capture may ask the device for nothing.
   void* take(void*, std::size_t bytes, device::CachingAllocator& memory) const override {
-    return memory.allocate(bytes, "scratch of a call");
+    void* const scratch = memory.allocate(bytes, "scratch of a call");
+    if (spared_.insert(&memory).second) memory.free(memory.allocate(bytes, "spare scratch"));
+    return scratch;
   }
   void give_back(void* scratch, device::CachingAllocator& memory) const override {
     memory.free(scratch);
   }
+
+ private:
+  mutable std::set<const device::CachingAllocator*> spared_;
 };
 
 struct OwnOpInstead final : device::decode::MissingOpPolicy {
