@@ -228,7 +228,7 @@ plumb_mutant(mtp_divides_by_padded_block
     return static_cast<float>(block);
   }(hidden)]=]
   CASE mtp_input_rms_norm/hidden_257/eager
-  SAYS "SAYS"
+  SAYS "out_hidden: norm of rows 0-35 of 36 wrong"
   WHY "the mean is taken over the row rounded up to a power of two (vLLM #43746)")
 
 plumb_mutant(mtp_slot_of_another_stream
@@ -236,7 +236,7 @@ plumb_mutant(mtp_slot_of_another_stream
   FROM [[(is_embedding ? p.embeds : p.previous_hidden) + first,]]
   TO [[(is_embedding ? p.embeds : p.previous_hidden - (slot > 0 ? p.hidden : 0)) + first,]]
   CASE mtp_input_rms_norm/many_positions/eager
-  SAYS "SAYS"
+  SAYS "each wrong row holds the values of the row 1 above it"
   WHY "a slot is read where the one in front of it stands (vLLM #43746)")
 
 plumb_mutant(mtp_row_offset_too_narrow
@@ -244,5 +244,5 @@ plumb_mutant(mtp_row_offset_too_narrow
   FROM [[: token * p.hc_mult + slot) * p.hidden;]]
   TO [[: token * p.hc_mult + slot) * p.hidden & 1023;]]
   CASE mtp_input_rms_norm/many_positions/eager
-  SAYS "SAYS"
+  SAYS "out_embeds: norm of rows 0-2, 5, 8-39 of 40 wrong"
   WHY "row offsets wrap, at 2^10 elements where a served model has 2^32 (vLLM #43746)")

@@ -210,7 +210,7 @@ plumb_mutant(mla_ragged_row_to_its_tile
   const std::int64_t slots = block.cache->num_blocks * block.cache->page;
   const std::int32_t slot = position < block.end && beside < slots ? beside : -1;]]
   CASE sparse_mla_decode/edge_lengths_ragged/eager
-  SAYS "SAYS"
+  SAYS "elements in rows 0-1, 3-4, 6-9 of 12 beyond their bound"
   WHY "a row is read up to the end of its tile: entries of the next row, or of an earlier step (vLLM #42604)")
 
 plumb_mutant(mla_fnuz_with_bias_15
@@ -218,15 +218,15 @@ plumb_mutant(mla_fnuz_with_bias_15
   FROM [[const std::uint32_t bias_change = 127U - (fnuz ? 8U : 7U);]]
   TO [[const std::uint32_t bias_change = 127U - (fnuz ? 15U : 7U);]]
   CASE sparse_mla_decode/fnuz_main_fn_extra/eager
-  SAYS "SAYS"
+  SAYS "out: 6060 elements in rows 0-11 of 12 beyond their bound"
   WHY "fnuz bytes are read as e4b15, 2^-7 of what they are worth (vLLM #42604)")
 
 plumb_mutant(mla_dead_rows_not_written
   OP sparse_mla_decode FILE sparse_mla_decode.cu DECODE
   FROM [[    store_heads(call, work, slot, sums);]]
   TO [[    if (slot >= 0 || factors[0] != 0.0F) store_heads(call, work, slot, sums);]]
-  CASE sparse_mla_decode/edge_lengths_ragged/eager
-  SAYS "SAYS"
+  CASE sparse_mla_decode/nothing_but_holes/eager
+  SAYS "rows "
   WHY "rows without candidates keep what was there instead of zeros (hazard A1)")
 
 plumb_mutant(mla_block_offset_too_narrow
@@ -234,5 +234,5 @@ plumb_mutant(mla_block_offset_too_narrow
   FROM [[cache.data + block * cache.block_stride_bytes;]]
   TO [[cache.data + static_cast<std::uint16_t>(block * cache.block_stride_bytes);]]
   CASE sparse_mla_decode/v4_pro_c4a/eager
-  SAYS "SAYS"
+  SAYS "out: norm of rows 0-31 of 32 wrong"
   WHY "block * stride wraps, at 2^16 bytes where a served model has 2^32 (hazard F1)")

@@ -81,5 +81,5 @@ plumb_mutant(top_k_candidates_dropped
   FROM [[const bool wins = !is_inside || before.inside < interval.wanted;]]
   TO [[const bool wins = !is_inside || (before.inside < interval.wanted && before.inside < 4);]]
   CASE top_k_per_row_decode/ties_at_the_threshold/eager
-  SAYS "SAYS"
+  SAYS "-1 inside the valid prefix: winners were dropped"
   WHY "candidates beyond a fixed buffer are dropped, 4 where kernels have room for thousands (hazard E2)")
