@@ -6,21 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
-#include <mutex>
-#include <optional>
 #include <thread>
 
 #include "cases/case_file.h"
 #include "device/device.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
+#include "tools/fault_runner.h"
 #include "tools/faults_report.h"
-#include "tools/lane.h"
 #include "tools/output.h"
+#include "tools/selection.h"
 #include "tools/wire.h"
 #include "tools/worker.h"
 
@@ -31,70 +28,6 @@ namespace {
 using cases::DecodeFault;
 using cases::DecodeRun;
 using cases::FinishedRun;
-
-constexpr double kTimeout = 300;  // seconds of one run
-
-// Each in a worker process, handed over in their order. A fault may crash the process that it is
-// planted in.
-class Runner {
- public:
-  explicit Runner(const std::vector<DecodeRun>& runs) : runs_(runs), results_(runs.size()) {}
-
-  template <class Report>
-  std::vector<FinishedRun> run(int jobs, Report report) {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
-    std::vector<FinishedRun> all;
-    for (auto& result : results_) {
-      std::unique_lock lock(mutex_);
-      ready_.wait(lock, [&] { return result.has_value() || failure_; });
-      if (failure_) break;
-      all.push_back(std::move(*result));
-      lock.unlock();
-      report(all.back());
-    }
-    threads.clear();
-    if (failure_) std::rethrow_exception(failure_);
-    return all;
-  }
-
- private:
-  void work() {
-    Worker worker(own_command_line(), kTimeout);
-    for (std::size_t i = next_++; i < runs_.size(); i = next_++) {
-      try {
-        FinishedRun finished = finish(i, worker);
-        const std::lock_guard lock(mutex_);
-        results_[i] = std::move(finished);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        failure_ = std::current_exception();
-        next_ = runs_.size();
-      }
-      ready_.notify_one();
-    }
-  }
-
-  FinishedRun finish(std::size_t i, Worker& worker) const {
-    FinishedRun finished{runs_[i], {}, ""};
-    if (finished.skipped()) return finished;
-    const auto answer = worker.run(i);
-    if (const auto* death = std::get_if<Death>(&answer)) {
-      finished.died = death->why;
-    } else {
-      finished.result = watch_result_from(std::get<Bytes>(answer));
-    }
-    if (!finished.result.clean() && is_real(runs_[i].setup.platform)) worker.retire();
-    return finished;
-  }
-
-  const std::vector<DecodeRun>& runs_;
-  std::vector<std::optional<FinishedRun>> results_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::exception_ptr failure_;
-};
 
 std::vector<std::string> platforms_of(const FaultsArguments& arguments) {
   std::vector<std::string> platforms = {"sim-sm90", "sim-gfx942"};
@@ -198,7 +131,7 @@ int faults_command(const FaultsArguments& arguments) {
     });
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
-  const auto all = Runner(runs).run(jobs, Printer(arguments.quiet));
+  const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));
   const cases::Shares shares = shares_of(all);
   put(shares_text(shares, style_of(STDOUT_FILENO)));
   if (!arguments.json.empty()) write_file(arguments.json, to_json(all));
