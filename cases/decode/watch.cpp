@@ -46,16 +46,16 @@ class Watcher {
   WatchResult run(const std::vector<ScheduledStep>& schedule, const StepHook& hook) {
     WatchResult result;
     for (auto next = schedule.begin(); next != schedule.end() && result.clean();) {
-      const auto last = next + std::min(in_flight_, schedule.end() - next) - 1;
+      const auto last = last_in_flight(next, schedule.end());
       result.steps += last - next + 1;
       WatchedStep step{plain_, twin_, eager_, other_, mode_, Findings(result.steps - 1)};
       try {
         take({next, last + 1}, step);
         result.calls_judged += check(step);
       } catch (const device::decode::MissingOp& missing) {
-        step.findings.add(Detector::error, 0, missing.op, missing.op, missing.what());
+        step.findings.add(Detector::error, step.calls, missing.op, missing.op, missing.what());
       } catch (const std::exception& error) {
-        step.findings.add(Detector::error, 0, "", "", error.what());
+        step.findings.add(Detector::error, step.calls, "", "", error.what());
       }
       result.findings = step.findings.all();
       if (hook) hook(step);
@@ -65,6 +65,15 @@ class Watcher {
   }
 
  private:
+  using Scheduled = std::vector<ScheduledStep>::const_iterator;
+
+  // Who comes writes caches, which nobody watches while a step is in flight.
+  Scheduled last_in_flight(Scheduled first, Scheduled end) const {
+    Scheduled last = first;
+    while (last - first + 1 < in_flight_ && last + 1 != end && (last + 1)->admitted.empty()) ++last;
+    return last;
+  }
+
   std::array<WatchedEngine*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
 
   // The last of these steps is the watched one.

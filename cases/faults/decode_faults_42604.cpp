@@ -65,10 +65,10 @@ std::vector<DecodeFault> host_faults() {
        "capture", Detector::cost, Detector::eager, kSteady,
        policy<SlicesOfTheData>(&Policies::shapes)},
       {"staging_overwritten", "vLLM #42604: staging is written before its copies have run",
-       "inputs", Detector::inputs, Detector::path, kArrivals,
+       "inputs", Detector::inputs, Detector::path, kShrink,
        both(policy<StagingNotWaitedFor>(&Policies::inputs),
             [](DecodeSetup setup) {
-              setup.in_flight = 3;
+              setup.in_flight = 4;
               return with_late_device()(std::move(setup));
             })},
       {"inputs_rewritten_in_flight", "vLLM #42604: the next step's inputs overtake a replay",

@@ -55,7 +55,6 @@ inline constexpr ScheduleShape kGrowing{Traffic::steady, Lengths::short_ones, 8,
 inline constexpr ScheduleShape kPermuted{Traffic::permute, Lengths::mixed, 4, 5, 1};
 inline constexpr ScheduleShape kThereAndBack{Traffic::there_and_back, Lengths::mixed, 4, 5, 1};
 inline constexpr ScheduleShape kLongThereAndBack{Traffic::there_and_back, Lengths::equal, 4, 5, 1};
-inline constexpr ScheduleShape kArrivals{Traffic::grow, Lengths::random, 6, 4, 1};
 inline constexpr ScheduleShape kPrompts{Traffic::prompts, Lengths::short_ones, 4, 4, 3};
 inline constexpr ScheduleShape kLongPrompts{Traffic::prompts, Lengths::equal, 4, 4, 3};
 inline constexpr ScheduleShape kUneven{Traffic::uneven, Lengths::mixed, 4, 4, 1};
