@@ -2,6 +2,8 @@
 #include "cases/faults/decode_faults.h"
 
 #include "cases/faults/decode_fault_lists.h"
+#include "cases/faults/injections.h"
+#include "cases/faults/layer_policies.h"
 
 namespace plumb::cases {
 
@@ -17,10 +19,33 @@ std::vector<DecodeFault> make_faults() {
   return all;
 }
 
+// As many experts as are served, so that scores lie close together.
+DecodeSetup with_256_experts(DecodeSetup setup) {
+  setup.geometry.experts = 256;
+  setup.geometry.experts_per_token = 8;
+  setup.geometry.expert_groups = 8;
+  setup.geometry.kept_groups = 4;
+  return setup;
+}
+
 }  // namespace
 
 const std::vector<DecodeFault>& all_decode_faults() {
   static const std::vector<DecodeFault> faults = make_faults();
+  return faults;
+}
+
+const std::vector<DecodeFault>& faults_within_numerics() {
+  static const std::vector<DecodeFault> faults{
+      {.name = "router_logits_in_bf16",
+       .stands_for = "vLLM #42982: the router's logits are rounded to bf16",
+       .broken = "grouped_topk",
+       .seen_by = Detector::reference,
+       .blind = Detector::reference,
+       .schedule = {Traffic::steady, Lengths::random, 4, 8, 1},
+       .inject = both(both(of_v32(), with_256_experts),
+                      policy<RouterLogitsInBf16>(&device::decode::Policies::layers)),
+       .within_numerics = true}};
   return faults;
 }
 

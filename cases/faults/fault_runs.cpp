@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cases/faults/router_flips.h"
 #include "cases/fill.h"
 
 namespace plumb::cases {
@@ -115,6 +116,15 @@ std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
     for (const DecodeFault* fault : faults) runs.push_back(with_fault(platform, *fault, seed));
   }
   return runs;
+}
+
+WatchResult result_of(const DecodeRun& run) {
+  WatchResult result = watch(run.setup, run.schedule);
+  if (run.fault == nullptr || !run.fault->within_numerics) return result;
+  const RouterFlips counted = count_router_flips(without_fault(run).setup, run.setup, run.schedule);
+  result.choices = counted.choices;
+  result.flips = counted.flips;
+  return result;
 }
 
 std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,

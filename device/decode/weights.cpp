@@ -110,10 +110,9 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   const double spread = 3 / std::sqrt(static_cast<double>(kStreams * g.hidden));
   head_fn = upload.floats(kStreams * kStreams * g.hidden, 0, spread, "hc_head fn");
-  // Steep gates, closed more often than not: of a token whose four are all closed, hc_eps is all
-  // that is left.
-  head_scale = upload.floats(1, 12, 2, "hc_head scale");
-  head_base = upload.floats(kStreams, -30, 4, "hc_head base");
+  head_scale = upload.floats(1, 0.5, 0.25, "hc_head scale");
+  // Gates that are all but closed, so that hc_eps counts for something.
+  head_base = upload.floats(kStreams, -11, 0.5, "hc_head base");
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
 }
 
