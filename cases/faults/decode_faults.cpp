@@ -42,7 +42,7 @@ const std::vector<DecodeFault>& faults_within_numerics() {
        .broken = "grouped_topk",
        .seen_by = Detector::reference,
        .blind = Detector::reference,
-       .schedule = {Traffic::steady, Lengths::random, 4, 8, 1},
+       .schedule = {Traffic::steady, Lengths::random, 16, 8, 1},
        .inject = both(both(of_v32(), with_256_experts),
                       policy<RouterLogitsInBf16>(&device::decode::Policies::layers)),
        .within_numerics = true}};
