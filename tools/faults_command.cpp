@@ -63,11 +63,23 @@ std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patter
                   nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
+void check_production(const FaultsArguments& arguments, const std::vector<std::string>& platforms) {
+  if (arguments.clean_steps == 0) throw UsageError("--geometry production is for --clean");
+  for (const std::string& platform : platforms) {
+    if (!is_real(platform)) {
+      throw UsageError("--geometry production is for real devices, not for " + platform);
+    }
+  }
+}
+
 std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   const std::vector<std::string> platforms = platforms_of(arguments);
   const std::uint64_t seed = parse_seed(arguments.seed_text);
+  const bool production = arguments.geometry == "production";
+  if (production) check_production(arguments, platforms);
   if (arguments.clean_steps > 0) {
     if (!arguments.patterns.empty()) throw UsageError("--clean has no fault: --fault is too much");
+    if (production) return cases::production_runs(platforms, arguments.clean_steps, seed);
     return cases::random_runs(platforms, arguments.clean_steps, seed);
   }
   const auto faults = faults_of(arguments.patterns);

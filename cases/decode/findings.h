@@ -45,6 +45,7 @@ class Findings {
   void add(Detector detector, std::int64_t position, std::string op, std::string call,
            std::string text);
   const std::vector<Finding>& all() const { return all_; }
+  std::int64_t step() const { return step_; }
 
  private:
   std::int64_t step_;

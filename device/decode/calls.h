@@ -34,6 +34,7 @@ struct StepPart {
   std::int64_t tokens = 0;
   bool varies = false;
   bool replayed = false;  // by a graph, of a step that is over
+  bool fills = false;     // caches of a request that is admitted: no part of a step
 
   bool operator==(const StepPart&) const = default;
 };

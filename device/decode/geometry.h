@@ -41,6 +41,8 @@ struct Geometry {
   std::int64_t window = 0;
   std::int64_t pages[kCaches] =
       {};  // entries of a block: tokens, or compressed states; 0: no cache
+  // Do blocks of V4's window go back when no later token sees them? Block tables say 0 there.
+  bool frees_window = false;
   std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
   std::int64_t max_batched_tokens = 0;             // of a step with prefills; 0: there are none
@@ -54,6 +56,7 @@ struct Geometry {
   std::int64_t max_tokens() const { return std::max(max_decode_tokens(), max_batched_tokens); }
   std::int64_t entries(Cache cache) const;  // of a request of max_context tokens
   std::int64_t blocks_per_request(Cache cache) const;
+  std::int64_t blocks(Cache cache) const;  // of the whole cache, block 0 included
   // Most compressed states that a token attends.
   std::int64_t attended_states(Attention kind) const;
   // Rows of the prefill workspace of a request: compressed states, then tokens   [2.8].
@@ -74,7 +77,13 @@ Geometry small_geometry(std::int64_t max_requests = 16, std::int64_t speculated 
                         std::int64_t max_batched_tokens = 0);
 // Two layers of V3.2, whose top-k is a multiple of 128. Pages are of 64 tokens or of one.
 Geometry small_v32_geometry(std::int64_t max_requests = 16, std::int64_t speculated = 0,
-                            std::int64_t page = 64);
+                            std::int64_t page = 64, std::int64_t max_batched_tokens = 0);
+// V4-Pro and V3.2 as a rank of eight serves them   [0]: three layers, one of each kind, and two;
+// contexts of more tokens, or states, than the top-k keeps. For a real device.
+Geometry production_geometry(std::int64_t max_requests = 512,
+                             std::int64_t max_batched_tokens = 1024);
+Geometry production_v32_geometry(std::int64_t max_requests = 512,
+                                 std::int64_t max_batched_tokens = 1024);
 
 // 1, 2, 4, 8, 16, ..., up to twice the tokens that decode, 512 at most, cut at max_tokens; with
 // speculation rounded up to multiples of the query length   [10.2]

@@ -58,6 +58,11 @@ ModelRunner::Dispatch ModelRunner::dispatch(const BatchDescriptor& batch) const 
   return {kind, *size};
 }
 
+bool ModelRunner::outgrows_graphs(const BatchDescriptor& batch) const {
+  return kind_of(mode_, traits_, batch) != GraphKind::none &&
+         dispatch(batch).kind == GraphKind::none;
+}
+
 std::vector<ModelRunner::Dispatch> ModelRunner::captures() const {
   std::vector<Dispatch> all;
   const auto& sizes = site_.geometry.capture_sizes;

@@ -142,7 +142,8 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
   plan.query_start_loc.push_back(0);
   for (const Query& query : queries) plan_request(geometry, query, plan);
   if (plan.packed) pack(queries, plan);
-  plan.prefill = plan_prefill(queries, plan.num_decodes, plan.num_decode_tokens);
+  plan.prefill =
+      plan_prefill(queries, geometry.index_ratio, plan.num_decodes, plan.num_decode_tokens);
   pad(geometry, padding, policy, plan);
   return plan;
 }

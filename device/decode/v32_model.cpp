@@ -20,7 +20,8 @@ V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
       router_logits_(site.policies.layers->router_logits()),
       metadata_(geometry, site.device, site.stream, site.memory, site.policies.v32),
       weights_(geometry, site.device, site.stream, site.memory, site.seed),
-      space_(geometry, site.memory) {
+      space_(geometry, site.memory),
+      indexer_(geometry, Cache::window, site.dialect, *site.policies.top_k, site.memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     const auto allocate = [&](std::int64_t token_bytes, const char* name) {
       const plumb_paged_cache cache = paged(nullptr, token_bytes);
@@ -41,8 +42,7 @@ ModelTraits V32Model::traits() const {
   return {.name = "V3.2",
           .full_graphs = FullGraphSupport::uniform_single_token,
           .automatic_mode =
-              geometry_.query_tokens() == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise,
-          .only_uniform = true};
+              geometry_.query_tokens() == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise};
 }
 
 void V32Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {

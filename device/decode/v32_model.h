@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/indexer.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
 #include "device/decode/model_site.h"
@@ -60,6 +61,7 @@ class V32Model final : public Model {
   V32Metadata metadata_;
   V32Weights weights_;
   V32Workspace space_;
+  Indexer indexer_;
   std::vector<Caches> caches_;
 };
 

@@ -24,14 +24,14 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       requests_(site.requests),
       dialect_(site.dialect),
       prefix_(std::move(prefix)),
-      policy_(*site.policies.top_k),
       layer_policy_(*site.policies.layers),
       scratch_(*site.policies.scratch),
       temporaries_(site.temporaries),
       metadata_(geometry, *site.policies.metadata, site.memory, site.temporaries),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
-      prefill_(geometry, site.memory) {
+      prefill_(geometry, site.memory),
+      indexer_(geometry, Cache::c4a, site.dialect, *site.policies.top_k, site.memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     caches_.push_back(allocate_caches(i, site.memory));
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/indexer.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
 #include "device/decode/model_site.h"
@@ -79,21 +80,6 @@ class V4Layers {
   void write_states(const Writer& step, std::size_t layer);
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
-  void reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
-             std::int64_t rows) const;
-  // What one launch of the decode indexer ranks.
-  struct DecodeIndexer {
-    const std::uint8_t* codes;
-    const float* scales;
-    const std::int32_t* lens;  // [requests, next_n]
-    std::int32_t* top_k;
-    std::int64_t requests, next_n;
-  };
-  void rank_decode(const StepContext& step, std::size_t layer, const DecodeIndexer& batch);
-  void rank_packed(const StepContext& step, std::size_t layer);
-  void rank_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
-  void gather_keys(const StepContext& step, const std::string& name, std::size_t layer,
-                   const PrefillChunk& chunk);
   void attend(const StepContext& step, std::size_t layer);
   void attend_decode(const StepContext& step, std::size_t layer);
   void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
@@ -121,7 +107,6 @@ class V4Layers {
   const Requests& requests_;
   plumb_format dialect_;
   std::string prefix_;
-  const TopKPolicy& policy_;
   const LayerPolicy& layer_policy_;
   const ScratchPolicy& scratch_;
   CachingAllocator& temporaries_;
@@ -129,6 +114,7 @@ class V4Layers {
   Weights weights_;
   Workspace space_;
   PrefillWorkspace prefill_;
+  Indexer indexer_;
   std::vector<LayerCaches> caches_;
 };
 
