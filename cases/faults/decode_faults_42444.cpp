@@ -5,6 +5,7 @@
 #include "cases/faults/decode_fault_lists.h"
 #include "cases/faults/graph_policies.h"
 #include "cases/faults/injections.h"
+#include "cases/faults/layer_policies.h"
 
 namespace plumb::cases {
 
@@ -35,6 +36,12 @@ std::vector<DecodeFault> faults_of_42444() {
       capture_fault<PlannerHoisted>("planner_hoisted",
                                     "vLLM #36611: the planner runs once, in front of the graph",
                                     Detector::path, Detector::inputs),
+      {"plan_kept_between_steps", "vLLM #42982: V4's plan is that of the step before",
+       "sparse_mla_decode", Detector::reference, Detector::address, kThereAndBack,
+       policy<StateKept>(&Policies::capture, GraphMode::piecewise)},
+      {"one_plan_for_all_kinds", "vLLM #42982: V4's plan does not know the kind of layer",
+       "sparse_mla_decode", Detector::reference, Detector::eager, kSteady,
+       policy<OnePlanForAllKinds>(&Policies::layers)},
       capture_fault<FreshStateFreed>(
           "captured_state_freed",
           "vLLM #42444: the warm-up's state is kept, the captured one freed", Detector::address,

@@ -33,6 +33,13 @@ DecodeFault plan_fault(std::string name, std::string stands_for, ScheduleShape s
           schedule,        std::move(inject)};
 }
 
+// Of steps whose requests end at the same lengths.
+DecodeFault uneven_fault(std::string name, std::string stands_for,
+                         const ForgettingKey::Forget& forget) {
+  return plan_fault(std::move(name), "vLLM #42982: " + std::move(stands_for), kSameEnds,
+                    both(key(std::make_shared<ForgettingKey>(forget)), with_uneven_decodes()));
+}
+
 DecodeFault buffer_fault(std::string name, std::string stands_for, Detector blind, Inject inject) {
   return {std::move(name),
           "vLLM #42982: " + std::move(stands_for),
@@ -49,6 +56,11 @@ std::vector<DecodeFault> faults_of_42982() {
   return {
       plan_fault("v32_key_without_lengths", "vLLM #42982: a plan of other lengths is kept",
                  kPermuted, key(std::make_shared<ForgettingKey>(forget_lengths))),
+      uneven_fault("v32_key_without_query_lens", "equal totals with other query lengths collide",
+                   forget_query_lens),
+      uneven_fault("v32_key_without_longest", "equal totals with another longest query collide",
+                   forget_longest),
+      uneven_fault("v32_key_without_tokens", "other numbers of tokens collide", forget_tokens),
       {"v32_key_frozen", "hazards 13: the key of the first step is kept", "tile_plan",
        Detector::metadata, Detector::path, kRandom, key(std::make_shared<FrozenKey>())},
       plan_fault("v32_builders_share_plan", "vLLM #42982: a second builder writes the plan",

@@ -23,9 +23,10 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::full_decode_only,
                                 GraphMode::full_and_piecewise,
                                 GraphMode::breakable};
-constexpr Traffic kTraffic[] = {
-    Traffic::steady,  Traffic::grow,   Traffic::shrink,  Traffic::there_and_back, Traffic::permute,
-    Traffic::replace, Traffic::random, Traffic::prompts, Traffic::uneven,         Traffic::join};
+constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
+                                Traffic::there_and_back, Traffic::permute, Traffic::replace,
+                                Traffic::random,         Traffic::prompts, Traffic::uneven,
+                                Traffic::same_ends,      Traffic::join};
 constexpr std::int64_t kLengths = 7;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
@@ -152,7 +153,8 @@ std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, s
     for (const GraphMode mode : kModes) {
       const auto lengths = static_cast<Lengths>(++n % kLengths);
       const ScheduleShape schedule{traffic, lengths, kSteps, kRequests, 1 + seed};
-      const std::int64_t speculated = traffic == Traffic::uneven ? 2 : 0;
+      const bool uneven = traffic == Traffic::uneven || traffic == Traffic::same_ends;
+      const std::int64_t speculated = uneven ? 2 : 0;
       runs.push_back(clean_run(platform(n), mode, v4_geometry(speculated), schedule));
       runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(mode, speculated), schedule));
     }

@@ -84,6 +84,15 @@ Inject of_v32() {
   };
 }
 
+Inject with_uneven_decodes() {
+  return [](DecodeSetup setup) {
+    setup.geometry = device::decode::small_v32_geometry(4, 3);
+    setup.geometry.max_batched_tokens = 48;
+    setup.mode = GraphMode::piecewise;
+    return setup;
+  };
+}
+
 Inject of_v32(const device::decode::V32Policies& policies) {
   return both(of_v32(), [policies](DecodeSetup setup) {
     setup.policies.v32 = policies;

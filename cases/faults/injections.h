@@ -47,6 +47,7 @@ Inject with_reverse_order();
 // Those of V3.2, with room for padding.
 Inject of_v32();
 Inject of_v32(const device::decode::V32Policies& policies);
+Inject with_uneven_decodes();  // of V3.2, of up to four tokens
 
 inline constexpr ScheduleShape kSteady{Traffic::steady, Lengths::mixed, 3, 4, 1};
 inline constexpr ScheduleShape kShrink{Traffic::shrink, Lengths::random, 4, 4, 1};
@@ -58,6 +59,7 @@ inline constexpr ScheduleShape kLongThereAndBack{Traffic::there_and_back, Length
 inline constexpr ScheduleShape kPrompts{Traffic::prompts, Lengths::short_ones, 4, 4, 3};
 inline constexpr ScheduleShape kLongPrompts{Traffic::prompts, Lengths::equal, 4, 4, 3};
 inline constexpr ScheduleShape kUneven{Traffic::uneven, Lengths::mixed, 4, 4, 1};
+inline constexpr ScheduleShape kSameEnds{Traffic::same_ends, Lengths::around_page, 4, 4, 1};
 inline constexpr ScheduleShape kRandom{Traffic::random, Lengths::random, 6, 4, 1};
 inline constexpr ScheduleShape kCrowd{Traffic::steady, Lengths::random, 2, 20, 1};
 

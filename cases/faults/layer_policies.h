@@ -13,6 +13,11 @@ namespace plumb::cases {
 struct FfnNormTwice final : device::decode::LayerPolicy {
   bool repeats_ffn_norm() const override { return true; }
 };
+struct OnePlanForAllKinds final : device::decode::LayerPolicy {
+  device::decode::Attention plan_of(device::decode::Attention) const override {
+    return device::decode::Attention::window;
+  }
+};
 struct RouterLogitsInBf16 final : device::decode::LayerPolicy {
   plumb_format router_logits() const override { return PLUMB_BF16; }
 };

@@ -26,6 +26,15 @@ class ForgettingKey final : public device::decode::PlanKeyPolicy {
 };
 inline void forget_lengths(device::decode::KeyedStep& step) { step.lengths.clear(); }
 inline void forget_query_lens(device::decode::KeyedStep& step) { step.query_lens.clear(); }
+// Of AITER's key, which has no query lengths.
+inline void forget_longest(device::decode::KeyedStep& step) {
+  forget_query_lens(step);
+  step.max_query_len = 0;
+}
+inline void forget_tokens(device::decode::KeyedStep& step) {
+  forget_query_lens(step);
+  step.tokens = 0;
+}
 // Equal totals collide.
 inline void sum_lengths(device::decode::KeyedStep& step) {
   std::int32_t sum = 0;

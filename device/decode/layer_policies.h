@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "device/caching_allocator.h"
+#include "device/decode/geometry.h"
 #include "device/ops/types.h"
 
 namespace plumb::device::decode {
@@ -16,6 +17,9 @@ class LayerPolicy {
   // The mix in front of the feed-forward has applied its norm already. Done again by the layer, it
   // is right wherever a weight is 1   [7.7, vLLM #42810].
   virtual bool repeats_ffn_norm() const { return false; }
+  // Whose plan the attention of such layers goes by. Layers of another kind have other candidates,
+  // and the first of them that is called has planned for its own   [1.7].
+  virtual Attention plan_of(Attention kind) const { return kind; }
   // What V3.2's router reads, and what its projection rounds to   [8.1, vLLM #42982].
   virtual plumb_format router_logits() const { return PLUMB_F32; }
 };

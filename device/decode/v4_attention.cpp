@@ -184,7 +184,7 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
       temporaries_);
   params.partial_out = static_cast<float*>(partial_out);
   params.partial_lse = space_.partial_lse;
-  params.plan = step.attention.plan(kind);
+  params.plan = step.attention.plan(layer_policy_.plan_of(kind));
   params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
