@@ -26,6 +26,12 @@ DecodeFault capture_fault(std::string name, std::string stands_for, Detector see
           policy<Policy>(&Policies::capture)};
 }
 
+// So that long rows have more blocks of candidates than short ones.
+DecodeSetup with_top_128(DecodeSetup setup) {
+  setup.geometry.top_k = 128;
+  return setup;
+}
+
 }  // namespace
 
 std::vector<DecodeFault> faults_of_42444() {
@@ -37,8 +43,8 @@ std::vector<DecodeFault> faults_of_42444() {
                                     "vLLM #36611: the planner runs once, in front of the graph",
                                     Detector::path, Detector::inputs),
       {"plan_kept_between_steps", "vLLM #42982: V4's plan is that of the step before",
-       "sparse_mla_decode", Detector::reference, Detector::address, kThereAndBack,
-       policy<StateKept>(&Policies::capture, GraphMode::piecewise)},
+       "sparse_mla_decode", Detector::reference, Detector::address, kPermuted,
+       both(policy<StateKept>(&Policies::capture, GraphMode::piecewise), with_top_128)},
       {"one_plan_for_all_kinds", "vLLM #42982: V4's plan does not know the kind of layer",
        "sparse_mla_decode", Detector::reference, Detector::eager, kSteady,
        policy<OnePlanForAllKinds>(&Policies::layers)},
