@@ -77,6 +77,15 @@ TEST_P(CleanSteps, WithPromptsRaiseNoAlarm) {
   }
 }
 
+TEST_P(CleanSteps, WithDenseListsRaiseNoAlarm) {
+  const auto n = static_cast<std::size_t>(GetParam());
+  DecodeSetup setup = setup_of(kPlatforms[n % 3], GetParam(), n % 2);
+  setup.geometry.lists = device::decode::Lists::dense;
+  constexpr Traffic kTraffic[] = {Traffic::shrink, Traffic::prompts, Traffic::replace,
+                                  Traffic::random, Traffic::join,    Traffic::there_and_back};
+  expect_clean(setup, {kTraffic[n % 6], static_cast<Lengths>((n + 2) % 6), 3, 4, n}, 70);
+}
+
 DecodeSetup v32_setup_of(const std::string& platform, GraphMode mode, std::int64_t speculated = 0) {
   DecodeSetup setup = setup_of(platform, mode);
   setup.geometry = device::decode::small_v32_geometry(4, speculated, speculated == 0 ? 64 : 1, 40);

@@ -77,7 +77,8 @@ class CallChecks {
 
   // Who wrote a list of candidates in an earlier step, and nobody in this one.
   const std::string* stale_list(const Taps::Tap& call) const {
-    for (const char* name : {"main_indices", "main_indptr", "extra_indices", "extra_indptr"}) {
+    for (const char* name : {"main_indices", "main_indptr", "main_lengths", "extra_indices",
+                             "extra_indptr", "extra_lengths"}) {
       for (const Taps::Copy& copy : call.copies) {
         if (copy.tensor != name || step_.writers.latest(copy.from) != nullptr) continue;
         if (const std::string* writer = step_.twin.taps->last_writer(copy.from)) return writer;

@@ -18,9 +18,14 @@ using device::decode::StepPlan;
 using Slots = std::vector<std::int64_t>;
 
 Slots given(const Taps::Tap& attention, const std::string& side, std::int64_t token) {
-  const auto* indptr = attention.tensors.at(side + "_indptr").data<std::int32_t>();
   const HostTensor& indices = attention.tensors.at(side + "_indices");
   const auto* first = indices.data<std::int32_t>();
+  if (attention.tensors.contains(side + "_lengths")) {
+    const auto length = attention.tensors.at(side + "_lengths").data<std::int32_t>()[token];
+    first += token * indices.columns();
+    return {first, first + std::clamp<std::int64_t>(length, 0, indices.columns())};
+  }
+  const auto* indptr = attention.tensors.at(side + "_indptr").data<std::int32_t>();
   const auto clamp = [&](std::int32_t at) {
     return std::clamp<std::int64_t>(at, 0, indices.elements());
   };
@@ -127,7 +132,7 @@ std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const StepPlan& pl
                                      const Geometry& geometry) {
   const bool chunk = reader.op == "combine_topk_swa_indices_ragged";
   if (!chunk && reader.op != "compute_global_topk_ragged_indices_and_indptr" &&
-      reader.op != "v32_paged_kv_indices") {
+      reader.op != "compute_global_topk_indices_and_lens" && reader.op != "v32_paged_kv_indices") {
     return std::nullopt;
   }
   const Attention kind = kind_of(reader.name, geometry);

@@ -27,8 +27,8 @@ DecodeFault capture_fault(std::string name, std::string stands_for, Detector see
 }
 
 // So that long rows have more blocks of candidates than short ones.
-DecodeSetup with_top_128(DecodeSetup setup) {
-  setup.geometry.top_k = 128;
+DecodeSetup with_top_80(DecodeSetup setup) {
+  setup.geometry.top_k = 80;
   return setup;
 }
 
@@ -44,7 +44,7 @@ std::vector<DecodeFault> faults_of_42444() {
                                     Detector::path, Detector::inputs),
       {"plan_kept_between_steps", "vLLM #42982: V4's plan is that of the step before",
        "sparse_mla_decode", Detector::reference, Detector::address, kPermuted,
-       both(policy<StateKept>(&Policies::capture, GraphMode::piecewise), with_top_128)},
+       both(policy<StateKept>(&Policies::capture, GraphMode::piecewise), with_top_80)},
       {"one_plan_for_all_kinds", "vLLM #42982: V4's plan does not know the kind of layer",
        "sparse_mla_decode", Detector::reference, Detector::eager, kSteady,
        policy<OnePlanForAllKinds>(&Policies::layers)},

@@ -12,9 +12,8 @@
 // the left, 16 rows of them in a tile; on the right eight tokens, of which lane l has token l / 4.
 // A product of 16 columns needs them in a certain order over the lanes; as any order will do if
 // weights have the same, lane l takes eight neighbouring columns, 8 (l % 4) .. + 7 of the 32, of
-// tokens l / 4,
-// + 8, + 16, + 24: one access each, whose words are operands as they come. Each warp copies its
-// tokens to shared memory two steps ahead, and waits for no other warp's.
+// tokens l / 4, + 8, + 16, + 24: one access each, whose words are operands as they come. Each warp
+// copies its tokens to shared memory two steps ahead, and waits for no other warp's.
 #include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 
@@ -28,8 +27,7 @@ namespace {
 constexpr int kThreads = 512, kBlocks = 2, kTokens = 128, kStep = 256;
 constexpr int kWarpTokens = 32, kWarpsOfColumns = kTokens / kWarpTokens;
 constexpr int kWarpColumns = 64, kWarpsOfTokens = kStep / kWarpColumns;
-constexpr int kColumns = 32, kParts = kWarpColumns / kColumns;  // that are multiplied at a time
-constexpr int kRows = 4;                                        // tokens of a lane
+constexpr int kColumns = 32;  // that are multiplied at a time
 static_assert(kThreads == 32 * kWarpsOfColumns * kWarpsOfTokens);
 constexpr std::int64_t kLeastTokens = 32, kLeastHidden = 1024;
 
@@ -47,7 +45,6 @@ constexpr int kStagedVectors = kStep / kColumns * kPartVectors;
 // eight lanes copy all of them, which are a whole line of 128 bytes; the halves of odd tokens stand
 // exchanged, so that neither meets banks twice.
 constexpr int kEights = kWarpColumns / 8, kCopiedVectors = kWarpTokens * kEights;
-constexpr int kCopies = kCopiedVectors / 32;  // of a lane, four tokens of the warp each time
 // One step is multiplied while the weights of the next are staged and the tokens of two are copied.
 constexpr int kTurns = 2, kWarps = kThreads / 32;
 constexpr int kSums = kMixes + 1;  // of a token: 24 mixes and the squares
@@ -57,6 +54,10 @@ static_assert(kWarpsOfTokens * kTokens * kSums * sizeof(float) <= kSharedBytes);
 
 // Blocks of one cluster need a processor that has them; for others the kernel is empty.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+constexpr int kParts = kWarpColumns / kColumns;
+constexpr int kRows = 4;                      // tokens of a lane
+constexpr int kCopies = kCopiedVectors / 32;  // of a lane, four tokens of the warp each time
 
 // Unsigned: cheap enough to be made again where registers are short.
 __device__ unsigned own_lane() { return threadIdx.x % 32; }

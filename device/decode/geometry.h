@@ -21,6 +21,10 @@ enum class Attention { window, c4a, c128a, tokens };
 enum class Cache { window, c4a, c128a };
 inline constexpr int kCaches = 3;
 
+// How lists of candidates reach V4's attention: packed, as on ROCm, or in rows of one width with
+// their lengths, as FlashMLA takes them.
+enum class Lists { ragged, dense };
+
 inline constexpr std::int64_t kHeadDim = 512, kRopeDim = 64, kStreams = 4;
 inline constexpr std::int64_t kIndexScaleBytes = 4;    // beside the codes of an index key   [5.4]
 inline constexpr std::int64_t kC4a = 4, kC128a = 128;  // tokens of a compressed state
@@ -32,6 +36,7 @@ std::int64_t block_bytes(std::int64_t page);
 
 struct Geometry {
   Architecture architecture = Architecture::v4;
+  Lists lists = Lists::ragged;
   std::vector<Attention> layers;
   std::int64_t hidden = 0, heads = 0, q_lora = 0;
   std::int64_t index_heads = 0, index_dim = 0, top_k = 0;

@@ -13,15 +13,6 @@ namespace {
 
 constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
 
-plumb_mla_candidates candidates(const Ragged& ragged) {
-  return {.indices = ragged.indices,
-          .lengths = nullptr,
-          .indptr = ragged.indptr,
-          .request_stride = 0,
-          .query_stride = 0,
-          .width = static_cast<std::int32_t>(ragged.width)};
-}
-
 }  // namespace
 
 void V4Layers::project(const StepContext& step, std::size_t i) {
@@ -170,10 +161,10 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   plumb_sparse_mla_decode_params params{};
   params.q = space_.q;
   params.main_cache = cache(i, Cache::window);
-  params.main = candidates(metadata_.window());
+  params.main = metadata_->window();
   if (kind != Attention::window) {
     params.extra_cache = cache(i, compressed_cache(kind));
-    params.extra = candidates(kind == Attention::c4a ? space_.c4a : metadata_.c128a());
+    params.extra = kind == Attention::c4a ? c4a_candidates() : metadata_->c128a();
   }
   params.attn_sink = weights_.layers[i].attn_sink;
   params.out = space_.attention;

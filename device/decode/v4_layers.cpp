@@ -12,6 +12,14 @@ namespace {
 constexpr std::int32_t kSinkhornIterations = 20;
 constexpr float kPostMult = 2, kRoutedScaling = 1.5F;
 
+std::unique_ptr<DenseMetadata> make_metadata(const Geometry& geometry, const ModelSite& site) {
+  if (geometry.lists == Lists::dense) {
+    return std::make_unique<DenseMetadata>(geometry, site.memory);
+  }
+  return std::make_unique<RaggedMetadata>(geometry, *site.policies.metadata, site.memory,
+                                          site.temporaries);
+}
+
 }  // namespace
 
 Cache compressed_cache(Attention kind) {
@@ -27,7 +35,7 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       layer_policy_(*site.policies.layers),
       scratch_(*site.policies.scratch),
       temporaries_(site.temporaries),
-      metadata_(geometry, *site.policies.metadata, site.memory, site.temporaries),
+      metadata_(make_metadata(geometry, site)),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
       prefill_(geometry, site.memory),
@@ -68,7 +76,7 @@ std::string V4Layers::chunk_name(std::size_t layer, const char* what, std::size_
 }
 
 void V4Layers::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
-  metadata_.build(call, inputs, plan);
+  metadata_->build(call, inputs, plan);
 }
 
 void V4Layers::add_segments(std::vector<Segment>& all) {

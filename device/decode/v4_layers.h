@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,7 @@ class V4Layers {
                      const PrefillChunk& chunk);
   void combine(const StepContext& step, const std::string& name, Attention kind,
                const PrefillChunk& chunk);
+  plumb_mla_candidates c4a_candidates() const;
   void map_top_k(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
@@ -110,7 +112,7 @@ class V4Layers {
   const LayerPolicy& layer_policy_;
   const ScratchPolicy& scratch_;
   CachingAllocator& temporaries_;
-  RaggedMetadata metadata_;
+  std::unique_ptr<DenseMetadata> metadata_;
   Weights weights_;
   Workspace space_;
   PrefillWorkspace prefill_;
