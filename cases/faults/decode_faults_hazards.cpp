@@ -66,6 +66,8 @@ std::vector<DecodeFault> host_faults() {
       {"top_k_not_reset", "hazards 18: rows that nobody ranks keep an earlier top-k", "fill_rows",
        Detector::candidates, Detector::reference, kPrompts,
        both(with_prompts(), policy<TopKKept>(&Policies::top_k, GraphMode::full_and_piecewise))},
+      {"inverse_rope_left_out", "hazards J4: an op is missing", "inverse_rope", Detector::order,
+       Detector::reference, kSteady, policy<RotationLeftOut>(&Policies::layers)},
       {"replay_does_nothing", "hazards 37: the graph never ran", "replay", Detector::ran,
        Detector::path, kSteady, with_dead_device},
   };

@@ -13,6 +13,9 @@ namespace plumb::cases {
 struct FfnNormTwice final : device::decode::LayerPolicy {
   bool repeats_ffn_norm() const override { return true; }
 };
+struct RotationLeftOut final : device::decode::LayerPolicy {
+  bool turns_back() const override { return false; }
+};
 struct OnePlanForAllKinds final : device::decode::LayerPolicy {
   device::decode::Attention plan_of(device::decode::Attention) const override {
     return device::decode::Attention::window;

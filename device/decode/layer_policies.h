@@ -17,6 +17,9 @@ class LayerPolicy {
   // The mix in front of the feed-forward has applied its norm already. Done again by the layer, it
   // is right wherever a weight is 1   [7.7, vLLM #42810].
   virtual bool repeats_ffn_norm() const { return false; }
+  // Attention leaves values rotated as their keys are, and the layer turns them back   [hazards
+  // J4].
+  virtual bool turns_back() const { return true; }
   // Whose plan the attention of such layers goes by. Layers of another kind have other candidates,
   // and the first of them that is called has planned for its own   [1.7].
   virtual Attention plan_of(Attention kind) const { return kind; }

@@ -151,7 +151,7 @@ Residual V4Layers::residual(int turn) const {
   return {space_.streams[turn], space_.post[turn], space_.comb[turn]};
 }
 
-void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
+void V4Layers::turn_back(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   step.call("inverse_rope", layer_name(i, "inverse rope"),
             plumb_inverse_rope_params{.x = space_.attention,
@@ -161,6 +161,11 @@ void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
                                       .heads = g.heads,
                                       .x_token_stride = g.heads * kHeadDim,
                                       .stream = nullptr});
+}
+
+void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  if (layer_policy_.turns_back()) turn_back(step, i);
   linear(step, layer_name(i, "output projection"), space_.attention, g.heads * kHeadDim, space_.x,
          g.hidden);
   mix(step, layer_name(i, "feed-forward mix"), weights_.layers[i].ffn, residual(kAttention),

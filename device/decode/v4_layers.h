@@ -90,6 +90,7 @@ class V4Layers {
                const PrefillChunk& chunk);
   plumb_mla_candidates c4a_candidates() const;
   void map_top_k(const StepContext& step, std::size_t layer);
+  void turn_back(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
   void repeat_norm(const StepContext& step, std::size_t layer);

@@ -100,7 +100,7 @@ plumb_mutant(mhc_post_row_offset_of_one_stream
   WHY "streams are stored in each other's places")
 
 plumb_mutant(mhc_broadcast_row_sum_unguarded
-  OP mhc_pre_broadcast FILE mhc_mixing.h DECODE
+  OP mhc_pre_broadcast FILE mhc_mixing.h DECODE SIMULATED
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre_broadcast/rows_17/eager
