@@ -43,14 +43,16 @@ std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patter
   std::vector<const DecodeFault*> chosen;
   std::vector<std::string> names;
   std::vector<bool> used(patterns.size(), false);
-  for (const DecodeFault& fault : cases::all_decode_faults()) {
-    bool wanted = patterns.empty();
-    for (std::size_t i = 0; i < patterns.size(); ++i) {
-      if (!cases::matches(patterns[i], fault.name)) continue;
-      wanted = used[i] = true;
+  for (const auto* faults : {&cases::all_decode_faults(), &cases::faults_within_numerics()}) {
+    for (const DecodeFault& fault : *faults) {
+      bool wanted = patterns.empty();
+      for (std::size_t i = 0; i < patterns.size(); ++i) {
+        if (!cases::matches(patterns[i], fault.name)) continue;
+        wanted = used[i] = true;
+      }
+      if (wanted) chosen.push_back(&fault);
+      names.push_back(fault.name);
     }
-    if (wanted) chosen.push_back(&fault);
-    names.push_back(fault.name);
   }
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused == used.end()) return chosen;
@@ -108,7 +110,10 @@ class Printer {
 
  private:
   void print_fault(const FinishedRun& one) {
-    if (quiet_ && (one.skipped() || (one.found() && one.blamed() && !one.tempted()))) return;
+    const bool expected = one.run.fault->within_numerics
+                              ? one.is_within_numerics()
+                              : one.found() && one.blamed() && !one.tempted();
+    if (quiet_ && (one.skipped() || expected)) return;
     if (platform_ != one.run.setup.platform) {
       if (platform_.empty()) put(fault_matrix_legend());
       platform_ = one.run.setup.platform;
@@ -138,9 +143,7 @@ int faults_command(const FaultsArguments& arguments) {
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (is_worker()) {
-    return serve([&](std::uint64_t i) {
-      return to_bytes(cases::watch(runs.at(i).setup, runs.at(i).schedule));
-    });
+    return serve([&](std::uint64_t i) { return to_bytes(cases::result_of(runs.at(i))); });
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
   const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));

@@ -180,8 +180,11 @@ std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result) {
   for (const cases::Finding& f : result.findings) {
     findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
   }
-  return json::to_cbor(
-      {{"findings", findings}, {"steps", result.steps}, {"calls judged", result.calls_judged}});
+  return json::to_cbor({{"findings", findings},
+                        {"steps", result.steps},
+                        {"calls judged", result.calls_judged},
+                        {"choices", result.choices},
+                        {"flips", result.flips}});
 }
 
 cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
@@ -194,6 +197,8 @@ cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
     }
     packed.at("steps").get_to(result.steps);
     packed.at("calls judged").get_to(result.calls_judged);
+    packed.at("choices").get_to(result.choices);
+    packed.at("flips").get_to(result.flips);
     return result;
   } catch (const json::exception& error) {
     refuse(error);

@@ -28,7 +28,11 @@ struct DecodeFault {
   ScheduleShape schedule;
   // The returned setup owns what it changed.
   std::function<DecodeSetup(DecodeSetup)> inject;
+  // No detector may see it: what is computed stays within what the ops declare. What it costs is
+  // counted (router_flips.h).
+  bool within_numerics = false;
 };
-const std::vector<DecodeFault>& all_decode_faults();
+const std::vector<DecodeFault>& all_decode_faults();  // those to be found
+const std::vector<DecodeFault>& faults_within_numerics();
 
 }  // namespace plumb::cases

@@ -24,6 +24,8 @@ struct DecodeRun {
 std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
                                   const std::vector<const DecodeFault*>& faults,
                                   std::uint64_t seed);
+// What comes of it.
+WatchResult result_of(const DecodeRun& run);
 // The setups and schedules of these faults, without the faults.
 std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
                                     const std::vector<const DecodeFault*>& faults,
