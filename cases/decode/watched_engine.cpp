@@ -2,8 +2,12 @@
 #include "cases/decode/watched_engine.h"
 
 #include <utility>
+#include <vector>
 
 namespace plumb::cases {
+
+using device::decode::StepPart;
+using device::decode::StepSegments;
 
 namespace {
 
@@ -28,6 +32,15 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, bool tapped)
   if (!tapped) return;
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries());
   engine.observe(taps.get());
+}
+
+void add_parts(const StepSegments::Parts& step, StepSegments::Parts& to) {
+  for (const StepPart& part : step) {
+    std::erase_if(to, [&](const StepPart& earlier) {
+      return earlier == part || (earlier.varies && part.varies && earlier.name == part.name);
+    });
+    to.push_back(part);
+  }
 }
 
 Snapshot snapshot(const WatchedEngine& watched) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/faults/decode_faults.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -26,11 +27,21 @@ struct TemporariesHandedOut final : MetadataPolicy {
 // So that what is left behind is an earlier step's: captures and three steps make copies before.
 constexpr std::int64_t kCopiesBefore = 6;
 
-struct IndicesNotCopied final : MetadataPolicy {
-  bool copies_indices(std::int64_t copies) const override { return copies < kCopiesBefore; }
+class IndicesNotCopied final : public MetadataPolicy {
+ public:
+  explicit IndicesNotCopied(std::int64_t before = kCopiesBefore) : before_(before) {}
+  bool copies_indices(std::int64_t copies) const override { return copies < before_; }
+
+ private:
+  std::int64_t before_;
 };
-struct IndptrNotCopied final : MetadataPolicy {
-  bool copies_indptr(std::int64_t copies) const override { return copies < kCopiesBefore; }
+class IndptrNotCopied final : public MetadataPolicy {
+ public:
+  explicit IndptrNotCopied(std::int64_t before = kCopiesBefore) : before_(before) {}
+  bool copies_indptr(std::int64_t copies) const override { return copies < before_; }
+
+ private:
+  std::int64_t before_;
 };
 
 struct LiveRowsSent final : InputsPolicy {
@@ -55,6 +66,20 @@ Inject capture() {
 template <class Policy>
 Inject metadata() {
   return policy<Policy>(&Policies::metadata);
+}
+// Copies end with this step, or with one of those before it.
+template <class Policy>
+std::vector<Inject> ends_before(std::int64_t builds) {
+  constexpr std::int64_t kSteps = 4;
+  std::vector<Inject> all;
+  for (std::int64_t copies = builds; copies >= std::max<std::int64_t>(builds - kSteps, 0);
+       --copies) {
+    all.push_back([copies](DecodeSetup setup) {
+      setup.policies.metadata = std::make_shared<Policy>(copies);
+      return setup;
+    });
+  }
+  return all;
 }
 template <class Policy>
 Inject breaks() {
@@ -228,10 +253,10 @@ std::vector<DecodeFault> metadata_faults() {
        metadata<TemporariesHandedOut>()},
       {"ragged_indices_not_copied", "vLLM #42604: the graph's buffer keeps old indices",
        "copy_ragged_to_graph_buffers", Detector::candidates, Detector::reference, kLonger,
-       metadata<IndicesNotCopied>()},
+       metadata<IndicesNotCopied>(), ends_before<IndicesNotCopied>},
       {"ragged_indptr_not_copied", "vLLM #42604: indices are copied, indptr is stale",
        "copy_ragged_to_graph_buffers", Detector::candidates, Detector::reference, kGrowing,
-       metadata<IndptrNotCopied>()},
+       metadata<IndptrNotCopied>(), ends_before<IndptrNotCopied>},
       {"block_table_of_live_rows_only", "hazards 8: rows behind the live ones keep old blocks",
        "inputs", Detector::inputs, Detector::reference, kShrink, inputs<LiveRowsSent>()},
       {"padding_writes_slot_0", "hazards 3: padding rows write into the cache", "inputs",

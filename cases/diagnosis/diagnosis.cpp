@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/diagnosis/diagnosis.h"
+
+#include <fmt/format.h>
+
+namespace plumb::cases {
+
+namespace {
+
+double percent(const Match& match) {
+  return match.wrong == 0
+             ? 0
+             : 100.0 * static_cast<double>(match.explained) / static_cast<double>(match.wrong);
+}
+
+std::string subject_of(const Diagnosis& diagnosis) {
+  std::vector<std::string> names;
+  for (const Explanation& one : diagnosis.named) {
+    names.push_back(fmt::format("{} ({})", one.name, one.stands_for));
+  }
+  return fmt::to_string(fmt::join(names, " or "));
+}
+
+std::string next_best(const Diagnosis& diagnosis) {
+  if (!diagnosis.next) return "";
+  return fmt::format("; next best: {}, {:.0f} %", diagnosis.next->name,
+                     percent(diagnosis.next->match));
+}
+
+std::string tried(const Diagnosis& diagnosis) {
+  if (diagnosis.tried == diagnosis.known) return "";
+  return fmt::format("; {} of {} known faults were tried", diagnosis.tried, diagnosis.known);
+}
+
+std::string reason(const Explanation& best) {
+  if (best.match.wrong == 0) return "no value is wrong, and these are its findings";
+  return fmt::format("explains {:.0f} % of {} wrong values", percent(best.match), best.match.wrong);
+}
+
+}  // namespace
+
+bool Diagnosis::names(const std::string& fault) const {
+  return named.size() == 1 && named.front().name == fault;
+}
+
+std::string text_of(const Diagnosis& diagnosis) {
+  if (!diagnosis.not_tried.empty()) return "not diagnosed: " + diagnosis.not_tried;
+  if (diagnosis.named.empty()) return "no known pattern" + next_best(diagnosis) + tried(diagnosis);
+  return fmt::format("looks like: {}: {}{}", subject_of(diagnosis), reason(diagnosis.named.front()),
+                     next_best(diagnosis));
+}
+
+}  // namespace plumb::cases

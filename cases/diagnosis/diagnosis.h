@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a failure looks like: the hypotheses that explain it, or that none does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cases/diagnosis/match.h"
+
+namespace plumb::cases {
+
+// What one hypothesis is worth.
+struct Explanation {
+  std::string name, stands_for;
+  Match match;
+  std::optional<double> findings = {};  // share of findings in common, where that was looked at
+};
+
+struct Diagnosis {
+  std::vector<Explanation> named;   // empty: no known pattern; several: they cannot be told apart
+  std::optional<Explanation> next;  // the best of the others
+  std::int64_t tried = 0, known = 0;
+  std::string not_tried;  // why nobody looked
+
+  bool names(const std::string& fault) const;  // first, and alone
+};
+
+// "looks like: ...", "no known pattern ...", in one line.
+std::string text_of(const Diagnosis& diagnosis);
+
+}  // namespace plumb::cases

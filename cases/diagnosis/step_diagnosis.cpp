@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/diagnosis/step_diagnosis.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "cases/diagnosis/step_match.h"
+#include "cases/diagnosis/step_run.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // of one step's values
+// A hypothesis costs the steps up to the failing one; so many are affordable.
+constexpr std::int64_t kMostSteps = 1000, kStepsOfCapture = 4;
+
+// Explains enough; as much as another; so much that no other need be tried.
+constexpr double kExplains = 0.6, kMargin = 0.1, kCertain = 0.95;
+// Shares of findings in common.
+constexpr double kSameFindings = 0.75, kSimilarFindings = 0.5;
+
+bool has(const std::vector<Finding>& findings, Detector detector) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& finding) { return finding.detector == detector; });
+}
+
+// Of a setup without faults. What a fault changes beside plumb's own code is where it shows best,
+// and not part of it.
+DecodeSetup with_fault(const DecodeSetup& clean, const Plant& plant) {
+  const DecodeSetup planted = plant(clean);
+  DecodeSetup setup = clean;
+  setup.policies = planted.policies;
+  setup.implementation = planted.implementation;
+  setup.wrap = planted.wrap;
+  return setup;
+}
+
+using Signature = std::set<std::pair<Detector, std::string>>;
+Signature signature_of(const std::vector<Finding>& findings) {
+  Signature signature;
+  for (const Finding& finding : findings) signature.emplace(finding.detector, finding.op);
+  return signature;
+}
+
+class StepDiagnosis {
+ public:
+  StepDiagnosis(const StepEvidence& evidence, const std::vector<DecodeFault>& library)
+      : evidence_(evidence), library_(library), clean_(as_it_should_be(evidence.setup)) {}
+
+  Diagnosis run() {
+    diagnosis_.known = std::ssize(library_);
+    if (!evidence_.values.empty()) {
+      StepRun right = run_to_step(clean_, evidence_.shape, step());
+      builds_ = right.builds;
+      matcher_.emplace(evidence_.values, std::move(right.values), closeness());
+    }
+    const bool by_values = matcher_ && matcher_->any_wrong();
+    for (const auto& group : groups(by_values)) {
+      for (const DecodeFault* fault : group) try_fault(*fault, by_values);
+      if (by_values && is_certain()) break;
+    }
+    by_values ? name_by_values() : name_by_findings();
+    return std::move(diagnosis_);
+  }
+
+ private:
+  struct Candidate {
+    const DecodeFault* fault = nullptr;
+    DecodeSetup setup;
+    Match first, whole;  // up to the first wrong call; of all calls
+    std::optional<double> findings = {};
+
+    // Of what tells faults apart that act alike at first.
+    double sum() const { return first.score() + whole.score() + findings.value_or(0); }
+    Explanation explanation() const { return {fault->name, fault->stands_for, first, findings}; }
+  };
+  using Faults = std::vector<const DecodeFault*>;
+
+  std::int64_t step() const { return evidence_.findings.front().step; }
+  Closeness closeness() const {
+    return evidence_.setup.platform == clean_.platform ? Closeness::bits : Closeness::ulps;
+  }
+
+  // The likely ones first. Without a wrong value only what the detectors say is left to go by.
+  std::vector<Faults> groups(bool by_values) const {
+    std::vector<Faults> all(3);
+    for (const DecodeFault& fault : library_) {
+      const bool blamed = fault.broken == evidence_.findings.front().op;
+      const bool seen = has(evidence_.findings, fault.seen_by);
+      if (!by_values && !seen) continue;
+      all[blamed ? 0 : seen ? 1 : 2].push_back(&fault);
+    }
+    return all;
+  }
+
+  void try_fault(const DecodeFault& fault, bool by_values) {
+    if (spent_ > kMostSteps) return;
+    ++diagnosis_.tried;
+    std::vector<Plant> plants{fault.inject};
+    if (fault.sweep && by_values) {
+      const std::vector<Plant> more = fault.sweep(builds_);
+      plants.insert(plants.end(), more.begin(), more.end());
+    }
+    std::optional<Candidate> best;
+    for (const Plant& plant : plants) {
+      std::optional<Candidate> one = candidate(fault, plant);
+      if (!one) continue;
+      if (!best || one->first.score() > best->first.score()) best = std::move(one);
+      if (best->first.score() >= kCertain) break;
+    }
+    if (best) candidates_.push_back(std::move(*best));
+  }
+
+  // Nothing for a fault that this setup cannot have, or that ends its steps early.
+  std::optional<Candidate> candidate(const DecodeFault& fault, const Plant& plant) {
+    try {
+      Candidate one{&fault, with_fault(clean_, plant), {}, {}};
+      if (!matcher_) return one;
+      spent_ += step() + kStepsOfCapture;
+      const StepRun run = run_to_step(one.setup, evidence_.shape, step());
+      one.first = matcher_->match_first(run.values);
+      one.whole = matcher_->match_all(run.values);
+      return one;
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+  }
+
+  bool is_certain() const {
+    return std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& one) {
+      return one.first.score() >= kCertain && !one.first.is_weak();
+    });
+  }
+
+  // What the detectors would have found.
+  void look_at_findings(Candidate& one) {
+    ScheduleShape shape = evidence_.shape;
+    const WatchResult result = watch(one.setup, shape);
+    one.findings = 0;
+    if (result.clean() || result.findings.front().step != step()) return;
+    const Signature got = signature_of(evidence_.findings), would = signature_of(result.findings);
+    const auto common = std::count_if(got.begin(), got.end(),
+                                      [&](const auto& entry) { return would.contains(entry); });
+    one.findings = static_cast<double>(common) /
+                   static_cast<double>(std::ssize(got) + std::ssize(would) - common);
+  }
+
+  void name_by_values() {
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
+      return a.first.score() > b.first.score();
+    });
+    std::size_t rivals = 0;
+    while (rivals < candidates_.size() && candidates_[rivals].first.score() >= kExplains &&
+           candidates_[rivals].first.score() >= candidates_.front().first.score() - kMargin) {
+      ++rivals;
+    }
+    const bool weak = rivals > 0 && candidates_.front().first.is_weak();
+    if (rivals > 1 || weak) {
+      for (std::size_t i = 0; i < rivals; ++i) look_at_findings(candidates_[i]);
+      std::stable_sort(candidates_.begin(),
+                       candidates_.begin() + static_cast<std::ptrdiff_t>(rivals),
+                       [](const auto& a, const auto& b) { return a.sum() > b.sum(); });
+    }
+    name(rivals, [&](const Candidate& one) {
+      return (!weak || one.findings >= kSimilarFindings) &&
+             one.sum() >= candidates_.front().sum() - kMargin;
+    });
+  }
+
+  void name_by_findings() {
+    for (Candidate& one : candidates_) {
+      if (one.first.invented == 0) look_at_findings(one);
+    }
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
+      return a.findings.value_or(0) > b.findings.value_or(0);
+    });
+    name(candidates_.size(), [&](const Candidate& one) {
+      return one.findings >= kSameFindings &&
+             *one.findings >= *candidates_.front().findings - kMargin;
+    });
+  }
+
+  // The first of the rivals that are good enough; the next best is whoever follows.
+  template <class IsGood>
+  void name(std::size_t rivals, const IsGood& is_good) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (i < rivals && is_good(candidates_[i])) {
+        diagnosis_.named.push_back(candidates_[i].explanation());
+        continue;
+      }
+      if (candidates_[i].first.explained > 0) diagnosis_.next = candidates_[i].explanation();
+      break;
+    }
+  }
+
+  const StepEvidence& evidence_;
+  const std::vector<DecodeFault>& library_;
+  const DecodeSetup clean_;
+  std::optional<StepMatcher> matcher_;
+  std::vector<Candidate> candidates_;
+  std::int64_t builds_ = 0, spent_ = 0;
+  Diagnosis diagnosis_;
+};
+
+}  // namespace
+
+WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape) {
+  WatchedFailure failure{{}, {setup, shape, {}, {}, ""}};
+  failure.result = watch(setup, shape, [&](const WatchedStep& step) {
+    const auto& findings = step.findings.all();
+    if (findings.empty() || has(findings, Detector::error)) return;
+    if (bytes_of(step.twin, step.parts) > kMostBytes) {
+      failure.evidence.left_out = "the step is too large for the simulator";
+      return;
+    }
+    failure.evidence.values = values_of(step.twin, step.parts);
+  });
+  failure.evidence.findings = failure.result.findings;
+  return failure;
+}
+
+Diagnosis diagnose(const StepEvidence& evidence, const std::vector<DecodeFault>& library) {
+  Diagnosis diagnosis;
+  diagnosis.not_tried = evidence.left_out;
+  if (!diagnosis.not_tried.empty() || evidence.findings.empty()) return diagnosis;
+  return StepDiagnosis(evidence, library).run();
+}
+
+}  // namespace plumb::cases
