@@ -59,7 +59,7 @@ class StepDiagnosis {
     const bool by_values = matcher_ && matcher_->any_wrong();
     for (const auto& group : groups(by_values)) {
       for (const DecodeFault* fault : group) try_fault(*fault, by_values);
-      if (by_values && is_certain()) break;
+      if (is_certain()) break;
     }
     by_values ? name_by_values() : name_by_findings();
     return std::move(diagnosis_);
@@ -95,6 +95,12 @@ class StepDiagnosis {
     return all;
   }
 
+  // A kernel that is wrong shows in a call of its own first.
+  bool is_possible(const DecodeFault& fault, const DecodeSetup& with) const {
+    return !with.implementation || fault.broken == evidence_.findings.front().op ||
+           (matcher_ && fault.broken == matcher_->first_wrong_op());
+  }
+
   void try_fault(const DecodeFault& fault, bool by_values) {
     if (spent_ > kMostSteps) return;
     ++diagnosis_.tried;
@@ -117,6 +123,7 @@ class StepDiagnosis {
   std::optional<Candidate> candidate(const DecodeFault& fault, const Plant& plant) {
     try {
       Candidate one{&fault, with_fault(clean_, plant), {}, {}};
+      if (!is_possible(fault, one.setup)) return std::nullopt;
       if (!matcher_) return one;
       spent_ += step() + kStepsOfCapture;
       const StepRun run = run_to_step(one.setup, evidence_.shape, step());
@@ -128,14 +135,17 @@ class StepDiagnosis {
     }
   }
 
-  bool is_certain() const {
-    return std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& one) {
-      return one.first.score() >= kCertain && !one.first.is_weak();
+  bool is_certain() {
+    return std::any_of(candidates_.begin(), candidates_.end(), [&](Candidate& one) {
+      if (one.first.score() < kCertain) return false;
+      if (one.first.is_weak()) look_at_findings(one);
+      return !one.first.is_weak() || *one.findings >= kSameFindings;
     });
   }
 
   // What the detectors would have found.
   void look_at_findings(Candidate& one) {
+    if (one.findings) return;
     ScheduleShape shape = evidence_.shape;
     const WatchResult result = watch(one.setup, shape);
     one.findings = 0;

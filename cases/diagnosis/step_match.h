@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "cases/diagnosis/match.h"
 #include "cases/diagnosis/step_values.h"
@@ -15,6 +16,7 @@ class StepMatcher {
   StepMatcher(const StepValues& observed, StepValues right, Closeness closeness);
 
   bool any_wrong() const { return first_wrong_ < right_.size(); }
+  std::string first_wrong_op() const { return any_wrong() ? right_[first_wrong_].op : ""; }
   // Of the first call with a wrong value, and of those before it, in which a true hypothesis is
   // right too.
   Match match_first(const StepValues& hypothesis) const;
