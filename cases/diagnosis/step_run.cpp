@@ -31,8 +31,9 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     const ScheduledStep& scheduled = schedule.at(static_cast<std::size_t>(i));
     admit(scheduled, twin.engine);
     if (i % setup.in_flight == 0) {
-      twin.device->synchronize();
+      if (i > 0) twin.device->synchronize();
       twin.taps->poison(twin.engine.stream());
+      snapshot(twin);  // as a watch does: a race may turn on it
       parts.clear();
     }
     const device::decode::Counters before = twin.engine.counters();
