@@ -260,7 +260,17 @@ void Session::judge(const Step& step, const TensorSet& got, std::vector<std::str
     if (!report.pattern.empty()) damage.push_back(report.pattern);
     failed.push_back(report);
   }
-  if (!damage.empty()) fail(context, std::move(damage), std::move(failed));
+  if (damage.empty()) return;
+  keep_evidence(step, got);
+  fail(context, std::move(damage), std::move(failed));
+}
+
+void Session::keep_evidence(const Step& step, const TensorSet& got) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : got.all()) bytes += tensor.bytes().size();
+  if (result_.evidence || bytes > kMostBytes) return;
+  result_.evidence = std::make_shared<CaseEvidence>(CaseEvidence{point_, step, got});
 }
 
 void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,

@@ -73,6 +73,8 @@ class Session {
   // Of the problem's verdict, computed or known.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
+  // A copy, if there is none yet.
+  void keep_evidence(const Step& step, const TensorSet& got);
 
   const Problem& problem_;
   const Point& point_;

@@ -69,6 +69,7 @@ json pack(const cases::CaseResult& result) {
               {"platform", result.platform},
               {"outcome", static_cast<int>(result.outcome)},
               {"reason", result.reason},
+              {"diagnosis", result.diagnosis},
               {"points", result.points},
               {"launches", result.launches},
               {"comparisons", result.comparisons},
@@ -92,6 +93,7 @@ cases::CaseResult unpack_result(const json& packed) {
   packed.at("platform").get_to(result.platform);
   result.outcome = static_cast<cases::Outcome>(packed.at("outcome").get<int>());
   packed.at("reason").get_to(result.reason);
+  packed.at("diagnosis").get_to(result.diagnosis);
   packed.at("points").get_to(result.points);
   packed.at("launches").get_to(result.launches);
   packed.at("comparisons").get_to(result.comparisons);

@@ -44,6 +44,9 @@ bool Diagnosis::names(const std::string& fault) const {
 }
 
 std::string text_of(const Diagnosis& diagnosis) {
+  if (diagnosis.named.empty() && !diagnosis.pattern.empty()) {
+    return "looks like: no known fault, but " + diagnosis.pattern;
+  }
   if (!diagnosis.not_tried.empty()) return "not diagnosed: " + diagnosis.not_tried;
   if (diagnosis.named.empty()) return "no known pattern" + next_best(diagnosis) + tried(diagnosis);
   return fmt::format("looks like: {}: {}{}", subject_of(diagnosis), reason(diagnosis.named.front()),

@@ -24,6 +24,7 @@ struct Diagnosis {
   std::optional<Explanation> next;  // the best of the others
   std::int64_t tried = 0, known = 0;
   std::string not_tried;  // why nobody looked
+  std::string pattern;    // that the judge has recognised in the wrong rows (cases/diagnose.h)
 
   bool names(const std::string& fault) const;  // first, and alone
 };

@@ -64,15 +64,16 @@ Match& Match::operator+=(const Match& more) {
 double Match::score() const {
   if (explained == 0) return 0;
   const double share = static_cast<double>(explained) / static_cast<double>(wrong + invented);
-  const double chance = static_cast<double>(by_chance) / static_cast<double>(wrong);
+  const double chance = chance_share();
   if (chance >= kOfManyAlike) return share;
   return std::max(0.0, (share - chance) / (1 - chance));
 }
 
-bool Match::is_weak() const {
-  return wrong < kFew ||
-         static_cast<double>(by_chance) >= kOfManyAlike * static_cast<double>(wrong);
+double Match::chance_share() const {
+  return wrong == 0 ? 0 : static_cast<double>(by_chance) / static_cast<double>(wrong + invented);
 }
+
+bool Match::is_weak() const { return wrong < kFew || chance_share() >= kOfManyAlike; }
 
 Match match(const HostTensor& observed, const HostTensor& right, const HostTensor& hypothesis,
             Closeness closeness) {
@@ -90,7 +91,8 @@ Match match(const HostTensor& observed, const HostTensor& right, const HostTenso
     ++result.wrong;
     result.explained += compare.same(observed, i, hypothesis, i);
     const std::int64_t there = (i + beside) % elements;
-    result.by_chance += compare.same(observed, i, hypothesis, there);
+    result.by_chance += !compare.same(hypothesis, there, right, there) &&
+                        compare.same(observed, i, hypothesis, there);
   }
   return result;
 }

@@ -20,13 +20,17 @@ struct Match {
   std::int64_t wrong = 0;      // observed is not right
   std::int64_t explained = 0;  // of these, observed is what the hypothesis says
   std::int64_t invented = 0;   // observed is right, and the hypothesis says that it is not
-  std::int64_t by_chance = 0;  // of the wrong: those that the hypothesis has in the place beside
+  // Of the wrong: those that it would explain if it went wrong in the places beside.
+  std::int64_t by_chance = 0;
 
   Match& operator+=(const Match& more);
   // 1: it says what was observed, and nothing else; 0: no more than chance.
   double score() const;
   // Too few values, or too much alike, to tell anything.
   bool is_weak() const;
+
+ private:
+  double chance_share() const;
 };
 
 // All three of one shape and type.

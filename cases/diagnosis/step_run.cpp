@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "device/device.h"
+#include "cases/diagnosis/op_run.h"
 
 namespace plumb::cases {
 
@@ -12,11 +12,6 @@ namespace {
 void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
   for (const std::uint64_t id : scheduled.finished) engine.finish(id);
   for (const auto& [id, tokens] : scheduled.admitted) engine.admit(id, tokens);
-}
-
-std::string simulated(const std::string& platform) {
-  if (platform.starts_with("cuda-")) return "sim-sm90";
-  return platform.starts_with("hip-") ? "sim-gfx942" : platform;
 }
 
 }  // namespace
@@ -47,7 +42,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
 }
 
 DecodeSetup as_it_should_be(DecodeSetup setup) {
-  setup.platform = simulated(setup.platform);
+  setup.platform = simulated_like(setup.platform);
   setup.policies = {};
   setup.implementation = nullptr;
   setup.wrap = nullptr;
