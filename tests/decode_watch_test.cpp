@@ -97,6 +97,20 @@ TEST(CleanStepsInFlight, RaiseNoAlarm) {
   }
 }
 
+// As many parts of a sum as tokens, or as many tiles, are no rows of tokens.
+TEST(TokenRows, AreThoseThatGrowWithTheTokens) {
+  const auto of = [](Role role, std::vector<std::int64_t> shape) {
+    return token_dimension(HostTensor({.name = "x", .shape = std::move(shape), .role = role}), 4);
+  };
+  EXPECT_EQ(of(Role::output, {4, 4, 8}), 0u);
+  EXPECT_EQ(of(Role::output, {3, 4, 8}), 1u);
+  EXPECT_EQ(of(Role::scratch, {4, 4, 24}), 1u);
+  EXPECT_EQ(of(Role::scratch, {4, 5, 24}), std::nullopt);
+  EXPECT_EQ(of(Role::state, {4, 8}), std::nullopt);
+  EXPECT_EQ(of(Role::output, {5, 4}), std::nullopt);
+  EXPECT_EQ(of(Role::output, {}), std::nullopt);
+}
+
 class EachFault : public testing::TestWithParam<std::string> {};
 
 const DecodeFault& fault_of(const std::string& name) {

@@ -72,7 +72,9 @@ TEST_P(EveryRow, PassesBySample) {
     // How few are live changes from step to step: some rows show that.
     if (which.op->name != GetParam() || (replayed && which.row.tier != Tier::smoke)) continue;
     if (!lengthen(which)) continue;
-    const CaseResult result = run_case(which, sampling(3));
+    RunOptions options = sampling(3);
+    options.tier = Tier::smoke;
+    const CaseResult result = run_case(which, options);
     EXPECT_EQ(result.outcome, Outcome::passed) << which.id() << "\n" << report_of(result);
     EXPECT_GT(sampled_rows(result), 0) << which.id();
     ++cases;

@@ -38,7 +38,7 @@ double watched_step(const cases::DecodeSetup& setup) {
 
 double bare_step(const cases::DecodeSetup& setup) {
   StepClock clock;
-  cases::WatchedEngine bare(setup, false);
+  cases::WatchedEngine bare(setup);
   bare.engine.capture();
   for (const cases::ScheduledStep& one : make_schedule(kSchedule, setup.geometry)) {
     for (const std::uint64_t id : one.finished) bare.engine.finish(id);

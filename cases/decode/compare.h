@@ -15,6 +15,9 @@ struct TokenRows {
   std::int64_t tokens = 0, count = 0;
 };
 
+// Every byte of them, promised or not.
+bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b);
+
 // The first output that differs in what the op promises, in a line; nothing if none does. What an
 // op keeps of a tensor that it changes in place is not compared: it is older than the call. Rows of
 // tokens behind the `defined` ones may hold anything.

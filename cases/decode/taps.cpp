@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "cases/registry.h"
 #include "cases/run.h"
@@ -57,10 +59,6 @@ std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
 
 // The call's rows to the Problem's, which are as long or longer.
 void unpack(const std::byte* from, const Taps::Copy& copy, HostTensor& to) {
-  if (copy.row_bytes == 0) {
-    std::memcpy(to.bytes().data(), from, copy.bytes);
-    return;
-  }
   const std::int64_t rows = to.spec().shape.front();
   const std::size_t stride = to.bytes().size() / static_cast<std::size_t>(rows);
   const std::size_t bytes = std::min(stride, static_cast<std::size_t>(copy.row_bytes));
@@ -80,35 +78,31 @@ std::vector<TensorReport> Taps::Tap::judge() const {
 }
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
-           const plumb_implementation& ops, const device::CachingAllocator& temporaries)
+           const plumb_implementation& ops, const device::CachingAllocator& temporaries, Kept kept)
     : device_(device),
       geometry_(geometry),
       ops_(ops),
       temporaries_(temporaries),
-      memory_(device),
+      kept_(kept),
       stream_(device.create_stream()) {}
 
 Taps::~Taps() { device_.destroy_stream(stream_); }
 
 void Taps::begin(const device::decode::StepPart& part) {
   next_ = 0;
+  tokens_ = part.tokens;
   latest_[part.name] = part;
-  if (!part.varies) {
-    current_ = &parts_[{part.name, part.tokens}];
-    current_memory_ = &memory_;
-    return;
-  }
-  std::unique_ptr<Run>& run = runs_[part.name];
-  if (run) retired_.push_back(std::move(run));
-  run = std::make_unique<Run>(device_);
-  current_ = &run->calls;
-  current_memory_ = &run->memory;
+  auto& run = part.varies ? varying_[part.name] : parts_[{part.name, part.tokens}];
+  if (part.varies && run) retired_.push_back(std::move(run));
+  if (!run) run = std::make_unique<Run>(device_);
+  run->poisoned = false;
+  current_ = run.get();
 }
 
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
-  if (next_ == current_->size()) current_->push_back(make_tap(call));
-  Tap& tap = *current_->at(next_);
+  if (next_ == current_->calls.size()) current_->calls.push_back(make_tap(call));
+  Tap& tap = *current_->calls.at(next_);
   if (tap.name != call.name) {
     throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
   }
@@ -117,7 +111,7 @@ void Taps::before(const device::decode::Call& call, device::Stream stream) {
 }
 
 void Taps::after(const device::decode::Call&, device::Stream stream) {
-  copy(*current_->at(next_++), false, stream);
+  copy(*current_->calls.at(next_++), false, stream);
 }
 
 void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
@@ -160,8 +154,12 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
             .bytes = bytes_there(tensor, bound),
             .row_bytes = bound.row_bytes,
             .before = tensor.spec().role == Role::input};
+  if (kept_ == Kept::rows &&
+      (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
+    copy.bytes = 0;
+  }
   if (copy.bytes != 0 && !is_constant(name)) {
-    copy.tap = current_memory_->allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+    copy.tap = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
                                                     "tap of " + tap.name + " " + name);
   }
   tap.copies.push_back(std::move(copy));
@@ -183,14 +181,20 @@ const std::string* Taps::last_writer(const std::byte* address) const {
 }
 
 void Taps::poison(device::Stream stream) {
-  for (const device::decode::Memory::Block& block : memory_.blocks()) {
-    device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+  for (const auto& [name, run] : parts_) {
+    if (std::exchange(run->poisoned, true)) continue;
+    for (const device::decode::Memory::Block& block : run->memory.blocks()) {
+      device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+    }
   }
 }
 
+Taps::Run& Taps::run_of(const device::decode::StepPart& part) const {
+  return part.varies ? *varying_.at(part.name) : *parts_.at({part.name, part.tokens});
+}
+
 const Taps::Calls& Taps::enqueued(const device::decode::StepPart& part) const {
-  if (!part.varies) return parts_.at({part.name, part.tokens});
-  return runs_.at(part.name)->calls;
+  return run_of(part).calls;
 }
 
 std::optional<device::decode::StepPart> Taps::latest(const std::string& part) const {
@@ -199,19 +203,38 @@ std::optional<device::decode::StepPart> Taps::latest(const std::string& part) co
   return found->second;
 }
 
-const Taps::Calls& Taps::fetch(const device::decode::StepPart& part) {
-  const Calls& calls = enqueued(part);
+void Taps::read_back(const Copy& copy, HostTensor& to) {
+  const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
+  if (copy.row_bytes == 0) {
+    device_.copy(to.bytes().data(), from, copy.bytes, stream_);
+    return;
+  }
+  row_bytes_.resize(copy.bytes);
+  device_.copy(row_bytes_.data(), from, copy.bytes, stream_);
+  unpack(row_bytes_.data(), copy, to);
+}
+
+const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) {
+  Run& run = run_of(part);
+  run.poisoned = false;
   if (part.varies) retired_.clear();
-  std::vector<std::byte> bytes;
-  for (const auto& tap : calls) {
+  for (const auto& tap : run.calls) {
     for (const Copy& copy : tap->copies) {
-      if (copy.bytes == 0) continue;
-      bytes.resize(copy.bytes);
-      device_.copy(bytes.data(), copy.tap != nullptr ? copy.tap : copy.from, copy.bytes, stream_);
-      unpack(bytes.data(), copy, tap->tensors.at(copy.tensor));
+      const bool wanted = read == Read::everything || !copy.before;
+      if (copy.bytes != 0 && wanted) read_back(copy, tap->tensors.at(copy.tensor));
     }
   }
-  return calls;
+  return run.calls;
+}
+
+std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens) {
+  const TensorSpec& spec = tensor.spec();
+  if (spec.shape.empty() || spec.role == Role::state) return std::nullopt;
+  const auto last = std::prev(spec.shape.end());
+  const auto first = spec.shape.begin() + (spec.role == Role::scratch && spec.shape.size() > 1);
+  const auto found = std::find(first, last, tokens);
+  if (found == last) return std::nullopt;
+  return static_cast<std::size_t>(found - spec.shape.begin());
 }
 
 }  // namespace plumb::cases

@@ -23,9 +23,14 @@ namespace plumb::cases {
 
 class Taps final : public device::decode::CallObserver {
  public:
+  // What is copied of a call. `rows`: outputs with a row per token of the part, and what they held
+  // before.
+  enum class Kept { everything, rows };
+
   // Both outlive the taps.
   Taps(device::Device& device, const device::decode::Geometry& geometry,
-       const plumb_implementation& ops, const device::CachingAllocator& temporaries);
+       const plumb_implementation& ops, const device::CachingAllocator& temporaries,
+       Kept kept = Kept::everything);
   ~Taps() override;
 
   void begin(const device::decode::StepPart& part) override;
@@ -58,11 +63,13 @@ class Taps final : public device::decode::CallObserver {
   // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
   const std::string* last_writer(const std::byte* address) const;
 
-  // Enqueues poison over all copies, so that what no call has written since shows.
+  // Enqueues poison over all copies that have not been poisoned since they were enqueued or fetched
+  // last, so that what no call has written since shows.
   void poison(device::Stream stream);
-  // The calls of a part as they ran last; their work is over. Reads everything back. Throws
+  enum class Read { everything, outputs };
+  // The calls of a part as they ran last; their work is over. Reads them back. Throws
   // std::out_of_range for a part that never ran.
-  const Calls& fetch(const device::decode::StepPart& part);
+  const Calls& fetch(const device::decode::StepPart& part, Read read = Read::everything);
   // The part of this name that was enqueued last, also in a capture. Nothing: none was.
   std::optional<device::decode::StepPart> latest(const std::string& part) const;
   // As fetch, but reads nothing back.
@@ -73,26 +80,34 @@ class Taps final : public device::decode::CallObserver {
   void add_copy(const std::string& name, const Binding& bound, Tap& tap);
   void rebind(const device::decode::Call& call, Tap& tap);
   void copy(const Tap& tap, bool before, device::Stream stream);
-  // One run of a part that varies: its copies go with it.
+  void read_back(const Copy& copy, HostTensor& to);
+  // A part's calls and their copies.
   struct Run {
     explicit Run(device::Device& device) : memory(device) {}
     device::decode::Memory memory;
     Calls calls;
+    bool poisoned = false;
   };
+  Run& run_of(const device::decode::StepPart& part) const;
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
   const device::CachingAllocator& temporaries_;
   std::map<const std::byte*, std::string> writers_;  // op, by address of the output
-  device::decode::Memory memory_;
-  device::Stream stream_;  // for reading back
-  std::map<std::pair<std::string, std::int64_t>, Calls> parts_;
-  std::map<std::string, std::unique_ptr<Run>, std::less<>> runs_;  // the latest of each part
-  std::vector<std::unique_ptr<Run>> retired_;                      // their work may be pending
+  const Kept kept_;
+  device::Stream stream_;             // for reading back
+  std::vector<std::byte> row_bytes_;  // read back, of rows that are further apart
+  std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<Run>> parts_;
+  std::map<std::string, std::unique_ptr<Run>, std::less<>> varying_;  // the latest run of each
+  std::vector<std::unique_ptr<Run>> retired_;                         // their work may be pending
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
-  Calls* current_ = nullptr;
-  device::decode::Memory* current_memory_ = nullptr;  // for the copies of the part
-  std::size_t next_ = 0;                              // call of the part
+  Run* current_ = nullptr;
+  std::int64_t tokens_ = 0;  // of the part
+  std::size_t next_ = 0;     // call of the part
 };
+
+// The dimension with rows of one token each; nothing if there is none. That of a scratch tensor
+// comes behind the parts of which a sum is made; a plan, whose rows are tiles, has none.
+std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens);
 
 }  // namespace plumb::cases

@@ -33,10 +33,10 @@ class Watcher {
   explicit Watcher(const DecodeSetup& setup)
       : mode_(setup.mode),
         in_flight_(setup.in_flight),
-        plain_(setup, false),
-        twin_(setup, true),
-        eager_(setup, true),
-        other_(setup, true) {}
+        plain_(setup),
+        twin_(setup, Taps::Kept::everything),
+        eager_(setup, Taps::Kept::everything),
+        other_(setup, Taps::Kept::rows) {}
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();

@@ -25,12 +25,12 @@ const plumb_implementation& ops_of(const DecodeSetup& setup) {
 
 }  // namespace
 
-WatchedEngine::WatchedEngine(const DecodeSetup& setup, bool tapped)
+WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)
     : device(open(setup)),
       ops(ops_of(setup)),
       engine(*device, ops, setup.geometry, setup.mode, setup.policies) {
-  if (!tapped) return;
-  taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries());
+  if (!kept) return;
+  taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
   engine.observe(taps.get());
 }
 

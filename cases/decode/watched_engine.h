@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,8 @@ struct DecodeSetup {
 };
 
 struct WatchedEngine {
-  WatchedEngine(const DecodeSetup& setup, bool tapped);
+  // Without taps, unless it is said what they keep.
+  explicit WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept = {});
 
   std::unique_ptr<device::Device> device;
   const plumb_implementation& ops;
