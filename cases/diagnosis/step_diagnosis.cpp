@@ -2,6 +2,7 @@
 #include "cases/diagnosis/step_diagnosis.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <utility>
 
@@ -37,10 +38,16 @@ DecodeSetup with_fault(const DecodeSetup& clean, const Plant& plant) {
   return setup;
 }
 
+// Detector and op; of an error, what it says, but for the numbers.
 using Signature = std::set<std::pair<Detector, std::string>>;
 Signature signature_of(const std::vector<Finding>& findings) {
   Signature signature;
-  for (const Finding& finding : findings) signature.emplace(finding.detector, finding.op);
+  for (const Finding& finding : findings) {
+    std::string what = finding.op;
+    if (finding.detector == Detector::error) what += finding.text;
+    std::erase_if(what, [](unsigned char c) { return std::isdigit(c) != 0; });
+    signature.emplace(finding.detector, std::move(what));
+  }
   return signature;
 }
 
@@ -95,7 +102,7 @@ class StepDiagnosis {
     return all;
   }
 
-  // A kernel that is wrong shows in a call of its own first.
+  // A kernel that is wrong shows in a call of its own first, and V3.2's metadata in V3.2.
   bool is_possible(const DecodeFault& fault, const DecodeSetup& with) const {
     return !with.implementation || fault.broken == evidence_.findings.front().op ||
            (matcher_ && fault.broken == matcher_->first_wrong_op());

@@ -17,7 +17,7 @@ void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
 }  // namespace
 
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step) {
-  WatchedEngine twin(setup, true);
+  WatchedEngine twin(setup, Taps::Kept::everything);
   twin.engine.capture();
   const std::vector<ScheduledStep> schedule = make_schedule(shape, setup.geometry);
   StepRun run;
