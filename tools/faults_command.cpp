@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "cases/case_file.h"
 #include "device/device.h"
@@ -33,6 +34,19 @@ using cases::DecodeRun;
 using cases::FinishedRun;
 
 constexpr double kTimeout = 300;  // seconds of one run
+
+// Faults are where they are meant to show, and nothing there is news.
+bool is_diagnosed(const DecodeRun& run) { return run.fault == nullptr || run.elsewhere; }
+
+// A worker knows each run by two numbers: its own, and, without a diagnosis, that much more as
+// there are runs.
+Bytes answer(const std::vector<DecodeRun>& runs, std::uint64_t task) {
+  const DecodeRun& run = runs.at(task % runs.size());
+  if (task < runs.size() && is_diagnosed(run)) {
+    return to_bytes(cases::watch_and_diagnose(run.setup, run.schedule));
+  }
+  return to_bytes(cases::DiagnosedWatch{cases::watch(run.setup, run.schedule), {}});
+}
 
 // Each in a worker process, handed over in their order. A fault may crash the process that it is
 // planted in.
@@ -76,13 +90,18 @@ class Runner {
   }
 
   FinishedRun finish(std::size_t i, Worker& worker) const {
-    FinishedRun finished{runs_[i], {}, ""};
+    FinishedRun finished{runs_[i], {}, "", {}};
     if (finished.skipped()) return finished;
-    const auto answer = worker.run(i);
+    auto answer = worker.run(i);
+    // What has crashed it may be a hypothesis: once more without any.
+    if (std::get_if<Death>(&answer) && is_diagnosed(runs_[i]))
+      answer = worker.run(i + runs_.size());
     if (const auto* death = std::get_if<Death>(&answer)) {
       finished.died = death->why;
     } else {
-      finished.result = watch_result_from(std::get<Bytes>(answer));
+      auto watch = watch_from(std::get<Bytes>(answer));
+      finished.result = std::move(watch.result);
+      finished.diagnosis = std::move(watch.diagnosis);
     }
     if (!finished.result.clean() && is_real(runs_[i].setup.platform)) worker.retire();
     return finished;
@@ -137,6 +156,8 @@ std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   }
   const auto faults = faults_of(arguments.patterns);
   std::vector<DecodeRun> runs = fault_runs(platforms, faults, seed);
+  std::vector<DecodeRun> elsewhere = cases::elsewhere_runs(platforms, faults, seed);
+  std::move(elsewhere.begin(), elsewhere.end(), std::back_inserter(runs));
   std::vector<DecodeRun> clean = control_runs(platforms, faults, seed);
   // Who asks for one fault does not want to wait for everything else.
   if (arguments.patterns.empty()) {
@@ -153,7 +174,9 @@ class Printer {
   explicit Printer(bool quiet) : quiet_(quiet) {}
 
   void operator()(const FinishedRun& one) {
-    if (one.run.fault != nullptr) {
+    if (one.run.elsewhere) {
+      print_elsewhere(one);
+    } else if (one.run.fault != nullptr) {
       print_fault(one);
     } else {
       put(alarm_text(one, style_));
@@ -172,7 +195,13 @@ class Printer {
     put(fault_text(one, style_));
   }
 
-  bool quiet_;
+  void print_elsewhere(const FinishedRun& one) {
+    if (one.skipped() || (quiet_ && one.diagnosis.names(one.run.fault->name))) return;
+    if (!std::exchange(elsewhere_, true)) put(elsewhere_head(style_));
+    put(elsewhere_text(one, style_));
+  }
+
+  bool quiet_, elsewhere_ = false;
   const Style style_ = style_of(STDOUT_FILENO);
   std::string platform_;  // of the matrix so far
 };
@@ -193,9 +222,7 @@ int faults_command(const FaultsArguments& arguments) {
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (is_worker()) {
-    return serve([&](std::uint64_t i) {
-      return to_bytes(cases::watch(runs.at(i).setup, runs.at(i).schedule));
-    });
+    return serve([&](std::uint64_t task) { return answer(runs, task); });
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
   const auto all = Runner(runs).run(jobs, Printer(arguments.quiet));

@@ -115,6 +115,35 @@ cases::CaseResult unpack_result(const json& packed) {
   return result;
 }
 
+json pack(const cases::Explanation& one) {
+  return {one.name,           one.stands_for,     one.match.wrong, one.match.explained,
+          one.match.invented, one.match.by_chance};
+}
+
+cases::Explanation unpack_explanation(const json& packed) {
+  return {packed.at(0), packed.at(1), {packed.at(2), packed.at(3), packed.at(4), packed.at(5)}};
+}
+
+json pack(const cases::Diagnosis& diagnosis) {
+  json packed{{"named", json::array()},
+              {"tried", diagnosis.tried},
+              {"known", diagnosis.known},
+              {"not tried", diagnosis.not_tried}};
+  for (const cases::Explanation& one : diagnosis.named) packed["named"].push_back(pack(one));
+  if (diagnosis.next) packed["next"] = pack(*diagnosis.next);
+  return packed;
+}
+
+cases::Diagnosis unpack_diagnosis(const json& packed) {
+  cases::Diagnosis diagnosis;
+  for (const json& one : packed.at("named")) diagnosis.named.push_back(unpack_explanation(one));
+  if (packed.contains("next")) diagnosis.next = unpack_explanation(packed.at("next"));
+  packed.at("tried").get_to(diagnosis.tried);
+  packed.at("known").get_to(diagnosis.known);
+  packed.at("not tried").get_to(diagnosis.not_tried);
+  return diagnosis;
+}
+
 [[noreturn]] void refuse(const json::exception& error) {
   throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
 }
@@ -151,26 +180,31 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
   }
 }
 
-std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result) {
+std::vector<std::uint8_t> to_bytes(const cases::DiagnosedWatch& watch) {
+  const cases::WatchResult& result = watch.result;
   json findings = json::array();
   for (const cases::Finding& f : result.findings) {
     findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
   }
-  return json::to_cbor(
-      {{"findings", findings}, {"steps", result.steps}, {"calls judged", result.calls_judged}});
+  return json::to_cbor({{"findings", findings},
+                        {"steps", result.steps},
+                        {"calls judged", result.calls_judged},
+                        {"diagnosis", pack(watch.diagnosis)}});
 }
 
-cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
+cases::DiagnosedWatch watch_from(const std::vector<std::uint8_t>& bytes) {
   try {
     const json packed = json::from_cbor(bytes);
-    cases::WatchResult result;
+    cases::DiagnosedWatch watch;
+    cases::WatchResult& result = watch.result;
     for (const json& f : packed.at("findings")) {
       result.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
                                  f.at(3), f.at(4), f.at(5)});
     }
     packed.at("steps").get_to(result.steps);
     packed.at("calls judged").get_to(result.calls_judged);
-    return result;
+    watch.diagnosis = unpack_diagnosis(packed.at("diagnosis"));
+    return watch;
   } catch (const json::exception& error) {
     refuse(error);
   }

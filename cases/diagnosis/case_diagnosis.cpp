@@ -180,11 +180,16 @@ class CaseDiagnosis {
   Diagnosis diagnosis_;
 };
 
+// Where values are wrong says nothing of what they are.
+bool is_place(const std::string& pattern) {
+  return pattern.starts_with("all rows from ") || pattern.starts_with("only columns from ");
+}
+
 // What the judge has recognised in the first failure.
 std::string pattern_of(const CaseResult& result) {
   if (result.failures.empty()) return "";
   for (const TensorReport& report : result.failures.front().reports) {
-    if (!report.pattern.empty()) return report.pattern;
+    if (!report.pattern.empty() && !is_place(report.pattern)) return report.pattern;
   }
   return "";
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace plumb::cases {
 
 namespace {
@@ -21,8 +23,10 @@ std::string subject_of(const Diagnosis& diagnosis) {
   return fmt::to_string(fmt::join(names, " or "));
 }
 
+// Not where it explains next to nothing.
 std::string next_best(const Diagnosis& diagnosis) {
-  if (!diagnosis.next) return "";
+  constexpr double kWorthAWord = 0.1;
+  if (!diagnosis.next || diagnosis.next->match.score() < kWorthAWord) return "";
   return fmt::format("; next best: {}, {:.0f} %", diagnosis.next->name,
                      percent(diagnosis.next->match));
 }
@@ -33,7 +37,7 @@ std::string tried(const Diagnosis& diagnosis) {
 }
 
 std::string reason(const Explanation& best) {
-  if (best.match.wrong == 0) return "no value is wrong, and these are its findings";
+  if (best.match.wrong == 0) return "no value is wrong, and the findings are the same";
   return fmt::format("explains {:.0f} % of {} wrong values", percent(best.match), best.match.wrong);
 }
 
@@ -43,9 +47,14 @@ bool Diagnosis::names(const std::string& fault) const {
   return named.size() == 1 && named.front().name == fault;
 }
 
+bool Diagnosis::names_among_others(const std::string& fault) const {
+  return named.size() > 1 && std::any_of(named.begin(), named.end(),
+                                         [&](const Explanation& one) { return one.name == fault; });
+}
+
 std::string text_of(const Diagnosis& diagnosis) {
   if (diagnosis.named.empty() && !diagnosis.pattern.empty()) {
-    return "looks like: no known fault, but " + diagnosis.pattern;
+    return "looks like no known fault; " + diagnosis.pattern;
   }
   if (!diagnosis.not_tried.empty()) return "not diagnosed: " + diagnosis.not_tried;
   if (diagnosis.named.empty()) return "no known pattern" + next_best(diagnosis) + tried(diagnosis);

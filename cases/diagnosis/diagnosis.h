@@ -26,7 +26,8 @@ struct Diagnosis {
   std::string not_tried;  // why nobody looked
   std::string pattern;    // that the judge has recognised in the wrong rows (cases/diagnose.h)
 
-  bool names(const std::string& fault) const;  // first, and alone
+  bool names(const std::string& fault) const;  // and no other
+  bool names_among_others(const std::string& fault) const;
 };
 
 // "looks like: ...", "no known pattern ...", in one line.

@@ -38,17 +38,17 @@ DecodeSetup with_fault(const DecodeSetup& clean, const Plant& plant) {
   return setup;
 }
 
-// Detector and op; of an error, what it says, but for the numbers.
 using Signature = std::set<std::pair<Detector, std::string>>;
 Signature signature_of(const std::vector<Finding>& findings) {
   Signature signature;
-  for (const Finding& finding : findings) {
-    std::string what = finding.op;
-    if (finding.detector == Detector::error) what += finding.text;
-    std::erase_if(what, [](unsigned char c) { return std::isdigit(c) != 0; });
-    signature.emplace(finding.detector, std::move(what));
-  }
+  for (const Finding& finding : findings) signature.emplace(finding.detector, finding.op);
   return signature;
+}
+
+// Addresses, sizes and steps differ from run to run.
+std::string without_numbers(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return text;
 }
 
 class StepDiagnosis {
@@ -68,7 +68,13 @@ class StepDiagnosis {
       for (const DecodeFault* fault : group) try_fault(*fault, by_values);
       if (is_certain()) break;
     }
-    by_values ? name_by_values() : name_by_findings();
+    if (threw()) {
+      name_by_error();
+    } else if (by_values) {
+      name_by_values();
+    } else {
+      name_by_findings();
+    }
     return std::move(diagnosis_);
   }
 
@@ -78,6 +84,7 @@ class StepDiagnosis {
     DecodeSetup setup;
     Match first, whole;  // up to the first wrong call; of all calls
     std::optional<double> findings = {};
+    std::string error = {};  // that ended its steps
 
     // Of what tells faults apart that act alike at first.
     double sum() const { return first.score() + whole.score() + findings.value_or(0); }
@@ -85,6 +92,8 @@ class StepDiagnosis {
   };
   using Faults = std::vector<const DecodeFault*>;
 
+  // The steps ended with an exception.
+  bool threw() const { return has(evidence_.findings, Detector::error); }
   std::int64_t step() const { return evidence_.findings.front().step; }
   Closeness closeness() const {
     return evidence_.setup.platform == clean_.platform ? Closeness::bits : Closeness::ulps;
@@ -96,7 +105,7 @@ class StepDiagnosis {
     for (const DecodeFault& fault : library_) {
       const bool blamed = fault.broken == evidence_.findings.front().op;
       const bool seen = has(evidence_.findings, fault.seen_by);
-      if (!by_values && !seen) continue;
+      if (!by_values && !threw() && !seen) continue;
       all[blamed ? 0 : seen ? 1 : 2].push_back(&fault);
     }
     return all;
@@ -105,7 +114,7 @@ class StepDiagnosis {
   // A kernel that is wrong shows in a call of its own first, and V3.2's metadata in V3.2.
   bool is_possible(const DecodeFault& fault, const DecodeSetup& with) const {
     return !with.implementation || fault.broken == evidence_.findings.front().op ||
-           (matcher_ && fault.broken == matcher_->first_wrong_op());
+           (matcher_ && fault.broken == matcher_->first_wrong_op()) || threw();
   }
 
   void try_fault(const DecodeFault& fault, bool by_values) {
@@ -126,19 +135,28 @@ class StepDiagnosis {
     if (best) candidates_.push_back(std::move(*best));
   }
 
-  // Nothing for a fault that this setup cannot have, or that ends its steps early.
+  // Nothing for a fault that this setup cannot have.
   std::optional<Candidate> candidate(const DecodeFault& fault, const Plant& plant) {
+    std::optional<Candidate> one;
     try {
-      Candidate one{&fault, with_fault(clean_, plant), {}, {}};
-      if (!is_possible(fault, one.setup)) return std::nullopt;
-      if (!matcher_) return one;
-      spent_ += step() + kStepsOfCapture;
+      one = Candidate{&fault, with_fault(clean_, plant), {}, {}};
+    } catch (const NotOnThisPlatform&) {
+      return std::nullopt;
+    }
+    if (!is_possible(fault, one->setup)) return std::nullopt;
+    if (matcher_ || threw()) run_steps(*one);
+    return one;
+  }
+
+  void run_steps(Candidate& one) {
+    spent_ += step() + kStepsOfCapture;
+    try {
       const StepRun run = run_to_step(one.setup, evidence_.shape, step());
+      if (!matcher_) return;
       one.first = matcher_->match_first(run.values);
       one.whole = matcher_->match_all(run.values);
-      return one;
-    } catch (const std::exception&) {
-      return std::nullopt;
+    } catch (const std::exception& error) {
+      one.error = error.what();
     }
   }
 
@@ -186,9 +204,21 @@ class StepDiagnosis {
     });
   }
 
+  void name_by_error() {
+    const auto& findings = evidence_.findings;
+    const auto error = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
+      return finding.detector == Detector::error;
+    });
+    const std::string text = without_numbers(error->text);
+    std::stable_partition(candidates_.begin(), candidates_.end(),
+                          [&](const Candidate& one) { return without_numbers(one.error) == text; });
+    name(candidates_.size(),
+         [&](const Candidate& one) { return without_numbers(one.error) == text; });
+  }
+
   void name_by_findings() {
     for (Candidate& one : candidates_) {
-      if (one.first.invented == 0) look_at_findings(one);
+      if (one.first.invented == 0 && one.error.empty()) look_at_findings(one);
     }
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
       return a.findings.value_or(0) > b.findings.value_or(0);
@@ -222,6 +252,11 @@ class StepDiagnosis {
 };
 
 }  // namespace
+
+DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape) {
+  WatchedFailure failure = watch_for_evidence(setup, shape);
+  return {std::move(failure.result), diagnose(failure.evidence)};
+}
 
 WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape) {
   WatchedFailure failure{{}, {setup, shape, {}, {}, ""}};

@@ -33,4 +33,10 @@ WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape&
 Diagnosis diagnose(const StepEvidence& evidence,
                    const std::vector<DecodeFault>& library = all_decode_faults());
 
+struct DiagnosedWatch {
+  WatchResult result;
+  Diagnosis diagnosis;  // of a watch that failed
+};
+DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape);
+
 }  // namespace plumb::cases
