@@ -26,6 +26,7 @@ struct Match {
   Match& operator+=(const Match& more);
   // 1: it says what was observed, and nothing else; 0: no more than chance.
   double score() const;
+  bool is_exact() const { return explained == wrong && invented == 0; }
   // Too few values, or too much alike, to tell anything.
   bool is_weak() const;
 

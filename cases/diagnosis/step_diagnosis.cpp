@@ -19,6 +19,7 @@ constexpr std::int64_t kMostSteps = 1000, kStepsOfCapture = 4;
 
 // Explains enough; as much as another; so much that no other need be tried.
 constexpr double kExplains = 0.6, kMargin = 0.1, kCertain = 0.95;
+constexpr std::int64_t kMostLater = 3;  // steps
 // Shares of findings in common.
 constexpr double kSameFindings = 0.75, kSimilarFindings = 0.5;
 
@@ -84,10 +85,14 @@ class StepDiagnosis {
     DecodeSetup setup;
     Match first, whole;  // up to the first wrong call; of all calls
     std::optional<double> findings = {};
+    double later = 0;        // score in steps behind the failing one
+    bool exact = true;       // to the last bit so far
     std::string error = {};  // that ended its steps
 
     // Of what tells faults apart that act alike at first.
-    double sum() const { return first.score() + whole.score() + findings.value_or(0); }
+    double sum() const {
+      return first.score() + whole.score() + findings.value_or(0) + later + (exact ? 1 : 0);
+    }
     Explanation explanation() const { return {fault->name, fault->stands_for, first, findings}; }
   };
   using Faults = std::vector<const DecodeFault*>;
@@ -155,6 +160,7 @@ class StepDiagnosis {
       if (!matcher_) return;
       one.first = matcher_->match_first(run.values);
       one.whole = matcher_->match_all(run.values);
+      one.exact = one.whole.is_exact();
     } catch (const std::exception& error) {
       one.error = error.what();
     }
@@ -182,6 +188,38 @@ class StepDiagnosis {
                    static_cast<double>(std::ssize(got) + std::ssize(would) - common);
   }
 
+  static bool by_sum(const Candidate& a, const Candidate& b) { return a.sum() > b.sum(); }
+
+  // Do the best two of them do the same?
+  bool are_alike(std::size_t rivals) {
+    if (rivals < 2) return false;
+    std::stable_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(rivals),
+                     by_sum);
+    return candidates_[0].sum() - candidates_[1].sum() <= kMargin;
+  }
+
+  bool is_affordable(std::int64_t later) const {
+    return later < evidence_.shape.steps && later <= step() + kMostLater;
+  }
+
+  // What failed is here to take one more step, and so are all that explain it so far.
+  void look_at_later(std::int64_t later, std::size_t rivals) {
+    try {
+      const StepRun observed = run_to_step(evidence_.setup, evidence_.shape, later);
+      StepRun right = run_to_step(clean_, evidence_.shape, later);
+      const StepMatcher matcher(observed.values, std::move(right.values), closeness());
+      for (std::size_t i = 0; i < rivals; ++i) {
+        Candidate& one = candidates_[i];
+        const StepRun run = run_to_step(one.setup, evidence_.shape, later);
+        const Match match = matcher.match_all(run.values);
+        one.later += match.score();
+        one.exact = one.exact && match.is_exact();
+      }
+    } catch (const std::exception&) {
+      // Steps behind a failing one need not be possible.
+    }
+  }
+
   void name_by_values() {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
       return a.first.score() > b.first.score();
@@ -194,10 +232,12 @@ class StepDiagnosis {
     const bool weak = rivals > 0 && candidates_.front().first.is_weak();
     if (rivals > 1 || weak) {
       for (std::size_t i = 0; i < rivals; ++i) look_at_findings(candidates_[i]);
-      std::stable_sort(candidates_.begin(),
-                       candidates_.begin() + static_cast<std::ptrdiff_t>(rivals),
-                       [](const auto& a, const auto& b) { return a.sum() > b.sum(); });
     }
+    for (std::int64_t later = step() + 1; are_alike(rivals) && is_affordable(later); ++later) {
+      look_at_later(later, rivals);
+    }
+    std::stable_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(rivals),
+                     by_sum);
     name(rivals, [&](const Candidate& one) {
       return (!weak || one.findings >= kSimilarFindings) &&
              one.sum() >= candidates_.front().sum() - kMargin;

@@ -38,7 +38,8 @@ Shares shares_of(const std::vector<FinishedRun>& all);
 
 // The first finding has to name the broken op for so many of the faults.
 inline constexpr double kLeastBlamed = 0.8;
-// The diagnosis has to name so many of those that show elsewhere, and no other.
+// The diagnosis has to name so many of those that show elsewhere, alone or beside one that acts
+// alike.
 inline constexpr double kLeastNamed = 0.8;
 
 // Why the faults or the detectors are not what they should be, a line each; none: they are.
