@@ -107,12 +107,16 @@ TEST(Wire, ADiagnosisArrivesAsItWas) {
   cases::Diagnosis sent;
   sent.named = {{"fault", "stands for", {8, 7, 1, 2}}};
   sent.next = cases::Explanation{"other", "another", {8, 5, 0, 0}};
-  sent.tried = sent.known = 5;
+  sent.known = 5;
+  sent.left_out = 1;
   const cases::Diagnosis got = watch_from(to_bytes(cases::DiagnosedWatch{{}, sent})).diagnosis;
   EXPECT_EQ(text_of(got), text_of(sent));
   EXPECT_EQ(
       text_of(got),
       "looks like: fault (stands for): explains 88 % of 8 wrong values; next best: other, 62 %");
+  sent.named.clear();
+  EXPECT_EQ(text_of(watch_from(to_bytes(cases::DiagnosedWatch{{}, sent})).diagnosis),
+            "no known pattern; next best: other, 62 %; 1 of 5 known faults were not tried");
   cases::Diagnosis skipped;
   skipped.not_tried = "why";
   EXPECT_EQ(text_of(watch_from(to_bytes(cases::DiagnosedWatch{{}, skipped})).diagnosis),

@@ -126,8 +126,8 @@ cases::Explanation unpack_explanation(const json& packed) {
 
 json pack(const cases::Diagnosis& diagnosis) {
   json packed{{"named", json::array()},
-              {"tried", diagnosis.tried},
               {"known", diagnosis.known},
+              {"left out", diagnosis.left_out},
               {"not tried", diagnosis.not_tried}};
   for (const cases::Explanation& one : diagnosis.named) packed["named"].push_back(pack(one));
   if (diagnosis.next) packed["next"] = pack(*diagnosis.next);
@@ -138,8 +138,8 @@ cases::Diagnosis unpack_diagnosis(const json& packed) {
   cases::Diagnosis diagnosis;
   for (const json& one : packed.at("named")) diagnosis.named.push_back(unpack_explanation(one));
   if (packed.contains("next")) diagnosis.next = unpack_explanation(packed.at("next"));
-  packed.at("tried").get_to(diagnosis.tried);
   packed.at("known").get_to(diagnosis.known);
+  packed.at("left out").get_to(diagnosis.left_out);
   packed.at("not tried").get_to(diagnosis.not_tried);
   return diagnosis;
 }

@@ -25,8 +25,7 @@ class CaseDiagnosis {
       : which_(which),
         evidence_(evidence),
         platform_(simulated_like(options.platform)),
-        closeness_(platform_ == options.platform && !options.foreign ? Closeness::bits
-                                                                     : Closeness::ulps) {}
+        closeness_(options.foreign ? Closeness::ulps : closeness_to_simulator(options.platform)) {}
 
   Diagnosis run(const std::vector<DecodeFault>& library) {
     try {
@@ -65,7 +64,6 @@ class CaseDiagnosis {
       const DecodeSetup with = fault.inject({.platform = platform_});
       if (!with.implementation) return;
       ++diagnosis_.known;
-      ++diagnosis_.tried;
       const auto* entry = device::find_entry(with.implementation(platform_, false), fault.broken);
       consider(fault.name, fault.stands_for, run_once(*problem_, *entry, platform_, evidence_));
     } catch (const std::exception&) {

@@ -27,13 +27,17 @@ std::string subject_of(const Diagnosis& diagnosis) {
 std::string next_best(const Diagnosis& diagnosis) {
   constexpr double kWorthAWord = 0.1;
   if (!diagnosis.next || diagnosis.next->match.score() < kWorthAWord) return "";
-  return fmt::format("; next best: {}, {:.0f} %", diagnosis.next->name,
-                     percent(diagnosis.next->match));
+  const Match& next = diagnosis.next->match;
+  if (!diagnosis.named.empty() && next.is_exact()) {
+    return fmt::format("; {} explains these too, but not the rest of the failure",
+                       diagnosis.next->name);
+  }
+  return fmt::format("; next best: {}, {:.0f} %", diagnosis.next->name, percent(next));
 }
 
-std::string tried(const Diagnosis& diagnosis) {
-  if (diagnosis.tried == diagnosis.known) return "";
-  return fmt::format("; {} of {} known faults were tried", diagnosis.tried, diagnosis.known);
+std::string left_out(const Diagnosis& diagnosis) {
+  if (diagnosis.left_out == 0) return "";
+  return fmt::format("; {} of {} known faults were not tried", diagnosis.left_out, diagnosis.known);
 }
 
 std::string reason(const Explanation& best) {
@@ -57,7 +61,8 @@ std::string text_of(const Diagnosis& diagnosis) {
     return "looks like no known fault; " + diagnosis.pattern;
   }
   if (!diagnosis.not_tried.empty()) return "not diagnosed: " + diagnosis.not_tried;
-  if (diagnosis.named.empty()) return "no known pattern" + next_best(diagnosis) + tried(diagnosis);
+  if (diagnosis.named.empty())
+    return "no known pattern" + next_best(diagnosis) + left_out(diagnosis);
   return fmt::format("looks like: {}: {}{}", subject_of(diagnosis), reason(diagnosis.named.front()),
                      next_best(diagnosis));
 }

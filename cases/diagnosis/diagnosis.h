@@ -22,9 +22,9 @@ struct Explanation {
 struct Diagnosis {
   std::vector<Explanation> named;   // empty: no known pattern; several: they cannot be told apart
   std::optional<Explanation> next;  // the best of the others
-  std::int64_t tried = 0, known = 0;
-  std::string not_tried;  // why nobody looked
-  std::string pattern;    // that the judge has recognised in the wrong rows (cases/diagnose.h)
+  std::int64_t known = 0, left_out = 0;  // faults; of these, not tried for the time it takes
+  std::string not_tried;                 // why nobody looked
+  std::string pattern;  // that the judge has recognised in the wrong rows (cases/diagnose.h)
 
   bool names(const std::string& fault) const;  // and no other
   bool names_among_others(const std::string& fault) const;

@@ -88,4 +88,8 @@ std::string simulated_like(const std::string& platform) {
   return like;
 }
 
+Closeness closeness_to_simulator(const std::string& platform) {
+  return simulated_like(platform) == platform ? Closeness::bits : Closeness::ulps;
+}
+
 }  // namespace plumb::cases

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cases/diagnosis/match.h"
 #include "cases/run.h"
 
 namespace plumb::cases {
@@ -17,5 +18,7 @@ TensorSet run_once(const Problem& problem, const plumb_op_entry& entry, const st
 
 // The simulated platform with the same formats as this one.
 std::string simulated_like(const std::string& platform);
+// How close its values come to those of that one.
+Closeness closeness_to_simulator(const std::string& platform);
 
 }  // namespace plumb::cases

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "cases/diagnosis/op_run.h"
 #include "cases/diagnosis/step_match.h"
 #include "cases/diagnosis/step_run.h"
 
@@ -62,10 +63,11 @@ class StepDiagnosis {
     if (!evidence_.values.empty()) {
       StepRun right = run_to_step(clean_, evidence_.shape, step());
       builds_ = right.builds;
-      matcher_.emplace(evidence_.values, std::move(right.values), closeness());
+      matcher_.emplace(evidence_.values, std::move(right.values), evidence_.closeness,
+                       evidence_.findings.front().call);
     }
     const bool by_values = matcher_ && matcher_->any_wrong();
-    for (const auto& group : groups(by_values)) {
+    for (const auto& group : groups()) {
       for (const DecodeFault* fault : group) try_fault(*fault, by_values);
       if (is_certain()) break;
     }
@@ -100,18 +102,15 @@ class StepDiagnosis {
   // The steps ended with an exception.
   bool threw() const { return has(evidence_.findings, Detector::error); }
   std::int64_t step() const { return evidence_.findings.front().step; }
-  Closeness closeness() const {
-    return evidence_.setup.platform == clean_.platform ? Closeness::bits : Closeness::ulps;
-  }
 
-  // The likely ones first. Without a wrong value only what the detectors say is left to go by.
-  std::vector<Faults> groups(bool by_values) const {
-    std::vector<Faults> all(3);
+  // The likely ones first. A fault whose own detector is silent is not there, unless the steps
+  // ended before it could speak.
+  std::vector<Faults> groups() const {
+    std::vector<Faults> all(2);
     for (const DecodeFault& fault : library_) {
       const bool blamed = fault.broken == evidence_.findings.front().op;
       const bool seen = has(evidence_.findings, fault.seen_by);
-      if (!by_values && !threw() && !seen) continue;
-      all[blamed ? 0 : seen ? 1 : 2].push_back(&fault);
+      if (seen || threw()) all[blamed ? 0 : 1].push_back(&fault);
     }
     return all;
   }
@@ -123,8 +122,10 @@ class StepDiagnosis {
   }
 
   void try_fault(const DecodeFault& fault, bool by_values) {
-    if (spent_ > kMostSteps) return;
-    ++diagnosis_.tried;
+    if (spent_ > kMostSteps) {
+      ++diagnosis_.left_out;
+      return;
+    }
     std::vector<Plant> plants{fault.inject};
     if (fault.sweep && by_values) {
       const std::vector<Plant> more = fault.sweep(builds_);
@@ -199,7 +200,8 @@ class StepDiagnosis {
   }
 
   bool is_affordable(std::int64_t later) const {
-    return later < evidence_.shape.steps && later <= step() + kMostLater;
+    return evidence_.closeness == Closeness::bits && later < evidence_.shape.steps &&
+           later <= step() + kMostLater;
   }
 
   // What failed is here to take one more step, and so are all that explain it so far.
@@ -207,7 +209,7 @@ class StepDiagnosis {
     try {
       const StepRun observed = run_to_step(evidence_.setup, evidence_.shape, later);
       StepRun right = run_to_step(clean_, evidence_.shape, later);
-      const StepMatcher matcher(observed.values, std::move(right.values), closeness());
+      const StepMatcher matcher(observed.values, std::move(right.values), evidence_.closeness);
       for (std::size_t i = 0; i < rivals; ++i) {
         Candidate& one = candidates_[i];
         const StepRun run = run_to_step(one.setup, evidence_.shape, later);
@@ -310,6 +312,7 @@ WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape&
     failure.evidence.values = values_of(step.twin, step.parts);
   });
   failure.evidence.findings = failure.result.findings;
+  failure.evidence.closeness = closeness_to_simulator(setup.platform);
   return failure;
 }
 

@@ -18,9 +18,10 @@ namespace plumb::cases {
 struct StepEvidence {
   DecodeSetup setup;
   ScheduleShape shape;
-  std::vector<Finding> findings;  // of the step that failed
-  StepValues values;              // of it, or nothing: it was not taken
-  std::string left_out;           // why the values are not kept
+  std::vector<Finding> findings;          // of the step that failed
+  StepValues values;                      // of it, or nothing: it was not taken
+  std::string left_out;                   // why the values are not kept
+  Closeness closeness = Closeness::bits;  // of the values to those of the simulator
 };
 
 // A watch, and the evidence of its first failing step.

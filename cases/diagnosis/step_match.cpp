@@ -21,37 +21,44 @@ const HostTensor* find(const StepValues& values, const std::string& call, const 
 
 }  // namespace
 
-StepMatcher::StepMatcher(const StepValues& observed, StepValues right, Closeness closeness)
+StepMatcher::StepMatcher(const StepValues& observed, StepValues right, Closeness closeness,
+                         const std::string& blamed)
     : observed_(observed), right_(std::move(right)), closeness_(closeness) {
-  while (first_wrong_ < right_.size()) {
-    Match here;
-    const CallValues& call = right_[first_wrong_];
-    for (const HostTensor& tensor : call.tensors) {
-      const HostTensor* seen = find(observed_, call.call, tensor);
-      if (seen != nullptr) here += match(*seen, tensor, tensor, closeness_);
-    }
-    if (here.wrong > 0) break;
-    ++first_wrong_;
-  }
+  const auto is_wrong = [&](const CallValues& call) {
+    if (closeness_ == Closeness::ulps && !call.call.ends_with(": " + blamed)) return false;
+    return match_call(static_cast<std::size_t>(&call - right_.data()), right_).wrong > 0;
+  };
+  const auto first = std::find_if(right_.begin(), right_.end(), is_wrong);
+  first_wrong_ = static_cast<std::size_t>(first - right_.begin());
 }
 
 Match StepMatcher::match_first(const StepValues& hypothesis) const {
+  if (closeness_ == Closeness::ulps) return match_call(first_wrong_, hypothesis);
   return match_up_to(first_wrong_ + 1, hypothesis);
 }
 
+// Of values that are not the same bits little can be said behind the first call.
 Match StepMatcher::match_all(const StepValues& hypothesis) const {
+  if (closeness_ == Closeness::ulps) return match_call(first_wrong_, hypothesis);
   return match_up_to(right_.size(), hypothesis);
 }
 
-// A call that a hypothesis does not have is as it should be.
 Match StepMatcher::match_up_to(std::size_t calls, const StepValues& hypothesis) const {
   Match all;
   for (std::size_t i = 0; i < std::min(calls, right_.size()); ++i) {
-    for (const HostTensor& tensor : right_[i].tensors) {
-      const HostTensor* seen = find(observed_, right_[i].call, tensor);
-      const HostTensor* would = find(hypothesis, right_[i].call, tensor);
-      if (seen != nullptr) all += match(*seen, tensor, would ? *would : tensor, closeness_);
-    }
+    all += match_call(i, hypothesis);
+  }
+  return all;
+}
+
+// A call that a hypothesis does not have is as it should be.
+Match StepMatcher::match_call(std::size_t call, const StepValues& hypothesis) const {
+  Match all;
+  const CallValues& wanted = right_[call];
+  for (const HostTensor& tensor : wanted.tensors) {
+    const HostTensor* seen = find(observed_, wanted.call, tensor);
+    const HostTensor* would = find(hypothesis, wanted.call, tensor);
+    if (seen != nullptr) all += match(*seen, tensor, would ? *would : tensor, closeness_);
   }
   return all;
 }

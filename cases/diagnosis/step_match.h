@@ -13,7 +13,10 @@ namespace plumb::cases {
 
 class StepMatcher {
  public:
-  StepMatcher(const StepValues& observed, StepValues right, Closeness closeness);
+  // With values that are not the same bits something is always wrong, if only by a little: then the
+  // call that is blamed is the one to look at.
+  StepMatcher(const StepValues& observed, StepValues right, Closeness closeness,
+              const std::string& blamed = "");
 
   bool any_wrong() const { return first_wrong_ < right_.size(); }
   std::string first_wrong_op() const { return any_wrong() ? right_[first_wrong_].op : ""; }
@@ -23,6 +26,7 @@ class StepMatcher {
   Match match_all(const StepValues& hypothesis) const;
 
  private:
+  Match match_call(std::size_t call, const StepValues& hypothesis) const;
   Match match_up_to(std::size_t call, const StepValues& hypothesis) const;
 
   const StepValues& observed_;
