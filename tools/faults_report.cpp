@@ -83,7 +83,7 @@ ordered_json common_json(const FinishedRun& one) {
 
 ordered_json to_json(const cases::Diagnosis& diagnosis) {
   ordered_json json{
-      {"text", text_of(diagnosis)}, {"tried", diagnosis.tried}, {"named", ordered_json::array()}};
+      {"text", text_of(diagnosis)}, {"not_tried", diagnosis.left_out}, {"named", ordered_json::array()}};
   for (const cases::Explanation& one : diagnosis.named) {
     json["named"].push_back({{"fault", one.name},
                              {"wrong_values", one.match.wrong},
