@@ -10,6 +10,7 @@
 #include <set>
 
 #include "cases/faults/faults.h"
+#include "cases/faults/replaced_op.h"
 #include "tests/rows_and_cases.h"
 #include "tools/report.h"
 

@@ -85,11 +85,11 @@ TEST(StepDiagnosis, NamesAFaultOfADeviceThatRoundsElsewhere) {
 
 // Without the one that is there, the next best is no answer.
 TEST(StepDiagnosis, NamesNothingThatIsNotInTheLibrary) {
-  const DecodeRun run = elsewhere("swa_tail_not_cleared", 6);
+  const DecodeRun run = elsewhere("top_k_reset_to_zero", 6);
   const WatchedFailure failure = watch_for_evidence(run.setup, run.schedule);
   ASSERT_FALSE(failure.result.clean());
   std::vector<DecodeFault> others = all_decode_faults();
-  std::erase_if(others, [](const auto& fault) { return fault.name == "swa_tail_not_cleared"; });
+  std::erase_if(others, [](const auto& fault) { return fault.name == "top_k_reset_to_zero"; });
   const Diagnosis diagnosis = diagnose(failure.evidence, others);
   EXPECT_TRUE(diagnosis.named.empty()) << text_of(diagnosis);
 }

@@ -52,22 +52,22 @@ void head_scale_lost(plumb_indexer_q_rope_quant_params& p) { p.head_scale = 1; }
 void last_token_not_mixed(plumb_mhc_post_params& p) { p.tokens -= 1; }
 void last_entry_lost(plumb_compute_global_topk_ragged_indices_and_indptr_params& p) { p.topk -= 1; }
 
-// A byte of the router's ids is overwritten before each step.
+// A byte of a weight is overwritten behind each replay.
 class StrayWrite final : public device::ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
   void* allocate(std::size_t bytes, std::string_view label) override {
     void* memory = ForwardingDevice::allocate(bytes, label);
-    if (label == "window slots") slots_ = memory;
+    if (label == "layer 1 q_norm") hit_ = memory;
     return memory;
   }
   void replay(device::GraphExec graph, device::Stream stream) override {
     ForwardingDevice::replay(graph, stream);
-    if (slots_ != nullptr) ForwardingDevice::fill(slots_, 0x5a, 1, stream);
+    if (hit_ != nullptr) ForwardingDevice::fill(hit_, 0x5a, 1, stream);
   }
 
  private:
-  void* slots_ = nullptr;
+  void* hit_ = nullptr;
 };
 
 DecodeSetup with_stray_write(DecodeSetup setup) {

@@ -110,7 +110,7 @@ class StepDiagnosis {
     for (const DecodeFault& fault : library_) {
       const bool blamed = fault.broken == evidence_.findings.front().op;
       const bool seen = has(evidence_.findings, fault.seen_by);
-      if (seen || threw()) all[blamed ? 0 : 1].push_back(&fault);
+      if (seen || threw()) all[(threw() ? seen : blamed) ? 0 : 1].push_back(&fault);
     }
     return all;
   }
@@ -157,6 +157,7 @@ class StepDiagnosis {
   void run_steps(Candidate& one) {
     spent_ += step() + kStepsOfCapture;
     try {
+      if (threw()) run_to_step(one.setup, evidence_.shape, step(), std::nullopt);
       const StepRun run = run_to_step(one.setup, evidence_.shape, step());
       if (!matcher_) return;
       one.first = matcher_->match_first(run.values);
@@ -169,6 +170,7 @@ class StepDiagnosis {
 
   bool is_certain() {
     return std::any_of(candidates_.begin(), candidates_.end(), [&](Candidate& one) {
+      if (threw()) return threw_the_same(one);
       if (one.first.score() < kCertain) return false;
       if (one.first.is_weak()) look_at_findings(one);
       return !one.first.is_weak() || *one.findings >= kSameFindings;
@@ -246,16 +248,18 @@ class StepDiagnosis {
     });
   }
 
-  void name_by_error() {
+  bool threw_the_same(const Candidate& one) const {
     const auto& findings = evidence_.findings;
-    const auto error = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
-      return finding.detector == Detector::error;
+    return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+      return finding.detector == Detector::error &&
+             without_numbers(finding.text) == without_numbers(one.error);
     });
-    const std::string text = without_numbers(error->text);
-    std::stable_partition(candidates_.begin(), candidates_.end(),
-                          [&](const Candidate& one) { return without_numbers(one.error) == text; });
-    name(candidates_.size(),
-         [&](const Candidate& one) { return without_numbers(one.error) == text; });
+  }
+
+  void name_by_error() {
+    const auto same = [&](const Candidate& one) { return threw_the_same(one); };
+    std::stable_partition(candidates_.begin(), candidates_.end(), same);
+    name(candidates_.size(), same);
   }
 
   void name_by_findings() {

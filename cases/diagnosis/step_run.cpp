@@ -16,8 +16,9 @@ void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
 
 }  // namespace
 
-StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step) {
-  WatchedEngine twin(setup, Taps::Kept::everything);
+StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
+                    std::optional<Taps::Kept> taps) {
+  WatchedEngine twin(setup, taps);
   twin.engine.capture();
   const std::vector<ScheduledStep> schedule = make_schedule(shape, setup.geometry);
   StepRun run;
@@ -27,7 +28,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     admit(scheduled, twin.engine);
     if (i % setup.in_flight == 0) {
       if (i > 0) twin.device->synchronize();
-      twin.taps->poison(twin.engine.stream());
+      if (taps) twin.taps->poison(twin.engine.stream());
       snapshot(twin);  // as a watch does: a race may turn on it
       parts.clear();
     }
@@ -37,7 +38,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     add_parts(twin.engine.parts(), parts);
   }
   twin.device->synchronize();
-  run.values = values_of(twin, parts);
+  if (taps) run.values = values_of(twin, parts);
   return run;
 }
 

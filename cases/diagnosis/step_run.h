@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cases/decode/schedule.h"
 #include "cases/diagnosis/step_values.h"
@@ -15,8 +16,9 @@ struct StepRun {
   StepValues values;
   std::int64_t builds = 0;  // of metadata before the step
 };
-// Of a setup that taps can follow; a fault that throws does so here.
-StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step);
+// A fault that throws does so here. Without taps there are no values.
+StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
+                    std::optional<Taps::Kept> taps = Taps::Kept::everything);
 
 // The same steps with all of plumb's own code as it should be, on the simulated platform that
 // stands for the setup's.
