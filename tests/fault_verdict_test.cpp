@@ -3,6 +3,7 @@
 // The verdict of plumb faults: what is wrong with faults, detectors or clean steps is never lost.
 #include <gtest/gtest.h>
 
+#include "tools/fault_runner.h"
 #include "tools/faults_report.h"
 
 namespace plumb::tools {
@@ -60,7 +61,7 @@ TEST(FaultVerdict, FailsForAFaultThatNobodySees) {
   expect(verdict({missed, clean()}, 1), "failed: 1 faults missed");
   const std::string row = fault_text(missed, {});
   expect(row, "MISSED\n");
-  expect(row, "broken: sparse_mla_decode; nothing seen");
+  expect(row, "vLLM #36611; nothing seen; broken: sparse_mla_decode\n");
 }
 
 TEST(FaultVerdict, FailsForAFaultThatOnlyAnotherDetectorSees) {
@@ -89,8 +90,7 @@ TEST(FaultVerdict, FailsIfTooFewBlamesAreRight) {
   const FinishedRun wrong = seen_by(Detector::path, "mhc_post");
   expect(fault_text(right, {}), "blamed first: step 1, sparse_mla_decode (layer 1 attention)\n");
   expect(fault_text(wrong, {}),
-         "broken: sparse_mla_decode; blamed first: step 1, mhc_post (layer 1 attention), which is "
-         "another");
+         "blamed first: step 1, mhc_post (layer 1 attention); broken: sparse_mla_decode\n");
   verdict({right, right, right, right, wrong, clean()}, 0);
   const std::string text = verdict({right, right, right, wrong, clean()}, 1);
   expect(text, "the broken one: 3 (75 %)");
@@ -111,6 +111,29 @@ TEST(FaultVerdict, FailsForAlarmsWithoutAFault) {
   EXPECT_EQ(alarm_text(clean(), {}), "");
 }
 
+FinishedRun elsewhere(const std::vector<std::string>& named) {
+  FinishedRun run = seen_by(kFault.seen_by, "any op");
+  run.run.elsewhere = true;
+  for (const std::string& name : named) run.diagnosis.named.push_back({name, "", {}});
+  return run;
+}
+
+TEST(FaultVerdict, FailsIfTheDiagnosisNamesTooFewOfTheFaults) {
+  const FinishedRun right = elsewhere({kFault.name}), both = elsewhere({"another", kFault.name});
+  const FinishedRun wrong = elsewhere({"another"}), none = elsewhere({});
+  FinishedRun clean_there = elsewhere({});
+  clean_there.result.findings.clear();
+  expect(
+      verdict({right, right, right, both, wrong, clean_there}, 0),
+      "elsewhere 5 of them show: the diagnosis names 3 (60 %), and 1 beside one that acts alike");
+  expect(verdict({right, right, right, wrong}, 1), "names less than 80 % of the faults elsewhere");
+  expect(verdict({right, none}, 1), "names less than 80 % of the faults elsewhere");
+  expect(elsewhere_text(right, {}), " named\n");
+  expect(elsewhere_text(both, {}), " one of those named\n");
+  expect(elsewhere_text(wrong, {}), " NOT NAMED\n");
+  expect(elsewhere_text(clean_there, {}), " does not show\n");
+}
+
 TEST(FaultVerdict, NothingButSkipsSaysNothing) {
   FinishedRun skipped = seen_by(Detector::path, "");
   skipped.result = {};
@@ -119,6 +142,44 @@ TEST(FaultVerdict, NothingButSkipsSaysNothing) {
   const std::string row = fault_text(skipped, {});
   expect(row, "skipped\n");
   expect(row, "built without it");
+}
+
+// Run 1 ends its process.
+TEST(FaultRunner, ACrashCostsOneRunAndIsReported) {
+  for (const int jobs : {1, 2}) {
+    cases::DecodeRun run;
+    run.name = kFault.name;
+    run.fault = &kFault;
+    std::vector<cases::DecodeRun> runs(4, run);
+    runs[2].not_here = "built without it";
+    std::vector<std::string> told;
+    const auto all = run_all(runs, {PLUMB_WORKER_STUB, "watch"}, jobs,
+                             [&](const FinishedRun& one) { told.push_back(one.died); });
+    ASSERT_EQ(all.size(), 4u);
+    EXPECT_EQ(all[1].died, "its process ended with signal 11 (Segmentation fault)");
+    EXPECT_EQ(told, (std::vector<std::string>{"", all[1].died, "", ""}));
+    EXPECT_EQ(all[0].result.steps, 0);
+    EXPECT_EQ(all[3].result.steps, 3);
+    EXPECT_TRUE(all[0].found() && all[2].skipped() && all[3].found());
+    EXPECT_FALSE(all[1].found());
+  }
+}
+
+// As a hypothesis does: what was found is not lost.
+TEST(FaultRunner, ADiagnosisThatCrashesIsLeftOut) {
+  cases::DecodeRun run;
+  run.name = kFault.name;
+  run.fault = &kFault;
+  std::vector<cases::DecodeRun> runs(4, run);
+  runs[1].elsewhere = true;
+  const auto all = run_all(runs, {PLUMB_WORKER_STUB, "watch"}, 1, [](const FinishedRun&) {});
+  EXPECT_EQ(all[1].died, "");
+  EXPECT_EQ(all[1].result.steps, 5);
+}
+
+TEST(FaultRunner, AWorkerThatCannotBeStartedIsAnError) {
+  EXPECT_THROW(run_all(std::vector<cases::DecodeRun>(3), {"/no/such/program"}, 2, [](auto&) {}),
+               std::system_error);
 }
 
 // A setup that has anything of a fault would prove nothing about the right code.

@@ -34,7 +34,9 @@ TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
     const CaseResult result =
         run_case(find_case(mutant.case_id), with_mutant(on(platform), mutant));
     EXPECT_EQ(result.outcome, Outcome::failed) << platform << ": " << mutant.why;
-    EXPECT_TRUE(names_rows(result)) << platform << ": " << mutant.why;
+    // What is damaged around a tensor is in no row of it.
+    EXPECT_TRUE(names_rows(result) || mutant.says.find("guard zone") != std::string_view::npos)
+        << platform << ": " << mutant.why;
     // For --gtest_output: .ci/run compares the reports of two compilers' builds.
     RecordProperty(platform, report_of(result));
     EXPECT_NE(report_of(result).find(mutant.says), std::string::npos)

@@ -6,12 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
-#include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -19,9 +15,10 @@
 #include "device/device.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
+#include "tools/fault_runner.h"
 #include "tools/faults_report.h"
-#include "tools/lane.h"
 #include "tools/output.h"
+#include "tools/selection.h"
 #include "tools/wire.h"
 #include "tools/worker.h"
 
@@ -32,88 +29,6 @@ namespace {
 using cases::DecodeFault;
 using cases::DecodeRun;
 using cases::FinishedRun;
-
-constexpr double kTimeout = 300;  // seconds of one run
-
-// Faults are where they are meant to show, and nothing there is news.
-bool is_diagnosed(const DecodeRun& run) { return run.fault == nullptr || run.elsewhere; }
-
-// A worker knows each run by two numbers: its own, and, without a diagnosis, that much more as
-// there are runs.
-Bytes answer(const std::vector<DecodeRun>& runs, std::uint64_t task) {
-  const DecodeRun& run = runs.at(task % runs.size());
-  if (task < runs.size() && is_diagnosed(run)) {
-    return to_bytes(cases::watch_and_diagnose(run.setup, run.schedule));
-  }
-  return to_bytes(cases::DiagnosedWatch{cases::watch(run.setup, run.schedule), {}});
-}
-
-// Each in a worker process, handed over in their order. A fault may crash the process that it is
-// planted in.
-class Runner {
- public:
-  explicit Runner(const std::vector<DecodeRun>& runs) : runs_(runs), results_(runs.size()) {}
-
-  template <class Report>
-  std::vector<FinishedRun> run(int jobs, Report report) {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
-    std::vector<FinishedRun> all;
-    for (auto& result : results_) {
-      std::unique_lock lock(mutex_);
-      ready_.wait(lock, [&] { return result.has_value() || failure_; });
-      if (failure_) break;
-      all.push_back(std::move(*result));
-      lock.unlock();
-      report(all.back());
-    }
-    threads.clear();
-    if (failure_) std::rethrow_exception(failure_);
-    return all;
-  }
-
- private:
-  void work() {
-    Worker worker(own_command_line(), kTimeout);
-    for (std::size_t i = next_++; i < runs_.size(); i = next_++) {
-      try {
-        FinishedRun finished = finish(i, worker);
-        const std::lock_guard lock(mutex_);
-        results_[i] = std::move(finished);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        failure_ = std::current_exception();
-        next_ = runs_.size();
-      }
-      ready_.notify_one();
-    }
-  }
-
-  FinishedRun finish(std::size_t i, Worker& worker) const {
-    FinishedRun finished{runs_[i], {}, "", {}};
-    if (finished.skipped()) return finished;
-    auto answer = worker.run(i);
-    // What has crashed it may be a hypothesis: once more without any.
-    if (std::get_if<Death>(&answer) && is_diagnosed(runs_[i]))
-      answer = worker.run(i + runs_.size());
-    if (const auto* death = std::get_if<Death>(&answer)) {
-      finished.died = death->why;
-    } else {
-      auto watch = watch_from(std::get<Bytes>(answer));
-      finished.result = std::move(watch.result);
-      finished.diagnosis = std::move(watch.diagnosis);
-    }
-    if (!finished.result.clean() && is_real(runs_[i].setup.platform)) worker.retire();
-    return finished;
-  }
-
-  const std::vector<DecodeRun>& runs_;
-  std::vector<std::optional<FinishedRun>> results_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::exception_ptr failure_;
-};
 
 std::vector<std::string> platforms_of(const FaultsArguments& arguments) {
   std::vector<std::string> platforms = {"sim-sm90", "sim-gfx942"};
@@ -222,10 +137,10 @@ int faults_command(const FaultsArguments& arguments) {
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (is_worker()) {
-    return serve([&](std::uint64_t task) { return answer(runs, task); });
+    return serve([&](std::uint64_t task) { return answer_of(runs, task); });
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
-  const auto all = Runner(runs).run(jobs, Printer(arguments.quiet));
+  const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));
   const cases::Shares shares = shares_of(all);
   put(shares_text(shares, style_of(STDOUT_FILENO)));
   if (!arguments.json.empty()) write_file(arguments.json, to_json(all));

@@ -40,14 +40,13 @@ std::string place_of(const cases::Finding& first) {
   return fmt::format("step {}, {}{}", first.step, op, named ? " (" + first.call + ")" : "");
 }
 
-// What is broken, and where it shows first.
+// Where it shows first, and what is broken if that is something else.
 std::string blame_of(const FinishedRun& one) {
-  const std::string broken = "broken: " + one.run.fault->broken;
+  const std::string broken = "; broken: " + one.run.fault->broken;
   if (one.skipped()) return one.run.not_here;
-  if (!one.died.empty()) return broken + "; crash: " + one.died;
-  if (one.result.clean()) return broken + "; nothing seen";
-  return fmt::format("{}; blamed first: {}{}", broken, place_of(one.result.findings.front()),
-                     one.blamed() ? "" : ", which is another");
+  if (!one.died.empty()) return "crash: " + one.died + broken;
+  if (one.result.clean()) return "nothing seen" + broken;
+  return "blamed first: " + place_of(one.result.findings.front()) + (one.blamed() ? "" : broken);
 }
 
 double percent(int part, int whole) { return whole == 0 ? 0 : 100.0 * part / whole; }
@@ -82,8 +81,9 @@ ordered_json common_json(const FinishedRun& one) {
 }
 
 ordered_json to_json(const cases::Diagnosis& diagnosis) {
-  ordered_json json{
-      {"text", text_of(diagnosis)}, {"not_tried", diagnosis.left_out}, {"named", ordered_json::array()}};
+  ordered_json json{{"text", text_of(diagnosis)},
+                    {"not_tried", diagnosis.left_out},
+                    {"named", ordered_json::array()}};
   for (const cases::Explanation& one : diagnosis.named) {
     json["named"].push_back({{"fault", one.name},
                              {"wrong_values", one.match.wrong},
@@ -149,8 +149,8 @@ std::string fault_text(const FinishedRun& one, const Style& style) {
     const bool there = !one.skipped() && one.died.empty();
     text += fmt::format("  {} ", there ? mark_of(one, static_cast<Detector>(i), style) : " ");
   }
-  text += fmt::format(" {}\n    {}\n", outcome_of(one, style), one.run.fault->stands_for);
-  text += fmt::format("    {}\n", blame_of(one));
+  text += fmt::format(" {}\n    {}; {}\n", outcome_of(one, style), one.run.fault->stands_for,
+                      blame_of(one));
   if (!one.tempted()) return text;
   return text + fmt::format("    {}, which is said to be blind to it, has seen it\n",
                             name_of(one.run.fault->blind));
@@ -213,7 +213,7 @@ std::string shares_text(const Shares& s, const Style& style) {
 
 int exit_code(const Shares& shares) {
   if (!objections(shares).empty()) return 1;
-  return shares.faults + shares.clean_runs > 0 ? 0 : 2;
+  return shares.faults + shares.shown + shares.clean_runs > 0 ? 0 : 2;
 }
 
 std::string to_json(const std::vector<FinishedRun>& all) {

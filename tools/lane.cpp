@@ -50,11 +50,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-bool is_real(const std::string& platform) {
-  return device::why_unavailable(platform).empty() &&
-         !device::open_device(platform)->properties().simulated;
-}
-
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,
                   bool diagnosed) {
   cases::RunOptions options;

@@ -25,9 +25,6 @@ struct Task {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-// Does this machine have it, and is it no simulated one?
-bool is_real(const std::string& platform);
-
 // In this process. Throws cases::BadRow, which names the case. `diagnosed`: a failure is, which
 // runs kernels that are wrong.
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,

@@ -142,6 +142,11 @@ std::vector<std::string> choose_platforms(const std::vector<std::string>& asked)
   return chosen;
 }
 
+bool is_real(const std::string& platform) {
+  return device::why_unavailable(platform).empty() &&
+         !device::open_device(platform)->properties().simulated;
+}
+
 std::uint64_t parse_seed(const std::string& text) {
   std::uint64_t seed = 0;
   const char* end = text.data() + text.size();

@@ -46,6 +46,9 @@ Selected select(const Selection& selection);
 // Throws UsageError for a platform that plumb does not know. `all` stands for every one.
 std::vector<std::string> choose_platforms(const std::vector<std::string>& asked);
 
+// Does this machine have it, and is it no simulated one?
+bool is_real(const std::string& platform);
+
 // Throws UsageError for what is no whole number of 64 bits.
 std::uint64_t parse_seed(const std::string& text);
 

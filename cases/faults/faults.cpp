@@ -37,16 +37,15 @@ namespace plumb::cases {
 
 namespace {
 
-std::vector<std::string> split(std::string_view list) {
+std::vector<std::string> platforms_of(std::string_view list, [[maybe_unused]] bool real) {
   std::vector<std::string> words;
   std::istringstream stream{std::string(list)};
   for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
   if (words.empty()) words = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
 #ifdef PLUMB_CUDA_MUTANTS
-  return with_real_counterparts(words);
-#else
-  return words;
+  if (real) return with_real_counterparts(words);
 #endif
+  return words;
 }
 
 class DeadReplay final : public device::ForwardingDevice {
@@ -101,14 +100,14 @@ RunOptions with_device(RunOptions options) {
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
 
 const std::vector<Mutant>& all_mutants() {
-#define PLUMB_MUTANT(name, op, case_id, says, why, platforms) \
-  {#name,                                                     \
-   #op,                                                       \
-   case_id,                                                   \
-   says,                                                      \
-   why,                                                       \
-   split(platforms),                                          \
-   device::mutant_##name::op(),                               \
+#define PLUMB_MUTANT(name, op, case_id, says, why, platforms, real) \
+  {#name,                                                           \
+   #op,                                                             \
+   case_id,                                                         \
+   says,                                                            \
+   why,                                                             \
+   platforms_of(platforms, real),                                   \
+   device::mutant_##name::op(),                                     \
    PLUMB_CUDA_MUTANT(name, op)},
   static const std::vector<Mutant> mutants{PLUMB_FOR_EACH_MUTANT(PLUMB_MUTANT)};
 #undef PLUMB_MUTANT

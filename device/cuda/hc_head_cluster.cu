@@ -3,20 +3,22 @@
 // hc_head for processors with thread-block clusters. One block cannot hold the weights (458 KB at
 // hidden 7168), and reading them again for every few tokens costs more than the tokens do. Eight
 // blocks share the columns: each holds its eighth of the weights for all tokens, sees its eighth of
-// a token once, keeps it in registers, and gets the others' sums into its shared memory.
+// a token once, and gets the others' sums into its shared memory.
 //
-// Warp w has columns 64 w .. + 63 of the block's, of all four streams, of sixteen tokens at a time;
-// lane l has tokens l / 4 and l / 4 + 8, and of each 32 columns 8 (l % 4) .. + 7. Products go
-// through matrix units (matrix_products.h) with the weights on the left: rows 0 to 3 are the
-// largest parts of the four mixes, 4 to 7 the middle ones, 8 to 11 the smallest. Gates apply to
-// what the lane has, so that the gated sum needs nobody else. While sixteen tokens are in registers
-// the next ones are copied to shared memory, each piece to where the lane that copies it is to read
-// it. Launch: clusters of kBlocks blocks, hidden / 512 warps.
+// Eight tokens at a time. Of the warps
+// - one copies them to shared memory, three turns ahead;
+// - the workers sum: worker w has columns 64 w .. + 63 of the block's, of all four streams; lane l
+//   has token l / 4, and of each 32 columns 8 (l % 4) .. + 7. Products go through matrix units
+//   (matrix_products.h) with the weights on the left: rows 0 to 3 are the largest parts of the four
+//   mixes, 4 to 7 the middle ones, 8 to 11 the smallest;
+// - one adds up the workers' sums, exchanges them with the other blocks and makes the gates; lane l
+//   has gate l % 4 of token l / 4. Meanwhile the workers sum the next tokens; after these
+// - the workers apply the gates to their columns of the last ones.
+// All wait for what they need and for nothing else (arrivals.h).
+// Launch: clusters of kBlocks blocks, hidden / 512 workers and two warps more.
 #include <cooperative_groups.h>
-#include <cuda_pipeline_primitives.h>
 
-#include <utility>
-
+#include "device/cuda/arrivals.h"
 #include "device/cuda/gpu_error.h"
 #include "device/cuda/matrix_products.h"
 #include "device/kernels/hyper_connection.h"
@@ -27,269 +29,320 @@ namespace {
 
 using Params = plumb_hc_head_params;
 
-constexpr int kBlocks = 8, kLeastWarps = 2, kMostWarps = 14;
-constexpr int kGroupTokens = 8, kGroups = 2, kTokens = kGroups * kGroupTokens;
-constexpr int kWarpColumns = 64, kHalves = 2;  // of 32 columns, of one stream
-constexpr int kSteps = kHalves * kStreams;     // half i / 4 of stream i % 4
+constexpr int kBlocks = 8, kLeastWorkers = 2, kMostWorkers = 14, kOtherWarps = 2, kTokens = 8;
+constexpr int kWorkerColumns = 64, kHalves = 2;  // of 32 columns, of one stream
+constexpr int kSteps = kStreams * kHalves;       // half i % 2 of stream i / 2
 
-// A warp's weights of one step as lanes take them: two vectors of each of the lanes with rows 8 to
-// 11, the halves of their columns with the two rows in turn; one of the others, the halves in turn.
-constexpr int kFirst = 32, kSecond = 16, kStepVectors = kFirst + kSecond;
+// The tokens of a turn, [stream][token][column]. Eight lanes, which read at once, read half a line
+// of two tokens: these must not be the same half.
+constexpr int kRowVectors = kMostWorkers * kWorkerColumns / 8 + 4;
+constexpr int kTurnVectors = kStreams * kTokens * kRowVectors, kCopiedTurns = 3;
 
-// What a warp has of the dynamic shared memory: its weights, and its copied tokens [piece][lane].
-constexpr int kWeightVectors = kSteps * kStepVectors, kPieces = kGroups * kSteps;
-constexpr int kWarpVectors = kWeightVectors + kPieces * 32;
+// Registers hold a lane's weights of the first steps, shared memory those of the others: two
+// vectors of each of the lanes with rows 8 to 11, the halves of their columns with the two rows in
+// turn; one of the other lanes, the halves in turn.
+constexpr int kHeldSteps = 4, kFirst = 32, kSecond = 16, kStepVectors = kFirst + kSecond;
+constexpr int kWeightVectors = (kSteps - kHeldSteps) * kStepVectors;
+constexpr std::size_t kDynamicBytes =
+    (kCopiedTurns * kTurnVectors + kMostWorkers * kWeightVectors) * sizeof(uint4);
 
 // Blocks of one cluster need a processor that has them; for others the kernel is empty.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// Sums are kept in pairs, of tokens t and t + 8: pair 4 t + j is mix j, pair 32 + t the squares.
-constexpr int kSquares = kGroupTokens * kStreams, kPairs = kSquares + kGroupTokens;
+// Sum 4 t + j is mix j of token t, sum 32 + t its squares.
+constexpr int kGates = kTokens * kStreams, kSums = kGates + kTokens;
+constexpr int kTotalsBytes = kBlocks * kSums * sizeof(float);
 
 struct Shared {
-  float2 of_warp[kMostWarps][kPairs];   // zeros of warps that the block lacks
-  float2 of_block[2][kBlocks][kPairs];  // which all blocks write to; by turns
+  float of_worker[2][kMostWorkers][kSums];  // by turns, as all of this; zeros where there is none
+  float of_block[2][kBlocks][kSums];
+  float4 gates[2][kTokens];
+  Arrivals copied[kCopiedTurns], read[kCopiedTurns];  // tokens
+  Arrivals summed[2], totals[2], gated[2];
 };
 
-// What a lane holds of its tokens.
-struct LaneTokens {
-  uint4 step[kGroups][kSteps];
-};
-
-// Which part of the work is a lane's.
+// Which part of the work is a worker's lane's.
 struct LanePlace {
-  int token, quarter;  // of eight; of 32 columns
-  int first_column;
+  int worker, lane, token, quarter;  // of the block; of the warp; of eight; of 32 columns
+  int column;                        // the first one, of the block's
 };
 
-__device__ std::int64_t column_of(const LanePlace& place, int step) {
-  return place.first_column + step / kStreams * 32;
+// Made again wherever it is needed: there are no registers to keep it.
+__device__ LanePlace own_place() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  const int worker = thread / 32, lane = thread % 32, quarter = lane % 4;
+  return {worker, lane, lane / 4, quarter, worker * kWorkerColumns + quarter * kBf16x8};
 }
 
-// Starts to copy. Behind the last token: that one again, and not stored.
-__device__ void copy_tokens(const Params& p, const LanePlace& place, std::int64_t first_token,
-                            uint4* to) {
-#pragma unroll
-  for (int group = 0; group < kGroups; ++group) {
-    const std::int64_t token = min(first_token + group * kGroupTokens + place.token, p.tokens - 1);
-    const std::uint16_t* const from = p.hidden_states + token * p.hidden_token_stride;
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      __pipeline_memcpy_async(
-          to + (group * kSteps + step) * 32,
-          from + step % kStreams * p.hidden_slot_stride + column_of(place, step), sizeof(uint4));
-    }
-  }
-  __pipeline_commit();
+__device__ int block_rank() {
+  return static_cast<int>(cooperative_groups::this_cluster().block_rank());
+}
+__device__ int block_columns(const Params& p) { return static_cast<int>(p.hidden / kBlocks); }
+
+// The clusters share the tokens, eight by eight.
+__device__ std::int64_t first_token(int turn) {
+  const std::int64_t cluster = block_index_x() / kBlocks, clusters = grid_size_x() / kBlocks;
+  return (cluster + turn * clusters) * kTokens;
 }
 
-// What this lane has copied.
-__device__ LaneTokens own_tokens(const uint4* copied) {
-  __pipeline_wait_prior(0);
-  LaneTokens tokens;
-#pragma unroll
-  for (int i = 0; i < kPieces; ++i) tokens.step[i / kSteps][i % kSteps] = copied[i * 32];
-  return tokens;
-}
-
-__device__ bool has_second(const LanePlace& place) { return place.token < kStreams; }
-
-// This lane's eight weights of mix l / 4 % 4: the parts that its rows have. Nobody else reads them.
-__device__ void stage_weights(const Params& p, const LanePlace& place, uint4* staged) {
-  const int mix = place.token % kStreams;
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    const float* from =
-        p.fn + (kStreams * mix + step % kStreams) * p.hidden + column_of(place, step);
-    float4 a = *reinterpret_cast<const float4*>(from);
-    float4 b = *reinterpret_cast<const float4*>(from + 4);
-    uint4 parts[3];
-#pragma unroll
-    for (uint4& part : parts) {
-      part = {take_part(a.x, a.y), take_part(a.z, a.w), take_part(b.x, b.y), take_part(b.z, b.w)};
-    }
-    const auto& [largest, middle, smallest] = parts;
-    uint4* const to = staged + step * kStepVectors;
-    if (has_second(place)) {
-      to[0] = {largest.x, smallest.x, largest.y, smallest.y};
-      to[kFirst] = {largest.z, smallest.z, largest.w, smallest.w};
-    } else {
-      *to = {middle.x, middle.z, middle.y, middle.w};
-    }
+// One warp; lane l: stream l % 4 of token l / 4. Behind the last token: that one again, and not
+// stored.
+__device__ void copy_tokens(const Params& p, Shared& shared) {
+  const int stream = lane_index() % kStreams, token = lane_index() / kStreams;
+  const int bytes = block_columns(p) * static_cast<int>(sizeof *p.hidden_states);
+  const std::uint16_t* const from =
+      p.hidden_states + stream * p.hidden_slot_stride + block_rank() * block_columns(p);
+  uint4* const to = dynamic_shared<uint4>() + (stream * kTokens + token) * kRowVectors;
+  for (int turn = 0; first_token(turn) < p.tokens; ++turn) {
+    const int place = place_of<kCopiedTurns>(turn);
+    Arrivals& copied = shared.copied[place];
+    wait_for(shared.read[place], !is_odd_phase<kCopiedTurns>(turn));  // first there is nothing
+    if (lane_index() == 0) expect(copied, kTokens * kStreams * bytes);
+    __syncwarp();
+    const std::int64_t row = min(first_token(turn) + token, p.tokens - 1);
+    copy_bytes(from + row * p.hidden_token_stride, to + place * kTurnVectors, bytes, copied);
   }
 }
 
-__device__ void decode(const uint4& bits, float* values) {
-  decode_bf16x8(Bf16x8{{bits.x, bits.y, bits.z, bits.w}}, values);
+__device__ bool has_smallest(const LanePlace& place) { return place.token < kStreams; }
+
+// A lane's weights of a step: two rows of them, for half of its columns and for the other one.
+struct StepWeights {
+  uint4 first, second;
+};
+struct LaneWeights {
+  StepWeights step[kHeldSteps];
+};
+
+__device__ uint4 take_parts(float4& a, float4& b) {
+  return {take_part(a.x, a.y), take_part(a.z, a.w), take_part(b.x, b.y), take_part(b.z, b.w)};
 }
 
-// What matrix units make of a lane's columns of eight tokens in one step. They truncate where they
+// Of mix l / 4 % 4 the largest and the smallest parts, or the middle ones: rows 12 to 15 are
+// anything.
+__device__ StepWeights load_step(const Params& p, const LanePlace& place, int step) {
+  const int row = kStreams * (place.token % kStreams) + step / kHalves;
+  const float* const from =
+      p.fn + row * p.hidden + block_rank() * block_columns(p) + place.column + step % kHalves * 32;
+  float4 a = *reinterpret_cast<const float4*>(from);
+  float4 b = *reinterpret_cast<const float4*>(from + 4);
+  const uint4 largest = take_parts(a, b), middle = take_parts(a, b), lower = take_parts(a, b);
+  const uint4 upper = has_smallest(place) ? largest : middle;
+  return {{upper.x, lower.x, upper.y, lower.y}, {upper.z, lower.z, upper.w, lower.w}};
+}
+
+// Where this lane's weights in shared memory start; nobody else reads them.
+__device__ uint4* staged_weights(const LanePlace& place) {
+  return dynamic_shared<uint4>() + kCopiedTurns * kTurnVectors + place.worker * kWeightVectors +
+         place.lane;
+}
+__device__ void put(const StepWeights& weights, const LanePlace& place, uint4* to) {
+  const auto& [first, second] = weights;
+  *to = has_smallest(place) ? first : uint4{first.x, second.x, first.z, second.z};
+  if (has_smallest(place)) to[kFirst] = second;
+}
+__device__ StepWeights put_weights(const LanePlace& place, const uint4* from) {
+  StepWeights weights = {from[0], from[has_smallest(place) ? kFirst : 0]};
+  uint4& second = weights.second;
+  if (!has_smallest(place)) second.x = second.y, second.z = second.w;
+  return weights;
+}
+
+// Where this lane's part of a turn's tokens starts.
+__device__ const uint4* copied_tokens(const LanePlace& place, int turn) {
+  return dynamic_shared<uint4>() + turn * kTurnVectors + place.token * kRowVectors +
+         place.column / kBf16x8;
+}
+__device__ uint4 columns_of(const uint4* copied, int step) {
+  return copied[step / kHalves * kTokens * kRowVectors + step % kHalves * 4];
+}
+
+// What matrix units make of a lane's columns of the tokens in one step. They truncate where they
 // add: each chain starts from zero, and the fp32 units add up the steps.
 struct Products {
-  float mixes[4], even[4], odd[4];
+  float mixes[4], squares[4];
 };
 
-__device__ void multiply_step(Products& products, const uint4& x, const uint4& a, const uint4& b) {
+__device__ Products multiply_step(const uint4& x, const StepWeights& weights) {
+  const auto& [a, b] = weights;
+  Products products{};
   multiply(products.mixes, a.x, a.y, a.z, a.w, x.x, x.y);
-  // Squares: the diagonals of the upper and of the lower eight rows by eight columns.
-  multiply(products.even, x.x, x.y, x.x);
-  multiply(products.odd, x.x, x.y, x.y);
+  multiply_by_itself(products.squares, x.x, x.y);
   multiply(products.mixes, b.x, b.y, b.z, b.w, x.z, x.w);
-  multiply(products.even, x.z, x.w, x.z);
-  multiply(products.odd, x.z, x.w, x.w);
+  multiply_by_itself(products.squares, x.z, x.w);
+  return products;
 }
 
-// A lane's sums, of each eight tokens.
+// A lane's sums: rows l / 4 and l / 4 + 8 of tokens 2 (l % 4) and + 1; of the diagonal one of the
+// two is the lane's own token or none.
 struct LaneSums {
-  float mixes[kGroups][4], squares[kGroups];
+  float mixes[4], squares;
 };
 
-// The warp's share of the tokens' mixes and squares. Lanes without rows 8 to 11 take their vector
-// twice, for the second half of their columns; rows 12 to 15 are anything.
-__device__ LaneSums sum_columns(const LaneTokens& tokens, const LanePlace& place,
-                                const uint4* staged) {
+// The worker's share of the tokens' mixes and squares.
+__device__ LaneSums sum_columns(const LanePlace& place, const LaneWeights& weights,
+                                const uint4* copied) {
+  const uint4* const staged = staged_weights(place);
   LaneSums sums{};
-  const int second = has_second(place) ? kFirst : 0;
   const bool odd_token = place.token % 2 != 0;
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
-    const uint4 a = staged[step * kStepVectors];
-    uint4 b = staged[step * kStepVectors + second];
-    if (second == 0) b.x = b.y, b.z = b.w;
+    const StepWeights of_step =
+        step < kHeldSteps ? weights.step[step]
+                          : put_weights(place, staged + (step - kHeldSteps) * kStepVectors);
+    const Products products = multiply_step(columns_of(copied, step), of_step);
 #pragma unroll
-    for (int group = 0; group < kGroups; ++group) {
-      Products products{};
-      multiply_step(products, tokens.step[group][step], a, b);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums.mixes[group][i] += products.mixes[i];
-      const float even = odd_token ? products.even[1] : products.even[0];
-      sums.squares[group] += even + (odd_token ? products.odd[3] : products.odd[2]);
-    }
+    for (int i = 0; i < 4; ++i) sums.mixes[i] += products.mixes[i];
+    sums.squares += odd_token ? products.squares[1] : products.squares[0];
   }
   return sums;
 }
 
-// A lane has rows l / 4 and l / 4 + 8 of tokens 2 (l % 4) and + 1 of each eight.
-__device__ void spread(const LaneSums& sums, const LanePlace& place, float2* to) {
-  const auto mix = [&](int group, int i) {  // the middle parts' row is four below the largest's
-    const float(&own)[4] = sums.mixes[group];
-    const float middle = shuffle_xor(whole_wave(), own[i], 4 * kStreams);
-    return own[i] + (middle + own[2 + i]);
-  };
+__device__ void spread(const LaneSums& sums, const LanePlace& place, float* to) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const float2 pair = {mix(0, i), mix(1, i)};
-    if (has_second(place)) to[(2 * place.quarter + i) * kStreams + place.token] = pair;
+  for (int i = 0; i < 2; ++i) {  // the middle parts' row is four below the largest's
+    const float middle = shuffle_xor(whole_wave(), sums.mixes[i], 4 * kStreams);
+    const float mix = sums.mixes[i] + (middle + sums.mixes[2 + i]);
+    if (has_smallest(place)) to[(2 * place.quarter + i) * kStreams + place.token] = mix;
   }
-  // Of the diagonals these columns are the lane's own token or none.
-  if (place.quarter == place.token / 2) {
-    to[kSquares + place.token] = {sums.squares[0], sums.squares[1]};
-  }
+  if (place.quarter == place.token / 2) to[kGates + place.token] = sums.squares;
 }
 
-// Adds up this block's warps, for all blocks: a thread one pair, for one block at a time.
-__device__ void join_warps(Shared& shared, int turn) {
-  const auto cluster = cooperative_groups::this_cluster();
-  float2(&own)[kPairs] = shared.of_block[turn][cluster.block_rank()];
-  for (int i = thread_index(); i < kBlocks * kPairs; i += block_size()) {
-    const int block = i / kPairs, pair = i % kPairs;
-    float2 totals[2] = {};
-#pragma unroll
-    for (int warp = 0; warp < kMostWarps; ++warp) {
-      const float2 sums = shared.of_warp[warp][pair];
-      totals[warp % 2].x += sums.x;
-      totals[warp % 2].y += sums.y;
-    }
-    *cluster.map_shared_rank(&own[pair], block) = {totals[0].x + totals[1].x,
-                                                   totals[0].y + totals[1].y};
-  }
-}
-
-// Mix l % 4 becomes a gate.
-struct MixOfLane {
-  float scale, base;
-};
-
-// The four gates of this lane's tokens, each made by one of the four lanes that have them.
-__device__ void make_gates(const Params& p, const LanePlace& place, const MixOfLane& mix,
-                           const float2 (&sums)[kBlocks][kPairs],
-                           float (&gates)[kGroups][kStreams]) {
-  float products[kGroups] = {}, squares[kGroups] = {};
-#pragma unroll
-  for (int block = 0; block < kBlocks; ++block) {
-    const float2 product = sums[block][lane_index()];
-    const float2 square = sums[block][kSquares + place.token];
-    products[0] += product.x, products[1] += product.y;
-    squares[0] += square.x, squares[1] += square.y;
-  }
-#pragma unroll
-  for (int group = 0; group < kGroups; ++group) {
-    const float mean = squares[group] / static_cast<float>(kStreams * p.hidden);
-    const float r = rsqrt_approx(mean + p.rms_eps);
-    const float gate = sigmoid(products[group] * r * mix.scale + mix.base) + p.hc_eps;
-#pragma unroll
-    for (int j = 0; j < kStreams; ++j) gates[group][j] = shuffle(whole_wave(), gate, j, kStreams);
-  }
-}
-
-// `token`: of all.
-__device__ void store_token(const Params& p, const uint4 (&steps)[kSteps], const LanePlace& place,
-                            std::int64_t token, const float (&gates)[kStreams]) {
-  if (token >= p.tokens) return;
-  std::uint16_t* const out = p.out + token * p.hidden;
+__device__ void store_columns(const uint4* copied, const float4& gates, std::uint16_t* out) {
+  const float gate[kStreams] = {gates.x, gates.y, gates.z, gates.w};
 #pragma unroll
   for (int half = 0; half < kHalves; ++half) {
     StreamColumns streams;
     float sums[kBf16x8];
 #pragma unroll
-    for (int j = 0; j < kStreams; ++j) decode(steps[half * kStreams + j], streams.at[j]);
-    gated_sum(streams, gates, sums);
-    store_vector(reinterpret_cast<std::uint32_t*>(out + column_of(place, half * kStreams)),
-                 round_bf16x8(sums));
+    for (int j = 0; j < kStreams; ++j) {
+      const uint4 bits = columns_of(copied, j * kHalves + half);
+      decode_bf16x8(Bf16x8{{bits.x, bits.y, bits.z, bits.w}}, streams.at[j]);
+    }
+    gated_sum(streams, gate, sums);
+    store_vector(reinterpret_cast<std::uint32_t*>(out + half * 32), round_bf16x8(sums));
   }
 }
 
-__global__ void __launch_bounds__(32 * kMostWarps, 1) __cluster_dims__(kBlocks, 1, 1)
-    hc_head_cluster_kernel(Params p) {
-  __shared__ Shared shared;
-  const auto cluster = cooperative_groups::this_cluster();
-  const int columns = static_cast<int>(p.hidden / kBlocks), quarter = lane_index() % 4;
-  const LanePlace place = {lane_index() / 4, quarter,
-                           static_cast<int>(cluster.block_rank()) * columns +
-                               wave_index() * kWarpColumns + quarter * kBf16x8};
-  const MixOfLane mix = {p.scale[0], p.base[quarter]};
-  uint4* const staged = dynamic_shared<uint4>() + wave_index() * kWarpVectors + lane_index();
-  uint4* const copied = staged + kWeightVectors;
-  const std::int64_t stride = std::int64_t{grid_size_x()} / kBlocks * kTokens;
-  std::int64_t first = std::int64_t{block_index_x()} / kBlocks * kTokens;
-
-  copy_tokens(p, place, first, copied);
-  stage_weights(p, place, staged);
-  for (int i = thread_index(); i < kMostWarps * kPairs; i += block_size()) {
-    shared.of_warp[i / kPairs][i % kPairs] = {};
+// A worker's turns. The gates of a turn are made while the next one's sums are.
+__device__ void work(const Params& p, Shared& shared, const LaneWeights& weights) {
+  const auto sum = [&](int turn) {
+    const LanePlace place = own_place();
+    const int copied = place_of<kCopiedTurns>(turn), summed = place_of<2>(turn);
+    wait_for(shared.copied[copied], is_odd_phase<kCopiedTurns>(turn));
+    const LaneSums sums = sum_columns(place, weights, copied_tokens(place, copied));
+    spread(sums, place, shared.of_worker[summed][place.worker]);
+    __syncwarp();
+    if (place.lane == 0) arrive(shared.summed[summed]);
+  };
+  const auto finish = [&](int turn) {
+    const LanePlace place = own_place();
+    const int copied = place_of<kCopiedTurns>(turn), gated = place_of<2>(turn);
+    wait_for(shared.gated[gated], is_odd_phase<2>(turn));
+    const std::int64_t token = first_token(turn) + place.token;
+    if (token < p.tokens) {
+      store_columns(copied_tokens(place, copied), shared.gates[gated][place.token],
+                    p.out + token * p.hidden + block_rank() * block_columns(p) + place.column);
+    }
+    __syncwarp();
+    if (place.lane == 0) arrive(shared.read[copied]);
+  };
+  for (int turn = 0;; ++turn) {
+    const bool more = first_token(turn) < p.tokens;
+    if (more) sum(turn);
+    if (turn > 0) finish(turn - 1);
+    if (!more) break;
   }
-  cluster.sync();  // all blocks have started
-  // Nothing is overwritten early. A lane reads its copies before the block's barrier, and the next
-  // ones start behind it. Sums of warps are written before that barrier and read between it and the
-  // cluster's. Sums of blocks are read behind the cluster's barrier, while a block that is ahead
-  // may write its next ones: these go elsewhere, by turns. The next ones but one are written behind
-  // the next barrier of the cluster, where all come that have read.
-  for (int turn = 0; first < p.tokens; turn ^= 1, first += stride) {
-    const LaneTokens tokens = own_tokens(copied);
-    spread(sum_columns(tokens, place, staged), place, shared.of_warp[wave_index()]);
-    __syncthreads();
-    join_warps(shared, turn);
-    auto arrival = cluster.barrier_arrive();
-    if (first + stride < p.tokens) copy_tokens(p, place, first + stride, copied);
-    cluster.barrier_wait(std::move(arrival));
-    float gates[kGroups][kStreams];
-    make_gates(p, place, mix, shared.of_block[turn], gates);
+}
+
+// Adds up this block's workers and sends that to all blocks.
+__device__ void send_sums(Shared& shared, int turn) {
+  const int rank = block_rank();
+  for (int sum = lane_index(); sum < kSums; sum += 32) {
+    float totals[2] = {};
 #pragma unroll
-    for (int group = 0; group < kGroups; ++group) {
-      store_token(p, tokens.step[group], place, first + group * kGroupTokens + place.token,
-                  gates[group]);
+    for (int i = 0; i < kMostWorkers; ++i) totals[i % 2] += shared.of_worker[turn][i][sum];
+    const float total = totals[0] + totals[1];
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      send(total, &shared.of_block[turn][rank][sum], shared.totals[turn], block);
     }
   }
+}
+
+// This lane's gate, of the totals of all blocks.
+__device__ float gate_of(const Params& p, const float (&sums)[kBlocks][kSums], float scale,
+                         float base) {
+  float product = 0, square = 0;
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    product += sums[block][lane_index()];
+    square += sums[block][kGates + lane_index() / kStreams];
+  }
+  const float r = rsqrt_approx(square / static_cast<float>(kStreams * p.hidden) + p.rms_eps);
+  return sigmoid(product * r * scale + base) + p.hc_eps;
+}
+
+// One warp. Nothing is overwritten early: workers write sums of the next turn but one behind this
+// one's gates, and other blocks send theirs when they have the next turn's of this block, which it
+// sends behind this turn's gates.
+__device__ void make_gates(const Params& p, Shared& shared) {
+  const float scale = p.scale[0], base = p.base[lane_index() % kStreams];
+  for (int i = 0; first_token(i) < p.tokens; ++i) {
+    const int turn = place_of<2>(i);
+    const bool odd = is_odd_phase<2>(i);
+    wait_for(shared.summed[turn], odd);
+    send_sums(shared, turn);
+    wait_for(shared.totals[turn], odd);
+    if (lane_index() == 0) expect(shared.totals[turn], kTotalsBytes);
+    const float gate = gate_of(p, shared.of_block[turn], scale, base);
+    reinterpret_cast<float*>(shared.gates[turn])[lane_index()] = gate;
+    __syncwarp();
+    if (lane_index() == 0) arrive(shared.gated[turn]);
+  }
+}
+
+__device__ void start_all(Shared& shared, int workers) {
+  if (thread_index() == 0) {
+    for (Arrivals& copied : shared.copied) start(copied, 1);
+    for (Arrivals& read : shared.read) start(read, workers);
+    for (int turn = 0; turn < 2; ++turn) {
+      start(shared.summed[turn], workers);
+      start(shared.totals[turn], 1), expect(shared.totals[turn], kTotalsBytes);
+      start(shared.gated[turn], 1);
+    }
+  }
+  for (int i = thread_index(); i < 2 * kMostWorkers * kSums; i += block_size()) {
+    shared.of_worker[0][0][i] = 0;
+  }
+}
+
+__global__ void __launch_bounds__(32 * (kMostWorkers + kOtherWarps), 1)
+    __cluster_dims__(kBlocks, 1, 1) hc_head_cluster_kernel(Params p) {
+  __shared__ Shared shared;
+  const int workers = block_columns(p) / kWorkerColumns;
+  const bool works = wave_index() < workers;
+  start_all(shared, workers);
+  LaneWeights weights;
+  if (works) {
+    const LanePlace place = own_place();
+#pragma unroll
+    for (int i = 0; i < kHeldSteps; ++i) weights.step[i] = load_step(p, place, i);
+#pragma unroll
+    for (int i = kHeldSteps; i < kSteps; ++i) {
+      put(load_step(p, place, i), place, staged_weights(place) + (i - kHeldSteps) * kStepVectors);
+    }
+  }
+  cooperative_groups::this_cluster().sync();  // all blocks have started and can be sent to
+  if (works) {
+    work(p, shared, weights);
+  } else if (wave_index() == workers) {
+    copy_tokens(p, shared);
+  } else {
+    make_gates(p, shared);
+  }
+  // A block that is here has been sent everything: nobody reaches for it any more.
 }
 
 #else
@@ -299,8 +352,8 @@ __global__ void hc_head_cluster_kernel(Params) {}
 #endif
 
 LaunchShape shape_for(const Params& p, std::int64_t clusters) {
-  const int warps = static_cast<int>(p.hidden / (kBlocks * kWarpColumns));
-  return {kBlocks * clusters, 1, 32 * warps, warps * kWarpVectors * sizeof(uint4)};
+  const int warps = static_cast<int>(p.hidden / (kBlocks * kWorkerColumns));
+  return {kBlocks * clusters, 1, 32 * (warps + kOtherWarps), kDynamicBytes};
 }
 
 // How many clusters the device holds at once: processors come in groups, and a cluster lies in one
@@ -327,9 +380,9 @@ int clusters_at_once(const Params& p) {
 }
 
 bool suits(const Params& p) {
-  constexpr int kColumns = kBlocks * kWarpColumns;
+  constexpr int kColumns = kBlocks * kWorkerColumns;
   return p.rounding == PLUMB_ROUND_ONCE && p.tokens >= kTokens && p.hidden % kColumns == 0 &&
-         p.hidden >= kLeastWarps * kColumns && p.hidden <= kMostWarps * kColumns &&
+         p.hidden >= kLeastWorkers * kColumns && p.hidden <= kMostWorkers * kColumns &&
          are_whole(p.hidden, p.hidden_token_stride, p.hidden_slot_stride) &&
          start_whole(p.hidden_states, p.fn, p.out);
 }

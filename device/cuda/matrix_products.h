@@ -31,12 +31,14 @@ static __device__ inline void multiply(float (&sums)[4], unsigned a0, unsigned a
         "f"(sums[2]), "f"(sums[3]));
 }
 
-// The same of 8 columns: without a2, a3 and b1.
-static __device__ inline void multiply(float (&sums)[4], unsigned a0, unsigned a1, unsigned b0) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+// What stands on the right, times itself: the diagonal of the first eight rows holds squares. The
+// other rows are anything, which costs no registers.
+static __device__ inline void multiply_by_itself(float (&sums)[4], unsigned b0, unsigned b1) {
+  asm("{ .reg .b32 any;\n"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, any, %5, any}, {%4, %5}, {%6, %7, %8, %9}; }"
       : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
-      : "r"(a0), "r"(a1), "r"(b0), "f"(sums[0]), "f"(sums[1]), "f"(sums[2]), "f"(sums[3]));
+      : "r"(b0), "r"(b1), "f"(sums[0]), "f"(sums[1]), "f"(sums[2]), "f"(sums[3]));
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

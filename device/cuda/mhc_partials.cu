@@ -6,14 +6,15 @@
 // last two of a chain truncate at the scale of the result. The fp32 units, which round to nearest,
 // add up the results. Squares are such products, of tokens by themselves.
 //
-// Block (tile, split): 64 tokens and one part of K, 256 columns of it at a time. Warp w takes
-// tokens 32 (w % 2) .. + 31 and columns 32 (w / 2) .. + 31 of each 256; eight warps' sums are
-// joined at the end, in order. The weights stand on the left, 16 rows of them in a tile; on the
-// right eight tokens, of which lane l has token l / 4. A product of 16 columns needs them in a
-// certain order over the lanes; as any order will do if weights have the same, lane l takes eight
-// neighbouring columns, 8 (l % 4) .. + 7 of its warp's, of tokens l / 4, + 8, + 16, + 24: one
-// access each, whose words are operands as they come. Tokens are copied to shared memory two steps
-// ahead, each to where the lane that copies it is to read it: nobody waits for another lane's.
+// Two blocks share a tile of 128 tokens and one part of K: each has half of that part, 256 columns
+// at a time, and at the end adds up both halves' sums for half of the tokens. Warp w takes tokens
+// 32 (w % 4) .. + 31 and columns 64 (w / 4) .. + 63 of each 256, 32 at a time. The weights stand on
+// the left, 16 rows of them in a tile; on the right eight tokens, of which lane l has token l / 4.
+// A product of 16 columns needs them in a certain order over the lanes; as any order will do if
+// weights have the same, lane l takes eight neighbouring columns, 8 (l % 4) .. + 7 of the 32, of
+// tokens l / 4, + 8, + 16, + 24: one access each, whose words are operands as they come. Each warp
+// copies its tokens to shared memory two steps ahead, and waits for no other warp's.
+#include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 
 #include "device/cuda/matrix_products.h"
@@ -23,51 +24,67 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-constexpr int kThreads = 512, kTokens = 64, kStep = 256, kWarpTokens = 32, kWarpColumns = 32;
-constexpr int kWarpsOfStep = kStep / kWarpColumns, kRows = 4;  // tokens of a lane
-constexpr std::int64_t kLeastHidden = 1024;
+constexpr int kThreads = 512, kBlocks = 2, kTokens = 128, kStep = 256;
+constexpr int kWarpTokens = 32, kWarpsOfColumns = kTokens / kWarpTokens;
+constexpr int kWarpColumns = 64, kWarpsOfTokens = kStep / kWarpColumns;
+constexpr int kColumns = 32;  // that are multiplied at a time
+static_assert(kThreads == 32 * kWarpsOfColumns * kWarpsOfTokens);
+constexpr std::int64_t kLeastTokens = 32, kLeastHidden = 1024;
 
 // Tiles of weights: the parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to 23;
 // their smallest parts, eight rows, below which the tokens themselves are to stand.
 enum Tile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest };
 
-// Weights of one step as lanes take them: [warp][tile][half of 32 columns][lane], two rows by four
-// columns each; of the last tile [lane][half], one row. Halves lie apart, and warps too, such that
-// the threads that write them do not share banks.
+// Weights of one step as lanes take them: [32 columns][tile][half of them][lane], two rows by four
+// columns each; of the last tile [lane][half], one row. Halves lie apart, and 32 columns too, such
+// that the threads that write them do not share banks.
 constexpr int kHalfVectors = 32 + 4, kTileVectors = 2 * kHalfVectors;
-constexpr int kWarpVectors = kLastSmallest * kTileVectors + 32 + 4;
-constexpr int kStagedVectors = kWarpsOfStep * kWarpVectors;
-// Two steps are multiplied while the weights of two are staged and the tokens of two are copied.
-constexpr int kPair = 2, kPairVectors = kPair * kStagedVectors;
-constexpr int kCopiedVectors = kRows * kThreads;  // of a step's tokens: [row of a lane][thread]
-constexpr int kSums = kMixes + 1;                 // of a token: 24 mixes and the squares
-constexpr std::size_t kSharedBytes = (2 * kPairVectors + kPair * kCopiedVectors) * sizeof(uint4);
-static_assert(kWarpsOfStep * kTokens * kSums * sizeof(float) <= kSharedBytes);
-static_assert(kThreads / 32 == kWarpsOfStep * kTokens / kWarpTokens);
+constexpr int kPartVectors = kLastSmallest * kTileVectors + 32 + 4;
+constexpr int kStagedVectors = kStep / kColumns * kPartVectors;
+// A warp's tokens of one step, [token][eight columns]. Four lanes read half of a token's columns,
+// eight lanes copy all of them, which are a whole line of 128 bytes; the halves of odd tokens stand
+// exchanged, so that neither meets banks twice.
+constexpr int kEights = kWarpColumns / 8, kCopiedVectors = kWarpTokens * kEights;
+// One step is multiplied while the weights of the next are staged and the tokens of two are copied.
+constexpr int kTurns = 2, kWarps = kThreads / 32;
+constexpr int kSums = kMixes + 1;  // of a token: 24 mixes and the squares
+constexpr std::size_t kSharedBytes =
+    kTurns * (kStagedVectors + kWarps * kCopiedVectors) * sizeof(uint4);
+static_assert(kWarpsOfTokens * kTokens * kSums * sizeof(float) <= kSharedBytes);
+
+// Blocks of one cluster need a processor that has them; for others the kernel is empty.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
+constexpr int kParts = kWarpColumns / kColumns;
+constexpr int kRows = 4;                      // tokens of a lane
+constexpr int kCopies = kCopiedVectors / 32;  // of a lane, four tokens of the warp each time
 
 // Unsigned: cheap enough to be made again where registers are short.
 __device__ unsigned own_lane() { return threadIdx.x % 32; }
-__device__ unsigned own_columns() { return threadIdx.x / 64; }  // which 32 of a step
-__device__ unsigned first_row() { return threadIdx.x / 32 % 2 * kWarpTokens; }
+__device__ unsigned own_warp() { return threadIdx.x / 32; }
+__device__ unsigned own_columns() { return own_warp() / kWarpsOfColumns; }  // which 64 of a step
+__device__ unsigned first_row() { return own_warp() % kWarpsOfColumns * kWarpTokens; }
 
 struct LaneRows {
   uint4 row[kRows];
 };
 
-// Where this lane's columns of a step start, of the first of its tokens, and how many steps this
-// stream has left.
+// Where the columns that this lane copies of a step start, of the first of its tokens, and how many
+// steps this stream has left.
 struct StepPlace {
   const std::uint16_t* at;
   int left;
 };
 
+__device__ unsigned first_copied() { return first_row() + own_lane() / kEights; }
+
 __device__ StepPlace place_of_step(const Mixing& p, std::int64_t first_token, std::int64_t k) {
   int slot = 0;
   for (int i = 1; i < kStreams; ++i) slot += k >= i * p.hidden;
   const std::int64_t column = k - slot * p.hidden;
-  const std::int64_t token = first_token + first_row() + own_lane() / 4;
-  const std::uint16_t* const at = p.streams + token * p.token_stride + slot * p.slot_stride;
-  return {at + column + own_columns() * kWarpColumns + own_lane() % 4 * 8,
+  const std::uint16_t* const at =
+      p.streams + (first_token + first_copied()) * p.token_stride + slot * p.slot_stride;
+  return {at + column + own_columns() * kWarpColumns + own_lane() % kEights * 8,
           static_cast<int>(p.hidden - column) / kStep};
 }
 
@@ -77,21 +94,34 @@ __device__ void advance(const Mixing& p, StepPlace& place) {
   if (ends) place.left = static_cast<int>(p.hidden) / kStep;
 }
 
+__device__ unsigned exchanged(unsigned token) { return token % 2 * (kEights / 2); }
+
+// Where this lane copies its first token's columns to.
+__device__ unsigned copied_to() {
+  const unsigned token = own_lane() / kEights, eight = own_lane() % kEights;
+  return token * kEights + (eight ^ exchanged(token));
+}
+// Where those of its first token are that it multiplies first; the others are half a row away.
+__device__ unsigned read_from() {
+  const unsigned token = own_lane() / 4;
+  return token * kEights + exchanged(token) + own_lane() % 4;
+}
+
 // Starts to copy this lane's part of a step. `rows`: how many of its rows are tokens; what memory
 // holds for others is multiplied too, and not stored.
 __device__ void copy_rows(const Mixing& p, const std::uint16_t* from, int rows, uint4* to) {
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    if (i < rows) __pipeline_memcpy_async(to + i * kThreads, from, sizeof(uint4));
-    from += 8 * p.token_stride;
+  for (int i = 0; i < kCopies; ++i) {
+    if (i < rows) __pipeline_memcpy_async(to + i * 32, from, sizeof(uint4));
+    from += 4 * p.token_stride;
   }
 }
 
-// What has been copied.
+// What the warp has copied. `copied`: where this lane's first token is.
 __device__ LaneRows own_rows(const uint4* copied) {
   LaneRows bits;
 #pragma unroll
-  for (int i = 0; i < kRows; ++i) bits.row[i] = copied[i * kThreads];
+  for (int i = 0; i < kRows; ++i) bits.row[i] = copied[i * 8 * kEights];
   return bits;
 }
 
@@ -112,16 +142,16 @@ __device__ ThreadWeights load_weights(const float* from, std::int64_t depth) {
   return weights;
 }
 
-// Where this thread's weights go: lane 4 (t / 64) + t % 8 / 2 of warp t % 64 / 8, half t % 2.
+// Where this thread's weights go: lane 4 (t / 64) + t % 8 / 2 of columns t % 64 / 8, half t % 2.
 struct StagedPlace {
   unsigned tiles, last_smallest;  // in vectors; in halves of them
 };
 
 __device__ StagedPlace staged_place() {
   const unsigned mix = threadIdx.x / (kStep / 4), four = threadIdx.x % (kStep / 4), half = four % 2;
-  const unsigned warp = four / 8 * kWarpVectors, lane = mix * 4 + four % 8 / 2;
-  return {warp + half * kHalfVectors + lane,
-          2 * (warp + kLastSmallest * kTileVectors + lane) + half};
+  const unsigned part = four / 8 * kPartVectors, lane = mix * 4 + four % 8 / 2;
+  return {part + half * kHalfVectors + lane,
+          2 * (part + kLastSmallest * kTileVectors + lane) + half};
 }
 
 // Two rows, a and b, of two pairs of columns.
@@ -194,8 +224,8 @@ struct LaneSums {
 
 __device__ unsigned diagonal_column() { return threadIdx.x / 4 % 2; }
 
-// `staged`: this lane's, of its warp.
-__device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
+// `staged`: this lane's, of these columns.
+__device__ void add_part(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
   TileSums products{};
   multiply_tile(products, staged + kSmallest * kTileVectors, rows);
   multiply_tile(products, staged + kMiddle * kTileVectors, rows);
@@ -223,7 +253,7 @@ __device__ void add_step(LaneSums& sums, const LaneRows& rows, const uint4* stag
   }
 }
 
-// Each warp's sums into shared memory, [warp of the step][token][mix or squares]. A lane has rows
+// Each warp's sums into shared memory, [warp's columns][token][mix or squares]. A lane has rows
 // l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight; the diagonal's
 // column of row l / 4 is among these where l % 4 is l / 8.
 __device__ void spread(const LaneSums& sums, float* to) {
@@ -244,28 +274,38 @@ __device__ void spread(const LaneSums& sums, float* to) {
   }
 }
 
-__device__ void store_sums(const Mixing& p, std::int64_t first_token, int split,
-                           const float* spread_sums) {
-  for (int i = threadIdx.x; i < kTokens * kSums; i += kThreads) {
+// Of half of the tokens: the sums of this block's warps and of the other's, in the order of
+// columns.
+__device__ void store_sums(const Mixing& p, std::int64_t first_token, int split, float* own) {
+  constexpr int kHalf = kTokens * kSums / kBlocks;
+  const auto cluster = cooperative_groups::this_cluster();
+  const int rank = static_cast<int>(cluster.block_rank());
+  for (int i = rank * kHalf + threadIdx.x; i < (rank + 1) * kHalf; i += kThreads) {
     const std::int64_t token = first_token + i / kSums;
     if (token >= p.tokens) break;
     float sum = 0;
 #pragma unroll
-    for (int warp = 0; warp < kWarpsOfStep; ++warp) sum += spread_sums[warp * kTokens * kSums + i];
+    for (int block = 0; block < kBlocks; ++block) {
+      const float* const sums = cluster.map_shared_rank(own, block);
+#pragma unroll
+      for (int warp = 0; warp < kWarpsOfTokens; ++warp) sum += sums[warp * kTokens * kSums + i];
+    }
     const std::int64_t row = split * p.tokens + token;
     const int mix = i % kSums;
     (mix < kMixes ? p.partial_mixes[row * kMixes + mix] : p.partial_square_sums[row]) = sum;
   }
 }
 
-__global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
+__global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kBlocks, 1, 1)
+    mhc_matrix_partials(Mixing p) {
+  const auto cluster = cooperative_groups::this_cluster();
   uint4* const staged = dynamic_shared<uint4>();
   const int split = block_index_y();
-  const std::int64_t first_token = std::int64_t{block_index_x()} * kTokens;
-  const std::int64_t first_own = first_token + first_row() + own_lane() / 4;
-  const int rows = static_cast<int>((p.tokens - first_own + 7) / 8);
-  const std::int64_t begin = part_begin(p, split);
-  const int steps = static_cast<int>((part_begin(p, split + 1) - begin) / kStep);
+  const std::int64_t first_token = std::int64_t{block_index_x()} / kBlocks * kTokens;
+  const int rows = static_cast<int>((p.tokens - first_token - first_copied() + 3) / 4);
+  const std::int64_t columns = (part_begin(p, split + 1) - part_begin(p, split)) / kBlocks;
+  const std::int64_t begin = part_begin(p, split) + cluster.block_rank() * columns;
+  const int steps = static_cast<int>(columns / kStep);
 
   const float* next_weights =
       p.fn + begin + threadIdx.x / (kStep / 4) * p.depth + threadIdx.x % (kStep / 4) * 4;
@@ -277,54 +317,61 @@ __global__ void __launch_bounds__(kThreads, 1) mhc_matrix_partials(Mixing p) {
   // Half of the warps stage while the other half multiplies: they want different units.
   const bool stages_first = wave_index() / 4 % 2 == 0;
   const StagedPlace to = staged_place();
-  const uint4* const from = staged + own_columns() * kWarpVectors + own_lane();
-  uint4* const copied = staged + 2 * kPairVectors + threadIdx.x;
+  const uint4* const from = staged + own_columns() * kParts * kPartVectors + own_lane();
+  uint4* const copied = staged + kTurns * kStagedVectors + own_warp() * kTurns * kCopiedVectors;
   LaneSums sums{};
   StepPlace place = place_of_step(p, first_token, begin);
   // Each step has a group of copies, be it empty, so that the latest but one is what a step needs.
-  const auto copy = [&](int step, int odd) {
+  const auto copy = [&](int step, int turn) {
     if (step < steps) {
-      copy_rows(p, place.at, rows, copied + odd * kCopiedVectors);
+      copy_rows(p, place.at, rows, copied + turn * kCopiedVectors + copied_to());
       advance(p, place);
     }
     __pipeline_commit();
   };
-#pragma unroll
-  for (int step = 0; step < kPair; ++step) {
-    copy(step, step);
-    stage(take_weights(step), staged + step * kStagedVectors, to);
-  }
-  ThreadWeights weights = take_weights(kPair);
+  copy(0, 0);
+  copy(1, 1);
+  stage(take_weights(0), staged, to);
+  ThreadWeights weights = take_weights(1);
   __syncthreads();
-  // The tokens of the next step but one take the place of those that have been read; its weights go
-  // where all have read before the last barrier.
-  const auto work = [&](int step, int odd, int turn) {
-    __pipeline_wait_prior(1);
-    const LaneRows bits = own_rows(copied + odd * kCopiedVectors);
-    copy(step + kPair, odd);
-    const auto stage_next = [&] {
-      stage(weights, staged + (turn ^ 1) * kPairVectors + odd * kStagedVectors, to);
-      weights = take_weights(step + kPair + 1);
+  for (int step = 0, turn = 0; step < steps; ++step, turn ^= 1) {
+    const auto stage_next = [&] {  // to where all have read before the last barrier
+      stage(weights, staged + (turn ^ 1) * kStagedVectors, to);
+      weights = take_weights(step + 2);
     };
     if (stages_first) stage_next();
-    add_step(sums, bits, from + turn * kPairVectors + odd * kStagedVectors);
+    __pipeline_wait_prior(1);
+    __syncwarp();
+    const uint4* const own = copied + turn * kCopiedVectors;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      const LaneRows bits = own_rows(own + (read_from() ^ part * (kEights / 2)));
+      if (part + 1 == kParts) {
+        __syncwarp();  // all have read; the next ones may come
+        copy(step + kTurns, turn);
+      }
+      add_part(sums, bits, from + turn * kStagedVectors + part * kPartVectors);
+    }
     if (!stages_first) stage_next();
-  };
-  for (int step = 0, turn = 0; step < steps; step += kPair, turn ^= 1) {
-    work(step, 0, turn);
-    if (step + 1 < steps) work(step + 1, 1, turn);
     __syncthreads();
   }
   float* const spread_sums = dynamic_shared<float>();
   spread(sums, spread_sums);
-  __syncthreads();
+  cluster.sync();
   store_sums(p, first_token, split, spread_sums);
+  cluster.sync();  // the other one has read
 }
 
+#else
+
+__global__ void mhc_matrix_partials(Mixing) {}
+
+#endif
+
 bool suits(const Mixing& m, const Properties& device) {
-  return kSharedBytes <= device.shared_bytes_per_block && m.tokens >= kTokens / 2 &&
+  return kSharedBytes <= device.shared_bytes_per_block && m.tokens >= kLeastTokens &&
          m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
-         m.depth % (std::int64_t{kStep} * m.splits) == 0 &&
+         m.depth % (std::int64_t{kBlocks} * kStep * m.splits) == 0 &&
          are_whole(m.hidden, m.token_stride, m.slot_stride) && start_whole(m.streams, m.fn);
 }
 
@@ -332,7 +379,8 @@ bool suits(const Mixing& m, const Properties& device) {
 
 plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream) {
   if (!suits(m, stream_properties(stream))) return PLUMB_UNSUPPORTED;
-  const LaunchShape shape{(m.tokens + kTokens - 1) / kTokens, m.splits, kThreads, kSharedBytes};
+  const LaunchShape shape{(m.tokens + kTokens - 1) / kTokens * kBlocks, m.splits, kThreads,
+                          kSharedBytes};
   return PLUMB_LAUNCH(mhc_matrix_partials, shape, stream, m);
 }
 

@@ -32,7 +32,7 @@ plumb_mutant(mqa_logits_start_not_clamped
   FROM [[const std::int64_t start = clamp_key(p.starts[row], p.keys);]]
   TO [[const std::int64_t start = p.starts[row];]]
   CASE fp8_mqa_logits/row_local_beyond_all_keys/eager
-  SAYS "norm of rows 2-3 of 4 wrong"
+  SAYS "elements in rows 2-3 of 4 beyond their bound"
   WHY "columns of the compressed form count from a start in front of the first key")
 
 plumb_mutant(mqa_logits_end_clamped_early

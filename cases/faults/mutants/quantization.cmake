@@ -88,7 +88,7 @@ plumb_mutant(group_quant_reads_past_the_last_column
   FROM [[left < p.group_size ? left : p.group_size;]]
   TO [[left > 0 ? p.group_size : 0;]]
   CASE per_token_group_quant_fp8/short_last_group/eager
-  SAYS "scales: norm of rows 0-5 of 6 wrong"
+  SAYS "q: rows 0-5 of 6 wrong"
   WHY "the last group takes what lies behind its row into its maximum")
 
 plumb_mutant(group_quant_neighbours_scale

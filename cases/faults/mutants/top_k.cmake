@@ -49,7 +49,7 @@ plumb_mutant(top_k_negative_length
   FROM [[end > 0 ? end : 0;]]
   TO [[end;]]
   CASE top_k_per_row_decode/shorter_than_next_n/eager
-  SAYS "indices: rows 23 of 32 wrong"
+  SAYS "indices: rows 23 of 32 wrong" SIMULATED  # on an H200 the block that is right comes last
   WHY "a sequence shorter than next_n gives a negative length")
 
 plumb_mutant(top_k_stops_at_the_first_part

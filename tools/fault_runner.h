@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Watched decode steps, each run in a worker process: a fault may crash the process that it is
+// planted in, and costs no other run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cases/faults/fault_verdict.h"
+#include "tools/worker.h"
+
+namespace plumb::tools {
+
+using ReportRun = std::function<void(const cases::FinishedRun&)>;
+
+// worker: the command line of a process that answers with the result of the run of a number. Some
+// at a time, told of in their order.
+std::vector<cases::FinishedRun> run_all(const std::vector<cases::DecodeRun>& runs,
+                                        const std::vector<std::string>& worker, int jobs,
+                                        const ReportRun& report);
+
+// Such a worker's answer. It knows each run by two numbers: its own, and, without a diagnosis, that
+// much more as there are runs.
+Bytes answer_of(const std::vector<cases::DecodeRun>& runs, std::uint64_t task);
+
+}  // namespace plumb::tools
