@@ -22,29 +22,6 @@ constexpr std::int64_t kRowsWorthAThread = 16;
 
 enum Salt : std::uint64_t { kPattern = 0x5e1ec7ed, kRepresentative };
 
-void copy_row(const HostTensor& from, std::int64_t row, HostTensor& to, std::int64_t to_row,
-              const RowPieces& source, const RowPieces& target) {
-  const std::size_t size = size_of(from.spec().dtype);
-  const auto bytes = static_cast<std::size_t>(source.length()) * size;
-  for (std::int64_t piece = 0; piece < source.count(); ++piece) {
-    std::memcpy(to.bytes().data() + static_cast<std::size_t>(target.offset(to_row, piece)) * size,
-                from.bytes().data() + static_cast<std::size_t>(source.offset(row, piece)) * size,
-                bytes);
-  }
-}
-
-// Copies row rows[i] of `from` to row i of `to`, or row i to row rows[i].
-void gather(const HostTensor& from, HostTensor& to, RowAxis axis,
-            const std::vector<std::int64_t>& rows) {
-  const RowPieces source(from.spec(), axis), target(to.spec(), axis);
-  const auto count = static_cast<std::int64_t>(rows.size());
-  reference::parallel_for(count, kRowsWorthAThread, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (rows[i] >= 0) copy_row(from, rows[i], to, i, source, target);
-    }
-  });
-}
-
 // Rows with the same inputs and the same bits of every output.
 struct Alike {
   std::int64_t pattern = 0;          // row of the small problem that they repeat
@@ -112,13 +89,13 @@ class RepeatedRows final : public Problem {
     for (std::int64_t row = rows_; row-- > 0;) first[pattern[row]] = row;
     TensorSet small = small_->make_tensors();
     for_each_input(tensors, small, [&](HostTensor& large, HostTensor& few, const auto& axis) {
-      axis ? gather(large, few, *axis, first) : void(few.bytes() = large.bytes());
+      axis ? copy_rows(large, few, *axis, first) : void(few.bytes() = large.bytes());
     });
     Step few_step = step;
     few_step.live = live_of_few(step.live);
     small_->fill(few_step, small);
     for_each_input(tensors, small, [&](HostTensor& large, HostTensor& few, const auto& axis) {
-      axis ? gather(few, large, *axis, pattern) : void(large.bytes() = few.bytes());
+      axis ? copy_rows(few, large, *axis, pattern) : void(large.bytes() = few.bytes());
     });
   }
 
@@ -285,7 +262,7 @@ class RepeatedRows final : public Problem {
           spec.excerpt->places.push_back(row * axis.per_row + j);
         }
       }
-      gather(whole, excerpt.add(std::move(spec)), axis, rows);
+      copy_rows(whole, excerpt.add(std::move(spec)), axis, rows);
     }
     return excerpt;
   }

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
 #include <stdexcept>
+
+#include "reference/bound.h"
 
 namespace plumb::cases {
 
@@ -81,6 +84,27 @@ std::int64_t problem_row(const TensorSpec& spec, RowAxis axis, std::int64_t tens
     tensor_row /= spec.shape[i - 1];
   }
   return tensor_row % spec.shape[axis.dimension] / axis.per_row;
+}
+
+void copy_rows(const HostTensor& from, HostTensor& to, RowAxis axis,
+               const std::vector<std::int64_t>& rows) {
+  constexpr std::int64_t kRowsWorthAThread = 16;
+  const RowPieces source(from.spec(), axis), target(to.spec(), axis);
+  const std::size_t size = size_of(from.spec().dtype);
+  const auto bytes = static_cast<std::size_t>(source.length()) * size;
+  const auto copy_row = [&](std::int64_t row, std::int64_t to_row) {
+    for (std::int64_t piece = 0; piece < source.count(); ++piece) {
+      std::memcpy(to.bytes().data() + static_cast<std::size_t>(target.offset(to_row, piece)) * size,
+                  from.bytes().data() + static_cast<std::size_t>(source.offset(row, piece)) * size,
+                  bytes);
+    }
+  };
+  reference::parallel_for(std::ssize(rows), kRowsWorthAThread,
+                          [&](std::int64_t begin, std::int64_t end) {
+                            for (std::int64_t i = begin; i < end; ++i) {
+                              if (rows[i] >= 0) copy_row(rows[i], i);
+                            }
+                          });
 }
 
 }  // namespace plumb::cases

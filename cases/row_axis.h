@@ -44,4 +44,8 @@ class RowPieces {
 std::vector<std::int64_t> tensor_rows(const TensorSpec& spec, RowAxis axis, std::int64_t row);
 std::int64_t problem_row(const TensorSpec& spec, RowAxis axis, std::int64_t tensor_row);
 
+// Copies row rows[i] of `from` to row i of `to`, of which -1 leaves out one.
+void copy_rows(const HostTensor& from, HostTensor& to, RowAxis axis,
+               const std::vector<std::int64_t>& rows);
+
 }  // namespace plumb::cases

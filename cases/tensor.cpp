@@ -104,6 +104,19 @@ HostTensor HostTensor::alias() const {
   return same;
 }
 
+HostTensor HostTensor::alias(TensorSpec spec) const {
+  HostTensor same({.name = spec.name});
+  if (spec.strides.empty()) spec.strides = contiguous_strides(spec.shape);
+  check(spec);
+  same.spec_ = std::move(spec);
+  same.contiguous_ = same.spec_.strides == contiguous_strides(same.spec_.shape);
+  if (static_cast<std::size_t>(same.extent()) * size_of(same.spec_.dtype) != bytes_->size()) {
+    throw std::invalid_argument(same.spec_.name + ": another tensor's bytes are not as many");
+  }
+  same.bytes_ = bytes_;
+  return same;
+}
+
 std::int64_t HostTensor::elements() const { return product(spec_.shape, spec_.shape.size()); }
 
 std::int64_t HostTensor::extent() const {

@@ -77,6 +77,8 @@ class HostTensor {
   HostTensor& operator=(HostTensor&&) = default;
   // A tensor on the same bytes.
   HostTensor alias() const;
+  // The same under another description. Throws std::invalid_argument if that has other bytes.
+  HostTensor alias(TensorSpec spec) const;
 
   const TensorSpec& spec() const { return spec_; }
   std::int64_t elements() const;  // product of the shape

@@ -138,6 +138,15 @@ TEST_P(DecodeMixedGraphs, PackedBatchesHaveTheBitsOfAnEagerStep) {
   }
 }
 
+// V3.2: chunks of one token and of many, several prompts in one chunk, alone and beside decodes.
+TEST_P(DecodeMixedGraphs, StepsOfV32HaveTheBitsOfAnEagerStep) {
+  ServingOptions options{.mode = GetParam(),
+                         .geometry = device::decode::small_v32_geometry(8, 0, 64, 48),
+                         .conditions = {.policy = Policy::interleaved}};
+  options.geometry.capture_sizes = {2, 8, 16, 24};
+  expect_the_bits_of_eager_steps(options);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, DecodeMixedGraphs, testing::ValuesIn(kModes),
                          [](const auto& mode) { return std::string(name_of(mode.param)); });
 
@@ -183,18 +192,6 @@ TEST(DecodeMixedDispatch, NoFullGraphHasMoreTokensThanDecode) {
     if (kind == GraphKind::full) largest = std::max(largest, tokens);
   }
   EXPECT_EQ(largest, 8);
-}
-
-TEST(DecodeMixedDispatch, V32RefusesABatchThatIsNotUniform) {
-  Geometry geometry = device::decode::small_v32_geometry(4, 1);
-  geometry.max_batched_tokens = 32;
-  Serving serving({.mode = GraphMode::none, .geometry = geometry});
-  serving.engine.admit(1, 5);
-  serving.engine.admit(2, 5);
-  for (const Batch& batch : {Batch{prefill(1, 4)}, Batch{{1, 2}, {2, 1}}}) {
-    EXPECT_THROW(serving.engine.step(batch), std::invalid_argument);
-  }
-  serving.engine.step(Ids{1, 2});
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "cases/decode/watch.h"
-#include "cases/faults/decode_faults.h"
+#include "cases/faults/fault_runs.h"
 
 namespace plumb::cases {
 
@@ -44,13 +44,13 @@ DecodeSetup setup_of(const std::string& platform, GraphMode mode, std::int64_t s
   return setup;
 }
 
-void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
+void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t calls = 80) {
   const WatchResult result = watch(setup, shape);
   EXPECT_TRUE(result.clean()) << setup.platform << ", " << name_of(setup.mode) << ", "
                               << text_of(shape) << "\n"
                               << text_of(result);
   EXPECT_EQ(result.steps, shape.steps);
-  EXPECT_GT(result.calls_judged, 80 * shape.steps / setup.in_flight);
+  EXPECT_GT(result.calls_judged, calls * shape.steps / setup.in_flight);
 }
 
 constexpr const char* kPlatforms[] = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
@@ -77,6 +77,29 @@ TEST_P(CleanSteps, WithPromptsRaiseNoAlarm) {
   }
 }
 
+TEST_P(CleanSteps, WithDenseListsRaiseNoAlarm) {
+  const auto n = static_cast<std::size_t>(GetParam());
+  DecodeSetup setup = setup_of(kPlatforms[n % 3], GetParam(), n % 2);
+  setup.geometry.lists = device::decode::Lists::dense;
+  constexpr Traffic kTraffic[] = {Traffic::shrink, Traffic::prompts, Traffic::replace,
+                                  Traffic::random, Traffic::join,    Traffic::there_and_back};
+  expect_clean(setup, {kTraffic[n % 6], static_cast<Lengths>((n + 2) % 6), 3, 4, n}, 70);
+}
+
+DecodeSetup v32_setup_of(const std::string& platform, GraphMode mode, std::int64_t speculated = 0) {
+  DecodeSetup setup = setup_of(platform, mode);
+  setup.geometry = device::decode::small_v32_geometry(4, speculated, speculated == 0 ? 64 : 1, 40);
+  setup.geometry.capture_sizes = {1 + speculated, 4 + 4 * speculated};
+  return setup;
+}
+
+TEST_P(CleanSteps, OfV32WithPromptsRaiseNoAlarm) {
+  const auto n = static_cast<std::size_t>(GetParam());
+  const ScheduleShape shape{n % 2 == 0 ? Traffic::join : Traffic::prompts,
+                            static_cast<Lengths>((n + 1) % 6), 3, 4, n};
+  expect_clean(v32_setup_of(kPlatforms[n % 3], GetParam()), shape, 35);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, CleanSteps, testing::ValuesIn(kModes),
                          [](const auto& mode) { return std::string(name_of(mode.param)); });
 
@@ -85,6 +108,10 @@ TEST(CleanUnevenSteps, RaiseNoAlarm) {
                {Traffic::uneven, Lengths::around_page, 2, 3, 7});
   expect_clean(setup_of("sim-sm90", GraphMode::breakable, 2),
                {Traffic::prompts, Lengths::around_k, 2, 3, 7});
+  expect_clean(v32_setup_of("sim-gfx950", GraphMode::piecewise, 2),
+               {Traffic::uneven, Lengths::around_k, 3, 3, 7}, 35);
+  expect_clean(v32_setup_of("sim-gfx942", GraphMode::breakable, 3),
+               {Traffic::prompts, Lengths::around_page, 3, 4, 7}, 35);
 }
 
 // The second of two steps comes while the first is in progress.
@@ -128,6 +155,18 @@ TEST_P(EachFault, IsSeenAndPutDownToWhatIsBroken) {
   EXPECT_FALSE(result.found_by(fault.blind)) << setup.platform << "\n" << text_of(result);
   ASSERT_FALSE(result.clean());
   EXPECT_EQ(result.findings.front().op, fault.broken) << setup.platform << "\n" << text_of(result);
+}
+
+// Each of them: clean under watch, while some tokens choose other experts.
+TEST(FaultsWithinNumerics, RaiseNoAlarmAndFlipFewChoices) {
+  for (const DecodeFault& fault : faults_within_numerics()) {
+    for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
+      const WatchResult result = result_of(fault_runs({platform}, {&fault}, 0).front());
+      EXPECT_TRUE(result.clean()) << platform << "\n" << text_of(result);
+      EXPECT_GT(result.flips, 0) << platform;
+      EXPECT_LT(result.flips, result.choices / 20) << platform;
+    }
+  }
 }
 
 std::vector<std::string> fault_names() {

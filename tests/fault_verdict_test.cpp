@@ -195,7 +195,8 @@ TEST(FaultRuns, ControlsAreTheSameStepsWithoutFaults) {
       return control.schedule == run.schedule && control.setup.mode == run.setup.mode &&
              control.setup.geometry == run.setup.geometry &&
              control.setup.in_flight == run.setup.in_flight &&
-             control.setup.conditions.policy == run.setup.conditions.policy;
+             control.setup.conditions.policy == run.setup.conditions.policy &&
+             control.setup.conditions.order == run.setup.conditions.order;
     });
     EXPECT_EQ(same, 1) << run.name;
   }

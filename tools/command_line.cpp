@@ -147,6 +147,10 @@ void add_faults(CLI::App& app, Action& action) {
       ->add_option("--clean", arguments->clean_steps,
                    "no fault: so many random steps, none of which may raise an alarm")
       ->check(CLI::Range(1, 1000000));
+  command
+      ->add_option("--geometry", arguments->geometry,
+                   "with --clean: small, or production on a real device (512 requests)")
+      ->check(CLI::IsMember({"small", "production"}));
   command->add_option("--seed", arguments->seed_text, "other schedules");
   command->add_option("--jobs,-j", arguments->jobs, "faults side by side; default: cores")
       ->check(CLI::Range(1, 256));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/fault_runner.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -20,7 +21,8 @@ namespace {
 using cases::DecodeRun;
 using cases::FinishedRun;
 
-constexpr double kTimeout = 300;  // seconds of one run
+// Seconds of one run; in production geometry, whose runs have more to do.
+constexpr double kTimeout = 300, kLargeTimeout = 1800;
 
 // Faults are where they are meant to show, and nothing there is news.
 bool is_diagnosed(const DecodeRun& run) { return run.fault == nullptr || run.elsewhere; }
@@ -49,7 +51,9 @@ class Runner {
 
  private:
   void work() {
-    Worker worker(worker_, kTimeout);
+    const bool large = std::any_of(runs_.begin(), runs_.end(),
+                                   [](const DecodeRun& run) { return run.setup.sample > 0; });
+    Worker worker(worker_, large ? kLargeTimeout : kTimeout);
     for (std::size_t i = next_++; i < runs_.size(); i = next_++) {
       try {
         FinishedRun finished = finish(i, worker);
@@ -104,7 +108,7 @@ Bytes answer_of(const std::vector<DecodeRun>& runs, std::uint64_t task) {
   if (task < runs.size() && is_diagnosed(run)) {
     return to_bytes(cases::watch_and_diagnose(run.setup, run.schedule));
   }
-  return to_bytes(cases::DiagnosedWatch{cases::watch(run.setup, run.schedule), {}});
+  return to_bytes(cases::DiagnosedWatch{cases::result_of(run), {}});
 }
 
 }  // namespace plumb::tools

@@ -44,14 +44,16 @@ std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patter
   std::vector<const DecodeFault*> chosen;
   std::vector<std::string> names;
   std::vector<bool> used(patterns.size(), false);
-  for (const DecodeFault& fault : cases::all_decode_faults()) {
-    bool wanted = patterns.empty();
-    for (std::size_t i = 0; i < patterns.size(); ++i) {
-      if (!cases::matches(patterns[i], fault.name)) continue;
-      wanted = used[i] = true;
+  for (const auto* faults : {&cases::all_decode_faults(), &cases::faults_within_numerics()}) {
+    for (const DecodeFault& fault : *faults) {
+      bool wanted = patterns.empty();
+      for (std::size_t i = 0; i < patterns.size(); ++i) {
+        if (!cases::matches(patterns[i], fault.name)) continue;
+        wanted = used[i] = true;
+      }
+      if (wanted) chosen.push_back(&fault);
+      names.push_back(fault.name);
     }
-    if (wanted) chosen.push_back(&fault);
-    names.push_back(fault.name);
   }
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused == used.end()) return chosen;
@@ -62,11 +64,23 @@ std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patter
                   nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
+void check_production(const FaultsArguments& arguments, const std::vector<std::string>& platforms) {
+  if (arguments.clean_steps == 0) throw UsageError("--geometry production is for --clean");
+  for (const std::string& platform : platforms) {
+    if (!is_real(platform)) {
+      throw UsageError("--geometry production is for real devices, not for " + platform);
+    }
+  }
+}
+
 std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   const std::vector<std::string> platforms = platforms_of(arguments);
   const std::uint64_t seed = parse_seed(arguments.seed_text);
+  const bool production = arguments.geometry == "production";
+  if (production) check_production(arguments, platforms);
   if (arguments.clean_steps > 0) {
     if (!arguments.patterns.empty()) throw UsageError("--clean has no fault: --fault is too much");
+    if (production) return cases::production_runs(platforms, arguments.clean_steps, seed);
     return cases::random_runs(platforms, arguments.clean_steps, seed);
   }
   const auto faults = faults_of(arguments.patterns);
@@ -101,7 +115,10 @@ class Printer {
 
  private:
   void print_fault(const FinishedRun& one) {
-    if (quiet_ && (one.skipped() || (one.found() && one.blamed() && !one.tempted()))) return;
+    const bool expected = one.run.fault->within_numerics
+                              ? one.is_within_numerics()
+                              : one.found() && one.blamed() && !one.tempted();
+    if (quiet_ && (one.skipped() || expected)) return;
     if (platform_ != one.run.setup.platform) {
       if (platform_.empty()) put(fault_matrix_legend());
       platform_ = one.run.setup.platform;

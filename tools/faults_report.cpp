@@ -16,12 +16,14 @@ using cases::FinishedRun;
 using cases::Shares;
 using nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, cases::kDetectors> kShort{
-    "err", "inp", "ran", "adr", "cnd", "met", "ref", "sta", "eag", "twn", "pad", "pth", "cst"};
+constexpr std::array<std::string_view, cases::kDetectors> kShort{"err", "inp", "ran", "ord", "adr",
+                                                                 "cnd", "met", "ref", "sta", "eag",
+                                                                 "twn", "pad", "pth", "cst"};
 constexpr std::size_t kNameWidth = 32;
 
 std::string mark_of(const FinishedRun& one, Detector detector, const Style& style) {
   const bool seen = one.result.found_by(detector);
+  if (one.run.fault->within_numerics) return seen ? style.paint("!", "1;31") : ".";
   const bool meant = detector == one.run.fault->seen_by;
   if (detector == one.run.fault->blind) return seen ? style.paint("!", "1;31") : "o";
   if (meant) return seen ? style.paint("X", "32") : style.paint("-", "1;31");
@@ -30,6 +32,10 @@ std::string mark_of(const FinishedRun& one, Detector detector, const Style& styl
 
 std::string outcome_of(const FinishedRun& one, const Style& style) {
   if (one.skipped()) return "skipped";
+  if (one.run.fault->within_numerics) {
+    return one.is_within_numerics() ? style.paint("within the numerics", "32")
+                                    : style.paint("NOT WITHIN THE NUMERICS", "1;31");
+  }
   return one.found() ? style.paint("found", "32") : style.paint("MISSED", "1;31");
 }
 
@@ -45,6 +51,9 @@ std::string blame_of(const FinishedRun& one) {
   const std::string broken = "; broken: " + one.run.fault->broken;
   if (one.skipped()) return one.run.not_here;
   if (!one.died.empty()) return "crash: " + one.died + broken;
+  if (one.run.fault->within_numerics && one.result.clean()) {
+    return fmt::format("{} of {} choices flip", one.result.flips, one.result.choices);
+  }
   if (one.result.clean()) return "nothing seen" + broken;
   return "blamed first: " + place_of(one.result.findings.front()) + (one.blamed() ? "" : broken);
 }
@@ -114,6 +123,12 @@ ordered_json fault_json(const FinishedRun& one) {
     json["skipped"] = one.run.not_here;
     return json;
   }
+  if (fault.within_numerics) {
+    json["within_numerics"] = one.is_within_numerics();
+    json["choices"] = one.result.choices;
+    json["flips"] = one.result.flips;
+    return json;
+  }
   json["found"] = one.found();
   json["blamed_first"] = one.blamed();
   json["blind_saw_it"] = one.tempted();
@@ -151,7 +166,7 @@ std::string fault_text(const FinishedRun& one, const Style& style) {
   }
   text += fmt::format(" {}\n    {}; {}\n", outcome_of(one, style), one.run.fault->stands_for,
                       blame_of(one));
-  if (!one.tempted()) return text;
+  if (!one.tempted() || one.run.fault->within_numerics) return text;
   return text + fmt::format("    {}, which is said to be blind to it, has seen it\n",
                             name_of(one.run.fault->blind));
 }
@@ -203,6 +218,9 @@ std::string shares_text(const Shares& s, const Style& style) {
         "alike\n",
         s.shown, s.named, percent(s.named, s.shown), s.among_others);
   }
+  if (s.within_numerics > 0) {
+    text += fmt::format("within the numerics, as expected: {}\n", s.within_numerics);
+  }
   text += fmt::format("without a fault: {} steps in {} schedules, {} calls judged, {} alarms\n",
                       s.clean_steps, s.clean_runs, s.calls_judged, s.alarms);
   const std::vector<std::string> against = objections(s);
@@ -213,7 +231,8 @@ std::string shares_text(const Shares& s, const Style& style) {
 
 int exit_code(const Shares& shares) {
   if (!objections(shares).empty()) return 1;
-  return shares.faults + shares.shown + shares.clean_runs > 0 ? 0 : 2;
+  const int faults = shares.faults + shares.within_numerics + shares.shown;
+  return faults + shares.clean_runs > 0 ? 0 : 2;
 }
 
 std::string to_json(const std::vector<FinishedRun>& all) {

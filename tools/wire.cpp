@@ -189,6 +189,8 @@ std::vector<std::uint8_t> to_bytes(const cases::DiagnosedWatch& watch) {
   return json::to_cbor({{"findings", findings},
                         {"steps", result.steps},
                         {"calls judged", result.calls_judged},
+                        {"choices", result.choices},
+                        {"flips", result.flips},
                         {"diagnosis", pack(watch.diagnosis)}});
 }
 
@@ -203,6 +205,8 @@ cases::DiagnosedWatch watch_from(const std::vector<std::uint8_t>& bytes) {
     }
     packed.at("steps").get_to(result.steps);
     packed.at("calls judged").get_to(result.calls_judged);
+    packed.at("choices").get_to(result.choices);
+    packed.at("flips").get_to(result.flips);
     watch.diagnosis = unpack_diagnosis(packed.at("diagnosis"));
     return watch;
   } catch (const json::exception& error) {

@@ -189,20 +189,34 @@ std::int64_t most_requests(std::int64_t tokens, std::int64_t max_requests) {
   return std::min(tokens, max_requests);
 }
 
+// What both forms of the mapping have in common.
+template <class Params>
+CallRecord mapping(std::string_view op, const Params& p, std::int64_t max_requests,
+                   const std::vector<Binding>& outputs) {
+  CallRecord call = record(op,
+                           {{"tokens", p.tokens},
+                            {"topk", p.topk},
+                            {"blocks", p.block_table_row_stride},
+                            {"block_size", p.block_size}},
+                           {{"topk_indices", p.topk_indices},
+                            {"token_to_req", p.token_to_req},
+                            {"block_table", p.block_table, most_requests(p.tokens, max_requests)},
+                            {"is_valid_token", p.is_valid_token},
+                            {"lens", p.lens}});
+  call.bindings.insert(call.bindings.end(), outputs.begin(), outputs.end());
+  return call;
+}
+
 CallRecord of(const plumb_compute_global_topk_ragged_indices_and_indptr_params& p,
               std::int64_t max_requests) {
-  return record("compute_global_topk_ragged_indices_and_indptr",
-                {{"tokens", p.tokens},
-                 {"topk", p.topk},
-                 {"blocks", p.block_table_row_stride},
-                 {"block_size", p.block_size}},
-                {{"topk_indices", p.topk_indices},
-                 {"token_to_req", p.token_to_req},
-                 {"block_table", p.block_table, most_requests(p.tokens, max_requests)},
-                 {"is_valid_token", p.is_valid_token},
-                 {"flat", p.flat},
-                 {"indptr", p.indptr},
-                 {"lens", p.lens}});
+  return mapping("compute_global_topk_ragged_indices_and_indptr", p, max_requests,
+                 {{"flat", p.flat}, {"indptr", p.indptr}});
+}
+
+CallRecord of(const plumb_compute_global_topk_indices_and_lens_params& p,
+              std::int64_t max_requests) {
+  return mapping("compute_global_topk_indices_and_lens", p, max_requests,
+                 {{"global_indices", p.global_indices}});
 }
 
 CallRecord of(const plumb_swa_decode_metadata_params& p) {
@@ -257,6 +271,16 @@ CallRecord of(const plumb_copy_ragged_to_graph_buffers_params& p) {
                  {"indptr_buffer", p.indptr_buffer}});
 }
 
+void bind_candidates(const std::string& side, const plumb_mla_candidates& candidates,
+                     CallRecord& call) {
+  call.bindings.push_back({side + "_indices", candidates.indices});
+  if (candidates.indptr != nullptr) {
+    call.bindings.push_back({side + "_indptr", candidates.indptr});
+  } else {
+    call.bindings.push_back({side + "_lengths", candidates.lengths});
+  }
+}
+
 CallRecord of(const plumb_sparse_mla_decode_params& p) {
   CallRecord call = record("sparse_mla_decode",
                            {{"requests", p.requests},
@@ -270,8 +294,6 @@ CallRecord of(const plumb_sparse_mla_decode_params& p) {
                             {"fixed_overhead", p.plan->fixed_overhead}},
                            {{"q", p.q},
                             {"main_cache", p.main_cache.data},
-                            {"main_indices", p.main.indices},
-                            {"main_indptr", p.main.indptr},
                             {"attn_sink", p.attn_sink},
                             {"out", p.out},
                             {"lse", p.lse},
@@ -279,7 +301,9 @@ CallRecord of(const plumb_sparse_mla_decode_params& p) {
                             {"partial_lse", p.partial_lse},
                             {"tiles", p.plan->tiles},
                             {"num_splits", p.plan->num_splits}},
-                           {{"form", "ragged"}, {"dialect", word_of(p.main_cache.dialect)}});
+                           {{"dialect", word_of(p.main_cache.dialect)}});
+  call.row.words["form"] = p.main.indptr != nullptr ? "ragged" : "dense";
+  bind_candidates("main", p.main, call);
   if (p.main_cache.layout == PLUMB_MLA_V32) call.row.words["layout"] = "v32";
   if (p.attn_sink == nullptr) call.row.words["sinks"] = "none";
   if (p.extra_cache.data == nullptr) return call;
@@ -288,8 +312,7 @@ CallRecord of(const plumb_sparse_mla_decode_params& p) {
   call.row.integers["extra_blocks"] = p.extra_cache.num_blocks;
   call.row.words["extra_dialect"] = word_of(p.extra_cache.dialect);
   call.bindings.push_back({"extra_cache", p.extra_cache.data});
-  call.bindings.push_back({"extra_indices", p.extra.indices});
-  call.bindings.push_back({"extra_indptr", p.extra.indptr});
+  bind_candidates("extra", p.extra, call);
   return call;
 }
 
@@ -332,6 +355,7 @@ std::optional<CallRecord> record_of(const device::decode::Call& call,
   PLUMB_RECORD(fp8_paged_mqa_logits)
   PLUMB_RECORD(top_k_per_row_decode)
   PLUMB_RECORD(compute_global_topk_ragged_indices_and_indptr, requests)
+  PLUMB_RECORD(compute_global_topk_indices_and_lens, requests)
   PLUMB_RECORD(swa_decode_metadata)
   PLUMB_RECORD(c128a_decode_metadata, requests)
   PLUMB_RECORD(build_ragged_indices_from_dense)

@@ -18,9 +18,14 @@ using device::decode::StepPlan;
 using Slots = std::vector<std::int64_t>;
 
 Slots given(const Taps::Tap& attention, const std::string& side, std::int64_t token) {
-  const auto* indptr = attention.tensors.at(side + "_indptr").data<std::int32_t>();
   const HostTensor& indices = attention.tensors.at(side + "_indices");
   const auto* first = indices.data<std::int32_t>();
+  if (attention.tensors.contains(side + "_lengths")) {
+    const auto length = attention.tensors.at(side + "_lengths").data<std::int32_t>()[token];
+    first += token * indices.columns();
+    return {first, first + std::clamp<std::int64_t>(length, 0, indices.columns())};
+  }
+  const auto* indptr = attention.tensors.at(side + "_indptr").data<std::int32_t>();
   const auto clamp = [&](std::int32_t at) {
     return std::clamp<std::int64_t>(at, 0, indices.elements());
   };
@@ -95,7 +100,9 @@ bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t
 std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
                                             const Geometry& geometry) {
   const Attention kind = kind_of(attention.name, geometry);
-  for (std::int64_t token = 0; token < plan.decode_rows(); ++token) {
+  // One call attends to all tokens of V3.2.
+  const std::int64_t rows = kind == Attention::tokens ? plan.attended : plan.decode_rows();
+  for (std::int64_t token = 0; token < rows; ++token) {
     const bool live = token < plan.live_tokens;
     const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
     if (kind == Attention::tokens) {
@@ -123,16 +130,22 @@ std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const St
 
 std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const StepPlan& plan,
                                      const Geometry& geometry) {
-  const bool prefill = reader.op == "combine_topk_swa_indices_ragged";
-  if (!prefill && reader.op != "compute_global_topk_ragged_indices_and_indptr") return std::nullopt;
-  if (kind_of(reader.name, geometry) != Attention::c4a) return std::nullopt;
+  const bool chunk = reader.op == "combine_topk_swa_indices_ragged";
+  if (!chunk && reader.op != "compute_global_topk_ragged_indices_and_indptr" &&
+      reader.op != "compute_global_topk_indices_and_lens" && reader.op != "v32_paged_kv_indices") {
+    return std::nullopt;
+  }
+  const Attention kind = kind_of(reader.name, geometry);
+  if (kind != Attention::c4a && kind != Attention::tokens) return std::nullopt;
   const HostTensor& top_k = reader.tensors.at("topk_indices");
-  const std::int64_t first = prefill ? chunk_of(reader.name, plan).first_token : 0;
+  const std::int64_t first = chunk ? chunk_of(reader.name, plan).first_token : 0;
   for (std::int64_t row = 0; row < top_k.rows(); ++row) {
-    const std::int64_t states = plan.state_lens[static_cast<std::size_t>(first + row)];
+    const std::int64_t states =
+        std::max(plan.state_lens[static_cast<std::size_t>(first + row)], std::int32_t{0});
     const auto* entries = top_k.row<std::int32_t>(row);
     const std::int64_t kept = std::min(states, geometry.top_k);
     if (!names_entries(entries, kept, states)) {
+      const bool prefill = first + row >= plan.decode_rows();
       return WrongTopK{prefill ? "top_k_per_row_prefill" : "top_k_per_row_decode",
                        fmt::format("the top-k of token {} names not {} of its {} states",
                                    first + row, kept, states)};

@@ -14,6 +14,7 @@ enum class Detector {
   error,       // a call threw
   inputs,      // the device's inputs of the step are not what the host planned
   ran,         // the replay wrote nothing at all
+  order,       // a step calls an op that its model does not have there, or leaves one out
   address,     // a graph uses memory that its engine has given back
   candidates,  // attention is pointed at other slots than the requests' own
   metadata,    // V3.2: persistent buffers, or the plan that was kept, are not this step's
@@ -25,7 +26,7 @@ enum class Detector {
   path,        // the graph does not launch what the eager step launches, or is not there
   cost         // a step waits for the device, captures or plans again what it had
 };
-inline constexpr int kDetectors = 13;
+inline constexpr int kDetectors = 14;
 std::string_view name_of(Detector detector);
 
 struct Finding {
@@ -44,6 +45,7 @@ class Findings {
   void add(Detector detector, std::int64_t position, std::string op, std::string call,
            std::string text);
   const std::vector<Finding>& all() const { return all_; }
+  std::int64_t step() const { return step_; }
 
  private:
   std::int64_t step_;

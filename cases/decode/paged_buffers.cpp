@@ -103,8 +103,7 @@ std::vector<WrongBuffer> wrong_paged_buffers(const Engine& engine, device::Devic
   const Geometry& g = engine.geometry();
   const Expected expected = expected_of(g, engine.plan());
   const auto entries = static_cast<std::size_t>(expected.indptr.back());
-  const std::int64_t slots =
-      (g.max_requests * g.blocks_per_request(device::decode::Cache::window) + 1) * g.pages[0];
+  const std::int64_t slots = g.blocks(device::decode::Cache::window) * g.pages[0];
   std::vector<WrongBuffer> wrong;
   const auto check = [&](const char* label, const IsRight& is_right) {
     const auto line = first_wrong(label, read(engine, device, label), is_right);

@@ -57,6 +57,8 @@ class Planner {
       case Lengths::around_k: return near_k[static_cast<std::size_t>(n % 3)];
       case Lengths::around_page: return borders[static_cast<std::size_t>(n % 6)];
       case Lengths::short_ones: return n % 6;
+      case Lengths::beyond_k:
+        return std::min(k + 1 + draw(0, std::max<std::int64_t>(room - k, 1)), room);
       case Lengths::mixed: return n % 2 == 0 ? room - n % 7 : n % 7;
       case Lengths::random: return draw(0, room);
     }
@@ -86,15 +88,44 @@ class Planner {
     const std::uint64_t id = ++last_id_;
     const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
     // A prefix of it may be in the caches.
-    const std::int64_t there = has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
+    const std::int64_t there = computed(tokens);
     step.admitted.emplace_back(id, there);
     tokens_[id] = there;
     prompts_[id] = tokens - there;
     order_.push_back(id);
   }
 
-  ScheduledStep step(std::int64_t i) {
+  std::int64_t computed(std::int64_t tokens) {
+    if (shape_.traffic == Traffic::join) return step_ == 0 ? tokens : tokens - tokens / 8;
+    return has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
+  }
+
+  // As many as are allowed and fewer, in turn; then the same of other requests, so that totals are
+  // equal; then no request has only one, so that totals differ and the longest does not.
+  std::int64_t turned_query(std::int64_t i, std::int64_t j) const {
+    const std::int64_t most = geometry_.query_tokens(), phase = i % 3;
+    const std::int64_t tokens = 1 + (j + i / 3 + std::min<std::int64_t>(phase, 1)) % most;
+    return phase == 2 && tokens == 1 ? most : tokens;
+  }
+
+  ScheduledStep same_ends(std::int64_t i) {
     ScheduledStep step;
+    step.finished = order_;
+    order_.clear();
+    for (std::int64_t j = 0; j < most_; ++j) {
+      const std::int64_t tokens = turned_query(i, j);
+      const std::int64_t end = std::max(length(j), geometry_.query_tokens());
+      order_.push_back(++last_id_);
+      step.admitted.emplace_back(last_id_, end - tokens);
+      step.batch.push_back({last_id_, tokens});
+    }
+    return step;
+  }
+
+  ScheduledStep step(std::int64_t i) {
+    if (shape_.traffic == Traffic::same_ends) return same_ends(i);
+    ScheduledStep step;
+    step_ = i;
     const auto size = static_cast<std::size_t>(batch_size(i));
     const std::vector<std::uint64_t> before = order_;
     for (const std::uint64_t id : before) {
@@ -110,7 +141,10 @@ class Planner {
     return step;
   }
 
-  bool has_prompts() const { return shape_.traffic == Traffic::prompts; }
+  bool has_prompts() const {
+    return shape_.traffic == Traffic::prompts || shape_.traffic == Traffic::join;
+  }
+  bool prompts_wait() const { return shape_.traffic == Traffic::join && step_ % 2 == 0; }
 
   // Those that decode, then prompts, as much of each as there is room for.
   void fill(std::size_t size, ScheduledStep& step) {
@@ -118,7 +152,7 @@ class Planner {
     for (const bool prefill : {false, true}) {
       for (std::size_t i = 0; i < size; ++i) {
         const std::uint64_t id = order_[i];
-        if ((prompts_[id] > 0) != prefill) continue;
+        if ((prompts_[id] > 0) != prefill || (prefill && prompts_wait())) continue;
         const std::int64_t tokens = prefill ? chunk(prompts_[id], room) : query_tokens();
         if (tokens == 0) continue;
         step.batch.push_back({id, tokens, prefill});
@@ -128,16 +162,19 @@ class Planner {
     }
   }
 
-  // Most are short, so that graphs hold them too.
+  // Most are short, so that graphs hold them too: with `join`, whose batch is about as large as the
+  // largest graph, of one token.
   std::int64_t chunk(std::int64_t left, std::int64_t room) {
     const std::int64_t most = std::min(left, room);
     if (most == 0) return 0;
-    return draw(0, 2) == 0 ? most : draw(1, std::min(most, kShortChunk));
+    const std::int64_t few = shape_.traffic == Traffic::join ? 1 : kShortChunk;
+    return draw(0, 2) == 0 ? most : draw(1, std::min(most, few));
   }
 
   std::int64_t query_tokens() {
     const std::int64_t most = geometry_.query_tokens();
-    return shape_.traffic == Traffic::uneven || has_prompts() ? draw(1, most) : most;
+    const bool uneven = shape_.traffic == Traffic::uneven || shape_.traffic == Traffic::prompts;
+    return uneven ? draw(1, most) : most;
   }
 
   void advance(const Scheduled& scheduled) {
@@ -155,6 +192,7 @@ class Planner {
   const ScheduleShape& shape_;
   const Geometry& geometry_;
   const std::int64_t most_;
+  std::int64_t step_ = 0;
   std::uint64_t last_id_ = 0, draws_ = 0;
   std::map<std::uint64_t, std::int64_t> tokens_, prompts_;  // in the caches; still to come
   std::vector<std::uint64_t> order_;
@@ -163,15 +201,15 @@ class Planner {
 }  // namespace
 
 std::string_view name_of(Traffic traffic) {
-  constexpr std::array<std::string_view, 9> kNames{"steady",         "grow",    "shrink",
-                                                   "there_and_back", "permute", "replace",
-                                                   "random",         "prompts", "uneven"};
+  constexpr std::array<std::string_view, 11> kNames{
+      "steady", "grow",    "shrink", "there_and_back", "permute", "replace",
+      "random", "prompts", "uneven", "same_ends",      "join"};
   return kNames[static_cast<std::size_t>(traffic)];
 }
 
 std::string_view name_of(Lengths lengths) {
-  constexpr std::array<std::string_view, 6> kNames{"equal",      "around_k", "around_page",
-                                                   "short_ones", "mixed",    "random"};
+  constexpr std::array<std::string_view, 7> kNames{"equal", "around_k", "around_page", "short_ones",
+                                                   "mixed", "random",   "beyond_k"};
   return kNames[static_cast<std::size_t>(lengths)];
 }
 

@@ -24,7 +24,9 @@ enum class Traffic {
   replace,         // each step one ends, and another takes its blocks over
   random,          // all of these
   prompts,         // each step one comes whose prompt is prefilled, in chunks, beside the others
-  uneven           // requests that decode take as many of their query tokens as they like
+  uneven,          // requests that decode take as many of their query tokens as they like
+  same_ends,       // each step others, which end where those before did, by other query tokens
+  join             // all are there; each step one ends, and another's prompt waits for odd steps
 };
 // How long their contexts are; with `prompts`, their prompts.
 enum class Lengths {
@@ -33,7 +35,8 @@ enum class Lengths {
   around_page,  // tokens: one around the borders of a page, a state, the window
   short_ones,   // 0 to 5 tokens: not one compressed state
   mixed,        // long, short, long in one batch
-  random
+  random,
+  beyond_k  // more than the top-k keeps, all of them
 };
 std::string_view name_of(Traffic traffic);
 std::string_view name_of(Lengths lengths);

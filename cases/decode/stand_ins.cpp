@@ -52,6 +52,7 @@ class Rows : public StandIn {
     return tensors;
   }
   std::vector<Binding> bindings() const override { return {{"in", in_}, {"out", out_}}; }
+  std::int64_t rows() const override { return rows_; }
 
   std::vector<TensorReport> judge(const TensorSet& tensors) const override {
     const HostTensor& out = tensors.at("out");
@@ -79,6 +80,11 @@ class Rows : public StandIn {
 
 class LinearMap final : public Rows {
  public:
+  std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
+    auto few = std::make_unique<LinearMap>(*this);
+    few->rows_ = rows;
+    return few;
+  }
   explicit LinearMap(const plumb_linear_map_params& p) {
     in_ = p.in;
     out_ = p.out;
@@ -107,6 +113,11 @@ class LinearMap final : public Rows {
 
 class SeededRows final : public Rows {
  public:
+  std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
+    auto few = std::make_unique<SeededRows>(*this);
+    few->rows_ = rows;
+    return few;
+  }
   explicit SeededRows(const plumb_seeded_rows_params& p) {
     in_ = p.keys;
     out_ = p.out;

@@ -20,6 +20,10 @@ class StandIn {
   virtual TensorSet make_tensors() const = 0;
   virtual std::vector<Binding> bindings() const = 0;
   virtual std::vector<TensorReport> judge(const TensorSet& tensors) const = 0;
+  // Rows that have nothing to do with each other, and the same for another number of them. 0, and
+  // nullptr: it has no such rows.
+  virtual std::int64_t rows() const { return 0; }
+  virtual std::unique_ptr<StandIn> with_rows(std::int64_t) const { return nullptr; }
 };
 
 bool is_stand_in(std::string_view op);

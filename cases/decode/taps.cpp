@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cases/decode/call_sample.h"
 #include "cases/registry.h"
 #include "cases/run.h"
 
@@ -90,6 +91,8 @@ Taps::~Taps() { device_.destroy_stream(stream_); }
 
 void Taps::begin(const device::decode::StepPart& part) {
   next_ = 0;
+  fills_ = part.fills;
+  if (fills_) return;
   tokens_ = part.tokens;
   latest_[part.name] = part;
   auto& run = part.varies ? varying_[part.name] : parts_[{part.name, part.tokens}];
@@ -100,6 +103,7 @@ void Taps::begin(const device::decode::StepPart& part) {
 }
 
 void Taps::before(const device::decode::Call& call, device::Stream stream) {
+  if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   if (next_ == current_->calls.size()) current_->calls.push_back(make_tap(call));
   Tap& tap = *current_->calls.at(next_);
@@ -111,7 +115,7 @@ void Taps::before(const device::decode::Call& call, device::Stream stream) {
 }
 
 void Taps::after(const device::decode::Call&, device::Stream stream) {
-  copy(*current_->calls.at(next_++), false, stream);
+  if (!fills_) copy(*current_->calls.at(next_++), false, stream);
 }
 
 void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
@@ -127,6 +131,7 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
   tap->name = call.name;
   tap->op = call.op;
   if (const std::optional<CallRecord> record = record_of(call, geometry_)) {
+    tap->row = record->row;
     tap->entry = device::find_entry(ops_, call.op);
     tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
     tap->tensors = tap->problem->make_tensors();
@@ -153,12 +158,13 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
             .from = static_cast<const std::byte*>(bound.address),
             .bytes = bytes_there(tensor, bound),
             .row_bytes = bound.row_bytes,
-            .before = tensor.spec().role == Role::input};
+            .before = tensor.spec().role == Role::input,
+            .image = image_of(bound, bytes_there(tensor, bound))};
   if (kept_ == Kept::rows &&
       (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
     copy.bytes = 0;
   }
-  if (copy.bytes != 0 && !is_constant(name)) {
+  if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
     copy.tap = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
                                                     "tap of " + tap.name + " " + name);
   }
@@ -180,7 +186,44 @@ const std::string* Taps::last_writer(const std::byte* address) const {
   return found == writers_.end() ? nullptr : &found->second;
 }
 
+void Taps::sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches) {
+  sample_ = rows;
+  if (kept_ == Kept::rows) return;
+  for (const device::decode::CacheView& cache : caches) {
+    const std::int64_t bytes = geometry_.blocks(cache.cache) * cache.block_bytes;
+    const TensorSpec spec{cache.name, Dtype::u8, {bytes}};
+    images_.push_back(
+        {reinterpret_cast<const std::byte*>(cache.data), HostTensor(spec), HostTensor(spec)});
+  }
+}
+
+std::vector<TensorReport> Taps::judge(const Tap& tap, const device::decode::StepPart& part,
+                                      std::int64_t live, std::uint64_t seed) const {
+  if (sample_ == 0) return tap.judge();
+  const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
+  const device::Properties properties = device_.properties();
+  auto some =
+      tap.stand_in
+          ? judge_sample(*tap.stand_in, tap.tensors, choice)
+          : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
+  return some ? std::move(*some) : tap.judge();
+}
+
+// A whole cache, nothing of it.
+int Taps::image_of(const Binding& bound, std::size_t bytes) const {
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    if (images_[i].address == bound.address && images_[i].after.bytes().size() == bytes) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
 void Taps::poison(device::Stream stream) {
+  for (Image& image : images_) {
+    device_.copy(image.before.bytes().data(), image.address, image.before.bytes().size(), stream);
+    image.read = false;
+  }
   for (const auto& [name, run] : parts_) {
     if (std::exchange(run->poisoned, true)) continue;
     for (const device::decode::Memory::Block& block : run->memory.blocks()) {
@@ -203,7 +246,9 @@ std::optional<device::decode::StepPart> Taps::latest(const std::string& part) co
   return found->second;
 }
 
-void Taps::read_back(const Copy& copy, HostTensor& to) {
+void Taps::read_back(const Copy& copy, Tap& tap) {
+  if (copy.image >= 0) return read_image(copy, tap);
+  HostTensor& to = tap.tensors.at(copy.tensor);
   const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
   if (copy.row_bytes == 0) {
     device_.copy(to.bytes().data(), from, copy.bytes, stream_);
@@ -221,7 +266,7 @@ const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) 
   for (const auto& tap : run.calls) {
     for (const Copy& copy : tap->copies) {
       const bool wanted = read == Read::everything || !copy.before;
-      if (copy.bytes != 0 && wanted) read_back(copy, tap->tensors.at(copy.tensor));
+      if (copy.bytes != 0 && wanted) read_back(copy, *tap);
     }
   }
   return run.calls;
@@ -235,6 +280,17 @@ std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_
   const auto found = std::find(first, last, tokens);
   if (found == last) return std::nullopt;
   return static_cast<std::size_t>(found - spec.shape.begin());
+}
+
+// Who reads a cache does so behind who wrote it in the step.
+void Taps::read_image(const Copy& copy, Tap& tap) {
+  Image& image = images_[static_cast<std::size_t>(copy.image)];
+  if (!image.read) {
+    device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);
+    image.read = true;
+  }
+  HostTensor& tensor = tap.tensors.at(copy.tensor);
+  tensor = (copy.tensor.ends_with(kBefore) ? image.before : image.after).alias(tensor.spec());
 }
 
 }  // namespace plumb::cases

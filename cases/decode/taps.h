@@ -18,6 +18,7 @@
 #include "cases/problem.h"
 #include "device/caching_allocator.h"
 #include "device/decode/memory.h"
+#include "device/decode/model.h"
 
 namespace plumb::cases {
 
@@ -46,25 +47,36 @@ class Taps final : public device::decode::CallObserver {
     std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
     bool before = false;           // the call, else behind it
     std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
+    int image = -1;                // of the cache that it is read from; -1: from the tap
   };
   struct Tap {
     std::string name, op;
     const plumb_op_entry* entry = nullptr;
+    Row row;                           // of the op
     std::unique_ptr<Problem> problem;  // none: what stands beside ops
     std::unique_ptr<StandIn> stand_in;
     TensorSet tensors;  // as fetched last
     std::vector<Copy> copies;
 
+    // Not of the implementation under test, nor what stands beside its ops.
+    bool is_foreign() const { return problem != nullptr && entry == nullptr; }
     Step step() const;  // padding included: what the contract says of it follows from the inputs
     std::vector<TensorReport> judge() const;
   };
   using Calls = std::vector<std::unique_ptr<Tap>>;
 
+  // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
+  // as the step found them and left them, not around each call. Before the first call.
+  void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
+  // What is wrong with a fetched call of so many live tokens.
+  std::vector<TensorReport> judge(const Tap& tap, const device::decode::StepPart& part,
+                                  std::int64_t live, std::uint64_t seed) const;
+
   // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
   const std::string* last_writer(const std::byte* address) const;
 
-  // Enqueues poison over all copies that have not been poisoned since they were enqueued or fetched
-  // last, so that what no call has written since shows.
+  // A step begins: enqueues poison over all copies that have not been poisoned since they were
+  // enqueued or fetched last, so that what no call has written since shows.
   void poison(device::Stream stream);
   enum class Read { everything, outputs };
   // The calls of a part as they ran last; their work is over. Reads them back. Throws
@@ -80,7 +92,7 @@ class Taps final : public device::decode::CallObserver {
   void add_copy(const std::string& name, const Binding& bound, Tap& tap);
   void rebind(const device::decode::Call& call, Tap& tap);
   void copy(const Tap& tap, bool before, device::Stream stream);
-  void read_back(const Copy& copy, HostTensor& to);
+  void read_back(const Copy& copy, Tap& tap);
   // A part's calls and their copies.
   struct Run {
     explicit Run(device::Device& device) : memory(device) {}
@@ -88,6 +100,14 @@ class Taps final : public device::decode::CallObserver {
     Calls calls;
     bool poisoned = false;
   };
+  // A cache as it was before and behind the step.
+  struct Image {
+    const std::byte* address = nullptr;
+    HostTensor before, after;
+    bool read = false;  // behind the step
+  };
+  int image_of(const Binding& bound, std::size_t bytes) const;
+  void read_image(const Copy& copy, Tap& tap);
   Run& run_of(const device::decode::StepPart& part) const;
   device::Device& device_;
   const device::decode::Geometry& geometry_;
@@ -101,9 +121,12 @@ class Taps final : public device::decode::CallObserver {
   std::map<std::string, std::unique_ptr<Run>, std::less<>> varying_;  // the latest run of each
   std::vector<std::unique_ptr<Run>> retired_;                         // their work may be pending
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
+  bool fills_ = false;  // what comes is no part of a step, and not tapped
   Run* current_ = nullptr;
   std::int64_t tokens_ = 0;  // of the part
   std::size_t next_ = 0;     // call of the part
+  std::int64_t sample_ = 0;  // rows of a call that are judged; 0: all
+  std::vector<Image> images_;
 };
 
 // The dimension with rows of one token each; nothing if there is none. That of a scratch tensor

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/v32_call_record.h"
 
+#include <algorithm>
+
 #include "cases/decode/record.h"
 #include "device/plumb_ops.h"
 
@@ -43,12 +45,13 @@ CallRecord of(const plumb_v32_paged_kv_indices_params& p, const device::decode::
   return record("v32_paged_kv_indices",
                 {{"tokens", p.tokens},
                  {"topk", p.topk},
-                 {"queries", g.query_tokens()},
+                 {"queries", 1},
                  {"blocks", p.blocks_per_request},
                  {"page", p.page}},
                 {{"topk_indices", p.topk_indices},
                  {"req_id_per_token", p.req_id_per_token},
-                 {"block_table", p.block_table},
+                 // Of all requests that the tokens could be of: no call says which they are.
+                 {"block_table", p.block_table, std::min(p.tokens, g.max_requests)},
                  {"paged_kv_indptr", p.paged_kv_indptr},
                  {"paged_kv_indices", p.paged_kv_indices}});
 }
@@ -60,7 +63,8 @@ CallRecord of(const plumb_grouped_topk_params& p) {
                  {"topk", p.topk},
                  {"renormalize", p.renormalize},
                  {"n_group", p.n_group},
-                 {"topk_group", p.topk_group}},
+                 {"topk_group", p.topk_group},
+                 {"bf16", p.logits_format == PLUMB_BF16 ? 1 : 0}},
                 {{"logits", p.logits}, {"bias", p.bias}, {"weights", p.weights}, {"ids", p.ids}});
 }
 

@@ -8,6 +8,7 @@
 #include "cases/decode/cache_checks.h"
 #include "cases/decode/call_checks.h"
 #include "cases/decode/input_checks.h"
+#include "cases/decode/order_checks.h"
 #include "cases/decode/paged_buffers.h"
 #include "cases/decode/replay_checks.h"
 #include "cases/decode/state_checks.h"
@@ -45,14 +46,16 @@ class Watcher {
   WatchResult run(const std::vector<ScheduledStep>& schedule, const StepHook& hook) {
     WatchResult result;
     for (auto next = schedule.begin(); next != schedule.end() && result.clean();) {
-      const auto last = next + std::min(in_flight_, schedule.end() - next) - 1;
+      const auto last = last_in_flight(next, schedule.end());
       result.steps += last - next + 1;
       WatchedStep step{plain_, twin_, eager_, other_, mode_, Findings(result.steps - 1)};
       try {
         take({next, last + 1}, step);
         result.calls_judged += check(step);
+      } catch (const device::decode::MissingOp& missing) {
+        step.findings.add(Detector::error, step.calls, missing.op, missing.op, missing.what());
       } catch (const std::exception& error) {
-        step.findings.add(Detector::error, 0, "", "", error.what());
+        step.findings.add(Detector::error, step.calls, "", "", error.what());
       }
       result.findings = step.findings.all();
       if (hook) hook(step);
@@ -62,6 +65,15 @@ class Watcher {
   }
 
  private:
+  using Scheduled = std::vector<ScheduledStep>::const_iterator;
+
+  // Who comes writes caches, which nobody watches while a step is in flight.
+  Scheduled last_in_flight(Scheduled first, Scheduled end) const {
+    Scheduled last = first;
+    while (last - first + 1 < in_flight_ && last + 1 != end && (last + 1)->admitted.empty()) ++last;
+    return last;
+  }
+
   std::array<WatchedEngine*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
 
   // The last of these steps is the watched one.
@@ -120,11 +132,14 @@ class Watcher {
     if (!check_ran(step)) return 0;
     check_paged_buffers(step);
     const std::int64_t judged = check_calls(step);
+    check_order(step);
     check_state(step);
     check_caches(step);
     check_twin(step);
     check_path(step);
     check_cost(step);
+    check_kept_plan(before_, step);
+    before_ = step.plans.back();
     return judged;
   }
 
@@ -142,6 +157,7 @@ class Watcher {
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
   std::vector<EarlierStep> earlier_;
+  std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
 };
 
 }  // namespace
@@ -151,15 +167,25 @@ bool WatchResult::found_by(Detector detector) const {
                      [&](const Finding& finding) { return finding.detector == detector; });
 }
 
+namespace {
+
+WatchResult failed_capture(std::string op, std::string why) {
+  WatchResult result;
+  result.findings.push_back({Detector::error, 0, 0, std::move(op), "capture", std::move(why)});
+  return result;
+}
+
+}  // namespace
+
 WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook) {
   std::unique_ptr<Watcher> watcher;
   try {
     watcher = std::make_unique<Watcher>(setup);
     watcher->capture();
+  } catch (const device::decode::MissingOp& missing) {
+    return failed_capture(missing.op, missing.what());
   } catch (const std::exception& error) {
-    WatchResult result;
-    result.findings.push_back({Detector::error, 0, 0, "capture", "capture", error.what()});
-    return result;
+    return failed_capture("capture", error.what());
   }
   return watcher->run(make_schedule(shape, setup.geometry), hook);
 }

@@ -31,6 +31,7 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept>
       engine(*device, ops, setup.geometry, setup.mode, setup.policies) {
   if (!kept) return;
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
+  if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
   engine.observe(taps.get());
 }
 

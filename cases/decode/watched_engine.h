@@ -31,6 +31,9 @@ struct DecodeSetup {
   // Steps that are enqueued before anybody waits for one. All but the last of them are watched only
   // as far as later ones leave something: what they read of their inputs.
   std::int64_t in_flight = 1;
+  // Rows of each call that the reference judges, of steps too large for it; 0: all of them. Every
+  // row is compared bit for bit all the same. One step in flight only.
+  std::int64_t sample = 0;
 };
 
 struct WatchedEngine {

@@ -33,7 +33,11 @@ struct DecodeFault {
   // The same with other parameters, as a hypothesis for a failure in a step before which metadata
   // was built so many times: the likely ones first.
   std::function<std::vector<Plant>(std::int64_t builds)> sweep = nullptr;
+  // No detector may see it: what is computed stays within what the ops declare. What it costs is
+  // counted (router_flips.h).
+  bool within_numerics = false;
 };
-const std::vector<DecodeFault>& all_decode_faults();
+const std::vector<DecodeFault>& all_decode_faults();  // those to be found
+const std::vector<DecodeFault>& faults_within_numerics();
 
 }  // namespace plumb::cases

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cases/faults/router_flips.h"
 #include "cases/fill.h"
 
 namespace plumb::cases {
@@ -24,8 +25,9 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::breakable};
 constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
                                 Traffic::there_and_back, Traffic::permute, Traffic::replace,
-                                Traffic::random,         Traffic::prompts, Traffic::uneven};
-constexpr std::int64_t kLengths = 6;
+                                Traffic::random,         Traffic::prompts, Traffic::uneven,
+                                Traffic::same_ends,      Traffic::join};
+constexpr std::int64_t kLengths = 7;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
 Geometry v4_geometry(std::int64_t speculated) {
@@ -78,8 +80,6 @@ bool same(const DecodeRun& a, const DecodeRun& b) {
   return key(a.setup) == key(b.setup) && a.schedule == b.schedule;
 }
 
-bool only_v4(Traffic traffic) { return traffic == Traffic::prompts || traffic == Traffic::uneven; }
-
 DecodeRun clean_run(const std::string& platform, GraphMode mode, Geometry geometry,
                     const ScheduleShape& schedule) {
   DecodeRun run{fmt::format("{}, {}", name_of(schedule.traffic), name_of(mode)),
@@ -93,9 +93,13 @@ DecodeRun clean_run(const std::string& platform, GraphMode mode, Geometry geomet
   return run;
 }
 
-Geometry v32_geometry() {
-  Geometry geometry = device::decode::small_v32_geometry(4);
-  geometry.max_batched_tokens = 48;  // so that requests are admitted in few parts
+// Graphs of whole steps have one token of a request   [3.3].
+Geometry v32_geometry(GraphMode mode, std::int64_t speculated) {
+  const bool full = mode == GraphMode::full || mode == GraphMode::full_decode_only ||
+                    mode == GraphMode::full_and_piecewise;
+  if (full) speculated = 0;
+  Geometry geometry = device::decode::small_v32_geometry(4, speculated, 64, 48);
+  geometry.capture_sizes = {1 + speculated, 4 + 4 * speculated};
   return geometry;
 }
 
@@ -107,10 +111,11 @@ DecodeRun random_run(const std::string& platform, std::int64_t n, std::int64_t s
   const auto draw = [&](std::int64_t choices) { return integer(stream, draws++, 0, choices - 1); };
   const Traffic traffic = kTraffic[draw(std::ssize(kTraffic))];
   const GraphMode mode = kModes[n % std::ssize(kModes)];
-  const bool v32 = !only_v4(traffic) && draw(3) == 0;
+  const bool v32 = draw(3) == 0;
   const ScheduleShape schedule{traffic, static_cast<Lengths>(draw(kLengths)), steps, 1 + draw(4),
                                mix(stream, 1)};
-  DecodeRun run = clean_run(platform, mode, v32 ? v32_geometry() : v4_geometry(draw(3)), schedule);
+  DecodeRun run =
+      clean_run(platform, mode, v32 ? v32_geometry(mode, draw(3)) : v4_geometry(draw(3)), schedule);
   run.name = fmt::format("{}: {}", n, run.name);
   run.setup.conditions.order = static_cast<device::Order>(draw(3));
   run.setup.conditions.policy = static_cast<device::Policy>(draw(3));
@@ -136,6 +141,7 @@ std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
   constexpr std::uint64_t kSeed = 7919;
   std::vector<DecodeRun> runs;
   for (const DecodeFault* fault : faults) {
+    if (fault->within_numerics) continue;
     const std::string& platform = platforms[runs.size() % platforms.size()];
     DecodeRun& run = runs.emplace_back(with_fault(platform, *fault, seed + kSeed));
     run.setup.geometry = other_geometry(run.setup.geometry);
@@ -144,6 +150,15 @@ std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
     run.elsewhere = true;
   }
   return runs;
+}
+
+WatchResult result_of(const DecodeRun& run) {
+  WatchResult result = watch(run.setup, run.schedule);
+  if (run.fault == nullptr || !run.fault->within_numerics) return result;
+  const RouterFlips counted = count_router_flips(without_fault(run).setup, run.setup, run.schedule);
+  result.choices = counted.choices;
+  result.flips = counted.flips;
+  return result;
 }
 
 std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
@@ -168,10 +183,10 @@ std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, s
     for (const GraphMode mode : kModes) {
       const auto lengths = static_cast<Lengths>(++n % kLengths);
       const ScheduleShape schedule{traffic, lengths, kSteps, kRequests, 1 + seed};
-      const std::int64_t speculated = traffic == Traffic::uneven ? 2 : 0;
+      const bool uneven = traffic == Traffic::uneven || traffic == Traffic::same_ends;
+      const std::int64_t speculated = uneven ? 2 : 0;
       runs.push_back(clean_run(platform(n), mode, v4_geometry(speculated), schedule));
-      if (only_v4(traffic)) continue;
-      runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(), schedule));
+      runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(mode, speculated), schedule));
     }
     ++n;  // the same mode with other lengths, and on another platform
   }
@@ -186,6 +201,32 @@ std::vector<DecodeRun> random_runs(const std::vector<std::string>& platforms, st
     const auto i = static_cast<std::size_t>(n / std::ssize(kModes)) % platforms.size();
     runs.push_back(random_run(platforms[i], n, std::min(steps, kSteps), seed));
   }
+  return runs;
+}
+
+std::vector<DecodeRun> production_runs(const std::vector<std::string>& platforms,
+                                       std::int64_t steps, std::uint64_t seed) {
+  constexpr std::int64_t kRows = 24;
+  const Geometry geometries[] = {device::decode::production_geometry(),
+                                 device::decode::production_v32_geometry()};
+  std::vector<DecodeRun> runs;
+  for (const std::string& platform : platforms) {
+    for (const Geometry& geometry : geometries) {
+      for (const GraphMode mode : {GraphMode::full_and_piecewise, GraphMode::breakable}) {
+        const ScheduleShape schedule{Traffic::join, Lengths::beyond_k, 0, geometry.max_requests,
+                                     1 + seed};
+        runs.push_back(clean_run(platform, mode, geometry, schedule));
+        runs.back().name = "production geometry, " + runs.back().name;
+        runs.back().setup.sample = kRows;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto left = std::ssize(runs) - static_cast<std::int64_t>(i);
+    runs[i].schedule.steps = steps / left;
+    steps -= runs[i].schedule.steps;
+  }
+  std::erase_if(runs, [](const DecodeRun& run) { return run.schedule.steps == 0; });
   return runs;
 }
 

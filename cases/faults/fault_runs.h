@@ -29,6 +29,8 @@ std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
 std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
                                       const std::vector<const DecodeFault*>& faults,
                                       std::uint64_t seed);
+// What comes of it.
+WatchResult result_of(const DecodeRun& run);
 // The setups and schedules of these faults, without the faults.
 std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
                                     const std::vector<const DecodeFault*>& faults,
@@ -38,5 +40,9 @@ std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, s
 // So many steps in all: models, modes, traffic, lengths and conditions drawn by the seed.
 std::vector<DecodeRun> random_runs(const std::vector<std::string>& platforms, std::int64_t steps,
                                    std::uint64_t seed);
+// In production geometry, 512 requests: V4 and V3.2, each in FULL_AND_PIECEWISE and breakable mode,
+// so many steps in all. For real devices.
+std::vector<DecodeRun> production_runs(const std::vector<std::string>& platforms,
+                                       std::int64_t steps, std::uint64_t seed);
 
 }  // namespace plumb::cases

@@ -19,7 +19,10 @@ struct FinishedRun {
   Diagnosis diagnosis;  // of a fault elsewhere, and of an alarm
 
   bool skipped() const { return !run.not_here.empty(); }
-  // Of a fault: by the detector that it is meant for; by the wrong one; put down to the broken op.
+  // Of a fault that no detector may see: none did, and it has flipped choices.
+  bool is_within_numerics() const;
+  // Of any other: by the detector that it is meant for; by the wrong one; put down to the broken
+  // op.
   bool found() const { return died.empty() && result.found_by(run.fault->seen_by); }
   bool tempted() const { return result.found_by(run.fault->blind); }
   bool blamed() const;
@@ -31,6 +34,7 @@ struct Shares {
   int faults = 0, found = 0, blamed = 0, tempted = 0, skipped = 0;
   // Elsewhere: that show; named alone, or among faults that act alike.
   int shown = 0, named = 0, among_others = 0;
+  int within_numerics = 0, beyond_numerics = 0;  // of faults that no detector may see
   int clean_runs = 0, alarms = 0;
   std::int64_t clean_steps = 0, calls_judged = 0;
 };

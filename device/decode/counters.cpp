@@ -15,6 +15,7 @@ constexpr std::pair<std::int64_t Counters::*, const char*> kFields[] = {
     {&Counters::graph_launches, "graph_launches"},
     {&Counters::drafter_eager_steps, "drafter_eager_steps"},
     {&Counters::drafter_graph_launches, "drafter_graph_launches"},
+    {&Counters::oversized_steps, "oversized_steps"},
     {&Counters::metadata_launches, "metadata_launches"},
     {&Counters::plans_made, "plans_made"},
     {&Counters::plans_kept, "plans_kept"},

@@ -14,6 +14,8 @@ struct Counters {
   // Of the target and the drafter together.
   std::int64_t eager_steps = 0, captures = 0, recaptures = 0, graph_launches = 0;
   std::int64_t drafter_eager_steps = 0, drafter_graph_launches = 0;
+  // That a graph could hold, were they not larger than every captured size: run eagerly   [10.2].
+  std::int64_t oversized_steps = 0;
   std::int64_t metadata_launches = 0;           // ops enqueued to build metadata
   std::int64_t plans_made = 0, plans_kept = 0;  // of V3.2's metadata   [3.3]
   std::int64_t host_synchronizations = 0;

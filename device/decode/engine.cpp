@@ -38,7 +38,8 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       stream_(device_.create_stream()),
       transfers_(device_.create_stream()),
       sent_(device_.create_event()),
-      call_(ops, builtin_implementation(device_.properties().platform), stream_),
+      call_(ops, builtin_implementation(device_.properties().platform), *policies_.missing_ops,
+            stream_),
       temporaries_(device_, stream_, CachingAllocator::Reuse::at_once),
       memory_(device_),
       inputs_memory_(device_),
@@ -71,7 +72,7 @@ void Engine::add_drafter(std::optional<GraphMode> mode, std::uint64_t seed) {
 
 ModelSite Engine::model_site(std::uint64_t seed) {
   return {.requests = requests_,
-          .dialect = dialect_of(device_.properties()),
+          .dialect = geometry_.fnuz ? PLUMB_E4M3FNUZ : dialect_of(device_.properties()),
           .policies = policies_,
           .device = device_,
           .stream = stream_,
@@ -101,19 +102,20 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
     throw std::invalid_argument("a request of " + std::to_string(tokens) + " tokens");
   }
   Request& request = requests_.admit(id);
-  requests_.reserve(request, tokens);
   // As many at a time as a step has tokens.
   while (request.computed < tokens) {
     const std::int64_t chunk = std::min(tokens - request.computed, geometry_.max_tokens());
+    requests_.reserve(request, request.computed + chunk);
     plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
-    call_.begin({"earlier tokens", chunk});
+    call_.begin({.name = "earlier tokens", .tokens = chunk, .fills = true});
     model_->fill_caches(call_, inputs_, chunk);
     if (draft_) {
-      call_.begin({"draft earlier tokens", chunk});
+      call_.begin({.name = "draft earlier tokens", .tokens = chunk, .fills = true});
       draft_->fill_caches(call_, inputs_, chunk);
     }
     request.computed += chunk;
+    requests_.leave(request);
   }
 }
 
@@ -192,16 +194,14 @@ void Engine::refuse_misfits(const std::vector<Query>& queries) const {
     throw std::invalid_argument("a step of " + std::to_string(queries.size()) + " requests and " +
                                 std::to_string(tokens) + " tokens");
   }
-  const ModelTraits& traits = target_->traits();
-  if (traits.only_uniform && !is_uniform(geometry_, queries)) {
-    throw std::invalid_argument("a step of " + traits.name + " that is no uniform decode");
-  }
 }
 
-ModelRunner::Dispatch Engine::dispatch(const std::vector<Query>& queries) const {
-  return target_->dispatch({.tokens = tokens_of(queries),
-                            .requests = std::ssize(queries),
-                            .uniform = is_uniform(geometry_, queries)});
+ModelRunner::Dispatch Engine::dispatch(const std::vector<Query>& queries) {
+  const BatchDescriptor batch{.tokens = tokens_of(queries),
+                              .requests = std::ssize(queries),
+                              .uniform = is_uniform(geometry_, queries)};
+  oversized_steps_ += target_->outgrows_graphs(batch) ? 1 : 0;
+  return target_->dispatch(batch);
 }
 
 void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
@@ -217,7 +217,7 @@ void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispa
 
 void Engine::send() {
   const Stream on = policies_.transfers->stream(stream_, transfers_);
-  staging_.send(transfers(plan_, inputs_, *policies_.inputs), on);
+  staging_.send(transfers(plan_, inputs_, *policies_.inputs, sends_++), on);
   if (on == stream_) return;
   device_.record(sent_, on);
   device_.wait(stream_, sent_);
@@ -243,12 +243,17 @@ std::vector<CacheView> Engine::caches() const {
 }
 
 void Engine::advance(const std::vector<Scheduled>& batch) {
-  for (const Scheduled& one : batch) requests_.at(one.request).computed += one.tokens;
+  for (const Scheduled& one : batch) {
+    Request& request = requests_.at(one.request);
+    request.computed += one.tokens;
+    requests_.leave(request);
+  }
 }
 
 Counters Engine::counters() const {
   const PlanCounts plans = model_->plan_counts();
   Counters all{.steps = steps_,
+               .oversized_steps = oversized_steps_,
                .metadata_launches = metadata_launches_,
                .plans_made = plans.made,
                .plans_kept = plans.kept,

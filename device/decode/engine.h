@@ -86,7 +86,7 @@ class Engine {
   // With blocks for its tokens.
   std::vector<Query> reserve(const std::vector<Scheduled>& batch);
   void refuse_misfits(const std::vector<Query>& queries) const;
-  ModelRunner::Dispatch dispatch(const std::vector<Query>& queries) const;
+  ModelRunner::Dispatch dispatch(const std::vector<Query>& queries);
   void advance(const std::vector<Scheduled>& batch);
   std::unique_ptr<Model> make_target(std::uint64_t seed);
   ModelSite model_site(std::uint64_t seed);
@@ -109,7 +109,7 @@ class Engine {
   std::unique_ptr<ModelRunner> target_, drafter_;
   StepPlan plan_;
   GraphKind kind_ = GraphKind::none;
-  std::int64_t steps_ = 0, metadata_launches_ = 0;
+  std::int64_t steps_ = 0, sends_ = 0, oversized_steps_ = 0, metadata_launches_ = 0;
   Counters before_step_;
 };
 

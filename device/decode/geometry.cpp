@@ -24,6 +24,16 @@ std::int64_t Geometry::blocks_per_request(Cache cache) const {
   return (entries(cache) + page - 1) / page;
 }
 
+// A step adds at most max_tokens to what its requests see.
+std::int64_t Geometry::blocks(Cache cache) const {
+  std::int64_t of_request = blocks_per_request(cache), of_step = 0;
+  if (cache == Cache::window && frees_window) {
+    of_request = std::min(of_request, (window - 1) / pages[0] + 2);
+    of_step = max_tokens() / pages[0] + 1;
+  }
+  return max_requests * of_request + of_step + 1;
+}
+
 std::int64_t Geometry::attended_states(Attention kind) const {
   switch (kind) {
     case Attention::c4a: return top_k;
@@ -65,7 +75,8 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
   return g;
 }
 
-Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, std::int64_t page) {
+Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, std::int64_t page,
+                            std::int64_t max_batched_tokens) {
   Geometry g;
   g.architecture = Architecture::v32;
   g.layers = {Attention::tokens, Attention::tokens};
@@ -84,8 +95,62 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
   g.max_requests = max_requests;
   g.max_context = 384;
   g.speculated = speculated;
+  g.max_batched_tokens = max_batched_tokens;
   g.plan_parts = 4;
   g.capture_sizes = default_capture_sizes(g);
+  return g;
+}
+
+namespace {
+
+// What both have. Few sizes are captured, because each has its own taps when it is watched.
+Geometry served(std::int64_t max_requests) {
+  Geometry g;
+  g.hidden = 7168;
+  g.heads = 16;
+  g.q_lora = 1536;
+  g.index_heads = 64;
+  g.index_dim = 128;
+  g.max_requests = max_requests;
+  g.plan_parts = 132;
+  for (const std::int64_t size : {8, 64, 256, 384, 512}) {
+    if (size <= std::max<std::int64_t>(max_requests, 8)) g.capture_sizes.push_back(size);
+  }
+  return g;
+}
+
+}  // namespace
+
+Geometry production_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
+  Geometry g = served(max_requests);
+  g.layers = {Attention::window, Attention::c4a, Attention::c128a};
+  g.top_k = 1024;
+  g.experts = 384;
+  g.experts_per_token = 6;
+  g.window = 128;
+  g.pages[static_cast<int>(Cache::window)] = 64;
+  g.pages[static_cast<int>(Cache::c4a)] = 64;
+  g.pages[static_cast<int>(Cache::c128a)] = 2;
+  g.frees_window = true;
+  g.max_context = (1024 + 128) * kC4a;
+  g.max_batched_tokens = max_batched_tokens;
+  g.drafter = true;
+  return g;
+}
+
+Geometry production_v32_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
+  Geometry g = served(max_requests);
+  g.architecture = Architecture::v32;
+  g.layers = {Attention::tokens, Attention::tokens};
+  g.top_k = 2048;
+  g.index_ratio = 1;
+  g.experts = 256;
+  g.experts_per_token = 8;
+  g.expert_groups = 8;
+  g.kept_groups = 4;
+  g.pages[static_cast<int>(Cache::window)] = 64;
+  g.max_context = 2048 + 256;
+  g.max_batched_tokens = max_batched_tokens;
   return g;
 }
 

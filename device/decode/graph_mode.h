@@ -42,7 +42,6 @@ struct ModelTraits {
   FullGraphSupport full_graphs = FullGraphSupport::uniform_batch;
   GraphMode automatic_mode = GraphMode::full_and_piecewise;  // unless the user sets one
   bool breaks = true;                                        // whether a segment does
-  bool only_uniform = false;                                 // no mixed batch, captured or not
 };
 
 // Throws std::invalid_argument, which names both, for a mode that the model's steps of so many

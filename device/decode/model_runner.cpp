@@ -58,6 +58,11 @@ ModelRunner::Dispatch ModelRunner::dispatch(const BatchDescriptor& batch) const 
   return {kind, *size};
 }
 
+bool ModelRunner::outgrows_graphs(const BatchDescriptor& batch) const {
+  return kind_of(mode_, traits_, batch) != GraphKind::none &&
+         dispatch(batch).kind == GraphKind::none;
+}
+
 std::vector<ModelRunner::Dispatch> ModelRunner::captures() const {
   std::vector<Dispatch> all;
   const auto& sizes = site_.geometry.capture_sizes;
@@ -81,7 +86,7 @@ void ModelRunner::run(GraphKind kind, const StepPlan& plan) {
 }
 
 void ModelRunner::run_eagerly(GraphKind kind, const StepPlan& plan) {
-  state_ = make_state();
+  state_ = site_.policies.capture->for_step(state_, [this] { return make_state(); });
   parts_ = segments_.parts(extent_of(plan), in_pieces(kind), false);
   if (in_pieces(kind)) {
     segments_.run_in_pieces(extent_of(plan), *state_);

@@ -37,6 +37,8 @@ class ModelRunner {
     }
   };
   Dispatch dispatch(const BatchDescriptor& batch) const;
+  // Would the batch be in a graph, were it not larger than every captured size?
+  bool outgrows_graphs(const BatchDescriptor& batch) const;
   // Every kind and size that dispatch can name, in the order of capture: pieces before whole steps,
   // the largest first   [10.3].
   std::vector<Dispatch> captures() const;

@@ -5,25 +5,26 @@ namespace plumb::device::decode {
 
 namespace {
 
-void add_request(const Query& query, PrefillChunk& chunk, PrefillPlan& plan) {
-  const std::int64_t states = query.seq_len() / kC4a;
-  plan.state_counts[static_cast<int>(Cache::c4a)].push_back(static_cast<std::int32_t>(states));
+void add_request(const Query& query, std::int64_t ratio, PrefillChunk& chunk, PrefillPlan& plan) {
+  const std::int64_t keys = query.seq_len() / ratio;
+  plan.state_counts[static_cast<int>(Cache::c4a)].push_back(
+      static_cast<std::int32_t>(query.seq_len() / kC4a));
   plan.state_counts[static_cast<int>(Cache::c128a)].push_back(
       static_cast<std::int32_t>(query.seq_len() / kC128a));
   plan.key_starts.push_back(static_cast<std::int32_t>(chunk.keys));
   for (std::int64_t i = 0; i < query.tokens; ++i) {
-    const std::int64_t attended = (query.request->computed + i + 1) / kC4a;
+    const std::int64_t attended = (query.request->computed + i + 1) / ratio;
     plan.starts.push_back(static_cast<std::int32_t>(chunk.keys));
     plan.ends.push_back(static_cast<std::int32_t>(chunk.keys + attended));
   }
   ++chunk.requests;
   chunk.tokens += query.tokens;
-  chunk.keys += states;
+  chunk.keys += keys;
 }
 
 }  // namespace
 
-PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t first,
+PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, std::int64_t first,
                          std::int64_t first_token) {
   PrefillPlan plan;
   std::int64_t token = first_token;
@@ -32,7 +33,7 @@ PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t first,
       plan.chunks.push_back({.first_request = i, .first_token = token});
     }
     const Query& query = queries[static_cast<std::size_t>(i)];
-    add_request(query, plan.chunks.back(), plan);
+    add_request(query, ratio, plan.chunks.back(), plan);
     token += query.tokens;
   }
   return plan;

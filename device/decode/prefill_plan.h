@@ -26,20 +26,21 @@ struct Query {
 // Requests that share a workspace   [2.8]. They and their tokens are numbered as in the step.
 struct PrefillChunk {
   std::int64_t first_request = 0, requests = 0, first_token = 0, tokens = 0;
-  std::int64_t keys = 0;  // of the indexer: C4A states of all of them
+  std::int64_t keys = 0;  // of the indexer: entries of all of them
 };
 
 struct PrefillPlan {
   std::vector<PrefillChunk> chunks;
   std::vector<std::int32_t> state_counts[kCaches];  // [prefills] of a sequence; none of the window
   std::vector<std::int32_t> key_starts;             // [prefills] among the keys of the chunk
-  // [prefill tokens] keys that a token may attend: from its request's first on, (pos + 1) // 4 of
-  // them   [4.6].
+  // [prefill tokens] keys that a token may attend: from its request's first on, (pos + 1) // ratio
+  // of them   [4.6].
   std::vector<std::int32_t> starts, ends;
 };
 
-// Of those of `queries` from `first` on; `first_token` is the number of tokens in front of them.
-PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t first,
+// Of those of `queries` from `first` on; `first_token` is the number of tokens in front of them,
+// `ratio` that of an entry that the indexer scores.
+PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, std::int64_t first,
                          std::int64_t first_token);
 
 // Device addresses of the arrays of a plan, for max_requests and max_tokens.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/decode/ragged_metadata.h"
 
-#include <algorithm>
 #include <string>
 
 namespace plumb::device::decode {
@@ -16,63 +15,29 @@ Ragged allocate_ragged(const std::string& name, std::int64_t tokens, std::int64_
 
 }  // namespace
 
+plumb_mla_candidates ragged_candidates(const Ragged& ragged) {
+  return {.indices = ragged.indices,
+          .lengths = nullptr,
+          .indptr = ragged.indptr,
+          .request_stride = 0,
+          .query_stride = 0,
+          .width = static_cast<std::int32_t>(ragged.width)};
+}
+
 RaggedMetadata::RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy,
                                Memory& memory, CachingAllocator& temporaries)
-    : geometry_(geometry), policy_(policy), temporaries_(temporaries) {
-  const std::int64_t tokens = geometry.max_tokens(), width = geometry.c128a_width();
+    : DenseMetadata(geometry, memory), policy_(policy), temporaries_(temporaries) {
+  const std::int64_t tokens = geometry.max_tokens();
   window_.persistent = allocate_ragged("window", tokens, geometry.window, memory);
-  c128a_.persistent = allocate_ragged("c128a", tokens, width, memory);
-  window_slots_ = memory.allocate<std::int32_t>(tokens * geometry.window, "window slots");
-  window_lens_ = memory.allocate<std::int32_t>(tokens, "window lens");
-  token_to_req_ = memory.allocate<std::int32_t>(tokens, "token_to_req");
-  is_valid_token_ = memory.allocate<std::uint8_t>(tokens, "is_valid_token");
-  gather_lens_ = memory.allocate<std::int32_t>(geometry.max_requests, "gather_lens");
-  c128a_slots_ = memory.allocate<std::int32_t>(tokens * width, "c128a slots");
-  c128a_lens_ = memory.allocate<std::int32_t>(tokens, "c128a lens");
-  c128a_prefill_ = memory.allocate<std::int32_t>(tokens * width, "c128a prefill indices");
+  c128a_.persistent = allocate_ragged("c128a", tokens, geometry.c128a_width(), memory);
 }
 
 void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
-  const std::int64_t rows = plan.decode_rows();
-  const auto table_columns = [&](Cache cache) { return geometry_.blocks_per_request(cache); };
-  call("swa_decode_metadata", "window metadata",
-       plumb_swa_decode_metadata_params{.query_start_loc = inputs.query_start_loc,
-                                        .seq_lens = inputs.seq_lens,
-                                        .slot_mapping = inputs.slot_mapping[0],
-                                        .block_table = inputs.block_tables[0],
-                                        .swa_indices = window_slots_,
-                                        .swa_lens = window_lens_,
-                                        .token_to_req = token_to_req_,
-                                        .is_valid_token = is_valid_token_,
-                                        .gather_lens = gather_lens_,
-                                        .tokens = rows,
-                                        .requests = plan.requests,
-                                        .window = geometry_.window,
-                                        .page = geometry_.pages[0],
-                                        .block_table_row_stride = table_columns(Cache::window),
-                                        .swa_row_stride = geometry_.window,
-                                        .stream = nullptr});
-  flatten(call, "window", window_slots_, window_lens_, rows, window_);
-  const auto& layers = geometry_.layers;
-  if (std::find(layers.begin(), layers.end(), Attention::c128a) == layers.end()) return;
-  constexpr int kLong = static_cast<int>(Cache::c128a);
-  call("c128a_decode_metadata", "c128a metadata",
-       plumb_c128a_decode_metadata_params{.positions = inputs.positions,
-                                          .slot_mapping = inputs.slot_mapping[0],
-                                          .token_to_req = token_to_req_,
-                                          .block_table = inputs.block_tables[kLong],
-                                          .decode_slots = c128a_slots_,
-                                          .decode_lens = c128a_lens_,
-                                          .prefill_indices = c128a_prefill_,
-                                          .decode_tokens = rows,
-                                          .prefill_tokens = plan.prefill_tokens(),
-                                          .max_compressed = geometry_.c128a_width(),
-                                          .block_size = geometry_.pages[kLong],
-                                          .block_table_row_stride = table_columns(Cache::c128a),
-                                          .decode_row_stride = geometry_.c128a_width(),
-                                          .prefill_row_stride = geometry_.c128a_width(),
-                                          .stream = nullptr});
-  flatten(call, "c128a", c128a_slots_, c128a_lens_, rows, c128a_);
+  build_window(call, inputs, plan);
+  flatten(call, "window", window_slots_, window_lens_, plan.decode_rows(), window_);
+  if (!has_c128a()) return;
+  build_c128a(call, inputs, plan);
+  flatten(call, "c128a", c128a_slots_, c128a_lens_, plan.decode_rows(), c128a_);
 }
 
 void RaggedMetadata::flatten(const Caller& call, const std::string& name, const std::int32_t* dense,

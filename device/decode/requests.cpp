@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/decode/requests.h"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -50,10 +51,6 @@ Requests::Requests(const Geometry& geometry, std::uint64_t seed) : geometry_(geo
   }
 }
 
-std::int64_t Requests::blocks(Cache cache) const {
-  return geometry_.max_requests * geometry_.blocks_per_request(cache) + 1;
-}
-
 Request& Requests::admit(std::uint64_t id) {
   const auto [place, added] = requests_.try_emplace(id);
   if (!added) throw std::invalid_argument("request " + std::to_string(id) + " is there already");
@@ -65,9 +62,23 @@ void Requests::finish(std::uint64_t id) {
   Request& request = requests_.at(id);
   for (int cache = 0; cache < kCaches; ++cache) {
     auto& pool = pools_[static_cast<std::size_t>(cache)];
-    for (const std::int32_t block : request.blocks[cache]) pool.give_back(block);
+    for (const std::int32_t block : request.blocks[cache]) {
+      if (block != 0) pool.give_back(block);
+    }
   }
   requests_.erase(id);
+}
+
+void Requests::leave(Request& request) {
+  if (!geometry_.frees_window) return;
+  const std::int64_t seen = std::max<std::int64_t>(request.computed - geometry_.window + 1, 0);
+  auto& blocks = request.blocks[static_cast<int>(Cache::window)];
+  for (std::int64_t i = seen / geometry_.pages[0]; i-- > 0;) {
+    std::int32_t& block = blocks[static_cast<std::size_t>(i)];
+    if (block == 0) return;
+    pools_[static_cast<std::size_t>(Cache::window)].give_back(block);
+    block = 0;
+  }
 }
 
 void Requests::reserve(Request& request, std::int64_t tokens) {

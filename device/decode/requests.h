@@ -13,8 +13,8 @@ namespace plumb::device::decode {
 
 struct Request {
   std::uint64_t id = 0;
-  std::int64_t computed = 0;  // tokens whose entries are in the caches
-  std::vector<std::int32_t> blocks[kCaches];
+  std::int64_t computed = 0;                  // tokens whose entries are in the caches
+  std::vector<std::int32_t> blocks[kCaches];  // 0: given back
 
   // Of its entry number i: a token's position, or the number of a compressed state.
   std::int64_t slot(Cache cache, std::int64_t i, const Geometry& geometry) const;
@@ -44,8 +44,11 @@ class Requests {
   const Request& at(std::uint64_t id) const { return requests_.at(id); }
   // Blocks for its first `tokens` tokens.
   void reserve(Request& request, std::int64_t tokens);
+  // The request goes on behind what is computed: blocks that its window has left go back, if the
+  // geometry frees them.
+  void leave(Request& request);
 
-  std::int64_t blocks(Cache cache) const;  // of the whole cache
+  std::int64_t blocks(Cache cache) const { return geometry_.blocks(cache); }
   const std::map<std::uint64_t, Request>& all() const { return requests_; }
 
  private:

@@ -99,42 +99,13 @@ void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
 }
 
 void V32Model::run_indexer(const StepContext& step, std::size_t i) {
-  const Geometry& g = geometry_;
-  const auto next_n = static_cast<std::int32_t>(g.query_tokens());
-  step.call(
-      "fp8_paged_mqa_logits", layer_name(i, "index logits"),
-      plumb_fp8_paged_mqa_logits_params{.q = space_.index_q_codes,
-                                        .cache = indexer_cache(i),
-                                        .weights = space_.index_scales,
-                                        .context_lens = step.inputs.state_lens,
-                                        .block_table = step.inputs.block_tables[kTokens],
-                                        .logits = space_.logits,
-                                        .requests = step.tokens / g.query_tokens(),
-                                        .max_context_len = g.states(),
-                                        .logits_row_stride = g.states(),
-                                        .context_lens_stride = next_n,
-                                        .block_table_stride = g.blocks_per_request(Cache::window),
-                                        .context_lens_dims = 2,
-                                        .next_n = next_n,
-                                        .heads = static_cast<std::int32_t>(g.index_heads),
-                                        .dim = static_cast<std::int32_t>(g.index_dim),
-                                        .shuffled = 0,
-                                        .clean_logits = 0,
-                                        .q_dialect = dialect_,
-                                        .stream = nullptr});
-  step.call("top_k_per_row_decode", layer_name(i, "top-k"),
-            plumb_top_k_per_row_decode_params{.logits = space_.logits,
-                                              .seq_lens = step.inputs.state_lens,
-                                              .indices = space_.top_k,
-                                              .num_rows = step.tokens,
-                                              .columns = g.states(),
-                                              .logits_row_stride = g.states(),
-                                              .logits_column_stride = 1,
-                                              .seq_lens_row_stride = next_n,
-                                              .seq_lens_dims = 2,
-                                              .next_n = next_n,
-                                              .k = static_cast<std::int32_t>(g.top_k),
-                                              .stream = nullptr});
+  indexer_.run(step, {.name = layer_name(i, ""),
+                      .cache = indexer_cache(i),
+                      .codes = space_.index_q_codes,
+                      .scales = space_.index_scales,
+                      .logits = space_.logits,
+                      .top_k = space_.top_k,
+                      .lens = step.inputs.seq_lens + step.plan.num_decodes});
 }
 
 void V32Model::map_top_k(const StepContext& step, std::size_t i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/indexer.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
 #include "device/decode/model_site.h"
@@ -56,10 +57,11 @@ class V32Model final : public Model {
 
   const Geometry& geometry_;
   const Requests& requests_;
-  plumb_format dialect_;
+  plumb_format dialect_, router_logits_;
   V32Metadata metadata_;
   V32Weights weights_;
   V32Workspace space_;
+  Indexer indexer_;
   std::vector<Caches> caches_;
 };
 

@@ -13,15 +13,6 @@ namespace {
 
 constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
 
-plumb_mla_candidates candidates(const Ragged& ragged) {
-  return {.indices = ragged.indices,
-          .lengths = nullptr,
-          .indptr = ragged.indptr,
-          .request_stride = 0,
-          .query_stride = 0,
-          .width = static_cast<std::int32_t>(ragged.width)};
-}
-
 }  // namespace
 
 void V4Layers::project(const StepContext& step, std::size_t i) {
@@ -170,17 +161,21 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   plumb_sparse_mla_decode_params params{};
   params.q = space_.q;
   params.main_cache = cache(i, Cache::window);
-  params.main = candidates(metadata_.window());
+  params.main = metadata_->window();
   if (kind != Attention::window) {
     params.extra_cache = cache(i, compressed_cache(kind));
-    params.extra = candidates(kind == Attention::c4a ? space_.c4a : metadata_.c128a());
+    params.extra = kind == Attention::c4a ? c4a_candidates() : metadata_->c128a();
   }
   params.attn_sink = weights_.layers[i].attn_sink;
   params.out = space_.attention;
   params.lse = space_.lse;
-  params.partial_out = space_.partial_out;
+  const std::int64_t partial_rows = (g.max_tokens() + g.plan_parts) * g.heads;
+  void* const partial_out = scratch_.take(
+      space_.partial_out, static_cast<std::size_t>(partial_rows * kHeadDim) * sizeof(float),
+      temporaries_);
+  params.partial_out = static_cast<float*>(partial_out);
   params.partial_lse = space_.partial_lse;
-  params.plan = step.attention.plan(kind);
+  params.plan = step.attention.plan(layer_policy_.plan_of(kind));
   params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
@@ -188,6 +183,7 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.q_head_stride = kHeadDim;
   params.sm_scale = kSmScale;
   step.call("sparse_mla_decode", layer_name(i, "attention"), params);
+  scratch_.give_back(partial_out, temporaries_);
 }
 
 plumb_mla_cache V4Layers::cache(std::size_t layer, Cache which) const {

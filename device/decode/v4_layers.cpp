@@ -12,6 +12,14 @@ namespace {
 constexpr std::int32_t kSinkhornIterations = 20;
 constexpr float kPostMult = 2, kRoutedScaling = 1.5F;
 
+std::unique_ptr<DenseMetadata> make_metadata(const Geometry& geometry, const ModelSite& site) {
+  if (geometry.lists == Lists::dense) {
+    return std::make_unique<DenseMetadata>(geometry, site.memory);
+  }
+  return std::make_unique<RaggedMetadata>(geometry, *site.policies.metadata, site.memory,
+                                          site.temporaries);
+}
+
 }  // namespace
 
 Cache compressed_cache(Attention kind) {
@@ -24,11 +32,14 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       requests_(site.requests),
       dialect_(site.dialect),
       prefix_(std::move(prefix)),
-      policy_(*site.policies.top_k),
-      metadata_(geometry, *site.policies.metadata, site.memory, site.temporaries),
+      layer_policy_(*site.policies.layers),
+      scratch_(*site.policies.scratch),
+      temporaries_(site.temporaries),
+      metadata_(make_metadata(geometry, site)),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
-      prefill_(geometry, site.memory) {
+      prefill_(geometry, site.memory),
+      indexer_(geometry, Cache::c4a, site.dialect, *site.policies.top_k, site.memory) {
   for (std::size_t i = 0; i < geometry.layers.size(); ++i) {
     caches_.push_back(allocate_caches(i, site.memory));
   }
@@ -65,7 +76,7 @@ std::string V4Layers::chunk_name(std::size_t layer, const char* what, std::size_
 }
 
 void V4Layers::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
-  metadata_.build(call, inputs, plan);
+  metadata_->build(call, inputs, plan);
 }
 
 void V4Layers::add_segments(std::vector<Segment>& all) {
@@ -156,8 +167,22 @@ void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
       residual(kFeedForward));
 }
 
+void V4Layers::repeat_norm(const StepContext& step, std::size_t i) {
+  step.call("rms_norm", layer_name(i, "feed-forward norm"),
+            plumb_rms_norm_params{.x = space_.layer_input,
+                                  .weight = weights_.layers[i].ffn.norm,
+                                  .out = space_.layer_input,
+                                  .tokens = step.tokens,
+                                  .hidden = geometry_.hidden,
+                                  .x_row_stride = geometry_.hidden,
+                                  .eps = kEps,
+                                  .rounding = PLUMB_ROUND_ONCE,
+                                  .stream = nullptr});
+}
+
 void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
+  if (layer_policy_.repeats_ffn_norm()) repeat_norm(step, i);
   linear(step, layer_name(i, "router projection"), space_.layer_input, g.hidden,
          space_.router_logits, g.experts, PLUMB_F32);
   step.call("sqrt_softplus_topk", layer_name(i, "router"),

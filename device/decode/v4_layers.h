@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "device/decode/geometry.h"
+#include "device/decode/indexer.h"
 #include "device/decode/memory.h"
 #include "device/decode/model.h"
 #include "device/decode/model_site.h"
@@ -79,21 +81,6 @@ class V4Layers {
   void write_states(const Writer& step, std::size_t layer);
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
-  void reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
-             std::int64_t rows) const;
-  // What one launch of the decode indexer ranks.
-  struct DecodeIndexer {
-    const std::uint8_t* codes;
-    const float* scales;
-    const std::int32_t* lens;  // [requests, next_n]
-    std::int32_t* top_k;
-    std::int64_t requests, next_n;
-  };
-  void rank_decode(const StepContext& step, std::size_t layer, const DecodeIndexer& batch);
-  void rank_packed(const StepContext& step, std::size_t layer);
-  void rank_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
-  void gather_keys(const StepContext& step, const std::string& name, std::size_t layer,
-                   const PrefillChunk& chunk);
   void attend(const StepContext& step, std::size_t layer);
   void attend_decode(const StepContext& step, std::size_t layer);
   void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
@@ -101,9 +88,11 @@ class V4Layers {
                      const PrefillChunk& chunk);
   void combine(const StepContext& step, const std::string& name, Attention kind,
                const PrefillChunk& chunk);
+  plumb_mla_candidates c4a_candidates() const;
   void map_top_k(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
+  void repeat_norm(const StepContext& step, std::size_t layer);
   void mix(const StepContext& step, const std::string& name, const MixWeights& weights,
            const Residual& from, const Residual& to);
   Residual residual(int turn) const;
@@ -120,11 +109,14 @@ class V4Layers {
   const Requests& requests_;
   plumb_format dialect_;
   std::string prefix_;
-  const TopKPolicy& policy_;
-  RaggedMetadata metadata_;
+  const LayerPolicy& layer_policy_;
+  const ScratchPolicy& scratch_;
+  CachingAllocator& temporaries_;
+  std::unique_ptr<DenseMetadata> metadata_;
   Weights weights_;
   Workspace space_;
   PrefillWorkspace prefill_;
+  Indexer indexer_;
   std::vector<LayerCaches> caches_;
 };
 

@@ -71,7 +71,7 @@ void V4Layers::gather_states(const StepContext& step, const std::string& name, s
     gather(" states", from, counts + (chunk.first_request - step.plan.num_decodes), nullptr, 0);
   }
   gather(" window", Cache::window, step.inputs.seq_lens + chunk.first_request,
-         metadata_.gather_lens() + chunk.first_request, g.state_rows(kind));
+         metadata_->gather_lens() + chunk.first_request, g.state_rows(kind));
 }
 
 void V4Layers::combine(const StepContext& step, const std::string& name, Attention kind,
@@ -85,12 +85,12 @@ void V4Layers::combine(const StepContext& step, const std::string& name, Attenti
     params.topk_indices = space_.top_k + chunk.first_token * params.top_k;
     params.ratio = kC4a;
   } else if (kind == Attention::c128a) {
-    params.topk_indices = metadata_.c128a_prefill() + first * params.top_k;
+    params.topk_indices = metadata_->c128a_prefill() + first * params.top_k;
     params.ratio = kC128a;
   }
   params.query_start_loc = step.inputs.query_start_loc + chunk.first_request;
   params.seq_lens = step.inputs.seq_lens + chunk.first_request;
-  params.gather_lens = metadata_.gather_lens() + chunk.first_request;
+  params.gather_lens = metadata_->gather_lens() + chunk.first_request;
   params.flat = prefill_.flat;
   params.indptr = prefill_.indptr;
   params.lens = prefill_.lens;
