@@ -16,7 +16,6 @@ namespace plumb::cases {
 struct Explanation {
   std::string name, stands_for;
   Match match;
-  std::optional<double> findings = {};  // share of findings in common, where that was looked at
 };
 
 struct Diagnosis {
