@@ -90,6 +90,7 @@ struct Phases {
 // What a failed verdict was about, for cases/diagnosis.
 struct CaseEvidence {
   Point point;
+  Poison poison;  // that was there before the launch
   Step step;
   TensorSet tensors;  // inputs, and what the device stored
 };

@@ -63,8 +63,9 @@ class CaseDiagnosis {
     try {
       const DecodeSetup with = fault.inject({.platform = platform_});
       if (!with.implementation) return;
-      ++diagnosis_.known;
       const auto* entry = device::find_entry(with.implementation(platform_, false), fault.broken);
+      if (entry == nullptr) return;  // its fault is that it is not there
+      ++diagnosis_.known;
       consider(fault.name, fault.stands_for, run_once(*problem_, *entry, platform_, evidence_));
     } catch (const std::exception&) {
       // It cannot have left what was observed.
@@ -150,16 +151,20 @@ class CaseDiagnosis {
     return tensor;
   }
 
+  // Nothing follows from values that are all alike: any kernel may leave NaN everywhere. Few have
+  // to be met exactly.
+  static bool is_enough(const Match& match) {
+    if (match.is_alike()) return false;
+    return match.is_few() ? match.wrong > 1 && match.is_exact() : match.score() >= kExplains;
+  }
+
   void name_the_best() {
     std::stable_sort(all_.begin(), all_.end(), [](const Explanation& a, const Explanation& b) {
       return a.match.score() > b.match.score();
     });
     for (const Explanation& one : all_) {
       const double score = one.match.score();
-      // Few values, or all alike, have to be met exactly.
-      const bool enough =
-          one.match.is_weak() ? score == 1 && one.match.wrong > 1 : score >= kExplains;
-      if (enough && score >= all_.front().match.score() - kMargin) {
+      if (is_enough(one.match) && score >= all_.front().match.score() - kMargin) {
         diagnosis_.named.push_back(one);
         continue;
       }

@@ -65,7 +65,7 @@ double Match::score() const {
   if (explained == 0) return 0;
   const double share = static_cast<double>(explained) / static_cast<double>(wrong + invented);
   const double chance = chance_share();
-  if (chance >= kOfManyAlike) return share;
+  if (is_alike()) return share;
   return std::max(0.0, (share - chance) / (1 - chance));
 }
 
@@ -73,7 +73,9 @@ double Match::chance_share() const {
   return wrong == 0 ? 0 : static_cast<double>(by_chance) / static_cast<double>(wrong + invented);
 }
 
-bool Match::is_weak() const { return wrong < kFew || chance_share() >= kOfManyAlike; }
+bool Match::is_few() const { return wrong < kFew; }
+
+bool Match::is_alike() const { return chance_share() >= kOfManyAlike; }
 
 Match match(const HostTensor& observed, const HostTensor& right, const HostTensor& hypothesis,
             Closeness closeness) {

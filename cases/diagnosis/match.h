@@ -28,7 +28,9 @@ struct Match {
   double score() const;
   bool is_exact() const { return explained == wrong && invented == 0; }
   // Too few values, or too much alike, to tell anything.
-  bool is_weak() const;
+  bool is_weak() const { return is_few() || is_alike(); }
+  bool is_few() const;
+  bool is_alike() const;
 
  private:
   double chance_share() const;

@@ -53,8 +53,7 @@ class OneCall {
       if (given) {
         device_->copy(memory + there, from.bytes().data() + here, count, stream_);
       } else if (spec.role != Role::state) {
-        device_->fill(memory + there, static_cast<std::uint8_t>(evidence_.point.poison), count,
-                      stream_);
+        device_->fill(memory + there, static_cast<std::uint8_t>(evidence_.poison), count, stream_);
       }
     });
   }
