@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/foreign_defects.h"
 
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -41,14 +42,18 @@ ForeignDefect changed(const char* name, const char* op) {
 void norm_with_eps_1(plumb_q_kv_rms_norm_params& p) { p.eps = 1; }
 void norm_of_row_0(plumb_rms_norm_params& p) { p.x_row_stride = 0; }
 void rope_one_position_on(plumb_q_head_rms_norm_rope_params& p) { p.cos_sin += 64; }
-void rope_of_one_head_less(plumb_inverse_rope_params& p) { p.tokens -= 1; }
+void rope_of_one_token_less(plumb_inverse_rope_params& p) { p.tokens -= 1; }
 void other_softmax_scale(plumb_sparse_mla_decode_params& p) { p.sm_scale *= 1.25F; }
+void scale_of_nan(plumb_sparse_mla_decode_params& p) {
+  p.sm_scale = std::numeric_limits<float>::quiet_NaN();
+}
 void no_sink(plumb_sparse_mla_decode_params& p) { p.attn_sink = nullptr; }
 void window_of_one_less(plumb_swa_decode_metadata_params& p) { p.window -= 1; }
 void last_token_not_inserted(plumb_quantize_and_insert_k_cache_params& p) { p.tokens -= 1; }
 void not_renormalized(plumb_sqrt_softplus_topk_params& p) { p.renormalize = 0; }
-void no_bias(plumb_sqrt_softplus_topk_params& p) { p.routed_scaling_factor *= 2; }
+void factor_twice(plumb_sqrt_softplus_topk_params& p) { p.routed_scaling_factor *= 2; }
 void head_scale_lost(plumb_indexer_q_rope_quant_params& p) { p.head_scale = 1; }
+void nothing_mixed(plumb_mhc_post_params& p) { p.tokens = 0; }
 void last_token_not_mixed(plumb_mhc_post_params& p) { p.tokens -= 1; }
 void last_entry_lost(plumb_compute_global_topk_ragged_indices_and_indptr_params& p) { p.topk -= 1; }
 
@@ -102,14 +107,16 @@ std::vector<ForeignDefect> foreign_defects() {
   return {PLUMB_CHANGED(q_kv_rms_norm, norm_with_eps_1),
           PLUMB_CHANGED(rms_norm, norm_of_row_0),
           PLUMB_CHANGED(q_head_rms_norm_rope, rope_one_position_on),
-          PLUMB_CHANGED(inverse_rope, rope_of_one_head_less),
+          PLUMB_CHANGED(inverse_rope, rope_of_one_token_less),
           PLUMB_CHANGED(sparse_mla_decode, other_softmax_scale),
+          PLUMB_CHANGED(sparse_mla_decode, scale_of_nan),
           PLUMB_CHANGED(sparse_mla_decode, no_sink),
           PLUMB_CHANGED(swa_decode_metadata, window_of_one_less),
           PLUMB_CHANGED(quantize_and_insert_k_cache, last_token_not_inserted),
           PLUMB_CHANGED(sqrt_softplus_topk, not_renormalized),
-          PLUMB_CHANGED(sqrt_softplus_topk, no_bias),
+          PLUMB_CHANGED(sqrt_softplus_topk, factor_twice),
           PLUMB_CHANGED(indexer_q_rope_quant, head_scale_lost),
+          PLUMB_CHANGED(mhc_post, nothing_mixed),
           PLUMB_CHANGED(mhc_post, last_token_not_mixed),
           PLUMB_CHANGED(compute_global_topk_ragged_indices_and_indptr, last_entry_lost),
           {"stray_write", with_stray_write},

@@ -75,8 +75,16 @@ class StepDiagnosis {
       if (one.first.score() < kCertain) return false;
       if (!one.first.is_weak()) return true;
       trial_.look_at_findings(one);
-      return *one.findings >= kSameFindings;
+      return *one.findings >= kSameFindings && says_enough(one);
     });
+  }
+
+  // Where values tell little, findings have to; and a verdict on values that are all alike, as NaN
+  // everywhere, is none.
+  static bool says_enough(const Candidate& one) {
+    if (!one.first.is_weak()) return true;
+    const bool empty = one.first.is_alike() && one.fault->seen_by == Detector::reference;
+    return !empty && one.findings >= kSimilarFindings;
   }
 
   // The candidates that explain about as much as the best does.
@@ -108,8 +116,7 @@ class StepDiagnosis {
     std::int64_t later = trial_.step() + 1;
     while (are_alike(best) && trial_.look_at_later(later, best)) ++later;
     name(best.size(), [&](const Candidate& one) {
-      return (!weak || one.findings >= kSimilarFindings) &&
-             one.sum() >= best.front().sum() - kMargin;
+      return says_enough(one) && one.sum() >= best.front().sum() - kMargin;
     });
   }
 
