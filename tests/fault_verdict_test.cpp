@@ -111,6 +111,29 @@ TEST(FaultVerdict, FailsForAlarmsWithoutAFault) {
   EXPECT_EQ(alarm_text(clean(), {}), "");
 }
 
+FinishedRun elsewhere(const std::vector<std::string>& named) {
+  FinishedRun run = seen_by(kFault.seen_by, "any op");
+  run.run.elsewhere = true;
+  for (const std::string& name : named) run.diagnosis.named.push_back({name, "", {}});
+  return run;
+}
+
+TEST(FaultVerdict, FailsIfTheDiagnosisNamesTooFewOfTheFaults) {
+  const FinishedRun right = elsewhere({kFault.name}), both = elsewhere({"another", kFault.name});
+  const FinishedRun wrong = elsewhere({"another"}), none = elsewhere({});
+  FinishedRun clean_there = elsewhere({});
+  clean_there.result.findings.clear();
+  expect(
+      verdict({right, right, right, both, wrong, clean_there}, 0),
+      "elsewhere 5 of them show: the diagnosis names 3 (60 %), and 1 beside one that acts alike");
+  expect(verdict({right, right, right, wrong}, 1), "names less than 80 % of the faults elsewhere");
+  expect(verdict({right, none}, 1), "names less than 80 % of the faults elsewhere");
+  expect(elsewhere_text(right, {}), " named\n");
+  expect(elsewhere_text(both, {}), " one of those named\n");
+  expect(elsewhere_text(wrong, {}), " NOT NAMED\n");
+  expect(elsewhere_text(clean_there, {}), " does not show\n");
+}
+
 TEST(FaultVerdict, NothingButSkipsSaysNothing) {
   FinishedRun skipped = seen_by(Detector::path, "");
   skipped.result = {};
@@ -140,6 +163,18 @@ TEST(FaultRunner, ACrashCostsOneRunAndIsReported) {
     EXPECT_TRUE(all[0].found() && all[2].skipped() && all[3].found());
     EXPECT_FALSE(all[1].found());
   }
+}
+
+// As a hypothesis does: what was found is not lost.
+TEST(FaultRunner, ADiagnosisThatCrashesIsLeftOut) {
+  cases::DecodeRun run;
+  run.name = kFault.name;
+  run.fault = &kFault;
+  std::vector<cases::DecodeRun> runs(4, run);
+  runs[1].elsewhere = true;
+  const auto all = run_all(runs, {PLUMB_WORKER_STUB, "watch"}, 1, [](const FinishedRun&) {});
+  EXPECT_EQ(all[1].died, "");
+  EXPECT_EQ(all[1].result.steps, 5);
 }
 
 TEST(FaultRunner, AWorkerThatCannotBeStartedIsAnError) {

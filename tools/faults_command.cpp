@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "cases/case_file.h"
 #include "device/device.h"
@@ -84,6 +85,8 @@ std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   }
   const auto faults = faults_of(arguments.patterns);
   std::vector<DecodeRun> runs = fault_runs(platforms, faults, seed);
+  std::vector<DecodeRun> elsewhere = cases::elsewhere_runs(platforms, faults, seed);
+  std::move(elsewhere.begin(), elsewhere.end(), std::back_inserter(runs));
   std::vector<DecodeRun> clean = control_runs(platforms, faults, seed);
   // Who asks for one fault does not want to wait for everything else.
   if (arguments.patterns.empty()) {
@@ -100,7 +103,9 @@ class Printer {
   explicit Printer(bool quiet) : quiet_(quiet) {}
 
   void operator()(const FinishedRun& one) {
-    if (one.run.fault != nullptr) {
+    if (one.run.elsewhere) {
+      print_elsewhere(one);
+    } else if (one.run.fault != nullptr) {
       print_fault(one);
     } else {
       put(alarm_text(one, style_));
@@ -122,7 +127,13 @@ class Printer {
     put(fault_text(one, style_));
   }
 
-  bool quiet_;
+  void print_elsewhere(const FinishedRun& one) {
+    if (one.skipped() || (quiet_ && one.diagnosis.names(one.run.fault->name))) return;
+    if (!std::exchange(elsewhere_, true)) put(elsewhere_head(style_));
+    put(elsewhere_text(one, style_));
+  }
+
+  bool quiet_, elsewhere_ = false;
   const Style style_ = style_of(STDOUT_FILENO);
   std::string platform_;  // of the matrix so far
 };
@@ -143,7 +154,7 @@ int faults_command(const FaultsArguments& arguments) {
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (is_worker()) {
-    return serve([&](std::uint64_t i) { return to_bytes(cases::result_of(runs.at(i))); });
+    return serve([&](std::uint64_t task) { return answer_of(runs, task); });
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
   const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cases/diagnosis/case_diagnosis.h"
 #include "tools/golden_check.h"
 #include "tools/wire.h"
 
@@ -78,7 +79,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier) {
+Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,
+                  bool diagnosed) {
   cases::RunOptions options;
   options.platform = task.platform;
   options.tier = tier;
@@ -94,6 +96,9 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }
   finished.seconds = seconds_since(start);
+  if (diagnosed && finished.result.outcome == cases::Outcome::failed) {
+    finished.result.diagnosis = text_of(diagnose(*task.which, finished.result, options));
+  }
   return finished;
 }
 
@@ -104,9 +109,12 @@ Finished Lane::run(std::size_t i) {
     finished.result.reason = lacks_the_op(*plugin);
     return finished;
   }
-  if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_);
+  if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_, true);
   const auto start = std::chrono::steady_clock::now();
-  const auto answer = worker_.run(i);
+  auto answer = worker_.run(i);
+  // A wrong kernel that is tried as a hypothesis may be what has crashed it.
+  const auto* crash = std::get_if<Death>(&answer);
+  if (crash != nullptr && !crash->timed_out) answer = worker_.run(i + tasks_.size());
   if (const auto* death = std::get_if<Death>(&answer)) {
     Finished finished = died(tasks_[i], arguments_, *death);
     finished.seconds = seconds_since(start);

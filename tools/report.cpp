@@ -144,6 +144,7 @@ std::string failure_text(const Finished& finished, const Style& style) {
           fmt::format("      ... and {} more lines, all in the JSON\n", first.lines.size() - shown);
     }
     text += "      at " + first.context + "\n";
+    if (!result.diagnosis.empty()) text += "      " + result.diagnosis + "\n";
     if (result.failures.size() > 1) {
       text += fmt::format("      {} more steps failed, first: {}\n", result.failures.size() - 1,
                           result.failures[1].context);

@@ -85,6 +85,7 @@ ordered_json to_json(const Finished& finished) {
                     {"comparisons", result.comparisons},
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
+  if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
   for (const cases::TensorSummary& tensor : result.tensors) {
     json["tensors"].push_back({{"tensor", tensor.tensor},
                                {"elements_compared", tensor.elements_compared},

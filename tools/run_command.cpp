@@ -239,7 +239,9 @@ int run_command(RunArguments arguments) {
   if (is_worker()) {
     return serve([&](std::uint64_t task) {
       try {
-        return to_bytes(run_task(tasks.at(task), arguments, selected.tier));
+        const bool diagnosed = task < tasks.size();
+        const Task& which = tasks.at(diagnosed ? task : task - tasks.size());
+        return to_bytes(run_task(which, arguments, selected.tier, diagnosed));
       } catch (const cases::BadRow& error) {
         return to_bytes(error);
       } catch (const UsageError& error) {  // a plug-in that can no longer be loaded

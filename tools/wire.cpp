@@ -69,6 +69,7 @@ json pack(const cases::CaseResult& result) {
               {"platform", result.platform},
               {"outcome", static_cast<int>(result.outcome)},
               {"reason", result.reason},
+              {"diagnosis", result.diagnosis},
               {"points", result.points},
               {"launches", result.launches},
               {"comparisons", result.comparisons},
@@ -92,6 +93,7 @@ cases::CaseResult unpack_result(const json& packed) {
   packed.at("platform").get_to(result.platform);
   result.outcome = static_cast<cases::Outcome>(packed.at("outcome").get<int>());
   packed.at("reason").get_to(result.reason);
+  packed.at("diagnosis").get_to(result.diagnosis);
   packed.at("points").get_to(result.points);
   packed.at("launches").get_to(result.launches);
   packed.at("comparisons").get_to(result.comparisons);
@@ -137,6 +139,35 @@ golden::Comparison unpack_comparison(const json& packed) {
   return comparison;
 }
 
+json pack(const cases::Explanation& one) {
+  return {one.name,           one.stands_for,     one.match.wrong, one.match.explained,
+          one.match.invented, one.match.by_chance};
+}
+
+cases::Explanation unpack_explanation(const json& packed) {
+  return {packed.at(0), packed.at(1), {packed.at(2), packed.at(3), packed.at(4), packed.at(5)}};
+}
+
+json pack(const cases::Diagnosis& diagnosis) {
+  json packed{{"named", json::array()},
+              {"known", diagnosis.known},
+              {"left out", diagnosis.left_out},
+              {"not tried", diagnosis.not_tried}};
+  for (const cases::Explanation& one : diagnosis.named) packed["named"].push_back(pack(one));
+  if (diagnosis.next) packed["next"] = pack(*diagnosis.next);
+  return packed;
+}
+
+cases::Diagnosis unpack_diagnosis(const json& packed) {
+  cases::Diagnosis diagnosis;
+  for (const json& one : packed.at("named")) diagnosis.named.push_back(unpack_explanation(one));
+  if (packed.contains("next")) diagnosis.next = unpack_explanation(packed.at("next"));
+  packed.at("known").get_to(diagnosis.known);
+  packed.at("left out").get_to(diagnosis.left_out);
+  packed.at("not tried").get_to(diagnosis.not_tried);
+  return diagnosis;
+}
+
 [[noreturn]] void refuse(const json::exception& error) {
   throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
 }
@@ -175,7 +206,8 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
   }
 }
 
-std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result) {
+std::vector<std::uint8_t> to_bytes(const cases::DiagnosedWatch& watch) {
+  const cases::WatchResult& result = watch.result;
   json findings = json::array();
   for (const cases::Finding& f : result.findings) {
     findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
@@ -184,13 +216,15 @@ std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result) {
                         {"steps", result.steps},
                         {"calls judged", result.calls_judged},
                         {"choices", result.choices},
-                        {"flips", result.flips}});
+                        {"flips", result.flips},
+                        {"diagnosis", pack(watch.diagnosis)}});
 }
 
-cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
+cases::DiagnosedWatch watch_from(const std::vector<std::uint8_t>& bytes) {
   try {
     const json packed = json::from_cbor(bytes);
-    cases::WatchResult result;
+    cases::DiagnosedWatch watch;
+    cases::WatchResult& result = watch.result;
     for (const json& f : packed.at("findings")) {
       result.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
                                  f.at(3), f.at(4), f.at(5)});
@@ -199,7 +233,8 @@ cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
     packed.at("calls judged").get_to(result.calls_judged);
     packed.at("choices").get_to(result.choices);
     packed.at("flips").get_to(result.flips);
-    return result;
+    watch.diagnosis = unpack_diagnosis(packed.at("diagnosis"));
+    return watch;
   } catch (const json::exception& error) {
     refuse(error);
   }

@@ -99,6 +99,7 @@ class Watcher {
       eager_.engine.step_eagerly(one.batch);
       other_.engine.step(one.batch, kOtherPadding);
       step.plans.push_back(twin_.engine.plan());
+      add_parts(twin_.engine.parts(), step.parts);
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_);

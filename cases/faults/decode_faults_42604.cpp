@@ -22,12 +22,36 @@ struct TemporariesHandedOut final : MetadataPolicy {
 // So that what is left behind is an earlier step's: captures and three steps make copies before.
 constexpr std::int64_t kCopiesBefore = 6;
 
-struct IndicesNotCopied final : MetadataPolicy {
-  bool copies_indices(std::int64_t copies) const override { return copies < kCopiesBefore; }
+class IndicesNotCopied final : public MetadataPolicy {
+ public:
+  explicit IndicesNotCopied(std::int64_t before = kCopiesBefore) : before_(before) {}
+  bool copies_indices(std::int64_t copies) const override { return copies < before_; }
+
+ private:
+  std::int64_t before_;
 };
-struct IndptrNotCopied final : MetadataPolicy {
-  bool copies_indptr(std::int64_t copies) const override { return copies < kCopiesBefore; }
+class IndptrNotCopied final : public MetadataPolicy {
+ public:
+  explicit IndptrNotCopied(std::int64_t before = kCopiesBefore) : before_(before) {}
+  bool copies_indptr(std::int64_t copies) const override { return copies < before_; }
+
+ private:
+  std::int64_t before_;
 };
+
+// Copies end with this step, or with one of those before it.
+template <class Policy>
+std::vector<Plant> ends_before(std::int64_t builds) {
+  constexpr std::int64_t kSteps = 4;
+  std::vector<Plant> all;
+  for (std::int64_t copies = builds; copies >= 0 && copies >= builds - kSteps; --copies) {
+    all.push_back([copies](DecodeSetup setup) {
+      setup.policies.metadata = std::make_shared<Policy>(copies);
+      return setup;
+    });
+  }
+  return all;
+}
 
 // Two steps at a time, of which the second comes while the first is in progress.
 DecodeSetup own_transfers(DecodeSetup setup) {
@@ -43,10 +67,10 @@ std::vector<DecodeFault> metadata_faults() {
        policy<TemporariesHandedOut>(&Policies::metadata)},
       {"ragged_indices_not_copied", "vLLM #42604: the graph's buffer keeps old indices",
        "copy_ragged_to_graph_buffers", Detector::candidates, Detector::reference, kLonger,
-       policy<IndicesNotCopied>(&Policies::metadata)},
+       policy<IndicesNotCopied>(&Policies::metadata), ends_before<IndicesNotCopied>},
       {"ragged_indptr_not_copied", "vLLM #42604: indices are copied, indptr is stale",
        "copy_ragged_to_graph_buffers", Detector::candidates, Detector::reference, kGrowing,
-       policy<IndptrNotCopied>(&Policies::metadata)},
+       policy<IndptrNotCopied>(&Policies::metadata), ends_before<IndptrNotCopied>},
       {"ragged_indptr_one_off", "vLLM #42604: indptr one off", "build_ragged_indices_from_dense",
        Detector::reference, Detector::eager, kRandom, mutant("ragged_indptr_one_off")},
       {"ragged_row_rounded_to_tile", "vLLM #42604: a row is read up to the end of its tile",

@@ -49,6 +49,19 @@ DecodeRun with_fault(const std::string& platform, const DecodeFault& fault, std:
   return run;
 }
 
+// Another request, a layer more, longer contexts; graphs of other sizes, one of a full batch.
+Geometry other_geometry(Geometry g) {
+  g.max_requests += 1;
+  g.max_context *= 2;
+  g.plan_parts += 1;
+  g.layers.push_back(g.layers.front());
+  const std::int64_t full = g.max_decode_tokens();
+  g.capture_sizes = device::decode::default_capture_sizes(g);
+  std::erase_if(g.capture_sizes, [&](std::int64_t size) { return size >= full; });
+  g.capture_sizes.push_back(full);
+  return g;
+}
+
 // Nothing of it is broken any more.
 DecodeRun without_fault(DecodeRun run) {
   run.name = "as " + run.name + ", without it";
@@ -140,6 +153,23 @@ std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
   std::vector<DecodeRun> runs;
   for (const std::string& platform : platforms) {
     for (const DecodeFault* fault : faults) runs.push_back(with_fault(platform, *fault, seed));
+  }
+  return runs;
+}
+
+std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
+                                      const std::vector<const DecodeFault*>& faults,
+                                      std::uint64_t seed) {
+  constexpr std::uint64_t kSeed = 7919;
+  std::vector<DecodeRun> runs;
+  for (const DecodeFault* fault : faults) {
+    if (fault->within_numerics) continue;
+    const std::string& platform = platforms[runs.size() % platforms.size()];
+    DecodeRun& run = runs.emplace_back(with_fault(platform, *fault, seed + kSeed));
+    run.setup.geometry = other_geometry(run.setup.geometry);
+    run.schedule.most_requests += 1;
+    run.schedule.steps += 2;
+    run.elsewhere = true;
   }
   return runs;
 }

@@ -21,7 +21,11 @@ Shares shares_of(const std::vector<FinishedRun>& all) {
   Shares shares;
   for (const FinishedRun& one : all) {
     if (one.skipped()) {
-      ++shares.skipped;
+      shares.skipped += !one.run.elsewhere;
+    } else if (one.run.elsewhere) {
+      shares.shown += !one.result.clean();
+      shares.named += one.diagnosis.names(one.run.fault->name);
+      shares.among_others += one.diagnosis.names_among_others(one.run.fault->name);
     } else if (one.run.fault != nullptr && one.run.fault->within_numerics) {
       ++(one.is_within_numerics() ? shares.within_numerics : shares.beyond_numerics);
     } else if (one.run.fault != nullptr) {
@@ -53,6 +57,10 @@ std::vector<std::string> objections(const Shares& s) {
   if (s.blamed < kLeastBlamed * s.faults) {
     all.push_back(fmt::format("the broken op is blamed first for less than {:.0f} % of the faults",
                               100 * kLeastBlamed));
+  }
+  if (s.named + s.among_others < kLeastNamed * s.shown) {
+    all.push_back(fmt::format("the diagnosis names less than {:.0f} % of the faults elsewhere",
+                              100 * kLeastNamed));
   }
   return all;
 }
