@@ -87,6 +87,14 @@ struct Phases {
   double fill = 0, reference = 0, device = 0, judge = 0;
 };
 
+// What a failed verdict was about, for cases/diagnosis.
+struct CaseEvidence {
+  Point point;
+  Poison poison;  // that was there before the launch
+  Step step;
+  TensorSet tensors;  // inputs, and what the device stored
+};
+
 struct CaseResult {
   std::string id, platform;
   Outcome outcome = Outcome::passed;
@@ -95,6 +103,9 @@ struct CaseResult {
   std::vector<TensorSummary> tensors;
   std::int64_t points = 0, launches = 0, comparisons = 0;
   Phases phases;
+  // Of the first verdict that failed, unless it is too large to keep.
+  std::shared_ptr<const CaseEvidence> evidence = nullptr;
+  std::string diagnosis = {};  // what the failure looks like, in a line
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
   std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;

@@ -152,6 +152,7 @@ void Session::upload(const Buffers& buffers) {
 
 void Session::poison(const Buffers& buffers, Poison poison) {
   const Stopwatch watch(result_.phases.device);
+  poison_ = poison;
   for (const HostTensor& tensor : host_.all()) {
     const Role role = tensor.spec().role;
     if ((role != Role::output && role != Role::scratch) || tensor.bytes().empty()) continue;
@@ -260,7 +261,17 @@ void Session::judge(const Step& step, const TensorSet& got, std::vector<std::str
     if (!report.pattern.empty()) damage.push_back(report.pattern);
     failed.push_back(report);
   }
-  if (!damage.empty()) fail(context, std::move(damage), std::move(failed));
+  if (damage.empty()) return;
+  keep_evidence(step, got);
+  fail(context, std::move(damage), std::move(failed));
+}
+
+void Session::keep_evidence(const Step& step, const TensorSet& got) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : got.all()) bytes += tensor.bytes().size();
+  if (result_.evidence || bytes > kMostBytes) return;
+  result_.evidence = std::make_shared<CaseEvidence>(CaseEvidence{point_, poison_, step, got});
 }
 
 void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
@@ -286,7 +297,9 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     lines.insert(lines.end(), report.failures.begin(), report.failures.end());
     failed.push_back(report);
   }
-  if (!lines.empty()) fail(context, std::move(lines), std::move(failed));
+  if (lines.empty()) return;
+  keep_evidence(step, got);
+  fail(context, std::move(lines), std::move(failed));
 }
 
 void Session::fail(const std::string& context, std::vector<std::string> lines,

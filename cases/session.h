@@ -73,6 +73,8 @@ class Session {
   // Of the problem's verdict, computed or known.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
+  // A copy, if there is none yet.
+  void keep_evidence(const Step& step, const TensorSet& got);
 
   const Problem& problem_;
   const Point& point_;
@@ -81,8 +83,9 @@ class Session {
   std::string owner_;
   const plumb_op_entry* entry_ = nullptr;
   device::Stream stream_ = nullptr;
-  TensorSet host_;  // inputs of the current step; outputs unused
-  Bytes read_;      // inputs as they came back
+  TensorSet host_;               // inputs of the current step; outputs unused
+  Poison poison_ = Poison::nan;  // the latest
+  Bytes read_;                   // inputs as they came back
 };
 
 // A captured call and the kernels in it.

@@ -304,8 +304,8 @@ TEST(DecodeModes, ACaptureInsideACaptureIsRefusedAndLeavesTheStreamUsable) {
   device::CachingAllocator allocator(*device, stream, device::CachingAllocator::Reuse::at_once);
   device::decode::Memory memory(*device);
   const device::decode::StepInputs inputs(geometry, memory);
-  const device::decode::Caller call(ops, ops, stream);
   const device::decode::Policies policies;
+  const device::decode::Caller call(ops, ops, *policies.missing_ops, stream);
   const device::decode::StepPlan plan;
   const device::decode::StepSite site{*device, stream, allocator, geometry, call, inputs, policies};
   device::decode::GraphRunner* runner = nullptr;

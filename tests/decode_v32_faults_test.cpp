@@ -120,7 +120,7 @@ class Builder {
       : device_(device::open_device("sim-gfx942")),
         stream_(device_->create_stream()),
         ops_(device::builtin_implementation("sim-gfx942")),
-        call_(ops_, ops_, stream_),
+        call_(ops_, ops_, missing_, stream_),
         memory_(*device_),
         inputs_(geometry_, memory_),
         metadata_(geometry_, *device_, stream_, memory_, policies) {}
@@ -159,6 +159,7 @@ class Builder {
   std::unique_ptr<device::Device> device_;
   device::Stream stream_;
   const plumb_implementation& ops_;
+  device::decode::MissingOpPolicy missing_;
   device::decode::Caller call_;
   device::decode::Memory memory_;
   device::decode::Geometry geometry_ = device::decode::small_v32_geometry(64);

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "cases/decode/watch.h"
-#include "cases/faults/decode_faults.h"
+#include "cases/faults/fault_runs.h"
 
 namespace plumb::cases {
 
@@ -155,6 +155,18 @@ TEST_P(EachFault, IsSeenAndPutDownToWhatIsBroken) {
   EXPECT_FALSE(result.found_by(fault.blind)) << setup.platform << "\n" << text_of(result);
   ASSERT_FALSE(result.clean());
   EXPECT_EQ(result.findings.front().op, fault.broken) << setup.platform << "\n" << text_of(result);
+}
+
+// Each of them: clean under watch, while some tokens choose other experts.
+TEST(FaultsWithinNumerics, RaiseNoAlarmAndFlipFewChoices) {
+  for (const DecodeFault& fault : faults_within_numerics()) {
+    for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
+      const WatchResult result = result_of(fault_runs({platform}, {&fault}, 0).front());
+      EXPECT_TRUE(result.clean()) << platform << "\n" << text_of(result);
+      EXPECT_GT(result.flips, 0) << platform;
+      EXPECT_LT(result.flips, result.choices / 20) << platform;
+    }
+  }
 }
 
 std::vector<std::string> fault_names() {

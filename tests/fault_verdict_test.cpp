@@ -111,6 +111,29 @@ TEST(FaultVerdict, FailsForAlarmsWithoutAFault) {
   EXPECT_EQ(alarm_text(clean(), {}), "");
 }
 
+FinishedRun elsewhere(const std::vector<std::string>& named) {
+  FinishedRun run = seen_by(kFault.seen_by, "any op");
+  run.run.elsewhere = true;
+  for (const std::string& name : named) run.diagnosis.named.push_back({name, "", {}});
+  return run;
+}
+
+TEST(FaultVerdict, FailsIfTheDiagnosisNamesTooFewOfTheFaults) {
+  const FinishedRun right = elsewhere({kFault.name}), both = elsewhere({"another", kFault.name});
+  const FinishedRun wrong = elsewhere({"another"}), none = elsewhere({});
+  FinishedRun clean_there = elsewhere({});
+  clean_there.result.findings.clear();
+  expect(
+      verdict({right, right, right, both, wrong, clean_there}, 0),
+      "elsewhere 5 of them show: the diagnosis names 3 (60 %), and 1 beside one that acts alike");
+  expect(verdict({right, right, right, wrong}, 1), "names less than 80 % of the faults elsewhere");
+  expect(verdict({right, none}, 1), "names less than 80 % of the faults elsewhere");
+  expect(elsewhere_text(right, {}), " named\n");
+  expect(elsewhere_text(both, {}), " one of those named\n");
+  expect(elsewhere_text(wrong, {}), " NOT NAMED\n");
+  expect(elsewhere_text(clean_there, {}), " does not show\n");
+}
+
 TEST(FaultVerdict, NothingButSkipsSaysNothing) {
   FinishedRun skipped = seen_by(Detector::path, "");
   skipped.result = {};
@@ -142,6 +165,18 @@ TEST(FaultRunner, ACrashCostsOneRunAndIsReported) {
   }
 }
 
+// As a hypothesis does: what was found is not lost.
+TEST(FaultRunner, ADiagnosisThatCrashesIsLeftOut) {
+  cases::DecodeRun run;
+  run.name = kFault.name;
+  run.fault = &kFault;
+  std::vector<cases::DecodeRun> runs(4, run);
+  runs[1].elsewhere = true;
+  const auto all = run_all(runs, {PLUMB_WORKER_STUB, "watch"}, 1, [](const FinishedRun&) {});
+  EXPECT_EQ(all[1].died, "");
+  EXPECT_EQ(all[1].result.steps, 5);
+}
+
 TEST(FaultRunner, AWorkerThatCannotBeStartedIsAnError) {
   EXPECT_THROW(run_all(std::vector<cases::DecodeRun>(3), {"/no/such/program"}, 2, [](auto&) {}),
                std::system_error);
@@ -160,7 +195,8 @@ TEST(FaultRuns, ControlsAreTheSameStepsWithoutFaults) {
       return control.schedule == run.schedule && control.setup.mode == run.setup.mode &&
              control.setup.geometry == run.setup.geometry &&
              control.setup.in_flight == run.setup.in_flight &&
-             control.setup.conditions.policy == run.setup.conditions.policy;
+             control.setup.conditions.policy == run.setup.conditions.policy &&
+             control.setup.conditions.order == run.setup.conditions.order;
     });
     EXPECT_EQ(same, 1) << run.name;
   }

@@ -22,7 +22,7 @@ Bytes watch(std::uint64_t task) {
   plumb::cases::WatchResult result;
   result.steps = static_cast<std::int64_t>(task);
   result.findings.push_back({plumb::cases::Detector::path, 1, 4, "sparse_mla_decode", "", ""});
-  return plumb::tools::to_bytes(result);
+  return plumb::tools::to_bytes(plumb::cases::DiagnosedWatch{result, {}});
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(Wire, WhatAWatchFoundArrivesAsItWas) {
   sent.steps = 3;
   sent.calls_judged = 77;
   sent.findings = {{cases::Detector::cost, 2, 9, "host", "call", "text"}};
-  const cases::WatchResult got = watch_result_from(to_bytes(sent));
+  const cases::WatchResult got = watch_from(to_bytes(cases::DiagnosedWatch{sent, {}})).result;
   EXPECT_EQ(got.steps, 3);
   EXPECT_EQ(got.calls_judged, 77);
   ASSERT_EQ(got.findings.size(), 1u);
@@ -103,9 +103,29 @@ TEST(Wire, WhatAWatchFoundArrivesAsItWas) {
   EXPECT_EQ(got.findings[0].op + got.findings[0].call + got.findings[0].text, "hostcalltext");
 }
 
+TEST(Wire, ADiagnosisArrivesAsItWas) {
+  cases::Diagnosis sent;
+  sent.named = {{"fault", "stands for", {8, 7, 1, 2}}};
+  sent.next = cases::Explanation{"other", "another", {8, 5, 0, 0}};
+  sent.known = 5;
+  sent.left_out = 1;
+  const cases::Diagnosis got = watch_from(to_bytes(cases::DiagnosedWatch{{}, sent})).diagnosis;
+  EXPECT_EQ(text_of(got), text_of(sent));
+  EXPECT_EQ(
+      text_of(got),
+      "looks like: fault (stands for): explains 88 % of 8 wrong values; next best: other, 62 %");
+  sent.named.clear();
+  EXPECT_EQ(text_of(watch_from(to_bytes(cases::DiagnosedWatch{{}, sent})).diagnosis),
+            "no known pattern; next best: other, 62 %; 1 of 5 known faults were not tried");
+  cases::Diagnosis skipped;
+  skipped.not_tried = "why";
+  EXPECT_EQ(text_of(watch_from(to_bytes(cases::DiagnosedWatch{{}, skipped})).diagnosis),
+            "not diagnosed: why");
+}
+
 TEST(Wire, NonsenseIsRefused) {
   EXPECT_THROW(finished_from({}), std::runtime_error);
-  EXPECT_THROW(watch_result_from({1, 2, 3}), std::runtime_error);
+  EXPECT_THROW(watch_from({1, 2, 3}), std::runtime_error);
   EXPECT_THROW(finished_from({1, 2, 3}), std::runtime_error);
   Bytes cut = to_bytes(Finished{});
   cut.resize(cut.size() / 2);

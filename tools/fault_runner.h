@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cases/faults/fault_verdict.h"
+#include "tools/worker.h"
 
 namespace plumb::tools {
 
@@ -19,5 +20,9 @@ using ReportRun = std::function<void(const cases::FinishedRun&)>;
 std::vector<cases::FinishedRun> run_all(const std::vector<cases::DecodeRun>& runs,
                                         const std::vector<std::string>& worker, int jobs,
                                         const ReportRun& report);
+
+// Such a worker's answer. It knows each run by two numbers: its own, and, without a diagnosis, that
+// much more as there are runs.
+Bytes answer_of(const std::vector<cases::DecodeRun>& runs, std::uint64_t task);
 
 }  // namespace plumb::tools

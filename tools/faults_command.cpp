@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "cases/case_file.h"
 #include "device/device.h"
@@ -43,14 +44,16 @@ std::vector<const DecodeFault*> faults_of(const std::vector<std::string>& patter
   std::vector<const DecodeFault*> chosen;
   std::vector<std::string> names;
   std::vector<bool> used(patterns.size(), false);
-  for (const DecodeFault& fault : cases::all_decode_faults()) {
-    bool wanted = patterns.empty();
-    for (std::size_t i = 0; i < patterns.size(); ++i) {
-      if (!cases::matches(patterns[i], fault.name)) continue;
-      wanted = used[i] = true;
+  for (const auto* faults : {&cases::all_decode_faults(), &cases::faults_within_numerics()}) {
+    for (const DecodeFault& fault : *faults) {
+      bool wanted = patterns.empty();
+      for (std::size_t i = 0; i < patterns.size(); ++i) {
+        if (!cases::matches(patterns[i], fault.name)) continue;
+        wanted = used[i] = true;
+      }
+      if (wanted) chosen.push_back(&fault);
+      names.push_back(fault.name);
     }
-    if (wanted) chosen.push_back(&fault);
-    names.push_back(fault.name);
   }
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused == used.end()) return chosen;
@@ -82,6 +85,8 @@ std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
   }
   const auto faults = faults_of(arguments.patterns);
   std::vector<DecodeRun> runs = fault_runs(platforms, faults, seed);
+  std::vector<DecodeRun> elsewhere = cases::elsewhere_runs(platforms, faults, seed);
+  std::move(elsewhere.begin(), elsewhere.end(), std::back_inserter(runs));
   std::vector<DecodeRun> clean = control_runs(platforms, faults, seed);
   // Who asks for one fault does not want to wait for everything else.
   if (arguments.patterns.empty()) {
@@ -98,7 +103,9 @@ class Printer {
   explicit Printer(bool quiet) : quiet_(quiet) {}
 
   void operator()(const FinishedRun& one) {
-    if (one.run.fault != nullptr) {
+    if (one.run.elsewhere) {
+      print_elsewhere(one);
+    } else if (one.run.fault != nullptr) {
       print_fault(one);
     } else {
       put(alarm_text(one, style_));
@@ -108,7 +115,10 @@ class Printer {
 
  private:
   void print_fault(const FinishedRun& one) {
-    if (quiet_ && (one.skipped() || (one.found() && one.blamed() && !one.tempted()))) return;
+    const bool expected = one.run.fault->within_numerics
+                              ? one.is_within_numerics()
+                              : one.found() && one.blamed() && !one.tempted();
+    if (quiet_ && (one.skipped() || expected)) return;
     if (platform_ != one.run.setup.platform) {
       if (platform_.empty()) put(fault_matrix_legend());
       platform_ = one.run.setup.platform;
@@ -117,7 +127,13 @@ class Printer {
     put(fault_text(one, style_));
   }
 
-  bool quiet_;
+  void print_elsewhere(const FinishedRun& one) {
+    if (one.skipped() || (quiet_ && one.diagnosis.names(one.run.fault->name))) return;
+    if (!std::exchange(elsewhere_, true)) put(elsewhere_head(style_));
+    put(elsewhere_text(one, style_));
+  }
+
+  bool quiet_, elsewhere_ = false;
   const Style style_ = style_of(STDOUT_FILENO);
   std::string platform_;  // of the matrix so far
 };
@@ -138,9 +154,7 @@ int faults_command(const FaultsArguments& arguments) {
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (is_worker()) {
-    return serve([&](std::uint64_t i) {
-      return to_bytes(cases::watch(runs.at(i).setup, runs.at(i).schedule));
-    });
+    return serve([&](std::uint64_t task) { return answer_of(runs, task); });
   }
   if (!arguments.json.empty()) check_writable(arguments.json);
   const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));

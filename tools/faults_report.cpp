@@ -17,11 +17,13 @@ using cases::Shares;
 using nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, cases::kDetectors> kShort{
-    "err", "inp", "ran", "adr", "cnd", "met", "ref", "sta", "eag", "twn", "pad", "pth", "cst", "frs", "aln"};
+    "err", "inp", "ran", "ord", "adr", "cnd", "met", "ref",
+    "sta", "eag", "twn", "pad", "pth", "cst", "frs", "aln"};
 constexpr std::size_t kNameWidth = 32;
 
 std::string mark_of(const FinishedRun& one, Detector detector, const Style& style) {
   const bool seen = one.result.found_by(detector);
+  if (one.run.fault->within_numerics) return seen ? style.paint("!", "1;31") : ".";
   const bool meant = detector == one.run.fault->seen_by;
   if (detector == one.run.fault->blind) return seen ? style.paint("!", "1;31") : "o";
   if (meant) return seen ? style.paint("X", "32") : style.paint("-", "1;31");
@@ -30,6 +32,10 @@ std::string mark_of(const FinishedRun& one, Detector detector, const Style& styl
 
 std::string outcome_of(const FinishedRun& one, const Style& style) {
   if (one.skipped()) return "skipped";
+  if (one.run.fault->within_numerics) {
+    return one.is_within_numerics() ? style.paint("within the numerics", "32")
+                                    : style.paint("NOT WITHIN THE NUMERICS", "1;31");
+  }
   return one.found() ? style.paint("found", "32") : style.paint("MISSED", "1;31");
 }
 
@@ -45,6 +51,9 @@ std::string blame_of(const FinishedRun& one) {
   const std::string broken = "; broken: " + one.run.fault->broken;
   if (one.skipped()) return one.run.not_here;
   if (!one.died.empty()) return "crash: " + one.died + broken;
+  if (one.run.fault->within_numerics && one.result.clean()) {
+    return fmt::format("{} of {} choices flip", one.result.flips, one.result.choices);
+  }
   if (one.result.clean()) return "nothing seen" + broken;
   return "blamed first: " + place_of(one.result.findings.front()) + (one.blamed() ? "" : broken);
 }
@@ -80,6 +89,29 @@ ordered_json common_json(const FinishedRun& one) {
   return json;
 }
 
+ordered_json to_json(const cases::Diagnosis& diagnosis) {
+  ordered_json json{{"text", text_of(diagnosis)},
+                    {"not_tried", diagnosis.left_out},
+                    {"named", ordered_json::array()}};
+  for (const cases::Explanation& one : diagnosis.named) {
+    json["named"].push_back({{"fault", one.name},
+                             {"wrong_values", one.match.wrong},
+                             {"explained", one.match.explained}});
+  }
+  return json;
+}
+
+ordered_json elsewhere_json(const FinishedRun& one) {
+  ordered_json json = common_json(one);
+  if (one.skipped()) {
+    json["skipped"] = one.run.not_here;
+  } else if (!one.result.clean()) {
+    json["named"] = one.diagnosis.names(one.run.fault->name);
+    json["diagnosis"] = to_json(one.diagnosis);
+  }
+  return json;
+}
+
 ordered_json fault_json(const FinishedRun& one) {
   const cases::DecodeFault& fault = *one.run.fault;
   ordered_json json = common_json(one);
@@ -89,6 +121,12 @@ ordered_json fault_json(const FinishedRun& one) {
   json["blind"] = name_of(fault.blind);
   if (one.skipped()) {
     json["skipped"] = one.run.not_here;
+    return json;
+  }
+  if (fault.within_numerics) {
+    json["within_numerics"] = one.is_within_numerics();
+    json["choices"] = one.result.choices;
+    json["flips"] = one.result.flips;
     return json;
   }
   json["found"] = one.found();
@@ -128,9 +166,27 @@ std::string fault_text(const FinishedRun& one, const Style& style) {
   }
   text += fmt::format(" {}\n    {}; {}\n", outcome_of(one, style), one.run.fault->stands_for,
                       blame_of(one));
-  if (!one.tempted()) return text;
+  if (!one.tempted() || one.run.fault->within_numerics) return text;
   return text + fmt::format("    {}, which is said to be blind to it, has seen it\n",
                             name_of(one.run.fault->blind));
+}
+
+std::string elsewhere_head(const Style& style) {
+  return "\n" + style.paint("elsewhere: other geometries, schedules and seeds", "1") + "\n";
+}
+
+std::string elsewhere_text(const FinishedRun& one, const Style& style) {
+  const std::string& name = one.run.fault->name;
+  std::string outcome = style.paint("NOT NAMED", "1;31");
+  if (one.diagnosis.names(name)) outcome = style.paint("named", "32");
+  if (one.diagnosis.names_among_others(name)) outcome = "one of those named";
+  if (one.died.empty() && one.result.clean()) outcome = "does not show";
+  std::string text =
+      fmt::format("{:<{}} {:<11} {}\n", name, kNameWidth, one.run.setup.platform, outcome);
+  if (!one.died.empty()) return text + "    crash: " + one.died + "\n";
+  if (one.result.clean()) return text;
+  return text +
+         fmt::format("    {}; {}\n", place_of(one.result.findings.front()), text_of(one.diagnosis));
 }
 
 std::string alarm_text(const FinishedRun& one, const Style& style) {
@@ -143,8 +199,8 @@ std::string alarm_text(const FinishedRun& one, const Style& style) {
                               one.result.calls_judged);
   }
   const cases::Finding& first = one.result.findings.front();
-  return text +
-         fmt::format("    {}, {}: {}\n", name_of(first.detector), place_of(first), first.text);
+  return text + fmt::format("    {}, {}: {}\n    {}\n", name_of(first.detector), place_of(first),
+                            first.text, text_of(one.diagnosis));
 }
 
 std::string shares_text(const Shares& s, const Style& style) {
@@ -156,6 +212,15 @@ std::string shares_text(const Shares& s, const Style& style) {
         s.found, s.faults, percent(s.found, s.faults), s.blamed, percent(s.blamed, s.faults),
         s.skipped);
   }
+  if (s.shown > 0) {
+    text += fmt::format(
+        "elsewhere {} of them show: the diagnosis names {} ({:.0f} %), and {} beside one that acts "
+        "alike\n",
+        s.shown, s.named, percent(s.named, s.shown), s.among_others);
+  }
+  if (s.within_numerics > 0) {
+    text += fmt::format("within the numerics, as expected: {}\n", s.within_numerics);
+  }
   text += fmt::format("without a fault: {} steps in {} schedules, {} calls judged, {} alarms\n",
                       s.clean_steps, s.clean_runs, s.calls_judged, s.alarms);
   const std::vector<std::string> against = objections(s);
@@ -166,21 +231,32 @@ std::string shares_text(const Shares& s, const Style& style) {
 
 int exit_code(const Shares& shares) {
   if (!objections(shares).empty()) return 1;
-  return shares.faults + shares.clean_runs > 0 ? 0 : 2;
+  const int faults = shares.faults + shares.within_numerics + shares.shown;
+  return faults + shares.clean_runs > 0 ? 0 : 2;
 }
 
 std::string to_json(const std::vector<FinishedRun>& all) {
   const Shares shares = shares_of(all);
-  ordered_json json{{"found", shares.found},          {"blamed_first", shares.blamed},
-                    {"of_faults", shares.faults},     {"clean_steps", shares.clean_steps},
-                    {"alarms", shares.alarms},        {"objections", objections(shares)},
-                    {"exit_code", exit_code(shares)}, {"faults", ordered_json::array()},
+  ordered_json json{{"found", shares.found},
+                    {"blamed_first", shares.blamed},
+                    {"of_faults", shares.faults},
+                    {"clean_steps", shares.clean_steps},
+                    {"alarms", shares.alarms},
+                    {"objections", objections(shares)},
+                    {"exit_code", exit_code(shares)},
+                    {"shown_elsewhere", shares.shown},
+                    {"named_elsewhere", shares.named},
+                    {"faults", ordered_json::array()},
+                    {"elsewhere", ordered_json::array()},
                     {"clean", ordered_json::array()}};
   for (const FinishedRun& one : all) {
-    if (one.run.fault != nullptr) {
+    if (one.run.elsewhere) {
+      json["elsewhere"].push_back(elsewhere_json(one));
+    } else if (one.run.fault != nullptr) {
       json["faults"].push_back(fault_json(one));
     } else {
       json["clean"].push_back(common_json(one));
+      if (one.alarm()) json["clean"].back()["diagnosis"] = to_json(one.diagnosis);
     }
   }
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -18,6 +18,10 @@ std::string fault_matrix_head(const std::string& platform, const Style& style);
 // A fault's row, and a line of what it stands for and what was blamed.
 std::string fault_text(const cases::FinishedRun& finished, const Style& style);
 
+// The same faults in other places, and what the diagnosis makes of them.
+std::string elsewhere_head(const Style& style);
+std::string elsewhere_text(const cases::FinishedRun& finished, const Style& style);
+
 // What steps without a fault raised; "" for no alarm.
 std::string alarm_text(const cases::FinishedRun& finished, const Style& style);
 

@@ -25,10 +25,17 @@ struct Task {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-// In this process. Throws cases::BadRow, which names the case.
-Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier);
+// The store that the results of a run are compared with; "" for none, as where the inputs or the
+// kernels are not those that goldens are about.
+std::string golden_folder(const RunArguments& arguments);
 
-// One thread's way to run tasks: in a worker process, or here.
+// In this process. Throws cases::BadRow, which names the case. `diagnosed`: a failure is, which
+// runs kernels that are wrong.
+Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,
+                  bool diagnosed);
+
+// One thread's way to run tasks: in a worker process, or here. A worker knows each task by two
+// numbers: its own, and, without a diagnosis, that much more as there are tasks.
 class Lane {
  public:
   Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)

@@ -69,6 +69,7 @@ json pack(const cases::CaseResult& result) {
               {"platform", result.platform},
               {"outcome", static_cast<int>(result.outcome)},
               {"reason", result.reason},
+              {"diagnosis", result.diagnosis},
               {"points", result.points},
               {"launches", result.launches},
               {"comparisons", result.comparisons},
@@ -92,6 +93,7 @@ cases::CaseResult unpack_result(const json& packed) {
   packed.at("platform").get_to(result.platform);
   result.outcome = static_cast<cases::Outcome>(packed.at("outcome").get<int>());
   packed.at("reason").get_to(result.reason);
+  packed.at("diagnosis").get_to(result.diagnosis);
   packed.at("points").get_to(result.points);
   packed.at("launches").get_to(result.launches);
   packed.at("comparisons").get_to(result.comparisons);
@@ -113,6 +115,59 @@ cases::CaseResult unpack_result(const json& packed) {
   return result;
 }
 
+json pack(const golden::Comparison& comparison) {
+  json packed{{"agreement", static_cast<int>(comparison.agreement)},
+              {"toolchain", comparison.toolchain},
+              {"lines", comparison.lines},
+              {"drifts", json::array()}};
+  for (const golden::TensorDrift& d : comparison.drifts) {
+    packed["drifts"].push_back({d.tensor, d.rows, d.rows_moved, d.elements, d.elements_moved, d.ulp,
+                                d.of_bound, d.where, d.histogram, d.other});
+  }
+  return packed;
+}
+
+golden::Comparison unpack_comparison(const json& packed) {
+  golden::Comparison comparison;
+  comparison.agreement = static_cast<golden::Agreement>(packed.at("agreement").get<int>());
+  packed.at("toolchain").get_to(comparison.toolchain);
+  packed.at("lines").get_to(comparison.lines);
+  for (const json& d : packed.at("drifts")) {
+    comparison.drifts.push_back(
+        {d.at(0), d.at(1), d.at(2), d.at(3), d.at(4), d.at(5), d.at(6), d.at(7), d.at(8), d.at(9)});
+  }
+  return comparison;
+}
+
+json pack(const cases::Explanation& one) {
+  return {one.name,           one.stands_for,     one.match.wrong, one.match.explained,
+          one.match.invented, one.match.by_chance};
+}
+
+cases::Explanation unpack_explanation(const json& packed) {
+  return {packed.at(0), packed.at(1), {packed.at(2), packed.at(3), packed.at(4), packed.at(5)}};
+}
+
+json pack(const cases::Diagnosis& diagnosis) {
+  json packed{{"named", json::array()},
+              {"known", diagnosis.known},
+              {"left out", diagnosis.left_out},
+              {"not tried", diagnosis.not_tried}};
+  for (const cases::Explanation& one : diagnosis.named) packed["named"].push_back(pack(one));
+  if (diagnosis.next) packed["next"] = pack(*diagnosis.next);
+  return packed;
+}
+
+cases::Diagnosis unpack_diagnosis(const json& packed) {
+  cases::Diagnosis diagnosis;
+  for (const json& one : packed.at("named")) diagnosis.named.push_back(unpack_explanation(one));
+  if (packed.contains("next")) diagnosis.next = unpack_explanation(packed.at("next"));
+  packed.at("known").get_to(diagnosis.known);
+  packed.at("left out").get_to(diagnosis.left_out);
+  packed.at("not tried").get_to(diagnosis.not_tried);
+  return diagnosis;
+}
+
 [[noreturn]] void refuse(const json::exception& error) {
   throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
 }
@@ -121,6 +176,7 @@ cases::CaseResult unpack_result(const json& packed) {
 
 std::vector<std::uint8_t> to_bytes(const Finished& finished) {
   return json::to_cbor({{"result", pack(finished.result)},
+                        {"golden", pack(finished.golden)},
                         {"op", finished.op},
                         {"row", finished.row},
                         {"scenario", finished.scenario},
@@ -138,6 +194,7 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
     if (packed.contains("bad row")) throw cases::BadRow(packed.at("bad row"));
     Finished finished;
     finished.result = unpack_result(packed.at("result"));
+    finished.golden = unpack_comparison(packed.at("golden"));
     packed.at("op").get_to(finished.op);
     packed.at("row").get_to(finished.row);
     packed.at("scenario").get_to(finished.scenario);
@@ -149,26 +206,35 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
   }
 }
 
-std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result) {
+std::vector<std::uint8_t> to_bytes(const cases::DiagnosedWatch& watch) {
+  const cases::WatchResult& result = watch.result;
   json findings = json::array();
   for (const cases::Finding& f : result.findings) {
     findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
   }
-  return json::to_cbor(
-      {{"findings", findings}, {"steps", result.steps}, {"calls judged", result.calls_judged}});
+  return json::to_cbor({{"findings", findings},
+                        {"steps", result.steps},
+                        {"calls judged", result.calls_judged},
+                        {"choices", result.choices},
+                        {"flips", result.flips},
+                        {"diagnosis", pack(watch.diagnosis)}});
 }
 
-cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes) {
+cases::DiagnosedWatch watch_from(const std::vector<std::uint8_t>& bytes) {
   try {
     const json packed = json::from_cbor(bytes);
-    cases::WatchResult result;
+    cases::DiagnosedWatch watch;
+    cases::WatchResult& result = watch.result;
     for (const json& f : packed.at("findings")) {
       result.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
                                  f.at(3), f.at(4), f.at(5)});
     }
     packed.at("steps").get_to(result.steps);
     packed.at("calls judged").get_to(result.calls_judged);
-    return result;
+    packed.at("choices").get_to(result.choices);
+    packed.at("flips").get_to(result.flips);
+    watch.diagnosis = unpack_diagnosis(packed.at("diagnosis"));
+    return watch;
   } catch (const json::exception& error) {
     refuse(error);
   }

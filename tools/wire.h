@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cases/decode/watch.h"
+#include "cases/diagnosis/step_diagnosis.h"
 #include "tools/report.h"
 
 namespace plumb::tools {
@@ -18,8 +18,8 @@ std::vector<std::uint8_t> to_bytes(const cases::BadRow& error);
 // Throws cases::BadRow if that was sent, std::runtime_error for bytes that are neither.
 Finished finished_from(const std::vector<std::uint8_t>& bytes);
 
-std::vector<std::uint8_t> to_bytes(const cases::WatchResult& result);
+std::vector<std::uint8_t> to_bytes(const cases::DiagnosedWatch& watch);
 // Throws std::runtime_error for bytes that are none.
-cases::WatchResult watch_result_from(const std::vector<std::uint8_t>& bytes);
+cases::DiagnosedWatch watch_from(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace plumb::tools

@@ -140,7 +140,8 @@ std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const StepPlan& pl
   const HostTensor& top_k = reader.tensors.at("topk_indices");
   const std::int64_t first = chunk ? chunk_of(reader.name, plan).first_token : 0;
   for (std::int64_t row = 0; row < top_k.rows(); ++row) {
-    const std::int64_t states = plan.state_lens[static_cast<std::size_t>(first + row)];
+    const std::int64_t states =
+        std::max(plan.state_lens[static_cast<std::size_t>(first + row)], std::int32_t{0});
     const auto* entries = top_k.row<std::int32_t>(row);
     const std::int64_t kept = std::min(states, geometry.top_k);
     if (!names_entries(entries, kept, states)) {

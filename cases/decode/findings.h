@@ -14,6 +14,7 @@ enum class Detector {
   error,       // a call threw
   inputs,      // the device's inputs of the step are not what the host planned
   ran,         // the replay wrote nothing at all
+  order,       // a step calls an op that its model does not have there, or leaves one out
   address,     // a graph uses memory that its engine has given back
   candidates,  // attention is pointed at other slots than the requests' own
   metadata,    // V3.2: persistent buffers, or the plan that was kept, are not this step's
@@ -27,7 +28,7 @@ enum class Detector {
   fresh,       // an engine made anew gives other results on the same requests and caches
   alone        // a runner beside others gives other results than alone (side_by_side.h)
 };
-inline constexpr int kDetectors = 15;
+inline constexpr int kDetectors = 16;
 std::string_view name_of(Detector detector);
 
 struct Finding {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cases/run.h"
+#include "device/decode/plan_key.h"
 
 namespace plumb::cases {
 
@@ -114,6 +115,21 @@ void check_cost(WatchedStep& step) {
         Detector::cost, step.calls, "host", "host",
         fmt::format("the host waited for the device {} times", counters.host_synchronizations));
   }
+}
+
+void check_kept_plan(const std::optional<device::decode::StepPlan>& before, WatchedStep& step) {
+  using device::decode::StepPlan;
+  const auto& engine = step.plain.engine;
+  const auto key_of = [&](const StepPlan& plan) {
+    return device::decode::PlanKeyPolicy().key(keyed_step(engine.geometry(), plan));
+  };
+  const StepPlan* const last = step.plans.size() > 1 ? &step.plans[step.plans.size() - 2]
+                               : before              ? &*before
+                                                     : nullptr;
+  if (engine.latest().plans_made == 0 || last == nullptr) return;
+  if (key_of(*last) != key_of(step.plans.back())) return;
+  step.findings.add(Detector::cost, step.calls, "tile_plan", "tile plan",
+                    "the plan of the step before, which would do, was made again");
 }
 
 }  // namespace plumb::cases

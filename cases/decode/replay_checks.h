@@ -3,6 +3,8 @@
 // That graphs do what the step is.
 #pragma once
 
+#include <optional>
+
 #include "cases/decode/watched_step.h"
 
 namespace plumb::cases {
@@ -15,5 +17,7 @@ void check_twin(WatchedStep& step);
 void check_path(WatchedStep& step);
 // Nothing was captured in this step, and the host did not wait.
 void check_cost(WatchedStep& step);
+// Of V3.2: the plan was kept if it is the one of the step before, which `before` is.
+void check_kept_plan(const std::optional<device::decode::StepPlan>& before, WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -158,7 +158,30 @@ class Planner {
     return has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
   }
 
+  // As many as are allowed and fewer, in turn; then the same of other requests, so that totals are
+  // equal; then no request has only one, so that totals differ and the longest does not.
+  std::int64_t turned_query(std::int64_t i, std::int64_t j) const {
+    const std::int64_t most = geometry_.query_tokens(), phase = i % 3;
+    const std::int64_t tokens = 1 + (j + i / 3 + std::min<std::int64_t>(phase, 1)) % most;
+    return phase == 2 && tokens == 1 ? most : tokens;
+  }
+
+  ScheduledStep same_ends(std::int64_t i) {
+    ScheduledStep step;
+    step.finished = order_;
+    order_.clear();
+    for (std::int64_t j = 0; j < most_; ++j) {
+      const std::int64_t tokens = turned_query(i, j);
+      const std::int64_t end = std::max(length(j), geometry_.query_tokens());
+      order_.push_back(++last_id_);
+      step.admitted.emplace_back(last_id_, end - tokens);
+      step.batch.push_back({last_id_, tokens});
+    }
+    return step;
+  }
+
   ScheduledStep step(std::int64_t i) {
+    if (shape_.traffic == Traffic::same_ends) return same_ends(i);
     ScheduledStep step;
     step_ = i;
     const auto size = static_cast<std::size_t>(batch_size(i));
@@ -256,9 +279,9 @@ class Planner {
 }  // namespace
 
 std::string_view name_of(Traffic traffic) {
-  constexpr std::array<std::string_view, 13> kNames{
-      "steady",  "grow",   "shrink", "there_and_back", "permute", "replace", "random",
-      "prompts", "uneven", "join",   "prefix",         "idle",    "between"};
+  constexpr std::array<std::string_view, 14> kNames{
+      "steady",  "grow",   "shrink",    "there_and_back", "permute", "replace", "random",
+      "prompts", "uneven", "same_ends", "join",           "prefix",  "idle",    "between"};
   return kNames[static_cast<std::size_t>(traffic)];
 }
 

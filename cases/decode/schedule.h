@@ -25,6 +25,7 @@ enum class Traffic {
   random,          // all of these
   prompts,         // each step one comes whose prompt is prefilled, in chunks, beside the others
   uneven,          // requests that decode take as many of their query tokens as they like
+  same_ends,       // each step others, which end where those before did, by other query tokens
   join,            // all are there; each step one ends, and another's prompt waits for odd steps
   prefix,          // each step one ends, and another comes with the prefix of one that is there
   idle,            // nobody in every second step: an idle rank

@@ -58,6 +58,8 @@ class Taps final : public device::decode::CallObserver {
     TensorSet tensors;  // as fetched last
     std::vector<Copy> copies;
 
+    // Not of the implementation under test, nor what stands beside its ops.
+    bool is_foreign() const { return problem != nullptr && entry == nullptr; }
     Step step() const;  // padding included: what the contract says of it follows from the inputs
     std::vector<TensorReport> judge() const;
   };

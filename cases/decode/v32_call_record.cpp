@@ -63,7 +63,8 @@ CallRecord of(const plumb_grouped_topk_params& p) {
                  {"topk", p.topk},
                  {"renormalize", p.renormalize},
                  {"n_group", p.n_group},
-                 {"topk_group", p.topk_group}},
+                 {"topk_group", p.topk_group},
+                 {"bf16", p.logits_format == PLUMB_BF16 ? 1 : 0}},
                 {{"logits", p.logits}, {"bias", p.bias}, {"weights", p.weights}, {"ids", p.ids}});
 }
 

@@ -10,6 +10,7 @@
 #include "cases/decode/environment.h"
 #include "cases/decode/fresh_checks.h"
 #include "cases/decode/input_checks.h"
+#include "cases/decode/order_checks.h"
 #include "cases/decode/paged_buffers.h"
 #include "cases/decode/replay_checks.h"
 #include "cases/decode/state_checks.h"
@@ -48,14 +49,16 @@ class Watcher {
   WatchResult run(const std::vector<ScheduledStep>& schedule, const StepHook& hook) {
     WatchResult result;
     for (auto next = schedule.begin(); next != schedule.end() && result.clean();) {
-      const auto last = next + std::min(in_flight_, schedule.end() - next) - 1;
+      const auto last = last_in_flight(next, schedule.end());
       result.steps += last - next + 1;
       WatchedStep step{plain_, twin_, eager_, other_, mode_, Findings(result.steps - 1)};
       try {
         take({next, last + 1}, step);
         result.calls_judged += check(step);
+      } catch (const device::decode::MissingOp& missing) {
+        step.findings.add(Detector::error, step.calls, missing.op, missing.op, missing.what());
       } catch (const std::exception& error) {
-        step.findings.add(Detector::error, 0, "", "", error.what());
+        step.findings.add(Detector::error, step.calls, "", "", error.what());
       }
       result.findings = step.findings.all();
       if (hook) hook(step);
@@ -65,6 +68,15 @@ class Watcher {
   }
 
  private:
+  using Scheduled = std::vector<ScheduledStep>::const_iterator;
+
+  // Who comes writes caches, which nobody watches while a step is in flight.
+  Scheduled last_in_flight(Scheduled first, Scheduled end) const {
+    Scheduled last = first;
+    while (last - first + 1 < in_flight_ && last + 1 != end && (last + 1)->admitted.empty()) ++last;
+    return last;
+  }
+
   std::array<WatchedEngine*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
 
   // The last of these steps is the watched one.
@@ -87,6 +99,7 @@ class Watcher {
       eager_.engine.step_eagerly(one.batch);
       other_.engine.step(one.batch, kOtherPadding);
       step.plans.push_back(twin_.engine.plan());
+      add_parts(twin_.engine.parts(), step.parts);
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_);
@@ -131,6 +144,7 @@ class Watcher {
     if (!check_ran(step)) return 0;
     check_paged_buffers(step);
     const std::int64_t judged = check_calls(step);
+    check_order(step);
     check_state(step);
     check_caches(step);
     check_twin(step);
@@ -140,6 +154,8 @@ class Watcher {
       step.findings.add(Detector::fresh, step.calls, "", "",
                         "an engine made anew gives other results");
     }
+    check_kept_plan(before_, step);
+    before_ = step.plans.back();
     return judged;
   }
 
@@ -160,6 +176,7 @@ class Watcher {
   std::vector<EarlierStep> earlier_;
   std::vector<std::byte> fresh_;  // results of an engine made anew
   bool is_as_new_ = true;
+  std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
 };
 
 }  // namespace
@@ -169,15 +186,25 @@ bool WatchResult::found_by(Detector detector) const {
                      [&](const Finding& finding) { return finding.detector == detector; });
 }
 
+namespace {
+
+WatchResult failed_capture(std::string op, std::string why) {
+  WatchResult result;
+  result.findings.push_back({Detector::error, 0, 0, std::move(op), "capture", std::move(why)});
+  return result;
+}
+
+}  // namespace
+
 WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook) {
   std::unique_ptr<Watcher> watcher;
   try {
     watcher = std::make_unique<Watcher>(setup);
     watcher->capture();
+  } catch (const device::decode::MissingOp& missing) {
+    return failed_capture(missing.op, missing.what());
   } catch (const std::exception& error) {
-    WatchResult result;
-    result.findings.push_back({Detector::error, 0, 0, "capture", "capture", error.what()});
-    return result;
+    return failed_capture("capture", error.what());
   }
   return watcher->run(make_schedule(shape, setup.geometry), hook);
 }

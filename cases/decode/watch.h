@@ -25,6 +25,8 @@ namespace plumb::cases {
 struct WatchResult {
   std::vector<Finding> findings;  // by step, then position
   std::int64_t steps = 0, calls_judged = 0;
+  // Experts that routers chose, and those that others would have been: where somebody counts.
+  std::int64_t choices = 0, flips = 0;
   bool clean() const { return findings.empty(); }
   bool found_by(Detector detector) const;
 };

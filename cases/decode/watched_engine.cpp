@@ -2,8 +2,12 @@
 #include "cases/decode/watched_engine.h"
 
 #include <utility>
+#include <vector>
 
 namespace plumb::cases {
+
+using device::decode::StepPart;
+using device::decode::StepSegments;
 
 namespace {
 
@@ -32,6 +36,15 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept>
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
   if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
   engine.observe(taps.get());
+}
+
+void add_parts(const StepSegments::Parts& step, StepSegments::Parts& to) {
+  for (const StepPart& part : step) {
+    std::erase_if(to, [&](const StepPart& earlier) {
+      return earlier == part || (earlier.varies && part.varies && earlier.name == part.name);
+    });
+    to.push_back(part);
+  }
 }
 
 Snapshot snapshot(const WatchedEngine& watched) {

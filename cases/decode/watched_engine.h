@@ -58,6 +58,10 @@ struct WatchedEngine {
   std::unique_ptr<Taps> taps;  // none: not tapped
 };
 
+// Of a step that follows those whose parts these are: what it runs again is its own.
+void add_parts(const device::decode::StepSegments::Parts& step,
+               device::decode::StepSegments::Parts& to);
+
 // What an engine's memory holds, in the order of its blocks.
 using Snapshot = std::vector<std::vector<std::byte>>;
 Snapshot snapshot(const WatchedEngine& watched);

@@ -21,6 +21,8 @@ struct WatchedStep {
   Snapshot before = {}, after = {};  // of the twin, around the step
   StepWriters writers = {};          // of the twin
   std::int64_t calls = 0;            // checked so far: the position of the next
+  // Of the twin, in this step and in those in flight before it, each as it ran last.
+  device::decode::StepSegments::Parts parts = {};
 };
 
 }  // namespace plumb::cases

@@ -19,6 +19,8 @@ struct NotOnThisPlatform : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+using Plant = std::function<DecodeSetup(DecodeSetup)>;
+
 struct DecodeFault {
   std::string name;
   std::string stands_for;  // "vLLM #42604: ..."
@@ -27,8 +29,15 @@ struct DecodeFault {
   Detector blind;
   ScheduleShape schedule;
   // The returned setup owns what it changed.
-  std::function<DecodeSetup(DecodeSetup)> inject;
+  Plant inject;
+  // The same with other parameters, as a hypothesis for a failure in a step before which metadata
+  // was built so many times: the likely ones first.
+  std::function<std::vector<Plant>(std::int64_t builds)> sweep = nullptr;
+  // No detector may see it: what is computed stays within what the ops declare. What it costs is
+  // counted (router_flips.h).
+  bool within_numerics = false;
 };
-const std::vector<DecodeFault>& all_decode_faults();
+const std::vector<DecodeFault>& all_decode_faults();  // those to be found
+const std::vector<DecodeFault>& faults_within_numerics();
 
 }  // namespace plumb::cases

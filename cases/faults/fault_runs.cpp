@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cases/faults/router_flips.h"
 #include "cases/fill.h"
 
 namespace plumb::cases {
@@ -22,10 +23,11 @@ constexpr GraphMode kModes[] = {GraphMode::none,
                                 GraphMode::full_decode_only,
                                 GraphMode::full_and_piecewise,
                                 GraphMode::breakable};
-constexpr Traffic kTraffic[] = {
-    Traffic::steady,  Traffic::grow,   Traffic::shrink,  Traffic::there_and_back, Traffic::permute,
-    Traffic::replace, Traffic::random, Traffic::prompts, Traffic::uneven,         Traffic::join,
-    Traffic::prefix,  Traffic::idle,   Traffic::between};
+constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
+                                Traffic::there_and_back, Traffic::permute, Traffic::replace,
+                                Traffic::random,         Traffic::prompts, Traffic::uneven,
+                                Traffic::join,           Traffic::prefix,  Traffic::idle,
+                                Traffic::same_ends,      Traffic::between};
 constexpr std::int64_t kLengths = 8;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
@@ -45,6 +47,19 @@ DecodeRun with_fault(const std::string& platform, const DecodeFault& fault, std:
     run.not_here = why.what();
   }
   return run;
+}
+
+// Another request, a layer more, longer contexts; graphs of other sizes, one of a full batch.
+Geometry other_geometry(Geometry g) {
+  g.max_requests += 1;
+  g.max_context *= 2;
+  g.plan_parts += 1;
+  g.layers.push_back(g.layers.front());
+  const std::int64_t full = g.max_decode_tokens();
+  g.capture_sizes = device::decode::default_capture_sizes(g);
+  std::erase_if(g.capture_sizes, [&](std::int64_t size) { return size >= full; });
+  g.capture_sizes.push_back(full);
+  return g;
 }
 
 // Nothing of it is broken any more.
@@ -142,6 +157,32 @@ std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
   return runs;
 }
 
+std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
+                                      const std::vector<const DecodeFault*>& faults,
+                                      std::uint64_t seed) {
+  constexpr std::uint64_t kSeed = 7919;
+  std::vector<DecodeRun> runs;
+  for (const DecodeFault* fault : faults) {
+    if (fault->within_numerics) continue;
+    const std::string& platform = platforms[runs.size() % platforms.size()];
+    DecodeRun& run = runs.emplace_back(with_fault(platform, *fault, seed + kSeed));
+    run.setup.geometry = other_geometry(run.setup.geometry);
+    run.schedule.most_requests += 1;
+    run.schedule.steps += 2;
+    run.elsewhere = true;
+  }
+  return runs;
+}
+
+WatchResult result_of(const DecodeRun& run) {
+  WatchResult result = watch(run.setup, run.schedule);
+  if (run.fault == nullptr || !run.fault->within_numerics) return result;
+  const RouterFlips counted = count_router_flips(without_fault(run).setup, run.setup, run.schedule);
+  result.choices = counted.choices;
+  result.flips = counted.flips;
+  return result;
+}
+
 std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
                                     const std::vector<const DecodeFault*>& faults,
                                     std::uint64_t seed) {
@@ -164,7 +205,8 @@ std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, s
     for (const GraphMode mode : kModes) {
       const auto lengths = static_cast<Lengths>(++n % kLengths);
       const ScheduleShape schedule{traffic, lengths, kSteps, kRequests, 1 + seed};
-      const std::int64_t speculated = traffic == Traffic::uneven ? 2 : 0;
+      const bool uneven = traffic == Traffic::uneven || traffic == Traffic::same_ends;
+      const std::int64_t speculated = uneven ? 2 : 0;
       runs.push_back(clean_run(platform(n), mode, v4_geometry(speculated), schedule));
       runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(mode, speculated), schedule));
     }

@@ -17,13 +17,20 @@ struct DecodeRun {
   const DecodeFault* fault = nullptr;  // none: nothing may be found
   DecodeSetup setup;
   ScheduleShape schedule;
-  std::string not_here;  // why the platform cannot have the fault; "": it can
+  std::string not_here;    // why the platform cannot have the fault; "": it can
+  bool elsewhere = false;  // than where it was planted first: only the diagnosis counts
 };
 
 // The seed is added to those of the schedules.
 std::vector<DecodeRun> fault_runs(const std::vector<std::string>& platforms,
                                   const std::vector<const DecodeFault*>& faults,
                                   std::uint64_t seed);
+// Each on one of the platforms, in another geometry, schedule and seed, in which it need not show.
+std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
+                                      const std::vector<const DecodeFault*>& faults,
+                                      std::uint64_t seed);
+// What comes of it.
+WatchResult result_of(const DecodeRun& run);
 // The setups and schedules of these faults, without the faults.
 std::vector<DecodeRun> control_runs(const std::vector<std::string>& platforms,
                                     const std::vector<const DecodeFault*>& faults,

@@ -28,6 +28,11 @@ struct FreshStateFreed final : device::decode::CapturePolicy {
     return {make(), warm_up};
   }
 };
+struct StateKept final : device::decode::CapturePolicy {
+  State for_step(const State& before, const MakeState& make) const override {
+    return before ? before : make();
+  }
+};
 struct DeadReplays final : device::decode::CapturePolicy {
   void replay(device::Device&, device::GraphExec, device::Stream) const override {}
 };

@@ -2,6 +2,7 @@
 #include "cases/faults/replaced_op.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -16,28 +17,40 @@ struct ReplacedTable {
   plumb_implementation table;
 };
 
-std::shared_ptr<ReplacedTable> replace_entry(const plumb_implementation& original,
-                                             const plumb_op_entry& entry) {
-  auto replaced = std::make_shared<ReplacedTable>();
-  replaced->entries.assign(original.entries, original.entries + original.entry_count);
-  for (plumb_op_entry& one : replaced->entries) {
-    if (std::string_view(one.op) == entry.op) one = entry;
-  }
-  replaced->table = original;
-  replaced->table.name = "mutant";
-  replaced->table.entries = replaced->entries.data();
-  return replaced;
+using Entries = std::vector<plumb_op_entry>;
+using Change = std::function<void(std::string_view platform, Entries& entries)>;
+
+Implementations with_entries(const Change& change) {
+  return [change, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
+             std::string_view platform, bool) -> const plumb_implementation& {
+    const plumb_implementation& original = device::builtin_implementation(platform);
+    auto replaced = std::make_shared<ReplacedTable>();
+    replaced->entries.assign(original.entries, original.entries + original.entry_count);
+    change(platform, replaced->entries);
+    replaced->table = original;
+    replaced->table.name = "mutant";
+    replaced->table.entries = replaced->entries.data();
+    replaced->table.entry_count = static_cast<std::int32_t>(replaced->entries.size());
+    tables->push_back(replaced);
+    return replaced->table;
+  };
 }
 
 }  // namespace
 
 Implementations with_op_replaced(const Replacement& by) {
-  return [by, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
-             std::string_view platform, bool) -> const plumb_implementation& {
+  return with_entries([by](std::string_view platform, Entries& entries) {
     const plumb_op_entry& entry = platform.starts_with("cuda-") ? by.cuda : by.simulated;
-    tables->push_back(replace_entry(device::builtin_implementation(platform), entry));
-    return tables->back()->table;
-  };
+    for (plumb_op_entry& one : entries) {
+      if (std::string_view(one.op) == entry.op) one = entry;
+    }
+  });
+}
+
+Implementations with_op_left_out(std::string_view op) {
+  return with_entries([op = std::string(op)](std::string_view, Entries& entries) {
+    std::erase_if(entries, [&](const plumb_op_entry& one) { return one.op == op; });
+  });
 }
 
 }  // namespace plumb::cases

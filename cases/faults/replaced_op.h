@@ -19,5 +19,6 @@ struct Replacement {
 };
 // The tables live as long as the function does.
 Implementations with_op_replaced(const Replacement& by);
+Implementations with_op_left_out(std::string_view op);
 
 }  // namespace plumb::cases

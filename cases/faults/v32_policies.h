@@ -26,6 +26,15 @@ class ForgettingKey final : public device::decode::PlanKeyPolicy {
 };
 inline void forget_lengths(device::decode::KeyedStep& step) { step.lengths.clear(); }
 inline void forget_query_lens(device::decode::KeyedStep& step) { step.query_lens.clear(); }
+// Of AITER's key, which has no query lengths.
+inline void forget_longest(device::decode::KeyedStep& step) {
+  forget_query_lens(step);
+  step.max_query_len = 0;
+}
+inline void forget_tokens(device::decode::KeyedStep& step) {
+  forget_query_lens(step);
+  step.tokens = 0;
+}
 // Equal totals collide.
 inline void sum_lengths(device::decode::KeyedStep& step) {
   std::int32_t sum = 0;
@@ -39,6 +48,16 @@ class NeverTheSameKey final : public device::decode::PlanKeyPolicy {
 
  private:
   mutable std::int64_t steps_ = 0;
+};
+
+// Of the first step: what was planned for it does for all.
+struct FrozenKey final : device::decode::PlanKeyPolicy {
+  Key key(const device::decode::KeyedStep&) const override { return {}; }
+};
+
+// A builder for each size, and one set of buffers for all.
+struct BuilderOfEachSize final : device::decode::PlanKeyPolicy {
+  std::int64_t builder(const device::decode::StepPlan& plan) const override { return plan.tokens; }
 };
 
 struct UnknownExtents final : device::decode::PagedBufferPolicy {

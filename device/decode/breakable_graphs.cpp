@@ -42,7 +42,7 @@ BreakableGraphs::Closure BreakableGraphs::closure_of(const StepSegments::Piece& 
 }
 
 int BreakableGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
-  live_ = make_state();
+  live_ = next_state(live_);
   int launched = 0;
   for (const Entry& entry : sequences_.at(key)) {
     if (const auto* graph = std::get_if<CapturedGraph>(&entry)) {

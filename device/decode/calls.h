@@ -16,7 +16,9 @@ namespace plumb::device::decode {
 // An implementation lacks an op, or refuses a call of it. Nothing stands in for it silently.
 class MissingOp : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  MissingOp(std::string_view missing, const std::string& what)
+      : std::runtime_error(what), op(missing) {}
+  std::string op;
 };
 
 struct Call {
@@ -47,11 +49,24 @@ class CallObserver {
   virtual void after(const Call& call, Stream stream) = 0;
 };
 
+// What becomes of a call of an op that the implementation lacks.
+class MissingOpPolicy {
+ public:
+  virtual ~MissingOpPolicy() = default;
+  // Nothing runs instead: the call throws. plumb's own op in its place gives right results, of
+  // which nobody knows whose they are   [vLLM #42810].
+  virtual const plumb_op_entry* instead(std::string_view /*op*/,
+                                        const plumb_implementation& /*own*/) const {
+    return nullptr;
+  }
+};
+
 class Caller {
  public:
-  // `stand_ins` has what no implementation of ops has (device/decode/stand_ins.h), and no ops.
-  Caller(const plumb_implementation& ops, const plumb_implementation& stand_ins, Stream stream)
-      : ops_(ops), stand_ins_(stand_ins), stream_(stream) {}
+  // `own`: plumb's table, for what no implementation of ops has (device/decode/stand_ins.h).
+  Caller(const plumb_implementation& ops, const plumb_implementation& own,
+         const MissingOpPolicy& missing, Stream stream)
+      : ops_(ops), own_(own), missing_(missing), stream_(stream) {}
 
   // Enqueues the op on the stream. Throws MissingOp.
   template <class Params>
@@ -70,9 +85,11 @@ class Caller {
 
  private:
   void launch(const Call& call) const;
+  const plumb_op_entry* find(std::string_view op) const;
 
   const plumb_implementation& ops_;
-  const plumb_implementation& stand_ins_;
+  const plumb_implementation& own_;
+  const MissingOpPolicy& missing_;
   Stream stream_;
   CallObserver* observer_ = nullptr;
   mutable std::int64_t calls_ = 0;

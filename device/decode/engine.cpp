@@ -38,7 +38,8 @@ Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometr
       stream_(device_.create_stream()),
       transfers_(device_.create_stream()),
       sent_(device_.create_event()),
-      call_(ops, builtin_implementation(device_.properties().platform), stream_),
+      call_(ops, builtin_implementation(device_.properties().platform), *policies_.missing_ops,
+            stream_),
       temporaries_(device_, stream_, CachingAllocator::Reuse::at_once),
       memory_(device_),
       inputs_memory_(device_),
@@ -71,7 +72,7 @@ void Engine::add_drafter(std::optional<GraphMode> mode, std::uint64_t seed) {
 
 ModelSite Engine::model_site(std::uint64_t seed) {
   return {.requests = requests_,
-          .dialect = dialect_of(device_.properties()),
+          .dialect = geometry_.fnuz ? PLUMB_E4M3FNUZ : dialect_of(device_.properties()),
           .policies = policies_,
           .device = device_,
           .stream = stream_,
@@ -246,7 +247,7 @@ void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispa
 
 void Engine::send() {
   const Stream on = policies_.transfers->stream(stream_, transfers_);
-  staging_.send(transfers(plan_, inputs_, *policies_.inputs), on);
+  staging_.send(transfers(plan_, inputs_, *policies_.inputs, sends_++), on);
   if (on == stream_) return;
   device_.record(sent_, on);
   device_.wait(stream_, sent_);

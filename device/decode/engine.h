@@ -125,7 +125,7 @@ class Engine {
   std::unique_ptr<ModelRunner> target_, drafter_;
   StepPlan plan_;
   GraphKind kind_ = GraphKind::none;
-  std::int64_t steps_ = 0, oversized_steps_ = 0, metadata_launches_ = 0;
+  std::int64_t steps_ = 0, sends_ = 0, oversized_steps_ = 0, metadata_launches_ = 0;
   Counters before_step_;
 };
 

@@ -19,6 +19,10 @@ CapturePolicy::State GraphRunner::make_state() const {
   return std::make_shared<AttentionState>(site_.geometry, site_.memory);
 }
 
+CapturePolicy::State GraphRunner::next_state(const CapturePolicy::State& before) const {
+  return site_.policies.capture->for_step(before, [this] { return make_state(); });
+}
+
 void GraphRunner::launch(const CapturedGraph& graph) const {
   site_.policies.capture->replay(site_.device, graph.exec(), site_.stream);
 }
@@ -69,7 +73,7 @@ void PiecewiseGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& 
 }
 
 int PiecewiseGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
-  live_ = make_state();
+  live_ = next_state(live_);
   const std::vector<CapturedGraph>& graphs = graphs_.at(key);
   auto next = graphs.begin();
   for (const StepSegments::Piece& piece : segments_.pieces()) {

@@ -38,6 +38,7 @@ class GraphRunner {
  protected:
   virtual void capture_in_pool(const BatchDescriptor& key, const Extent& extent) = 0;
   CapturePolicy::State make_state() const;
+  CapturePolicy::State next_state(const CapturePolicy::State& before) const;  // of a replay
   void launch(const CapturedGraph& graph) const;
 
   const StepSegments& segments_;

@@ -86,7 +86,7 @@ void ModelRunner::run(GraphKind kind, const StepPlan& plan) {
 }
 
 void ModelRunner::run_eagerly(GraphKind kind, const StepPlan& plan) {
-  state_ = make_state();
+  state_ = site_.policies.capture->for_step(state_, [this] { return make_state(); });
   parts_ = segments_.parts(extent_of(plan), in_pieces(kind), false);
   if (in_pieces(kind)) {
     segments_.run_in_pieces(extent_of(plan), *state_);

@@ -63,7 +63,7 @@ void MtpModel::embed(const StepContext& step) {
   step.call("mtp_input_rms_norm", "draft input norm",
             plumb_mtp_input_rms_norm_params{.embeds = embeds,
                                             .previous_hidden = previous_,
-                                            .positions = step.inputs.positions,
+                                            .positions = step.inputs.draft_positions,
                                             .enorm_weight = weights_.enorm,
                                             .hnorm_weight = weights_.hnorm,
                                             .out_embeds = normed_embeds_,

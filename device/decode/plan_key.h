@@ -31,6 +31,9 @@ class PlanKeyPolicy {
   // one plan. AITER's own key has no query_lens and cuts lengths to topk, which is as good only
   // while every request has one query token.
   virtual Key key(const KeyedStep& step) const;
+  // Who remembers the key. The plan's buffers are one, so there is one builder; with several, each
+  // takes what another has written there for its own   [hazards B8].
+  virtual std::int64_t builder(const StepPlan& /*plan*/) const { return 0; }
 };
 
 }  // namespace plumb::device::decode

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/decode/calls.h"
 #include "device/decode/inputs_policy.h"
+#include "device/decode/layer_policies.h"
 #include "device/decode/step_policies.h"
 #include "device/decode/top_k_policy.h"
 #include "device/decode/v32_policies.h"
@@ -35,6 +37,9 @@ struct Policies {
   std::shared_ptr<const BreakPolicy> breaks = std::make_shared<BreakPolicy>();
   std::shared_ptr<const ShapePolicy> shapes = std::make_shared<ShapePolicy>();
   std::shared_ptr<const TopKPolicy> top_k = std::make_shared<TopKPolicy>();
+  std::shared_ptr<const LayerPolicy> layers = std::make_shared<LayerPolicy>();
+  std::shared_ptr<const ScratchPolicy> scratch = std::make_shared<ScratchPolicy>();
+  std::shared_ptr<const MissingOpPolicy> missing_ops = std::make_shared<MissingOpPolicy>();
   V32Policies v32;
 };
 

@@ -123,7 +123,7 @@ void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& p
   }
   plan.query_start_loc.resize(requests + 1, static_cast<std::int32_t>(plan.live_tokens));
   plan.seq_lens.resize(requests, policy.padding_length());
-  plan.state_lens.resize(tokens, policy.padding_length());
+  plan.state_lens.resize(tokens, policy.padding_states());
   plan.is_padding.resize(tokens, 1);
 }
 
@@ -159,6 +159,8 @@ StepInputs::StepInputs(const Geometry& geometry, Memory& memory) : prefill(geome
   token_keys = memory.allocate<std::int64_t>(tokens, "token_keys");
   next_token_keys = memory.allocate<std::int64_t>(tokens, "next_token_keys");
   positions = memory.allocate<std::int64_t>(tokens, "positions");
+  draft_positions =
+      geometry.drafter ? memory.allocate<std::int64_t>(tokens, "draft positions") : nullptr;
   static constexpr const char* kNames[kCaches] = {"window", "c4a", "c128a"};
   for (int cache = 0; cache < kCaches; ++cache) {
     const std::string name = kNames[cache];
@@ -177,7 +179,7 @@ StepInputs::StepInputs(const Geometry& geometry, Memory& memory) : prefill(geome
 }
 
 std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
-                                const InputsPolicy& policy) {
+                                const InputsPolicy& policy, std::int64_t sent) {
   std::vector<Transfer> all{
       transfer("token_keys", inputs.token_keys, plan.token_keys),
       transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
@@ -191,6 +193,9 @@ std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
       transfer("key_starts", inputs.prefill.key_starts, plan.prefill.key_starts),
       transfer("first keys", inputs.prefill.starts, plan.prefill.starts),
       transfer("ends of keys", inputs.prefill.ends, plan.prefill.ends)};
+  if (inputs.draft_positions != nullptr && policy.sends_draft_positions(sent)) {
+    all.push_back(transfer("draft positions", inputs.draft_positions, plan.positions));
+  }
   for (int cache = 0; cache < kCaches; ++cache) {
     all.push_back(transfer("slot_mapping", inputs.slot_mapping[cache], plan.slot_mapping[cache]));
     Transfer table = transfer("block_tables", inputs.block_tables[cache], plan.block_tables[cache]);

@@ -74,6 +74,7 @@ struct StepInputs {
   std::int64_t* token_keys;
   std::int64_t* next_token_keys;
   std::int64_t* positions;
+  std::int64_t* draft_positions;  // of the drafter; none without one
   std::int64_t* slot_mapping[kCaches];
   std::int64_t* state_keys[kCaches];  // none for the window
   std::int32_t* query_start_loc;
@@ -92,8 +93,8 @@ struct Transfer {
   const void* from = nullptr;
   std::size_t bytes = 0;
 };
-// Those that are not empty.
+// Those that are not empty. `sent`: how many steps' were before.
 std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
-                                const InputsPolicy& policy);
+                                const InputsPolicy& policy, std::int64_t sent = 0);
 
 }  // namespace plumb::device::decode

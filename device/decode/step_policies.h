@@ -33,6 +33,9 @@ class CapturePolicy {
     const State fresh = make();
     return {fresh, fresh};
   }
+  // What attention outside of graphs gets, step after step: a fresh one each. With the one of the
+  // step before, it goes by the plan of other lengths.
+  virtual State for_step(const State& /*before*/, const MakeState& make) const { return make(); }
   // Nothing runs on it before the capture. A planner that is hoisted out of the graph plans here,
   // once, for the lengths of the capture   [vLLM #36611].
   virtual void before_capture(AttentionState& /*captured*/, const RunStep& /*run*/) const {}

@@ -92,7 +92,8 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
 // A part of its own: there are steps without it.
 void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
   PlanKeyPolicy::Key key = policies_.plan_key->key(keyed_step(geometry_, plan));
-  if (plan_.planned != 0 && key == key_) {
+  PlanKeyPolicy::Key& made_for = keys_[policies_.plan_key->builder(plan)];
+  if (plan_.planned != 0 && key == made_for) {
     ++counts_.kept;
     return;
   }
@@ -101,7 +102,7 @@ void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
        plumb_tile_plan_params{
            .indptr = paged_kv_indptr_, .plan = plan_, .rows = plan.attended, .stream = nullptr});
   plan_.planned = 1;
-  key_ = std::move(key);
+  made_for = std::move(key);
   ++counts_.made;
 }
 

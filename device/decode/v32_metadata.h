@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "device/decode/calls.h"
@@ -51,7 +52,7 @@ class V32Metadata {
   std::int32_t* extents_;                        // [2]: tokens and entries of the step before
   std::int32_t *spare_extents_, *spare_indptr_;  // for policies that do not keep all of theirs
   plumb_mla_plan plan_;
-  PlanKeyPolicy::Key key_;  // of the step that the plan was made for
+  std::map<std::int64_t, PlanKeyPolicy::Key> keys_;  // by builder: of the step it made a plan for
   PlanCounts counts_;
 };
 

@@ -17,6 +17,7 @@ V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
     : geometry_(geometry),
       requests_(site.requests),
       dialect_(site.dialect),
+      router_logits_(site.policies.layers->router_logits()),
       metadata_(geometry, site.device, site.stream, site.memory, site.policies.v32),
       weights_(geometry, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
@@ -134,7 +135,7 @@ void V32Model::feed_forward(const StepContext& step, std::size_t i) {
 void V32Model::route(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   linear(step, layer_name(i, "router projection"), space_.x, g.hidden, space_.router_logits,
-         g.experts, PLUMB_F32);
+         g.experts, router_logits_);
   step.call("grouped_topk", layer_name(i, "router"),
             plumb_grouped_topk_params{.logits = space_.router_logits,
                                       .bias = weights_.layers[i].router_bias,
@@ -146,7 +147,7 @@ void V32Model::route(const StepContext& step, std::size_t i) {
                                       .n_group = static_cast<std::int32_t>(g.expert_groups),
                                       .topk_group = static_cast<std::int32_t>(g.kept_groups),
                                       .topk = static_cast<std::int32_t>(g.experts_per_token),
-                                      .logits_format = PLUMB_F32,
+                                      .logits_format = router_logits_,
                                       .arithmetic = PLUMB_ROUTER_FP32,
                                       .renormalize = 1,
                                       .routed_scaling_factor = kRoutedScaling,

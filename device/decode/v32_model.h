@@ -57,7 +57,7 @@ class V32Model final : public Model {
 
   const Geometry& geometry_;
   const Requests& requests_;
-  plumb_format dialect_;
+  plumb_format dialect_, router_logits_;
   V32Metadata metadata_;
   V32Weights weights_;
   V32Workspace space_;

@@ -169,9 +169,13 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.attn_sink = weights_.layers[i].attn_sink;
   params.out = space_.attention;
   params.lse = space_.lse;
-  params.partial_out = space_.partial_out;
+  const std::int64_t partial_rows = (g.max_tokens() + g.plan_parts) * g.heads;
+  void* const partial_out = scratch_.take(
+      space_.partial_out, static_cast<std::size_t>(partial_rows * kHeadDim) * sizeof(float),
+      temporaries_);
+  params.partial_out = static_cast<float*>(partial_out);
   params.partial_lse = space_.partial_lse;
-  params.plan = step.attention.plan(kind);
+  params.plan = step.attention.plan(layer_policy_.plan_of(kind));
   params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
@@ -179,6 +183,7 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.q_head_stride = kHeadDim;
   params.sm_scale = kSmScale;
   step.call("sparse_mla_decode", layer_name(i, "attention"), params);
+  scratch_.give_back(partial_out, temporaries_);
 }
 
 plumb_mla_cache V4Layers::cache(std::size_t layer, Cache which) const {

@@ -32,6 +32,9 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
       requests_(site.requests),
       dialect_(site.dialect),
       prefix_(std::move(prefix)),
+      layer_policy_(*site.policies.layers),
+      scratch_(*site.policies.scratch),
+      temporaries_(site.temporaries),
       metadata_(make_metadata(geometry, site)),
       weights_(geometry, first, site.device, site.stream, site.memory, site.seed),
       space_(geometry, site.memory),
@@ -148,7 +151,7 @@ Residual V4Layers::residual(int turn) const {
   return {space_.streams[turn], space_.post[turn], space_.comb[turn]};
 }
 
-void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
+void V4Layers::turn_back(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   step.call("inverse_rope", layer_name(i, "inverse rope"),
             plumb_inverse_rope_params{.x = space_.attention,
@@ -158,14 +161,33 @@ void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
                                       .heads = g.heads,
                                       .x_token_stride = g.heads * kHeadDim,
                                       .stream = nullptr});
+}
+
+void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  if (layer_policy_.turns_back()) turn_back(step, i);
   linear(step, layer_name(i, "output projection"), space_.attention, g.heads * kHeadDim, space_.x,
          g.hidden);
   mix(step, layer_name(i, "feed-forward mix"), weights_.layers[i].ffn, residual(kAttention),
       residual(kFeedForward));
 }
 
+void V4Layers::repeat_norm(const StepContext& step, std::size_t i) {
+  step.call("rms_norm", layer_name(i, "feed-forward norm"),
+            plumb_rms_norm_params{.x = space_.layer_input,
+                                  .weight = weights_.layers[i].ffn.norm,
+                                  .out = space_.layer_input,
+                                  .tokens = step.tokens,
+                                  .hidden = geometry_.hidden,
+                                  .x_row_stride = geometry_.hidden,
+                                  .eps = kEps,
+                                  .rounding = PLUMB_ROUND_ONCE,
+                                  .stream = nullptr});
+}
+
 void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
+  if (layer_policy_.repeats_ffn_norm()) repeat_norm(step, i);
   linear(step, layer_name(i, "router projection"), space_.layer_input, g.hidden,
          space_.router_logits, g.experts, PLUMB_F32);
   step.call("sqrt_softplus_topk", layer_name(i, "router"),

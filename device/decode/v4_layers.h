@@ -90,8 +90,10 @@ class V4Layers {
                const PrefillChunk& chunk);
   plumb_mla_candidates c4a_candidates() const;
   void map_top_k(const StepContext& step, std::size_t layer);
+  void turn_back(const StepContext& step, std::size_t layer);
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
+  void repeat_norm(const StepContext& step, std::size_t layer);
   void mix(const StepContext& step, const std::string& name, const MixWeights& weights,
            const Residual& from, const Residual& to);
   Residual residual(int turn) const;
@@ -108,6 +110,9 @@ class V4Layers {
   const Requests& requests_;
   plumb_format dialect_;
   std::string prefix_;
+  const LayerPolicy& layer_policy_;
+  const ScratchPolicy& scratch_;
+  CachingAllocator& temporaries_;
   std::unique_ptr<DenseMetadata> metadata_;
   Weights weights_;
   Workspace space_;

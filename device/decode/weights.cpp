@@ -26,6 +26,18 @@ class Uploader {
     for (std::uint16_t& value : values) value = to_bf16(middle + spread * next());
     return upload(values, label);
   }
+  // Some columns are all but dead, as in trained weights: their values are less than any code.
+  std::uint16_t* bf16_with_dead_columns(std::int64_t count, double middle, double spread,
+                                        const std::string& label) {
+    constexpr std::int64_t kEvery = 37;
+    constexpr double kDead = 0x1p-20;
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double value = middle + spread * next();
+      values[static_cast<std::size_t>(i)] = to_bf16(i % kEvery == 5 ? kDead * value : value);
+    }
+    return upload(values, label);
+  }
   template <class T>
   T* upload(const std::vector<T>& values, const std::string& label) {
     T* const to = memory_.allocate<T>(static_cast<std::int64_t>(values.size()), label);
@@ -87,18 +99,20 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
     const std::string name = "layer " + std::to_string(i);
     const bool broadcast = i == 0 && first == FirstMix::broadcast;
     const std::int64_t columns = broadcast ? g.hidden : kStreams * g.hidden;
-    layers.push_back({.attention = mix_weights(upload, g, columns, name + " attention"),
-                      .ffn = mix_weights(upload, g, kStreams * g.hidden, name + " ffn"),
-                      .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
-                      .kv_norm = upload.bf16(kHeadDim, 1, 0.25, name + " kv_norm"),
-                      .attn_sink = upload.floats(g.heads, 0, 1, name + " attn_sink"),
-                      .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
+    layers.push_back(
+        {.attention = mix_weights(upload, g, columns, name + " attention"),
+         .ffn = mix_weights(upload, g, kStreams * g.hidden, name + " ffn"),
+         .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
+         .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
+         .attn_sink = upload.floats(g.heads, 0, 1, name + " attn_sink"),
+         .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
   }
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   const double spread = 3 / std::sqrt(static_cast<double>(kStreams * g.hidden));
   head_fn = upload.floats(kStreams * kStreams * g.hidden, 0, spread, "hc_head fn");
   head_scale = upload.floats(1, 0.5, 0.25, "hc_head scale");
-  head_base = upload.floats(kStreams, 0, 0.5, "hc_head base");
+  // Gates that are all but closed, so that hc_eps counts for something.
+  head_base = upload.floats(kStreams, -11, 0.5, "hc_head base");
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
 }
 
@@ -107,11 +121,12 @@ V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, Memory&
   Uploader upload(device, stream, memory, seed);
   for (std::size_t i = 0; i < g.layers.size(); ++i) {
     const std::string name = "layer " + std::to_string(i);
-    layers.push_back({.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
-                      .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
-                      .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
-                      .kv_norm = upload.bf16(kHeadDim, 1, 0.25, name + " kv_norm"),
-                      .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
+    layers.push_back(
+        {.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
+         .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
+         .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
+         .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
+         .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
   }
   cos_sin = upload.upload(angles(g.max_context), "cos_sin");
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");

@@ -138,3 +138,43 @@ plumb_mutant(indexer_k_block_offset_in_32_bits
   CASE indexer_k_quant_and_cache/far_blocks/eager
   SAYS "cache.codes: rows 0, 3, 8-9, 13 of 18 wrong"
   WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
+
+plumb_mutant(k_cache_scale_one_off
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu DECODE
+  FROM [[*scale_byte = byte;]]
+  TO [[*scale_byte = static_cast<std::uint8_t>(byte + 1);]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "every wrong element is too large by 1"
+  WHY "the exponent that is stored is one more than the codes were made with (vLLM #42604)")
+
+plumb_mutant(k_cache_scale_truncated
+  OP quantize_and_insert_k_cache FILE fp8.h DECODE
+  FROM [[((bits & 0x7fffffU) != 0 ? 1U : 0U)]]
+  TO [[0U]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "every wrong element is too small by 1"
+  WHY "the exponent of the scale is truncated instead of rounded up, and codes saturate")
+
+plumb_mutant(k_cache_offset_too_narrow
+  OP quantize_and_insert_k_cache FILE quantize_and_insert_k_cache.cu DECODE
+  FROM [[number * cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint16_t>(number * cache.block_stride_bytes);]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache: a byte that no token owns changed in rows 1 of 3"
+  WHY "block * stride wraps, at 2^16 bytes where a served model has 2^32 (hazard F1)")
+
+plumb_mutant(k_cache_underflow_is_fnuz_nan
+  OP quantize_and_insert_k_cache FILE fp8.h DECODE
+  FROM [[if (fnuz && code == 0) return 0;]]
+  TO [[]]
+  CASE quantize_and_insert_k_cache/fnuz_everywhere/eager
+  SAYS "every wrong element is 128 where 0 is expected"
+  WHY "what underflows from below zero becomes 0x80, the NaN of fnuz (sglang #28455)")
+
+plumb_mutant(index_scale_offset_too_narrow
+  OP indexer_k_quant_and_cache FILE indexer_k_quant_and_cache.cu DECODE
+  FROM [=[(block + page * p.head_dim)[offset]=]
+  TO [=[(p.cache.data + (number * p.cache.block_stride_bytes + page * p.head_dim) % 4096)[offset]=]
+  CASE indexer_k_quant_and_cache/block_of_64/eager
+  SAYS "cache.scales: rows 0-19 of 20 wrong"
+  WHY "the offset of the scale wraps, at 2^12 bytes where a served model has 2^32; that of the codes does not (hazard F1)")

@@ -98,3 +98,11 @@ plumb_mutant(mhc_post_row_offset_of_one_stream
   CASE mhc_post/flash_two_tokens/eager
   SAYS "elements in rows 0-7 of 8"
   WHY "streams are stored in each other's places")
+
+plumb_mutant(mhc_broadcast_row_sum_unguarded
+  OP mhc_pre_broadcast FILE mhc_mixing.h DECODE SIMULATED
+  FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
+  TO [[if (tile_row < rows_in_tile) {]]
+  CASE mhc_pre_broadcast/rows_17/eager
+  SAYS "elements in rows 16 of 17"
+  WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")

@@ -4,7 +4,7 @@
 # between brackets.
 
 plumb_mutant(mtp_position_mask_missing
-  OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu
+  OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu DECODE
   FROM [[const bool keep = !is_embedding || p.positions[token] != 0;]]
   TO [[const bool keep = true;]]
   CASE mtp_input_rms_norm/many_positions/eager
@@ -12,7 +12,7 @@ plumb_mutant(mtp_position_mask_missing
   WHY "the embedding of position 0 reaches its norm")
 
 plumb_mutant(mtp_position_mask_on_hidden
-  OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu
+  OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu DECODE
   FROM [[!is_embedding || p.positions[token] != 0]]
   TO [[p.positions[token] != 0]]
   CASE mtp_input_rms_norm/many_positions/eager
@@ -218,3 +218,31 @@ plumb_mutant(rms_norm_wrong_from_row_1000
   CASE rms_norm/tokens_1025/eager
   SAYS "rows 1000-1024 of 1025"
   WHY "rows from 1000 on lose their last column: wrong only where there are many tokens (vLLM #42810)")
+
+plumb_mutant(mtp_divides_by_padded_block
+  OP mtp_input_rms_norm FILE row_norm.h DECODE
+  FROM [[static_cast<float>(hidden)]]
+  TO [=[[](std::int64_t columns) {
+    std::int64_t block = 1;
+    while (block < columns) block *= 2;
+    return static_cast<float>(block);
+  }(hidden)]=]
+  CASE mtp_input_rms_norm/hidden_257/eager
+  SAYS "out_hidden: norm of rows 0-35 of 36 wrong"
+  WHY "the mean is taken over the row rounded up to a power of two (vLLM #43746)")
+
+plumb_mutant(mtp_slot_of_another_stream
+  OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu DECODE
+  FROM [[(is_embedding ? p.embeds : p.previous_hidden) + first,]]
+  TO [[(is_embedding ? p.embeds : p.previous_hidden - (slot > 0 ? p.hidden : 0)) + first,]]
+  CASE mtp_input_rms_norm/many_positions/eager
+  SAYS "each wrong row holds the values of the row 1 above it"
+  WHY "a slot is read where the one in front of it stands (vLLM #43746)")
+
+plumb_mutant(mtp_row_offset_too_narrow
+  OP mtp_input_rms_norm FILE mtp_input_rms_norm.cu DECODE
+  FROM [[: token * p.hc_mult + slot) * p.hidden;]]
+  TO [[: token * p.hc_mult + slot) * p.hidden & 1023;]]
+  CASE mtp_input_rms_norm/many_positions/eager
+  SAYS "out_embeds: norm of rows 0-2, 5, 8-39 of 40 wrong"
+  WHY "row offsets wrap, at 2^10 elements where a served model has 2^32 (vLLM #43746)")

@@ -198,3 +198,41 @@ plumb_mutant(gather_clears_its_tile
   CASE dequantize_and_gather_k_cache/no_spare_rows/full_graph
   SAYS "rows 80-199 of 200"
   WHY "rows behind the gathered ones are zeroed: they may be another call's")
+
+# ---- what a small decode step shows ----
+
+plumb_mutant(mla_ragged_row_to_its_tile
+  OP sparse_mla_decode FILE sparse_mla_decode.cu DECODE
+  FROM [[  const bool listed = position < block.end && position < block.count;
+  const std::int32_t slot = listed ? block.indices[position] : -1;]]
+  TO [[  const int count = (block.count + kTokenTile - 1) / kTokenTile * kTokenTile;
+  const std::int32_t beside = position < count ? block.indices[position] : -1;
+  const std::int64_t slots = block.cache->num_blocks * block.cache->page;
+  const std::int32_t slot = position < block.end && beside < slots ? beside : -1;]]
+  CASE sparse_mla_decode/edge_lengths_ragged/eager
+  SAYS "elements in rows 0-1, 3-4, 6-9 of 12 beyond their bound"
+  WHY "a row is read up to the end of its tile: entries of the next row, or of an earlier step (vLLM #42604)")
+
+plumb_mutant(mla_fnuz_with_bias_15
+  OP sparse_mla_decode FILE fp8.h DECODE
+  FROM [[const std::uint32_t bias_change = 127U - (fnuz ? 8U : 7U);]]
+  TO [[const std::uint32_t bias_change = 127U - (fnuz ? 15U : 7U);]]
+  CASE sparse_mla_decode/fnuz_main_fn_extra/eager
+  SAYS "out: 6060 elements in rows 0-11 of 12 beyond their bound"
+  WHY "fnuz bytes are read as e4b15, 2^-7 of what they are worth (vLLM #42604)")
+
+plumb_mutant(mla_dead_rows_not_written
+  OP sparse_mla_decode FILE sparse_mla_decode.cu DECODE
+  FROM [[    store_heads(call, work, slot, sums);]]
+  TO [[    if (slot >= 0 || factors[0] != 0.0F) store_heads(call, work, slot, sums);]]
+  CASE sparse_mla_decode/holes/eager
+  SAYS "second launch differs from the first in rows 8-11 of 32"
+  WHY "rows without candidates keep what was there instead of zeros (hazard A1)")
+
+plumb_mutant(mla_block_offset_too_narrow
+  OP sparse_mla_decode FILE mla_cache.h DECODE
+  FROM [[cache.data + block * cache.block_stride_bytes;]]
+  TO [[cache.data + static_cast<std::uint16_t>(block * cache.block_stride_bytes);]]
+  CASE sparse_mla_decode/v4_pro_c4a/eager
+  SAYS "out: norm of rows 0-31 of 32 wrong"
+  WHY "block * stride wraps, at 2^16 bytes where a served model has 2^32 (hazard F1)")

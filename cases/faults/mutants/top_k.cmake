@@ -4,7 +4,7 @@
 # between brackets.
 
 plumb_mutant(top_k_global_indices
-  OP top_k_per_row_prefill FILE top_k_per_row_prefill.cu
+  OP top_k_per_row_prefill FILE top_k_per_row_prefill.cu DECODE
   FROM [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);]]
   TO [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
   block_sync();
@@ -25,7 +25,7 @@ plumb_mutant(top_k_pads_with_zero
   WHY "the tail behind the last index holds 0 instead of -1")
 
 plumb_mutant(top_k_only_right_for_2048
-  OP top_k_per_row_prefill FILE top_k_select.h
+  OP top_k_per_row_prefill FILE top_k_select.h DECODE
   FROM [[if (window.length > k) return select]]
   TO [[if (window.length > k && window.length <= 2048) {
     for (int i = thread_index(); i < k; i += block_size()) indices[i] = i;
@@ -75,3 +75,11 @@ plumb_mutant(top_k_list_without_the_lead
   CASE top_k_per_row_prefill/columns_65537/eager
   SAYS "indices: rows 1 of 2 wrong"
   WHY "candidates of a row that starts inside a chunk are put in order as if it did not")
+
+plumb_mutant(top_k_candidates_dropped
+  OP top_k_per_row_decode FILE top_k_flags.h DECODE
+  FROM [[const bool wins = !is_inside || before.inside < interval.wanted;]]
+  TO [[const bool wins = !is_inside || (before.inside < interval.wanted && before.inside < 4);]]
+  CASE top_k_per_row_decode/ties_at_the_threshold/eager
+  SAYS "-1 inside the valid prefix: winners were dropped"
+  WHY "candidates beyond a fixed buffer are dropped, 4 where kernels have room for thousands (hazard E2)")
