@@ -113,6 +113,7 @@ TEST_P(DecodeMixedGraphs, EachBatchIsRunAsTheModeSays) {
     EXPECT_EQ(serving.engine.kind(), kind);
     const Counters counters = serving.engine.latest();
     EXPECT_EQ(counters.eager_steps, kind == GraphKind::none ? 2 : 0) << "target and drafter";
+    EXPECT_EQ(counters.oversized_steps, !step.fits && mixed != GraphKind::none ? 1 : 0);
     EXPECT_EQ(counters.host_synchronizations, 0);
     const auto& plan = serving.engine.plan();
     if (kind == GraphKind::none) {

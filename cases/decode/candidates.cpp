@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 namespace plumb::cases {
@@ -90,9 +89,10 @@ const device::decode::PrefillChunk& chunk_of(const std::string& call, const Step
 
 // Different ones of so many.
 bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t of) {
-  const std::set<std::int32_t> named(entries, entries + count);
-  if (std::ssize(named) != count) return false;
-  return named.empty() || (*named.begin() >= 0 && *named.rbegin() < of);
+  std::vector<std::int32_t> named(entries, entries + count);
+  std::sort(named.begin(), named.end());
+  if (std::adjacent_find(named.begin(), named.end()) != named.end()) return false;
+  return named.empty() || (named.front() >= 0 && named.back() < of);
 }
 
 }  // namespace
