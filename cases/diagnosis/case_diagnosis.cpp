@@ -159,9 +159,7 @@ class CaseDiagnosis {
   }
 
   void name_the_best() {
-    std::stable_sort(all_.begin(), all_.end(), [](const Explanation& a, const Explanation& b) {
-      return a.match.score() > b.match.score();
-    });
+    sort_by_larger(all_, [](const Explanation& one) { return one.match.score(); });
     for (const Explanation& one : all_) {
       const double score = one.match.score();
       if (is_enough(one.match) && score >= all_.front().match.score() - kMargin) {

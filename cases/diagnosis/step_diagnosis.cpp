@@ -89,9 +89,7 @@ class StepDiagnosis {
 
   // The candidates that explain about as much as the best does.
   std::span<Candidate> rivals() {
-    std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
-      return a.first.score() > b.first.score();
-    });
+    sort_by_larger(candidates_, [](const Candidate& one) { return one.first.score(); });
     const auto end =
         std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& one) {
           return one.first.score() < kExplains ||
@@ -102,8 +100,7 @@ class StepDiagnosis {
 
   // Sorts them, too.
   static bool are_alike(std::span<Candidate> rivals) {
-    std::stable_sort(rivals.begin(), rivals.end(),
-                     [](const auto& a, const auto& b) { return a.sum() > b.sum(); });
+    sort_by_larger(rivals, [](const Candidate& one) { return one.sum(); });
     return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kMargin;
   }
 
@@ -122,7 +119,7 @@ class StepDiagnosis {
 
   void name_by_error() {
     const auto same = [&](const Candidate& one) { return trial_.threw_the_same(one); };
-    std::stable_partition(candidates_.begin(), candidates_.end(), same);
+    sort_by_larger(candidates_, same);
     name(candidates_.size(), same);
   }
 
@@ -130,9 +127,7 @@ class StepDiagnosis {
     for (Candidate& one : candidates_) {
       if (one.first.invented == 0 && one.error.empty()) trial_.look_at_findings(one);
     }
-    std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
-      return a.findings.value_or(0) > b.findings.value_or(0);
-    });
+    sort_by_larger(candidates_, [](const Candidate& one) { return one.findings.value_or(0); });
     name(candidates_.size(), [&](const Candidate& one) {
       return one.findings >= kSameFindings &&
              *one.findings >= *candidates_.front().findings - kMargin;
