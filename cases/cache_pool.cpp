@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cases/block_pool.h"
+#include "cases/dialect.h"
 #include "cases/fill.h"
 
 namespace plumb::cases {
@@ -72,6 +73,8 @@ void add_cache_pool(const CachePoolShape& shape, TensorSet& tensors) {
   cache.name = "cache";
   cache.role = Role::output;
   cache.starts_as = "cache_before";
+  cache.format = name_of(shape.dialect);
+  cache.scale_layout = shape.token_layout;
   tensors.add(cache);
 }
 

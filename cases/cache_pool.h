@@ -23,6 +23,7 @@ struct CachePoolShape {
   bool any_negative = false;       // holes are any negative number, else -1
   bool far = false;                // blocks around 2^31 and 2^32 bytes, else side by side
   reference::Dialect dialect = reference::Dialect::e4m3fn;
+  std::string token_layout = {};  // what a token's bytes are, for readers of stored results
 
   // That exist: enough for all tokens, and two that stay empty wherever that is.
   std::int64_t needed_blocks() const { return (tokens + page - 1) / page + 2; }

@@ -90,6 +90,9 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
     if (text_of(node, key, where) != "real")
       throw BadRow(fmt::format("{}: only is \"real\"", where));
     row.real_only = true;
+  } else if (key == "golden") {
+    if (!node.is_boolean()) throw BadRow(fmt::format("{}: golden is true or false", where));
+    row.golden = *node.value<bool>();
   } else if (is_word(op, key)) {
     row.words[std::string(key)] = text_of(node, key, where);
   } else if (const Parameter* parameter = find_parameter(op, key)) {
@@ -97,7 +100,8 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
   } else {
-    unknown(op, where, key, {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only"});
+    unknown(op, where, key,
+            {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden"});
   }
 }
 
@@ -109,6 +113,8 @@ Row parse_row(const OpDefinition& op, const toml::table& table, std::string_view
     set_from_node(op, row, key.str(), node, at(file, node.source()));
   }
   row.where = at(file, table.source());
+  if (!table.contains("golden")) row.golden = row.tier != Tier::full;
+  if (row.trivial == "empty" || !row.known_bug.empty() || row.real_only) row.golden = false;
   if (!is_plain_name(row.name)) {
     throw BadRow(fmt::format("{}: a row needs a name of a-z, 0-9 and _", row.where));
   }

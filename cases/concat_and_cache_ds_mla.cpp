@@ -22,6 +22,7 @@ class ConcatAndCacheProblem final : public CacheWriterProblem {
   ConcatAndCacheProblem(const Row& row, const device::Properties& platform)
       : CacheWriterProblem(row, platform) {
     pool_.block_bytes = pool_.page * reference::kDsMlaTokenBytes + row.integer("block_gap");
+    pool_.token_layout = "per token 512 codes, 4 f32 scales of 128 codes each, 64 bf16";
     if (pool_.block_bytes % 4 != 0) throw BadRow(row.where + ": scales need blocks of 4 bytes");
   }
 

@@ -24,6 +24,10 @@ Dialect dialect_of(const Row& row, std::string_view parameter, const device::Pro
   return dialect_of(row, parameter, native_dialect(platform));
 }
 
+std::string_view name_of(Dialect dialect) {
+  return dialect == Dialect::e4m3fn ? "e4m3fn" : "e4m3fnuz";
+}
+
 plumb_format format_of(Dialect dialect) {
   return dialect == Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ;
 }

@@ -19,5 +19,6 @@ reference::Dialect dialect_of(const Row& row, std::string_view parameter,
 reference::Dialect dialect_of(const Row& row, std::string_view parameter,
                               const device::Properties& platform);
 plumb_format format_of(reference::Dialect dialect);
+std::string_view name_of(reference::Dialect dialect);
 
 }  // namespace plumb::cases

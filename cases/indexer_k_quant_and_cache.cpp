@@ -27,6 +27,7 @@ class IndexerKQuantProblem final : public CacheWriterProblem {
         ue8m0_(row.integer("ue8m0") != 0) {
     pool_.block_bytes = layout_.block_bytes() + row.integer("block_gap");
     pool_.any_negative = true;
+    pool_.token_layout = "per block all codes, then all f32 scales";
     check(row);
   }
 

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cases/dialect.h"
 #include "cases/fill.h"
 #include "cases/indexer_inputs.h"
 #include "cases/quant_inputs.h"
@@ -78,7 +79,9 @@ class IndexerQRopeQuantProblem final : public Problem {
     tensors.add({.name = "q_out",
                  .dtype = Dtype::u8,
                  .shape = {tokens_, heads_, dim_},
-                 .role = Role::output});
+                 .role = Role::output,
+                 .format = std::string(name_of(dialect_)),
+                 .scale_layout = "multiplied into weights_out"});
     tensors.add({.name = "weights_out",
                  .dtype = Dtype::f32,
                  .shape = {tokens_, heads_},

@@ -21,6 +21,8 @@ namespace {
 
 using reference::Estimate;
 
+thread_local EstimateWatch::See watching;
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One row of the result, compared and measured.
@@ -283,11 +285,15 @@ void report_bias(const HostTensor& got, const std::vector<RowResult>& rows,
 
 }  // namespace
 
+EstimateWatch::EstimateWatch(See see) { watching = std::move(see); }
+EstimateWatch::~EstimateWatch() { watching = nullptr; }
+
 TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const RowMask& promised,
                           const std::vector<RowGroup>& groups, const Clues& clues,
                           const ColumnRanges& columns) {
   const Stopwatch watch(verdict_seconds);
   check_shapes(got, expected, promised);
+  if (watching) watching(got, expected);
   TensorReport report;
   report.tensor = got.spec().name;
   report.rows_total = got.original_rows();

@@ -28,8 +28,17 @@ class Mxfp4QuantProblem final : public Problem {
   TensorSet make_tensors() const override {
     TensorSet tensors;
     tensors.add({"x", Dtype::bf16, {tokens_, columns_}, {stride_, 1}});
-    tensors.add({"q", Dtype::u8, {tokens_, columns_ / 2}, {}, Role::output});
-    tensors.add({"scales", Dtype::u8, {tokens_, columns_ / kMxGroup}, {}, Role::output});
+    tensors.add({.name = "q",
+                 .dtype = Dtype::u8,
+                 .shape = {tokens_, columns_ / 2},
+                 .role = Role::output,
+                 .format = "e2m1",
+                 .scale_layout = "scales, one of 32 codes"});
+    tensors.add({.name = "scales",
+                 .dtype = Dtype::u8,
+                 .shape = {tokens_, columns_ / kMxGroup},
+                 .role = Role::output,
+                 .format = "ue8m0"});
     return tensors;
   }
 

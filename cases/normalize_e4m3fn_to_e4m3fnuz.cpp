@@ -93,7 +93,9 @@ class NormalizeProblem final : public Problem {
                  .shape = shape,
                  .strides = strides,
                  .role = Role::output,
-                 .starts_as = in_place_ ? name + "_before" : ""});
+                 .starts_as = in_place_ ? name + "_before" : "",
+                 .format = dtype == Dtype::u8 ? "e4m3fnuz" : "number",
+                 .scale_layout = dtype == Dtype::u8 ? "weight_scale, one of 128 x 128" : "none"});
   }
 
   // exact: all codes in turn. adversarial: -0, NaN, and their neighbours.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cases/dialect.h"
 #include "cases/fill.h"
 #include "cases/quant_inputs.h"
 
@@ -44,11 +45,14 @@ class PerTokenGroupQuantProblem final : public Problem {
                  .dtype = Dtype::u8,
                  .shape = {shape_.tokens, codes},
                  .strides = {codes + shape_.q_gap, 1},
-                 .role = Role::output});
+                 .role = Role::output,
+                 .format = std::string(name_of(shape_.options.dialect)),
+                 .scale_layout = scale_layout()});
     TensorSpec scales{.name = "scales",
                       .dtype = shape_.packed() ? Dtype::i32 : Dtype::f32,
                       .shape = {shape_.tokens, shape_.words()},
-                      .role = Role::output};
+                      .role = Role::output,
+                      .format = shape_.packed() ? "ue8m0" : "number"};
     if (shape_.column_major) {
       scales.shape = {shape_.words(), shape_.tokens};
       scales.strides = {shape_.aligned_tokens(), 1};
@@ -117,6 +121,12 @@ class PerTokenGroupQuantProblem final : public Problem {
 
  private:
   reference::GroupQuant how() const { return per_token_group_quant_fp8(shape_.options); }
+
+  std::string scale_layout() const {
+    return fmt::format("scales, one of {} codes, {}{}", shape_.options.group,
+                       shape_.column_major ? "column-major" : "row-major",
+                       shape_.packed() ? ", four in a word" : "");
+  }
 
   float scale_at(const HostTensor& scales, std::int64_t token, std::int64_t group) const {
     return shape_.column_major ? scales.row<float>(group)[token] : scales.row<float>(token)[group];

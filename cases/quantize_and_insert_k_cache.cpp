@@ -22,6 +22,8 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem {
   QuantizeAndInsertProblem(const Row& row, const device::Properties& platform)
       : CacheWriterProblem(row, platform) {
     pool_.block_bytes = reference::kv_block_bytes(pool_.page);
+    pool_.token_layout =
+        "per block all tokens (448 codes, 64 bf16), then per token 7 ue8m0 scales of 64 codes each";
   }
 
   TensorSet make_tensors() const override {

@@ -64,6 +64,9 @@ struct TensorSpec {
   // An output that an op updates in place: before every launch it holds, instead of poison, the
   // bytes of this input, which has the same dtype, shape, strides and placement.
   std::string starts_as = {};
+  // What bytes stand for, and where the scales of codes are: "e4m3fn" and "scales, one of 128". For
+  // readers of stored results.
+  std::string format = "number", scale_layout = "none";
   std::optional<Excerpt> excerpt = {};
 };
 

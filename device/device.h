@@ -50,6 +50,8 @@ enum class Fp8Dialect { e4m3fn, e4m3fnuz };
 
 struct Properties {
   std::string platform;  // "sim-sm90", "cuda-sm90", ...
+  std::string name;      // of the product; "" where it is simulated
+  std::string runtime;   // versions of the vendor's runtime and driver; "" where it is simulated
   bool simulated = false;
   int wave_size = 32;
   int multiprocessors = 1;

@@ -18,6 +18,7 @@ struct RunArguments {
   Selection selection;
   std::uint64_t seed = 0;
   int jobs = 0;
+  std::optional<std::string> goldens;  // folder; "" for none; unset: the repository's own
   std::string seed_text = "0", json = "plumb.json", junit;
   bool bisect = false, quiet = false;
   int least_coverage = 0;
@@ -43,6 +44,16 @@ struct AgreementArguments {
   std::string json;
 };
 
+struct GoldenArguments {
+  Selection selection;
+  std::string goldens;  // folder; "": the repository's own
+  std::string reason;
+  std::string commit;  // "": git's
+  bool dry_run = false, exact = false;
+  std::string first, second;  // of diff; of approve the file
+  std::string results;        // of approve: the digest of the results that were reviewed
+};
+
 struct InvarianceArguments {
   Selection selection;
   std::string sizes, json;
@@ -64,6 +75,10 @@ int show_command(const Selection& selection);
 int bench_command(const BenchArguments& arguments);
 int agreement_command(const AgreementArguments& arguments);
 int invariance_command(const InvarianceArguments& arguments);
+int golden_regen_command(const GoldenArguments& arguments);
+int golden_check_command(const GoldenArguments& arguments);
+int golden_diff_command(const GoldenArguments& arguments);
+int golden_approve_command(const GoldenArguments& arguments);
 int faults_command(const FaultsArguments& arguments);
 
 }  // namespace plumb::tools

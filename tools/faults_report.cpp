@@ -16,9 +16,9 @@ using cases::FinishedRun;
 using cases::Shares;
 using nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, cases::kDetectors> kShort{"err", "inp", "ran", "ord", "adr",
-                                                                 "cnd", "met", "ref", "sta", "eag",
-                                                                 "twn", "pad", "pth", "cst"};
+constexpr std::array<std::string_view, cases::kDetectors> kShort{
+    "err", "inp", "ran", "ord", "adr", "cnd", "met", "ref",
+    "sta", "eag", "twn", "pad", "pth", "cst", "frs", "aln"};
 constexpr std::size_t kNameWidth = 32;
 
 std::string mark_of(const FinishedRun& one, Detector detector, const Style& style) {

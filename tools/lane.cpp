@@ -3,11 +3,32 @@
 
 #include <fmt/format.h>
 
+#include "tools/golden_check.h"
 #include "tools/wire.h"
 
 namespace plumb::tools {
 
 namespace {
+
+// Of this process, so that a worker reads each file once. Nothing where a run has none to compare
+// with: other inputs, other kernels, or no store.
+GoldenChecker* checker_of(const RunArguments& arguments) {
+  const std::string folder = golden_folder(arguments);
+  if (folder.empty()) return nullptr;
+  static GoldenChecker checker(folder);
+  return &checker;
+}
+
+void compare_with_golden(const Task& task, const RunArguments& arguments,
+                         const cases::RunOptions& options, Finished& finished) {
+  if (finished.result.outcome != cases::Outcome::passed) return;
+  GoldenChecker* checker = checker_of(arguments);
+  if (!checker) return;
+  finished.golden = checker->check(*task.which, options, false);
+  if (finished.golden.agreement != golden::Agreement::failed) return;
+  finished.result.outcome = cases::Outcome::failed;
+  finished.result.failures.push_back({"the launch of its golden", finished.golden.lines, {}});
+}
 
 std::string reproduce_line(const Task& task, const RunArguments& arguments) {
   return fmt::format("plumb run --case {} --platform {}{}", task.which->id(), task.platform,
@@ -45,6 +66,14 @@ Finished died(const Task& task, const RunArguments& arguments, const Death& deat
 
 }  // namespace
 
+std::string golden_folder(const RunArguments& arguments) {
+  const Selection& selection = arguments.selection;
+  const bool other_inputs =
+      arguments.seed != 0 || !selection.settings.empty() || !selection.case_files.empty();
+  if (other_inputs || !selection.plugin.empty()) return "";
+  return arguments.goldens ? *arguments.goldens : own_goldens();
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -60,6 +89,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   Finished finished = name_task(task, arguments);
   try {
     finished.result = cases::run_case(*task.which, options);
+    compare_with_golden(task, arguments, options, finished);
   } catch (const cases::BadRow& error) {
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }

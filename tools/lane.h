@@ -25,6 +25,10 @@ struct Task {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
+// The store that the results of a run are compared with; "" for none, as where the inputs or the
+// kernels are not those that goldens are about.
+std::string golden_folder(const RunArguments& arguments);
+
 // In this process. Throws cases::BadRow, which names the case.
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier);
 

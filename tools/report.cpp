@@ -71,6 +71,36 @@ std::string sampled_text(const std::vector<Finished>& all) {
   return fmt::format("sampled {:4} cases: {}\n", sampled.cases, cases::text_of(sampled.sum));
 }
 
+std::string drift_text(const Finished& finished) {
+  std::string text = fmt::format("  {} {}: {}\n", finished.result.id, finished.result.platform,
+                                 finished.golden.toolchain);
+  for (const golden::TensorDrift& drift : finished.golden.drifts) {
+    text += "    " + golden::text_of(drift) + "\n";
+  }
+  return text;
+}
+
+// How many cases have their golden's bits, and what is about to leave its bound.
+std::string golden_text(const std::vector<Finished>& all, const Style& style) {
+  std::map<golden::Agreement, int> counts;
+  std::string near;
+  for (const Finished& f : all) {
+    ++counts[f.golden.agreement];
+    if (f.golden.agreement == golden::Agreement::near_bound) near += drift_text(f);
+  }
+  if (counts[golden::Agreement::not_asked] == static_cast<int>(all.size())) return "";
+  std::string text =
+      fmt::format("golden {:4} cases with the same bits, {} drifted, {} failed",
+                  counts[golden::Agreement::same],
+                  counts[golden::Agreement::drifted] + counts[golden::Agreement::near_bound],
+                  counts[golden::Agreement::failed]);
+  if (counts[golden::Agreement::no_goldens] > 0) {
+    text += fmt::format("; {} on platforms without goldens", counts[golden::Agreement::no_goldens]);
+  }
+  if (near.empty()) return text + "\n";
+  return text + "\n" + style.paint("warning", "1;33") + ": goldens near a bound\n" + near;
+}
+
 }  // namespace
 
 SampledCases sampled_cases(const std::vector<Finished>& all) {
@@ -132,7 +162,8 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);
-  return text + skip_reasons(all) + sampled_text(all) + slowest(all) + phase_shares(all);
+  return text + skip_reasons(all) + sampled_text(all) + golden_text(all, style) + slowest(all) +
+         phase_shares(all);
 }
 
 int exit_code(const std::vector<Finished>& all) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cases/run.h"
+#include "golden/compare.h"
 #include "tools/plugin.h"
 
 namespace plumb::tools {
@@ -15,6 +16,7 @@ namespace plumb::tools {
 // A finished case and the line that repeats it.
 struct Finished {
   cases::CaseResult result;
+  golden::Comparison golden;
   std::string op, row, scenario;
   std::string reproduce;
   double seconds = 0;

@@ -58,6 +58,22 @@ ordered_json to_json(const cases::Sample& sample) {
           {"unjudged", sample.unjudged()}};
 }
 
+ordered_json to_json(const golden::Comparison& comparison) {
+  ordered_json json{{"agreement", name_of(comparison.agreement)}};
+  if (!comparison.toolchain.empty()) json["other_toolchain"] = comparison.toolchain;
+  for (const golden::TensorDrift& drift : comparison.drifts) {
+    json["drift"].push_back({{"tensor", drift.tensor},
+                             {"rows_moved", drift.rows_moved},
+                             {"rows", drift.rows},
+                             {"stored_elements_moved", drift.elements_moved},
+                             {"ulp", number(drift.ulp)},
+                             {"where", drift.where}});
+    if (drift.of_bound >= 0) json["drift"].back()["of_bound"] = number(drift.of_bound);
+    if (!drift.other.empty()) json["drift"].back()["other"] = drift.other;
+  }
+  return json;
+}
+
 ordered_json to_json(const Finished& finished) {
   const cases::CaseResult& result = finished.result;
   ordered_json json{{"case", result.id},
@@ -77,6 +93,9 @@ ordered_json to_json(const Finished& finished) {
                                {"flips", tensor.flips}});
     if (!tensor.flip.empty()) json["tensors"].back()["first_flip"] = tensor.flip;
     if (tensor.sample.rows > 0) json["tensors"].back()["sample"] = to_json(tensor.sample);
+  }
+  if (finished.golden.agreement != golden::Agreement::not_asked) {
+    json["golden"] = to_json(finished.golden);
   }
   for (const cases::Failure& failure : result.failures)
     json["failures"].push_back(to_json(failure));

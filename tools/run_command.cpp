@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
+#include "tools/golden_check.h"
 #include "tools/lane.h"
 #include "tools/output.h"
 #include "tools/wire.h"
@@ -172,6 +174,18 @@ void check_reports(const RunArguments& arguments) {
   if (!arguments.junit.empty()) check_writable(arguments.junit);
 }
 
+// A store that cannot be used is better known before the first case.
+void check_goldens(const RunArguments& arguments, const Selected& selected) {
+  const std::string folder = golden_folder(arguments);
+  if (folder.empty()) return;
+  if (!std::filesystem::is_directory(folder)) throw UsageError(folder + ": no folder of goldens");
+  GoldenChecker checker(folder);
+  for (const cases::Case& which : selected.cases) {
+    if (!golden::wants_golden(which)) continue;
+    for (const std::string& platform : selected.platforms) checker.find(platform, which);
+  }
+}
+
 // 1 if a cell of the coverage table has too few cases: they may have vanished without a failure.
 int coverage_code(const std::vector<Finished>& all, int least) {
   const std::vector<std::string> thin = thin_coverage(all, least);
@@ -236,6 +250,7 @@ int run_command(RunArguments arguments) {
   if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
   check_reports(arguments);
   validate(selected);
+  check_goldens(arguments, selected);
   const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
 
   print_results(all, arguments, seconds_since(start));

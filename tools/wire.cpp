@@ -113,6 +113,30 @@ cases::CaseResult unpack_result(const json& packed) {
   return result;
 }
 
+json pack(const golden::Comparison& comparison) {
+  json packed{{"agreement", static_cast<int>(comparison.agreement)},
+              {"toolchain", comparison.toolchain},
+              {"lines", comparison.lines},
+              {"drifts", json::array()}};
+  for (const golden::TensorDrift& d : comparison.drifts) {
+    packed["drifts"].push_back({d.tensor, d.rows, d.rows_moved, d.elements, d.elements_moved, d.ulp,
+                                d.of_bound, d.where, d.histogram, d.other});
+  }
+  return packed;
+}
+
+golden::Comparison unpack_comparison(const json& packed) {
+  golden::Comparison comparison;
+  comparison.agreement = static_cast<golden::Agreement>(packed.at("agreement").get<int>());
+  packed.at("toolchain").get_to(comparison.toolchain);
+  packed.at("lines").get_to(comparison.lines);
+  for (const json& d : packed.at("drifts")) {
+    comparison.drifts.push_back(
+        {d.at(0), d.at(1), d.at(2), d.at(3), d.at(4), d.at(5), d.at(6), d.at(7), d.at(8), d.at(9)});
+  }
+  return comparison;
+}
+
 [[noreturn]] void refuse(const json::exception& error) {
   throw std::runtime_error(std::string("a worker answered nonsense: ") + error.what());
 }
@@ -121,6 +145,7 @@ cases::CaseResult unpack_result(const json& packed) {
 
 std::vector<std::uint8_t> to_bytes(const Finished& finished) {
   return json::to_cbor({{"result", pack(finished.result)},
+                        {"golden", pack(finished.golden)},
                         {"op", finished.op},
                         {"row", finished.row},
                         {"scenario", finished.scenario},
@@ -138,6 +163,7 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
     if (packed.contains("bad row")) throw cases::BadRow(packed.at("bad row"));
     Finished finished;
     finished.result = unpack_result(packed.at("result"));
+    finished.golden = unpack_comparison(packed.at("golden"));
     packed.at("op").get_to(finished.op);
     packed.at("row").get_to(finished.row);
     packed.at("scenario").get_to(finished.scenario);

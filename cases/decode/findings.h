@@ -24,9 +24,11 @@ enum class Detector {
   twin,        // the graph with taps and the one without give different results
   padding,     // what padding holds reaches a live row
   path,        // the graph does not launch what the eager step launches, or is not there
-  cost         // a step waits for the device, captures or plans again what it had
+  cost,        // a step waits for the device, captures or plans again what it had
+  fresh,       // an engine made anew gives other results on the same requests and caches
+  alone        // a runner beside others gives other results than alone (side_by_side.h)
 };
-inline constexpr int kDetectors = 14;
+inline constexpr int kDetectors = 16;
 std::string_view name_of(Detector detector);
 
 struct Finding {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 
 #include "cases/fill.h"
+#include "device/decode/v32_metadata.h"
 
 namespace plumb::cases {
 
@@ -52,17 +54,39 @@ class Planner {
     const std::array<std::int64_t, 6> borders{
         page - 1,         page, page + 1, std::max<std::int64_t>(geometry_.window - 1, 0),
         geometry_.window, 127};
+    const std::int64_t tile = tile_of_candidates();
+    const std::array<std::int64_t, 6> near_tile{
+        tile - 1, tile, tile + 1, ratio * (tile - 1), ratio * tile, ratio * (tile + 1)};
     switch (shape_.lengths) {
       case Lengths::equal: return room / 2;
       case Lengths::around_k: return near_k[static_cast<std::size_t>(n % 3)];
       case Lengths::around_page: return borders[static_cast<std::size_t>(n % 6)];
       case Lengths::short_ones: return n % 6;
+      case Lengths::around_tile: return near_tile[static_cast<std::size_t>(n % 6)];
       case Lengths::beyond_k:
         return std::min(k + 1 + draw(0, std::max<std::int64_t>(room - k, 1)), room);
       case Lengths::mixed: return n % 2 == 0 ? room - n % 7 : n % 7;
       case Lengths::random: return draw(0, room);
     }
     return 0;
+  }
+
+  std::int64_t tile_of_candidates() const {
+    return geometry_.architecture == device::decode::Architecture::v32
+               ? device::decode::kPlanGranularity
+               : geometry_.plan_block;
+  }
+
+  // Numbers of requests whose tokens no captured size has, and some has more.
+  std::int64_t between_sizes(std::int64_t i) const {
+    const auto& sizes = geometry_.capture_sizes;
+    std::vector<std::int64_t> counts;
+    for (std::int64_t n = 1; n <= most_; ++n) {
+      const std::int64_t tokens = n * geometry_.query_tokens();
+      const bool captured = std::find(sizes.begin(), sizes.end(), tokens) != sizes.end();
+      if (!captured && !sizes.empty() && tokens < sizes.back()) counts.push_back(n);
+    }
+    return counts.empty() ? most_ : counts[static_cast<std::size_t>(i) % counts.size()];
   }
 
   std::int64_t batch_size(std::int64_t i) {
@@ -73,6 +97,8 @@ class Planner {
         return i % 2 == 0 ? most_ : std::max<std::int64_t>(most_ / 4, 1);
       case Traffic::random: return draw(1, most_);
       case Traffic::prompts: return std::min(i + 2, most_);
+      case Traffic::idle: return i % 2 == 0 ? most_ : 0;
+      case Traffic::between: return between_sizes(i);
       default: return most_;
     }
   }
@@ -84,7 +110,39 @@ class Planner {
     order_.erase(std::find(order_.begin(), order_.end(), id));
   }
 
+  // What all caches have whole blocks of. Blocks that a window has left cannot be shared.
+  std::int64_t whole_blocks() const {
+    using device::decode::Cache;
+    std::int64_t tokens = geometry_.pages[0];
+    if (geometry_.has(Cache::c4a)) {
+      tokens = std::lcm(tokens, geometry_.pages[1] * device::decode::kC4a);
+    }
+    if (geometry_.has(Cache::c128a)) {
+      tokens = std::lcm(tokens, geometry_.pages[2] * device::decode::kC128a);
+    }
+    return tokens;
+  }
+
+  // Behind the longest prefix of the newest request that has one.
+  bool admit_behind_another(ScheduledStep& step) {
+    const std::int64_t whole = whole_blocks();
+    for (auto other = order_.rbegin(); other != order_.rend(); ++other) {
+      const std::int64_t tokens = tokens_[*other] / whole * whole;
+      if (tokens == 0 || geometry_.frees_window) continue;
+      const std::uint64_t id = ++last_id_;
+      step.shared.push_back({id, *other, tokens});
+      tokens_[id] = tokens;
+      prompts_[id] = 0;
+      order_.push_back(id);
+      return true;
+    }
+    return false;
+  }
+
   void admit(ScheduledStep& step) {
+    // Who is there has been there: requests of this step are admitted behind those that share.
+    const bool shares = shape_.traffic == Traffic::prefix && step_ > 0 && step.admitted.empty();
+    if (shares && admit_behind_another(step)) return;
     const std::uint64_t id = ++last_id_;
     const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
     // A prefix of it may be in the caches.
@@ -132,13 +190,22 @@ class Planner {
       if (tokens_[id] + geometry_.query_tokens() > geometry_.max_context) finish(id, step);
     }
     const bool full = order_.size() == size;
-    const bool replaces = shape_.traffic == Traffic::replace || (has_prompts() && full) ||
+    const bool replaces = shape_.traffic == Traffic::replace || shape_.traffic == Traffic::prefix ||
+                          (has_prompts() && full) ||
                           (shape_.traffic == Traffic::random && draw(0, 2) == 0);
     if (replaces && i > 0 && !order_.empty()) finish(order_.front(), step);
     while (order_.size() < size) admit(step);
     if (shape_.traffic == Traffic::permute || shape_.traffic == Traffic::random) shuffle();
     fill(size, step);
+    disturb(step);
     return step;
+  }
+
+  void disturb(ScheduledStep& step) {
+    if (shape_.between == Between::dummies) {
+      step.dummy_tokens = draw(1, geometry_.max_decode_tokens());
+    }
+    if (shape_.between == Between::captures) step.recapture = draw(1, 1 << 16);
   }
 
   bool has_prompts() const {
@@ -155,7 +222,7 @@ class Planner {
         if ((prompts_[id] > 0) != prefill || (prefill && prompts_wait())) continue;
         const std::int64_t tokens = prefill ? chunk(prompts_[id], room) : query_tokens();
         if (tokens == 0) continue;
-        step.batch.push_back({id, tokens, prefill});
+        step.batch.push_back({id, tokens, prefill, prefill ? Scheduled::kAll : accepted(tokens)});
         room -= tokens;
         advance(step.batch.back());
       }
@@ -177,8 +244,19 @@ class Planner {
     return uneven ? draw(1, most) : most;
   }
 
+  // The first token is no speculated one.
+  std::int64_t accepted(std::int64_t tokens) {
+    switch (shape_.acceptance) {
+      case Acceptance::all: break;
+      case Acceptance::some: return draw(1, tokens);
+      case Acceptance::none: return 1;
+    }
+    return Scheduled::kAll;
+  }
+
   void advance(const Scheduled& scheduled) {
-    tokens_[scheduled.request] += scheduled.tokens;
+    const bool all = scheduled.accepted == Scheduled::kAll;
+    tokens_[scheduled.request] += all ? scheduled.tokens : scheduled.accepted;
     if (scheduled.prefill) prompts_[scheduled.request] -= scheduled.tokens;
   }
 
@@ -201,21 +279,26 @@ class Planner {
 }  // namespace
 
 std::string_view name_of(Traffic traffic) {
-  constexpr std::array<std::string_view, 11> kNames{
-      "steady", "grow",    "shrink", "there_and_back", "permute", "replace",
-      "random", "prompts", "uneven", "same_ends",      "join"};
+  constexpr std::array<std::string_view, 14> kNames{
+      "steady",  "grow",   "shrink",    "there_and_back", "permute", "replace", "random",
+      "prompts", "uneven", "same_ends", "join",           "prefix",  "idle",    "between"};
   return kNames[static_cast<std::size_t>(traffic)];
 }
 
 std::string_view name_of(Lengths lengths) {
-  constexpr std::array<std::string_view, 7> kNames{"equal", "around_k", "around_page", "short_ones",
-                                                   "mixed", "random",   "beyond_k"};
+  constexpr std::array<std::string_view, 8> kNames{"equal",      "around_k",   "around_page",
+                                                   "short_ones", "mixed",      "random",
+                                                   "beyond_k",   "around_tile"};
   return kNames[static_cast<std::size_t>(lengths)];
 }
 
 std::string text_of(const ScheduleShape& shape) {
-  return fmt::format("{}, {}, {} steps, {} requests, seed {}", name_of(shape.traffic),
-                     name_of(shape.lengths), shape.steps, shape.most_requests, shape.seed);
+  constexpr std::array<std::string_view, 3> kAccepted{"", ", some accepted", ", none accepted"};
+  constexpr std::array<std::string_view, 3> kBetween{"", ", dummies between", ", captures between"};
+  return fmt::format("{}, {}, {} steps, {} requests, seed {}{}{}", name_of(shape.traffic),
+                     name_of(shape.lengths), shape.steps, shape.most_requests, shape.seed,
+                     kAccepted[static_cast<std::size_t>(shape.acceptance)],
+                     kBetween[static_cast<std::size_t>(shape.between)]);
 }
 
 std::vector<ScheduledStep> make_schedule(const ScheduleShape& shape, const Geometry& geometry) {

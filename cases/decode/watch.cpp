@@ -7,6 +7,8 @@
 
 #include "cases/decode/cache_checks.h"
 #include "cases/decode/call_checks.h"
+#include "cases/decode/environment.h"
+#include "cases/decode/fresh_checks.h"
 #include "cases/decode/input_checks.h"
 #include "cases/decode/order_checks.h"
 #include "cases/decode/paged_buffers.h"
@@ -32,7 +34,8 @@ struct EarlierStep {
 class Watcher {
  public:
   explicit Watcher(const DecodeSetup& setup)
-      : mode_(setup.mode),
+      : setup_(setup),
+        mode_(setup.mode),
         in_flight_(setup.in_flight),
         plain_(setup),
         twin_(setup, Taps::Kept::everything),
@@ -79,15 +82,17 @@ class Watcher {
   // The last of these steps is the watched one.
   void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
     for (WatchedEngine* watched : all()) {
-      admit(scheduled.front(), *watched);
+      prepare(scheduled.front(), *watched);
       if (watched->taps) watched->taps->poison(watched->engine.stream());
     }
+    const bool renews = renews_at(step.findings.step());
+    if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
     step.before = snapshot(twin_);
     earlier_.clear();
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
         remember(step);
-        for (WatchedEngine* watched : all()) admit(one, *watched);
+        for (WatchedEngine* watched : all()) prepare(one, *watched);
       }
       plain_.engine.step(one.batch);
       twin_.engine.step(one.batch);
@@ -97,11 +102,18 @@ class Watcher {
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_);
+    is_as_new_ = !renews || live_results(plain_) == fresh_;
   }
 
-  static void admit(const ScheduledStep& scheduled, WatchedEngine& watched) {
-    for (const std::uint64_t id : scheduled.finished) watched.engine.finish(id);
-    for (const auto& [id, tokens] : scheduled.admitted) watched.engine.admit(id, tokens);
+  // Steps that are run eagerly have no past that could disturb them.
+  void prepare(const ScheduledStep& scheduled, WatchedEngine& watched) const {
+    let_requests_change(scheduled, watched.engine);
+    if (&watched != &eager_) disturb(scheduled, setup_.environment, watched);
+  }
+
+  bool renews_at(std::int64_t step) const {
+    const std::int64_t every = setup_.environment.fresh_every;
+    return every > 0 && in_flight_ == 1 && (step + 1) % every == 0;
   }
 
   // The twin's latest step, before the next one is enqueued.
@@ -137,6 +149,10 @@ class Watcher {
     check_twin(step);
     check_path(step);
     check_cost(step);
+    if (!is_as_new_) {
+      step.findings.add(Detector::fresh, step.calls, "", "",
+                        "an engine made anew gives other results");
+    }
     check_kept_plan(before_, step);
     before_ = step.plans.back();
     return judged;
@@ -152,10 +168,13 @@ class Watcher {
     }
   }
 
+  const DecodeSetup& setup_;
   device::decode::GraphMode mode_;
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
   std::vector<EarlierStep> earlier_;
+  std::vector<std::byte> fresh_;  // results of an engine made anew
+  bool is_as_new_ = true;
   std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
 };
 

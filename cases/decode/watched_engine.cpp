@@ -7,11 +7,6 @@ namespace plumb::cases {
 
 namespace {
 
-std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
-  auto device = device::open_device(setup.platform, setup.conditions);
-  return setup.wrap ? setup.wrap(std::move(device)) : std::move(device);
-}
-
 const plumb_implementation& ops_of(const DecodeSetup& setup) {
   const bool checked = setup.conditions.checked;
   if (setup.implementation) return setup.implementation(setup.platform, checked);
@@ -21,10 +16,18 @@ const plumb_implementation& ops_of(const DecodeSetup& setup) {
 
 }  // namespace
 
-WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)
-    : device(open(setup)),
+std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
+  auto device = device::open_device(setup.platform, setup.conditions);
+  return setup.wrap ? setup.wrap(std::move(device)) : std::move(device);
+}
+
+WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared)
+    : device(std::move(shared)),
       ops(ops_of(setup)),
-      engine(*device, ops, setup.geometry, setup.mode, setup.policies) {
+      engine(*device, ops, setup.geometry, setup.mode, setup.policies, setup.environment.seed) {}
+
+WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)
+    : WatchedEngine(setup, open(setup)) {
   if (!kept) return;
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
   if (setup.sample > 0) taps->sample(setup.sample, engine.caches());

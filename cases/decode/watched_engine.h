@@ -17,6 +17,13 @@
 
 namespace plumb::cases {
 
+// What a step depends on and does not know of.
+struct Environment {
+  std::uint64_t seed = 1;        // of the weights, and of where the blocks of caches are
+  bool churns = false;           // somebody else uses the allocator of temporaries between steps
+  std::int64_t fresh_every = 0;  // each so many-th step is also taken by an engine made anew
+};
+
 // How the code under test is set up. A fault changes it, for all engines alike.
 struct DecodeSetup {
   std::string platform = "sim-sm90";
@@ -34,13 +41,18 @@ struct DecodeSetup {
   // Rows of each call that the reference judges, of steps too large for it; 0: all of them. Every
   // row is compared bit for bit all the same. One step in flight only.
   std::int64_t sample = 0;
+  Environment environment;
 };
+
+std::unique_ptr<device::Device> open(const DecodeSetup& setup);
 
 struct WatchedEngine {
   // Without taps, unless it is said what they keep.
   explicit WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept = {});
+  // One of several on a device.
+  WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared);
 
-  std::unique_ptr<device::Device> device;
+  std::shared_ptr<device::Device> device;
   const plumb_implementation& ops;
   device::decode::Engine engine;
   std::unique_ptr<Taps> taps;  // none: not tapped

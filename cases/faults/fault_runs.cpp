@@ -26,8 +26,9 @@ constexpr GraphMode kModes[] = {GraphMode::none,
 constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traffic::shrink,
                                 Traffic::there_and_back, Traffic::permute, Traffic::replace,
                                 Traffic::random,         Traffic::prompts, Traffic::uneven,
-                                Traffic::same_ends,      Traffic::join};
-constexpr std::int64_t kLengths = 7;
+                                Traffic::join,           Traffic::prefix,  Traffic::idle,
+                                Traffic::same_ends,      Traffic::between};
+constexpr std::int64_t kLengths = 8;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
 Geometry v4_geometry(std::int64_t speculated) {
@@ -90,23 +91,44 @@ Geometry v32_geometry(GraphMode mode, std::int64_t speculated) {
   return geometry;
 }
 
+// Numbers that follow from a seed, one after the other.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t stream) : stream_(stream) {}
+  std::int64_t of(std::int64_t choices) { return integer(stream_, draws_++, 0, choices - 1); }
+
+ private:
+  std::uint64_t stream_, draws_ = 0;
+};
+
+Geometry random_geometry(GraphMode mode, Draws& draw) {
+  constexpr std::int64_t kSpeculated[] = {0, 0, 1, 2, 3, 8};
+  const std::int64_t speculated = kSpeculated[draw.of(std::ssize(kSpeculated))];
+  if (draw.of(3) == 0) return v32_geometry(mode, speculated);
+  Geometry geometry = v4_geometry(speculated);
+  geometry.frees_window = draw.of(2) == 0;
+  if (draw.of(3) == 0) geometry.lists = device::decode::Lists::dense;
+  return geometry;
+}
+
 // The n-th of many.
 DecodeRun random_run(const std::string& platform, std::int64_t n, std::int64_t steps,
                      std::uint64_t seed) {
   const std::uint64_t stream = mix(seed, static_cast<std::uint64_t>(n));
-  std::uint64_t draws = 0;
-  const auto draw = [&](std::int64_t choices) { return integer(stream, draws++, 0, choices - 1); };
-  const Traffic traffic = kTraffic[draw(std::ssize(kTraffic))];
+  Draws draw(stream);
   const GraphMode mode = kModes[n % std::ssize(kModes)];
-  const bool v32 = draw(3) == 0;
-  const ScheduleShape schedule{traffic, static_cast<Lengths>(draw(kLengths)), steps, 1 + draw(4),
-                               mix(stream, 1)};
-  DecodeRun run =
-      clean_run(platform, mode, v32 ? v32_geometry(mode, draw(3)) : v4_geometry(draw(3)), schedule);
+  const Geometry geometry = random_geometry(mode, draw);
+  ScheduleShape schedule{kTraffic[draw.of(std::ssize(kTraffic))],
+                         static_cast<Lengths>(draw.of(kLengths)), steps, 1 + draw.of(4),
+                         mix(stream, 1)};
+  schedule.acceptance = static_cast<Acceptance>(draw.of(3));
+  schedule.between = static_cast<Between>(draw.of(3));
+  DecodeRun run = clean_run(platform, mode, geometry, schedule);
   run.name = fmt::format("{}: {}", n, run.name);
-  run.setup.conditions.order = static_cast<device::Order>(draw(3));
-  run.setup.conditions.policy = static_cast<device::Policy>(draw(3));
+  run.setup.conditions.order = static_cast<device::Order>(draw.of(3));
+  run.setup.conditions.policy = static_cast<device::Policy>(draw.of(3));
   run.setup.conditions.seed = schedule.seed;
+  run.setup.environment = {.seed = 1 + stream % 1000, .churns = draw.of(2) == 0, .fresh_every = 10};
   return run;
 }
 

@@ -24,6 +24,11 @@ Properties query() {
   PLUMB_CHECKED(cudaGetDeviceProperties, &found, device);
   Properties result;
   result.platform = "cuda-sm" + std::to_string(found.major) + std::to_string(found.minor);
+  result.name = found.name;
+  int driver = 0, runtime = 0;
+  PLUMB_CHECKED(cudaDriverGetVersion, &driver);
+  PLUMB_CHECKED(cudaRuntimeGetVersion, &runtime);
+  result.runtime = "CUDA runtime " + std::to_string(runtime) + ", driver " + std::to_string(driver);
   result.wave_size = found.warpSize;
   result.multiprocessors = found.multiProcessorCount;
   result.max_threads_per_block = found.maxThreadsPerBlock;

@@ -6,7 +6,7 @@ namespace plumb::device::decode {
 namespace {
 
 constexpr std::int64_t kTileWords = 8;
-constexpr std::int32_t kBlockN = 64, kFixedOverhead = 5;
+constexpr std::int32_t kFixedOverhead = 5;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ AttentionState::AttentionState(const Geometry& geometry, CachingAllocator& memor
     plans_[kind] = {.tiles = words(geometry.plan_parts * kTileWords, "tiles"),
                     .num_splits = words(geometry.max_tokens() + 1, "num_splits"),
                     .num_parts = static_cast<std::int32_t>(geometry.plan_parts),
-                    .block_n = kBlockN,
+                    .block_n = static_cast<std::int32_t>(geometry.plan_block),
                     .fixed_overhead = kFixedOverhead,
                     .planned = 0};
   }

@@ -119,15 +119,41 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
   }
 }
 
+void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
+  requests_.admit_behind(id, other, tokens);
+}
+
 void Engine::finish(std::uint64_t request) { requests_.finish(request); }
 
-// A step without requests per size: nobody's caches are written.
 void Engine::capture() {
-  for (const auto& [kind, tokens] : target_->captures()) {
-    prepare({}, {kind, tokens}, {});
-    target_->capture(kind, plan_);
-    if (drafter_ && drafter_->mode() != GraphMode::none) drafter_->capture(kind, plan_);
-  }
+  for (const ModelRunner::Dispatch& what : target_->captures()) capture(what);
+}
+
+void Engine::recapture(std::int64_t n) {
+  const auto all = target_->captures();
+  if (!all.empty()) capture(all.at(static_cast<std::size_t>(n % std::ssize(all))));
+}
+
+// A step without requests: nobody's caches are written.
+void Engine::capture(const ModelRunner::Dispatch& what) {
+  prepare({}, what, {});
+  target_->capture(what.kind, plan_);
+  if (drafter_ && drafter_->mode() != GraphMode::none) drafter_->capture(what.kind, plan_);
+}
+
+void Engine::run_dummy(std::int64_t tokens) {
+  const std::int64_t query_tokens = geometry_.query_tokens();
+  const std::int64_t requests = std::max<std::int64_t>(tokens / query_tokens, 1);
+  const ModelRunner::Dispatch how =
+      target_->dispatch({.tokens = requests * query_tokens, .requests = requests, .uniform = true});
+  prepare({}, how, {});
+  run(how.kind);
+}
+
+void Engine::run(GraphKind kind) {
+  target_->run(kind, plan_);
+  if (!drafter_) return;
+  drafter_->run(drafter_->mode() == GraphMode::none ? GraphKind::none : kind, plan_);
 }
 
 void Engine::step(const std::vector<Scheduled>& batch, const Padding& padding) {
@@ -135,9 +161,7 @@ void Engine::step(const std::vector<Scheduled>& batch, const Padding& padding) {
   const std::vector<Query> queries = reserve(batch);
   const ModelRunner::Dispatch how = dispatch(queries);
   prepare(queries, how, padding);
-  target_->run(how.kind, plan_);
-  if (drafter_)
-    drafter_->run(drafter_->mode() == GraphMode::none ? GraphKind::none : how.kind, plan_);
+  run(how.kind);
   ++steps_;
   advance(batch);
 }
@@ -170,6 +194,11 @@ std::vector<Scheduled> Engine::decoding(const std::vector<std::uint64_t>& schedu
 std::vector<Query> Engine::reserve(const std::vector<Scheduled>& batch) {
   std::vector<Query> queries;
   for (const Scheduled& one : batch) {
+    if (one.accepted != Scheduled::kAll &&
+        (one.prefill || one.accepted < 1 || one.accepted > one.tokens)) {
+      throw std::invalid_argument("request " + std::to_string(one.request) + " accepts " +
+                                  std::to_string(one.accepted) + " tokens");
+    }
     queries.push_back({&requests_.at(one.request), one.tokens, one.prefill});
   }
   refuse_misfits(queries);
@@ -197,8 +226,9 @@ void Engine::refuse_misfits(const std::vector<Query>& queries) const {
 }
 
 ModelRunner::Dispatch Engine::dispatch(const std::vector<Query>& queries) {
-  const BatchDescriptor batch{.tokens = tokens_of(queries),
-                              .requests = std::ssize(queries),
+  const std::int64_t least = queries.empty() ? geometry_.query_tokens() : 0;
+  const BatchDescriptor batch{.tokens = std::max(tokens_of(queries), least),
+                              .requests = std::max<std::int64_t>(std::ssize(queries), 1),
                               .uniform = is_uniform(geometry_, queries)};
   oversized_steps_ += target_->outgrows_graphs(batch) ? 1 : 0;
   return target_->dispatch(batch);
@@ -245,7 +275,9 @@ std::vector<CacheView> Engine::caches() const {
 void Engine::advance(const std::vector<Scheduled>& batch) {
   for (const Scheduled& one : batch) {
     Request& request = requests_.at(one.request);
-    request.computed += one.tokens;
+    const bool all = one.accepted == Scheduled::kAll || one.accepted == one.tokens;
+    request.computed += all ? one.tokens : one.accepted;
+    request.rejections += all ? 0 : 1;
     requests_.leave(request);
   }
 }

@@ -25,6 +25,8 @@ struct Scheduled {
   std::uint64_t request = 0;
   std::int64_t tokens = 1;
   bool prefill = false;
+  std::int64_t accepted = kAll;  // the first so many count: at least one, where it decodes
+  static constexpr std::int64_t kAll = -1;
 };
 
 class Engine {
@@ -41,13 +43,24 @@ class Engine {
   // A request whose first `tokens` tokens are in the caches already (a prefix hit). Throws
   // std::invalid_argument for one that is there or does not fit.
   void admit(std::uint64_t request, std::int64_t tokens);
+  // A request that shares the blocks of another's first `tokens` tokens. Throws
+  // std::invalid_argument unless they are whole blocks that are all there.
+  void admit_behind(std::uint64_t request, std::uint64_t other, std::int64_t tokens);
   void finish(std::uint64_t request);
   // Captures every size, the largest first. Mode none: nothing. What is not captured here is when a
   // step first needs it.
   void capture();
+  // The n-th of these once more, in place of the graphs that are there.
+  void recapture(std::int64_t n);
+  // Padding alone, of as many tokens as such a batch has: nobody's caches are written.
+  void run_dummy(std::int64_t tokens);
+  // The requests of another engine of this geometry, with their blocks; what the caches hold is the
+  // caller's to copy.
+  void adopt_requests(const Engine& other) { requests_.adopt(other.requests_); }
 
-  // Enqueues the next query tokens of these requests, all of which count as accepted. Throws
-  // std::invalid_argument for a batch that does not fit, or that the model cannot have.
+  // Enqueues the next query tokens of these requests. Nobody: as many rows of padding as one
+  // request has, which is what an idle rank runs. Throws std::invalid_argument for a batch that
+  // does not fit, or that the model cannot have.
   void step(const std::vector<Scheduled>& batch, const Padding& padding = {});
   // All of them decode what they may.
   void step(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
@@ -75,6 +88,7 @@ class Engine {
   const Memory& memory() const { return memory_; }
   // Memory that comes and goes: temporaries and attention states.
   const CachingAllocator& temporaries() const { return temporaries_; }
+  CachingAllocator& temporaries() { return temporaries_; }
   Stream stream() const { return stream_; }
 
  private:
@@ -88,6 +102,8 @@ class Engine {
   void refuse_misfits(const std::vector<Query>& queries) const;
   ModelRunner::Dispatch dispatch(const std::vector<Query>& queries);
   void advance(const std::vector<Scheduled>& batch);
+  void capture(const ModelRunner::Dispatch& what);
+  void run(GraphKind kind);
   std::unique_ptr<Model> make_target(std::uint64_t seed);
   ModelSite model_site(std::uint64_t seed);
   StepSite step_site(const Geometry& geometry);

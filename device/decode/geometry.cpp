@@ -71,6 +71,7 @@ Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
   g.speculated = speculated;
   g.max_batched_tokens = max_batched_tokens;
   g.plan_parts = 4;
+  g.plan_block = 16;
   g.capture_sizes = default_capture_sizes(g);
   return g;
 }

@@ -51,7 +51,7 @@ struct Geometry {
   std::int64_t max_requests = 0, max_context = 0;  // tokens of a request
   std::int64_t speculated = 0;                     // query tokens of a request beyond the first
   std::int64_t max_batched_tokens = 0;             // of a step with prefills; 0: there are none
-  std::int64_t plan_parts = 0;                     // of the tile plan
+  std::int64_t plan_parts = 0, plan_block = 64;  // of the tile plan; candidates of its blocks
   std::vector<std::int64_t> capture_sizes;         // tokens, ascending
   bool drafter = false;                            // a step of it follows each of the target
   bool fnuz = false;  // caches hold e4m3fnuz where they do on gfx942, whatever the platform

@@ -13,7 +13,9 @@ namespace plumb::device::decode {
 
 struct Request {
   std::uint64_t id = 0;
-  std::int64_t computed = 0;                  // tokens whose entries are in the caches
+  std::int64_t computed = 0;  // tokens whose entries are in the caches
+  // How often not all tokens of a step were accepted: those at the same positions are others then.
+  std::int64_t rejections = 0;
   std::vector<std::int32_t> blocks[kCaches];  // 0: given back
 
   // Of its entry number i: a token's position, or the number of a compressed state.
@@ -26,10 +28,12 @@ class BlockPool {
   // The order in which blocks are handed out is a permutation by the seed.
   BlockPool(std::int64_t blocks, std::uint64_t seed);
   std::int32_t take();  // throws std::runtime_error if none is left
+  void share(std::int32_t block) { ++owners_[static_cast<std::size_t>(block)]; }
+  // Free again when its last owner has given it back.
   void give_back(std::int32_t block);
 
  private:
-  std::vector<std::int32_t> free_;
+  std::vector<std::int32_t> free_, owners_;
 };
 
 class Requests {
@@ -38,6 +42,11 @@ class Requests {
 
   // Throws std::invalid_argument for a request that is there already.
   Request& admit(std::uint64_t id);
+  // With the blocks of another's first `tokens` tokens. Throws std::invalid_argument unless they
+  // are whole blocks that are all there.
+  void admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens);
+  // All requests of another engine, with the blocks that they own there.
+  void adopt(const Requests& other);
   // Its blocks are the next to be handed out. Throws std::out_of_range if there is none of the id.
   void finish(std::uint64_t id);
   Request& at(std::uint64_t id) { return requests_.at(id); }
@@ -52,6 +61,8 @@ class Requests {
   const std::map<std::uint64_t, Request>& all() const { return requests_; }
 
  private:
+  void share(const Request& from, std::int64_t tokens, Request& to);
+
   const Geometry& geometry_;
   std::map<std::uint64_t, Request> requests_;
   std::vector<BlockPool> pools_;

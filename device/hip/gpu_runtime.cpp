@@ -28,6 +28,11 @@ Properties query() {
   Properties result;
   result.platform = platform_of(found.gcnArchName);
   result.fp8 = dialect_of(result.platform);
+  result.name = found.name;
+  int driver = 0, runtime = 0;
+  PLUMB_CHECKED(hipDriverGetVersion, &driver);
+  PLUMB_CHECKED(hipRuntimeGetVersion, &runtime);
+  result.runtime = "HIP runtime " + std::to_string(runtime) + ", driver " + std::to_string(driver);
   result.wave_size = found.warpSize;
   result.multiprocessors = found.multiProcessorCount;
   result.max_threads_per_block = found.maxThreadsPerBlock;

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/capture.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "cases/fill.h"
+
+namespace plumb::golden {
+
+namespace {
+
+using cases::HostTensor;
+using cases::Role;
+
+// Values beyond this are stored as checksums of all rows and as many rows in full as fit here.
+constexpr std::size_t kInFull = 4 << 10, kSampled = 2 << 10, kLongestRow = 32 << 10;
+
+std::vector<std::int64_t> strides_of(const HostTensor& tensor) {
+  if (!tensor.spec().strides.empty()) return tensor.spec().strides;
+  std::vector<std::int64_t> strides(tensor.spec().shape.size(), 1);
+  for (std::size_t i = strides.size(); i > 1; --i) {
+    strides[i - 2] = strides[i - 1] * tensor.spec().shape[i - 1];
+  }
+  return strides;
+}
+
+// Promised elements, packed; zeros where nothing is promised.
+std::vector<std::byte> packed(const HostTensor& tensor, const cases::RowMask& promised,
+                              const cases::ColumnRanges& columns) {
+  const std::size_t size = cases::size_of(tensor.spec().dtype);
+  const std::size_t row_bytes = static_cast<std::size_t>(tensor.columns()) * size;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.rows()) * row_bytes);
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    if (!cases::is_promised(promised, row)) continue;
+    const cases::ColumnRange range = cases::columns_of(columns, tensor, row);
+    if (range.end <= range.begin) continue;
+    const auto begin = static_cast<std::size_t>(range.begin) * size;
+    std::memcpy(
+        bytes.data() + static_cast<std::size_t>(row) * row_bytes + begin,
+        tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(row)) * size + begin,
+        static_cast<std::size_t>(range.end - range.begin) * size);
+  }
+  return bytes;
+}
+
+// The first row, the last, and others drawn by the output's name: the same ones every time.
+std::vector<std::int64_t> sample_of(std::int64_t rows, std::size_t row_bytes, std::uint64_t seed) {
+  const std::int64_t count =
+      static_cast<std::int64_t>(kSampled / std::max<std::size_t>(row_bytes, 1));
+  std::vector<std::int64_t> chosen{0};
+  if (row_bytes > kLongestRow) return {};
+  if (count > 1 && rows > 1) chosen.push_back(rows - 1);
+  for (std::uint64_t i = 0; static_cast<std::int64_t>(chosen.size()) < std::min(count, rows); ++i) {
+    const std::int64_t row = cases::integer(seed, i, 0, rows - 1);
+    if (std::find(chosen.begin(), chosen.end(), row) == chosen.end()) chosen.push_back(row);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+// What the store keeps of an output.
+TensorGolden stored_part(const TensorGolden& whole, std::uint64_t seed) {
+  if (whole.values.size() <= kInFull) return whole;
+  TensorGolden part = whole;
+  const std::size_t row_bytes = whole.row_bytes();
+  for (std::int64_t row = 0; row < whole.rows(); ++row) {
+    part.row_checksums.push_back(
+        XXH3_64bits(whole.values.data() + static_cast<std::size_t>(row) * row_bytes, row_bytes));
+  }
+  part.sampled_rows = sample_of(whole.rows(), row_bytes, seed);
+  part.values.clear();
+  for (const std::int64_t row : part.sampled_rows) {
+    const auto* from = whole.values.data() + static_cast<std::size_t>(row) * row_bytes;
+    part.values.insert(part.values.end(), from, from + row_bytes);
+  }
+  return part;
+}
+
+// The arithmetic of both is as far from the value as it may be: independently of each other where
+// the bound is 6 sigma, in opposite directions where it is the worst case.
+double arithmetic_difference(const reference::Estimate& estimate, std::int64_t i) {
+  const auto at = static_cast<std::size_t>(i);
+  if (estimate.structured) return 2 * estimate.arithmetic(i);
+  return std::min(2 * estimate.worst[at], 6 * std::sqrt(2.0) * estimate.sigma[at]);
+}
+
+}  // namespace
+
+bool wants_golden(const cases::Case& which) {
+  return which.row.golden && which.scenario->mode == cases::Scenario::Mode::eager;
+}
+
+Capture::Capture(const cases::Case& which, const cases::RunOptions& options)
+    : properties_(options.open(options.platform, {})->properties()),
+      problem_(which.op->make_problem(which.row, properties_)),
+      entry_(device::find_entry(options.implementation(options.platform, false), which.op->name)) {
+  step_.seed = cases::mix(cases::seed_of(which.id()), 100);
+  step_.live = problem_->capacity();
+  cases::CaseResult result;
+  const cases::Point point;
+  cases::Session session(*problem_, which, point, options, result);
+  cases::Buffers buffers = session.make_buffers();
+  session.set_inputs(step_, buffers);
+  session.poison(buffers, point.poison);
+  session.launch(buffers);
+  std::vector<std::string> damage;
+  const cases::TensorSet got = session.read_back(buffers, point.poison, damage);
+  // The session's inputs end with it.
+  for (const HostTensor& tensor : got.all()) stored_.add(HostTensor(tensor));
+  rejected_ = std::move(damage);
+
+  golden_.id = which.id();
+  for (const HostTensor& tensor : stored_.all()) {
+    const cases::TensorSpec& spec = tensor.spec();
+    if (spec.role == Role::input) golden_.inputs[spec.name] = digest_of(tensor.bytes());
+    if (spec.role != Role::output && spec.role != Role::state) continue;
+    const auto canonical = problem_->canonical(stored_, spec, entry_->numerics);
+    TensorGolden whole{.name = spec.name,
+                       .dtype = spec.dtype,
+                       .format = spec.format,
+                       .scale_layout = spec.scale_layout,
+                       .shape = spec.shape,
+                       .strides = strides_of(tensor),
+                       .values = packed(canonical ? *canonical : tensor,
+                                        problem_->promised_rows_by_inputs(step_, stored_, spec),
+                                        problem_->promised_columns(stored_, spec))};
+    whole.digest = digest_of(whole.values);
+    golden_.outputs.push_back(stored_part(whole, cases::seed_of(golden_.id + "/" + spec.name)));
+    outputs_.push_back(std::move(whole));
+  }
+}
+
+void Capture::judge() const {
+  if (std::exchange(judged_, true)) return;
+  const cases::EstimateWatch watch(
+      [this](const HostTensor& got, const reference::Estimate& estimate) {
+        if (!stored_.contains(got.spec().name)) return;
+        const HostTensor& whole = stored_.at(got.spec().name);
+        if (whole.rows() != estimate.rows || whole.columns() != estimate.columns) return;
+        Bounds& bounds = bounds_[got.spec().name];
+        for (std::int64_t i = 0; i < estimate.rows * estimate.columns; ++i) {
+          bounds.arithmetic.push_back(arithmetic_difference(estimate, i));
+          bounds.rounding.push_back(2 * (estimate.bound(i) - estimate.arithmetic(i)));
+        }
+      });
+  for (const cases::TensorReport& report :
+       problem_->judge(step_, stored_, cases::to_reference(entry_->numerics), entry_->numerics)) {
+    rejected_.insert(rejected_.end(), report.failures.begin(), report.failures.end());
+  }
+}
+
+const std::vector<std::string>& Capture::rejected() const {
+  judge();
+  return rejected_;
+}
+
+const Capture::Bounds* Capture::bounds_of(const std::string& output) const {
+  judge();
+  const auto found = bounds_.find(output);
+  return found == bounds_.end() ? nullptr : &found->second;
+}
+
+}  // namespace plumb::golden

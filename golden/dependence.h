@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which traits of a simulated platform a result depends on: found out by running the case on the
+// same platform with one of them changed. Where two platforms' goldens differ, this says why.
+#pragma once
+
+#include <string>
+
+#include "golden/capture.h"
+
+namespace plumb::golden {
+
+// Names of traits, in this order, joined by ", ": "wave order" (32 or 64 lanes add in another
+// order), "FP8 dialect", "split plan" (how work is divided among 132 or 304 multiprocessors).
+// "nothing" if none of them matters.
+std::string dependence_of(const cases::Case& which, const cases::RunOptions& options,
+                          const Capture& capture);
+
+// The traits that differ between two simulated platforms and that one of the two results depends
+// on, in the same words; "" if none explains it.
+std::string causes_of(const CaseGolden& a, const CaseGolden& b);
+
+}  // namespace plumb::golden

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/provenance.h"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include "golden/device_code.h"
+#include "golden/model.h"
+
+namespace plumb::golden {
+
+namespace {
+
+// Whose code the kernels of a platform are: the host's, or the vendor's compiler for devices.
+std::string compiler_of(const device::Properties& device) {
+  if (!device.simulated) return PLUMB_DEVICE_COMPILER;
+#ifdef __clang__
+  return "clang++ " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+
+std::string device_of(const device::Properties& device) {
+  const std::string name = device.name.empty() ? "simulator" : device.name;
+  return fmt::format("{}, {} multiprocessors, waves of {}, {}", name, device.multiprocessors,
+                     device.wave_size,
+                     device.fp8 == device::Fp8Dialect::e4m3fn ? "e4m3fn" : "e4m3fnuz");
+}
+
+std::string libraries_of(const device::Properties& device) {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  const std::string hdf5 = fmt::format("HDF5 {}.{}.{}", major, minor, release);
+  return device.runtime.empty() ? hdf5 : hdf5 + ", " + device.runtime;
+}
+
+}  // namespace
+
+Provenance provenance_of(std::string_view op, const device::Properties& device) {
+  return {{"schema", std::to_string(kSchema)},
+          {"plumb_version", PLUMB_VERSION},
+          {"platform", device.platform},
+          {"device", device_of(device)},
+          {"compiler", compiler_of(device)},
+          {"flags", device.simulated ? PLUMB_HOST_FLAGS : PLUMB_DEVICE_FLAGS},
+          {"device_code", device_code_digest(op, device.simulated)},
+          {"libraries", libraries_of(device)},
+          {"simulated", device.simulated ? "yes" : "no"},
+          {"implementation", "plumb " PLUMB_VERSION}};
+}
+
+std::string toolchain_difference(const Provenance& recorded, const Provenance& now) {
+  std::string text;
+  for (const char* name : {"platform", "device", "compiler", "flags"}) {
+    const auto had = recorded.find(name), has = now.find(name);
+    if (had != recorded.end() && has != now.end() && had->second == has->second) continue;
+    text += fmt::format("{}{} {} (recorded: {})", text.empty() ? "" : ", ", name,
+                        has == now.end() ? "unknown" : has->second,
+                        had == recorded.end() ? "unknown" : had->second);
+  }
+  return text;
+}
+
+}  // namespace plumb::golden

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/regenerate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "golden/dependence.h"
+
+namespace plumb::golden {
+
+namespace {
+
+CaseGolden with_provenance(const cases::Case& which, const cases::RunOptions& options,
+                           const Capture& capture, const Author& author) {
+  CaseGolden golden = capture.golden();
+  golden.provenance = provenance_of(which.op->name, capture.device());
+  golden.provenance["commit"] = author.commit;
+  golden.provenance["generator"] = author.generator;
+  golden.provenance["reason"] = author.reason;
+  if (capture.device().simulated) {
+    golden.provenance[std::string(kDependsOn)] = dependence_of(which, options, capture);
+  }
+  return golden;
+}
+
+void add_case(const GoldenFile& stored, const cases::Case& which, const cases::RunOptions& options,
+              const Author& author, Difference& difference) {
+  const Capture capture(which, options);
+  if (!capture.deterministic()) return;
+  const CaseGolden* had = stored.find(which.id());
+  if (had && results_digest(*had) == results_digest(capture.golden())) {
+    difference.next.cases.push_back(*had);
+    ++difference.unchanged;
+    return;
+  }
+  Change change{.kind = had ? Change::Kind::moved : Change::Kind::added,
+                .id = which.id(),
+                .rejected = capture.rejected()};
+  if (had) change.drifts = drift_between(*had, capture.golden(), &capture);
+  difference.changes.push_back(std::move(change));
+  difference.next.cases.push_back(with_provenance(which, options, capture, author));
+}
+
+std::string_view name_of(Change::Kind kind) {
+  switch (kind) {
+    case Change::Kind::added: return "new";
+    case Change::Kind::moved: return "moved";
+    case Change::Kind::removed: return "gone";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Difference difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
+                         const std::vector<std::string>& known, const cases::RunOptions& options,
+                         const Author& author) {
+  Difference difference;
+  difference.next = stored;
+  difference.next.cases.clear();
+  for (const cases::Case& which : wanted) add_case(stored, which, options, author, difference);
+  for (const CaseGolden& golden : stored.cases) {
+    if (difference.next.cases.end() !=
+        std::find_if(difference.next.cases.begin(), difference.next.cases.end(),
+                     [&](const CaseGolden& other) { return other.id == golden.id; })) {
+      continue;
+    }
+    if (std::find(known.begin(), known.end(), golden.id) != known.end()) {
+      difference.next.cases.push_back(golden);
+    } else {
+      difference.changes.push_back({.kind = Change::Kind::removed, .id = golden.id});
+    }
+  }
+  std::sort(difference.next.cases.begin(), difference.next.cases.end(),
+            [](const CaseGolden& a, const CaseGolden& b) { return a.id < b.id; });
+  if (!difference.changes.empty()) {
+    difference.next.history.push_back(history_line(difference, author));
+  }
+  return difference;
+}
+
+std::string history_line(const Difference& difference, const Author& author) {
+  std::string text;
+  for (const Change& change : difference.changes) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", change.id, name_of(change.kind));
+  }
+  return fmt::format("{}: {}: {} ({})", author.commit, author.generator, author.reason, text);
+}
+
+std::string text_of(const Change& change) {
+  std::string text = fmt::format("{:<6}{}\n", name_of(change.kind), change.id);
+  for (const TensorDrift& drift : change.drifts) {
+    text += fmt::format("      {}\n", text_of(drift));
+    const std::string histogram = histogram_text(drift);
+    if (!histogram.empty()) text += fmt::format("      {} by ulp: {}\n", drift.tensor, histogram);
+  }
+  for (const std::string& line : change.rejected) text += fmt::format("      rejected: {}\n", line);
+  return text;
+}
+
+}  // namespace plumb::golden

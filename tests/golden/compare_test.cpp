@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a change of a kernel does to goldens: seen in exactly the cases that it moves, a failure on
+// the recorded toolchain, drift on another one as long as it is within the bounds.
+#include "golden/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "cases/faults/faults.h"
+#include "golden/dependence.h"
+#include "golden/regenerate.h"
+#include "tools/golden_check.h"
+#include "tools/report.h"
+#include "tools/wire.h"
+
+namespace plumb::device::golden_mutant {
+plumb_op_entry rms_norm();
+}
+
+namespace plumb::golden {
+namespace {
+
+const Author kAuthor{"commit", "generator", "a test"};
+
+std::vector<cases::Case> cases_of(const std::string& op) {
+  std::vector<cases::Case> found;
+  for (const cases::Case& which : cases::all_cases()) {
+    if (which.op->name == op && wants_golden(which)) found.push_back(which);
+  }
+  return found;
+}
+
+std::vector<std::string> ids_of(const std::vector<cases::Case>& cases) {
+  std::vector<std::string> ids;
+  for (const cases::Case& which : cases) ids.push_back(which.id());
+  return ids;
+}
+
+cases::RunOptions options_on(const std::string& platform) {
+  cases::RunOptions options;
+  options.platform = platform;
+  return options;
+}
+
+// plumb's kernels, but 1/rms of rms_norm is rounded up.
+cases::RunOptions rounded_up(const std::string& platform) {
+  cases::Mutant mutant{};
+  mutant.op = "rms_norm";
+  mutant.entry = device::golden_mutant::rms_norm();
+  return cases::with_mutant(options_on(platform), mutant);
+}
+
+cases::RunOptions truncating(const std::string& platform) {
+  for (const cases::Mutant& mutant : cases::all_mutants()) {
+    if (mutant.name == "rms_norm_truncates") {
+      return cases::with_mutant(options_on(platform), mutant);
+    }
+  }
+  throw std::logic_error("no such mutant");
+}
+
+GoldenFile empty_file(const std::string& op) {
+  return {.platform = "sim-sm90", .op = op, .simulated = true};
+}
+
+GoldenFile goldens_of(const std::string& op) {
+  const auto wanted = cases_of(op);
+  return difference_of(empty_file(op), wanted, ids_of(wanted), options_on("sim-sm90"), kAuthor)
+      .next;
+}
+
+cases::Case case_named(const std::string& id) {
+  for (const cases::Case& which : cases::all_cases()) {
+    if (which.id() == id) return which;
+  }
+  throw std::logic_error("no such case");
+}
+
+TEST(GoldenCompareTest, RegeneratingTheSameKernelsChangesNothing) {
+  const auto wanted = cases_of("rms_norm");
+  const GoldenFile stored = goldens_of("rms_norm");
+  ASSERT_GT(stored.cases.size(), 10u);
+  const Author later{"another commit", "generator", "another reason"};
+  const Difference again =
+      difference_of(stored, wanted, ids_of(wanted), options_on("sim-sm90"), later);
+  EXPECT_TRUE(again.changes.empty());
+  EXPECT_EQ(again.unchanged, static_cast<int>(wanted.size()));
+  EXPECT_EQ(again.next.history, stored.history);
+  EXPECT_EQ(again.next.cases[0].provenance, stored.cases[0].provenance);
+}
+
+TEST(GoldenCompareTest, OneRoundingShowsInExactlyTheCasesThatItMoves) {
+  const auto wanted = cases_of("rms_norm");
+  const GoldenFile stored = goldens_of("rms_norm");
+  std::set<std::string> moved, listed;
+  for (const cases::Case& which : wanted) {
+    const Capture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
+    if (before.outputs()[0].values != after.outputs()[0].values) moved.insert(which.id());
+  }
+  const Difference difference =
+      difference_of(stored, wanted, ids_of(wanted), rounded_up("sim-sm90"), kAuthor);
+  for (const Change& change : difference.changes) {
+    listed.insert(change.id);
+    EXPECT_EQ(change.kind, Change::Kind::moved);
+    EXPECT_TRUE(change.rejected.empty()) << change.rejected[0];
+    ASSERT_EQ(change.drifts.size(), 1u);
+    const TensorDrift& drift = change.drifts[0];
+    EXPECT_GT(drift.rows_moved, 0);
+    EXPECT_LE(drift.ulp, 1);
+    EXPECT_LE(drift.of_bound, kNear);
+    if (drift.elements_moved == 0) continue;
+    EXPECT_NE(text_of(change).find("by ulp: 1: "), std::string::npos);
+  }
+  EXPECT_EQ(listed, moved);
+  EXPECT_GE(moved.size(), 3u);
+  EXPECT_LT(moved.size(), wanted.size()) << "no case stays, so that nothing is shown";
+  EXPECT_EQ(difference.next.history.size(), stored.history.size() + 1);
+}
+
+cases::Case first_moved_case() {
+  for (const cases::Case& which : cases_of("rms_norm")) {
+    const Capture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
+    if (results_digest(before.golden()) != results_digest(after.golden())) return which;
+  }
+  throw std::logic_error("the mutant moves nothing");
+}
+
+TEST(GoldenCompareTest, MovedBitsFailOnTheRecordedToolchainAndDriftOnAnother) {
+  const cases::Case which = first_moved_case();
+  CaseGolden golden = *goldens_of("rms_norm").find(which.id());
+  const Capture moved(which, rounded_up("sim-sm90"));
+  const Comparison failed = compare(golden, moved, false);
+  EXPECT_EQ(failed.agreement, Agreement::failed);
+  ASSERT_FALSE(failed.lines.empty());
+  EXPECT_NE(failed.lines[0].find("rows moved"), std::string::npos) << failed.lines[0];
+
+  golden.provenance["compiler"] = "another one";
+  const Comparison drifted = compare(golden, moved, false);
+  EXPECT_NE(drifted.agreement, Agreement::failed);
+  EXPECT_NE(drifted.agreement, Agreement::same);
+  EXPECT_NE(drifted.toolchain.find("recorded: another one"), std::string::npos);
+  EXPECT_GE(drifted.drifts.at(0).of_bound, 0);
+  EXPECT_EQ(compare(golden, moved, true).agreement, Agreement::failed) << "exact";
+  const Capture same(which, options_on("sim-sm90"));
+  EXPECT_EQ(compare(golden, same, false).agreement, Agreement::same);
+}
+
+// A weight of its golden, moved by so much of what two honest results may differ.
+Comparison compare_moved(double share) {
+  const cases::Case which = case_named("sqrt_softplus_topk/one_token/eager");
+  const Capture capture(which, options_on("sim-sm90"));
+  CaseGolden golden = capture.golden();
+  golden.provenance = provenance_of("sqrt_softplus_topk", capture.device());
+  golden.provenance["compiler"] = "another one";
+  const auto weights = std::find_if(golden.outputs.begin(), golden.outputs.end(),
+                                    [](const auto& t) { return t.dtype == cases::Dtype::f32; });
+  const Capture::Bounds& bounds = *capture.bounds_of(weights->name);
+  float value = 0;
+  std::memcpy(&value, weights->values.data(), sizeof value);
+  value += static_cast<float>(bounds.rounding.at(0) + share * bounds.arithmetic.at(0));
+  std::memcpy(weights->values.data(), &value, sizeof value);
+  weights->digest = digest_of(weights->values);
+  return compare(golden, capture, false);
+}
+
+TEST(GoldenCompareTest, DriftIsWarnedOfNearItsBoundAndFailsBeyond) {
+  EXPECT_EQ(compare_moved(0.4).agreement, Agreement::drifted);
+  EXPECT_EQ(compare_moved(kNear + 0.1).agreement, Agreement::near_bound);
+  const Comparison beyond = compare_moved(1.1);
+  EXPECT_EQ(beyond.agreement, Agreement::failed);
+  EXPECT_NE(beyond.lines.back().find("further from it than two honest results"), std::string::npos);
+}
+
+TEST(GoldenCompareTest, OtherInputsFailOnAnyToolchain) {
+  const cases::Case which = case_named("rms_norm/hidden_1/eager");
+  const Capture capture(which, options_on("sim-sm90"));
+  CaseGolden golden = capture.golden();
+  golden.provenance = {{"compiler", "another one"}};
+  golden.inputs["x"] = std::string(32, '0');
+  const Comparison comparison = compare(golden, capture, false);
+  EXPECT_EQ(comparison.agreement, Agreement::failed);
+  EXPECT_EQ(comparison.lines.at(0), "golden: inputs: x has other values");
+}
+
+TEST(GoldenCompareTest, WhatTheReferenceRejectsIsMarked) {
+  const std::vector<cases::Case> wanted{case_named("rms_norm/v4_flash_hidden/eager")};
+  const Difference difference = difference_of(empty_file("rms_norm"), wanted, ids_of(wanted),
+                                              truncating("sim-sm90"), kAuthor);
+  ASSERT_EQ(difference.changes.size(), 1u);
+  EXPECT_FALSE(difference.changes[0].rejected.empty());
+}
+
+TEST(GoldenCompareTest, ACaseThatIsGoneIsRemovedAndOneThatWasNotAskedForStays) {
+  const auto wanted = cases_of("rms_norm");
+  const GoldenFile stored = goldens_of("rms_norm");
+  const std::vector<cases::Case> one{wanted.front()};
+  EXPECT_TRUE(
+      difference_of(stored, one, ids_of(wanted), options_on("sim-sm90"), kAuthor).changes.empty());
+  std::vector<std::string> known = ids_of(wanted);
+  known.pop_back();
+  const Difference difference = difference_of(stored, one, known, options_on("sim-sm90"), kAuthor);
+  ASSERT_EQ(difference.changes.size(), 1u);
+  EXPECT_EQ(difference.changes[0].kind, Change::Kind::removed);
+  EXPECT_EQ(difference.changes[0].id, wanted.back().id());
+}
+
+TEST(GoldenCompareTest, ADependenceIsFoundByChangingOneTrait) {
+  const auto dependence = [](const std::string& id) {
+    const cases::Case which = case_named(id);
+    const cases::RunOptions options = options_on("sim-sm90");
+    return dependence_of(which, options, Capture(which, options));
+  };
+  EXPECT_EQ(dependence("concat_and_cache_ds_mla/one_token/eager"), "FP8 dialect");
+  EXPECT_EQ(dependence("sparse_mla_decode/width_of_no_whole_block/eager"),
+            "FP8 dialect, split plan");
+  EXPECT_EQ(dependence("rms_norm/hidden_1/eager"), "nothing");
+  EXPECT_EQ(dependence("hc_head/exact_points/eager"), "wave order");
+}
+
+// What a diff between two simulated platforms says.
+TEST(GoldenCompareTest, PlatformsDifferForReasonsThatHaveNames) {
+  const auto golden_on = [](const std::string& platform, const std::string& id) {
+    const std::vector<cases::Case> wanted{case_named(id)};
+    GoldenFile none = empty_file(std::string(wanted[0].op->name));
+    none.platform = platform;
+    return difference_of(none, wanted, ids_of(wanted), options_on(platform), kAuthor)
+        .next.cases.at(0);
+  };
+  const auto causes = [&](const std::string& id, const std::string& other) {
+    return causes_of(golden_on("sim-sm90", id), golden_on(other, id));
+  };
+  EXPECT_EQ(causes("hc_head/exact_points/eager", "sim-gfx942"), "wave order");
+  EXPECT_EQ(causes("concat_and_cache_ds_mla/one_token/eager", "sim-gfx942"), "FP8 dialect");
+  EXPECT_EQ(causes("concat_and_cache_ds_mla/one_token/eager", "sim-gfx950"), "");
+  EXPECT_EQ(causes("sparse_mla_decode/v32_extra_cache/eager", "sim-gfx942"), "split plan");
+}
+
+TEST(GoldenCompareTest, AComparisonSurvivesTheWayFromAWorker) {
+  tools::Finished finished;
+  finished.golden.agreement = Agreement::near_bound;
+  finished.golden.toolchain = "compiler";
+  finished.golden.lines = {"a line"};
+  TensorDrift drift{.tensor = "out", .rows = 4, .rows_moved = 2, .where = "row 0", .other = "new"};
+  drift.elements = 9;
+  drift.elements_moved = 3;
+  drift.ulp = 2.5;
+  drift.of_bound = 0.8;
+  drift.histogram[7] = 3;
+  finished.golden.drifts = {drift};
+  const golden::Comparison got = tools::finished_from(tools::to_bytes(finished)).golden;
+  EXPECT_EQ(got.agreement, Agreement::near_bound);
+  EXPECT_EQ(got.toolchain, "compiler");
+  EXPECT_EQ(got.lines, finished.golden.lines);
+  ASSERT_EQ(got.drifts.size(), 1u);
+  EXPECT_EQ(text_of(got.drifts[0]), text_of(drift));
+  EXPECT_EQ(got.drifts[0].histogram, drift.histogram);
+  EXPECT_EQ(got.drifts[0].elements_moved, 3);
+  EXPECT_EQ(got.drifts[0].ulp, 2.5);
+  EXPECT_EQ(got.drifts[0].of_bound, 0.8);
+  const std::string json = tools::to_json_line(finished);
+  EXPECT_NE(json.find("\"agreement\":\"near_bound\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"of_bound\":0.8"), std::string::npos) << json;
+  const std::string summary = tools::summary_text({finished}, 1, {});
+  EXPECT_NE(summary.find("warning: goldens near a bound"), std::string::npos) << summary;
+}
+
+TEST(GoldenCompareTest, AMissingGoldenFailsWhereThePlatformHasAny) {
+  const std::string folder = testing::TempDir() + "/some_goldens_" + std::to_string(getpid());
+  const cases::Case which = case_named("rms_norm/hidden_1/eager");
+  const cases::Case other = case_named("hc_head/exact_points/eager");
+  Store store(folder);
+  EXPECT_EQ(tools::GoldenChecker(folder).check(which, options_on("sim-sm90"), false).agreement,
+            Agreement::no_goldens);
+  const std::vector<cases::Case> wanted{which};
+  store.replace({difference_of(empty_file("rms_norm"), wanted, ids_of(wanted),
+                               options_on("sim-sm90"), kAuthor)
+                     .next});
+  tools::GoldenChecker checker(folder);
+  EXPECT_EQ(checker.check(which, options_on("sim-sm90"), false).agreement, Agreement::same);
+  EXPECT_EQ(checker.check(other, options_on("sim-sm90"), false).agreement, Agreement::failed);
+  EXPECT_EQ(checker.check(which, options_on("sim-gfx942"), false).agreement, Agreement::no_goldens);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace plumb::golden
