@@ -17,7 +17,8 @@ void check_twin(WatchedStep& step);
 void check_path(WatchedStep& step);
 // Nothing was captured in this step, and the host did not wait.
 void check_cost(WatchedStep& step);
-// Of V3.2: the plan was kept if it is the one of the step before, which `before` is.
+// Of V3.2: the plan was kept if it is the one of the step before, which `before` is; nothing has
+// planned in between.
 void check_kept_plan(const std::optional<device::decode::StepPlan>& before, WatchedStep& step);
 
 }  // namespace plumb::cases

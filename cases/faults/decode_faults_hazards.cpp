@@ -64,7 +64,7 @@ std::vector<DecodeFault> host_faults() {
        "sparse_mla_decode", Detector::address, Detector::reference, kSteady,
        policy<ScratchOfEachCall>(&Policies::scratch)},
       {"top_k_not_reset", "hazards 18: rows that nobody ranks keep an earlier top-k", "fill_rows",
-       Detector::candidates, Detector::reference, kPrompts,
+       Detector::candidates, Detector::reference, kManyPrompts,
        both(with_prompts(), policy<TopKKept>(&Policies::top_k, GraphMode::full_and_piecewise))},
       {"inverse_rope_left_out", "hazards J4: an op is missing", "inverse_rope", Detector::order,
        Detector::reference, kSteady, policy<RotationLeftOut>(&Policies::layers)},

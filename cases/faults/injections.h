@@ -58,6 +58,7 @@ inline constexpr ScheduleShape kThereAndBack{Traffic::there_and_back, Lengths::m
 inline constexpr ScheduleShape kLongThereAndBack{Traffic::there_and_back, Lengths::equal, 4, 5, 1};
 inline constexpr ScheduleShape kPrompts{Traffic::prompts, Lengths::short_ones, 4, 4, 3};
 inline constexpr ScheduleShape kLongPrompts{Traffic::prompts, Lengths::equal, 4, 4, 3};
+inline constexpr ScheduleShape kManyPrompts{Traffic::prompts, Lengths::short_ones, 16, 4, 3};
 inline constexpr ScheduleShape kUneven{Traffic::uneven, Lengths::mixed, 4, 4, 1};
 inline constexpr ScheduleShape kSameEnds{Traffic::same_ends, Lengths::around_page, 4, 4, 1};
 inline constexpr ScheduleShape kRandom{Traffic::random, Lengths::random, 6, 4, 1};
