@@ -185,6 +185,8 @@ TEST_F(PluginCommand, ItsAccessesAreWatchedAsThoseOfKernels) {
                "out_of_bounds: host function 'rms_norm_kernel'");
   expect_found("launches_ignores_weight", some, "beyond their bound");
   expect_found("launches_stale_numerics", some, "beyond their bound");
+  expect_found("launches_ignores_weight", some, "      no known pattern\n");
+  expect_found("launches_stale_numerics", some, "      looks like: truncated (");
 }
 
 TEST_F(PluginCommand, LaunchersThatDoNotEnqueueAreFound) {

@@ -81,7 +81,9 @@ class CaseDiagnosis {
       consider("applied_twice", "the op runs on its own result",
                run_once(*problem_, *builtin(), platform_, evidence_, 2));
     }
-    consider("truncated", "results are cut off where they have to be rounded", truncated());
+    // Of bits, whoever ran it: another order of a sum changes few of them.
+    consider("truncated", "results are cut off where they have to be rounded", truncated(),
+             Closeness::bits);
   }
 
   // Each result holds the input of its shape and type, if there is one.
@@ -117,11 +119,15 @@ class CaseDiagnosis {
   }
 
   void consider(std::string name, std::string stands_for, const TensorSet& would) {
+    consider(std::move(name), std::move(stands_for), would, closeness_);
+  }
+  void consider(std::string name, std::string stands_for, const TensorSet& would,
+                Closeness closeness) {
     Explanation one{std::move(name), std::move(stands_for), {}};
     for (const HostTensor& tensor : right_.all()) {
       if (!is_judged(tensor.spec())) continue;
       one.match += match(promised(evidence_.tensors.at(tensor.spec().name), tensor), tensor,
-                         promised(would.at(tensor.spec().name), tensor), closeness_);
+                         promised(would.at(tensor.spec().name), tensor), closeness);
     }
     all_.push_back(std::move(one));
   }

@@ -32,6 +32,9 @@ std::string next_best(const Diagnosis& diagnosis) {
     return fmt::format("; {} explains these too, but not the rest of the failure",
                        diagnosis.next->name);
   }
+  if (diagnosis.named.empty() && next.is_exact()) {
+    return fmt::format("; {} would leave the same, as might much else", diagnosis.next->name);
+  }
   return fmt::format("; next best: {}, {:.0f} %", diagnosis.next->name, percent(next));
 }
 

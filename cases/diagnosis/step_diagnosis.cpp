@@ -12,7 +12,7 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;  // of one step's values
+constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // of one step's values
 
 // Explains enough; as much as another.
 constexpr double kExplains = 0.6, kMargin = 0.1;

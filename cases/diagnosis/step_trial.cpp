@@ -12,8 +12,10 @@ namespace plumb::cases {
 
 namespace {
 
-// A hypothesis costs the steps up to the failing one; so many are affordable.
+// A hypothesis costs the steps up to the failing one, each the more the more its calls touch; so
+// many small ones are affordable.
 constexpr std::int64_t kMostSteps = 1000, kStepsOfCapture = 4;
+constexpr std::int64_t kBytesOfSmallStep = std::int64_t{16} << 20;
 constexpr std::int64_t kMostLater = 3;
 
 // Of a setup without faults. What a fault changes beside plumb's own code is where it shows best,
@@ -44,6 +46,14 @@ double share_in_common(const Signature& a, const Signature& b) {
 std::string without_numbers(std::string text) {
   std::erase_if(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
   return text;
+}
+
+std::int64_t small_steps_in(const StepValues& values) {
+  std::int64_t bytes = 0;
+  for (const CallValues& call : values) {
+    for (const HostTensor& tensor : call.tensors) bytes += std::ssize(tensor.bytes());
+  }
+  return 1 + bytes / kBytesOfSmallStep;
 }
 
 }  // namespace
@@ -102,7 +112,7 @@ bool StepTrial::is_possible(const Candidate& one) const {
 
 // As a watch has them: where something throws, it does so in the engine without taps.
 void StepTrial::take_steps(Candidate& one) {
-  spent_ += step() + kStepsOfCapture;
+  spent_ += (step() + kStepsOfCapture) * small_steps_in(evidence_.values);
   try {
     if (threw()) run_to_step(one.setup, evidence_.shape, step(), std::nullopt);
     const StepRun run = run_to_step(one.setup, evidence_.shape, step());
