@@ -15,6 +15,7 @@
 #include "bisect/journal.h"
 #include "bisect/oracle.h"
 #include "bisect/progress.h"
+#include "bisect/sequence.h"
 
 namespace plumb::tools {
 
@@ -54,6 +55,9 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
 
 // What is wrong in the first case that failed: its lines, where, what it looks like.
 std::string failure_text(const bisect::Answer& answer);
+
+// What every search of a sequence has found out, beside its candidates.
+nlohmann::ordered_json common_json(const bisect::SequenceResult& result);
 
 // For a shell: the command as it is, or in a shell of its own if it has operators.
 std::string as_one_command(const std::string& command);

@@ -141,7 +141,7 @@ TEST(BisectCommits, NeighboursThatDoNotBuildMakeASet) {
   EXPECT_EQ(two.ended.code, 0) << two.ended.err;
   EXPECT_EQ(two.candidates(), (std::vector<std::string>{pair.hash(39), pair.hash(40)}));
   EXPECT_TRUE(two.report["first_bad"].is_null());
-  EXPECT_NE(two.ended.out.find("one of these 2:"), std::string::npos) << two.ended.out;
+  EXPECT_NE(two.ended.out.find("is one of 2:"), std::string::npos) << two.ended.out;
   const ScriptedRepository itself = make({40, {40, 41}});
   EXPECT_EQ(run(itself, words(itself, 0, 63, kOnce)).candidates(),
             (std::vector<std::string>{itself.hash(40), itself.hash(41), itself.hash(42)}));
@@ -270,7 +270,7 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
       run_process({{PLUMB_BINARY, "bisect", "explain", repository.outside("state")}, "", {}, 0}),
       {}};
   EXPECT_NE(explained.ended.out.find("asked because: it has to be bad"), std::string::npos);
-  EXPECT_NE(explained.ended.out.find("first bad commit: " + repository.hash(40).substr(0, 10)),
+  EXPECT_NE(explained.ended.out.find("the first bad one is " + repository.hash(40).substr(0, 10)),
             std::string::npos)
       << explained.ended.out;
 }
