@@ -33,7 +33,14 @@ struct BisectCommitsArguments {
   std::string good, bad, repository = ".", build, plumb, plugin;
 };
 
+struct BisectEnvironmentsArguments {
+  BisectSearchArguments search;
+  std::string file;
+  bool all = false;
+};
+
 int bisect_commits_command(const BisectCommitsArguments& arguments);
+int bisect_environments_command(const BisectEnvironmentsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 
 // What the sub-commands share, in bisect_command.cpp.

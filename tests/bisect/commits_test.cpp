@@ -275,6 +275,49 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
       << explained.ended.out;
 }
 
+// With a real compiler, a real plug-in and plumb's own verdicts: the example's repository, in which
+// commit 41 rounds wrongly and commit 23 does not compile.
+TEST(BisectCommits, FindsTheCommitThatBrokeAPlugIn) {
+  const TemporaryFolder folder("plumb-bisect-test");
+  const std::string kernels = folder.path() / "kernels";
+  ASSERT_TRUE(run_process({{PLUMB_EXAMPLES "/make_repository", kernels}, "", {}, 0}).ok());
+  const Ended found = run_process({{PLUMB_BINARY,
+                                    "bisect",
+                                    "commits",
+                                    "--repo",
+                                    kernels,
+                                    "--good",
+                                    "v1.0",
+                                    "--bad",
+                                    "main",
+                                    "--case",
+                                    "rms_norm/one_token",
+                                    "--build",
+                                    "sh build",
+                                    "--plugin",
+                                    "kernels.so",
+                                    "--quiet",
+                                    "--state",
+                                    folder.path() / "state",
+                                    "--json",
+                                    folder.path() / "json"},
+                                   "",
+                                   {"PLUMB_INCLUDE=" PLUMB_HEADERS},
+                                   0});
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_EQ(found.err, "");
+  EXPECT_NE(found.out.find("round in one instruction"), std::string::npos) << found.out;
+  EXPECT_NE(found.out.find("rms_norm/one_token/eager on sim-sm90\n    out: "), std::string::npos)
+      << "narrowed to one case";
+  EXPECT_NE(found.out.find(" && sh build && plumb run --case rms_norm/one_token/eager --platform "
+                           "sim-sm90 --plugin kernels.so\n"),
+            std::string::npos)
+      << found.out;
+  const auto report = nlohmann::json::parse(file_text(folder.path() / "json"));
+  EXPECT_EQ(report["first_bad"]["subject"], "round in one instruction");
+  EXPECT_LE(report["builds"].get<int>(), 7);
+}
+
 // The failure shows in one run of five; one commit of the middle, or the one before the planted
 // one, does not build.
 void find_it(int trial) {
