@@ -7,6 +7,12 @@ namespace plumb::bisect {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr double kLong = 60;  // seconds after which it is worth knowing how to save them
+
+}  // namespace
+
 Judging::Judging(Question run, double timeout, std::int64_t most_goods, std::int64_t repeat,
                  Journal& journal, Progress& progress)
     : run_(std::move(run)),
@@ -31,6 +37,7 @@ Judged Judging::answer(const Asked& asked, bool measured) {
   };
   Judged judged = judge(asked.prepare(), run_, timeout_, repeat, progress_);
   json answer = to_json(judged);
+  answer["text"] = asked.text;
   if (measured) answer["signatures"] = repeater_.signatures();
   journal_.record(asked.key, std::move(answer), asked.why);
   return judged;
@@ -49,7 +56,19 @@ Judged Judging::tell(const Asked& asked, bool measured) {
   return judged;
 }
 
-Judged Judging::measure(const Asked& asked) { return tell(asked, true); }
+Judged Judging::measure(const Asked& asked) {
+  Judged judged = tell(asked, true);
+  if (judged.result.answer.verdict != Verdict::bad) return judged;
+  decide(repeater_.text());
+  const double each = judged.result.seconds / static_cast<double>(judged.result.runs);
+  const double good = each * static_cast<double>(repeater_.runs());
+  if (good > kLong) {
+    progress_.line(fmt::format(
+        "each good verdict takes {:.0f} s of runs (--repeat 1 if you know that it fails each time)",
+        good));
+  }
+  return judged;
+}
 
 Judged Judging::ask(const Asked& asked) { return tell(asked, false); }
 

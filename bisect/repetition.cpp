@@ -55,6 +55,7 @@ Repeated Repeater::measure(const Ask& ask) {
   while (!measured_enough(measured)) {
     Answer answer = ask();
     ++measured.runs;
+    measured.seconds += answer.seconds;
     const bool failed = answer.verdict == Verdict::bad;
     if (answer.verdict == Verdict::cannot_say && measured.failures > 0) {
       throw Undecided(fmt::format("the bad end fails and cannot say by turns: {}", answer.reason));
@@ -81,6 +82,7 @@ Repeated Repeater::verdict(const Ask& ask, bool any_failure) const {
   while (all.runs < runs_) {
     all.answer = ask();
     ++all.runs;
+    all.seconds += all.answer.seconds;
     if (all.answer.verdict == Verdict::good) continue;
     const bool failed = all.answer.verdict == Verdict::bad;
     all.failures += failed;

@@ -28,6 +28,7 @@ std::int64_t runs_until_good(double least_rate, std::int64_t verdicts, double ri
 struct Repeated {
   Answer answer;
   std::int64_t runs = 0, failures = 0;
+  double seconds = 0;  // of all runs
 };
 
 class Repeater {

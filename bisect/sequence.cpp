@@ -66,7 +66,6 @@ void SequenceSearch::judge_bad_end() {
     throw Undecided(fmt::format("the bad end {} cannot say: {}", text, answer.reason));
   }
   judging_.narrow(answer);
-  judging_.decide(judging_.rate());
 }
 
 std::vector<std::string> SequenceSearch::judge_good_ends() {

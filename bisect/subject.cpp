@@ -21,15 +21,17 @@ json to_json(const Judged& judged) {
   json all = to_json(judged.result.answer);
   all["runs"] = judged.result.runs;
   all["failures"] = judged.result.failures;
+  all["seconds"] = judged.result.seconds + judged.build_seconds;
   all["built"] = judged.built;
   all["build_seconds"] = judged.build_seconds;
   return all;
 }
 
 Judged judged_from_json(const json& from) {
-  return {{answer_from_json(from), from.at("runs"), from.at("failures")},
+  const double build = from.at("build_seconds"), all = from.at("seconds");
+  return {{answer_from_json(from), from.at("runs"), from.at("failures"), all - build},
           from.at("built"),
-          from.at("build_seconds")};
+          build};
 }
 
 Judged judge(const Subject& subject, const Question& asked, double timeout,

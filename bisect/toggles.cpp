@@ -44,7 +44,6 @@ void ToggleSearch::judge_ends() {
   if (on.verdict == Verdict::cannot_say) {
     throw Undecided("with all toggles on it cannot say: " + on.reason);
   }
-  judging_.decide(judging_.rate());
   const Answer& off = judge({}, "with all of them off it has to pass").result.answer;
   if (off.verdict == Verdict::bad) {
     throw Undecided("with all toggles off it fails as well: " + off.signature);
