@@ -135,6 +135,40 @@ TEST(BisectCommits, OneThatDoesNotBuildIsSkipped) {
   EXPECT_NE(found.ended.err.find("cannot say, does not build: error: broken"), std::string::npos);
 }
 
+TEST(BisectCommits, ABuildThatMakesNothingIsNotJudgedByTheFileOfAnotherCommit) {
+  const ScriptedRepository repository = make({40, {31}});
+  std::string build = build_command(repository);
+  build.replace(build.find("exit 2"), 6, "exit 0");
+  const Bisected found =
+      run(repository, words(repository, 0, 63, {{"--repeat", "1"}, {"--build", build}}));
+  EXPECT_EQ(found.first_bad(), repository.hash(40)) << found.ended.err;
+  EXPECT_NE(found.ended.err.find("does not build: the build has made no plumb"), std::string::npos)
+      << found.ended.err;
+}
+
+TEST(BisectCommits, ACommitOfAMergedBranchIsFound) {
+  const ScriptedRepository repository = make({5, {}, 5, 4});  // all are good
+  const std::string commit = "git add -A && git commit --quiet -m ";
+  repository.shell("git checkout --quiet -b side main~1 && echo 1 >one && " + commit +
+                   "one && echo 2 >two && " + commit + "two");
+  std::ofstream(repository.path() / "plumb.in") << stand_in(true);
+  repository.shell(commit + "culprit && echo 3 >three && " + commit +
+                   "three && git checkout --quiet main && echo 4 >four && " + commit +
+                   "four && git merge --quiet -m merge side && echo 5 >five && " + commit + "five");
+  const Bisected found = run(
+      repository, words(repository, 0, 3, {{"--repeat", "1"}, {"--bad", "main"}, {"--state", ""}}));
+  EXPECT_EQ(found.report["first_bad"]["subject"], "culprit") << found.ended.err;
+}
+
+TEST(BisectCommits, ItsLogIsWhatGitBisectReplayReads) {
+  const ScriptedRepository repository = make({40, {32}});
+  const Bisected found = run(repository, words(repository, 0, 63, kOnce));
+  std::ofstream(repository.outside("log")) << found.report["git_bisect_log"].get<std::string>();
+  EXPECT_NE(repository.git({"bisect", "replay", repository.outside("log")})
+                .find(repository.hash(40) + " is the first bad commit"),
+            std::string::npos);
+}
+
 TEST(BisectCommits, NeighboursThatDoNotBuildMakeASet) {
   const ScriptedRepository pair = make({40, {39}});
   const Bisected two = run(pair, words(pair, 0, 63, kOnce));
@@ -187,11 +221,36 @@ TEST(BisectCommits, ArmsThatRanSomethingElseAreToldApart) {
   });
   const Bisected found = run(repository, words(repository, 0, 7, kOnce));
   EXPECT_EQ(found.first_bad(), repository.hash(3));
-  EXPECT_NE(
-      found.ended.out.find("note: the two ends did not run the same: rms_norm/one_token/eager "
-                           "on sim-sm90: 4 points and 8 launches in one arm, 1 and 9"),
-      std::string::npos)
+  EXPECT_NE(found.ended.out.find(
+                "note: the bad end did not run the same as the good end: rms_norm/one_token/eager "
+                "on sim-sm90: 4 points and 8 launches in one arm, 1 and 9"),
+            std::string::npos)
       << found.ended.out;
+}
+
+TEST(BisectCommits, APathThatChangesOnTheWayIsTold) {
+  const ScriptedRepository repository(8, [](int i) {
+    std::string text = stand_in(i >= 6);
+    if (i >= 3) text.replace(text.find("\"launches\":8"), 12, "\"launches\":6");
+    return Files{{"plumb.in", text}};
+  });
+  const Bisected found = run(repository, words(repository, 0, 7, kOnce));
+  EXPECT_EQ(found.first_bad(), repository.hash(6));
+  EXPECT_NE(found.ended.out.find("(commit 5) did not run the same as the good end: "
+                                 "rms_norm/one_token/eager on sim-sm90: 4 points and 8 launches"),
+            std::string::npos)
+      << found.ended.out;
+}
+
+TEST(BisectCommits, AQuestionThatThePlumbOfTheEndsRefusesIsAUsageError) {
+  const ScriptedRepository repository(3, [](int) {
+    return Files{{"plumb.in", "#!/bin/sh\necho 'plumb: --set: no parameter x' >&2\nexit 128\n"}};
+  });
+  const Bisected found = run(repository, words(repository, 0, 2, kOnce));
+  EXPECT_EQ(found.ended.code, 2);
+  EXPECT_NE(found.ended.err.find("(commit 2) refuses the question: --set: no parameter x"),
+            std::string::npos)
+      << found.ended.err;
 }
 
 TEST(BisectCommits, HistoriesThatPartAreJudgedWhereTheyPart) {
@@ -224,7 +283,7 @@ TEST(BisectCommits, QuestionsThatMakeNoSenseAreRefused) {
   };
   expect_refused("--plumb", "/usr/bin/plumb", "--plumb: /usr/bin/plumb is outside");
   expect_refused("--plumb", "../plumb", "is outside of the folder");
-  expect_refused("--repo", "/", "/: no git repository");
+  expect_refused("--repo", "/", "/: fatal: not a git repository");
   expect_refused("--repo", "/no/such", "/no/such: no such folder");
   expect_refused("--platform", "sim-sm9", "did you mean sim-sm90?");
   expect_refused("--seed", "x", "--seed is a whole number");
