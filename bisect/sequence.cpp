@@ -52,8 +52,8 @@ void SequenceSearch::count(const std::string& key, const Judged& judged) {
 
 Judged SequenceSearch::judge(const std::string& key, const std::string& why,
                              std::size_t candidates) {
-  const bool bad_end = key == sequence_.bad_end();
-  const int left = steps_left(candidates) + (bad_end ? 2 : 0);
+  const bool bad_end = key == sequence_.bad_end(), good_end = key == sequence_.good_ends().front();
+  const int left = steps_left(candidates) + (bad_end ? 2 : good_end ? 1 : 0);
   const Judging::Asked asked{key, sequence_.text(key), why, left,
                              [&] { return sequence_.prepare(key); }};
   Judged judged = bad_end ? judging_.measure(asked) : judging_.ask(asked);

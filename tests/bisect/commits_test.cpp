@@ -136,7 +136,7 @@ TEST(BisectCommits, OneThatDoesNotBuildIsSkipped) {
 }
 
 TEST(BisectCommits, ABuildThatMakesNothingIsNotJudgedByTheFileOfAnotherCommit) {
-  const ScriptedRepository repository = make({40, {31}});
+  const ScriptedRepository repository = make({40, {31, 32}});
   std::string build = build_command(repository);
   build.replace(build.find("exit 2"), 6, "exit 0");
   const Bisected found =
