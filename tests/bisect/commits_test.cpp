@@ -2,69 +2,10 @@
 //
 // plumb bisect commits, on scripted repositories: the right commit or the right pair, with few
 // builds, from a failure that shows now and then, and without a trace in the user's checkout.
-#include <algorithm>
-#include <cstdlib>
-#include <string_view>
-#include <thread>
-
-#include "tests/bisect/scripted_repository.h"
+#include "tests/bisect/commit_search.h"
 
 namespace plumb::bisect {
 namespace {
-
-using Files = ScriptedRepository::Files;
-
-constexpr int kCommits = 64;
-
-// Which commits do not build, and since when it fails, in how many of five runs.
-struct Plan {
-  int bad = 40;
-  std::vector<int> broken = {};
-  int of_five = 5;
-  int commits = kCommits;
-  bool is_broken(int i) const { return std::find(broken.begin(), broken.end(), i) != broken.end(); }
-};
-
-ScriptedRepository make(const Plan& plan) {
-  return ScriptedRepository(plan.commits, [plan](int i) {
-    Files files{{"plumb.in", stand_in(i >= plan.bad, plan.of_five)}, {"number", std::to_string(i)}};
-    if (plan.is_broken(i)) files["broken"] = "";
-    return files;
-  });
-}
-
-// Options with their values; of two the later counts.
-std::vector<std::string> words(const ScriptedRepository& repository, int good, int bad,
-                               const std::map<std::string, std::string>& more = {}) {
-  std::map<std::string, std::string> options{{"--case", "rms_norm/one_token/eager"},
-                                             {"--platform", "sim-sm90"},
-                                             {"--plumb", "plumb"},
-                                             {"--state", repository.outside("state")},
-                                             {"--build", build_command(repository)},
-                                             {"--good", repository.hash(good)},
-                                             {"--bad", repository.hash(bad)}};
-  for (const auto& [option, value] : more) options[option] = value;
-  std::vector<std::string> all{"commits"};
-  for (const auto& [option, value] : options) all.insert(all.end(), {option, value});
-  return all;
-}
-
-const std::map<std::string, std::string> kOnce{{"--repeat", "1"}};
-
-Bisected run(const ScriptedRepository& repository, std::vector<std::string> all,
-             std::uint64_t dice = 1) {
-  const std::string file = repository.outside("dice");
-  std::ofstream(file) << dice << "\n";
-  return plumb_bisect(repository, std::move(all), {"BISECT_TEST_DICE=" + file});
-}
-
-int builds(const ScriptedRepository& repository) {
-  const std::string text = file_text(repository.outside("builds"));
-  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-}
-
-// ceil(log2 64) + 1, and the two ends.
-constexpr int kMostBuilds = 6 + 1 + 2;
 
 // Everything that git and the file system know of the user's checkout.
 std::string checkout(const ScriptedRepository& repository) {
@@ -375,38 +316,6 @@ TEST(BisectCommits, FindsTheCommitThatBrokeAPlugIn) {
   const auto report = nlohmann::json::parse(file_text(folder.path() / "json"));
   EXPECT_EQ(report["first_bad"]["subject"], "round in one instruction");
   EXPECT_LE(report["builds"].get<int>(), 7);
-}
-
-// The failure shows in one run of five; one commit of the middle, or the one before the planted
-// one, does not build.
-void find_it(int trial) {
-  const int bad = 5 + trial * 23 % 55, broken = trial % 5 == 3 ? bad - 1 : 32;
-  const ScriptedRepository repository = make({bad, {broken}, 1});
-  const Bisected found =
-      run(repository, words(repository, 0, 63), static_cast<std::uint64_t>(trial) * 7919 + 1);
-  EXPECT_EQ(found.ended.code, 0) << found.ended.err;
-  std::vector<std::string> right{repository.hash(bad)};
-  if (broken == bad - 1) right.insert(right.begin(), repository.hash(broken));
-  if (broken == bad) right.push_back(repository.hash(bad + 1));
-  EXPECT_EQ(found.candidates(), right) << found.ended.err;
-  EXPECT_LE(builds(repository), kMostBuilds) << found.ended.err;
-  EXPECT_GT(found.report["runs"].get<int>(), 300) << "that rare a failure wants many";
-}
-
-TEST(BisectTrials, FindTheCommitOfAFailureThatShowsNowAndThen) {
-  find_it(0);
-  find_it(3);
-}
-
-TEST(BisectTrials, AllTwentyFindIt) {
-  const char* full = std::getenv("PLUMB_FULL");
-  if (full == nullptr || std::string_view(full) != "1") {
-    GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-  }
-  for (int trial = 0; trial < 20; ++trial) {
-    SCOPED_TRACE(trial);
-    find_it(trial);
-  }
 }
 
 }  // namespace
