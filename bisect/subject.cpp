@@ -55,6 +55,9 @@ Judged judge(const Subject& subject, const Question& asked, double timeout, std:
     progress.doing(fmt::format("run {}{}", ++run, runs > 0 ? fmt::format(" of {}", runs) : ""));
     return oracle.ask(question, subject.variables);
   });
+  // It names a folder that will be gone.
+  json& failed = judged.result.answer.failed;
+  if (failed.is_object()) failed.erase("reproduce");
   return judged;
 }
 

@@ -64,7 +64,7 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
     const bisect::Interrupts interrupts;
     report = search();
   } catch (const bisect::Undecided& undecided) {
-    report = {{"undecided", undecided.what()}};
+    report = {{"schema", 1}, {"undecided", undecided.what()}};
     code = 1;
     fmt::print(stderr, "plumb: {}\n", one_line(undecided.what()));
   } catch (const bisect::Interrupted& interrupted) {
