@@ -25,9 +25,9 @@ void churn(std::uint64_t seed, WatchedEngine& watched) {
   for (void* const piece : pieces) memory.free(piece);
 }
 
-// Some milliseconds of a real device.
+// Some tens of milliseconds of a real device: longer than the host takes for a step of four engines.
 void delay(const WatchedEngine& watched) {
-  constexpr std::int32_t kRounds = 50000;
+  constexpr std::int32_t kRounds = 1000000;
   const plumb_implementation& own =
       device::builtin_implementation(watched.device->properties().platform);
   const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
