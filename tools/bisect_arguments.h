@@ -16,6 +16,7 @@
 #include "bisect/oracle.h"
 #include "bisect/progress.h"
 #include "bisect/sequence.h"
+#include "tools/selection.h"
 
 namespace plumb::tools {
 
@@ -45,6 +46,9 @@ int bisect_explain_command(const std::string& file);
 
 // What the sub-commands share, in bisect_command.cpp.
 
+// A plug-in's kernels are judged op by op.
+Kinds kinds_of(const bisect::Question& run);
+
 // Throws UsageError for what no run could mean. `here`: this plumb judges, so the case has to be in
 // this build.
 void check_search(const BisectSearchArguments& arguments, bool here);
@@ -65,6 +69,9 @@ std::string failure_text(const bisect::Answer& answer);
 
 // What every search of a sequence has found out, beside its candidates.
 nlohmann::ordered_json common_json(const bisect::SequenceResult& result);
+
+// For a shell: a program of the current folder is not looked for elsewhere.
+std::string as_program(const std::string& path);
 
 // For a shell: the command as it is, or in a shell of its own if it has operators.
 std::string as_one_command(const std::string& command);
