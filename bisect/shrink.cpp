@@ -49,7 +49,9 @@ class Shrinker {
 
   double size_of(const Candidate& candidate) const {
     double size = 1;
-    for (const std::string& name : subject_.sizes) size *= number_of(candidate.at(name));
+    for (const std::string& name : subject_.sizes) {
+      size *= static_cast<double>(number_of(candidate.at(name)));
+    }
     return size;
   }
 
@@ -165,8 +167,10 @@ class Shrinker {
       const auto between = values_between(passes, fails, one.worth_a_try, possible);
       if (between.empty()) break;
       const std::vector<std::int64_t> thirds = thirds_of(between);
-      if (!try_values(thirds, one.name + " by thirds")) passes = thirds.back();
-      else if (number_of(now_.at(one.name)) != thirds.front()) passes = thirds.front();
+      if (!try_values(thirds, one.name + " by thirds"))
+        passes = thirds.back();
+      else if (number_of(now_.at(one.name)) != thirds.front())
+        passes = thirds.front();
     }
     const std::int64_t fails = number_of(now_.at(one.name));
     try_values(single_steps(one.least, fails, possible), one.name + " by single steps");
@@ -176,18 +180,25 @@ class Shrinker {
   // Where numbers that make a case get no smaller, parts of the case that they make.
   void keep_less() {
     if (size_of(now_) <= 1) return;
-    for (const KeepKnob& list : subject_.keeps) {
-      const auto keep = [&](const std::vector<std::int64_t>& numbers) {
-        return with(list.name, list_text(numbers));
-      };
-      const std::vector<std::int64_t> all = list.kept(now_);
-      const auto needed = minimal_part<std::int64_t>(all, [&](const auto& parts) {
-        std::vector<Candidate> candidates;
-        for (const auto& part : parts) candidates.push_back(keep(part));
-        return prober_.first_failing(candidates, "fewer by " + list.name);
-      });
-      if (needed.size() < all.size()) now_ = keep(needed);
+    for (bool changed = true; changed && !prober_.out_of_time();) {
+      changed = false;
+      for (const KeepKnob& list : subject_.keeps) changed |= keep_less(list);
     }
+  }
+
+  bool keep_less(const KeepKnob& list) {
+    const auto keep = [&](const std::vector<std::int64_t>& numbers) {
+      return with(list.name, list_text(numbers));
+    };
+    const std::vector<std::int64_t> all = list.kept(now_);
+    const auto needed = minimal_part<std::int64_t>(all, [&](const auto& parts) {
+      std::vector<Candidate> candidates;
+      for (const auto& part : parts) candidates.push_back(keep(part));
+      return prober_.first_failing(candidates, "fewer by " + list.name);
+    });
+    const Candidate before = now_;
+    if (needed.size() < all.size()) now_ = keep(needed);
+    return now_ != before;
   }
 
   // The next plainer value of a parameter, if there is one.

@@ -20,8 +20,8 @@ namespace plumb::bisect {
 // A parameter, and what is plainer than what.
 struct Knob {
   std::string name;
-  std::vector<std::string> words;  // the plainest first; none: it is a number
-  std::int64_t least = 0;          // of a number, and its plainest
+  std::vector<std::string> words;         // the plainest first; none: it is a number
+  std::int64_t least = 0;                 // of a number, and its plainest
   std::vector<std::int64_t> worth_a_try;  // numbers that other cases have
 
   bool is_number() const { return words.empty(); }
