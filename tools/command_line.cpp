@@ -69,6 +69,10 @@ void add_run(CLI::App& app, Action& action) {
                     "no process of its own for the cases, for a debugger");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
+  command->add_option("--point", arguments->selection.point,
+                      "one point: plain, or some of fill=, poison=, order=, ... (docs/bisect.md)");
+  command->add_flag("!--no-diagnosis", arguments->diagnosis,
+                    "do not say what a failure looks like");
   command->callback(
       [&action, arguments] { action = [arguments] { return run_command(*arguments); }; });
 }

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "cases/case_file.h"
+#include "cases/point_text.h"
 #include "cases/run.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
@@ -174,6 +175,23 @@ void check_reports(const RunArguments& arguments) {
   if (!arguments.junit.empty()) check_writable(arguments.junit);
 }
 
+// Conditions that only a simulated device, and only plumb's own kernels, can have.
+void check_point(const Selection& selection) {
+  if (selection.point.empty()) return;
+  const cases::Point point = cases::point_from(selection.point);
+  const auto& conditions = point.conditions;
+  const bool own = conditions.checked || conditions.order != device::Order::forward;
+  const bool simulated =
+      own || conditions.page_guards || conditions.policy != device::Policy::early;
+  if (own && !selection.plugin.empty()) {
+    throw UsageError("--point: nobody orders or checks the threads of a plug-in");
+  }
+  for (const std::string& platform : choose_platforms(selection.platforms)) {
+    if (!simulated || platform.starts_with("sim-")) continue;
+    throw UsageError("--point: order, policy, checked and page_guards are for simulated platforms");
+  }
+}
+
 // A store that cannot be used is better known before the first case.
 void check_goldens(const RunArguments& arguments, const Selected& selected) {
   const std::string folder = golden_folder(arguments);
@@ -228,6 +246,7 @@ int run_command(RunArguments arguments) {
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
   arguments.seed = parse_seed(arguments.seed_text);
+  check_point(arguments.selection);
   const Selected selected = select(arguments.selection);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {

@@ -175,6 +175,7 @@ std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   std::string text;
   if (!selection.tier.empty() && selection.tier != "default") text += " --tier " + selection.tier;
   if (!selection.plugin.empty()) text += " --plugin " + quoted(selection.plugin);
+  if (!selection.point.empty()) text += " --point " + quoted(selection.point);
   for (const std::string& file : selection.case_files) text += " --cases " + quoted(file);
   for (const std::string& setting : selection.settings) text += " --set " + quoted(setting);
   if (seed != 0) text += fmt::format(" --seed {}", seed);
