@@ -118,15 +118,15 @@ void end_group(pid_t process) {
 }
 
 // Its status, unless it took too long.
-bool wait_for(pid_t process, double timeout, int& status) {
+bool wait_for(pid_t process, const Command& command, int& status) {
   const Clock::time_point started = Clock::now();
   milliseconds pause(1);
   while (!has_ended(process, status)) {
-    if (interrupted_by != 0) {
+    if (interrupted_by != 0 && !command.always) {
       end_group(process);
       Interrupts::check();
     }
-    if (timeout > 0 && seconds_since(started) > timeout) {
+    if (command.timeout > 0 && seconds_since(started) > command.timeout) {
       end_group(process);
       return false;
     }
@@ -163,19 +163,28 @@ std::string Ended::how() const {
 }
 
 Ended run_process(const Command& command) {
-  Interrupts::check();
+  if (!command.always) Interrupts::check();
   const TemporaryFolder outputs("plumb-process");
   const Clock::time_point started = Clock::now();
   const pid_t process = start(command, outputs.path());
   Ended ended;
   int status = 0;
-  ended.timed_out = !wait_for(process, command.timeout, status);
+  ended.timed_out = !wait_for(process, command, status);
   ended.seconds = seconds_since(started);
   if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
   if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
   ended.out = contents(outputs.path() / "out");
   ended.err = contents(outputs.path() / "err");
   return ended;
+}
+
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& name) {
