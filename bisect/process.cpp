@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,10 +119,35 @@ void end_group(pid_t process) {
   kill(-process, SIGKILL);  // whoever is left of its group
 }
 
+// A file that can be read once the process has ended; -1 where the kernel has none.
+class EndOfProcess {
+ public:
+  explicit EndOfProcess(pid_t process)
+      : file_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
+  ~EndOfProcess() {
+    if (file_ >= 0) close(file_);
+  }
+  EndOfProcess(const EndOfProcess&) = delete;
+  EndOfProcess& operator=(const EndOfProcess&) = delete;
+
+  // For a moment, or less: a signal wakes it too.
+  void wait() const {
+    pollfd ended{file_, POLLIN, 0};
+    if (file_ >= 0) {
+      poll(&ended, 1, 20);
+    } else {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+  }
+
+ private:
+  int file_;
+};
+
 // Its status, unless it took too long.
 bool wait_for(pid_t process, const Command& command, int& status) {
   const Clock::time_point started = Clock::now();
-  milliseconds pause(1);
+  const EndOfProcess end(process);
   while (!has_ended(process, status)) {
     if (interrupted_by != 0 && !command.always) {
       end_group(process);
@@ -130,8 +157,7 @@ bool wait_for(pid_t process, const Command& command, int& status) {
       end_group(process);
       return false;
     }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause + milliseconds(1), milliseconds(20));
+    end.wait();
   }
   return true;
 }
