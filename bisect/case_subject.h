@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bisect/oracle.h"
@@ -22,6 +23,8 @@ class CaseSubject {
 
   // From now on candidates say at which point they run: this one at first.
   void take_point(const std::string& spec);
+
+  void guess(Candidate candidate) { subject_.guess = std::move(candidate); }
 
   const Subject& subject() const { return subject_; }
   const Candidate& start() const { return start_; }

@@ -24,6 +24,7 @@ class Shrinker {
       : start_(start), now_(std::move(start)), subject_(subject), prober_(prober) {}
 
   Shrunk run() {
+    if (subject_.guess) take_first({*subject_.guess}, "what the failure itself says");
     climb();
     make_plain();
     settle();

@@ -41,6 +41,7 @@ struct Subject {
   std::vector<std::string> sizes;
   std::string seed;  // a knob without an order, of which a few values are tried; "": none
   std::vector<KeepKnob> keeps;
+  std::optional<Candidate> guess = {};  // smaller than the start, and likely to fail
 };
 
 // A parameter of the smallest case, moved to the next plainer value.
