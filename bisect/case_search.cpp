@@ -48,9 +48,8 @@ std::optional<std::int64_t> failing_step(const Answer& answer) {
 }  // namespace
 
 json to_json(const CaseQuestion& question) {
-  return {{"run", to_json(question.run)},
-          {"repeat", question.repeat},
-          {"timeout", question.timeout}};
+  return {
+      {"run", to_json(question.run)}, {"repeat", question.repeat}, {"timeout", question.timeout}};
 }
 
 CaseSearch::CaseSearch(CaseQuestion question, const cases::Case& which,
@@ -164,7 +163,8 @@ CaseResult CaseSearch::run() {
   progress_.begin("does it fail at all, and how", 0);
   first_ = first_answer();
   if (first_.verdict == Verdict::good) {
-    throw Undecided("the case passes: there is nothing to make smaller" + options_text(question_.run));
+    throw Undecided("the case passes: there is nothing to make smaller" +
+                    options_text(question_.run));
   }
   if (first_.verdict == Verdict::cannot_say) {
     throw Undecided("the case does not fail, it cannot say: " + first_.reason);
@@ -188,7 +188,8 @@ CaseResult CaseSearch::run() {
   }
   result.probes = prober.asked();
   progress_.begin("the smallest once more, with its diagnosis", 0);
-  result.failure = Oracle("/proc/self/exe", question_.timeout, {"--goldens", ""}).ask(result.smallest);
+  result.failure =
+      Oracle("/proc/self/exe", question_.timeout, {"--goldens", ""}).ask(result.smallest);
   if (!flaky_ && result.failure.kind != first_.kind) {
     throw Undecided(fmt::format("lost: the smallest case fails once as \"{}\" and then as \"{}\"",
                                 first_.kind, result.failure.kind));

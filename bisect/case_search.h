@@ -25,7 +25,7 @@ nlohmann::json to_json(const CaseQuestion& question);
 
 struct CaseResult {
   Question first, smallest;
-  Answer failure;  // of the smallest, with its diagnosis
+  Answer failure;                // of the smallest, with its diagnosis
   std::string first_size, size;  // of a schedule; else ""
   Shrunk shrunk;
   // The passing neighbour, if there is one.

@@ -10,6 +10,7 @@
 #include "bisect/serving.h"
 #include "bisect/smaller_values.h"
 #include "cases/case_file.h"
+#include "cases/decode/decode_step.h"
 #include "cases/point_text.h"
 
 namespace plumb::bisect {
@@ -19,13 +20,14 @@ namespace {
 constexpr const char* kScenario = "scenario";
 const std::string kPoint = "point.";
 
-// Scenarios from the plainest on; what is not here comes as the files have it.
+// Scenarios from the plainest on; graph modes as they are numbered.
 int plainness(const cases::Scenario& scenario) {
   using Mode = cases::Scenario::Mode;
   switch (scenario.mode) {
     case Mode::eager: return 0;
     case Mode::full_graph: return 1;
     case Mode::composition: return 2;
+    case Mode::decode_step: return 0;
     default: return 2 + scenario.runners;
   }
 }
@@ -51,7 +53,7 @@ CaseSubject::CaseSubject(cases::Case which, const std::vector<cases::Case>& all,
     : run_(std::move(run)) {
   add_scenarios(which, all);
   add_row(which, all);
-  if (is_serving(*which.op)) describe_serving(subject_);
+  if (cases::is_decode_step(which)) describe_serving();
   if (run_.seed != "0") add({.name = "--seed", .words = {"0", run_.seed}}, run_.seed);
 }
 
@@ -104,17 +106,17 @@ void CaseSubject::take_point(const std::string& spec) {
   }
   // As many as there are.
   const cases::Case which = case_of(start_);
-  const auto problem = which.op->make_problem(
-      which.row, device::open_device(run_.platform)->properties());
-  add({.name = kPoint + "live", .least = 1}, fmt::to_string(std::max<std::int64_t>(problem->capacity(), 1)));
+  const auto problem =
+      which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
+  add({.name = kPoint + "live", .least = 1},
+      fmt::to_string(std::max<std::int64_t>(problem->capacity(), 1)));
   add({.name = kPoint + "steps", .least = 1}, fmt::to_string(which.scenario->steps.size()));
 }
 
 cases::Case CaseSubject::case_of(const Candidate& candidate) const {
-  const auto found =
-      std::find_if(scenarios_.begin(), scenarios_.end(), [&](const cases::Case& one) {
-        return one.scenario->name == candidate.at(kScenario);
-      });
+  const auto found = std::find_if(
+      scenarios_.begin(), scenarios_.end(),
+      [&](const cases::Case& one) { return one.scenario->name == candidate.at(kScenario); });
   if (found == scenarios_.end()) throw cases::BadRow("no such case");
   cases::Case which = *found;
   for (const auto& [name, value] : candidate) {
@@ -124,10 +126,33 @@ cases::Case CaseSubject::case_of(const Candidate& candidate) const {
   return which;
 }
 
+void CaseSubject::describe_serving() {
+  order_serving(start_, subject_);
+  using Schedule = std::vector<cases::ScheduledStep>;
+  using Numbers = std::vector<std::int64_t> (*)(const Schedule&);
+  // Of the whole schedule, those that the list keeps.
+  const auto kept = [this](const char* name, Numbers numbers) {
+    return [this, name, numbers](const Candidate& candidate) {
+      Candidate whole = candidate;
+      whole["keep_requests"] = whole["keep_steps"] = "";
+      std::vector<std::int64_t> all = numbers(schedule_of(case_of(whole), run_.platform));
+      const auto list = cases::KeepList::from(candidate.at(name));
+      std::erase_if(all, [&](std::int64_t number) { return !list.keeps(number); });
+      return all;
+    };
+  };
+  subject_.keeps = {{"keep_steps", kept("keep_steps", step_numbers)},
+                    {"keep_requests", kept("keep_requests", request_numbers)}};
+}
+
 bool CaseSubject::is_possible(const Candidate& candidate) const {
   try {
     const cases::Case which = case_of(candidate);
-    which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
+    if (cases::is_decode_step(which)) {
+      schedule_of(which, run_.platform);
+    } else {
+      which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
+    }
     return true;
   } catch (const std::exception&) {  // BadRow, or a size that overflows
     return false;
@@ -141,8 +166,8 @@ std::string CaseSubject::point_of(const Candidate& candidate, const cases::Case&
   }
   // What limits nothing need not be said.
   if (point.most_steps >= std::ssize(which.scenario->steps)) point.most_steps.reset();
-  const auto problem = which.op->make_problem(
-      which.row, device::open_device(run_.platform)->properties());
+  const auto problem =
+      which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
   if (point.most_live >= problem->capacity()) point.most_live.reset();
   return spec_of(point);
 }
@@ -166,7 +191,7 @@ Question CaseSubject::question(const Candidate& candidate) const {
 
 std::string CaseSubject::size_text(const Candidate& candidate) const {
   const cases::Case which = case_of(candidate);
-  return is_serving(*which.op) ? serving_size(which) : "";
+  return cases::is_decode_step(which) ? serving_size(which, run_.platform) : "";
 }
 
 }  // namespace plumb::bisect

@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is plainer than what in a decode step: its traffic, lengths, conditions; and the parts of
-// its schedule.
+// What is plainer than what in a decode step (cases/decode/decode_step.h): its traffic, lengths and
+// conditions; and what its schedule is made of.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "bisect/shrink.h"
+#include "cases/decode/schedule.h"
 #include "cases/registry.h"
 
 namespace plumb::bisect {
 
-bool is_serving(const cases::OpDefinition& op);
+// Gives the knobs of a decode step their orders, the ones that make the schedule first, and takes
+// those away that say what is served: the model, and the fault that is planted. Spells out what a
+// word that is not set stands for.
+void order_serving(Candidate& start, Subject& subject);
 
-// Gives the knobs of a decode step their orders, and puts those first that make the schedule.
-void describe_serving(Subject& subject);
+// Throws cases::BadRow and std::invalid_argument for what cannot be served.
+std::vector<cases::ScheduledStep> schedule_of(const cases::Case& which,
+                                              const std::string& platform);
+std::vector<std::int64_t> step_numbers(const std::vector<cases::ScheduledStep>& schedule);
+std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep>& schedule);
 
 // "2 requests in 3 steps"
-std::string serving_size(const cases::Case& which);
+std::string serving_size(const cases::Case& which, const std::string& platform);
 
 }  // namespace plumb::bisect

@@ -68,12 +68,12 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(0.0, 1e6));
   command->add_flag("--in-process", arguments->in_process,
                     "no process of its own for the cases, for a debugger");
+  command->add_flag("!--no-diagnosis", arguments->diagnose,
+                    "do not look for what a failure looks like, which takes seconds");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
   command->add_option("--point", arguments->selection.point,
                       "one point: plain, or some of fill=, poison=, order=, ... (docs/bisect.md)");
-  command->add_flag("!--no-diagnosis", arguments->diagnosis,
-                    "do not say what a failure looks like");
   command->callback(
       [&action, arguments] { action = [arguments] { return run_command(*arguments); }; });
 }
@@ -272,8 +272,7 @@ void add_bisect_commits(CLI::App& bisect, Action& action) {
 
 void add_bisect_case(CLI::App& bisect, Action& action) {
   auto arguments = std::make_shared<BisectCaseArguments>();
-  CLI::App* command =
-      bisect.add_subcommand("case", "the smallest case that fails in the same way");
+  CLI::App* command = bisect.add_subcommand("case", "the smallest case that fails in the same way");
   add_bisect_search(*command, arguments->search, "CASE,--case");
   command->add_option("--plugin", arguments->search.run.plugin,
                       "shared library with the kernels to judge (docs/plugins.md)");
@@ -284,9 +283,8 @@ void add_bisect_case(CLI::App& bisect, Action& action) {
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--jobs,-j", arguments->jobs, "runs side by side; default: cores")
       ->check(CLI::Range(1, 256));
-  command->callback([&action, arguments] {
-    action = [arguments] { return bisect_case_command(*arguments); };
-  });
+  command->callback(
+      [&action, arguments] { action = [arguments] { return bisect_case_command(*arguments); }; });
 }
 
 void add_bisect_explain(CLI::App& bisect, Action& action) {

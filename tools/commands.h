@@ -21,10 +21,9 @@ struct RunArguments {
   std::optional<std::string> goldens;  // folder; "" for none; unset: the repository's own
   std::string seed_text = "0", json = "plumb.json", junit;
   bool bisect = false, quiet = false;
-  bool diagnosis = true;  // of what fails
   int least_coverage = 0;
   double timeout = 300;
-  bool in_process = false;
+  bool in_process = false, diagnose = true;
   std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker
 };
 

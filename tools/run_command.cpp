@@ -14,9 +14,12 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "cases/case_file.h"
+#include "cases/faults/decode_faults.h"
+#include "cases/faults/decode_step_run.h"
 #include "cases/point_text.h"
 #include "cases/run.h"
 #include "reference/bound.h"
@@ -156,12 +159,24 @@ int jobs_of(const RunArguments& arguments, const Selected& selected, int cores) 
   return jobs;
 }
 
+void check_decode_step(const cases::Case& which, const std::string& platform) {
+  try {
+    cases::planted_case(which, platform, 0);
+  } catch (const cases::NotOnThisPlatform&) {  // it will be skipped
+  } catch (const std::invalid_argument&) {     // so will a mode that the model cannot have
+  }
+}
+
 // A bad row is reported before anything runs.
 void validate(const Selected& selected) {
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) {
       if (!device::why_unavailable(platform).empty()) continue;
-      which.op->make_problem(which.row, device::open_device(platform)->properties());
+      if (cases::is_decode_step(which)) {
+        check_decode_step(which, platform);
+      } else {
+        which.op->make_problem(which.row, device::open_device(platform)->properties());
+      }
     }
   }
 }
@@ -176,8 +191,11 @@ void check_reports(const RunArguments& arguments) {
 }
 
 // Conditions that only a simulated device, and only plumb's own kernels, can have.
-void check_point(const Selection& selection) {
+void check_point(const Selection& selection, const Selected& selected) {
   if (selection.point.empty()) return;
+  if (std::any_of(selected.cases.begin(), selected.cases.end(), cases::is_decode_step)) {
+    throw UsageError("--point is for single ops: the conditions of a decode step are parameters");
+  }
   const cases::Point point = cases::point_from(selection.point);
   const auto& conditions = point.conditions;
   const bool own = conditions.checked || conditions.order != device::Order::forward;
@@ -186,7 +204,7 @@ void check_point(const Selection& selection) {
   if (own && !selection.plugin.empty()) {
     throw UsageError("--point: nobody orders or checks the threads of a plug-in");
   }
-  for (const std::string& platform : choose_platforms(selection.platforms)) {
+  for (const std::string& platform : selected.platforms) {
     if (!simulated || platform.starts_with("sim-")) continue;
     throw UsageError("--point: order, policy, checked and page_guards are for simulated platforms");
   }
@@ -246,8 +264,11 @@ int run_command(RunArguments arguments) {
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
   arguments.seed = parse_seed(arguments.seed_text);
-  check_point(arguments.selection);
-  const Selected selected = select(arguments.selection);
+  // Whose kernels a plug-in's are is one op's question.
+  const bool own = arguments.selection.plugin.empty();
+  const Selected selected =
+      select(arguments.selection, own ? Kinds::ops_and_decode_steps : Kinds::ops);
+  check_point(arguments.selection, selected);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
@@ -260,7 +281,7 @@ int run_command(RunArguments arguments) {
       try {
         const bool diagnosed = task < tasks.size();
         const Task& which = tasks.at(diagnosed ? task : task - tasks.size());
-        return to_bytes(run_task(which, arguments, selected.tier, diagnosed));
+        return to_bytes(run_task(which, arguments, selected.tier, diagnosed && arguments.diagnose));
       } catch (const cases::BadRow& error) {
         return to_bytes(error);
       } catch (const UsageError& error) {  // a plug-in that can no longer be loaded
