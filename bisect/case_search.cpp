@@ -123,8 +123,20 @@ void CaseSearch::heard(const Candidate& candidate, const Said& said, const std::
   progress_.end();
   const std::string asked = key(candidate);
   if (journal_.find(asked) == nullptr) journal_.record(asked, journal_entry(said), why);
-  if (said.seen == Seen::same) progress_.line("fails:" + asked.substr(sizeof "plumb run" - 1));
   progress_.begin(why, 0);
+}
+
+// Each decision, in a line.
+void CaseSearch::took(const Candidate& before, const Candidate& after, const std::string& why) {
+  const auto shown = [](const std::string& word) { return word.empty() ? "default" : word; };
+  std::string text;
+  for (const auto& [name, value] : after) {
+    if (value == before.at(name)) continue;
+    text += fmt::format("{}{} {} for {}", text.empty() ? "" : ", ", name, shown(value),
+                        shown(before.at(name)));
+  }
+  progress_.line(fmt::format("still fails with {}", text));
+  journal_.note(fmt::format("still fails with {} ({})", text, why));
 }
 
 // A candidate says at which point it runs, if the failure does.
@@ -154,6 +166,8 @@ Prober CaseSearch::make_prober() {
                  .is_possible = [this](const Candidate& one) { return subject_->is_possible(one); },
                  .heard = [this](const Candidate& one, const Said& what,
                                  const std::string& why) { heard(one, what, why); },
+                 .took = [this](const Candidate& before, const Candidate& after,
+                                const std::string& why) { took(before, after, why); },
                  .jobs = question_.jobs,
                  .seconds = question_.seconds});
 }

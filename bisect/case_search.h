@@ -49,6 +49,7 @@ class CaseSearch {
   Said said(const Candidate& candidate) const;
   Answer answer(const Question& question) const;
   void heard(const Candidate& candidate, const Said& said, const std::string& why);
+  void took(const Candidate& before, const Candidate& after, const std::string& why);
   Prober make_prober();
   std::string key(const Candidate& candidate) const;
 

@@ -35,6 +35,9 @@ struct ProberOptions {
   // Told of every answer, in the order of the candidates.
   std::function<void(const Candidate&, const Said&, const std::string& why)> heard =
       [](const Candidate&, const Said&, const std::string&) {};
+  // A smaller case has been found.
+  std::function<void(const Candidate& before, const Candidate& after, const std::string& why)>
+      took = [](const Candidate&, const Candidate&, const std::string&) {};
   int jobs = 1;
   double seconds = 0;  // after which nothing more is asked; 0: no limit
 };
@@ -52,6 +55,10 @@ class Prober {
   Said ask(const Candidate& candidate, const std::string& why);
   // Known before: from a journal.
   void remember(const Candidate& candidate, Said said);
+
+  void take(const Candidate& before, const Candidate& after, const std::string& why) {
+    if (before != after) options_.took(before, after, why);
+  }
 
   bool is_possible(const Candidate& candidate) const { return options_.is_possible(candidate); }
   bool out_of_time() const { return out_of_time_; }

@@ -26,8 +26,8 @@ const std::map<std::string, Words>& orders() {
       {"lengths",
        {"equal", "short_ones", "around_page", "around_k", "around_tile", "beyond_k", "mixed",
         "random"}},
-      {"accepted", {"all", "some", "none"}},
-      {"between", {"nothing", "dummies", "captures"}},
+      {"accepted", {"", "all", "some", "none"}},
+      {"between", {"", "nothing", "dummies", "captures"}},
       {"order", {"", "forward", "reverse", "random"}},
       {"policy", {"", "early", "late", "interleaved"}},
       {"context", {"64", "96", "128", "192", "256", "0"}},
@@ -36,10 +36,10 @@ const std::map<std::string, Words>& orders() {
   return orders;
 }
 
-// What a word stands for where a row does not set it.
+// What a word stands for where a row does not set it, if that is not the plainest.
 const std::map<std::string, std::string>& unset() {
-  static const std::map<std::string, std::string> unset{
-      {"traffic", "random"}, {"lengths", "random"}, {"accepted", "all"}, {"between", "nothing"}};
+  static const std::map<std::string, std::string> unset{{"traffic", "random"},
+                                                        {"lengths", "random"}};
   return unset;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "bisect/minimal_part.h"
 #include "bisect/smaller_values.h"
@@ -16,7 +17,7 @@ namespace {
 // Seeds other than the first one that a size is tried with.
 constexpr int kSeeds = 3;
 // So many requests and steps, say, are few enough: other seeds are tried for fewer, not for less.
-constexpr double kSmall = 16;
+constexpr double kSmall = 12;
 
 class Shrinker {
  public:
@@ -24,7 +25,6 @@ class Shrinker {
       : start_(start), now_(std::move(start)), subject_(subject), prober_(prober) {}
 
   Shrunk run() {
-    if (subject_.guess) take_first({*subject_.guess}, "what the failure itself says");
     climb();
     make_plain();
     settle();
@@ -44,8 +44,13 @@ class Shrinker {
 
   bool take_first(const std::vector<Candidate>& candidates, const std::string& why) {
     const auto found = prober_.first_failing(candidates, why);
-    if (found) now_ = candidates[*found];
+    if (found) take(candidates[*found], why);
     return found.has_value();
+  }
+
+  void take(const Candidate& smaller, const std::string& why) {
+    prober_.take(now_, smaller, why);
+    now_ = smaller;
   }
 
   double size_of(const Candidate& candidate) const {
@@ -79,14 +84,18 @@ class Shrinker {
   // From small sizes up: they are cheap, and most failures need no more.
   void climb() {
     if (subject_.sizes.empty()) return;
-    const double full = size_of(now_);
-    take_first(smaller_sizes(full / 4), "small sizes first, they cost least");
-    try_other_seeds();
+    const std::string why = "small sizes first, they cost least";
+    if (take_first(smaller_sizes(std::min(size_of(now_) / 4, kSmall)), why)) return;
+    if (subject_.guess) take_first({*subject_.guess}, "what the failure itself says");
+    take_first(smaller_sizes(size_of(now_) / 4), why);
+    for (const std::string& name : subject_.sizes) {
+      if (number_of(now_.at(name)) > knob(name).least) lower(knob(name));
+    }
   }
 
   // The same numbers make another schedule by another seed.
   void try_other_seeds() {
-    if (subject_.seed.empty() || subject_.sizes.empty() || size_of(now_) <= 1) return;
+    if (subject_.seed.empty() || size_of(now_) <= 1 || std::exchange(tried_seeds_, true)) return;
     std::vector<Candidate> all;
     for (const Candidate& one : smaller_sizes(std::min(size_of(now_) - 1, kSmall))) {
       for (int seed = 1; seed <= kSeeds; ++seed) {
@@ -121,7 +130,7 @@ class Shrinker {
       for (const auto& part : parts) candidates.push_back(others_plain(part));
       return prober_.first_failing(candidates, "which parameters may be plain at once");
     });
-    now_ = others_plain(needed);
+    take(others_plain(needed), "plain parameters, all at once");
   }
 
   // Parameter by parameter, until a round changes nothing.
@@ -198,7 +207,7 @@ class Shrinker {
       return prober_.first_failing(candidates, "fewer by " + list.name);
     });
     const Candidate before = now_;
-    if (needed.size() < all.size()) now_ = keep(needed);
+    if (needed.size() < all.size()) take(keep(needed), "fewer by " + list.name);
     return now_ != before;
   }
 
@@ -245,6 +254,7 @@ class Shrinker {
 
   const Candidate start_;
   Candidate now_;  // the smallest that is known to fail
+  bool tried_seeds_ = false;
   const Subject& subject_;
   Prober& prober_;
 };

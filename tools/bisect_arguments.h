@@ -15,6 +15,7 @@
 #include "bisect/journal.h"
 #include "bisect/oracle.h"
 #include "bisect/progress.h"
+#include "tools/selection.h"
 
 namespace plumb::tools {
 
@@ -43,6 +44,9 @@ int bisect_commits_command(const BisectCommitsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 
 // What the sub-commands share, in bisect_command.cpp.
+
+// A plug-in's kernels are judged op by op.
+Kinds kinds_of(const bisect::Question& run);
 
 // Throws UsageError for what no run could mean. `here`: this plumb judges, so the case has to be in
 // this build.

@@ -26,7 +26,7 @@ cases::Case one_case(const bisect::Question& run) {
   selection.patterns = {run.which};
   selection.settings = run.settings;
   selection.case_files = run.case_files;
-  Selected selected = select(selection);
+  Selected selected = select(selection, kinds_of(run));
   if (selected.cases.size() == 1) return selected.cases.front();
   throw UsageError(fmt::format("{} matches {} cases, such as {} and {}: bisect case takes one",
                                run.which, selected.cases.size(), selected.cases[0].id(),
@@ -39,7 +39,7 @@ std::vector<cases::Case> cases_of_op(const bisect::Question& run, const cases::C
   selection.ops = {std::string(which.op->name)};
   selection.case_files = run.case_files;
   selection.tier = "full";
-  return select(selection).cases;
+  return select(selection, kinds_of(run)).cases;
 }
 
 // The first simulated one on which it fails, if none was named.

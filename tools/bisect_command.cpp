@@ -27,6 +27,10 @@ std::string state_file(const BisectSearchArguments& arguments, const json& quest
 
 }  // namespace
 
+Kinds kinds_of(const bisect::Question& run) {
+  return run.plugin.empty() ? Kinds::ops_and_decode_steps : Kinds::ops;
+}
+
 void check_search(const BisectSearchArguments& arguments, bool here) {
   parse_seed(arguments.run.seed);
   if (!arguments.run.platform.empty()) choose_platforms({arguments.run.platform});
@@ -36,7 +40,7 @@ void check_search(const BisectSearchArguments& arguments, bool here) {
   selection.patterns = {arguments.run.which};
   selection.settings = arguments.run.settings;
   selection.case_files = arguments.run.case_files;
-  select(selection);
+  select(selection, kinds_of(arguments.run));
 }
 
 std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& arguments,
