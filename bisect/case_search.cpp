@@ -195,8 +195,8 @@ CaseResult CaseSearch::run() {
   result.shrunk = shrink(subject_->start(), subject_->subject(), prober);
   result.first = question_.run;
   result.smallest = subject_->question(result.shrunk.smallest);
-  result.first_size = subject_->size_text(subject_->start());
-  result.size = subject_->size_text(result.shrunk.smallest);
+  result.first_size = subject_->size(subject_->start());
+  result.size = subject_->size(result.shrunk.smallest);
   if (const Neighbour* passing = result.shrunk.passing()) {
     result.passing = subject_->question(passing->candidate);
   }

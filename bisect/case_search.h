@@ -25,8 +25,8 @@ nlohmann::json to_json(const CaseQuestion& question);
 
 struct CaseResult {
   Question first, smallest;
-  Answer failure;                // of the smallest, with its diagnosis
-  std::string first_size, size;  // of a schedule; else ""
+  Answer failure;                               // of the smallest, with its diagnosis
+  std::optional<ServingSize> first_size, size;  // of a schedule; else ""
   Shrunk shrunk;
   // The passing neighbour, if there is one.
   std::optional<Question> passing;

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "bisect/serving.h"
 #include "bisect/smaller_values.h"
 #include "cases/case_file.h"
 #include "cases/decode/decode_step.h"
@@ -141,8 +140,8 @@ void CaseSubject::describe_serving() {
       return all;
     };
   };
-  subject_.keeps = {{"keep_steps", kept("keep_steps", step_numbers)},
-                    {"keep_requests", kept("keep_requests", request_numbers)}};
+  subject_.keeps = {{"keep_steps", "steps", kept("keep_steps", step_numbers)},
+                    {"keep_requests", "requests", kept("keep_requests", request_numbers)}};
 }
 
 bool CaseSubject::is_possible(const Candidate& candidate) const {
@@ -189,9 +188,10 @@ Question CaseSubject::question(const Candidate& candidate) const {
   return question;
 }
 
-std::string CaseSubject::size_text(const Candidate& candidate) const {
+std::optional<ServingSize> CaseSubject::size(const Candidate& candidate) const {
   const cases::Case which = case_of(candidate);
-  return cases::is_decode_step(which) ? serving_size(which, run_.platform) : "";
+  if (!cases::is_decode_step(which)) return std::nullopt;
+  return serving_size(which, run_.platform);
 }
 
 }  // namespace plumb::bisect

@@ -4,12 +4,13 @@
 // driven, the point at which it fails; of a decode step the schedule too.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bisect/oracle.h"
+#include "bisect/serving.h"
 #include "bisect/shrink.h"
 #include "cases/registry.h"
 #include "cases/run.h"
@@ -30,8 +31,8 @@ class CaseSubject {
   const Candidate& start() const { return start_; }
   bool is_possible(const Candidate& candidate) const;
   Question question(const Candidate& candidate) const;
-  // "4 requests in 3 steps", or nothing.
-  std::string size_text(const Candidate& candidate) const;
+  // Of a decode step's schedule.
+  std::optional<ServingSize> size(const Candidate& candidate) const;
 
  private:
   cases::Case case_of(const Candidate& candidate) const;  // throws cases::BadRow

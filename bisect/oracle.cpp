@@ -102,10 +102,12 @@ std::string name_of(Verdict verdict) {
 }
 
 json to_json(const Question& question) {
-  return {{"case", question.which},   {"platform", question.platform},
-          {"set", question.settings}, {"cases", question.case_files},
-          {"seed", question.seed},    {"tier", question.tier},
-          {"plugin", question.plugin}};
+  json asked{{"case", question.which},   {"platform", question.platform},
+             {"set", question.settings}, {"cases", question.case_files},
+             {"seed", question.seed},    {"tier", question.tier},
+             {"plugin", question.plugin}};
+  if (!question.point.empty()) asked["point"] = question.point;
+  return asked;
 }
 
 std::string options_text(const Question& question) {

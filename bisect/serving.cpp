@@ -17,7 +17,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// From the plainest on. Numbers of which -1 or 0 leaves something open stand here too.
+// From the plainest on. Numbers of which -1 or 0 leaves something open stand here too. A context
+// has room for a state of 128 tokens.
 const std::map<std::string, Words>& orders() {
   static const std::map<std::string, Words> orders{
       {"traffic",
@@ -30,7 +31,7 @@ const std::map<std::string, Words>& orders() {
       {"between", {"", "nothing", "dummies", "captures"}},
       {"order", {"", "forward", "reverse", "random"}},
       {"policy", {"", "early", "late", "interleaved"}},
-      {"context", {"64", "96", "128", "192", "256", "0"}},
+      {"context", {"128", "192", "256", "0"}},
       {"drafter", {"0", "-1", "1"}},
       {"prompt_tokens", {"0", "-1", "8", "16"}}};
   return orders;
@@ -120,11 +121,14 @@ std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep
   return {ids.begin(), ids.end()};
 }
 
-std::string serving_size(const cases::Case& which, const std::string& platform) {
+std::string ServingSize::text() const {
+  return fmt::format("{} request{} in {} step{}", requests, requests == 1 ? "" : "s", steps,
+                     steps == 1 ? "" : "s");
+}
+
+ServingSize serving_size(const cases::Case& which, const std::string& platform) {
   const auto schedule = schedule_of(which, platform);
-  const std::int64_t requests = cases::requests_of(schedule);
-  return fmt::format("{} request{} in {} step{}", requests, requests == 1 ? "" : "s",
-                     schedule.size(), schedule.size() == 1 ? "" : "s");
+  return {cases::requests_of(schedule), std::ssize(schedule)};
 }
 
 }  // namespace plumb::bisect

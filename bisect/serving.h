@@ -25,7 +25,11 @@ std::vector<cases::ScheduledStep> schedule_of(const cases::Case& which,
 std::vector<std::int64_t> step_numbers(const std::vector<cases::ScheduledStep>& schedule);
 std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep>& schedule);
 
-// "2 requests in 3 steps"
-std::string serving_size(const cases::Case& which, const std::string& platform);
+// What takes part in a schedule.
+struct ServingSize {
+  std::int64_t requests = 0, steps = 0;
+  std::string text() const;  // "2 requests in 3 steps"
+};
+ServingSize serving_size(const cases::Case& which, const std::string& platform);
 
 }  // namespace plumb::bisect

@@ -194,6 +194,19 @@ class Shrinker {
       changed = false;
       for (const KeepKnob& list : subject_.keeps) changed |= keep_less(list);
     }
+    for (const KeepKnob& list : subject_.keeps) make_few(list);
+  }
+
+  // As many as are kept, made by the numbers: where other parts are gone, they may do.
+  void make_few(const KeepKnob& list) {
+    if (now_.at(list.name).empty()) return;
+    std::vector<Candidate> candidates;
+    const auto count = std::max<std::int64_t>(std::ssize(list.kept(now_)), 1);
+    for (std::int64_t few = knob(list.size).least; few <= count; ++few) {
+      candidates.push_back(with(list.size, fmt::to_string(few)));
+      candidates.back()[list.name] = "";
+    }
+    take_first(candidates, "as few without " + list.name);
   }
 
   bool keep_less(const KeepKnob& list) {

@@ -31,6 +31,7 @@ struct Knob {
 // A knob that lists what is kept of a case, by numbers; "" keeps all.
 struct KeepKnob {
   std::string name;
+  std::string size;  // the knob that says how many there are to keep some of
   // The numbers of all that is kept now.
   std::function<std::vector<std::int64_t>(const Candidate&)> kept;
 };

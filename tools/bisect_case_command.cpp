@@ -85,7 +85,9 @@ std::string neighbours_text(const bisect::Shrunk& shrunk) {
 
 std::string report_text(const CaseResult& result) {
   std::string text = "smallest failing case";
-  if (!result.size.empty()) text += fmt::format(", {} of {}", result.size, result.first_size);
+  if (result.size) {
+    text += fmt::format(", {} of {}", result.size->text(), result.first_size->text());
+  }
   text += ":\n    " + line_of(result.smallest) + "\n\n" + failure_text(result.failure) + "\n";
   text += result.passing
               ? "largest case beside it that passes:\n    " + line_of(*result.passing) + "\n"
@@ -112,7 +114,10 @@ ordered_json to_json(const CaseQuestion& question, const CaseResult& result) {
   ordered_json json{{"schema", 1}, {"command", "bisect case"}, {"question", to_json(question)}};
   json["smallest"] = to_json(result.smallest);
   json["reproduce"] = line_of(result.smallest);
-  json["size"] = result.size;
+  if (result.size) {
+    json["requests"] = result.size->requests;
+    json["steps"] = result.size->steps;
+  }
   json["parameters"] = result.shrunk.smallest;
   json["failure"] = to_json(result.failure);
   json["passes"] = result.passing ? ordered_json(line_of(*result.passing)) : ordered_json(nullptr);

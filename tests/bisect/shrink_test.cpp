@@ -119,23 +119,56 @@ TEST(Shrinking, TriesOtherSeedsForFewer) {
   }
 }
 
-// Requests by number; the failure needs the third and the fifth, whatever else is there.
+std::vector<std::int64_t> kept(std::int64_t first, std::int64_t last, const std::string& list) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = first; i <= last; ++i) {
+    if (cases::KeepList::from(list).keeps(i)) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+// Requests from 1, steps from 0.
+Subject schedule() {
+  return {.knobs = {{.name = "requests", .least = 1}, {.name = "steps", .least = 1}},
+          .sizes = {"requests", "steps"},
+          .keeps = {{"keep_steps", "steps",
+                     [](const Candidate& one) {
+                       return kept(0, at(one, "steps") - 1, one.at("keep_steps"));
+                     }},
+                    {"keep_requests", "requests", [](const Candidate& one) {
+                       return kept(1, at(one, "requests"), one.at("keep_requests"));
+                     }}}};
+}
+
+bool keeps(const Candidate& one, const char* list, std::int64_t number) {
+  return cases::KeepList::from(one.at(list)).keeps(number);
+}
+
+// The third request and the fifth, of eight at least, in the last of four steps.
 TEST(Shrinking, KeepsPartsWhereNumbersCannotBeReduced) {
-  Subject subject{.knobs = {{.name = "requests", .least = 1}},
-                  .sizes = {"requests"},
-                  .keeps = {{"keep_requests", [](const Candidate& one) {
-                               std::vector<std::int64_t> all;
-                               for (std::int64_t i = 1; i <= at(one, "requests"); ++i) {
-                                 all.push_back(i);
-                               }
-                               return all;
-                             }}}};
   Bench bench{[](const Candidate& one) {
-    const auto kept = cases::KeepList::from(one.at("keep_requests"));
-    return at(one, "requests") >= 8 && kept.keeps(3) && kept.keeps(5);
+    return at(one, "requests") >= 8 && at(one, "steps") >= 4 && keeps(one, "keep_requests", 3) &&
+           keeps(one, "keep_requests", 5) && keeps(one, "keep_steps", 3);
   }};
-  const Shrunk shrunk = bench.shrink({{"requests", "20"}, {"keep_requests", ""}}, subject);
-  EXPECT_EQ(shrunk.smallest, (Candidate{{"requests", "8"}, {"keep_requests", "3,5"}}));
+  const Shrunk shrunk = bench.shrink(
+      {{"requests", "20"}, {"steps", "9"}, {"keep_requests", ""}, {"keep_steps", ""}}, schedule());
+  EXPECT_EQ(shrunk.smallest,
+            (Candidate{
+                {"requests", "8"}, {"steps", "4"}, {"keep_requests", "3,5"}, {"keep_steps", "3"}}));
+}
+
+// Five steps are needed because of requests that then turn out not to be.
+TEST(Shrinking, PrefersFewToAPartOfMany) {
+  Bench bench{[](const Candidate& one) {
+    const bool idle = one.at("keep_requests") == "none";
+    return at(one, "requests") >= 2 && (idle || at(one, "steps") >= 5) &&
+           keeps(one, "keep_steps", idle ? at(one, "steps") - 1 : 4);
+  }};
+  const Shrunk shrunk = bench.shrink(
+      {{"requests", "2"}, {"steps", "9"}, {"keep_requests", ""}, {"keep_steps", ""}}, schedule());
+  EXPECT_EQ(shrunk.smallest,
+            (Candidate{
+                {"requests", "2"}, {"steps", "1"}, {"keep_requests", "none"}, {"keep_steps", ""}}));
 }
 
 TEST(Shrinking, FindsTheSameWithAnyNumberOfJobs) {
