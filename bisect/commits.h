@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commit since which a case fails, in any repository: plumb's own, whose program is built and
-// judges itself, or one of kernels, whose plug-in this plumb judges.
+// The commits of any repository: plumb's own, whose program is built and judges itself, or one of
+// kernels, whose plug-in this plumb judges.
 #pragma once
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "bisect/journal.h"
-#include "bisect/progress.h"
-#include "bisect/repetition.h"
 #include "bisect/repository.h"
-#include "bisect/search.h"
+#include "bisect/sequence.h"
 
 namespace plumb::bisect {
 
@@ -30,57 +26,31 @@ struct CommitsQuestion {
 // With commits as hashes.
 nlohmann::json to_json(const CommitsQuestion& question);
 
-// What is known of one commit.
-struct Judged {
-  Repeated result;
-  bool built = false;
-  double build_seconds = 0;
-};
-nlohmann::json to_json(const Judged& judged);
-Judged judged_from_json(const nlohmann::json& json);
-
-struct CommitsResult {
-  // Oldest first; one, unless commits that cannot say stand before the first bad one.
-  std::vector<Commit> candidates;
-  std::map<std::string, std::string> unjudged;  // of these: why
-  Answer failure;                               // at the last of them, which is bad
-  Question run;                                 // with the case and platform that failed
-  std::int64_t builds = 0, failed_builds = 0;   // beside the two ends
-  std::int64_t runs = 0, commits = 0;           // of the case; that were candidates at first
-  std::string rate;                             // how often it failed, and what follows
-  std::vector<std::string> warnings;
-  std::string git_bisect_log;
-};
-
-class CommitSearch {
+class CommitSequence final : public Sequence {
  public:
-  // Commits of the question are resolved already. Journal and progress outlive it.
-  CommitSearch(CommitsQuestion question, const Repository& repository, Journal& journal,
-               Progress& progress);
-  // Throws Undecided, Interrupted.
-  CommitsResult run();
+  // Commits of the question are hashes. Both outlive it.
+  CommitSequence(const CommitsQuestion& question, const Repository& repository);
+
+  std::string bad_end() const override { return question_.bad; }
+  // With where the two histories part, if the bad end does not come after the good one.
+  std::vector<std::string> good_ends() const override { return good_ends_; }
+  std::vector<std::string> halving_order(const std::string& bad,
+                                         const std::vector<std::string>& goods) const override;
+  std::vector<std::string> range(const std::string& bad,
+                                 const std::vector<std::string>& goods) const override;
+  std::string text(const std::string& hash) const override;
+  Subject prepare(const std::string& hash) override;
+  void note(const std::string& hash, Verdict verdict) override;
+
+  // What `git bisect replay` reads; "" if nothing had to be built.
+  std::string git_bisect_log() const { return worktree_ ? worktree_->bisect_log() : ""; }
 
  private:
-  Judged judge(const std::string& hash, const std::string& why, int left, bool bad_end);
-  Judged judge_now(const std::string& hash, bool bad_end);
-  Answer ask_once(const std::string& plugin_or_program);
-  void remember(const std::string& hash, const Judged& judged);
-  void decide(const std::string& text);
-  void judge_bad_end();
-  std::vector<std::string> judge_good_ends();
-  void narrow(const Answer& failure);
-  void check_paths();
-  void finish(const FirstBad& found);
-  std::string short_text(const std::string& hash) const;
-
-  CommitsQuestion question_;
+  const CommitsQuestion& question_;
   const Repository& repository_;
-  Journal& journal_;
-  Progress& progress_;
-  Repeater repeater_;
-  std::optional<Worktree> worktree_;
-  std::map<std::string, Judged> judged_;
-  CommitsResult result_;
+  std::vector<std::string> good_ends_;
+  std::map<std::string, Verdict> noted_;
+  std::optional<Worktree> worktree_;  // once something has to be built
 };
 
 }  // namespace plumb::bisect

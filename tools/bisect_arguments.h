@@ -15,6 +15,7 @@
 #include "bisect/journal.h"
 #include "bisect/oracle.h"
 #include "bisect/progress.h"
+#include "bisect/sequence.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
@@ -33,6 +34,12 @@ struct BisectCommitsArguments {
   std::string good, bad, repository = ".", build, plumb, plugin;
 };
 
+struct BisectEnvironmentsArguments {
+  BisectSearchArguments search;
+  std::string file;
+  bool all = false;
+};
+
 struct BisectCaseArguments {
   BisectSearchArguments search;
   double seconds = 0;  // of the search; 0: no limit
@@ -41,6 +48,7 @@ struct BisectCaseArguments {
 
 int bisect_case_command(const BisectCaseArguments& arguments);
 int bisect_commits_command(const BisectCommitsArguments& arguments);
+int bisect_environments_command(const BisectEnvironmentsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 
 // What the sub-commands share, in bisect_command.cpp.
@@ -65,6 +73,9 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
 
 // What is wrong in the first case that failed: its lines, where, what it looks like.
 std::string failure_text(const bisect::Answer& answer);
+
+// What every search of a sequence has found out, beside its candidates.
+nlohmann::ordered_json common_json(const bisect::SequenceResult& result);
 
 // For a shell: the command as it is, or in a shell of its own if it has operators.
 std::string as_one_command(const std::string& command);

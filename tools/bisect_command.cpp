@@ -96,6 +96,15 @@ std::string failure_text(const bisect::Answer& answer) {
   return diagnosis.empty() ? text : text + "    " + diagnosis + "\n";
 }
 
+ordered_json common_json(const bisect::SequenceResult& result) {
+  return {{"failure", to_json(result.failure)},
+          {"builds", result.builds},
+          {"failed_builds", result.failed_builds},
+          {"runs", result.runs},
+          {"rate", result.rate},
+          {"warnings", result.warnings}};
+}
+
 std::string as_one_command(const std::string& command) {
   const bool plain = command.find_first_of(";|&#\n") == std::string::npos;
   return plain ? command : "sh -c " + bisect::shell_quoted(command);

@@ -18,7 +18,7 @@ namespace {
 
 using bisect::Commit;
 using bisect::CommitsQuestion;
-using bisect::CommitsResult;
+using bisect::SequenceResult;
 using nlohmann::ordered_json;
 
 constexpr const char* kUsualProgram = "build/sim/bin/plumb";
@@ -56,12 +56,12 @@ void resolve_ends(const bisect::Repository& repository, const BisectCommitsArgum
   }
 }
 
-std::string reproduce_line(const CommitsQuestion& question, const CommitsResult& result) {
+std::string reproduce_line(const CommitsQuestion& question, const SequenceResult& result) {
   std::string text;
   if (question.repository != ".") {
     text = "cd " + bisect::shell_quoted(question.repository) + " && ";
   }
-  text += fmt::format("git checkout {} && {} && ", result.candidates.back().hash,
+  text += fmt::format("git checkout {} && {} && ", result.candidates.back(),
                       as_one_command(question.build));
   bisect::Question run = result.run;
   if (question.is_plugin) run.plugin = question.artefact;
@@ -69,58 +69,50 @@ std::string reproduce_line(const CommitsQuestion& question, const CommitsResult&
          options_text(run);
 }
 
-std::string commit_text(const Commit& commit) {
-  return fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, commit.subject, commit.author,
-                     commit.date);
+// A candidate and, if there are several, what is known of it.
+std::string candidate_text(const Commit& commit, const SequenceResult& result) {
+  std::string text = fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, commit.subject,
+                                 commit.author, commit.date);
+  if (result.candidates.size() == 1) return text;
+  const auto why = result.unjudged.find(commit.hash);
+  return text +
+         (why == result.unjudged.end() ? "    bad\n" : "    cannot say: " + why->second + "\n");
 }
 
-std::string report_text(const CommitsQuestion& question, const CommitsResult& result) {
-  std::string text;
-  if (result.candidates.size() == 1) {
-    text = "first bad commit: " + commit_text(result.candidates.front());
-  } else {
-    text = fmt::format("the first bad commit is one of these {}:\n", result.candidates.size());
-    for (const Commit& commit : result.candidates) {
-      text += commit_text(commit);
-      const auto why = result.unjudged.find(commit.hash);
-      text += why == result.unjudged.end() ? "    bad\n" : "    cannot say: " + why->second + "\n";
-    }
-  }
+std::string report_text(const CommitsQuestion& question, const SequenceResult& result,
+                        const std::vector<Commit>& candidates) {
+  std::string text = candidates.size() == 1
+                         ? "first bad commit: "
+                         : fmt::format("the first bad commit is one of {}:\n", candidates.size());
+  for (const Commit& commit : candidates) text += candidate_text(commit, result);
   text += "\n" + failure_text(result.failure);
   for (const std::string& warning : result.warnings) text += "    note: " + warning + "\n";
   text += "    reproduce: " + reproduce_line(question, result) + "\n\n";
   return text +
          fmt::format("{} commits, {} builds beside the two ends, {} that failed, {} runs; {}\n",
-                     result.commits, result.builds, result.failed_builds, result.runs, result.rate);
+                     result.length, result.builds, result.failed_builds, result.runs, result.rate);
 }
 
-ordered_json to_json(const Commit& commit) {
-  return {{"hash", commit.hash},
-          {"subject", commit.subject},
-          {"author", commit.author},
-          {"date", commit.date}};
+ordered_json to_json(const Commit& commit, const SequenceResult& result) {
+  const auto why = result.unjudged.find(commit.hash);
+  ordered_json json{{"hash", commit.hash},
+                    {"subject", commit.subject},
+                    {"author", commit.author},
+                    {"date", commit.date},
+                    {"verdict", why == result.unjudged.end() ? "bad" : "cannot say"}};
+  if (why != result.unjudged.end()) json["reason"] = why->second;
+  return json;
 }
 
-ordered_json to_json(const CommitsQuestion& question, const CommitsResult& result) {
+ordered_json to_json(const CommitsQuestion& question, const SequenceResult& result,
+                     const std::vector<Commit>& candidates) {
   ordered_json json{{"schema", 1}, {"command", "bisect commits"}, {"question", to_json(question)}};
-  const bool one = result.candidates.size() == 1;
-  json["first_bad"] = one ? to_json(result.candidates.front()) : ordered_json(nullptr);
-  for (const Commit& commit : result.candidates) {
-    ordered_json entry = to_json(commit);
-    const auto why = result.unjudged.find(commit.hash);
-    entry["verdict"] = why == result.unjudged.end() ? "bad" : "cannot say";
-    if (why != result.unjudged.end()) entry["reason"] = why->second;
-    json["candidates"].push_back(entry);
-  }
-  json["failure"] = to_json(result.failure);
+  json["first_bad"] =
+      candidates.size() == 1 ? to_json(candidates.front(), result) : ordered_json(nullptr);
+  for (const Commit& commit : candidates) json["candidates"].push_back(to_json(commit, result));
+  json["commits"] = result.length;
+  json.update(common_json(result));
   json["reproduce"] = reproduce_line(question, result);
-  json["commits"] = result.commits;
-  json["builds"] = result.builds;
-  json["failed_builds"] = result.failed_builds;
-  json["runs"] = result.runs;
-  json["rate"] = result.rate;
-  json["warnings"] = result.warnings;
-  json["git_bisect_log"] = result.git_bisect_log;
   return json;
 }
 
@@ -135,10 +127,18 @@ int bisect_commits_command(const BisectCommitsArguments& arguments) {
   const auto journal =
       open_journal(arguments.search, "bisect commits", to_json(question), progress);
   return run_search(arguments.search, *journal, [&] {
-    bisect::CommitSearch search(question, repository, *journal, progress);
-    const CommitsResult result = search.run();
-    put(report_text(question, result));
-    return to_json(question, result);
+    bisect::CommitSequence sequence(question, repository);
+    bisect::SequenceSearch search(sequence, question.run, question.repeat, question.timeout,
+                                  *journal, progress);
+    const SequenceResult result = search.run();
+    std::vector<Commit> candidates;
+    for (const std::string& hash : result.candidates) {
+      candidates.push_back(repository.describe(hash));
+    }
+    put(report_text(question, result, candidates));
+    ordered_json json = to_json(question, result, candidates);
+    json["git_bisect_log"] = sequence.git_bisect_log();
+    return json;
   });
 }
 

@@ -287,6 +287,22 @@ void add_bisect_case(CLI::App& bisect, Action& action) {
       [&action, arguments] { action = [arguments] { return bisect_case_command(*arguments); }; });
 }
 
+void add_bisect_environments(CLI::App& bisect, Action& action) {
+  auto arguments = std::make_shared<BisectEnvironmentsArguments>();
+  CLI::App* command = bisect.add_subcommand(
+      "environments", "the environment since which a case fails, or the toggles that make it fail");
+  add_bisect_search(*command, arguments->search);
+  command
+      ->add_option("--env", arguments->file,
+                   "TOML file of environments or toggles (docs/bisect.md)")
+      ->required();
+  command->add_flag("--all", arguments->all,
+                    "judge every environment, or every toggle alone, instead of searching");
+  command->callback([&action, arguments] {
+    action = [arguments] { return bisect_environments_command(*arguments); };
+  });
+}
+
 void add_bisect_explain(CLI::App& bisect, Action& action) {
   auto file = std::make_shared<std::string>();
   CLI::App* command =
@@ -301,6 +317,7 @@ void add_bisect(CLI::App& app, Action& action) {
   bisect->require_subcommand(1);
   add_bisect_commits(*bisect, action);
   add_bisect_case(*bisect, action);
+  add_bisect_environments(*bisect, action);
   add_bisect_explain(*bisect, action);
 }
 

@@ -141,7 +141,7 @@ TEST(BisectCommits, NeighboursThatDoNotBuildMakeASet) {
   EXPECT_EQ(two.ended.code, 0) << two.ended.err;
   EXPECT_EQ(two.candidates(), (std::vector<std::string>{pair.hash(39), pair.hash(40)}));
   EXPECT_TRUE(two.report["first_bad"].is_null());
-  EXPECT_NE(two.ended.out.find("one of these 2:"), std::string::npos) << two.ended.out;
+  EXPECT_NE(two.ended.out.find("is one of 2:"), std::string::npos) << two.ended.out;
   const ScriptedRepository itself = make({40, {40, 41}});
   EXPECT_EQ(run(itself, words(itself, 0, 63, kOnce)).candidates(),
             (std::vector<std::string>{itself.hash(40), itself.hash(41), itself.hash(42)}));
@@ -270,9 +270,52 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
       run_process({{PLUMB_BINARY, "bisect", "explain", repository.outside("state")}, "", {}, 0}),
       {}};
   EXPECT_NE(explained.ended.out.find("asked because: it has to be bad"), std::string::npos);
-  EXPECT_NE(explained.ended.out.find("first bad commit: " + repository.hash(40).substr(0, 10)),
+  EXPECT_NE(explained.ended.out.find("the first bad one is " + repository.hash(40).substr(0, 10)),
             std::string::npos)
       << explained.ended.out;
+}
+
+// With a real compiler, a real plug-in and plumb's own verdicts: the example's repository, in which
+// commit 41 rounds wrongly and commit 23 does not compile.
+TEST(BisectCommits, FindsTheCommitThatBrokeAPlugIn) {
+  const TemporaryFolder folder("plumb-bisect-test");
+  const std::string kernels = folder.path() / "kernels";
+  ASSERT_TRUE(run_process({{PLUMB_EXAMPLES "/make_repository", kernels}, "", {}, 0}).ok());
+  const Ended found = run_process({{PLUMB_BINARY,
+                                    "bisect",
+                                    "commits",
+                                    "--repo",
+                                    kernels,
+                                    "--good",
+                                    "v1.0",
+                                    "--bad",
+                                    "main",
+                                    "--case",
+                                    "rms_norm/one_token",
+                                    "--build",
+                                    "sh build",
+                                    "--plugin",
+                                    "kernels.so",
+                                    "--quiet",
+                                    "--state",
+                                    folder.path() / "state",
+                                    "--json",
+                                    folder.path() / "json"},
+                                   "",
+                                   {"PLUMB_INCLUDE=" PLUMB_HEADERS},
+                                   0});
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_EQ(found.err, "");
+  EXPECT_NE(found.out.find("round in one instruction"), std::string::npos) << found.out;
+  EXPECT_NE(found.out.find("rms_norm/one_token/eager on sim-sm90\n    out: "), std::string::npos)
+      << "narrowed to one case";
+  EXPECT_NE(found.out.find(" && sh build && plumb run --case rms_norm/one_token/eager --platform "
+                           "sim-sm90 --plugin kernels.so\n"),
+            std::string::npos)
+      << found.out;
+  const auto report = nlohmann::json::parse(file_text(folder.path() / "json"));
+  EXPECT_EQ(report["first_bad"]["subject"], "round in one instruction");
+  EXPECT_LE(report["builds"].get<int>(), 7);
 }
 
 // The failure shows in one run of five; one commit of the middle, or the one before the planted
