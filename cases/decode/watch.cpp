@@ -94,6 +94,9 @@ class Watcher {
         remember(step);
         for (WatchedEngine* watched : all()) prepare(one, *watched);
       }
+      if (setup_.environment.delays) {
+        for (const WatchedEngine* watched : {&plain_, &twin_, &other_}) delay(*watched);
+      }
       follows_a_step_ = plans(plain_) == plans_;
       plain_.engine.step(one.batch);
       plans_ = plans(plain_);
