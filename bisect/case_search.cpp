@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "bisect/repetition.h"
 #include "bisect/search.h"
 
 namespace plumb::bisect {
@@ -14,8 +16,11 @@ namespace {
 
 using nlohmann::json;
 
-// Answers of one search at most, for the chance that one of them is wrong.
-constexpr std::int64_t kVerdicts = 1000;
+// The case as it was is run until it has failed so often, and given up after so many runs without a
+// failure. A candidate that is wrongly taken to pass leaves the result larger, and not wrong: the
+// risk of each may be larger than where a commit is accused.
+constexpr std::int64_t kFailures = 8, kTries = 64;
+constexpr double kRisk = 0.01;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -58,9 +63,12 @@ CaseSearch::CaseSearch(CaseQuestion question, const cases::Case& which,
       which_(which),
       all_(all),
       journal_(journal),
-      progress_(progress),
-      flaky_(!question_.run.platform.starts_with("sim-")),
-      repeater_(kVerdicts, question_.repeat) {}
+      progress_(progress) {}
+
+// plumb's own kernels do the same every time on a simulated device.
+bool CaseSearch::is_repeatable() const {
+  return question_.run.platform.starts_with("sim-") && question_.run.plugin.empty();
+}
 
 // The kind alone says whether two failures are the same: a case in another scenario has another
 // name.
@@ -74,30 +82,51 @@ Answer CaseSearch::answer(const Question& question) const {
 Answer CaseSearch::first_answer() {
   const std::string key = "start";
   if (const json* known = journal_.find(key)) {
-    Repeated measured{answer_from_json(known->at("answer")), known->at("runs"),
-                      known->at("failures")};
-    repeater_.restore(measured, {measured.answer.kind});
-    return measured.answer;
+    failures_ = known->at("failures");
+    measured_runs_ = known->at("runs");
+    return answer_from_json(known->at("answer"));
   }
-  Repeated measured{{}, 1, 0};
-  if (flaky_) {
-    measured = repeater_.measure([&] { return answer(question_.run); });
-  } else {
-    measured.answer = answer(question_.run);
-    measured.failures = measured.answer.verdict == Verdict::bad;
-  }
+  const Answer first = measure();
   // Only what decides is kept: a case that cannot say may be able to, once it has been mended.
-  if (measured.failures > 0) {
+  if (first.verdict == Verdict::bad) {
     journal_.record(key,
-                    {{"verdict", name_of(measured.answer.verdict)},
-                     {"reason", measured.answer.kind},
-                     {"seconds", measured.answer.seconds},
-                     {"runs", measured.runs},
-                     {"failures", measured.failures},
-                     {"answer", to_json(measured.answer)}},
+                    {{"verdict", name_of(first.verdict)},
+                     {"reason", first.kind},
+                     {"seconds", first.seconds},
+                     {"runs", measured_runs_},
+                     {"failures", failures_},
+                     {"answer", to_json(first)}},
                     "does it fail at all, and how");
   }
-  return measured.answer;
+  return first;
+}
+
+// The first failure stands for all.
+Answer CaseSearch::measure() {
+  Answer first;
+  const std::int64_t wanted = is_repeatable() || question_.repeat > 0 ? 1 : kFailures;
+  const std::int64_t tries = is_repeatable() ? 1 : std::max(kTries, question_.repeat);
+  while (failures_ < wanted && measured_runs_ < tries * std::max<std::int64_t>(failures_, 1)) {
+    const Answer one = answer(question_.run);
+    ++measured_runs_;
+    if (failures_ == 0) first = one;
+    if (one.verdict == Verdict::cannot_say && failures_ == 0) return one;
+    failures_ += one.verdict == Verdict::bad;
+  }
+  return first;
+}
+
+void CaseSearch::settle_runs() {
+  if (is_repeatable()) return;
+  runs_ = question_.repeat > 0
+              ? question_.repeat
+              : runs_until_good(least_rate(failures_, measured_runs_, kRisk), 1, kRisk);
+}
+
+std::string CaseSearch::rate_text() const {
+  if (is_repeatable()) return "";
+  return fmt::format("failed in {} of {} runs; a case passes after {} runs that pass", failures_,
+                     measured_runs_, runs_);
 }
 
 std::string CaseSearch::key(const Candidate& candidate) const {
@@ -108,10 +137,9 @@ Said CaseSearch::said(const Candidate& candidate) const {
   if (const json* known = journal_.find(key(candidate))) return from_journal(*known);
   const Question question = subject_->question(candidate);
   Answer one;
-  if (flaky_) {
-    one = repeater_.verdict([&] { return answer(question); }).answer;
-  } else {
+  for (std::int64_t run = 0; run < runs_; ++run) {
     one = answer(question);
+    if (one.verdict != Verdict::good) break;
   }
   if (one.verdict == Verdict::good) return {Seen::passes, "", one.seconds};
   if (one.verdict == Verdict::cannot_say) return {Seen::cannot_say, one.reason, one.seconds};
@@ -172,6 +200,20 @@ Prober CaseSearch::make_prober() {
                  .seconds = question_.seconds});
 }
 
+// What the failure looks like; and that it is there.
+Answer CaseSearch::diagnosed(const Question& smallest) const {
+  const Oracle oracle("/proc/self/exe", question_.timeout, {"--goldens", ""});
+  Answer last;
+  for (std::int64_t run = 0; run < 2 * runs_; ++run) {
+    last = oracle.ask(smallest);
+    if (last.verdict == Verdict::bad && last.kind == first_.kind) return last;
+  }
+  throw Undecided(fmt::format(
+      "lost: the smallest case failed as \"{}\", and now {}:{}", first_.kind,
+      last.verdict == Verdict::bad ? "fails as \"" + last.kind + "\"" : name_of(last.verdict),
+      options_text(smallest)));
+}
+
 CaseResult CaseSearch::run() {
   const double start = now();
   progress_.begin("does it fail at all, and how", 0);
@@ -184,6 +226,7 @@ CaseResult CaseSearch::run() {
     throw Undecided("the case does not fail, it cannot say: " + first_.reason);
   }
   if (first_.kind.empty()) throw Undecided("the report does not say how the case fails");
+  settle_runs();
   journal_.note("fails: " + first_.kind);
   progress_.line("fails: " + first_.kind);
   subject_ = std::make_unique<CaseSubject>(which_, all_, question_.run);
@@ -202,13 +245,8 @@ CaseResult CaseSearch::run() {
   }
   result.probes = prober.asked();
   progress_.begin("the smallest once more, with its diagnosis", 0);
-  result.failure =
-      Oracle("/proc/self/exe", question_.timeout, {"--goldens", ""}).ask(result.smallest);
-  if (!flaky_ && result.failure.kind != first_.kind) {
-    throw Undecided(fmt::format("lost: the smallest case fails once as \"{}\" and then as \"{}\"",
-                                first_.kind, result.failure.kind));
-  }
-  if (flaky_) result.rate = repeater_.text();
+  result.failure = diagnosed(result.smallest);
+  result.rate = rate_text();
   result.seconds = now() - start;
   return result;
 }

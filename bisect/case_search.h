@@ -10,7 +10,6 @@
 #include "bisect/case_subject.h"
 #include "bisect/journal.h"
 #include "bisect/progress.h"
-#include "bisect/repetition.h"
 
 namespace plumb::bisect {
 
@@ -32,7 +31,7 @@ struct CaseResult {
   std::optional<Question> passing;
   std::int64_t probes = 0;
   double seconds = 0;
-  std::string rate;  // of a failure that is not there in every run; else ""
+  std::string rate;  // how often it fails, where that was measured; else ""
 };
 
 class CaseSearch {
@@ -43,7 +42,12 @@ class CaseSearch {
   CaseResult run();
 
  private:
+  bool is_repeatable() const;
   Answer first_answer();
+  Answer measure();
+  void settle_runs();
+  std::string rate_text() const;
+  Answer diagnosed(const Question& smallest) const;
   void name_point();
   void guess_steps();
   Said said(const Candidate& candidate) const;
@@ -59,8 +63,8 @@ class CaseSearch {
   Journal& journal_;
   Progress& progress_;
   std::unique_ptr<CaseSubject> subject_;
-  bool flaky_;  // a real device: a case passes after several runs only
-  Repeater repeater_;
+  std::int64_t failures_ = 0, measured_runs_ = 0;  // of the case as it was
+  std::int64_t runs_ = 1;                          // that have to pass before a candidate does
   Answer first_;
 };
 

@@ -110,6 +110,23 @@ TEST_F(BisectCase, GoesOnFromItsStateFileAndExplainsItself) {
   EXPECT_NE(other.err.find("answers another question"), std::string::npos) << other.err;
 }
 
+TEST_F(BisectCase, RepeatsWhatFailsInOneProcessOfThree) {
+  Words what{"rms_norm/one_token/eager", "--platform", "sim-sm90", "--plugin",
+             plugin("now_and_then"),     "--repeat",   "15"};
+  const Finished finished = bisect(what);
+  ASSERT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_EQ(report()["parameters"]["tokens"], "1");
+  EXPECT_LT(std::stoi(report()["parameters"]["hidden"].get<std::string>()), 64);
+  EXPECT_NE(finished.out.find("a case passes after 15 runs that pass\n"), std::string::npos)
+      << finished.out;
+  // Without a number it is measured.
+  what.resize(what.size() - 2);
+  what.insert(what.end(), {"--time", "0.001"});
+  const Finished measured = bisect(what);
+  ASSERT_EQ(measured.code, 0) << measured.out << measured.err;
+  EXPECT_NE(measured.out.find("failed in 8 of "), std::string::npos) << measured.out;
+}
+
 TEST_F(BisectCase, SaysSoWhereTheTimeWasOver) {
   const Finished finished = bisect({"rms_norm/v4_pro_hidden/full_graph", "--platform", "sim-sm90",
                                     "--plugin", plugin("ignores_weight"), "--time", "0.001"});
