@@ -151,7 +151,6 @@ void CaseSearch::heard(const Candidate& candidate, const Said& said, const std::
   progress_.end();
   const std::string asked = key(candidate);
   if (journal_.find(asked) == nullptr) journal_.record(asked, journal_entry(said), why);
-  progress_.begin(why, 0);
 }
 
 // Each decision, in a line.
@@ -192,6 +191,7 @@ void CaseSearch::guess_steps() {
 Prober CaseSearch::make_prober() {
   return Prober({.ask = [this](const Candidate& one) { return said(one); },
                  .is_possible = [this](const Candidate& one) { return subject_->is_possible(one); },
+                 .asking = [this](const std::string& why, int left) { progress_.begin(why, left); },
                  .heard = [this](const Candidate& one, const Said& what,
                                  const std::string& why) { heard(one, what, why); },
                  .took = [this](const Candidate& before, const Candidate& after,

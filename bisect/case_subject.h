@@ -27,7 +27,7 @@ class CaseSubject {
 
   void guess(Candidate candidate) { subject_.guess = std::move(candidate); }
 
-  const Subject& subject() const { return subject_; }
+  const Shrinkable& subject() const { return subject_; }
   const Candidate& start() const { return start_; }
   bool is_possible(const Candidate& candidate) const;
   Question question(const Candidate& candidate) const;
@@ -44,7 +44,7 @@ class CaseSubject {
 
   std::vector<cases::Case> scenarios_;  // of this row, as the files have it
   Question run_;
-  Subject subject_;
+  Shrinkable subject_;
   Candidate start_;
   bool has_point_ = false;
 };

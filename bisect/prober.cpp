@@ -39,6 +39,8 @@ bool Prober::time_is_over() {
 
 // Each on a thread of its own.
 void Prober::ask_all(const std::vector<Candidate>& candidates, const std::string& why) {
+  options_.asking(why, std::max<int>(left_, static_cast<int>(candidates.size())));
+  left_ -= static_cast<int>(candidates.size());
   std::vector<Said> said(candidates.size());
   std::vector<std::exception_ptr> errors(candidates.size());
   {

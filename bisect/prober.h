@@ -32,6 +32,8 @@ struct ProberOptions {
   Ask ask;
   // Without a run: is this a case at all?
   std::function<bool(const Candidate&)> is_possible = [](const Candidate&) { return true; };
+  // Before some are asked, with how many the search expects to come.
+  std::function<void(const std::string& why, int left)> asking = [](const std::string&, int) {};
   // Told of every answer, in the order of the candidates.
   std::function<void(const Candidate&, const Said&, const std::string& why)> heard =
       [](const Candidate&, const Said&, const std::string&) {};
@@ -56,6 +58,7 @@ class Prober {
   // Known before: from a journal.
   void remember(const Candidate& candidate, Said said);
 
+  void expect(int left) { left_ = left; }
   void take(const Candidate& before, const Candidate& after, const std::string& why) {
     if (before != after) options_.took(before, after, why);
   }
@@ -71,6 +74,7 @@ class Prober {
   ProberOptions options_;
   std::map<Candidate, Said> known_;
   std::int64_t asked_ = 0;
+  int left_ = 0;
   bool out_of_time_ = false;
   double start_;
 };

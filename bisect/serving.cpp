@@ -79,7 +79,7 @@ void order_seed(Knob& knob, const std::string& value) {
 
 }  // namespace
 
-void order_serving(Candidate& start, Subject& subject) {
+void order_serving(Candidate& start, Shrinkable& subject) {
   std::erase_if(subject.knobs, has_no_order);
   // Where a fault is planted, -1 is what it shows with.
   const bool planted = !start.at("fault").empty();

@@ -17,7 +17,7 @@ namespace plumb::bisect {
 // Gives the knobs of a decode step their orders, the ones that make the schedule first, and takes
 // those away that say what is served: the model, and the fault that is planted. Spells out what a
 // word that is not set stands for.
-void order_serving(Candidate& start, Subject& subject);
+void order_serving(Candidate& start, Shrinkable& subject);
 
 // Throws cases::BadRow and std::invalid_argument for what cannot be served.
 std::vector<cases::ScheduledStep> schedule_of(const cases::Case& which,

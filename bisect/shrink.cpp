@@ -14,6 +14,7 @@ namespace plumb::bisect {
 
 namespace {
 
+constexpr int kProbesOfANumber = 12;
 // Seeds other than the first one that a size is tried with.
 constexpr int kSeeds = 3;
 // So many requests and steps, say, are few enough: other seeds are tried for fewer, not for less.
@@ -21,10 +22,11 @@ constexpr double kSmall = 12;
 
 class Shrinker {
  public:
-  Shrinker(Candidate start, const Subject& subject, Prober& prober)
+  Shrinker(Candidate start, const Shrinkable& subject, Prober& prober)
       : start_(start), now_(std::move(start)), subject_(subject), prober_(prober) {}
 
   Shrunk run() {
+    expect();
     climb();
     make_plain();
     settle();
@@ -51,6 +53,18 @@ class Shrinker {
   void take(const Candidate& smaller, const std::string& why) {
     prober_.take(now_, smaller, why);
     now_ = smaller;
+    expect();
+  }
+
+  // Roughly: what the parameters that are not plain take, and each once more at the end.
+  void expect() {
+    int left = static_cast<int>(subject_.knobs.size());
+    for (const Knob& one : subject_.knobs) {
+      const std::string& value = now_.at(one.name);
+      if (value == one.plainest()) continue;
+      left += one.is_number() ? kProbesOfANumber : static_cast<int>(one.words.size()) / 2;
+    }
+    prober_.expect(left);
   }
 
   double size_of(const Candidate& candidate) const {
@@ -268,7 +282,7 @@ class Shrinker {
   const Candidate start_;
   Candidate now_;  // the smallest that is known to fail
   bool tried_seeds_ = false;
-  const Subject& subject_;
+  const Shrinkable& subject_;
   Prober& prober_;
 };
 
@@ -293,7 +307,7 @@ const Neighbour* Shrunk::passing() const {
   return best;
 }
 
-Shrunk shrink(const Candidate& start, const Subject& subject, Prober& prober) {
+Shrunk shrink(const Candidate& start, const Shrinkable& subject, Prober& prober) {
   return Shrinker(start, subject, prober).run();
 }
 

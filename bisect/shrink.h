@@ -36,7 +36,7 @@ struct KeepKnob {
   std::function<std::vector<std::int64_t>(const Candidate&)> kept;
 };
 
-struct Subject {
+struct Shrinkable {
   std::vector<Knob> knobs;  // the ones that matter to a reader first
   // Numbers that the time of a probe grows with: small ones are tried before anything else.
   std::vector<std::string> sizes;
@@ -62,6 +62,6 @@ struct Shrunk {
 };
 
 // The start must fail.
-Shrunk shrink(const Candidate& start, const Subject& subject, Prober& prober);
+Shrunk shrink(const Candidate& start, const Shrinkable& subject, Prober& prober);
 
 }  // namespace plumb::bisect

@@ -34,7 +34,7 @@ struct Bench {
   int jobs = 1;
   std::vector<Candidate> asked = {};
 
-  Shrunk shrink(const Candidate& start, const Subject& subject) {
+  Shrunk shrink(const Candidate& start, const Shrinkable& subject) {
     Prober prober({.ask = [this](const Candidate& one) -> Said {
                      return {fails(one) ? Seen::same : Seen::passes, "", 0};
                    },
@@ -46,7 +46,7 @@ struct Bench {
   }
 };
 
-Subject three_numbers() {
+Shrinkable three_numbers() {
   return {
       .knobs = {{.name = "a", .least = 1}, {.name = "b", .least = 0}, {.name = "c", .least = 1}}};
 }
@@ -80,8 +80,8 @@ TEST(Shrinking, SkipsWhatIsNoCaseWithoutAsking) {
 }
 
 TEST(Shrinking, PrefersPlainWordsAndKeepsThoseThatMatter) {
-  Subject subject{.knobs = {{.name = "traffic", .words = {"steady", "grow", "random"}},
-                            {.name = "lengths", .words = {"equal", "mixed", "random"}}}};
+  Shrinkable subject{.knobs = {{.name = "traffic", .words = {"steady", "grow", "random"}},
+                               {.name = "lengths", .words = {"equal", "mixed", "random"}}}};
   Bench bench{[](const Candidate& one) { return one.at("traffic") != "steady"; }};
   const Shrunk shrunk = bench.shrink({{"traffic", "random"}, {"lengths", "random"}}, subject);
   EXPECT_EQ(shrunk.smallest, (Candidate{{"traffic", "grow"}, {"lengths", "equal"}}));
@@ -91,7 +91,7 @@ TEST(Shrinking, PrefersPlainWordsAndKeepsThoseThatMatter) {
 
 // What matters at its plainest value, because of another one, is not said to be irrelevant.
 TEST(Shrinking, SaysOnlyOfWhatWasAskedThatItDoesNotMatter) {
-  Subject subject{.knobs = {{.name = "a", .least = 1}, {.name = "b", .least = 1}}};
+  Shrinkable subject{.knobs = {{.name = "a", .least = 1}, {.name = "b", .least = 1}}};
   Bench bench{[](const Candidate& one) {
     const bool large = at(one, "a") == 9 && at(one, "b") == 9;
     return large || (at(one, "b") == 1 && at(one, "a") < 9);
@@ -102,11 +102,11 @@ TEST(Shrinking, SaysOnlyOfWhatWasAskedThatItDoesNotMatter) {
 }
 
 TEST(Shrinking, TriesOtherSeedsForFewer) {
-  Subject subject{.knobs = {{.name = "requests", .least = 1},
-                            {.name = "steps", .least = 1},
-                            {.name = "seed", .words = {"1", "7"}}},
-                  .sizes = {"requests", "steps"},
-                  .seed = "seed"};
+  Shrinkable subject{.knobs = {{.name = "requests", .least = 1},
+                               {.name = "steps", .least = 1},
+                               {.name = "seed", .words = {"1", "7"}}},
+                     .sizes = {"requests", "steps"},
+                     .seed = "seed"};
   Bench bench{[](const Candidate& one) {
     const std::int64_t least = one.at("seed") == "3" ? 2 : 30;
     return at(one, "requests") >= least && at(one, "steps") >= 2;
@@ -128,7 +128,7 @@ std::vector<std::int64_t> kept(std::int64_t first, std::int64_t last, const std:
 }
 
 // Requests from 1, steps from 0.
-Subject schedule() {
+Shrinkable schedule() {
   return {.knobs = {{.name = "requests", .least = 1}, {.name = "steps", .least = 1}},
           .sizes = {"requests", "steps"},
           .keeps = {{"keep_steps", "steps",
