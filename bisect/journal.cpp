@@ -72,10 +72,12 @@ std::string answer_text(const json& line) {
   const json& answer = line["answer"];
   const std::string key = line["key"],
                     why = "\n    asked because: " + line["why"].get<std::string>();
-  if (!answer.is_object() || !answer.contains("verdict")) {
+  const auto word = [&](const char* name) {
+    return answer.contains(name) && answer[name].is_string() ? answer[name].get<std::string>() : "";
+  };
+  if (!answer.is_object() || word("verdict").empty()) {
     return key + ": " + text_of(answer) + why + "\n";
   }
-  const auto word = [&](const char* name) { return answer.value(name, std::string()); };
   std::string text = (word("text").empty() ? key : word("text")) + ": " + word("verdict");
   if (!word("reason").empty()) text += ", " + word("reason");
   if (answer.contains("failures")) {

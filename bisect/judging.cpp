@@ -35,7 +35,8 @@ Judged Judging::answer(const Asked& asked, bool measured) {
   const auto repeat = [&](const Repeater::Ask& once) {
     return measured ? repeater_.measure(once) : repeater_.verdict(once, any_failure_);
   };
-  Judged judged = judge(asked.prepare(), run_, timeout_, repeat, progress_);
+  Judged judged =
+      judge(asked.prepare(), run_, timeout_, measured ? 0 : repeater_.runs(), repeat, progress_);
   json answer = to_json(judged);
   answer["text"] = asked.text;
   if (measured) answer["signatures"] = repeater_.signatures();

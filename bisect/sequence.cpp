@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 #include "bisect/signature.h"
 
 namespace plumb::bisect {
@@ -25,6 +27,12 @@ std::vector<Path> paths_of(const Answer& answer, const Question& question) {
   return paths;
 }
 
+// At an end: a question that is refused has no answer anywhere.
+void require_accepted(const Answer& answer, const std::string& text) {
+  if (!answer.usage) return;
+  throw std::runtime_error(fmt::format("{} refuses the question: {}", text, answer.reason));
+}
+
 }  // namespace
 
 SequenceSearch::SequenceSearch(Sequence& sequence, Question run, std::int64_t repeat,
@@ -44,8 +52,8 @@ void SequenceSearch::count(const std::string& key, const Judged& judged) {
 
 Judged SequenceSearch::judge(const std::string& key, const std::string& why,
                              std::size_t candidates) {
-  const bool bad_end = key == sequence_.bad_end();
-  const int left = steps_left(candidates) + (bad_end ? 2 : 0);
+  const bool bad_end = key == sequence_.bad_end(), good_end = key == sequence_.good_ends().front();
+  const int left = steps_left(candidates) + (bad_end ? 2 : good_end ? 1 : 0);
   const Judging::Asked asked{key, sequence_.text(key), why, left,
                              [&] { return sequence_.prepare(key); }};
   Judged judged = bad_end ? judging_.measure(asked) : judging_.ask(asked);
@@ -57,6 +65,7 @@ void SequenceSearch::judge_bad_end() {
   const std::string key = sequence_.bad_end(), text = sequence_.text(key);
   const Judged bad = judge(key, "it has to be bad", length_);
   const Answer& answer = bad.result.answer;
+  require_accepted(answer, text);
   if (answer.verdict == Verdict::good) {
     throw Undecided(fmt::format(
         "the bad end {} is good: it passed all of {} runs (--repeat asks for another number)", text,
@@ -76,6 +85,7 @@ std::vector<std::string> SequenceSearch::judge_good_ends() {
         judge(end, asked ? "it has to be good" : "both ends come from it", length_).result.answer;
     const std::string what = asked ? "the good end" : "where the two ends part,";
     const std::string text = sequence_.text(end);
+    require_accepted(answer, text);
     if (answer.verdict == Verdict::bad) {
       throw Undecided(fmt::format("{} {} is bad: {}", what, text, answer.signature));
     }
@@ -87,14 +97,13 @@ std::vector<std::string> SequenceSearch::judge_good_ends() {
 }
 
 // Arms that ran different things do not differ by what is searched alone.
-void SequenceSearch::check_paths() {
-  const auto path = [&](const std::string& key) {
-    return paths_of(judged_.at(key).result.answer, judging_.run());
+void SequenceSearch::check_path(const std::string& key, const std::string& what) {
+  const auto path = [&](const std::string& of) {
+    return paths_of(judged_.at(of).result.answer, judging_.run());
   };
-  const std::string ends =
-      path_difference(path(sequence_.good_ends().front()), path(sequence_.bad_end()));
-  if (ends.empty()) return;
-  result_.warnings.push_back("the two ends did not run the same: " + ends);
+  const std::string difference = path_difference(path(sequence_.good_ends().front()), path(key));
+  if (difference.empty()) return;
+  result_.warnings.push_back(what + " did not run the same as the good end: " + difference);
   judging_.decide(result_.warnings.back());
 }
 
@@ -113,6 +122,8 @@ void SequenceSearch::finish(const FirstBad& found) {
   std::string text = one ? "the first bad one is" : "it is one of";
   for (const std::string& key : result_.candidates) text += " " + sequence_.text(key);
   judging_.decide(text);
+  const std::string good = found.goods.back();
+  if (good != sequence_.good_ends().back()) check_path(good, sequence_.text(good));
 }
 
 SequenceResult SequenceSearch::run() {
@@ -120,7 +131,7 @@ SequenceResult SequenceSearch::run() {
   judging_.decide(fmt::format("{} of them may have been the first bad one", length_));
   judge_bad_end();
   const std::vector<std::string> goods = judge_good_ends();
-  check_paths();
+  check_path(bad_end, "the bad end");
   const FirstBad found = first_bad(
       bad_end, goods,
       [&](const std::string& bad, const std::vector<std::string>& known) {

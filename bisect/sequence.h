@@ -59,7 +59,7 @@ class SequenceSearch {
   void count(const std::string& key, const Judged& judged);
   void judge_bad_end();
   std::vector<std::string> judge_good_ends();
-  void check_paths();
+  void check_path(const std::string& key, const std::string& what);
   void finish(const FirstBad& found);
 
   Sequence& sequence_;

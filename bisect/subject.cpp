@@ -34,7 +34,7 @@ Judged judged_from_json(const json& from) {
           build};
 }
 
-Judged judge(const Subject& subject, const Question& asked, double timeout,
+Judged judge(const Subject& subject, const Question& asked, double timeout, std::int64_t runs,
              const std::function<Repeated(const Repeater::Ask&)>& repeat, Progress& progress) {
   Judged judged;
   if (!subject.build.empty()) {
@@ -50,9 +50,9 @@ Judged judge(const Subject& subject, const Question& asked, double timeout,
   if (subject.is_plugin) question.plugin = artefact;
   const bool other = !subject.is_plugin && !subject.artefact.empty();
   const Oracle oracle(other ? artefact : kThisPlumb, timeout);
-  std::int64_t runs = 0;
+  std::int64_t run = 0;
   judged.result = repeat([&] {
-    progress.doing(fmt::format("run {}", ++runs));
+    progress.doing(fmt::format("run {}{}", ++run, runs > 0 ? fmt::format(" of {}", runs) : ""));
     return oracle.ask(question, subject.variables);
   });
   return judged;

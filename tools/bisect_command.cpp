@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <csignal>
+
 #include "bisect/search.h"
 #include "tools/bisect_arguments.h"
 #include "tools/output.h"
@@ -58,6 +60,8 @@ std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& argum
 
 int run_search(const BisectSearchArguments& arguments, const bisect::Journal& journal,
                const std::function<ordered_json()>& search) {
+  // Whoever reads its lines may stop: the worktree is removed all the same.
+  std::signal(SIGPIPE, SIG_IGN);
   ordered_json report;
   int code = 0;
   try {
