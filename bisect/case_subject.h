@@ -36,6 +36,7 @@ class CaseSubject {
 
  private:
   cases::Case case_of(const Candidate& candidate) const;  // throws cases::BadRow
+  cases::Case said(const cases::Case& which) const;
   std::string point_of(const Candidate& candidate, const cases::Case& which) const;
   void describe_serving();
   void add_row(const cases::Case& which, const std::vector<cases::Case>& all);

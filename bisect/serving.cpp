@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "bisect/smaller_values.h"
 #include "cases/decode/kept_schedule.h"
@@ -119,6 +120,21 @@ std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep
     for (const auto& one : step.batch) ids.insert(static_cast<std::int64_t>(one.request));
   }
   return {ids.begin(), ids.end()};
+}
+
+bool serve_the_same(const cases::Case& one, const cases::Case& other, const std::string& platform) {
+  const auto parts = [](const cases::ServedCase& served) {
+    const cases::DecodeSetup& setup = served.setup;
+    const auto& conditions = setup.conditions;
+    const auto& environment = setup.environment;
+    return std::tuple(setup.mode, setup.geometry, setup.in_flight, setup.sample, conditions.order,
+                      conditions.seed, conditions.policy, environment.seed, environment.churns,
+                      environment.fresh_every);
+  };
+  const cases::ServedCase a = cases::planted_case(one, platform, 0);
+  const cases::ServedCase b = cases::planted_case(other, platform, 0);
+  return one.row.word("fault") == other.row.word("fault") && a.shape == b.shape &&
+         parts(a) == parts(b);
 }
 
 std::string ServingSize::text() const {

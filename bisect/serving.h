@@ -25,6 +25,9 @@ std::vector<cases::ScheduledStep> schedule_of(const cases::Case& which,
 std::vector<std::int64_t> step_numbers(const std::vector<cases::ScheduledStep>& schedule);
 std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep>& schedule);
 
+// Do two cases with the same fault, or without one, come to the same?
+bool serve_the_same(const cases::Case& one, const cases::Case& other, const std::string& platform);
+
 // What takes part in a schedule.
 struct ServingSize {
   std::int64_t requests = 0, steps = 0;
