@@ -43,7 +43,7 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
 }
 
 void delay(const WatchedEngine& watched) {
-  constexpr std::int32_t kRounds = 1000000;
+  constexpr std::int32_t kRounds = 4000000;
   const plumb_implementation& own =
       device::builtin_implementation(watched.device->properties().platform);
   const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
