@@ -96,7 +96,9 @@ Repeated Repeater::verdict(const Ask& ask, bool any_failure) const {
 }
 
 std::string Repeater::text() const {
-  if (known_ > 0) return fmt::format("{} runs until it counts as good, as asked", known_);
+  if (known_ > 0) {
+    return fmt::format("{} run{} until it counts as good, as asked", known_, known_ > 1 ? "s" : "");
+  }
   return fmt::format(
       "failed in {} of {} runs, so in at least {:.3g} % of all: {} runs until it counts as good",
       failures_, measured_runs_, 100 * least_, runs_);

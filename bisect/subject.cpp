@@ -49,12 +49,25 @@ Judged judge(const Subject& subject, const Question& asked, double timeout, std:
   Question question = asked;
   if (subject.is_plugin) question.plugin = artefact;
   const bool other = !subject.is_plugin && !subject.artefact.empty();
-  const Oracle oracle(other ? artefact : kThisPlumb, timeout);
+  const std::string program = other ? artefact : kThisPlumb;
+  // One diagnosis is enough.
+  const Oracle oracle(program, timeout), brief(program, timeout, {"--no-diagnosis"});
+  bool knows_brief = true, failed = false;
   std::int64_t run = 0;
   judged.result = repeat([&] {
     progress.doing(fmt::format("run {}{}", ++run, runs > 0 ? fmt::format(" of {}", runs) : ""));
-    return oracle.ask(question, subject.variables);
+    if (failed && knows_brief) {
+      const Answer answer = brief.ask(question, subject.variables);
+      knows_brief = !answer.usage;  // an older plumb lacks the option
+      if (knows_brief) return answer;
+    }
+    Answer answer = oracle.ask(question, subject.variables);
+    failed = failed || answer.verdict == Verdict::bad;
+    return answer;
   });
+  // It names a folder that will be gone.
+  json& entry = judged.result.answer.failed;
+  if (entry.is_object()) entry.erase("reproduce");
   return judged;
 }
 

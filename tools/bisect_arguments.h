@@ -77,6 +77,9 @@ std::string failure_text(const bisect::Answer& answer);
 // What every search of a sequence has found out, beside its candidates.
 nlohmann::ordered_json common_json(const bisect::SequenceResult& result);
 
+// For a shell: a program of the current folder is not looked for elsewhere.
+std::string as_program(const std::string& path);
+
 // For a shell: the command as it is, or in a shell of its own if it has operators.
 std::string as_one_command(const std::string& command);
 

@@ -68,7 +68,7 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
     const bisect::Interrupts interrupts;
     report = search();
   } catch (const bisect::Undecided& undecided) {
-    report = {{"undecided", undecided.what()}};
+    report = {{"schema", 1}, {"undecided", undecided.what()}};
     code = 1;
     fmt::print(stderr, "plumb: {}\n", one_line(undecided.what()));
   } catch (const bisect::Interrupted& interrupted) {
@@ -107,6 +107,11 @@ ordered_json common_json(const bisect::SequenceResult& result) {
           {"runs", result.runs},
           {"rate", result.rate},
           {"warnings", result.warnings}};
+}
+
+std::string as_program(const std::string& path) {
+  const bool here = path.find('/') == std::string::npos;
+  return bisect::shell_quoted(here ? "./" + path : path);
 }
 
 std::string as_one_command(const std::string& command) {

@@ -65,7 +65,7 @@ std::string reproduce_line(const CommitsQuestion& question, const SequenceResult
                       as_one_command(question.build));
   bisect::Question run = result.run;
   if (question.is_plugin) run.plugin = question.artefact;
-  return text + (question.is_plugin ? "plumb" : bisect::shell_quoted(question.artefact)) + " run" +
+  return text + (question.is_plugin ? "plumb" : as_program(question.artefact)) + " run" +
          options_text(run);
 }
 

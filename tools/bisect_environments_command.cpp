@@ -50,8 +50,7 @@ std::string reproduce_line(const EnvironmentFile& file, const Environment& envir
   if (!subject.build.empty()) text += as_one_command(subject.build) + " && ";
   if (subject.is_plugin) run.plugin = subject.artefact;
   const bool other = !subject.is_plugin && !subject.artefact.empty();
-  return text + (other ? bisect::shell_quoted(subject.artefact) : "plumb") + " run" +
-         options_text(run);
+  return text + (other ? as_program(subject.artefact) : "plumb") + " run" + options_text(run);
 }
 
 std::string warnings_text(const std::vector<std::string>& warnings) {

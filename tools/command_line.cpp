@@ -321,11 +321,16 @@ void add_bisect(CLI::App& app, Action& action) {
   add_bisect_explain(*bisect, action);
 }
 
+// An unknown word where a subcommand has to stand, also one of a group.
 std::string describe(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> left = app.remaining();
-  if (!app.get_subcommands().empty() || left.empty()) return error.what();
+  const CLI::App* group = &app;
+  while (!group->get_subcommands().empty()) group = group->get_subcommands().front();
+  const std::vector<std::string> left = group->remaining();
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (const CLI::App* command : group->get_subcommands(nullptr)) {
+    names.push_back(command->get_name());
+  }
+  if (names.empty() || left.empty()) return error.what();
   const std::string nearest = cases::nearest_name(left.front(), names);
   return fmt::format("unknown command \"{}\"{}", left.front(),
                      nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))

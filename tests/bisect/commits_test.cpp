@@ -27,7 +27,7 @@ TEST(BisectCommits, FindsTheCommitAndPrintsWhatMovedAndHowToRepeatIt) {
         std::string("rms_norm/one_token/eager on sim-sm90\n    out: rows 0 of 1 wrong"),
         std::string("    no known pattern\n"),
         "reproduce: git checkout " + repository.hash(40) + " && sh -c 'if [",
-        std::string("' && plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {
+        std::string("' && ./plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {
     EXPECT_NE(found.ended.out.find(text), std::string::npos) << text << "\n" << found.ended.out;
   }
   EXPECT_LE(builds(repository), kMostBuilds);

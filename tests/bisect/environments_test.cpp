@@ -167,6 +167,21 @@ TEST_F(BisectVariables, AllTellsWhenAListIsNotMonotone) {
   EXPECT_EQ(steady.report["monotone"], true);
 }
 
+TEST_F(BisectVariables, AnEnvironmentThatDoesNotBuildCannotSay) {
+  std::filesystem::rename(path("plumb"), path("plumb.in"));
+  std::string text = file_text(list("[ $i -ge 5 ]"));
+  text.insert(
+      text.find("[[environment]]"),
+      "build = \"[ $i != 4 ] && cp plumb.in plumb || { echo error: no driver; exit 1; }\"\n");
+  const Bisected found = run(write(text), once_);
+  EXPECT_EQ(found.ended.code, 0) << found.ended.err;
+  EXPECT_EQ(found.report["candidates"], (nlohmann::json{"driver 4", "driver 5"}));
+  EXPECT_NE(found.ended.out.find("    driver 4: cannot say, does not build: error: no driver\n"
+                                 "    driver 5: bad\n"),
+            std::string::npos)
+      << found.ended.out;
+}
+
 TEST_F(BisectVariables, AllTriesEachToggleAlone) {
   const Bisected found = run(toggles("[ \"$b$d\" = 1 ]"), {"--repeat", "1", "--all"});
   EXPECT_EQ(found.ended.code, 0) << found.ended.err;
