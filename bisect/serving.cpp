@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "bisect/smaller_values.h"
+#include "bisect/sorted_by.h"
 #include "cases/decode/kept_schedule.h"
 #include "cases/faults/decode_step_run.h"
 
@@ -94,8 +94,7 @@ void order_serving(Candidate& start, Shrinkable& subject) {
       knob.words = {"0", "1", "-1", "2", "3", "4", "5", "6", "7", "8"};
     }
   }
-  std::stable_sort(subject.knobs.begin(), subject.knobs.end(),
-                   [](const Knob& a, const Knob& b) { return place_of(a) < place_of(b); });
+  subject.knobs = sorted_by(std::move(subject.knobs), place_of);
   subject.sizes = {"requests", "steps"};
   subject.seed = "seed";
 }

@@ -9,6 +9,7 @@
 
 #include "bisect/minimal_part.h"
 #include "bisect/smaller_values.h"
+#include "bisect/sorted_by.h"
 
 namespace plumb::bisect {
 
@@ -89,10 +90,7 @@ class Shrinker {
       all = std::move(grown);
     }
     std::erase_if(all, [&](const Candidate& one) { return size_of(one) > most || one == now_; });
-    std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
-      return size_of(a) < size_of(b);
-    });
-    return all;
+    return sorted_by(std::move(all), [&](const Candidate& one) { return size_of(one); });
   }
 
   // From small sizes up: they are cheap, and most failures need no more.
