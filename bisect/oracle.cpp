@@ -28,6 +28,7 @@ std::vector<std::string> words_of(const Question& question) {
   add("--platform", question.platform);
   add("--tier", question.tier);
   add("--plugin", question.plugin);
+  add("--point", question.point);
   for (const std::string& file : question.case_files) add("--cases", file);
   for (const std::string& setting : question.settings) add("--set", setting);
   if (question.seed != "0") add("--seed", question.seed);
@@ -101,10 +102,12 @@ std::string name_of(Verdict verdict) {
 }
 
 json to_json(const Question& question) {
-  return {{"case", question.which},   {"platform", question.platform},
-          {"set", question.settings}, {"cases", question.case_files},
-          {"seed", question.seed},    {"tier", question.tier},
-          {"plugin", question.plugin}};
+  json asked{{"case", question.which},   {"platform", question.platform},
+             {"set", question.settings}, {"cases", question.case_files},
+             {"seed", question.seed},    {"tier", question.tier},
+             {"plugin", question.plugin}};
+  if (!question.point.empty()) asked["point"] = question.point;
+  return asked;
 }
 
 std::string options_text(const Question& question) {

@@ -18,6 +18,7 @@ struct Question {
   std::string platform;  // ""; every simulated one
   std::vector<std::string> settings, case_files;
   std::string seed = "0", tier, plugin;
+  std::string point = {};  // --point; "": those that plumb run chooses
 };
 nlohmann::json to_json(const Question& question);
 // " --case … --platform …", as a shell reads them.

@@ -8,6 +8,7 @@
 #include "cases/composition.h"
 #include "cases/covering.h"
 #include "cases/fill.h"
+#include "cases/point_text.h"
 #include "cases/repeated_rows.h"
 #include "cases/session.h"
 
@@ -148,17 +149,25 @@ void keep_share(std::vector<Point>& points, const std::string& platform) {
   points = std::move(kept);
 }
 
+Scenario first_steps(Scenario scenario, const Point& point) {
+  const auto steps =
+      static_cast<std::size_t>(point.most_steps.value_or(std::ssize(scenario.steps)));
+  if (steps < scenario.steps.size()) scenario.steps.resize(steps);
+  return scenario;
+}
+
 void run_point(const Case& which, const Point& point, std::uint64_t seed, const RunOptions& options,
                CaseResult& result) {
   try {
     const std::unique_ptr<Problem> problem = make_problem(which, options, point.conditions.checked);
     Session session(*problem, which, point, options, result);
-    if (which.scenario->mode == Scenario::Mode::full_graph) {
-      run_full_graph(session, *which.scenario, seed, options.fresh_state_for_capture);
-    } else if (which.scenario->mode == Scenario::Mode::concurrent) {
-      run_concurrent(session, *which.scenario, seed, options);
+    const Scenario scenario = first_steps(*which.scenario, point);
+    if (scenario.mode == Scenario::Mode::full_graph) {
+      run_full_graph(session, scenario, seed, options.fresh_state_for_capture);
+    } else if (scenario.mode == Scenario::Mode::concurrent) {
+      run_concurrent(session, scenario, seed, options);
     } else {
-      run_eager(session, *which.scenario, seed);
+      run_eager(session, scenario, seed);
     }
   } catch (const device::DeviceError& error) {
     result.failures.push_back(
@@ -214,6 +223,7 @@ std::string Point::text() const {
 
 std::vector<Point> choose_points(const Case& which, const Problem& problem,
                                  const RunOptions& options) {
+  if (options.point) return {*options.point};
   const std::uint64_t seed = seed_of(which.id()) + options.seed;
   std::vector<int> levels(std::begin(kLevels), std::end(kLevels));
   const bool simulated = device::open_device(options.platform)->properties().simulated;
@@ -307,7 +317,9 @@ CaseResult run_case(const Case& which, const RunOptions& options) {
     for (const Point& point : choose_points(which, *problem, options)) {
       ++result.points;
       run_point(which, point, seed, options, result);
-      if (!result.failures.empty()) break;  // one failing point says what is wrong
+      if (result.failures.empty()) continue;
+      result.failed_at = spec_of(point);
+      break;  // one failing point says what is wrong
     }
     settle(which.row, result);
   } catch (const Unsupported& reason) {

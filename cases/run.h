@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Point {
   Poison poison = Poison::nan;
   int first_dead_rows =
       0;  // which kind of padding the first step gets; later steps go on from there
+  // Of a case that was made smaller: at most so many live rows in each step, and the first steps of
+  // the scenario only.
+  std::optional<std::int64_t> most_live = {};
+  std::optional<std::int64_t> most_steps = {};
   std::string text() const;
 };
 
@@ -54,6 +59,8 @@ struct RunOptions {
   };
   // A plug-in's kernels: nobody instruments them or orders their threads, so no point does.
   bool foreign = false;
+  // This point alone, in place of those that the tier has.
+  std::optional<Point> point = {};
   bool fresh_state_for_capture = true;
   // What the runners of a concurrent case have in common, and may not.
   enum class Shared { nothing, inputs, state };
@@ -108,6 +115,7 @@ struct CaseResult {
   std::shared_ptr<const CaseEvidence> evidence = nullptr;
   std::string diagnosis = {};          // what the failure looks like, in a line
   std::vector<Finding> findings = {};  // of a decode step: the same failure for machines
+  std::string failed_at = {};          // the point, as --point reads it (cases/point_text.h)
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
   std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;

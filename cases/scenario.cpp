@@ -3,6 +3,8 @@
 // The two ways an op is driven by itself: called, and captured and replayed.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cases/fill.h"
 #include "cases/session.h"
 
@@ -57,6 +59,7 @@ Step make_step(const Session& session, const Scenario::StepPlan& plan, std::size
   Step step;
   step.seed = mix(seed, 100 + static_cast<std::uint64_t>(plan.inputs));
   step.live = (session.problem().capacity() * plan.live_percent + 99) / 100;
+  step.live = std::min(step.live, session.point().most_live.value_or(step.live));
   step.fill = session.point().fill;
   const std::size_t first = static_cast<std::size_t>(session.point().first_dead_rows);
   step.dead_rows = kDeadRows[(first + index) % std::size(kDeadRows)];

@@ -226,6 +226,22 @@ TEST(Judge, ABiasOfOneGroupIsNamed) {
   EXPECT_EQ(report.failures[0].find("out: mean error of block 5 is "), 0U) << report.failures[0];
 }
 
+// Rows of padding have one input, and so one error.
+TEST(Judge, RowsThatRepeatOneAreNoEvidenceOfABias) {
+  const Estimate one = make_estimate({1, kNarrow.columns}, 0.5, 1);
+  Estimate all = make_estimate(kNarrow, 0.5, 1);
+  const HostTensor row = make_result(one, 2, unchanged);
+  HostTensor got({.name = "out", .dtype = Dtype::bf16, .shape = {kNarrow.rows, kNarrow.columns}});
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    const std::int64_t of_row = i % kNarrow.columns;
+    all.value[i] = one.value[of_row];
+    all.sigma[i] = one.sigma[of_row];
+    got.data<std::uint16_t>()[i] = row.data<std::uint16_t>()[of_row];
+  }
+  for (double& sigma : all.row_mean_sigma) sigma = one.row_mean_sigma[0];
+  EXPECT_EQ(failed_checks(judge(all, got)), "");
+}
+
 TEST(Judge, ADeclaredBiasHasItsAllowance) {
   Estimate estimate = make_estimate(kNarrow, 0.5, 1);
   const HostTensor got =

@@ -40,6 +40,13 @@ struct BisectEnvironmentsArguments {
   bool all = false;
 };
 
+struct BisectCaseArguments {
+  BisectSearchArguments search;
+  double seconds = 0;  // of the search; 0: no limit
+  int jobs = 0;
+};
+
+int bisect_case_command(const BisectCaseArguments& arguments);
 int bisect_commits_command(const BisectCommitsArguments& arguments);
 int bisect_environments_command(const BisectEnvironmentsArguments& arguments);
 int bisect_explain_command(const std::string& file);

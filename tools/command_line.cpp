@@ -72,6 +72,8 @@ void add_run(CLI::App& app, Action& action) {
                     "do not look for what a failure looks like, which takes seconds");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
+  command->add_option("--point", arguments->selection.point,
+                      "one point: plain, or some of fill=, poison=, order=, ... (docs/bisect.md)");
   command->callback(
       [&action, arguments] { action = [arguments] { return run_command(*arguments); }; });
 }
@@ -221,9 +223,10 @@ void add_faults(CLI::App& app, Action& action) {
 }
 
 // What every search is told: which run fails, and where it keeps what it knows.
-void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments) {
+void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments,
+                       const char* name = "--case") {
   bisect::Question& run = arguments.run;
-  command.add_option("--case", run.which, "what fails: op/row/scenario")->required();
+  command.add_option(name, run.which, "what fails: op/row/scenario")->required();
   command.add_option("--platform", run.platform,
                      "where; default: the first simulated one on which it fails");
   add_repeatable(command, "--set", run.settings, "name=value on the row");
@@ -267,6 +270,23 @@ void add_bisect_commits(CLI::App& bisect, Action& action) {
   });
 }
 
+void add_bisect_case(CLI::App& bisect, Action& action) {
+  auto arguments = std::make_shared<BisectCaseArguments>();
+  CLI::App* command = bisect.add_subcommand("case", "the smallest case that fails in the same way");
+  add_bisect_search(*command, arguments->search, "CASE,--case");
+  command->add_option("--plugin", arguments->search.run.plugin,
+                      "shared library with the kernels to judge (docs/plugins.md)");
+  command
+      ->add_option("--time", arguments->seconds,
+                   "seconds after which the smallest so far is the answer; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--jobs,-j", arguments->jobs, "runs side by side; default: cores")
+      ->check(CLI::Range(1, 256));
+  command->callback(
+      [&action, arguments] { action = [arguments] { return bisect_case_command(*arguments); }; });
+}
+
 void add_bisect_environments(CLI::App& bisect, Action& action) {
   auto arguments = std::make_shared<BisectEnvironmentsArguments>();
   CLI::App* command = bisect.add_subcommand(
@@ -296,6 +316,7 @@ void add_bisect(CLI::App& app, Action& action) {
       app.add_subcommand("bisect", "what made a case fail: a commit, an environment");
   bisect->require_subcommand(1);
   add_bisect_commits(*bisect, action);
+  add_bisect_case(*bisect, action);
   add_bisect_environments(*bisect, action);
   add_bisect_explain(*bisect, action);
 }

@@ -5,6 +5,7 @@
 
 #include "cases/diagnosis/case_diagnosis.h"
 #include "cases/faults/decode_step_run.h"
+#include "cases/point_text.h"
 #include "tools/golden_check.h"
 #include "tools/wire.h"
 
@@ -70,8 +71,8 @@ Finished died(const Task& task, const RunArguments& arguments, const Death& deat
 
 std::string golden_folder(const RunArguments& arguments) {
   const Selection& selection = arguments.selection;
-  const bool other_inputs =
-      arguments.seed != 0 || !selection.settings.empty() || !selection.case_files.empty();
+  const bool other_inputs = arguments.seed != 0 || !selection.settings.empty() ||
+                            !selection.case_files.empty() || !selection.point.empty();
   if (other_inputs || !selection.plugin.empty()) return "";
   return arguments.goldens ? *arguments.goldens : own_goldens();
 }
@@ -86,6 +87,9 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   options.platform = task.platform;
   options.tier = tier;
   options.seed = arguments.seed;
+  if (!arguments.selection.point.empty()) {
+    options.point = cases::point_from(arguments.selection.point);
+  }
   const std::string& plugin = arguments.selection.plugin;
   if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
   const auto start = std::chrono::steady_clock::now();

@@ -86,6 +86,7 @@ ordered_json to_json(const Finished& finished) {
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
+  if (!result.failed_at.empty()) json["point"] = result.failed_at;
   for (const cases::TensorSummary& tensor : result.tensors) {
     json["tensors"].push_back({{"tensor", tensor.tensor},
                                {"elements_compared", tensor.elements_compared},

@@ -20,6 +20,7 @@
 #include "cases/case_file.h"
 #include "cases/faults/decode_faults.h"
 #include "cases/faults/decode_step_run.h"
+#include "cases/point_text.h"
 #include "cases/run.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
@@ -189,6 +190,26 @@ void check_reports(const RunArguments& arguments) {
   if (!arguments.junit.empty()) check_writable(arguments.junit);
 }
 
+// Conditions that only a simulated device, and only plumb's own kernels, can have.
+void check_point(const Selection& selection, const Selected& selected) {
+  if (selection.point.empty()) return;
+  if (std::any_of(selected.cases.begin(), selected.cases.end(), cases::is_decode_step)) {
+    throw UsageError("--point is for single ops: the conditions of a decode step are parameters");
+  }
+  const cases::Point point = cases::point_from(selection.point);
+  const auto& conditions = point.conditions;
+  const bool own = conditions.checked || conditions.order != device::Order::forward;
+  const bool simulated =
+      own || conditions.page_guards || conditions.policy != device::Policy::early;
+  if (own && !selection.plugin.empty()) {
+    throw UsageError("--point: nobody orders or checks the threads of a plug-in");
+  }
+  for (const std::string& platform : selected.platforms) {
+    if (!simulated || platform.starts_with("sim-")) continue;
+    throw UsageError("--point: order, policy, checked and page_guards are for simulated platforms");
+  }
+}
+
 // A store that cannot be used is better known before the first case.
 void check_goldens(const RunArguments& arguments, const Selected& selected) {
   const std::string folder = golden_folder(arguments);
@@ -247,6 +268,7 @@ int run_command(RunArguments arguments) {
   const bool own = arguments.selection.plugin.empty();
   const Selected selected =
       select(arguments.selection, own ? Kinds::ops_and_decode_steps : Kinds::ops);
+  check_point(arguments.selection, selected);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});

@@ -175,6 +175,7 @@ std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   std::string text;
   if (!selection.tier.empty() && selection.tier != "default") text += " --tier " + selection.tier;
   if (!selection.plugin.empty()) text += " --plugin " + bisect::shell_quoted(selection.plugin);
+  if (!selection.point.empty()) text += " --point " + bisect::shell_quoted(selection.point);
   for (const std::string& file : selection.case_files)
     text += " --cases " + bisect::shell_quoted(file);
   for (const std::string& setting : selection.settings)

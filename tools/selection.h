@@ -32,6 +32,7 @@ struct Selection {
   std::vector<std::string> case_files;  // --cases FILE
   std::string tier;                     // "", "smoke", "default", "full"
   std::string plugin;                   // --plugin FILE; "": plumb's own kernels
+  std::string point;                    // --point WORDS; "": those of the tier
 };
 
 struct Selected {

@@ -87,6 +87,7 @@ json pack(const cases::CaseResult& result) {
               {"outcome", static_cast<int>(result.outcome)},
               {"reason", result.reason},
               {"diagnosis", result.diagnosis},
+              {"failed at", result.failed_at},
               {"points", result.points},
               {"launches", result.launches},
               {"comparisons", result.comparisons},
@@ -112,6 +113,7 @@ cases::CaseResult unpack_result(const json& packed) {
   result.outcome = static_cast<cases::Outcome>(packed.at("outcome").get<int>());
   packed.at("reason").get_to(result.reason);
   packed.at("diagnosis").get_to(result.diagnosis);
+  packed.at("failed at").get_to(result.failed_at);
   packed.at("points").get_to(result.points);
   packed.at("launches").get_to(result.launches);
   packed.at("comparisons").get_to(result.comparisons);

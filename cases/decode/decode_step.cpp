@@ -103,6 +103,14 @@ Geometry geometry_of(const Row& row, const Geometry& base) {
   return geometry;
 }
 
+KeepList kept(const Row& row, std::string_view key) {
+  try {
+    return KeepList::from(row.word(key));
+  } catch (const std::invalid_argument& error) {
+    throw BadRow(fmt::format("{}: {}: {}", row.where, key, error.what()));
+  }
+}
+
 ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   ScheduleShape shape;
   shape.steps = row.integer("steps");
@@ -113,6 +121,8 @@ ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   choose(row, "accepted", std::array<std::string_view, 3>{"all", "some", "none"}, shape.acceptance);
   choose(row, "between", std::array<std::string_view, 3>{"nothing", "dummies", "captures"},
          shape.between);
+  shape.keep_requests = kept(row, "keep_requests");
+  shape.keep_steps = kept(row, "keep_steps");
   return shape;
 }
 
@@ -166,7 +176,7 @@ const OpDefinition& decode_step_definition() {
        {"seed", 1, 0, 1000000000, "of the schedule"},
        {"weights", 1, 0, 1000000000, "seed of weights and of where blocks are"}},
       {"model", "geometry", "lists", "traffic", "lengths", "accepted", "between", "order", "policy",
-       "fault"},
+       "fault", "keep_requests", "keep_steps"},
       [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
         throw BadRow(fmt::format("{}: a decode step is more than one op", row.where));
       }};

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "cases/decode/kept_schedule.h"
 #include "cases/fill.h"
 #include "device/decode/v32_metadata.h"
 
@@ -295,14 +296,18 @@ std::string_view name_of(Lengths lengths) {
 std::string text_of(const ScheduleShape& shape) {
   constexpr std::array<std::string_view, 3> kAccepted{"", ", some accepted", ", none accepted"};
   constexpr std::array<std::string_view, 3> kBetween{"", ", dummies between", ", captures between"};
-  return fmt::format("{}, {}, {} steps, {} requests, seed {}{}{}", name_of(shape.traffic),
+  const auto kept = [](const char* what, const KeepList& list) {
+    return list.keeps_all() ? "" : fmt::format(", {} {} only", what, list.text());
+  };
+  return fmt::format("{}, {}, {} steps, {} requests, seed {}{}{}{}{}", name_of(shape.traffic),
                      name_of(shape.lengths), shape.steps, shape.most_requests, shape.seed,
                      kAccepted[static_cast<std::size_t>(shape.acceptance)],
-                     kBetween[static_cast<std::size_t>(shape.between)]);
+                     kBetween[static_cast<std::size_t>(shape.between)],
+                     kept("requests", shape.keep_requests), kept("steps", shape.keep_steps));
 }
 
 std::vector<ScheduledStep> make_schedule(const ScheduleShape& shape, const Geometry& geometry) {
-  return Planner(shape, geometry).plan();
+  return kept_part(Planner(shape, geometry).plan(), shape.keep_requests, shape.keep_steps);
 }
 
 }  // namespace plumb::cases

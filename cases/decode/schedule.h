@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cases/decode/keep_list.h"
 #include "device/decode/engine.h"
 
 namespace plumb::cases {
@@ -57,6 +58,7 @@ struct ScheduleShape {
   std::uint64_t seed = 1;
   Acceptance acceptance = Acceptance::all;
   Between between = Between::nothing;
+  KeepList keep_requests, keep_steps;  // the rest is left out (kept_schedule.h)
   bool operator==(const ScheduleShape&) const = default;
 };
 std::string text_of(const ScheduleShape& shape);  // "shrink, around_k, 8 steps, 4 requests, seed 1"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/plumb_plugin.h"
@@ -31,6 +32,7 @@
 #define IGNORES_WEIGHT 18
 #define STALE_NUMERICS 19 /* declares less error than it has */
 #define PLANS_ONCE 20     /* a plan made at warm-up is not made in the captured graph */
+#define NOW_AND_THEN 21   /* ignores the weight, in one process of three */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -50,13 +52,23 @@ static uint16_t to_bf16(float value) {
   return (uint16_t)(bits >> 16);
 }
 
+static int ignores_weight(void) {
+  static int unlucky = -1;
+  struct timespec now;
+  if (unlucky < 0) {
+    timespec_get(&now, TIME_UTC);
+    unlucky = now.tv_nsec / 1000 % 3 == 0;
+  }
+  return PLUMB_FAULT == IGNORES_WEIGHT || (PLUMB_FAULT == NOW_AND_THEN && unlucky);
+}
+
 static void norm_row(const uint16_t* x, const uint16_t* weight, uint16_t* out, int64_t hidden,
                      float eps) {
   float sum = 0;
   for (int64_t i = 0; i < hidden; ++i) sum += from_bf16(x[i]) * from_bf16(x[i]);
   const float scale = 1 / sqrtf(sum / (float)hidden + eps);
   for (int64_t i = 0; i < hidden; ++i) {
-    const float w = weight && PLUMB_FAULT != IGNORES_WEIGHT ? from_bf16(weight[i]) : 1;
+    const float w = weight && !ignores_weight() ? from_bf16(weight[i]) : 1;
     out[i] = to_bf16(from_bf16(x[i]) * scale * w);
   }
 }

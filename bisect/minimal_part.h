@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Delta debugging (Zeller's ddmin): the part of a list that is needed, from halves to single
+// elements.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace plumb::bisect {
+
+// Which of these parts, in their order, fails first; nothing if none does.
+template <class T>
+using FirstFailing = std::function<std::optional<std::size_t>(const std::vector<std::vector<T>>&)>;
+
+// All parts of the list of which there are `count`, then the list without each.
+template <class T>
+std::vector<std::vector<T>> parts_and_rests(const std::vector<T>& all, std::size_t count) {
+  std::vector<std::vector<T>> parts, rests;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(all.size() * i / count);
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(all.size() * (i + 1) / count);
+    parts.emplace_back(begin, end);
+    std::vector<T>& rest = rests.emplace_back(all.begin(), begin);
+    rest.insert(rest.end(), end, all.end());
+  }
+  // The rest of one half is the other.
+  if (count > 2) parts.insert(parts.end(), rests.begin(), rests.end());
+  return parts;
+}
+
+// A part of a failing list that fails, and of which no element can be left out.
+template <class T>
+std::vector<T> minimal_part(std::vector<T> all, const FirstFailing<T>& first_failing) {
+  if (all.empty() || first_failing({{}})) return {};
+  for (std::size_t count = 2; all.size() > 1;) {
+    auto parts = parts_and_rests(all, count);
+    if (const auto found = first_failing(parts)) {
+      const bool is_rest = *found >= count;
+      all = std::move(parts[*found]);
+      count = is_rest ? std::max<std::size_t>(count - 1, 2) : 2;
+    } else {
+      if (count >= all.size()) break;
+      count = 2 * count;
+    }
+    count = std::min(count, std::max<std::size_t>(all.size(), 2));
+  }
+  return all;
+}
+
+}  // namespace plumb::bisect

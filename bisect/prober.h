@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asks whether candidates fail, as many at a time as there are jobs, and each only once. Which ones
+// are asked may depend on the number of jobs; what comes of it does not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumb::bisect {
+
+// The value of every parameter of a case, as a command line spells it, by name.
+using Candidate = std::map<std::string, std::string>;
+
+enum class Seen { same, otherwise, passes, cannot_say };
+std::string name_of(Seen seen);
+
+struct Said {
+  Seen seen = Seen::cannot_say;
+  std::string reason;  // of cannot say; of otherwise, how it failed
+  double seconds = 0;
+};
+
+// From several threads at a time.
+using Ask = std::function<Said(const Candidate&)>;
+
+struct ProberOptions {
+  Ask ask;
+  // Without a run: is this a case at all?
+  std::function<bool(const Candidate&)> is_possible = [](const Candidate&) { return true; };
+  // Before some are asked, with how many the search expects to come.
+  std::function<void(const std::string& why, int left)> asking = [](const std::string&, int) {};
+  // Told of every answer, in the order of the candidates.
+  std::function<void(const Candidate&, const Said&, const std::string& why)> heard =
+      [](const Candidate&, const Said&, const std::string&) {};
+  // A smaller case has been found.
+  std::function<void(const Candidate& before, const Candidate& after, const std::string& why)>
+      took = [](const Candidate&, const Candidate&, const std::string&) {};
+  int jobs = 1;
+  double seconds = 0;  // after which nothing more is asked; 0: no limit
+};
+
+class Prober {
+ public:
+  explicit Prober(ProberOptions options);
+
+  // The first that fails in the same way.
+  std::optional<std::size_t> first_failing(const std::vector<Candidate>& candidates,
+                                           const std::string& why);
+  bool fails(const Candidate& candidate, const std::string& why) {
+    return first_failing({candidate}, why).has_value();
+  }
+  Said ask(const Candidate& candidate, const std::string& why);
+  // Known before: from a journal.
+  void remember(const Candidate& candidate, Said said);
+
+  void expect(int left) { left_ = left; }
+  void take(const Candidate& before, const Candidate& after, const std::string& why) {
+    if (before != after) options_.took(before, after, why);
+  }
+
+  bool is_possible(const Candidate& candidate) const { return options_.is_possible(candidate); }
+  bool out_of_time() const { return out_of_time_; }
+  std::int64_t asked() const { return asked_; }
+
+ private:
+  void ask_all(const std::vector<Candidate>& candidates, const std::string& why);
+  bool time_is_over();
+
+  ProberOptions options_;
+  std::map<Candidate, Said> known_;
+  std::int64_t asked_ = 0;
+  int left_ = 0;
+  bool out_of_time_ = false;
+  double start_;
+};
+
+}  // namespace plumb::bisect

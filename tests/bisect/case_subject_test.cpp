@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of a case plumb bisect case changes, what it leaves alone, and how a candidate is spelt.
+#include "bisect/case_subject.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cases/case_file.h"
+#include "cases/decode/decode_step.h"
+
+namespace plumb::bisect {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::vector<cases::Case> all_of(const std::string& op) {
+  auto all = op == "decode_step" ? cases::decode_step_cases() : cases::all_cases();
+  std::erase_if(all, [&](const cases::Case& one) { return one.op->name != op; });
+  return all;
+}
+
+CaseSubject subject_of(const std::string& id, const Texts& settings, Question run = {}) {
+  const auto all = all_of(id.substr(0, id.find('/')));
+  cases::Case which =
+      *std::find_if(all.begin(), all.end(), [&](const cases::Case& one) { return one.id() == id; });
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    cases::set_parameter(*which.op, which.row, setting.substr(0, equals),
+                         setting.substr(equals + 1));
+  }
+  run.platform = "sim-sm90";
+  return CaseSubject(which, all, run);
+}
+
+Candidate changed(Candidate candidate, const std::string& name, const std::string& value) {
+  candidate.at(name) = value;
+  return candidate;
+}
+
+const Knob* find(const CaseSubject& subject, const std::string& name) {
+  const auto& knobs = subject.subject().knobs;
+  const auto found =
+      std::find_if(knobs.begin(), knobs.end(), [&](const Knob& one) { return one.name == name; });
+  return found == knobs.end() ? nullptr : &*found;
+}
+
+TEST(CaseSubjects, SayWhatIsOtherThanInTheFile) {
+  const CaseSubject subject =
+      subject_of("rms_norm/v4_pro_hidden/full_graph", {"tokens=3", "rounding=twice"});
+  const Question start = subject.question(subject.start());
+  EXPECT_EQ(start.which, "rms_norm/v4_pro_hidden/full_graph");
+  EXPECT_EQ(start.settings, (Texts{"tokens=3", "rounding=twice"}));
+  const Candidate eager = changed(subject.start(), "scenario", "eager");
+  EXPECT_EQ(subject.question(eager).which, "rms_norm/v4_pro_hidden/eager");
+  EXPECT_EQ(subject.question(changed(eager, "rounding", "")).settings, (Texts{"tokens=3"}));
+}
+
+TEST(CaseSubjects, KnowWhatIsNoCase) {
+  const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
+  EXPECT_TRUE(subject.is_possible(subject.start()));
+  EXPECT_FALSE(subject.is_possible(changed(subject.start(), "hidden", "-1")));
+  EXPECT_FALSE(subject.is_possible(changed(subject.start(), "rounding", "thrice")));
+  EXPECT_FALSE(subject.is_possible(changed(subject.start(), "scenario", "composition")));
+}
+
+TEST(CaseSubjects, NameTheirPointAndLeaveOutWhatLimitsNothing) {
+  CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/full_graph", {});
+  EXPECT_EQ(subject.question(subject.start()).point, "");
+  subject.take_point("fill=real,poison=huge,policy=late,seed=5");
+  EXPECT_EQ(subject.question(subject.start()).point, "fill=real,poison=huge,policy=late,seed=5");
+  EXPECT_EQ(subject.start().at("point.live"), "4");
+  EXPECT_EQ(subject.start().at("point.steps"), "6");
+  Candidate tame = changed(changed(subject.start(), "point.live", "1"), "point.steps", "2");
+  for (const char* part : {"fill", "poison", "policy", "seed"}) {
+    const std::string name = std::string("point.") + part;
+    tame = changed(tame, name, find(subject, name)->plainest());
+  }
+  EXPECT_EQ(subject.question(tame).point, "live=1,steps=2");
+  EXPECT_EQ(subject.question(changed(tame, "tokens", "1")).point, "steps=2");
+}
+
+TEST(CaseSubjects, OfferTheSeedOfARunOnlyIfItHasOne) {
+  EXPECT_EQ(find(subject_of("rms_norm/one_token/eager", {}), "--seed"), nullptr);
+  Question run;
+  run.seed = "7";
+  const CaseSubject subject = subject_of("rms_norm/one_token/eager", {}, run);
+  EXPECT_EQ(subject.question(subject.start()).seed, "7");
+  EXPECT_EQ(find(subject, "--seed")->plainest(), "0");
+}
+
+TEST(ServingSubjects, LeaveAloneWhatIsServedAndPlanted) {
+  const CaseSubject subject =
+      subject_of("decode_step/v4/full", {"fault=padding_writes_slot_0", "requests=16"});
+  for (const char* name : {"model", "fault", "keep_steps", "keep_requests"}) {
+    EXPECT_EQ(find(subject, name), nullptr) << name;
+  }
+  EXPECT_EQ(subject.subject().knobs.front().name, "requests");
+  EXPECT_EQ(find(subject, "traffic")->plainest(), "steady");
+  EXPECT_EQ(find(subject, "drafter")->plainest(), "0");
+  EXPECT_EQ(subject.question(subject.start()).settings,
+            (Texts{"requests=16", "fault=padding_writes_slot_0"}));
+  EXPECT_EQ(subject.size(subject.start())->steps, 4);
+}
+
+TEST(ServingSubjects, DoNotSayWhatComesToTheSame) {
+  const CaseSubject subject = subject_of("decode_step/v32/full", {});
+  Candidate candidate = changed(changed(subject.start(), "drafter", "0"), "speculated", "0");
+  EXPECT_TRUE(subject.question(candidate).settings.empty());
+  candidate = changed(candidate, "prompt_tokens", "0");
+  EXPECT_EQ(subject.question(candidate).settings, (Texts{"prompt_tokens=0"}));
+}
+
+TEST(ServingSubjects, KnowWhatCannotBeServed) {
+  const CaseSubject subject = subject_of("decode_step/v4_prompts/piecewise", {});
+  EXPECT_TRUE(subject.is_possible(subject.start()));
+  EXPECT_FALSE(subject.is_possible(changed(subject.start(), "prompt_tokens", "0")));
+  EXPECT_FALSE(subject.is_possible(changed(subject.start(), "keep_steps", "x")));
+}
+
+TEST(ServingSubjects, NumberWhatIsKept) {
+  const CaseSubject subject =
+      subject_of("decode_step/v4/full", {"steps=5", "requests=3", "traffic=steady"});
+  const auto& keeps = subject.subject().keeps;
+  ASSERT_EQ(keeps.size(), 2u);
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(keeps[0].kept(subject.start()), (Numbers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(keeps[1].kept(subject.start()), (Numbers{1, 2, 3}));
+  Candidate part = changed(subject.start(), "keep_steps", "1,3-4");
+  part = changed(part, "keep_requests", "2-9");
+  EXPECT_EQ(keeps[0].kept(part), (Numbers{1, 3, 4}));
+  EXPECT_EQ(keeps[1].kept(part), (Numbers{2, 3}));
+  EXPECT_EQ(subject.size(part)->text(), "2 requests in 3 steps");
+}
+
+}  // namespace
+
+}  // namespace plumb::bisect
