@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/watched_engine.h"
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,14 @@ const plumb_implementation& ops_of(const DecodeSetup& setup) {
                  : device::builtin_implementation(setup.platform);
 }
 
+std::unique_ptr<Exchange> make_exchange(const DecodeSetup& setup, device::Device& device,
+                                        const device::decode::Geometry& geometry,
+                                        const plumb_implementation& ops) {
+  if (!setup.exchanged) return nullptr;
+  if (setup.sample > 0) throw std::invalid_argument("calls of a sampled watch are exchanged whole");
+  return std::make_unique<Exchange>(device, geometry, ops, setup.exchanged);
+}
+
 }  // namespace
 
 std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
@@ -28,12 +37,17 @@ std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
 WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared)
     : device(std::move(shared)),
       ops(ops_of(setup)),
-      engine(*device, ops, setup.geometry, setup.mode, setup.policies, setup.environment.seed) {}
+      geometry(setup.geometry),
+      exchange(make_exchange(setup, *device, geometry, ops)),
+      engine(*device, ops, setup.geometry, setup.mode, setup.policies, setup.environment.seed) {
+  engine.exchange(exchange.get());
+}
 
 WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)
     : WatchedEngine(setup, open(setup)) {
   if (!kept) return;
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
+  taps->exchange(setup.exchanged);
   if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
   engine.observe(taps.get());
 }
