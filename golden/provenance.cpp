@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <sstream>
+
 #include "golden/device_code.h"
 #include "golden/model.h"
 
@@ -35,6 +37,24 @@ std::string libraries_of(const device::Properties& device) {
   return device.runtime.empty() ? hdf5 : hdf5 + ", " + device.runtime;
 }
 
+// Of those that the kernels were compiled for, the one that a platform runs ("cuda-sm90" of
+// "80-real 90a-real": "90a-real"): a build for more of them has the same code for it.
+std::string architecture_of(const std::string& platform) {
+  const auto sm = platform.find("-sm");
+  const std::string number = sm == std::string::npos ? "" : platform.substr(sm + 3);
+  std::istringstream all(PLUMB_DEVICE_ARCHITECTURES);
+  for (std::string one; !number.empty() && all >> one;) {
+    if (one.starts_with(number)) return one;
+  }
+  return "";
+}
+
+std::string flags_of(const device::Properties& device) {
+  if (device.simulated) return PLUMB_HOST_FLAGS;
+  const std::string architecture = architecture_of(device.platform);
+  return architecture.empty() ? PLUMB_DEVICE_FLAGS : PLUMB_DEVICE_FLAGS " " + architecture;
+}
+
 }  // namespace
 
 Provenance provenance_of(std::string_view op, const device::Properties& device) {
@@ -43,7 +63,7 @@ Provenance provenance_of(std::string_view op, const device::Properties& device) 
           {"platform", device.platform},
           {"device", device_of(device)},
           {"compiler", compiler_of(device)},
-          {"flags", device.simulated ? PLUMB_HOST_FLAGS : PLUMB_DEVICE_FLAGS},
+          {"flags", flags_of(device)},
           {"device_code", device_code_digest(op, device.simulated)},
           {"libraries", libraries_of(device)},
           {"simulated", device.simulated ? "yes" : "no"},

@@ -32,7 +32,7 @@ std::vector<fs::path> sources() {
   std::vector<fs::path> found;
   const fs::path root = PLUMB_SOURCE_DIR;
   for (const char* folder :
-       {"reference", "device", "cases", "tests", "tools", "golden", "examples"}) {
+       {"reference", "device", "cases", "tests", "tools", "golden", "bisect", "examples"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string kind = entry.path().extension();
