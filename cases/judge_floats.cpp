@@ -297,7 +297,9 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   if (watching) watching(got, expected);
   if (auto* const right = RightValues::active()) {
     right->put(got, promised, columns, [&](std::int64_t r, std::int64_t c) {
-      return rounded_bits(got.spec().dtype, expected.value[r * expected.columns + c]);
+      const std::int64_t i = r * expected.columns + c;
+      const double shift = expected.shift.empty() ? 0 : expected.shift[i];
+      return rounded_bits(got.spec().dtype, expected.value[i] + shift);
     });
   }
   TensorReport report;

@@ -83,12 +83,11 @@ TEST(DecodeExchange, V32IsCleanWithEveryOpExchanged) {
   expect_clean(exchanged(setup, every_op()), {Traffic::there_and_back, Lengths::mixed, 2, 4, 3});
 }
 
-const DecodeRun& run_of(const std::string& fault) {
-  static std::vector<DecodeRun> runs;
+DecodeRun run_of(const std::string& fault) {
   for (const DecodeFault& one : all_decode_faults()) {
-    if (one.name == fault) runs = fault_runs({"sim-sm90"}, {&one}, 0);
+    if (one.name == fault) return fault_runs({"sim-sm90"}, {&one}, 0).front();
   }
-  return runs.front();
+  throw std::invalid_argument("no fault " + fault);
 }
 
 TEST(DecodeExchange, OfTheBrokenOpMakesTheStepRight) {
@@ -102,7 +101,7 @@ TEST(DecodeExchange, OfTheBrokenOpMakesTheStepRight) {
 }
 
 TEST(DecodeExchange, OfOneCallAlone) {
-  const DecodeRun run = run_of("mla_sink_per_split");
+  const DecodeRun run = run_of("mhc_fused_comb_transposed");
   const WatchResult broken = watch(run.setup, run.schedule);
   ASSERT_FALSE(broken.clean());
   const Finding& first = broken.findings.front();
