@@ -36,6 +36,10 @@ const Finding* first_of(const OpsAnswer& answer, const std::string& op) {
   return found == answer.findings.end() ? nullptr : &*found;
 }
 
+bool is_before(const Finding& one, const Finding& other) {
+  return std::pair(one.step, one.position) < std::pair(other.step, other.position);
+}
+
 bool has(const OpsAnswer& answer, const Finding& wanted) {
   return std::any_of(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) {
     return one.detector == wanted.detector && one.op == wanted.op && one.call == wanted.call;
@@ -200,8 +204,8 @@ class Search {
     }
   }
 
-  // What is found with every op exchanged is no op's. An op that adds findings of its own when it
-  // alone is left in is one to blame beside it.
+  // What is found with every op exchanged is no op's. An op that adds findings in front of it when
+  // it alone is left in is one to blame beside it; behind it, ops may have been given anything.
   OpsReport not_an_op(const OpsAnswer& broken, const OpsAnswer& left) {
     OpsReport report{OpsReport::Kind::not_an_op, {}, {}, {}, ""};
     note("no op: with every op exchanged " + first_text(left));
@@ -214,7 +218,7 @@ class Search {
       const OpsAnswer& alone =
           watch(without(ops_, op), fmt::format("is {} to blame beside it", op));
       const Finding* more = first_of(alone, op);
-      if (more == nullptr || has(left, *more)) continue;
+      if (more == nullptr || has(left, *more) || !is_before(*more, *report.left)) continue;
       report.culprits.push_back(culprit(op, alone, broken));
     }
     return report;

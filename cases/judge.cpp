@@ -176,16 +176,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   const auto address = [size](const HostTensor& tensor, std::int64_t r, std::int64_t c) {
     return tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(r) + c) * size;
   };
-  // What is expected of bytes that another verdict looks at is what is stored.
-  if (auto* const right = RightValues::active()) {
-    right->put(got, promised, columns,
-               [&](std::int64_t r, std::int64_t c) -> std::optional<std::uint64_t> {
-                 std::uint64_t bits = 0;
-                 if (std::memcmp(address(got, r, c), address(expected, r, c), size) == 0) return {};
-                 std::memcpy(&bits, address(expected, r, c), size);
-                 return bits;
-               });
-  }
+  if (auto* const right = RightValues::active()) right->put_bits(got, expected, promised, columns);
   WrongElements wrong(static_cast<std::size_t>(got.elements()));
   // Results that are to be equal mostly are.
   const auto zeros_of_equal = [&](std::int64_t r,

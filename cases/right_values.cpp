@@ -69,23 +69,50 @@ RightValues::~RightValues() { collecting = nullptr; }
 
 RightValues* RightValues::active() { return collecting; }
 
-void RightValues::put(const HostTensor& got, const RowMask& promised, const ColumnRanges& columns,
-                      const BitsOf& bits_of) {
+RightValues::Output RightValues::output_of(const HostTensor& got) {
   const std::string& name = got.spec().origin ? got.spec().origin->tensor : got.spec().name;
   const auto found = promised_.find(name);
   if (found == promised_.end()) {
     throw std::logic_error("nobody says of which output " + got.spec().name + " is a part");
   }
+  return {values_.at(name).bytes(), found->second};
+}
+
+void RightValues::put(const HostTensor& got, const RowMask& promised, const ColumnRanges& columns,
+                      const BitsOf& bits_of) {
   const Places places(got);
-  Bytes& values = values_.at(name).bytes();
+  const Output output = output_of(got);
   for (std::int64_t row = 0; row < got.rows(); ++row) {
     if (!is_promised(promised, row)) continue;
     const ColumnRange range = cases::columns_of(columns, got, row);
     for (std::int64_t column = range.begin; column < range.end; ++column) {
       const std::int64_t place = places.bit(row, column);
-      store(found->second, place, places.width(), kAllBits);
-      const std::optional<std::uint64_t> bits = bits_of(row, column);
-      if (bits) store(values, place, places.width(), places.encode(*bits));
+      store(output.promised, place, places.width(), kAllBits);
+      store(output.values, place, places.width(), places.encode(bits_of(row, column)));
+    }
+  }
+}
+
+void RightValues::put_bits(const HostTensor& got, const HostTensor& expected,
+                           const RowMask& promised, const ColumnRanges& columns) {
+  const std::size_t size = size_of(got.spec().dtype);
+  const Places places(got);
+  const Output output = output_of(got);
+  for (std::int64_t row = 0; row < got.rows(); ++row) {
+    const ColumnRange range = cases::columns_of(columns, got, row);
+    if (!is_promised(promised, row) || range.begin == range.end) continue;
+    // A row of the tensor is one of its origin too.
+    const auto first = static_cast<std::size_t>(places.bit(row, range.begin)) / 8;
+    const std::size_t bytes = static_cast<std::size_t>(range.end - range.begin) * size;
+    const auto from = [&](const HostTensor& tensor) {
+      return tensor.bytes().data() +
+             static_cast<std::size_t>(tensor.row_offset(row) + range.begin) * size;
+    };
+    std::memset(output.promised.data() + first, 0xff, bytes);
+    const std::byte *stored = from(got), *right = from(expected);
+    if (std::memcmp(stored, right, bytes) == 0) continue;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (stored[i] != right[i]) output.values[first + i] = right[i];
     }
   }
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "cases/judge.h"
@@ -28,18 +27,26 @@ class RightValues {
   // nullptr: nobody collects.
   static RightValues* active();
 
-  // The right bits of one element; nothing where those that are stored are right.
-  using BitsOf = std::function<std::optional<std::uint64_t>(std::int64_t row, std::int64_t column)>;
-  // Of what a verdict compared: an output, or a tensor whose origin (tensor.h) is one. Throws
-  // std::logic_error for any other.
+  using BitsOf = std::function<std::uint64_t(std::int64_t row, std::int64_t column)>;
+  // The right bits of each element of what a verdict compared: an output, or a tensor whose origin
+  // (tensor.h) is one. Throws std::logic_error for any other.
   void put(const HostTensor& got, const RowMask& promised, const ColumnRanges& columns,
            const BitsOf& bits_of);
+  // Those of `expected` where other ones are stored. What is stored may be expected because another
+  // verdict looks at it.
+  void put_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
+                const ColumnRanges& columns);
 
   // The outputs, right wherever something was judged, and which of their bits that are.
   TensorSet& values() { return values_; }
   std::map<std::string, Bytes, std::less<>>& promised() { return promised_; }
 
  private:
+  struct Output {
+    Bytes &values, &promised;
+  };
+  Output output_of(const HostTensor& got);
+
   TensorSet values_;
   std::map<std::string, Bytes, std::less<>> promised_;
 };

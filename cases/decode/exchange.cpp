@@ -37,11 +37,15 @@ std::uint64_t digest(const JudgedCall& judged, const TensorSet& tensors) {
   return value;
 }
 
-// The op's launcher would have noted on the host that the plan is made.
-void note_plan(const Call& call) {
-  if (call.op != "sparse_mla_decode") return;
-  static_cast<const plumb_sparse_mla_decode_params*>(call.params)->plan->planned = 1;
+// Whether the launcher would have taken the plan as it is. If not, it would have noted on the host
+// that it is made.
+bool keeps_plan(const Call& call) {
+  if (call.op != "sparse_mla_decode") return false;
+  plumb_mla_plan& plan = *static_cast<const plumb_sparse_mla_decode_params*>(call.params)->plan;
+  return std::exchange(plan.planned, 1) != 0;
 }
+
+bool is_plan(const HostTensor& tensor) { return tensor.spec().role == Role::state; }
 
 }  // namespace
 
@@ -81,13 +85,17 @@ Exchange::Exchange(device::Device& device, const device::decode::Geometry& geome
       properties_(device.properties()) {}
 
 void Exchange::launch(const Call& call, device::Stream stream) {
-  One one{this, judged_call(call, geometry_, properties_), bindings_of(call, geometry_),
-          which_->entry_of(call, ops_), call.name};
-  note_plan(call);
+  One one{this,
+          judged_call(call, geometry_, properties_),
+          bindings_of(call, geometry_),
+          which_->entry_of(call, ops_),
+          call.name,
+          keeps_plan(call)};
   if (properties_.simulated) {
     calls_.push_back(std::move(one));
-    device_.launch_host(fmt::format("reference of {}", call.op), &Exchange::run, &calls_.back(),
-                        stream);
+    const char* const plan = calls_.back().keeps_plan ? " with an earlier plan" : "";
+    device_.launch_host(fmt::format("reference of {}{}", call.op, plan), &Exchange::run,
+                        &calls_.back(), stream);
     return;
   }
   if (device_.capturing()) {
@@ -119,7 +127,7 @@ void Exchange::exchange(const One& one, device::Stream stream) const {
   }
   const Exchanged::Outputs outputs = right(one, tensors);
   for (HostTensor& tensor : tensors.all()) {
-    if (tensor.spec().role == Role::input) continue;
+    if (tensor.spec().role == Role::input || (one.keeps_plan && is_plan(tensor))) continue;
     write(*outputs, *find_binding(one.bindings, tensor.spec().name), tensor, stream);
   }
 }

@@ -37,6 +37,7 @@ class Exchange final : public device::decode::CallExchange {
     std::vector<Binding> bindings;
     const plumb_op_entry* entry;
     std::string name;
+    bool keeps_plan = false;  // that it was given
   };
   static void run(void* one);
 
