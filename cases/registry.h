@@ -14,7 +14,8 @@ namespace plumb::cases {
 
 // How an op is driven: cases/scenarios.toml. Of mode composition only rows of fused ops get cases.
 struct Scenario {
-  enum class Mode { eager, full_graph, composition, concurrent };
+  // decode_step: cases/decode/decode_step.h has them.
+  enum class Mode { eager, full_graph, composition, concurrent, decode_step };
   struct StepPlan {
     int live_percent = 100;  // of the captured size, rounded up
     int inputs = 0;          // which set of inputs; the same number again is the same set
@@ -41,12 +42,14 @@ const std::vector<Scenario>& all_scenarios();
 // Throws BadRow, naming the nearest known name.
 const OpDefinition& find_op(std::string_view name);
 
-// The compiled-in rows of an op; rows of `overrides` (text of a case file and its name) take the
-// place of all rows of their op.
+// Cases of single ops. The compiled-in rows of an op; rows of `overrides` (text of a case file and
+// its name) take the place of all rows of their op.
 struct CaseFile {
   std::string name, text;
 };
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides = {});
+// Those of one op, or of decode steps.
+std::vector<Row> rows_of(const OpDefinition& op, const std::vector<CaseFile>& overrides);
 
 // Does `pattern` ("*" and "?" as in a shell; "op", "op/row" stand for all below them) name this
 // case?

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cases/decode/findings.h"
 #include "cases/judge.h"
 #include "cases/registry.h"
 #include "device/device.h"
@@ -105,13 +106,18 @@ struct CaseResult {
   Phases phases;
   // Of the first verdict that failed, unless it is too large to keep.
   std::shared_ptr<const CaseEvidence> evidence = nullptr;
-  std::string diagnosis = {};  // what the failure looks like, in a line
+  std::string diagnosis = {};          // what the failure looks like, in a line
+  std::vector<Finding> findings = {};  // of a decode step: the same failure for machines
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
   std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;
 };
 
 CaseResult run_case(const Case& which, const RunOptions& options);
+
+// The outcome, when everything has run: failed, untrusted where too little was compared, and what a
+// known bug of the row makes of it.
+void settle(const Row& row, CaseResult& result);
 
 // What a case runs, by the implementation's `checked` kernels or its plain ones.
 std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked);

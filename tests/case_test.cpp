@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "cases/faults/decode_step_run.h"
 #include "cases/run.h"
 #include "device/device.h"
 #include "reference/bound.h"
@@ -26,7 +28,9 @@ class CaseTest : public testing::Test {
     plumb::cases::RunOptions options;
     options.platform = platform_;
     plumb::tools::Finished finished;
-    finished.result = plumb::cases::run_case(which_, options);
+    finished.result = plumb::cases::is_decode_step(which_)
+                          ? plumb::cases::run_decode_step(which_, options, true)
+                          : plumb::cases::run_case(which_, options);
     finished.reproduce = "plumb run --case " + which_.id() + " --platform " + platform_;
     // For the result files: .ci/run compares those of two compilers' builds, margins and all.
     RecordProperty("result", plumb::tools::to_json_line(finished));
@@ -78,7 +82,11 @@ int main(int count, char** arguments) {
   testing::InitGoogleTest(&count, arguments);
   // ctest runs several of these side by side.
   plumb::reference::set_thread_count(1);
-  static const std::vector<Case> all = plumb::cases::all_cases();
+  static const std::vector<Case> all = [] {
+    std::vector<Case> cases = plumb::cases::all_cases();
+    for (Case& which : plumb::cases::decode_step_cases()) cases.push_back(std::move(which));
+    return cases;
+  }();
   for (const std::string& platform : plumb::device::known_platforms()) {
     const std::string why = plumb::device::why_unavailable(platform);
     if (why.empty()) {

@@ -67,6 +67,8 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(0.0, 1e6));
   command->add_flag("--in-process", arguments->in_process,
                     "no process of its own for the cases, for a debugger");
+  command->add_flag("!--no-diagnosis", arguments->diagnose,
+                    "do not look for what a failure looks like, which takes seconds");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
   command->callback(

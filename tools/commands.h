@@ -23,7 +23,7 @@ struct RunArguments {
   bool bisect = false, quiet = false;
   int least_coverage = 0;
   double timeout = 300;
-  bool in_process = false;
+  bool in_process = false, diagnose = true;
   std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker
 };
 

@@ -138,11 +138,14 @@ class Printer {
   std::string platform_;  // of the matrix so far
 };
 
-// A real device's memory has to hold all that run at a time.
+// A real device's memory has to hold all that run at a time, and its time is shared.
 int jobs_of(const FaultsArguments& arguments, const std::vector<DecodeRun>& runs, int cores) {
+  constexpr int kMostOnADevice = 8;
   if (arguments.jobs > 0) return arguments.jobs;
   const auto real = [](const DecodeRun& run) { return is_real(run.setup.platform); };
-  return std::any_of(runs.begin(), runs.end(), real) ? 1 : cores;
+  const auto large = [](const DecodeRun& run) { return run.setup.sample > 0; };
+  if (std::any_of(runs.begin(), runs.end(), large)) return 1;
+  return std::any_of(runs.begin(), runs.end(), real) ? std::min(cores, kMostOnADevice) : cores;
 }
 
 }  // namespace

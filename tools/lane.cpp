@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cases/diagnosis/case_diagnosis.h"
+#include "cases/faults/decode_step_run.h"
 #include "tools/golden_check.h"
 #include "tools/wire.h"
 
@@ -90,13 +91,18 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   const auto start = std::chrono::steady_clock::now();
   Finished finished = name_task(task, arguments);
   try {
-    finished.result = cases::run_case(*task.which, options);
-    compare_with_golden(task, arguments, options, finished);
+    if (cases::is_decode_step(*task.which)) {
+      finished.result = cases::run_decode_step(*task.which, options, diagnosed);
+    } else {
+      finished.result = cases::run_case(*task.which, options);
+      compare_with_golden(task, arguments, options, finished);
+    }
   } catch (const cases::BadRow& error) {
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }
   finished.seconds = seconds_since(start);
-  if (diagnosed && finished.result.outcome == cases::Outcome::failed) {
+  const bool one_op = !cases::is_decode_step(*task.which);
+  if (diagnosed && one_op && finished.result.outcome == cases::Outcome::failed) {
     finished.result.diagnosis = text_of(diagnose(*task.which, finished.result, options));
   }
   return finished;
@@ -109,7 +115,7 @@ Finished Lane::run(std::size_t i) {
     finished.result.reason = lacks_the_op(*plugin);
     return finished;
   }
-  if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_, true);
+  if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_, arguments_.diagnose);
   const auto start = std::chrono::steady_clock::now();
   auto answer = worker_.run(i);
   // A wrong kernel that is tried as a hypothesis may be what has crashed it.

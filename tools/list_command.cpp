@@ -3,6 +3,7 @@
 // plumb list: cases, or --ops, --platforms, --scenarios.
 #include <fmt/format.h>
 
+#include "cases/decode/decode_step.h"
 #include "device/device.h"
 #include "tools/commands.h"
 #include "tools/plugin.h"
@@ -25,6 +26,8 @@ int list_command(const ListArguments& arguments) {
     for (const cases::OpDefinition& op : cases::all_ops()) {
       if (has(op.name)) fmt::print("{:<46}{}\n", op.name, op.summary);
     }
+    const cases::OpDefinition& step = cases::decode_step_definition();
+    if (!plugin) fmt::print("{:<46}{}\n", step.name, step.summary);
     return 0;
   }
   if (arguments.platforms) {
@@ -35,10 +38,13 @@ int list_command(const ListArguments& arguments) {
     return 0;
   }
   if (arguments.scenarios) {
-    for (const cases::Scenario& s : cases::all_scenarios()) fmt::print("{:<14}{}\n", s.name, s.why);
+    for (const cases::Scenario& s : cases::all_scenarios()) fmt::print("{:<20}{}\n", s.name, s.why);
+    for (const cases::Scenario& s : cases::graph_mode_scenarios()) {
+      fmt::print("{:<20}decode steps: {}\n", s.name, s.why);
+    }
     return 0;
   }
-  for (const cases::Case& which : select(arguments.selection).cases) {
+  for (const cases::Case& which : select(arguments.selection, Kinds::ops_and_decode_steps).cases) {
     if (!has(which.op->name)) continue;
     fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row.why : "");
   }

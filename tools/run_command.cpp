@@ -14,9 +14,12 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "cases/case_file.h"
+#include "cases/faults/decode_faults.h"
+#include "cases/faults/decode_step_run.h"
 #include "cases/run.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
@@ -155,12 +158,24 @@ int jobs_of(const RunArguments& arguments, const Selected& selected, int cores) 
   return jobs;
 }
 
+void check_decode_step(const cases::Case& which, const std::string& platform) {
+  try {
+    cases::planted_case(which, platform, 0);
+  } catch (const cases::NotOnThisPlatform&) {  // it will be skipped
+  } catch (const std::invalid_argument&) {     // so will a mode that the model cannot have
+  }
+}
+
 // A bad row is reported before anything runs.
 void validate(const Selected& selected) {
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) {
       if (!device::why_unavailable(platform).empty()) continue;
-      which.op->make_problem(which.row, device::open_device(platform)->properties());
+      if (cases::is_decode_step(which)) {
+        check_decode_step(which, platform);
+      } else {
+        which.op->make_problem(which.row, device::open_device(platform)->properties());
+      }
     }
   }
 }
@@ -228,7 +243,10 @@ int run_command(RunArguments arguments) {
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
   arguments.seed = parse_seed(arguments.seed_text);
-  const Selected selected = select(arguments.selection);
+  // Whose kernels a plug-in's are is one op's question.
+  const bool own = arguments.selection.plugin.empty();
+  const Selected selected =
+      select(arguments.selection, own ? Kinds::ops_and_decode_steps : Kinds::ops);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
@@ -241,7 +259,7 @@ int run_command(RunArguments arguments) {
       try {
         const bool diagnosed = task < tasks.size();
         const Task& which = tasks.at(diagnosed ? task : task - tasks.size());
-        return to_bytes(run_task(which, arguments, selected.tier, diagnosed));
+        return to_bytes(run_task(which, arguments, selected.tier, diagnosed && arguments.diagnose));
       } catch (const cases::BadRow& error) {
         return to_bytes(error);
       } catch (const UsageError& error) {  // a plug-in that can no longer be loaded

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "cases/case_file.h"
+#include "cases/decode/decode_step.h"
 #include "device/device.h"
 
 namespace plumb::tools {
@@ -97,6 +98,13 @@ std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& pat
   return files;
 }
 
+std::vector<cases::Case> known_cases(const std::vector<cases::CaseFile>& files, Kinds kinds) {
+  std::vector<cases::Case> all = cases::all_cases(files);
+  if (kinds == Kinds::ops) return all;
+  for (cases::Case& which : cases::decode_step_cases(files)) all.push_back(std::move(which));
+  return all;
+}
+
 [[noreturn]] void nothing_matches(const Selection& selection, const std::vector<std::string>& ids) {
   const std::string nearest =
       selection.patterns.empty() ? "" : cases::nearest_name(selection.patterns.front(), ids);
@@ -155,13 +163,13 @@ std::uint64_t parse_seed(const std::string& text) {
   throw UsageError(fmt::format("--seed is a whole number of 0 .. 2^64 - 1, not \"{}\"", text));
 }
 
-Selected select(const Selection& selection) {
+Selected select(const Selection& selection, Kinds kinds) {
   Selected selected;
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);
   for (const std::string& op : selection.ops) require_op(op);
   std::vector<std::string> ids;
-  for (cases::Case& which : cases::all_cases(read_case_files(selection.case_files))) {
+  for (cases::Case& which : known_cases(read_case_files(selection.case_files), kinds)) {
     ids.push_back(which.id());
     if (!is_selected(which, selection, selected.tier)) continue;
     apply_settings(selection.settings, which);

@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <string>
+#include <vector>
+
+#include "cases/faults/decode_step_run.h"
 #include "cases/fill.h"
 #include "cases/run.h"
 #include "tools/commands.h"
@@ -71,17 +75,56 @@ void show_bounds(const cases::Case& which, const cases::RunOptions& options) {
   }
 }
 
+// Row by row, what the engine is told.
+void show_schedule(const cases::ServedCase& served) {
+  fmt::print("schedule: {}\n", text_of(served.shape));
+  int n = 0;
+  for (const cases::ScheduledStep& step : make_schedule(served.shape, served.setup.geometry)) {
+    fmt::print("  step {}:", n++);
+    for (const std::uint64_t id : step.finished) fmt::print(" {} ends,", id);
+    for (const auto& [id, tokens] : step.admitted) fmt::print(" {} comes with {},", id, tokens);
+    for (const cases::SharedPrefix& one : step.shared) {
+      fmt::print(" {} comes with {} of {},", one.request, one.tokens, one.other);
+    }
+    if (step.dummy_tokens > 0) fmt::print(" {} tokens of padding run,", step.dummy_tokens);
+    if (step.recapture > 0) fmt::print(" capture {} is done again,", step.recapture);
+    std::vector<std::string> batch;
+    for (const device::decode::Scheduled& one : step.batch) {
+      batch.push_back(fmt::format("{}: {}", one.request, one.tokens));
+    }
+    fmt::print(" batch {{{}}}\n", fmt::join(batch, ", "));
+  }
+}
+
+void show_what_is_asked(const cases::Case& which, const std::string& platform) {
+  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), platform, which.row.why, which.scenario->name,
+             which.scenario->why);
+  for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
+  for (const auto& [name, value] : which.row.words) fmt::print("  {} = {}\n", name, value);
+}
+
+void show_decode_step(const cases::Case& which, const std::string& platform) {
+  show_what_is_asked(which, platform);
+  const cases::ServedCase served = cases::planted_case(which, platform, 0);
+  const auto& geometry = served.setup.geometry;
+  fmt::print("layers {}, captured sizes {}, contexts up to {}\n", geometry.layers.size(),
+             fmt::join(geometry.capture_sizes, " "), geometry.max_context);
+  show_schedule(served);
+  cases::RunOptions options;
+  options.platform = platform;
+  const cases::CaseResult result = cases::run_decode_step(which, options, false);
+  fmt::print("run: {}{}, {} steps, {} calls judged\n", name_of(result.outcome),
+             result.reason.empty() ? "" : " (" + result.reason + ")", result.launches,
+             result.comparisons);
+}
+
 void show_case(const Selected& selected, const std::string& plugin) {
   const cases::Case& which = selected.cases.front();
   cases::RunOptions options;
   options.platform = selected.platforms.front();
   options.tier = selected.tier;
   if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
-  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), options.platform, which.row.why,
-             which.scenario->name, which.scenario->why);
-  for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
-  for (const auto& [name, value] : which.row.words) fmt::print("  {} = {}\n", name, value);
-
+  show_what_is_asked(which, options.platform);
   const auto problem = cases::make_problem(which, options, false);
   cases::TensorSet tensors = problem->make_tensors();
   cases::Step step;
@@ -112,12 +155,17 @@ Bytes show_in_worker(const Selected& selected, const std::string& plugin) {
 }  // namespace
 
 int show_command(const Selection& selection) {
-  const Selected selected = select(selection);
+  const bool own = selection.plugin.empty();
+  const Selected selected = select(selection, own ? Kinds::ops_and_decode_steps : Kinds::ops);
   if (selected.cases.size() != 1) {
     throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
                                  selected.cases.size(), selected.cases.front().id()));
   }
-  if (selection.plugin.empty()) {
+  if (cases::is_decode_step(selected.cases.front())) {
+    show_decode_step(selected.cases.front(), selected.platforms.front());
+    return 0;
+  }
+  if (own) {
     show_case(selected, "");
     return 0;
   }

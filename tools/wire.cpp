@@ -63,6 +63,23 @@ cases::Failure unpack_failure(const json& packed) {
   return failure;
 }
 
+json pack(const std::vector<cases::Finding>& findings) {
+  json packed = json::array();
+  for (const cases::Finding& f : findings) {
+    packed.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
+  }
+  return packed;
+}
+
+std::vector<cases::Finding> unpack_findings(const json& packed) {
+  std::vector<cases::Finding> findings;
+  for (const json& f : packed) {
+    findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2), f.at(3),
+                        f.at(4), f.at(5)});
+  }
+  return findings;
+}
+
 json pack(const cases::CaseResult& result) {
   const cases::Phases& phases = result.phases;
   json packed{{"id", result.id},
@@ -75,6 +92,7 @@ json pack(const cases::CaseResult& result) {
               {"comparisons", result.comparisons},
               {"phases", {phases.fill, phases.reference, phases.device, phases.judge}},
               {"failures", json::array()},
+              {"findings", pack(result.findings)},
               {"tensors", json::array()}};
   for (const cases::Failure& failure : result.failures) {
     packed["failures"].push_back(pack(failure));
@@ -102,6 +120,7 @@ cases::CaseResult unpack_result(const json& packed) {
   for (const json& failure : packed.at("failures")) {
     result.failures.push_back(unpack_failure(failure));
   }
+  result.findings = unpack_findings(packed.at("findings"));
   for (const json& tensor : packed.at("tensors")) {
     result.tensors.push_back({tensor.at(0),
                               tensor.at(1),
@@ -208,11 +227,7 @@ Finished finished_from(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<std::uint8_t> to_bytes(const cases::DiagnosedWatch& watch) {
   const cases::WatchResult& result = watch.result;
-  json findings = json::array();
-  for (const cases::Finding& f : result.findings) {
-    findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
-  }
-  return json::to_cbor({{"findings", findings},
+  return json::to_cbor({{"findings", pack(result.findings)},
                         {"steps", result.steps},
                         {"calls judged", result.calls_judged},
                         {"choices", result.choices},
@@ -225,10 +240,7 @@ cases::DiagnosedWatch watch_from(const std::vector<std::uint8_t>& bytes) {
     const json packed = json::from_cbor(bytes);
     cases::DiagnosedWatch watch;
     cases::WatchResult& result = watch.result;
-    for (const json& f : packed.at("findings")) {
-      result.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
-                                 f.at(3), f.at(4), f.at(5)});
-    }
+    result.findings = unpack_findings(packed.at("findings"));
     packed.at("steps").get_to(result.steps);
     packed.at("calls judged").get_to(result.calls_judged);
     packed.at("choices").get_to(result.choices);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/watched_engine.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -11,6 +12,8 @@ using device::decode::StepPart;
 using device::decode::StepSegments;
 
 namespace {
+
+constexpr std::size_t kSlowBytes = 256;  // of one block of the occupancy hog
 
 const plumb_implementation& ops_of(const DecodeSetup& setup) {
   const bool checked = setup.conditions.checked;
@@ -27,6 +30,23 @@ std::unique_ptr<Exchange> make_exchange(const DecodeSetup& setup, device::Device
   return std::make_unique<Exchange>(device, geometry, ops, setup.exchanged);
 }
 
+// Of a real device, whose fresh memory may be zero: what nobody has written is no number in any
+// dialect.
+void spoil_caches(const DecodeSetup& setup, WatchedEngine& watched) {
+  constexpr std::uint8_t kNoNumber = 0xff;
+  if (watched.device->properties().simulated) return;  // poisons all memory itself
+  const auto& blocks = watched.engine.memory().blocks();
+  for (const device::decode::CacheView& cache : watched.engine.caches()) {
+    const auto bytes = static_cast<std::size_t>(setup.geometry.blocks(cache.cache)) *
+                       static_cast<std::size_t>(cache.block_bytes);
+    for (const auto& block : blocks) {
+      if (block.address != static_cast<const void*>(cache.data)) continue;
+      watched.device->fill(block.address, kNoNumber, std::min(bytes, block.bytes),
+                           watched.engine.stream());
+    }
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
@@ -41,6 +61,8 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::D
       exchange(make_exchange(setup, *device, geometry, ops)),
       engine(*device, ops, setup.geometry, setup.mode, setup.policies, setup.environment.seed) {
   engine.exchange(exchange.get());
+  spoil_caches(setup, *this);
+  if (setup.environment.delays) slow = device->allocate(kSlowBytes, "a slow kernel's");
 }
 
 WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)

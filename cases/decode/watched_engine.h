@@ -23,6 +23,9 @@ struct Environment {
   std::uint64_t seed = 1;        // of the weights, and of where the blocks of caches are
   bool churns = false;           // somebody else uses the allocator of temporaries between steps
   std::int64_t fresh_every = 0;  // each so many-th step is also taken by an engine made anew
+  // A slow kernel is in front of each step: the host is ahead of a real device, as it is of a
+  // simulated one whose policy is late.
+  bool delays = false;
 };
 
 // How the code under test is set up. A fault changes it, for all engines alike.
@@ -61,6 +64,7 @@ struct WatchedEngine {
   std::unique_ptr<Exchange> exchange;  // none: every op runs
   device::decode::Engine engine;
   std::unique_ptr<Taps> taps;  // none: not tapped
+  void* slow = nullptr;        // what the kernel in front of a step works on, if there is one
 };
 
 // Of a step that follows those whose parts these are: what it runs again is its own.

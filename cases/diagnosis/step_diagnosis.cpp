@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "cases/diagnosis/op_run.h"
 #include "cases/diagnosis/step_trial.h"
 
 namespace plumb::cases {
@@ -167,13 +166,12 @@ WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape&
     const auto& findings = step.findings.all();
     if (findings.empty() || has(findings, Detector::error)) return;
     if (bytes_of(step.twin, step.parts) > kMostBytes) {
-      failure.evidence.left_out = "the step is too large for the simulator";
+      failure.evidence.left_out = "the step is too large";
       return;
     }
     failure.evidence.values = values_of(step.twin, step.parts);
   });
   failure.evidence.findings = failure.result.findings;
-  failure.evidence.closeness = closeness_to_simulator(setup.platform);
   return failure;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why a watched decode step failed: every fault of the library (cases/faults) is planted in the
-// same steps on the simulator, and what the calls of the failing step then read and write is set
-// against what they did.
+// same steps, and what the calls of the failing step then read and write is set against what they
+// did.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct StepEvidence {
   std::vector<Finding> findings;          // of the step that failed
   StepValues values;                      // of it, or nothing: it was not taken
   std::string left_out;                   // why the values are not kept
-  Closeness closeness = Closeness::bits;  // of the values to those of the simulator
+  Closeness closeness = Closeness::bits;  // of the values to those of the same steps taken again
 };
 
 // A watch, and the evidence of its first failing step.

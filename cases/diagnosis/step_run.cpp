@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "cases/diagnosis/op_run.h"
-
 namespace plumb::cases {
 
 namespace {
@@ -43,7 +41,6 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
 }
 
 DecodeSetup as_it_should_be(DecodeSetup setup) {
-  setup.platform = simulated_like(setup.platform);
   setup.policies = {};
   setup.implementation = nullptr;
   setup.wrap = nullptr;

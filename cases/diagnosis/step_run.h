@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A schedule up to one of its steps on the simulator, with a fault planted or without: nobody
+// A schedule up to one of its steps on the same platform, with a fault planted or without: nobody
 // watches, only the values of that step are kept.
 #pragma once
 
@@ -20,8 +20,7 @@ struct StepRun {
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
                     std::optional<Taps::Kept> taps = Taps::Kept::everything);
 
-// The same steps with all of plumb's own code as it should be, on the simulated platform that
-// stands for the setup's.
+// The same steps with all of plumb's own code as it should be.
 DecodeSetup as_it_should_be(DecodeSetup setup);
 
 }  // namespace plumb::cases

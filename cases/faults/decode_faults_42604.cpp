@@ -57,6 +57,7 @@ std::vector<Plant> ends_before(std::int64_t builds) {
 DecodeSetup own_transfers(DecodeSetup setup) {
   setup.in_flight = 2;
   setup.conditions.policy = device::Policy::interleaved;
+  setup.environment.delays = !setup.platform.starts_with("sim-");
   return policy<TransfersOnTheirOwn>(&Policies::transfers)(std::move(setup));
 }
 

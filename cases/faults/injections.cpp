@@ -65,6 +65,7 @@ Inject with_fnuz_caches() {
 Inject with_late_device() {
   return [](DecodeSetup setup) {
     setup.conditions.policy = device::Policy::late;
+    setup.environment.delays = !setup.platform.starts_with("sim-");
     return setup;
   };
 }

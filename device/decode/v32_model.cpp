@@ -13,6 +13,15 @@ constexpr std::uint64_t kEmbeddingSeed = 21, kLatentSeed = 22, kRopeSeed = 23, k
 
 }  // namespace
 
+// AITER's metadata knows one token of a request in a graph   [3.3]. With more, what suits the model
+// leaves attention outside.
+ModelTraits v32_traits(std::int64_t query_tokens) {
+  return {
+      .name = "V3.2",
+      .full_graphs = FullGraphSupport::uniform_single_token,
+      .automatic_mode = query_tokens == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise};
+}
+
 V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
     : geometry_(geometry),
       requests_(site.requests),
@@ -36,14 +45,7 @@ V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
                    static_cast<std::size_t>(elements) * sizeof(std::uint16_t), site.stream);
 }
 
-// AITER's metadata knows one token of a request in a graph   [3.3]. With more, what suits the model
-// leaves attention outside.
-ModelTraits V32Model::traits() const {
-  return {.name = "V3.2",
-          .full_graphs = FullGraphSupport::uniform_single_token,
-          .automatic_mode =
-              geometry_.query_tokens() == 1 ? GraphMode::full_and_piecewise : GraphMode::piecewise};
-}
+ModelTraits V32Model::traits() const { return v32_traits(geometry_.query_tokens()); }
 
 void V32Model::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
   metadata_.build(call, inputs, plan);

@@ -19,6 +19,9 @@
 
 namespace plumb::device::decode {
 
+// As its steps of so many query tokens can be captured.
+ModelTraits v32_traits(std::int64_t query_tokens);
+
 class V32Model final : public Model {
  public:
   V32Model(const Geometry& geometry, const ModelSite& site);
