@@ -133,6 +133,7 @@ void Journal::take_over(const std::vector<json>& lines, const json& header) {
   if (!other.empty()) fail(path_, "answers another question: " + other);
   for (const json& line : lines) {
     if (line.contains("key")) answers_[line["key"]] = line["answer"];
+    if (line.contains("note")) notes_.insert(line["note"]);
   }
   remembered_ = answers_.size();
 }
@@ -160,7 +161,9 @@ void Journal::record(const std::string& key, json answer, const std::string& why
   answers_[key] = std::move(answer);
 }
 
-void Journal::note(const std::string& text) { append({{"note", text}}); }
+void Journal::note(const std::string& text) {
+  if (!notes_.contains(text)) append({{"note", text}});
+}
 
 std::string explain(const JournalText& journal) {
   if (journal.lines.empty()) return "nothing is in it yet\n";

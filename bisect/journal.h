@@ -7,6 +7,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class Journal {
   const nlohmann::json* find(const std::string& key) const;
   // Throws std::system_error if it cannot be kept.
   void record(const std::string& key, nlohmann::json answer, const std::string& why);
+  // A decision. One that the file had already when it was opened is not written again.
   void note(const std::string& text);
 
   std::size_t remembered() const { return remembered_; }  // answers that were there at the start
@@ -52,6 +54,7 @@ class Journal {
   std::string path_;
   File file_;
   std::map<std::string, nlohmann::json> answers_;
+  std::set<std::string> notes_;  // that were there at the start
   std::size_t remembered_ = 0;
   bool cut_ = false;
 };

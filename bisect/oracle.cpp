@@ -18,16 +18,6 @@ using nlohmann::json;
 
 constexpr double kUsualTimeout = 300;
 
-// As a POSIX shell reads it back.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 std::vector<std::string> words_of(const Question& question) {
   std::vector<std::string> words{"--case", question.which};
   const auto add = [&](const char* option, const std::string& value) {
@@ -119,7 +109,7 @@ json to_json(const Question& question) {
 
 std::string options_text(const Question& question) {
   std::string text;
-  for (const std::string& word : words_of(question)) text += " " + quoted(word);
+  for (const std::string& word : words_of(question)) text += " " + shell_quoted(word);
   return text;
 }
 

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,21 +119,45 @@ void end_group(pid_t process) {
   kill(-process, SIGKILL);  // whoever is left of its group
 }
 
+// A file that can be read once the process has ended; -1 where the kernel has none.
+class EndOfProcess {
+ public:
+  explicit EndOfProcess(pid_t process)
+      : file_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
+  ~EndOfProcess() {
+    if (file_ >= 0) close(file_);
+  }
+  EndOfProcess(const EndOfProcess&) = delete;
+  EndOfProcess& operator=(const EndOfProcess&) = delete;
+
+  // For a moment, or less: a signal wakes it too.
+  void wait() const {
+    pollfd ended{file_, POLLIN, 0};
+    if (file_ >= 0) {
+      poll(&ended, 1, 20);
+    } else {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+  }
+
+ private:
+  int file_;
+};
+
 // Its status, unless it took too long.
-bool wait_for(pid_t process, double timeout, int& status) {
+bool wait_for(pid_t process, const Command& command, int& status) {
   const Clock::time_point started = Clock::now();
-  milliseconds pause(1);
+  const EndOfProcess end(process);
   while (!has_ended(process, status)) {
-    if (interrupted_by != 0) {
+    if (interrupted_by != 0 && !command.always) {
       end_group(process);
       Interrupts::check();
     }
-    if (timeout > 0 && seconds_since(started) > timeout) {
+    if (command.timeout > 0 && seconds_since(started) > command.timeout) {
       end_group(process);
       return false;
     }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause + milliseconds(1), milliseconds(20));
+    end.wait();
   }
   return true;
 }
@@ -163,19 +189,28 @@ std::string Ended::how() const {
 }
 
 Ended run_process(const Command& command) {
-  Interrupts::check();
+  if (!command.always) Interrupts::check();
   const TemporaryFolder outputs("plumb-process");
   const Clock::time_point started = Clock::now();
   const pid_t process = start(command, outputs.path());
   Ended ended;
   int status = 0;
-  ended.timed_out = !wait_for(process, command.timeout, status);
+  ended.timed_out = !wait_for(process, command, status);
   ended.seconds = seconds_since(started);
   if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
   if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
   ended.out = contents(outputs.path() / "out");
   ended.err = contents(outputs.path() / "err");
   return ended;
+}
+
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& name) {

@@ -33,6 +33,7 @@ struct Command {
   std::string folder = {};               // "": this process's
   std::vector<std::string> environment;  // NAME=value, beside this process's variables
   double timeout = 0;                    // seconds; 0: none
+  bool always = false;                   // clears away: also after an interrupt
 };
 
 struct Ended {
@@ -50,6 +51,9 @@ struct Ended {
 // Standard input is empty. Variables with which git tells its hooks where they are do not reach the
 // program. Throws std::system_error if it cannot be started.
 Ended run_process(const Command& command);
+
+// A word as a POSIX shell reads it back.
+std::string shell_quoted(const std::string& word);
 
 // A folder of its own under the system's folder for temporary files; removed at the end.
 class TemporaryFolder {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cases/case_file.h"
+#include "tools/bisect_arguments.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 
@@ -219,6 +220,69 @@ void add_faults(CLI::App& app, Action& action) {
       [&action, arguments] { action = [arguments] { return faults_command(*arguments); }; });
 }
 
+// What every search is told: which run fails, and where it keeps what it knows.
+void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments) {
+  bisect::Question& run = arguments.run;
+  command.add_option("--case", run.which, "what fails: op/row/scenario")->required();
+  command.add_option("--platform", run.platform,
+                     "where; default: the first simulated one on which it fails");
+  add_repeatable(command, "--set", run.settings, "name=value on the row");
+  add_repeatable(command, "--cases", run.case_files, "TOML file whose rows replace an op's");
+  command.add_option("--seed", run.seed, "other inputs");
+  command.add_option("--timeout", arguments.timeout, "seconds that the case may take; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+  command
+      .add_option("--repeat", arguments.repeat,
+                  "runs that have to pass before something counts as good; default: as many as "
+                  "the rate of the failure wants")
+      ->check(CLI::Range(1, 1000000));
+  command.add_option(
+      "--state", arguments.state,
+      "file from which the same command goes on; \"\" keeps none; default: one named "
+      "after the question");
+  command.add_option("--json", arguments.json, "report for machines");
+  command.add_flag("--quiet,-q", arguments.quiet, "only the report");
+}
+
+void add_bisect_commits(CLI::App& bisect, Action& action) {
+  auto arguments = std::make_shared<BisectCommitsArguments>();
+  CLI::App* command = bisect.add_subcommand("commits", "the commit since which a case fails");
+  add_bisect_search(*command, arguments->search);
+  command->add_option("--good", arguments->good, "a commit where it passes")->required();
+  command->add_option("--bad", arguments->bad, "a later one where it fails")->required();
+  command->add_option("--repo", arguments->repository, "a folder of the repository")
+      ->capture_default_str();
+  command->add_option("--build", arguments->build, "shell command that builds a commit")
+      ->required();
+  auto* plumb = command->add_option("--plumb", arguments->plumb,
+                                    "program of plumb that the build makes in the worktree; "
+                                    "default: build/sim/bin/plumb");
+  command
+      ->add_option("--plugin", arguments->plugin,
+                   "plug-in that it makes there, for this plumb to judge")
+      ->excludes(plumb);
+  command->callback([&action, arguments] {
+    action = [arguments] { return bisect_commits_command(*arguments); };
+  });
+}
+
+void add_bisect_explain(CLI::App& bisect, Action& action) {
+  auto file = std::make_shared<std::string>();
+  CLI::App* command =
+      bisect.add_subcommand("explain", "the decision log of a state file; runs nothing");
+  command->add_option("FILE", *file, "what --state named")->required();
+  command->callback([&action, file] { action = [file] { return bisect_explain_command(*file); }; });
+}
+
+void add_bisect(CLI::App& app, Action& action) {
+  CLI::App* bisect =
+      app.add_subcommand("bisect", "what made a case fail: a commit, an environment");
+  bisect->require_subcommand(1);
+  add_bisect_commits(*bisect, action);
+  add_bisect_explain(*bisect, action);
+}
+
 std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> left = app.remaining();
   if (!app.get_subcommands().empty() || left.empty()) return error.what();
@@ -246,6 +310,7 @@ Action read_command_line(int count, const char* const* arguments) {
   add_invariance(app, action);
   add_golden(app, action);
   add_faults(app, action);
+  add_bisect(app, action);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

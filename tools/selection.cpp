@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "bisect/process.h"
 #include "cases/case_file.h"
 #include "cases/decode/decode_step.h"
 #include "device/device.h"
@@ -56,20 +57,11 @@ void apply_settings(const std::vector<std::string>& settings, cases::Case& which
   }
 }
 
-// As a POSIX shell reads it back.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 std::string what_was_asked(const Selection& selection) {
   std::string text;
-  for (const std::string& pattern : selection.patterns) text += " --case " + quoted(pattern);
-  for (const std::string& op : selection.ops) text += " --op " + quoted(op);
+  for (const std::string& pattern : selection.patterns)
+    text += " --case " + bisect::shell_quoted(pattern);
+  for (const std::string& op : selection.ops) text += " --op " + bisect::shell_quoted(op);
   if (!selection.tier.empty()) text += " --tier " + selection.tier;
   return text;
 }
@@ -117,7 +109,7 @@ std::vector<cases::Case> known_cases(const std::vector<cases::CaseFile>& files, 
 
 std::string read_file(const std::string& path) {
   const auto refuse = [&](const std::string& why) {
-    throw UsageError(fmt::format("cannot read {}: {}", quoted(path), why));
+    throw UsageError(fmt::format("cannot read {}: {}", bisect::shell_quoted(path), why));
   };
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse("it is a folder");
@@ -182,9 +174,11 @@ Selected select(const Selection& selection, Kinds kinds) {
 std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   std::string text;
   if (!selection.tier.empty() && selection.tier != "default") text += " --tier " + selection.tier;
-  if (!selection.plugin.empty()) text += " --plugin " + quoted(selection.plugin);
-  for (const std::string& file : selection.case_files) text += " --cases " + quoted(file);
-  for (const std::string& setting : selection.settings) text += " --set " + quoted(setting);
+  if (!selection.plugin.empty()) text += " --plugin " + bisect::shell_quoted(selection.plugin);
+  for (const std::string& file : selection.case_files)
+    text += " --cases " + bisect::shell_quoted(file);
+  for (const std::string& setting : selection.settings)
+    text += " --set " + bisect::shell_quoted(setting);
   if (seed != 0) text += fmt::format(" --seed {}", seed);
   return text;
 }

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb bisect commits, on scripted repositories: the right commit or the right pair, with few
+// builds, from a failure that shows now and then, and without a trace in the user's checkout.
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "tests/bisect/scripted_repository.h"
+
+namespace plumb::bisect {
+namespace {
+
+using Files = ScriptedRepository::Files;
+
+constexpr int kCommits = 64;
+
+// Which commits do not build, and since when it fails, in how many of five runs.
+struct Plan {
+  int bad = 40;
+  std::vector<int> broken = {};
+  int of_five = 5;
+  int commits = kCommits;
+  bool is_broken(int i) const { return std::find(broken.begin(), broken.end(), i) != broken.end(); }
+};
+
+ScriptedRepository make(const Plan& plan) {
+  return ScriptedRepository(plan.commits, [plan](int i) {
+    Files files{{"plumb.in", stand_in(i >= plan.bad, plan.of_five)}, {"number", std::to_string(i)}};
+    if (plan.is_broken(i)) files["broken"] = "";
+    return files;
+  });
+}
+
+// Options with their values; of two the later counts.
+std::vector<std::string> words(const ScriptedRepository& repository, int good, int bad,
+                               const std::map<std::string, std::string>& more = {}) {
+  std::map<std::string, std::string> options{{"--case", "rms_norm/one_token/eager"},
+                                             {"--platform", "sim-sm90"},
+                                             {"--plumb", "plumb"},
+                                             {"--state", repository.outside("state")},
+                                             {"--build", build_command(repository)},
+                                             {"--good", repository.hash(good)},
+                                             {"--bad", repository.hash(bad)}};
+  for (const auto& [option, value] : more) options[option] = value;
+  std::vector<std::string> all{"commits"};
+  for (const auto& [option, value] : options) all.insert(all.end(), {option, value});
+  return all;
+}
+
+const std::map<std::string, std::string> kOnce{{"--repeat", "1"}};
+
+Bisected run(const ScriptedRepository& repository, std::vector<std::string> all,
+             std::uint64_t dice = 1) {
+  const std::string file = repository.outside("dice");
+  std::ofstream(file) << dice << "\n";
+  return plumb_bisect(repository, std::move(all), {"BISECT_TEST_DICE=" + file});
+}
+
+int builds(const ScriptedRepository& repository) {
+  const std::string text = file_text(repository.outside("builds"));
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// ceil(log2 64) + 1, and the two ends.
+constexpr int kMostBuilds = 6 + 1 + 2;
+
+// Everything that git and the file system know of the user's checkout.
+std::string checkout(const ScriptedRepository& repository) {
+  return repository.shell(
+      "git rev-parse HEAD; git symbolic-ref -q HEAD; git status --porcelain --ignored; git diff; "
+      "git "
+      "for-each-ref; git worktree list; git bisect log; git stash list; git reflog; cat .git/index "
+      ".git/HEAD "
+      ".git/BISECT_LOG .git/packed-refs | cksum; ls -A . .git");
+}
+
+TEST(BisectCommits, FindsTheCommitAndPrintsWhatMovedAndHowToRepeatIt) {
+  const ScriptedRepository repository = make({});
+  const Bisected found = run(repository, words(repository, 0, 63, kOnce));
+  EXPECT_EQ(found.ended.code, 0) << found.ended.err;
+  EXPECT_EQ(found.first_bad(), repository.hash(40));
+  for (const std::string& text :
+       {"first bad commit: " + repository.hash(40) + "\n    commit 40\n    A Person, 2023-11-14",
+        std::string("rms_norm/one_token/eager on sim-sm90\n    out: rows 0 of 1 wrong"),
+        std::string("    no known pattern\n"),
+        "reproduce: git checkout " + repository.hash(40) + " && sh -c 'if [",
+        std::string("' && plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {
+    EXPECT_NE(found.ended.out.find(text), std::string::npos) << text << "\n" << found.ended.out;
+  }
+  EXPECT_LE(builds(repository), kMostBuilds);
+  EXPECT_EQ(found.report["builds"].get<int>() + 2, builds(repository));
+  EXPECT_NE(found.report["git_bisect_log"].get<std::string>().find("git bisect bad "),
+            std::string::npos);
+}
+
+TEST(BisectCommits, FindsEveryCommitOfAShortHistory) {
+  for (int bad = 1; bad < 6; ++bad) {
+    const ScriptedRepository repository = make({bad, {}, 5, 6});
+    const Bisected found = run(repository, words(repository, 0, 5, kOnce));
+    EXPECT_EQ(found.first_bad(), repository.hash(bad)) << found.ended.err;
+  }
+}
+
+TEST(BisectCommits, LeavesTheUsersCheckoutAlone) {
+  const ScriptedRepository repository = make({});
+  repository.shell(
+      "git checkout --quiet -b mine; echo changed >number; git add number; echo more >>number; "
+      "echo "
+      "x >untracked; git stash --quiet; git bisect start main main~5 >/dev/null 2>&1; git "
+      "pack-refs "
+      "--all; echo changed >number; printf '#!/bin/sh\\nexit 1\\n' "
+      ">.git/hooks/post-checkout; chmod +x .git/hooks/post-checkout");
+  const std::string before = checkout(repository);
+  EXPECT_EQ(run(repository, words(repository, 0, 63, kOnce)).ended.code, 0);
+  EXPECT_EQ(checkout(repository), before);
+  // Also where it cannot go on.
+  Bisected failed =
+      run(repository, words(repository, 0, 63, {{"--state", ""}, {"--build", "exit 3"}}));
+  EXPECT_EQ(failed.ended.code, 1);
+  EXPECT_EQ(checkout(repository), before);
+  failed =
+      run(repository, words(repository, 0, 63, {{"--state", ""}, {"--build", "kill -INT $$"}}));
+  EXPECT_EQ(failed.ended.code, 2);
+  EXPECT_EQ(checkout(repository), before);
+}
+
+TEST(BisectCommits, OneThatDoesNotBuildIsSkipped) {
+  const ScriptedRepository repository = make({40, {31, 32}});
+  const Bisected found = run(repository, words(repository, 0, 63, kOnce));
+  EXPECT_EQ(found.first_bad(), repository.hash(40)) << found.ended.err;
+  EXPECT_GE(found.report["failed_builds"].get<int>(), 1);
+  EXPECT_LE(builds(repository), kMostBuilds);
+  EXPECT_NE(found.ended.err.find("cannot say, does not build: error: broken"), std::string::npos);
+}
+
+TEST(BisectCommits, NeighboursThatDoNotBuildMakeASet) {
+  const ScriptedRepository pair = make({40, {39}});
+  const Bisected two = run(pair, words(pair, 0, 63, kOnce));
+  EXPECT_EQ(two.ended.code, 0) << two.ended.err;
+  EXPECT_EQ(two.candidates(), (std::vector<std::string>{pair.hash(39), pair.hash(40)}));
+  EXPECT_TRUE(two.report["first_bad"].is_null());
+  EXPECT_NE(two.ended.out.find("is one of 2:"), std::string::npos) << two.ended.out;
+  const ScriptedRepository itself = make({40, {40, 41}});
+  EXPECT_EQ(run(itself, words(itself, 0, 63, kOnce)).candidates(),
+            (std::vector<std::string>{itself.hash(40), itself.hash(41), itself.hash(42)}));
+}
+
+TEST(BisectCommits, AnotherFailureOnTheWayIsNotTheOneThatIsLookedFor) {
+  const ScriptedRepository repository(
+      8, [](int i) { return Files{{"plumb.in", stand_in(i >= 3, 5, i < 5 ? "scratch" : "out")}}; });
+  const Bisected found = run(repository, words(repository, 0, 7, kOnce));
+  EXPECT_EQ(found.candidates(),
+            (std::vector<std::string>{repository.hash(3), repository.hash(4), repository.hash(5)}));
+  EXPECT_NE(found.ended.out.find("cannot say: fails in another way: rms_norm/one_token/eager "
+                                 "sim-sm90 scratch: wrong values"),
+            std::string::npos)
+      << found.ended.out;
+}
+
+TEST(BisectCommits, EndsThatAreNotWhatTheyAreSaidToBeEndIt) {
+  const ScriptedRepository repository = make({40, {10}});
+  const auto expect_undecided = [&](int good, int bad, const std::string& says) {
+    const Bisected found =
+        run(repository, words(repository, good, bad, {{"--repeat", "1"}, {"--state", ""}}));
+    EXPECT_EQ(found.ended.code, 1);
+    EXPECT_NE(found.ended.err.find("plumb: " + says), std::string::npos) << found.ended.err;
+    EXPECT_EQ(found.report["exit_code"], 1);
+    EXPECT_EQ(found.ended.out, "");
+  };
+  expect_undecided(0, 39,
+                   "the bad end " + repository.hash(39).substr(0, 10) + " (commit 39) is good");
+  expect_undecided(41, 63,
+                   "the good end " + repository.hash(41).substr(0, 10) +
+                       " (commit 41) is bad: rms_norm/one_token/eager sim-sm90 out");
+  expect_undecided(10, 63,
+                   "the good end " + repository.hash(10).substr(0, 10) +
+                       " (commit 10) cannot say: does not build: error: broken");
+}
+
+TEST(BisectCommits, ArmsThatRanSomethingElseAreToldApart) {
+  const ScriptedRepository repository(8, [](int i) {
+    std::string text = stand_in(i >= 3);
+    if (i >= 3) text.replace(text.find("\"launches\":2"), 12, "\"launches\":9");
+    return Files{{"plumb.in", text}};
+  });
+  const Bisected found = run(repository, words(repository, 0, 7, kOnce));
+  EXPECT_EQ(found.first_bad(), repository.hash(3));
+  EXPECT_NE(
+      found.ended.out.find("note: the two ends did not run the same: rms_norm/one_token/eager "
+                           "on sim-sm90: 4 points and 8 launches in one arm, 1 and 9"),
+      std::string::npos)
+      << found.ended.out;
+}
+
+TEST(BisectCommits, HistoriesThatPartAreJudgedWhereTheyPart) {
+  const ScriptedRepository repository = make({40});
+  // A side branch from 50, which is bad, on which it was repaired.
+  repository.shell("git checkout --quiet -b side " + repository.hash(50) + " && git checkout " +
+                   repository.hash(0) + " -- plumb.in && git commit --quiet -m repaired");
+  const std::map<std::string, std::string> from_side{
+      {"--good", "side"}, {"--repeat", "1"}, {"--state", ""}};
+  const Bisected fixed = run(repository, words(repository, 0, 63, from_side));
+  EXPECT_EQ(fixed.ended.code, 1);
+  EXPECT_NE(fixed.ended.err.find("where the two ends part, " + repository.hash(50).substr(0, 10)),
+            std::string::npos)
+      << fixed.ended.err;
+  // One from 20, which is good.
+  repository.shell("git checkout --quiet -B side " + repository.hash(20) +
+                   " && git commit --quiet --allow-empty -m other");
+  EXPECT_EQ(run(repository, words(repository, 0, 63, from_side)).first_bad(), repository.hash(40));
+}
+
+TEST(BisectCommits, QuestionsThatMakeNoSenseAreRefused) {
+  const ScriptedRepository repository = make({3, {}, 5, 6});
+  const auto expect_refused = [&](const std::string& option, const std::string& value,
+                                  const std::string& says) {
+    const Bisected found = run(repository, words(repository, 0, 5, {{option, value}}));
+    EXPECT_EQ(found.ended.code, 2) << says;
+    EXPECT_NE(found.ended.err.find(says), std::string::npos) << found.ended.err;
+    EXPECT_EQ(std::count(found.ended.err.begin(), found.ended.err.end(), '\n'), 1);
+    EXPECT_EQ(builds(repository), 0);
+  };
+  expect_refused("--plumb", "/usr/bin/plumb", "--plumb: /usr/bin/plumb is outside");
+  expect_refused("--plumb", "../plumb", "is outside of the folder");
+  expect_refused("--repo", "/", "/: no git repository");
+  expect_refused("--repo", "/no/such", "/no/such: no such folder");
+  expect_refused("--platform", "sim-sm9", "did you mean sim-sm90?");
+  expect_refused("--seed", "x", "--seed is a whole number");
+  expect_refused("--json", "/no/such/report", "there is no folder");
+  expect_refused("--repeat", "0", "--repeat");
+  expect_refused("--plugin", "kernels.so", "--plumb excludes --plugin");
+  for (const auto& [good, bad, says] :
+       {std::tuple{3, 3, "are the same commit"}, std::tuple{4, 3, "--good comes after --bad"}}) {
+    const Bisected found = run(repository, words(repository, good, bad));
+    EXPECT_EQ(found.ended.code, 2);
+    EXPECT_NE(found.ended.err.find(says), std::string::npos) << found.ended.err;
+  }
+  expect_refused("--bad", "no-such-tag", "no commit \"no-such-tag\"");
+}
+
+TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
+  const ScriptedRepository repository = make({40});
+  const std::string stop = repository.outside("stop");
+  std::vector<std::string> all = words(repository, 0, 63, kOnce);
+  // The fourth build sends what Ctrl-C sends.
+  std::string& build = *std::find(all.begin(), all.end(), build_command(repository));
+  build = "[ $(wc -l <" + repository.outside("builds") + ") = 3 ] && [ ! -e " + stop +
+          " ] && touch " + stop + " && kill -INT $PPID && sleep 30; " + build;
+  std::ofstream(repository.outside("builds")).flush();
+  const Bisected stopped = run(repository, all);
+  EXPECT_EQ(stopped.ended.code, 2);
+  EXPECT_LT(stopped.ended.seconds, 20);
+  EXPECT_NE(
+      stopped.ended.err.find("plumb: stopped by signal 2 (Interrupt); the same command goes on "
+                             "from " +
+                             repository.outside("state")),
+      std::string::npos)
+      << stopped.ended.err;
+  EXPECT_EQ(repository.git({"worktree", "list"}).find("plumb-bisect"), std::string::npos);
+  const Bisected found = run(repository, all);
+  EXPECT_EQ(found.first_bad(), repository.hash(40)) << found.ended.err;
+  EXPECT_LE(builds(repository), kMostBuilds);
+  EXPECT_NE(found.ended.err.find("3 answers are remembered"), std::string::npos) << found.ended.err;
+  const int before = builds(repository);
+  EXPECT_EQ(run(repository, all).first_bad(), repository.hash(40));
+  EXPECT_EQ(builds(repository), before) << "all of it is known";
+  const Bisected explained{
+      run_process({{PLUMB_BINARY, "bisect", "explain", repository.outside("state")}, "", {}, 0}),
+      {}};
+  EXPECT_NE(explained.ended.out.find("asked because: it has to be bad"), std::string::npos);
+  EXPECT_NE(explained.ended.out.find("the first bad one is " + repository.hash(40).substr(0, 10)),
+            std::string::npos)
+      << explained.ended.out;
+}
+
+// The failure shows in one run of five; one commit of the middle, or the one before the planted
+// one, does not build.
+void find_it(int trial) {
+  const int bad = 5 + trial * 23 % 55, broken = trial % 5 == 3 ? bad - 1 : 32;
+  const ScriptedRepository repository = make({bad, {broken}, 1});
+  const Bisected found =
+      run(repository, words(repository, 0, 63), static_cast<std::uint64_t>(trial) * 7919 + 1);
+  EXPECT_EQ(found.ended.code, 0) << found.ended.err;
+  std::vector<std::string> right{repository.hash(bad)};
+  if (broken == bad - 1) right.insert(right.begin(), repository.hash(broken));
+  if (broken == bad) right.push_back(repository.hash(bad + 1));
+  EXPECT_EQ(found.candidates(), right) << found.ended.err;
+  EXPECT_LE(builds(repository), kMostBuilds) << found.ended.err;
+  EXPECT_GT(found.report["runs"].get<int>(), 300) << "that rare a failure wants many";
+}
+
+TEST(BisectTrials, FindTheCommitOfAFailureThatShowsNowAndThen) {
+  find_it(0);
+  find_it(3);
+}
+
+TEST(BisectTrials, AllTwentyFindIt) {
+  const char* full = std::getenv("PLUMB_FULL");
+  if (full == nullptr || std::string_view(full) != "1") {
+    GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
+  }
+  for (int trial = 0; trial < 20; ++trial) {
+    SCOPED_TRACE(trial);
+    find_it(trial);
+  }
+}
+
+}  // namespace
+}  // namespace plumb::bisect
