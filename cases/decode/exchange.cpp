@@ -84,13 +84,20 @@ Exchange::Exchange(device::Device& device, const device::decode::Geometry& geome
       which_(std::move(which)),
       properties_(device.properties()) {}
 
+bool Exchange::takes(const Call& call) {
+  if (!which_->covers(call)) return false;
+  try {
+    taken_ = One{this, judged_call(call, geometry_, properties_), bindings_of(call, geometry_),
+                 which_->entry_of(call, ops_), call.name};
+  } catch (const BadRow&) {
+    return false;
+  }
+  return true;
+}
+
 void Exchange::launch(const Call& call, device::Stream stream) {
-  One one{this,
-          judged_call(call, geometry_, properties_),
-          bindings_of(call, geometry_),
-          which_->entry_of(call, ops_),
-          call.name,
-          keeps_plan(call)};
+  One one = std::move(*taken_);
+  one.keeps_plan = keeps_plan(call);
   if (properties_.simulated) {
     calls_.push_back(std::move(one));
     const char* const plan = calls_.back().keeps_plan ? " with an earlier plan" : "";

@@ -9,6 +9,7 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ class Exchange final : public device::decode::CallExchange {
   Exchange(device::Device& device, const device::decode::Geometry& geometry,
            const plumb_implementation& ops, std::shared_ptr<const Exchanged> which);
 
-  bool takes(const device::decode::Call& call) const override { return which_->covers(call); }
+  // Not a call without rows, of which nothing can be judged: the op itself has to do nothing.
+  bool takes(const device::decode::Call& call) override;
   // Throws device::DeviceError for a call that cannot be exchanged.
   void launch(const device::decode::Call& call, device::Stream stream) override;
 
@@ -52,6 +54,7 @@ class Exchange final : public device::decode::CallExchange {
   const plumb_implementation& ops_;
   std::shared_ptr<const Exchanged> which_;
   device::Properties properties_;
+  std::optional<One> taken_;
   std::list<One> calls_;
 };
 

@@ -53,8 +53,8 @@ class CallObserver {
 class CallExchange {
  public:
   virtual ~CallExchange() = default;
-  virtual bool takes(const Call& call) const = 0;
-  virtual void launch(const Call& call, Stream stream) = 0;  // of one that it takes
+  virtual bool takes(const Call& call) = 0;
+  virtual void launch(const Call& call, Stream stream) = 0;  // the one that it has just taken
 };
 
 // What becomes of a call of an op that the implementation lacks.
