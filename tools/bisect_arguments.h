@@ -33,6 +33,13 @@ struct BisectCommitsArguments {
   std::string good, bad, repository = ".", build, plumb, plugin;
 };
 
+struct BisectOpsArguments {
+  BisectSearchArguments search;
+  bool twice = false;
+  std::int64_t times = 1;  // the same once more, so often
+};
+
+int bisect_ops_command(const BisectOpsArguments& arguments);
 int bisect_commits_command(const BisectCommitsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 

@@ -267,6 +267,35 @@ void add_bisect_commits(CLI::App& bisect, Action& action) {
   });
 }
 
+void add_bisect_ops(CLI::App& bisect, Action& action) {
+  auto arguments = std::make_shared<BisectOpsArguments>();
+  CLI::App* command =
+      bisect.add_subcommand("ops", "the op, or what beside ops, that makes a decode step fail");
+  BisectSearchArguments& search = arguments->search;
+  bisect::Question& run = search.run;
+  command->add_option("CASE", run.which, "decode_step/row/graph mode")->required();
+  command->add_option("--platform", run.platform,
+                      "where; default: the first simulated one on which it fails");
+  add_repeatable(*command, "--set", run.settings, "name=value on the row");
+  add_repeatable(*command, "--cases", run.case_files, "TOML file whose rows replace decode_step's");
+  command->add_option("--seed", run.seed, "other inputs");
+  auto* twice = command->add_flag("--twice", arguments->twice,
+                                  "run the steps twice: the first call that made other bits");
+  command->add_option("--times", arguments->times, "how often the same is run once more")
+      ->needs(twice)
+      ->check(CLI::Range(1, 1000000));
+  command->add_option("--timeout", search.timeout, "seconds that a watch may take; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+  command->add_option("--state", search.state,
+                      "file from which the same command goes on; \"\" keeps none; default: one "
+                      "named after the question");
+  command->add_option("--json", search.json, "report for machines");
+  command->add_flag("--quiet,-q", search.quiet, "only the report");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return bisect_ops_command(*arguments); }; });
+}
+
 void add_bisect_explain(CLI::App& bisect, Action& action) {
   auto file = std::make_shared<std::string>();
   CLI::App* command =
@@ -276,10 +305,10 @@ void add_bisect_explain(CLI::App& bisect, Action& action) {
 }
 
 void add_bisect(CLI::App& app, Action& action) {
-  CLI::App* bisect =
-      app.add_subcommand("bisect", "what made a case fail: a commit, an environment");
+  CLI::App* bisect = app.add_subcommand("bisect", "what made a case fail: a commit, an op");
   bisect->require_subcommand(1);
   add_bisect_commits(*bisect, action);
+  add_bisect_ops(*bisect, action);
   add_bisect_explain(*bisect, action);
 }
 

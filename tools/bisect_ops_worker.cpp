@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bisect_ops_worker.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bisect/step_ops.h"
+#include "tools/wire.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using cases::Difference;
+using nlohmann::json;
+
+enum class Kind : std::uint64_t { watch, results, twice };
+
+// What a task is: below, a bit for each op, in the order of exchangeable_ops(), or the number of a
+// second run.
+constexpr int kPlatformBit = 52, kKindBit = 60;
+constexpr std::uint64_t kWhat = (std::uint64_t{1} << kPlatformBit) - 1;
+
+std::uint64_t task_of(Kind kind, std::size_t platform, std::uint64_t what) {
+  return static_cast<std::uint64_t>(kind) << kKindBit |
+         static_cast<std::uint64_t>(platform) << kPlatformBit | what;
+}
+
+std::uint64_t bits_of(const bisect::Ops& exchanged) {
+  std::uint64_t bits = 0, bit = 1;
+  for (const std::string& op : bisect::exchangeable_ops()) {
+    if (exchanged.contains(op)) bits |= bit;
+    bit <<= 1;
+  }
+  return bits;
+}
+
+bisect::Ops ops_of(std::uint64_t bits) {
+  bisect::Ops ops;
+  for (const std::string& op : bisect::exchangeable_ops()) {
+    if ((bits & 1) != 0) ops.insert(op);
+    bits >>= 1;
+  }
+  return ops;
+}
+
+json to_json(const Difference& d) {
+  return {static_cast<int>(d.from),
+          d.step,
+          d.position,
+          d.part,
+          d.call,
+          d.op,
+          d.tensor,
+          d.rows,
+          d.rows_total,
+          d.input};
+}
+
+Difference difference_from(const json& j) {
+  return {static_cast<Difference::From>(j.at(0).get<int>()),
+          j.at(1),
+          j.at(2),
+          j.at(3),
+          j.at(4),
+          j.at(5),
+          j.at(6),
+          j.at(7),
+          j.at(8),
+          j.at(9)};
+}
+
+Bytes answer_twice(const cases::ServedCase& served, std::size_t second) {
+  json answer{{"difference", nullptr}, {"failed", ""}};
+  try {
+    const auto runs = cases::second_runs(served.setup);
+    const auto found = cases::first_difference(served.setup, runs.at(second), served.shape);
+    if (found) answer["difference"] = to_json(*found);
+  } catch (const std::exception& error) {
+    answer["failed"] = error.what();
+  }
+  return json::to_cbor(answer);
+}
+
+}  // namespace
+
+OpsWorker::OpsWorker(std::vector<std::string> command, double timeout)
+    : worker_(std::move(command), timeout) {}
+
+bisect::OpsAnswer OpsWorker::watch(std::size_t platform, const bisect::Ops& exchanged) {
+  const auto answer = worker_.run(task_of(Kind::watch, platform, bits_of(exchanged)));
+  if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why};
+  return {watch_from(std::get<Bytes>(answer)).result.findings, ""};
+}
+
+std::vector<float> OpsWorker::results(std::size_t platform, const bisect::Ops& exchanged) {
+  const auto answer = worker_.run(task_of(Kind::results, platform, bits_of(exchanged)));
+  if (std::get_if<Death>(&answer) != nullptr) return {};
+  return json::from_cbor(std::get<Bytes>(answer)).get<std::vector<float>>();
+}
+
+OpsWorker::Twice OpsWorker::twice(std::size_t platform, std::size_t second) {
+  const auto answer = worker_.run(task_of(Kind::twice, platform, second));
+  if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why};
+  const json told = json::from_cbor(std::get<Bytes>(answer));
+  if (told.at("difference").is_null()) return {{}, told.at("failed")};
+  return {difference_from(told.at("difference")), ""};
+}
+
+Bytes answer_ops(const std::vector<cases::ServedCase>& served, std::uint64_t task) {
+  const auto kind = static_cast<Kind>(task >> kKindBit);
+  const std::uint64_t platforms = std::uint64_t{1} << (kKindBit - kPlatformBit);
+  const cases::ServedCase& one = served.at((task >> kPlatformBit) % platforms);
+  const std::uint64_t what = task & kWhat;
+  if (kind == Kind::twice) return answer_twice(one, what);
+  if (kind == Kind::results) {
+    return json::to_cbor(bisect::results_of(one.setup, one.shape, ops_of(what)));
+  }
+  const bisect::OpsAnswer watched = bisect::watch_exchanged(one.setup, one.shape, ops_of(what));
+  cases::DiagnosedWatch answer;
+  answer.result.findings = watched.findings;
+  return to_bytes(answer);
+}
+
+}  // namespace plumb::tools
