@@ -209,7 +209,10 @@ std::string reproduce_line(const BisectOpsArguments& arguments, const Served& se
   bisect::Question run = arguments.search.run;
   run.which = served.which;
   run.platform = platform;
-  return "plumb run" + options_text(run);
+  if (!arguments.twice) return "plumb run" + options_text(run);
+  // The case stands alone here.
+  const std::string options = options_text(run), name = " --case " + served.which;
+  return "plumb bisect ops " + served.which + " --twice" + options.substr(name.size());
 }
 
 ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& served,

@@ -50,6 +50,8 @@ std::string whose(const cases::Finding& left) {
     case Detector::ran:
     case Detector::cost:
     case Detector::address: return "the graphs, or what they hold";
+    case Detector::reference:
+      return "what an op is given, on which its reference is not right either";
     default: return "what the host does around the ops";
   }
 }

@@ -47,27 +47,29 @@ bisect::Ops ops_of(std::uint64_t bits) {
 json to_json(const Difference& d) {
   return {static_cast<int>(d.from),
           d.step,
-          d.position,
           d.part,
           d.call,
           d.op,
           d.tensor,
           d.rows,
           d.rows_total,
-          d.input};
+          d.input,
+          d.digests};
 }
 
 Difference difference_from(const json& j) {
-  return {static_cast<Difference::From>(j.at(0).get<int>()),
-          j.at(1),
-          j.at(2),
-          j.at(3),
-          j.at(4),
-          j.at(5),
-          j.at(6),
-          j.at(7),
-          j.at(8),
-          j.at(9)};
+  Difference d;
+  d.from = static_cast<Difference::From>(j.at(0).get<int>());
+  d.step = j.at(1);
+  d.part = j.at(2);
+  d.call = j.at(3);
+  d.op = j.at(4);
+  d.tensor = j.at(5);
+  d.rows = j.at(6).get<std::vector<std::int64_t>>();
+  d.rows_total = j.at(7);
+  d.input = j.at(8);
+  d.digests = j.at(9);
+  return d;
 }
 
 Bytes answer_twice(const cases::ServedCase& served, std::size_t second) {

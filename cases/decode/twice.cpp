@@ -2,14 +2,17 @@
 #include "cases/decode/twice.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <memory>
-#include <set>
+#include <string_view>
 #include <utility>
 
+#include "cases/decode/compare.h"
 #include "cases/decode/environment.h"
 #include "cases/decode/fresh_checks.h"
-#include "cases/decode/traced_step.h"
+#include "cases/decode/step_writers.h"
 #include "cases/judge.h"
 
 namespace plumb::cases {
@@ -18,7 +21,10 @@ namespace {
 
 using device::Order;
 using device::Policy;
+using device::decode::StepPart;
 using Schedule = std::vector<ScheduledStep>;
+
+constexpr std::string_view kBefore = "_before";
 
 constexpr std::pair<Order, const char*> kOrders[] = {{Order::forward, "threads in their order"},
                                                      {Order::reverse, "threads in reverse order"},
@@ -43,16 +49,17 @@ class Run {
     engine_->engine.step(scheduled.batch);
   }
 
-  TracedStep wait_and_trace() {
-    WatchedEngine& last = fresh_ ? *fresh_ : *engine_;
-    last.device->synchronize();
-    TracedStep step = trace(last);
-    if (!fresh_) return step;
+  // The engine whose taps hold the step, which is over.
+  WatchedEngine& wait() {
+    if (!fresh_) {
+      engine_->device->synchronize();
+      return *engine_;
+    }
+    fresh_->device->synchronize();
     // What comes next is made from here.
     engine_->engine.step(pending_.batch);
     engine_->device->synchronize();
-    fresh_.reset();
-    return step;
+    return *fresh_;
   }
 
  private:
@@ -76,83 +83,98 @@ class Run {
   ScheduledStep pending_;
 };
 
-const TracedTensor* different(const TracedCall& a, const TracedCall& b, bool input) {
-  for (std::size_t i = 0; i < a.tensors.size() && i < b.tensors.size(); ++i) {
-    if (a.tensors[i].input == input && a.tensors[i].rows != b.tensors[i].rows) return &a.tensors[i];
-  }
-  return nullptr;
-}
-
-std::vector<std::int64_t> different_rows(const TracedTensor& a, const TracedCall& b) {
-  std::vector<std::int64_t> rows;
-  for (const TracedTensor& other : b.tensors) {
-    if (other.name != a.name) continue;
-    for (std::size_t row = 0; row < a.rows.size(); ++row) {
-      const bool same = row < other.rows.size() && other.rows[row] == a.rows[row];
-      if (!same) rows.push_back(static_cast<std::int64_t>(row));
-    }
-  }
-  return rows;
+std::uint64_t digest(const HostTensor& tensor) {
+  return XXH3_64bits(tensor.bytes().data(), tensor.bytes().size());
 }
 
 // Two runs of one step.
 class StepComparison {
  public:
-  StepComparison(const TracedStep& a, const TracedStep& b, std::int64_t step)
-      : a_(a), b_(b), step_(step) {}
+  StepComparison(WatchedEngine& one, WatchedEngine& other, std::int64_t step)
+      : one_(one), other_(other), step_(step) {}
 
   std::optional<Difference> first() {
-    for (std::size_t i = 0; i < a_.calls.size() && i < b_.calls.size(); ++i) {
-      const TracedCall &a = a_.calls[i], &b = b_.calls[i];
-      if (a.name != b.name || a.op != b.op) {
-        return Difference{Difference::From::nothing,
-                          step_,
-                          static_cast<std::int64_t>(i),
-                          a.part,
-                          a.name,
-                          a.op,
-                          "",
-                          {},
-                          0,
-                          b.name};
-      }
-      if (const TracedTensor* output = different(a, b, false)) return describe(i, *output);
-      for (const TracedTensor& tensor : a.tensors) {
-        if (!tensor.input) written_.insert(tensor.address);
-      }
+    for (const StepPart& part : one_.engine.parts()) {
+      if (auto found = first_of(part)) return found;
     }
-    if (a_.results == b_.results) return std::nullopt;
+    if (live_results(one_) == live_results(other_)) return std::nullopt;
     return Difference{.from = Difference::From::nothing, .step = step_};
   }
 
  private:
-  Difference describe(std::size_t i, const TracedTensor& output) const {
-    const TracedCall &a = a_.calls[i], &b = b_.calls[i];
-    Difference found{a.deterministic ? Difference::From::the_op : Difference::From::an_op_that_may,
-                     step_,
-                     static_cast<std::int64_t>(i),
-                     a.part,
-                     a.name,
-                     a.op,
-                     output.name,
-                     different_rows(output, b),
-                     std::ssize(output.rows),
-                     ""};
-    // What earlier calls made is the same wherever they promise anything.
-    for (std::size_t t = 0; t < a.tensors.size(); ++t) {
-      const TracedTensor& input = a.tensors[t];
-      if (!input.input || input.rows == b.tensors[t].rows) continue;
-      if (written_.contains(input.address)) continue;
-      found.from = Difference::From::its_inputs;
-      found.input = input.name;
-      return found;
+  std::optional<Difference> first_of(const StepPart& part) {
+    const auto& plan = one_.engine.plan();
+    const TokenRows defined{part.tokens, std::min(plan.attended, part.tokens)};
+    StepPart there = part;
+    for (const StepPart& same : other_.engine.parts()) {
+      if (same.name == part.name) there = same;
     }
+    const Taps::Calls &a = one_.taps->fetch(part), &b = other_.taps->fetch(there);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (i >= b.size() || a[i]->name != b[i]->name) return another_call(*a[i], part);
+      auto report = different_output(*b[i], *a[i], defined, "differs");
+      if (report) return describe(*a[i], *b[i], part, *report);
+      writers_.note(*a[i], std::ssize(made_));
+      made_.push_back(a[i].get());
+    }
+    return std::nullopt;
+  }
+
+  Difference another_call(const Taps::Tap& call, const StepPart& part) const {
+    return {.from = Difference::From::nothing,
+            .step = step_,
+            .part = part.name,
+            .call = call.name,
+            .op = call.op};
+  }
+
+  Difference describe(const Taps::Tap& a, const Taps::Tap& b, const StepPart& part,
+                      TensorReport& report) const {
+    const bool may = a.entry != nullptr && a.entry->numerics.deterministic == 0;
+    Difference found{.from = may ? Difference::From::an_op_that_may : Difference::From::the_op,
+                     .step = step_,
+                     .part = part.name,
+                     .call = a.name,
+                     .op = a.op,
+                     .tensor = report.tensor,
+                     .rows = std::move(report.wrong_rows),
+                     .rows_total = report.rows_total,
+                     .input = given(a, b)};
+    found.digests[0] = digest(a.tensors.at(found.tensor));
+    found.digests[1] = digest(b.tensors.at(found.tensor));
+    if (!found.input.empty()) found.from = Difference::From::its_inputs;
     return found;
   }
 
-  const TracedStep &a_, &b_;
+  // An input that differs and that no call has made so: what calls made is the same wherever they
+  // promise anything. What a tensor held before the call is no input.
+  std::string given(const Taps::Tap& a, const Taps::Tap& b) const {
+    for (const Taps::Copy& copy : a.copies) {
+      if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
+      const Bytes& bytes = a.tensors.at(copy.tensor).bytes();
+      if (bytes != b.tensors.at(copy.tensor).bytes() && !is_made(copy, bytes)) return copy.tensor;
+    }
+    return "";
+  }
+
+  // By the call that wrote there last, all of it, and not changed since.
+  bool is_made(const Taps::Copy& input, const Bytes& bytes) const {
+    const StepWriters::Writer* const writer = writers_.latest(input.from);
+    if (writer == nullptr) return false;
+    const Taps::Tap& made = *made_.at(static_cast<std::size_t>(writer->position));
+    for (const Taps::Copy& output : made.copies) {
+      if (output.before || output.from != input.from) continue;
+      if (made.tensors.contains(output.tensor + std::string(kBefore))) return false;
+      const Bytes& then = made.tensors.at(output.tensor).bytes();
+      return then.size() != bytes.size() || then == bytes;
+    }
+    return true;
+  }
+
+  WatchedEngine &one_, &other_;
   std::int64_t step_;
-  std::set<const std::byte*> written_;  // in this step, by calls that made the same
+  StepWriters writers_;                 // of one
+  std::vector<const Taps::Tap*> made_;  // its calls that made the same
 };
 
 }  // namespace
@@ -192,8 +214,7 @@ std::optional<Difference> first_difference(const DecodeSetup& setup, const Secon
     const bool last = step + 1 == schedule.size() || !schedule[step + 1].admitted.empty();
     const auto in_flight = static_cast<std::size_t>(setup.in_flight);
     if (!last && (step + 1) % in_flight != 0) continue;
-    const TracedStep a = one.wait_and_trace(), b = other.wait_and_trace();
-    auto found = StepComparison(a, b, static_cast<std::int64_t>(step)).first();
+    auto found = StepComparison(one.wait(), other.wait(), static_cast<std::int64_t>(step)).first();
     if (found) return found;
   }
   return std::nullopt;
@@ -204,16 +225,17 @@ std::string text_of(const Difference& d) {
     return fmt::format("step {}: the results differ, and what each call made is the same", d.step);
   }
   const std::string where = fmt::format("step {}, {} ({})", d.step, d.op, d.call);
-  if (d.tensor.empty()) return where + ": the second run calls " + d.input + " there";
-  const std::string what = fmt::format("{}: {} differs in rows {} of {}", where, d.tensor,
-                                       row_ranges(d.rows), d.rows_total);
+  if (d.tensor.empty()) return where + ": the second run calls something else there";
+  const std::string what =
+      fmt::format("{}: {} differs in rows {} of {} (digests {:016x}, {:016x})", where, d.tensor,
+                  row_ranges(d.rows), d.rows_total, d.digests[0], d.digests[1]);
   switch (d.from) {
     case Difference::From::the_op: return what + ", on the same inputs";
     case Difference::From::an_op_that_may:
       return what + ", on the same inputs: the op does not promise the same bits";
     default: break;
   }
-  return fmt::format("{}; it was given another {}, which no call of the step has made", what,
+  return fmt::format("{}; it was given another {}, and no call of the step has made it so", what,
                      d.input);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same steps twice, with a digest of what every call made, recorded by taps in the graphs: the
-// first difference is where a race, or something that a replay keeps, comes in. Ops promise the
-// same bits on one platform; whatever else is different about the second run may not matter.
+// The same steps twice, and what every call made, recorded by taps in the graphs: the first
+// difference is where a race, or something that a replay keeps, comes in. Ops promise the same bits
+// on one platform; whatever else is different about the second run may not matter.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,11 +39,12 @@ struct Difference {
     nothing          // no call: the results alone differ
   };
   From from = From::the_op;
-  std::int64_t step = 0, position = 0;
+  std::int64_t step = 0;
   std::string part, call, op, tensor;
   std::vector<std::int64_t> rows;
   std::int64_t rows_total = 0;
-  std::string input;  // that differs
+  std::string input;                          // that differs
+  std::array<std::uint64_t, 2> digests = {};  // XXH3 of the tensor, in either run
 };
 std::string text_of(const Difference& difference);
 
