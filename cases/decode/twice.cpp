@@ -109,6 +109,9 @@ class StepComparison {
     for (const StepPart& same : other_.engine.parts()) {
       if (same.name == part.name) there = same;
     }
+    const std::int64_t rows = rows_of(one_, part), rows_there = rows_of(other_, there);
+    if (rows != rows_there) return other_rows(part, rows, rows_there);
+    if (rows != part.tokens) return std::nullopt;  // nothing that this step asked for
     const Taps::Calls &a = one_.taps->fetch(part), &b = other_.taps->fetch(there);
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (i >= b.size() || a[i]->name != b[i]->name) return another_call(*a[i], part);
@@ -118,6 +121,20 @@ class StepComparison {
       made_.push_back(a[i].get());
     }
     return std::nullopt;
+  }
+
+  // That a part ran on, which may be another one than the step asked for.
+  static std::int64_t rows_of(const WatchedEngine& watched, const StepPart& part) {
+    const auto enqueued = watched.taps->latest(part.name);
+    return !part.replayed && enqueued ? enqueued->tokens : part.tokens;
+  }
+
+  Difference other_rows(const StepPart& part, std::int64_t rows, std::int64_t there) const {
+    return {.from = Difference::From::nothing,
+            .step = step_,
+            .part = part.name,
+            .input =
+                fmt::format("{} runs on {} rows, in the second run on {}", part.name, rows, there)};
   }
 
   Difference another_call(const Taps::Tap& call, const StepPart& part) const {
@@ -166,7 +183,9 @@ class StepComparison {
       if (output.before || output.from != input.from) continue;
       if (made.tensors.contains(output.tensor + std::string(kBefore))) return false;
       const Bytes& then = made.tensors.at(output.tensor).bytes();
-      return then.size() != bytes.size() || then == bytes;
+      return std::equal(bytes.begin(),
+                        bytes.begin() + std::min(std::ssize(bytes), std::ssize(then)),
+                        then.begin());
     }
     return true;
   }
@@ -221,6 +240,7 @@ std::optional<Difference> first_difference(const DecodeSetup& setup, const Secon
 }
 
 std::string text_of(const Difference& d) {
+  if (d.call.empty() && !d.part.empty()) return fmt::format("step {}: {}", d.step, d.input);
   if (d.call.empty()) {
     return fmt::format("step {}: the results differ, and what each call made is the same", d.step);
   }
