@@ -82,6 +82,7 @@ const char* name_of(Difference::From from) {
     case Difference::From::the_op: return "the op";
     case Difference::From::an_op_that_may: return "an op that does not promise the same bits";
     case Difference::From::its_inputs: return "its inputs";
+    case Difference::From::its_memory: return "its memory";
     case Difference::From::nothing: break;
   }
   return "no call";

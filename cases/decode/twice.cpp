@@ -160,7 +160,26 @@ class StepComparison {
     found.digests[0] = digest(a.tensors.at(found.tensor));
     found.digests[1] = digest(b.tensors.at(found.tensor));
     if (!found.input.empty()) found.from = Difference::From::its_inputs;
+    for (const Taps::Tap* call : {&a, &b}) {
+      const std::string both = overlap(*call);
+      if (!found.input.empty() || both.empty()) continue;
+      found.from = Difference::From::its_memory;
+      found.input = both;
+    }
     return found;
+  }
+
+  // An output in the memory of an input, other than one that the op changes in place.
+  static std::string overlap(const Taps::Tap& call) {
+    for (const Taps::Copy& in : call.copies) {
+      for (const Taps::Copy& out : call.copies) {
+        const bool apart = in.from + in.bytes <= out.from || out.from + out.bytes <= in.from;
+        if (!in.before || out.before || apart) continue;
+        if (in.tensor == out.tensor + std::string(kBefore)) continue;
+        return out.tensor + " and " + in.tensor;
+      }
+    }
+    return "";
   }
 
   // An input that differs and that no call has made so: what calls made is the same wherever they
@@ -169,7 +188,8 @@ class StepComparison {
     for (const Taps::Copy& copy : a.copies) {
       if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
       const Bytes& bytes = a.tensors.at(copy.tensor).bytes();
-      if (bytes != b.tensors.at(copy.tensor).bytes() && !is_made(copy, bytes)) return copy.tensor;
+      const Bytes& there = b.tensors.at(copy.tensor).bytes();
+      if (bytes != there && !is_made(copy, bytes)) return copy.tensor;
     }
     return "";
   }
@@ -180,12 +200,12 @@ class StepComparison {
     if (writer == nullptr) return false;
     const Taps::Tap& made = *made_.at(static_cast<std::size_t>(writer->position));
     for (const Taps::Copy& output : made.copies) {
-      if (output.before || output.from != input.from) continue;
+      if (output.before || output.from != writer->range.begin) continue;
       if (made.tensors.contains(output.tensor + std::string(kBefore))) return false;
       const Bytes& then = made.tensors.at(output.tensor).bytes();
-      return std::equal(bytes.begin(),
-                        bytes.begin() + std::min(std::ssize(bytes), std::ssize(then)),
-                        then.begin());
+      const auto offset = std::min(input.from - output.from, std::ssize(then));
+      const auto count = std::min(std::ssize(then) - offset, std::ssize(bytes));
+      return std::equal(bytes.begin(), bytes.begin() + count, then.begin() + offset);
     }
     return true;
   }
@@ -253,6 +273,7 @@ std::string text_of(const Difference& d) {
     case Difference::From::the_op: return what + ", on the same inputs";
     case Difference::From::an_op_that_may:
       return what + ", on the same inputs: the op does not promise the same bits";
+    case Difference::From::its_memory: return what + "; its " + d.input + " share memory";
     default: break;
   }
   return fmt::format("{}; it was given another {}, and no call of the step has made it so", what,

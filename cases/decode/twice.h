@@ -36,6 +36,7 @@ struct Difference {
     the_op,          // it was given the same
     an_op_that_may,  // it was given the same, and does not promise the same bits
     its_inputs,      // other bytes, which no call of the step has made
+    its_memory,      // an output lies over an input
     nothing          // no call: the results alone differ
   };
   From from = From::the_op;
