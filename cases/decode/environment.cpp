@@ -25,20 +25,6 @@ void churn(std::uint64_t seed, WatchedEngine& watched) {
   for (void* const piece : pieces) memory.free(piece);
 }
 
-// Some milliseconds of a real device.
-void delay(const WatchedEngine& watched) {
-  constexpr std::int32_t kRounds = 50000;
-  const plumb_implementation& own =
-      device::builtin_implementation(watched.device->properties().platform);
-  const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
-  if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
-  const plumb_occupancy_hog_params params{static_cast<std::uint32_t*>(watched.slow), 1, kRounds,
-                                          watched.engine.stream()};
-  if (hog->launch(&params) != PLUMB_OK) {
-    throw device::DeviceError(device::Fault::other, "the slow kernel was not launched");
-  }
-}
-
 }  // namespace
 
 void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine) {
@@ -54,7 +40,19 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
   if (scheduled.recapture > 0) watched.engine.recapture(scheduled.recapture - 1);
   if (scheduled.dummy_tokens > 0) watched.engine.run_dummy(scheduled.dummy_tokens);
   if (environment.churns) churn(environment.seed, watched);
-  if (environment.delays) delay(watched);
+}
+
+void delay(const WatchedEngine& watched) {
+  constexpr std::int32_t kRounds = 4000000;
+  const plumb_implementation& own =
+      device::builtin_implementation(watched.device->properties().platform);
+  const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
+  if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
+  const plumb_occupancy_hog_params params{static_cast<std::uint32_t*>(watched.slow), 1, kRounds,
+                                          watched.engine.stream()};
+  if (hog->launch(&params) != PLUMB_OK) {
+    throw device::DeviceError(device::Fault::other, "the slow kernel was not launched");
+  }
 }
 
 }  // namespace plumb::cases

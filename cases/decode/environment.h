@@ -15,4 +15,9 @@ void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine&
 void disturb(const ScheduledStep& scheduled, const Environment& environment,
              WatchedEngine& watched);
 
+// A slow kernel goes on the stream of an engine that has room for one: some tenths of a
+// second of a real device, longer than the host takes for a step beside other work. Throws
+// device::DeviceError.
+void delay(const WatchedEngine& watched);
+
 }  // namespace plumb::cases

@@ -95,17 +95,23 @@ class Watcher {
         for (WatchedEngine* watched : all()) prepare(one, *watched);
       }
       follows_a_step_ = plans(plain_) == plans_;
-      plain_.engine.step(one.batch);
+      delayed(plain_).step(one.batch);
       plans_ = plans(plain_);
-      twin_.engine.step(one.batch);
+      delayed(twin_).step(one.batch);
       eager_.engine.step_eagerly(one.batch);
-      other_.engine.step(one.batch, kOtherPadding);
+      delayed(other_).step(one.batch, kOtherPadding);
       step.plans.push_back(twin_.engine.plan());
       add_parts(twin_.engine.parts(), step.parts);
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_);
     is_as_new_ = !renews || live_results(plain_) == fresh_;
+  }
+
+  // Behind a slow kernel, where the environment has one.
+  device::decode::Engine& delayed(WatchedEngine& watched) const {
+    if (setup_.environment.delays) delay(watched);
+    return watched.engine;
   }
 
   // Made or kept: padding alone, between two steps, has a plan too.
