@@ -16,8 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Compilers say "error"; without one the last line has to do.
-std::string telling_line(const std::string& output) {
+// Compilers say "error"; without one the last line has to do. Colours do not reach reports.
+std::string telling_line(std::string output) {
+  std::replace_if(
+      output.begin(), output.end(),
+      [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; }, ' ');
   std::istringstream text(output);
   std::string last;
   for (std::string line; std::getline(text, line);) {

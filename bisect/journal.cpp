@@ -67,18 +67,26 @@ std::string difference(const json& asked, const json& kept) {
   return "";
 }
 
+// An answer is anything; of an object the members that every search uses are known.
 std::string answer_text(const json& line) {
   const json& answer = line["answer"];
-  std::string text = line["key"].get<std::string>() + ": ";
-  text += answer.is_object() && answer.contains("verdict") ? answer["verdict"].get<std::string>()
-                                                           : text_of(answer);
-  if (answer.is_object() && answer.contains("reason") && answer["reason"] != "") {
-    text += ", " + answer["reason"].get<std::string>();
+  const std::string key = line["key"],
+                    why = "\n    asked because: " + line["why"].get<std::string>();
+  const auto word = [&](const char* name) {
+    return answer.contains(name) && answer[name].is_string() ? answer[name].get<std::string>() : "";
+  };
+  if (!answer.is_object() || word("verdict").empty()) {
+    return key + ": " + text_of(answer) + why + "\n";
   }
-  if (answer.is_object() && answer.contains("seconds")) {
+  std::string text = (word("text").empty() ? key : word("text")) + ": " + word("verdict");
+  if (!word("reason").empty()) text += ", " + word("reason");
+  if (answer.contains("failures")) {
+    text += fmt::format(", {} of {} runs failed", text_of(answer["failures"]),
+                        text_of(answer.value("runs", json(0))));
+  }
+  if (answer.contains("seconds"))
     text += fmt::format(" ({:.1f} s)", answer["seconds"].get<double>());
-  }
-  return text + "\n    asked because: " + line["why"].get<std::string>() + "\n";
+  return text + why + "\n";
 }
 
 }  // namespace

@@ -191,8 +191,8 @@ Answer interpret(const Ended& ended, const json& report) {
   return answer;
 }
 
-Oracle::Oracle(std::string program, double timeout)
-    : program_(std::move(program)), timeout_(timeout) {}
+Oracle::Oracle(std::string program, double timeout, std::vector<std::string> further)
+    : program_(std::move(program)), timeout_(timeout), further_(std::move(further)) {}
 
 Answer Oracle::ask(const Question& question, const std::vector<std::string>& environment) const {
   const TemporaryFolder folder("plumb-oracle");
@@ -206,8 +206,9 @@ Answer Oracle::ask(const Question& question, const std::vector<std::string>& env
   // plumb ends what takes too long itself, and once more to see what crashed; a plumb that does not
   // is ended from here.
   if (timeout_ > 0) command.timeout = 4 * timeout_ + 60;
-  const std::vector<std::string> words = words_of(question);
-  command.words.insert(command.words.end(), words.begin(), words.end());
+  for (const auto& words : {further_, words_of(question)}) {
+    command.words.insert(command.words.end(), words.begin(), words.end());
+  }
   const Ended ended = run_process(command);
   return interpret(ended, read_report(report));
 }

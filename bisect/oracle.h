@@ -55,13 +55,16 @@ Answer interpret(const Ended& ended, const nlohmann::json& report);
 class Oracle {
  public:
   // program: of plumb, this one by default. timeout: seconds that the case may take (plumb run
-  // --timeout), beyond which it has failed.
-  explicit Oracle(std::string program = "/proc/self/exe", double timeout = 300);
+  // --timeout), beyond which it has failed. further: words for plumb run that are not part of what
+  // is asked.
+  explicit Oracle(std::string program = "/proc/self/exe", double timeout = 300,
+                  std::vector<std::string> further = {});
   Answer ask(const Question& question, const std::vector<std::string>& environment = {}) const;
 
  private:
   std::string program_;
   double timeout_;
+  std::vector<std::string> further_;
 };
 
 }  // namespace plumb::bisect

@@ -44,7 +44,7 @@ bool Repeater::measured_enough(const Repeated& so_far) const {
 void Repeater::take(const Repeated& measured) {
   failures_ = measured.failures;
   measured_runs_ = measured.runs;
-  runs_ = known_;
+  runs_ = std::max<std::int64_t>(1, known_);
   if (known_ > 0 || failures_ == 0) return;
   least_ = least_rate(failures_, measured_runs_, kWrongAnswer / 2);
   runs_ = runs_until_good(least_, verdicts_, kWrongAnswer / 2);
@@ -55,6 +55,7 @@ Repeated Repeater::measure(const Ask& ask) {
   while (!measured_enough(measured)) {
     Answer answer = ask();
     ++measured.runs;
+    measured.seconds += answer.seconds;
     const bool failed = answer.verdict == Verdict::bad;
     if (answer.verdict == Verdict::cannot_say && measured.failures > 0) {
       throw Undecided(fmt::format("the bad end fails and cannot say by turns: {}", answer.reason));
@@ -76,14 +77,16 @@ void Repeater::restore(const Repeated& measured, const std::set<std::string>& si
   take(measured);
 }
 
-Repeated Repeater::verdict(const Ask& ask) const {
+Repeated Repeater::verdict(const Ask& ask, bool any_failure) const {
   Repeated all;
   while (all.runs < runs_) {
     all.answer = ask();
     ++all.runs;
+    all.seconds += all.answer.seconds;
     if (all.answer.verdict == Verdict::good) continue;
-    if (all.answer.verdict == Verdict::bad) ++all.failures;
-    if (all.answer.verdict == Verdict::bad && !signatures_.contains(all.answer.signature)) {
+    const bool failed = all.answer.verdict == Verdict::bad;
+    all.failures += failed;
+    if (failed && !any_failure && !signatures_.contains(all.answer.signature)) {
       all.answer.verdict = Verdict::cannot_say;
       all.answer.reason = "fails in another way: " + all.answer.signature;
     }
@@ -93,7 +96,9 @@ Repeated Repeater::verdict(const Ask& ask) const {
 }
 
 std::string Repeater::text() const {
-  if (known_ > 0) return fmt::format("{} runs until it counts as good, as asked", known_);
+  if (known_ > 0) {
+    return fmt::format("{} run{} until it counts as good, as asked", known_, known_ > 1 ? "s" : "");
+  }
   return fmt::format(
       "failed in {} of {} runs, so in at least {:.3g} % of all: {} runs until it counts as good",
       failures_, measured_runs_, 100 * least_, runs_);

@@ -28,6 +28,7 @@ std::int64_t runs_until_good(double least_rate, std::int64_t verdicts, double ri
 struct Repeated {
   Answer answer;
   std::int64_t runs = 0, failures = 0;
+  double seconds = 0;  // of all runs
 };
 
 class Repeater {
@@ -44,9 +45,9 @@ class Repeater {
   // What an earlier measure() came to.
   void restore(const Repeated& measured, const std::set<std::string>& signatures);
 
-  // Of anything: bad at the first failure that is the same one, good after enough runs. A failure
-  // of another kind cannot say.
-  Repeated verdict(const Ask& ask) const;
+  // Of anything: bad at the first failure that is the same one, or any if that is wanted, good
+  // after enough runs. A failure of another kind cannot say.
+  Repeated verdict(const Ask& ask, bool any_failure = false) const;
 
   std::int64_t runs() const { return runs_; }
   double least() const { return least_; }

@@ -48,8 +48,8 @@ std::vector<std::string> without(const std::vector<std::string>& goods) {
 
 Repository::Repository(std::string folder) : folder_(std::move(folder)) {
   if (!std::filesystem::is_directory(folder_)) throw BadRepository(folder_ + ": no such folder");
-  const bool inside = git(folder_, {"rev-parse", "--git-dir"}).ok();
-  if (!inside) throw BadRepository(folder_ + ": no git repository");
+  const Ended asked = git(folder_, {"rev-parse", "--git-dir"});
+  if (!asked.ok()) throw BadRepository(folder_ + ": " + first_line(asked.err));
 }
 
 std::vector<std::string> Repository::lines(const std::vector<std::string>& arguments) const {

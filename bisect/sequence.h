@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bisect/journal.h"
+#include "bisect/judging.h"
 #include "bisect/search.h"
-#include "bisect/subject.h"
 
 namespace plumb::bisect {
 
@@ -52,27 +51,20 @@ class SequenceSearch {
                  Journal& journal, Progress& progress);
   // Throws Undecided, Interrupted.
   SequenceResult run();
-
-  // The answer about one, asked or remembered.
-  Judged judge(const std::string& key, const std::string& why, int left, bool bad_end = false);
-  const SequenceResult& result() const { return result_; }
-  // Of the bad end: what fails, how often. Throws Undecided.
-  void judge_bad_end();
-  void decide(const std::string& text);
+  // Instead: every one of them, in their order, whatever their verdicts.
+  std::vector<Judged> judge_all(const std::vector<std::string>& keys);
 
  private:
-  Judged judge_now(const std::string& key, bool bad_end);
+  Judged judge(const std::string& key, const std::string& why, std::size_t candidates);
   void count(const std::string& key, const Judged& judged);
+  void judge_bad_end();
   std::vector<std::string> judge_good_ends();
-  void narrow(const Answer& failure);
-  void check_paths();
+  void check_path(const std::string& key, const std::string& what);
   void finish(const FirstBad& found);
 
   Sequence& sequence_;
-  double timeout_;
-  Journal& journal_;
-  Progress& progress_;
-  Repeater repeater_;
+  Judging judging_;
+  std::size_t length_;
   std::map<std::string, Judged> judged_;
   SequenceResult result_;
 };

@@ -21,18 +21,20 @@ json to_json(const Judged& judged) {
   json all = to_json(judged.result.answer);
   all["runs"] = judged.result.runs;
   all["failures"] = judged.result.failures;
+  all["seconds"] = judged.result.seconds + judged.build_seconds;
   all["built"] = judged.built;
   all["build_seconds"] = judged.build_seconds;
   return all;
 }
 
 Judged judged_from_json(const json& from) {
-  return {{answer_from_json(from), from.at("runs"), from.at("failures")},
+  const double build = from.at("build_seconds"), all = from.at("seconds");
+  return {{answer_from_json(from), from.at("runs"), from.at("failures"), all - build},
           from.at("built"),
-          from.at("build_seconds")};
+          build};
 }
 
-Judged judge(const Subject& subject, const Question& asked, double timeout,
+Judged judge(const Subject& subject, const Question& asked, double timeout, std::int64_t runs,
              const std::function<Repeated(const Repeater::Ask&)>& repeat, Progress& progress) {
   Judged judged;
   if (!subject.build.empty()) {
@@ -47,12 +49,25 @@ Judged judge(const Subject& subject, const Question& asked, double timeout,
   Question question = asked;
   if (subject.is_plugin) question.plugin = artefact;
   const bool other = !subject.is_plugin && !subject.artefact.empty();
-  const Oracle oracle(other ? artefact : kThisPlumb, timeout);
-  std::int64_t runs = 0;
+  const std::string program = other ? artefact : kThisPlumb;
+  // One diagnosis is enough.
+  const Oracle oracle(program, timeout), brief(program, timeout, {"--no-diagnosis"});
+  bool knows_brief = true, failed = false;
+  std::int64_t run = 0;
   judged.result = repeat([&] {
-    progress.doing(fmt::format("run {}", ++runs));
-    return oracle.ask(question, subject.variables);
+    progress.doing(fmt::format("run {}{}", ++run, runs > 0 ? fmt::format(" of {}", runs) : ""));
+    if (failed && knows_brief) {
+      const Answer answer = brief.ask(question, subject.variables);
+      knows_brief = !answer.usage;  // an older plumb lacks the option
+      if (knows_brief) return answer;
+    }
+    Answer answer = oracle.ask(question, subject.variables);
+    failed = failed || answer.verdict == Verdict::bad;
+    return answer;
   });
+  // It names a folder that will be gone.
+  json& entry = judged.result.answer.failed;
+  if (entry.is_object()) entry.erase("reproduce");
   return judged;
 }
 

@@ -28,9 +28,9 @@ struct Judged {
 nlohmann::json to_json(const Judged& judged);
 Judged judged_from_json(const nlohmann::json& json);
 
-// Builds it and asks as often as `repeat` wants. What does not build cannot say. Throws
-// Interrupted.
-Judged judge(const Subject& subject, const Question& question, double timeout,
+// Builds it and asks as often as `repeat` wants: `runs` times at most, says the progress line, or
+// nobody knows (0). What does not build cannot say. Throws Interrupted.
+Judged judge(const Subject& subject, const Question& question, double timeout, std::int64_t runs,
              const std::function<Repeated(const Repeater::Ask&)>& repeat, Progress& progress);
 
 }  // namespace plumb::bisect

@@ -31,6 +31,8 @@ TEST_F(CommandLine, ALogHasALineForEachOfSeveralOps) {
 TEST_F(CommandLine, UnknownNamesAreRefusedWithTheNearestKnownOne) {
   expect_refused({}, "subcommand is required");
   expect_refused({"rnu"}, "unknown command \"rnu\" (did you mean run?)");
+  expect_refused({"golden", "chekc"}, "unknown command \"chekc\" (did you mean check?)");
+  expect_refused({"bisect", "comits"}, "unknown command \"comits\" (did you mean commits?)");
   expect_refused({"run", "--frob"}, "--frob");
   expect_refused({"run", "--op", "rms_nrm"}, "unknown op \"rms_nrm\" (did you mean \"rms_norm\"?)");
   expect_refused({"run", "--platform", "sim-sm9"}, "(did you mean sim-sm90?)");

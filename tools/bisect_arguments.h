@@ -16,6 +16,7 @@
 #include "bisect/oracle.h"
 #include "bisect/progress.h"
 #include "bisect/sequence.h"
+#include "tools/selection.h"
 
 namespace plumb::tools {
 
@@ -39,11 +40,21 @@ struct BisectOpsArguments {
   std::int64_t times = 1;  // the same once more, so often
 };
 
-int bisect_ops_command(const BisectOpsArguments& arguments);
+struct BisectEnvironmentsArguments {
+  BisectSearchArguments search;
+  std::string file;
+  bool all = false;
+};
+
 int bisect_commits_command(const BisectCommitsArguments& arguments);
+int bisect_environments_command(const BisectEnvironmentsArguments& arguments);
+int bisect_ops_command(const BisectOpsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 
 // What the sub-commands share, in bisect_command.cpp.
+
+// A plug-in's kernels are judged op by op.
+Kinds kinds_of(const bisect::Question& run);
 
 // Throws UsageError for what no run could mean. `here`: this plumb judges, so the case has to be in
 // this build.
@@ -65,6 +76,9 @@ std::string failure_text(const bisect::Answer& answer);
 
 // What every search of a sequence has found out, beside its candidates.
 nlohmann::ordered_json common_json(const bisect::SequenceResult& result);
+
+// For a shell: a program of the current folder is not looked for elsewhere.
+std::string as_program(const std::string& path);
 
 // For a shell: the command as it is, or in a shell of its own if it has operators.
 std::string as_one_command(const std::string& command);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <csignal>
+
 #include "bisect/search.h"
 #include "tools/bisect_arguments.h"
 #include "tools/output.h"
@@ -27,6 +29,10 @@ std::string state_file(const BisectSearchArguments& arguments, const json& quest
 
 }  // namespace
 
+Kinds kinds_of(const bisect::Question& run) {
+  return run.plugin.empty() ? Kinds::ops_and_decode_steps : Kinds::ops;
+}
+
 void check_search(const BisectSearchArguments& arguments, bool here) {
   parse_seed(arguments.run.seed);
   if (!arguments.run.platform.empty()) choose_platforms({arguments.run.platform});
@@ -36,7 +42,7 @@ void check_search(const BisectSearchArguments& arguments, bool here) {
   selection.patterns = {arguments.run.which};
   selection.settings = arguments.run.settings;
   selection.case_files = arguments.run.case_files;
-  select(selection);
+  select(selection, kinds_of(arguments.run));
 }
 
 std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& arguments,
@@ -54,13 +60,15 @@ std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& argum
 
 int run_search(const BisectSearchArguments& arguments, const bisect::Journal& journal,
                const std::function<ordered_json()>& search) {
+  // Whoever reads its lines may stop: the worktree is removed all the same.
+  std::signal(SIGPIPE, SIG_IGN);
   ordered_json report;
   int code = 0;
   try {
     const bisect::Interrupts interrupts;
     report = search();
   } catch (const bisect::Undecided& undecided) {
-    report = {{"undecided", undecided.what()}};
+    report = {{"schema", 1}, {"undecided", undecided.what()}};
     code = 1;
     fmt::print(stderr, "plumb: {}\n", one_line(undecided.what()));
   } catch (const bisect::Interrupted& interrupted) {
@@ -99,6 +107,11 @@ ordered_json common_json(const bisect::SequenceResult& result) {
           {"runs", result.runs},
           {"rate", result.rate},
           {"warnings", result.warnings}};
+}
+
+std::string as_program(const std::string& path) {
+  const bool here = path.find('/') == std::string::npos;
+  return bisect::shell_quoted(here ? "./" + path : path);
 }
 
 std::string as_one_command(const std::string& command) {

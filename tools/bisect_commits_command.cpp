@@ -65,14 +65,14 @@ std::string reproduce_line(const CommitsQuestion& question, const SequenceResult
                       as_one_command(question.build));
   bisect::Question run = result.run;
   if (question.is_plugin) run.plugin = question.artefact;
-  return text + (question.is_plugin ? "plumb" : bisect::shell_quoted(question.artefact)) + " run" +
+  return text + (question.is_plugin ? "plumb" : as_program(question.artefact)) + " run" +
          options_text(run);
 }
 
 // A candidate and, if there are several, what is known of it.
 std::string candidate_text(const Commit& commit, const SequenceResult& result) {
-  std::string text = fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, commit.subject,
-                                 commit.author, commit.date);
+  std::string text = fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, one_line(commit.subject),
+                                 one_line(commit.author), commit.date);
   if (result.candidates.size() == 1) return text;
   const auto why = result.unjudged.find(commit.hash);
   return text +

@@ -221,9 +221,8 @@ void add_faults(CLI::App& app, Action& action) {
 }
 
 // What every search is told: which run fails, and where it keeps what it knows.
-void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments) {
+void add_bisect_run(CLI::App& command, BisectSearchArguments& arguments) {
   bisect::Question& run = arguments.run;
-  command.add_option("--case", run.which, "what fails: op/row/scenario")->required();
   command.add_option("--platform", run.platform,
                      "where; default: the first simulated one on which it fails");
   add_repeatable(command, "--set", run.settings, "name=value on the row");
@@ -232,17 +231,23 @@ void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments) {
   command.add_option("--timeout", arguments.timeout, "seconds that the case may take; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
-  command
-      .add_option("--repeat", arguments.repeat,
-                  "runs that have to pass before something counts as good; default: as many as "
-                  "the rate of the failure wants")
-      ->check(CLI::Range(1, 1000000));
   command.add_option(
       "--state", arguments.state,
       "file from which the same command goes on; \"\" keeps none; default: one named "
       "after the question");
   command.add_option("--json", arguments.json, "report for machines");
   command.add_flag("--quiet,-q", arguments.quiet, "only the report");
+}
+
+// Of those that ask plumb run.
+void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments) {
+  command.add_option("--case", arguments.run.which, "what fails: op/row/scenario")->required();
+  add_bisect_run(command, arguments);
+  command
+      .add_option("--repeat", arguments.repeat,
+                  "runs that have to pass before something counts as good; default: as many as "
+                  "the rate of the failure wants")
+      ->check(CLI::Range(1, 1000000));
 }
 
 void add_bisect_commits(CLI::App& bisect, Action& action) {
@@ -271,29 +276,32 @@ void add_bisect_ops(CLI::App& bisect, Action& action) {
   auto arguments = std::make_shared<BisectOpsArguments>();
   CLI::App* command =
       bisect.add_subcommand("ops", "the op, or what beside ops, that makes a decode step fail");
-  BisectSearchArguments& search = arguments->search;
-  bisect::Question& run = search.run;
-  command->add_option("CASE", run.which, "decode_step/row/graph mode")->required();
-  command->add_option("--platform", run.platform,
-                      "where; default: the first simulated one on which it fails");
-  add_repeatable(*command, "--set", run.settings, "name=value on the row");
-  add_repeatable(*command, "--cases", run.case_files, "TOML file whose rows replace decode_step's");
-  command->add_option("--seed", run.seed, "other inputs");
+  command->add_option("CASE", arguments->search.run.which, "decode_step/row/graph mode")
+      ->required();
+  add_bisect_run(*command, arguments->search);
   auto* twice = command->add_flag("--twice", arguments->twice,
                                   "run the steps twice: the first call that made other bits");
   command->add_option("--times", arguments->times, "how often the same is run once more")
       ->needs(twice)
       ->check(CLI::Range(1, 1000000));
-  command->add_option("--timeout", search.timeout, "seconds that a watch may take; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e6));
-  command->add_option("--state", search.state,
-                      "file from which the same command goes on; \"\" keeps none; default: one "
-                      "named after the question");
-  command->add_option("--json", search.json, "report for machines");
-  command->add_flag("--quiet,-q", search.quiet, "only the report");
   command->callback(
       [&action, arguments] { action = [arguments] { return bisect_ops_command(*arguments); }; });
+}
+
+void add_bisect_environments(CLI::App& bisect, Action& action) {
+  auto arguments = std::make_shared<BisectEnvironmentsArguments>();
+  CLI::App* command = bisect.add_subcommand(
+      "environments", "the environment since which a case fails, or the toggles that make it fail");
+  add_bisect_search(*command, arguments->search);
+  command
+      ->add_option("--env", arguments->file,
+                   "TOML file of environments or toggles (docs/bisect.md)")
+      ->required();
+  command->add_flag("--all", arguments->all,
+                    "judge every environment, or every toggle alone, instead of searching");
+  command->callback([&action, arguments] {
+    action = [arguments] { return bisect_environments_command(*arguments); };
+  });
 }
 
 void add_bisect_explain(CLI::App& bisect, Action& action) {
@@ -305,18 +313,25 @@ void add_bisect_explain(CLI::App& bisect, Action& action) {
 }
 
 void add_bisect(CLI::App& app, Action& action) {
-  CLI::App* bisect = app.add_subcommand("bisect", "what made a case fail: a commit, an op");
+  CLI::App* bisect =
+      app.add_subcommand("bisect", "what made a case fail: a commit, an environment, an op");
   bisect->require_subcommand(1);
   add_bisect_commits(*bisect, action);
   add_bisect_ops(*bisect, action);
+  add_bisect_environments(*bisect, action);
   add_bisect_explain(*bisect, action);
 }
 
+// An unknown word where a subcommand has to stand, also one of a group.
 std::string describe(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> left = app.remaining();
-  if (!app.get_subcommands().empty() || left.empty()) return error.what();
+  const CLI::App* group = &app;
+  while (!group->get_subcommands().empty()) group = group->get_subcommands().front();
+  const std::vector<std::string> left = group->remaining();
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (const CLI::App* command : group->get_subcommands(nullptr)) {
+    names.push_back(command->get_name());
+  }
+  if (names.empty() || left.empty()) return error.what();
   const std::string nearest = cases::nearest_name(left.front(), names);
   return fmt::format("unknown command \"{}\"{}", left.front(),
                      nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))

@@ -2,69 +2,10 @@
 //
 // plumb bisect commits, on scripted repositories: the right commit or the right pair, with few
 // builds, from a failure that shows now and then, and without a trace in the user's checkout.
-#include <algorithm>
-#include <cstdlib>
-#include <string_view>
-#include <thread>
-
-#include "tests/bisect/scripted_repository.h"
+#include "tests/bisect/commit_search.h"
 
 namespace plumb::bisect {
 namespace {
-
-using Files = ScriptedRepository::Files;
-
-constexpr int kCommits = 64;
-
-// Which commits do not build, and since when it fails, in how many of five runs.
-struct Plan {
-  int bad = 40;
-  std::vector<int> broken = {};
-  int of_five = 5;
-  int commits = kCommits;
-  bool is_broken(int i) const { return std::find(broken.begin(), broken.end(), i) != broken.end(); }
-};
-
-ScriptedRepository make(const Plan& plan) {
-  return ScriptedRepository(plan.commits, [plan](int i) {
-    Files files{{"plumb.in", stand_in(i >= plan.bad, plan.of_five)}, {"number", std::to_string(i)}};
-    if (plan.is_broken(i)) files["broken"] = "";
-    return files;
-  });
-}
-
-// Options with their values; of two the later counts.
-std::vector<std::string> words(const ScriptedRepository& repository, int good, int bad,
-                               const std::map<std::string, std::string>& more = {}) {
-  std::map<std::string, std::string> options{{"--case", "rms_norm/one_token/eager"},
-                                             {"--platform", "sim-sm90"},
-                                             {"--plumb", "plumb"},
-                                             {"--state", repository.outside("state")},
-                                             {"--build", build_command(repository)},
-                                             {"--good", repository.hash(good)},
-                                             {"--bad", repository.hash(bad)}};
-  for (const auto& [option, value] : more) options[option] = value;
-  std::vector<std::string> all{"commits"};
-  for (const auto& [option, value] : options) all.insert(all.end(), {option, value});
-  return all;
-}
-
-const std::map<std::string, std::string> kOnce{{"--repeat", "1"}};
-
-Bisected run(const ScriptedRepository& repository, std::vector<std::string> all,
-             std::uint64_t dice = 1) {
-  const std::string file = repository.outside("dice");
-  std::ofstream(file) << dice << "\n";
-  return plumb_bisect(repository, std::move(all), {"BISECT_TEST_DICE=" + file});
-}
-
-int builds(const ScriptedRepository& repository) {
-  const std::string text = file_text(repository.outside("builds"));
-  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-}
-
-// ceil(log2 64) + 1, and the two ends.
-constexpr int kMostBuilds = 6 + 1 + 2;
 
 // Everything that git and the file system know of the user's checkout.
 std::string checkout(const ScriptedRepository& repository) {
@@ -86,7 +27,7 @@ TEST(BisectCommits, FindsTheCommitAndPrintsWhatMovedAndHowToRepeatIt) {
         std::string("rms_norm/one_token/eager on sim-sm90\n    out: rows 0 of 1 wrong"),
         std::string("    no known pattern\n"),
         "reproduce: git checkout " + repository.hash(40) + " && sh -c 'if [",
-        std::string("' && plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {
+        std::string("' && ./plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {
     EXPECT_NE(found.ended.out.find(text), std::string::npos) << text << "\n" << found.ended.out;
   }
   EXPECT_LE(builds(repository), kMostBuilds);
@@ -133,6 +74,40 @@ TEST(BisectCommits, OneThatDoesNotBuildIsSkipped) {
   EXPECT_GE(found.report["failed_builds"].get<int>(), 1);
   EXPECT_LE(builds(repository), kMostBuilds);
   EXPECT_NE(found.ended.err.find("cannot say, does not build: error: broken"), std::string::npos);
+}
+
+TEST(BisectCommits, ABuildThatMakesNothingIsNotJudgedByTheFileOfAnotherCommit) {
+  const ScriptedRepository repository = make({40, {31, 32}});
+  std::string build = build_command(repository);
+  build.replace(build.find("exit 2"), 6, "exit 0");
+  const Bisected found =
+      run(repository, words(repository, 0, 63, {{"--repeat", "1"}, {"--build", build}}));
+  EXPECT_EQ(found.first_bad(), repository.hash(40)) << found.ended.err;
+  EXPECT_NE(found.ended.err.find("does not build: the build has made no plumb"), std::string::npos)
+      << found.ended.err;
+}
+
+TEST(BisectCommits, ACommitOfAMergedBranchIsFound) {
+  const ScriptedRepository repository = make({5, {}, 5, 4});  // all are good
+  const std::string commit = "git add -A && git commit --quiet -m ";
+  repository.shell("git checkout --quiet -b side main~1 && echo 1 >one && " + commit +
+                   "one && echo 2 >two && " + commit + "two");
+  std::ofstream(repository.path() / "plumb.in") << stand_in(true);
+  repository.shell(commit + "culprit && echo 3 >three && " + commit +
+                   "three && git checkout --quiet main && echo 4 >four && " + commit +
+                   "four && git merge --quiet -m merge side && echo 5 >five && " + commit + "five");
+  const Bisected found = run(
+      repository, words(repository, 0, 3, {{"--repeat", "1"}, {"--bad", "main"}, {"--state", ""}}));
+  EXPECT_EQ(found.report["first_bad"]["subject"], "culprit") << found.ended.err;
+}
+
+TEST(BisectCommits, ItsLogIsWhatGitBisectReplayReads) {
+  const ScriptedRepository repository = make({40, {32}});
+  const Bisected found = run(repository, words(repository, 0, 63, kOnce));
+  std::ofstream(repository.outside("log")) << found.report["git_bisect_log"].get<std::string>();
+  EXPECT_NE(repository.git({"bisect", "replay", repository.outside("log")})
+                .find(repository.hash(40) + " is the first bad commit"),
+            std::string::npos);
 }
 
 TEST(BisectCommits, NeighboursThatDoNotBuildMakeASet) {
@@ -187,11 +162,36 @@ TEST(BisectCommits, ArmsThatRanSomethingElseAreToldApart) {
   });
   const Bisected found = run(repository, words(repository, 0, 7, kOnce));
   EXPECT_EQ(found.first_bad(), repository.hash(3));
-  EXPECT_NE(
-      found.ended.out.find("note: the two ends did not run the same: rms_norm/one_token/eager "
-                           "on sim-sm90: 4 points and 8 launches in one arm, 1 and 9"),
-      std::string::npos)
+  EXPECT_NE(found.ended.out.find(
+                "note: the bad end did not run the same as the good end: rms_norm/one_token/eager "
+                "on sim-sm90: 4 points and 8 launches in one arm, 1 and 9"),
+            std::string::npos)
       << found.ended.out;
+}
+
+TEST(BisectCommits, APathThatChangesOnTheWayIsTold) {
+  const ScriptedRepository repository(8, [](int i) {
+    std::string text = stand_in(i >= 6);
+    if (i >= 3) text.replace(text.find("\"launches\":8"), 12, "\"launches\":6");
+    return Files{{"plumb.in", text}};
+  });
+  const Bisected found = run(repository, words(repository, 0, 7, kOnce));
+  EXPECT_EQ(found.first_bad(), repository.hash(6));
+  EXPECT_NE(found.ended.out.find("(commit 5) did not run the same as the good end: "
+                                 "rms_norm/one_token/eager on sim-sm90: 4 points and 8 launches"),
+            std::string::npos)
+      << found.ended.out;
+}
+
+TEST(BisectCommits, AQuestionThatThePlumbOfTheEndsRefusesIsAUsageError) {
+  const ScriptedRepository repository(3, [](int) {
+    return Files{{"plumb.in", "#!/bin/sh\necho 'plumb: --set: no parameter x' >&2\nexit 128\n"}};
+  });
+  const Bisected found = run(repository, words(repository, 0, 2, kOnce));
+  EXPECT_EQ(found.ended.code, 2);
+  EXPECT_NE(found.ended.err.find("(commit 2) refuses the question: --set: no parameter x"),
+            std::string::npos)
+      << found.ended.err;
 }
 
 TEST(BisectCommits, HistoriesThatPartAreJudgedWhereTheyPart) {
@@ -224,7 +224,7 @@ TEST(BisectCommits, QuestionsThatMakeNoSenseAreRefused) {
   };
   expect_refused("--plumb", "/usr/bin/plumb", "--plumb: /usr/bin/plumb is outside");
   expect_refused("--plumb", "../plumb", "is outside of the folder");
-  expect_refused("--repo", "/", "/: no git repository");
+  expect_refused("--repo", "/", "/: fatal: not a git repository");
   expect_refused("--repo", "/no/such", "/no/such: no such folder");
   expect_refused("--platform", "sim-sm9", "did you mean sim-sm90?");
   expect_refused("--seed", "x", "--seed is a whole number");
@@ -275,36 +275,47 @@ TEST(BisectCommits, GoesOnWhereItWasInterrupted) {
       << explained.ended.out;
 }
 
-// The failure shows in one run of five; one commit of the middle, or the one before the planted
-// one, does not build.
-void find_it(int trial) {
-  const int bad = 5 + trial * 23 % 55, broken = trial % 5 == 3 ? bad - 1 : 32;
-  const ScriptedRepository repository = make({bad, {broken}, 1});
-  const Bisected found =
-      run(repository, words(repository, 0, 63), static_cast<std::uint64_t>(trial) * 7919 + 1);
-  EXPECT_EQ(found.ended.code, 0) << found.ended.err;
-  std::vector<std::string> right{repository.hash(bad)};
-  if (broken == bad - 1) right.insert(right.begin(), repository.hash(broken));
-  if (broken == bad) right.push_back(repository.hash(bad + 1));
-  EXPECT_EQ(found.candidates(), right) << found.ended.err;
-  EXPECT_LE(builds(repository), kMostBuilds) << found.ended.err;
-  EXPECT_GT(found.report["runs"].get<int>(), 300) << "that rare a failure wants many";
-}
-
-TEST(BisectTrials, FindTheCommitOfAFailureThatShowsNowAndThen) {
-  find_it(0);
-  find_it(3);
-}
-
-TEST(BisectTrials, AllTwentyFindIt) {
-  const char* full = std::getenv("PLUMB_FULL");
-  if (full == nullptr || std::string_view(full) != "1") {
-    GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-  }
-  for (int trial = 0; trial < 20; ++trial) {
-    SCOPED_TRACE(trial);
-    find_it(trial);
-  }
+// With a real compiler, a real plug-in and plumb's own verdicts: the example's repository, in which
+// commit 41 rounds wrongly and commit 23 does not compile.
+TEST(BisectCommits, FindsTheCommitThatBrokeAPlugIn) {
+  const TemporaryFolder folder("plumb-bisect-test");
+  const std::string kernels = folder.path() / "kernels";
+  ASSERT_TRUE(run_process({{PLUMB_EXAMPLES "/make_repository", kernels}, "", {}, 0}).ok());
+  const Ended found = run_process({{PLUMB_BINARY,
+                                    "bisect",
+                                    "commits",
+                                    "--repo",
+                                    kernels,
+                                    "--good",
+                                    "v1.0",
+                                    "--bad",
+                                    "main",
+                                    "--case",
+                                    "rms_norm/one_token",
+                                    "--build",
+                                    "sh build",
+                                    "--plugin",
+                                    "kernels.so",
+                                    "--quiet",
+                                    "--state",
+                                    folder.path() / "state",
+                                    "--json",
+                                    folder.path() / "json"},
+                                   "",
+                                   {"PLUMB_INCLUDE=" PLUMB_HEADERS},
+                                   0});
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_EQ(found.err, "");
+  EXPECT_NE(found.out.find("round in one instruction"), std::string::npos) << found.out;
+  EXPECT_NE(found.out.find("rms_norm/one_token/eager on sim-sm90\n    out: "), std::string::npos)
+      << "narrowed to one case";
+  EXPECT_NE(found.out.find(" && sh build && plumb run --case rms_norm/one_token/eager --platform "
+                           "sim-sm90 --plugin kernels.so\n"),
+            std::string::npos)
+      << found.out;
+  const auto report = nlohmann::json::parse(file_text(folder.path() / "json"));
+  EXPECT_EQ(report["first_bad"]["subject"], "round in one instruction");
+  EXPECT_LE(report["builds"].get<int>(), 7);
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs the commands of docs/bisect.md (its ```sh blocks, as they stand there, in one shell that stops
+# at the first that fails) in an empty folder, with the built plumb on the PATH, and looks for what
+# they have to say.
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+file(READ "${PAGE}" page)
+# Lists of CMake would come apart at these.
+string(REPLACE ";" "\\;" page "${page}")
+string(REGEX MATCHALL "```sh\n[^`]*```" blocks "${page}")
+set(script "")
+foreach(block ${blocks})
+  string(REGEX REPLACE "^```sh\n" "" block "${block}")
+  string(REGEX REPLACE "```$" "" block "${block}")
+  string(APPEND script "${block}")
+endforeach()
+list(LENGTH blocks count)
+if(NOT count EQUAL 6)
+  message(FATAL_ERROR "${PAGE} has ${count} blocks of commands: what sets it up, and five")
+endif()
+file(WRITE "${WORK}/commands" "${script}")
+get_filename_component(bin "${PLUMB}" DIRECTORY)
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -E env "PATH=${bin}:$ENV{PATH}" "PLUMB=${SOURCE}" sh -e ${WORK}/commands
+  WORKING_DIRECTORY "${WORK}" OUTPUT_VARIABLE output ERROR_VARIABLE errors RESULT_VARIABLE code)
+message("${output}\n${errors}")
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "the commands of ${PAGE} ended with ${code}")
+endif()
+foreach(text "\nred\n" "first bad commit: " "    round in one instruction\n" "reproduce: git checkout "
+        "asked because: it has to be bad" "-  const float rounded = (x + large) - large"
+        " passed, 0 failed, 0 untrusted")
+  string(FIND "${output}" "${text}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "the commands of ${PAGE} do not say: ${text}")
+  endif()
+endforeach()
