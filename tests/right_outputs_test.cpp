@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "cases/problem.h"
 #include "cases/registry.h"
 #include "device/device.h"
+#include "tests/rows_and_cases.h"
 
 namespace plumb::cases {
 namespace {
@@ -91,6 +94,55 @@ void check_all(const std::string& platform, Fill fill, DeadRows dead) {
     ++checked[std::string(which.op->name)];
   }
   for (const OpDefinition& op : all_ops()) EXPECT_GT(checked[std::string(op.name)], 0) << op.name;
+}
+
+// Tokens of a decode step are there by its inputs, whatever fill() would have drawn.
+TEST(RightOutputs, FollowTheInputsAndNotTheStep) {
+  const OpDefinition& op = find_op("c128a_decode_metadata");
+  Row row = row_of(op, {{"decode_tokens", 8}, {"prefill_tokens", 0}, {"more_buffer_tokens", 0}});
+  const auto problem = op.make_problem(row, device::open_device("sim-sm90")->properties());
+  const Step step{0, problem->capacity(), Fill::real, DeadRows::foreign};
+  TensorSet tensors = problem->make_tensors();
+  problem->fill(step, tensors);
+  HostTensor& slots = tensors.at("slot_mapping");
+  for (std::int64_t token = 0; token < 8; ++token) slots.data<std::int64_t>()[token] = token;
+  const RightOutputs right = right_outputs(
+      tensors, [&](const TensorSet& set) { return problem->judge(step, set, {}, {}); });
+  EXPECT_EQ(right.refused, "");
+  const Bytes& promised = right.promised.at("decode_slots");
+  EXPECT_EQ(std::count(promised.begin(), promised.end(), std::byte{0}), 0);
+}
+
+TensorSet one_output() {
+  TensorSet tensors;
+  tensors.add({"out", Dtype::i32, {2}, {}, Role::output});
+  return tensors;
+}
+
+TEST(RightOutputs, ThatFailTheirOwnJudgeAreRefused) {
+  const RightOutputs right = right_outputs(one_output(), [](const TensorSet& set) {
+    std::vector<TensorReport> reports{judge_exact(set.at("out"), {1, 2}, {})};
+    reports.back().failures.emplace_back("out: never right");
+    return reports;
+  });
+  EXPECT_EQ(right.refused, "out: never right");
+}
+
+TEST(RightOutputs, ThatNeverSettleAreRefused) {
+  const RightOutputs right = right_outputs(one_output(), [](const TensorSet& set) {
+    const HostTensor& out = set.at("out");
+    return std::vector{judge_exact(out, {out.data<std::int32_t>()[0] + 1, 0}, {})};
+  });
+  EXPECT_EQ(right.refused,
+            "what is right of one output changes with every round of judging the others");
+}
+
+TEST(RightOutputs, APartOfNobodyKnowsWhatIsAnError) {
+  const HostTensor part({"part of out", Dtype::i32, {1}});
+  EXPECT_THROW(
+      right_outputs(one_output(),
+                    [&](const TensorSet&) { return std::vector{judge_exact(part, {1}, {})}; }),
+      std::logic_error);
 }
 
 TEST(RightOutputs, OfEveryOpPassItsJudge) { check_all("sim-sm90", Fill::real, DeadRows::foreign); }
