@@ -32,8 +32,9 @@ std::vector<std::size_t> halving_order(std::size_t after, std::size_t before) {
   std::vector<std::size_t> order;
   for (std::size_t i = after + 1; i < before; ++i) order.push_back(i);
   const auto lesser_side = [&](std::size_t i) { return std::min(i - after, before - i); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return lesser_side(a) > lesser_side(b); });
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return lesser_side(a) != lesser_side(b) ? lesser_side(a) > lesser_side(b) : a < b;
+  });
   return order;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,24 @@ class Descriptor {
 }
 
 }  // namespace
+
+FolderLock::FolderLock(const std::string& folder)
+    : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0 && errno == ENOENT) return;
+  if (descriptor_ < 0) fail("open", folder);
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  const int why = errno;
+  close(descriptor_);
+  if (why == EWOULDBLOCK) {
+    throw GoldenError(fmt::format("{}: another plumb is changing these goldens", folder));
+  }
+  errno = why;
+  fail("lock", folder);
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
 
 std::optional<std::vector<std::byte>> FileSystem::read(const std::string& path,
                                                        std::size_t most) const {

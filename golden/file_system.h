@@ -12,6 +12,20 @@
 
 namespace plumb::golden {
 
+// Whoever changes the files of a folder has it to himself, until this is gone. Throws GoldenError
+// if somebody else has it, in whatever process. Whoever reads need not ask. A folder that is not
+// there yet is nobody's.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

@@ -2,6 +2,10 @@
 //
 // plumb golden as people type it, and goldens in plumb run. Stores of a few cases in a folder of
 // the test's own.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include "tests/command_line.h"
 
 namespace plumb {
@@ -58,6 +62,19 @@ TEST_F(GoldenCommand, RefusesWithoutAReasonOrAPlatform) {
   expect_golden_refused({"check"}, "has no goldens for sim-sm90");
   expect_golden_refused({"diff", "sim-sm90", "nothing"}, "sim-sm90");
   EXPECT_FALSE(std::filesystem::exists(store()));
+}
+
+TEST_F(GoldenCommand, OneAtATimeChangesAStore) {
+  ASSERT_EQ(regenerate("rms_norm/hidden_1").code, 0);
+  const int somebody = open(store().c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(somebody, LOCK_EX | LOCK_NB), 0);
+  expect_golden_refused(
+      {"regen", "--platform", "sim-sm90", "--case", "rms_norm/one_token", "--reason", "a test"},
+      "another plumb is changing these goldens");
+  EXPECT_EQ(regenerate("rms_norm/hidden_1", {"--dry-run"}).code, 0) << "reading disturbs nobody";
+  EXPECT_EQ(golden({"check", "--platform", "sim-sm90", "--case", "rms_norm/hidden_1"}).code, 0);
+  close(somebody);
+  EXPECT_EQ(regenerate("rms_norm/one_token").code, 0);
 }
 
 TEST_F(GoldenCommand, ARunSaysThatItHasTheSameBits) {

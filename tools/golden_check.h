@@ -18,6 +18,10 @@ namespace plumb::tools {
 // The repository's own store, "" if this build's repository is not there.
 std::string own_goldens();
 
+// The store that a command line names, or the repository's own. Throws UsageError if there is none.
+struct GoldenArguments;
+std::string golden_folder_of(const GoldenArguments& arguments);
+
 // Throws UsageError: goldens change for a reason, said in one line.
 void require_reason(const std::string& reason);
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "golden/git.h"
@@ -25,14 +26,6 @@ using golden::Agreement;
 using golden::Change;
 using golden::Difference;
 using golden::GoldenFile;
-
-std::string folder_of(const std::string& asked) {
-  if (!asked.empty()) return asked;
-  const std::string own = own_goldens();
-  if (own.empty())
-    throw UsageError("no goldens where this plumb was built; --goldens names a store");
-  return own;
-}
 
 // Runs body(0) .. body(count - 1), on a real device one after the other. Throws what one of them
 // threw, after the others have ended.
@@ -148,6 +141,14 @@ void write(golden::Store& store, const std::vector<Difference>& differences) {
 
 }  // namespace
 
+std::string golden_folder_of(const GoldenArguments& arguments) {
+  const std::string folder = arguments.goldens.empty() ? own_goldens() : arguments.goldens;
+  if (folder.empty()) {
+    throw UsageError("no goldens where this plumb was built; --goldens names a store");
+  }
+  return folder;
+}
+
 void require_reason(const std::string& reason) {
   if (reason.find_first_not_of(" \t\n") == std::string::npos) {
     throw UsageError("a golden changes for a reason: --reason \"...\"");
@@ -163,7 +164,10 @@ int golden_regen_command(const GoldenArguments& arguments) {
     throw UsageError("goldens of one platform at a time: --platform sim-sm90");
   }
   const Selected selected = selected_cases(arguments.selection);
-  golden::Store store(folder_of(arguments.goldens));
+  const std::string folder = golden_folder_of(arguments);
+  std::optional<golden::FolderLock> lock;
+  if (!arguments.dry_run) lock.emplace(folder);
+  golden::Store store(folder);
   const std::string& platform = selected.platforms.front();
   const std::string commit =
       arguments.commit.empty() ? golden::commit_of(PLUMB_SOURCE) : arguments.commit;
@@ -262,7 +266,7 @@ std::size_t check_platform(const Selected& selected, const std::string& platform
 
 int golden_check_command(const GoldenArguments& arguments) {
   const Selected selected = selected_cases(arguments.selection);
-  GoldenChecker checker(folder_of(arguments.goldens));
+  GoldenChecker checker(golden_folder_of(arguments));
   std::size_t failures = 0;
   for (const std::string& platform : selected.platforms) {
     if (!checker.store().has(platform)) {

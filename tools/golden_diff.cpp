@@ -25,10 +25,7 @@ using golden::GoldenFile;
 using Entry = GoldenSide::Entry;
 
 golden::Store store_of(const GoldenArguments& arguments) {
-  const std::string folder = arguments.goldens.empty() ? own_goldens() : arguments.goldens;
-  if (folder.empty())
-    throw UsageError("no goldens where this plumb was built; --goldens names a store");
-  return golden::Store(folder);
+  return golden::Store(golden_folder_of(arguments));
 }
 
 std::set<std::string> platforms_of(const GoldenSide& side) {
@@ -134,6 +131,7 @@ int golden_diff_command(const GoldenArguments& arguments) {
 
 int golden_approve_command(const GoldenArguments& arguments) {
   require_reason(arguments.reason);
+  const golden::FolderLock lock(golden_folder_of(arguments));
   golden::Store store = store_of(arguments);
   GoldenFile reviewed = read_golden_file(arguments.first);
   if (golden::results_digest(reviewed) != arguments.results) {

@@ -26,8 +26,6 @@ int list_command(const ListArguments& arguments) {
     for (const cases::OpDefinition& op : cases::all_ops()) {
       if (has(op.name)) fmt::print("{:<46}{}\n", op.name, op.summary);
     }
-    const cases::OpDefinition& step = cases::decode_step_definition();
-    if (!plugin) fmt::print("{:<46}{}\n", step.name, step.summary);
     return 0;
   }
   if (arguments.platforms) {
