@@ -210,7 +210,7 @@ class Search {
     OpsReport report{OpsReport::Kind::not_an_op, {}, {}, {}, ""};
     note("no op: with every op exchanged " + first_text(left));
     if (left.findings.empty()) {
-      report.left = Finding{.op = "", .text = left.died};
+      report.left = Finding{.detector = cases::Detector::error, .text = left.died};
       return report;
     }
     report.left = left.findings.front();

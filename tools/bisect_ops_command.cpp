@@ -149,6 +149,7 @@ class Questions {
     const Step step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
     ++asked_;
     const OpsAnswer answer = worker_.watch(platform, exchanged);
+    bisect::Interrupts::check();  // a worker gets the signal too
     journal_.record(key, json_of(answer), why);
     return answer;
   }
@@ -159,20 +160,20 @@ class Questions {
       return known->at("results").get<std::vector<float>>();
     const Step step(*this, "results, exchanged: " + joined(exchanged));
     const std::vector<float> results = worker_.results(platform, exchanged);
+    bisect::Interrupts::check();
     journal_.record(key, {{"results", results}}, "do culprits cancel");
     return results;
   }
 
-  OpsWorker::Twice twice(std::size_t platform, std::size_t second, const std::string& name) {
-    const std::string key = fmt::format("twice, {}, {}", served_.platforms[platform], name);
+  // The time-th of this second run.
+  TwiceAnswer twice(std::size_t second, const std::string& name, std::int64_t time) {
+    const std::string key = fmt::format("twice, {}, {}, {}", served_.platforms.front(), name, time);
+    if (const json* known = journal_.find(key)) return twice_from_json(*known);
     const Step step(*this, name);
     ++asked_;
-    OpsWorker::Twice answer = worker_.twice(platform, second);
-    journal_.record(key,
-                    {{"verdict", answer.difference       ? text_of(*answer.difference)
-                                 : answer.failed.empty() ? "no difference"
-                                                         : answer.failed}},
-                    "");
+    TwiceAnswer answer = worker_.twice(0, second);
+    bisect::Interrupts::check();
+    journal_.record(key, to_json(answer), "");
     return answer;
   }
 
@@ -244,7 +245,7 @@ ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::int64_t times = i == 0 ? arguments.times : 1;
     for (std::int64_t time = 0; time < times; ++time) {
-      const OpsWorker::Twice answer = questions.twice(0, i, runs[i].name);
+      const TwiceAnswer answer = questions.twice(i, runs[i].name, time);
       if (!answer.failed.empty()) {
         throw Undecided(fmt::format("{}: {}: {}", served.which, runs[i].name, answer.failed));
       }
@@ -254,7 +255,8 @@ ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served
   }
   if (report.found.empty()) {
     throw Undecided(fmt::format("{} on {}: {} second runs, each call of which made the same bits",
-                                served.which, report.platform, questions.asked()));
+                                served.which, report.platform,
+                                std::ssize(runs) + arguments.times - 1));
   }
   report.reproduce = reproduce_line(arguments, served, report.platform);
   put(report_text(report));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/bisect_ops_worker.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "bisect/step_ops.h"
@@ -73,18 +72,32 @@ Difference difference_from(const json& j) {
 }
 
 Bytes answer_twice(const cases::ServedCase& served, std::size_t second) {
-  json answer{{"difference", nullptr}, {"failed", ""}};
+  TwiceAnswer answer;
   try {
     const auto runs = cases::second_runs(served.setup);
-    const auto found = cases::first_difference(served.setup, runs.at(second), served.shape);
-    if (found) answer["difference"] = to_json(*found);
+    answer.difference = cases::first_difference(served.setup, runs.at(second), served.shape);
   } catch (const std::exception& error) {
-    answer["failed"] = error.what();
+    answer.failed = error.what();
   }
-  return json::to_cbor(answer);
+  return json::to_cbor(to_json(answer));
 }
 
 }  // namespace
+
+json to_json(const TwiceAnswer& answer) {
+  json told{{"difference", nullptr}, {"failed", answer.failed}, {"verdict", "no difference"}};
+  if (!answer.failed.empty()) told["verdict"] = answer.failed;
+  if (!answer.difference) return told;
+  told["difference"] = to_json(*answer.difference);
+  told["verdict"] = text_of(*answer.difference);
+  return told;
+}
+
+TwiceAnswer twice_from_json(const json& told) {
+  TwiceAnswer answer{{}, told.at("failed")};
+  if (!told.at("difference").is_null()) answer.difference = difference_from(told.at("difference"));
+  return answer;
+}
 
 OpsWorker::OpsWorker(std::vector<std::string> command, double timeout)
     : worker_(std::move(command), timeout) {}
@@ -101,12 +114,10 @@ std::vector<float> OpsWorker::results(std::size_t platform, const bisect::Ops& e
   return json::from_cbor(std::get<Bytes>(answer)).get<std::vector<float>>();
 }
 
-OpsWorker::Twice OpsWorker::twice(std::size_t platform, std::size_t second) {
+TwiceAnswer OpsWorker::twice(std::size_t platform, std::size_t second) {
   const auto answer = worker_.run(task_of(Kind::twice, platform, second));
   if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why};
-  const json told = json::from_cbor(std::get<Bytes>(answer));
-  if (told.at("difference").is_null()) return {{}, told.at("failed")};
-  return {difference_from(told.at("difference")), ""};
+  return twice_from_json(json::from_cbor(std::get<Bytes>(answer)));
 }
 
 Bytes answer_ops(const std::vector<cases::ServedCase>& served, std::uint64_t task) {

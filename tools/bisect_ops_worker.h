@@ -4,6 +4,7 @@
 // A question is a number, so that a worker, which has the same command line, knows it.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@
 
 namespace plumb::tools {
 
+struct TwiceAnswer {
+  std::optional<cases::Difference> difference;
+  std::string failed;  // why there is no answer; "": there is
+};
+nlohmann::json to_json(const TwiceAnswer& answer);
+TwiceAnswer twice_from_json(const nlohmann::json& json);
+
 // The parent's side. `platform` is an index into those of the command line.
 class OpsWorker {
  public:
@@ -23,12 +31,8 @@ class OpsWorker {
   bisect::OpsAnswer watch(std::size_t platform, const bisect::Ops& exchanged);
   // Empty where the process died or the steps threw.
   std::vector<float> results(std::size_t platform, const bisect::Ops& exchanged);
-  struct Twice {
-    std::optional<cases::Difference> difference;
-    std::string failed;  // why there is no answer; "": there is
-  };
   // The n-th of cases::second_runs().
-  Twice twice(std::size_t platform, std::size_t second);
+  TwiceAnswer twice(std::size_t platform, std::size_t second);
 
  private:
   Worker worker_;
