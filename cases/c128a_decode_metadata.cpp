@@ -103,7 +103,7 @@ class C128aProblem : public Problem {
     return {judge_exact(tensors.at("decode_lens"),
                         front_over(expected.decode_lens, tensors.at("decode_lens_before")), {}),
             judge_exact(slots, front_over(expected.decode_slots, tensors.at("decode_slots_before")),
-                        promised_rows(step, slots.spec())),
+                        promised_rows_by_inputs(step, tensors, slots.spec())),
             judge_exact(tensors.at("prefill_indices"), expected.prefill_indices, {})};
   }
 
@@ -113,6 +113,18 @@ class C128aProblem : public Problem {
     RowMask promised(static_cast<std::size_t>(buffer_tokens_), true);
     for (std::int64_t token = 0; token < decode_; ++token) {
       promised[token] = is_batch_token(step, token, step.live);
+    }
+    return promised;
+  }
+
+  // Tokens of other steps than those that fill() makes have holes of their own.
+  RowMask promised_rows_by_inputs(const Step&, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    if (spec.name != "decode_slots") return {};
+    RowMask promised(static_cast<std::size_t>(buffer_tokens_), true);
+    const auto* slot_mapping = tensors.at("slot_mapping").data<std::int64_t>();
+    for (std::int64_t token = 0; token < decode_; ++token) {
+      promised[token] = slot_mapping[token] >= 0;
     }
     return promised;
   }

@@ -8,6 +8,7 @@
 #include "cases/block_pool.h"
 #include "cases/dialect.h"
 #include "cases/fill.h"
+#include "cases/right_values.h"
 
 namespace plumb::cases {
 
@@ -117,7 +118,9 @@ HostTensor CacheContents::stored(std::string name, Dtype dtype,
                                  std::vector<std::int64_t> CacheEntry::* part) const {
   const auto tokens = static_cast<std::int64_t>(entries_.size());
   const auto columns = static_cast<std::int64_t>((any_.*part).size() / size_of(dtype));
-  HostTensor tensor({.name = std::move(name), .dtype = dtype, .shape = {tokens, columns}});
+  TensorSpec spec{.name = std::move(name), .dtype = dtype, .shape = {tokens, columns}};
+  if (RightValues::active() != nullptr) spec.origin = origin(size_of(dtype), part);
+  HostTensor tensor(std::move(spec));
   std::byte* to = tensor.bytes().data();
   for (std::size_t token = 0; token < entries_.size(); ++token, to += (any_.*part).size()) {
     if (!written_[token]) continue;
@@ -127,6 +130,19 @@ HostTensor CacheContents::stored(std::string name, Dtype dtype,
     }
   }
   return tensor;
+}
+
+// Elements of the cache, each of bytes that stand side by side.
+std::shared_ptr<const Origin> CacheContents::origin(
+    std::size_t size, std::vector<std::int64_t> CacheEntry::* part) const {
+  Origin origin{cache_.spec().name};
+  for (std::size_t token = 0; token < entries_.size(); ++token) {
+    for (std::size_t i = 0; i < (any_.*part).size(); i += size) {
+      const std::int64_t block = written_[token] ? cache_.row_offset(blocks_[token]) : 0;
+      origin.bits.push_back(written_[token] ? (block + (entries_[token].*part)[i]) * 8 : 0);
+    }
+  }
+  return std::make_shared<const Origin>(std::move(origin));
 }
 
 TensorReport CacheContents::judge_rest() const {

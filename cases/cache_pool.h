@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,9 @@ class CacheContents {
   TensorReport judge_rest() const;
 
  private:
+  std::shared_ptr<const Origin> origin(
+      std::size_t size, std::vector<std::int64_t> reference::CacheEntry::* part) const;
+
   const HostTensor& before_;
   const HostTensor& cache_;
   std::vector<reference::CacheEntry> entries_;  // of each token

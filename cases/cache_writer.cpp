@@ -49,9 +49,9 @@ TensorReport CacheWriterProblem::judge_stored_scales(const CacheContents& conten
   if (!power_of_two) {
     return judge_fp32_scales(scales, x, how, numerics, contents.written());
   }
-  return judge_codes(
-      bytes_of_scales("cache.scales", scales.rows(), scales.columns(), numbers_of(scales)),
-      group_scale_bytes(x, how, numerics), contents.written());
+  return judge_codes(bytes_of_scales("cache.scales", scales.rows(), scales.columns(),
+                                     numbers_of(scales), scales.spec().origin),
+                     group_scale_bytes(x, how, numerics), contents.written());
 }
 
 double CacheWriterProblem::writer_cost(std::int64_t groups, std::int64_t columns) const {

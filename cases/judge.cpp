@@ -13,6 +13,7 @@
 
 #include "cases/diagnose.h"
 #include "cases/phase.h"
+#include "cases/right_values.h"
 
 namespace plumb::cases {
 
@@ -123,6 +124,11 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
   const auto right = [&](std::int64_t r, std::int64_t c) {
     return expected[r * got.columns() + c];
   };
+  if (auto* const collected = RightValues::active()) {
+    collected->put(got, promised, {}, [&](std::int64_t r, std::int64_t c) {
+      return static_cast<std::uint64_t>(right(r, c));
+    });
+  }
   TensorReport report = compare(
       got, promised, wrong, {}, [](std::int64_t, const ColumnRange&) { return std::nullopt; },
       [&](std::int64_t r, std::int64_t c) { return static_cast<double>(right(r, c)); },
@@ -170,6 +176,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   const auto address = [size](const HostTensor& tensor, std::int64_t r, std::int64_t c) {
     return tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(r) + c) * size;
   };
+  if (auto* const right = RightValues::active()) right->put_bits(got, expected, promised, columns);
   WrongElements wrong(static_cast<std::size_t>(got.elements()));
   // Results that are to be equal mostly are.
   const auto zeros_of_equal = [&](std::int64_t r,

@@ -14,6 +14,7 @@
 #include "cases/diagnose.h"
 #include "cases/judge.h"
 #include "cases/phase.h"
+#include "cases/right_values.h"
 #include "cases/row_model.h"
 #include "reference/rounding.h"
 
@@ -313,6 +314,13 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   const Stopwatch watch(verdict_seconds);
   check_shapes(got, expected, promised);
   if (watching) watching(got, expected);
+  if (auto* const right = RightValues::active()) {
+    right->put(got, promised, columns, [&](std::int64_t r, std::int64_t c) {
+      const std::int64_t i = r * expected.columns + c;
+      const double shift = expected.shift.empty() ? 0 : expected.shift[i];
+      return rounded_bits(got.spec().dtype, expected.value[i] + shift);
+    });
+  }
   TensorReport report;
   report.tensor = got.spec().name;
   report.rows_total = got.original_rows();

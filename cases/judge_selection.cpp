@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "cases/phase.h"
+#include "cases/right_values.h"
 #include "reference/codes.h"
 
 namespace plumb::cases {
@@ -234,6 +235,13 @@ TensorReport judge_selection(const HostTensor& ids, const ScoredChoices& choices
   if (ids.rows() != choices.rows() || ids.columns() != choices.k) {
     throw std::invalid_argument(fmt::format("{}: {} x {} stored, {} x {} chosen", ids.spec().name,
                                             ids.rows(), ids.columns(), choices.rows(), choices.k));
+  }
+  if (auto* const right = RightValues::active()) {
+    Ids exact;
+    right->put(ids, {}, {}, [&](std::int64_t r, std::int64_t c) {
+      if (c == 0) exact = choices.exact(r);
+      return static_cast<std::uint32_t>(exact[static_cast<std::size_t>(c)]);
+    });
   }
   TensorReport report;
   report.tensor = ids.spec().name;

@@ -5,6 +5,7 @@
 
 #include "cases/fill.h"
 #include "cases/quant_inputs.h"
+#include "cases/right_values.h"
 
 namespace plumb::cases {
 
@@ -85,7 +86,13 @@ class Mxfp4QuantProblem final : public Problem {
   reference::GroupQuant how() const { return reference::mxfp4_quant(double{amax_floor_}); }
 
   HostTensor one_code_per_byte(const HostTensor& q) const {
-    HostTensor codes({.name = "q", .dtype = Dtype::u8, .shape = {tokens_, columns_}});
+    TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {tokens_, columns_}};
+    if (RightValues::active() != nullptr) {
+      Origin origin{.tensor = "q", .width = 4};
+      for (std::int64_t i = 0; i < tokens_ * columns_; ++i) origin.bits.push_back(4 * i);
+      spec.origin = std::make_shared<const Origin>(std::move(origin));
+    }
+    HostTensor codes(std::move(spec));
     const auto unpacked =
         reference::unpack_codes({q.data<std::uint8_t>(), static_cast<std::size_t>(q.elements())});
     std::copy(unpacked.begin(), unpacked.end(), codes.data<std::uint8_t>());

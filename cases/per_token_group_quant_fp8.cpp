@@ -8,6 +8,7 @@
 #include "cases/dialect.h"
 #include "cases/fill.h"
 #include "cases/quant_inputs.h"
+#include "cases/right_values.h"
 
 namespace plumb::cases {
 
@@ -141,9 +142,11 @@ class PerTokenGroupQuantProblem final : public Problem {
   // [tokens, groups] fp32, or UE8M0 bytes: packed ones to whole words.
   HostTensor row_major(const HostTensor& scales) const {
     const std::int64_t columns = shape_.packed() ? 4 * shape_.words() : shape_.groups();
-    HostTensor table({.name = "scales",
-                      .dtype = shape_.format == PLUMB_SCALE_F32 ? Dtype::f32 : Dtype::u8,
-                      .shape = {shape_.tokens, columns}});
+    TensorSpec spec{.name = "scales",
+                    .dtype = shape_.format == PLUMB_SCALE_F32 ? Dtype::f32 : Dtype::u8,
+                    .shape = {shape_.tokens, columns}};
+    if (RightValues::active() != nullptr) spec.origin = origin(scales, columns);
+    HostTensor table(std::move(spec));
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
       for (std::int64_t group = 0; group < columns; ++group) {
         if (shape_.packed()) {
@@ -156,6 +159,21 @@ class PerTokenGroupQuantProblem final : public Problem {
       }
     }
     return table;
+  }
+
+  // Where the scales of row_major() are.
+  std::shared_ptr<const Origin> origin(const HostTensor& scales, std::int64_t columns) const {
+    Origin origin{.tensor = "scales", .width = shape_.packed() ? 8 : 32};
+    if (shape_.format == PLUMB_SCALE_F32_POWER_OF_TWO) origin.encode = &scale_of_byte;
+    for (std::int64_t token = 0; token < shape_.tokens; ++token) {
+      for (std::int64_t group = 0; group < columns; ++group) {
+        const std::int64_t element = shape_.packed() ? group / 4 : group;
+        const std::int64_t place = shape_.column_major ? scales.row_offset(element) + token
+                                                       : scales.row_offset(token) + element;
+        origin.bits.push_back(32 * place + (shape_.packed() ? 8 * (group % 4) : 0));
+      }
+    }
+    return std::make_shared<const Origin>(std::move(origin));
   }
 
   // What the stored scales mean.

@@ -164,11 +164,24 @@ std::uint8_t byte_of_scale(float scale) {
 }
 
 HostTensor bytes_of_scales(std::string name, std::int64_t rows, std::int64_t columns,
-                           const std::vector<double>& scales) {
-  HostTensor bytes({.name = std::move(name), .dtype = Dtype::u8, .shape = {rows, columns}});
+                           const std::vector<double>& scales,
+                           const std::shared_ptr<const Origin>& origin) {
+  TensorSpec spec{.name = std::move(name), .dtype = Dtype::u8, .shape = {rows, columns}};
+  if (origin) {
+    Origin as_scale = *origin;
+    as_scale.width = 32;
+    as_scale.encode = &scale_of_byte;
+    spec.origin = std::make_shared<const Origin>(std::move(as_scale));
+  }
+  HostTensor bytes(std::move(spec));
   std::ranges::transform(scales, bytes.data<std::uint8_t>(),
                          [](double scale) { return byte_of_scale(static_cast<float>(scale)); });
   return bytes;
+}
+
+std::uint64_t scale_of_byte(std::uint64_t byte) {
+  const double scale = decode(CodeFormat::ue8m0, static_cast<std::uint16_t>(byte));
+  return std::bit_cast<std::uint32_t>(static_cast<float>(scale));
 }
 
 TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,

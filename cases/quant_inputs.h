@@ -3,6 +3,8 @@
 // Rows to be quantised, and what the judges of quantised tensors share.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "cases/judge_codes.h"
@@ -31,7 +33,10 @@ reference::Bf16Rows bf16_rows(const HostTensor& x);
 std::uint8_t byte_of_scale(float scale);
 // The byte tensor of fp32 scales that have to be powers of two.
 HostTensor bytes_of_scales(std::string name, std::int64_t rows, std::int64_t columns,
-                           const std::vector<double>& scales);
+                           const std::vector<double>& scales,
+                           const std::shared_ptr<const Origin>& origin = {});
+// The fp32 scale of a byte, bits of both.
+std::uint64_t scale_of_byte(std::uint64_t byte);
 
 // fp32 scales [rows, groups]: by value, and none below the floor of the scale, which may be so
 // small that a bound takes it for nothing.

@@ -2,8 +2,11 @@
 #include "cases/rope_inputs.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "cases/fill.h"
+#include "cases/right_values.h"
 
 namespace plumb::cases {
 
@@ -100,7 +103,17 @@ std::vector<std::int64_t> rope_rows(const TensorSet& tensors) {
 
 HostTensor columns_of(const HostTensor& tensor, std::string_view name, std::int64_t begin,
                       std::int64_t end) {
-  HostTensor columns({std::string(name), Dtype::bf16, {tensor.rows(), end - begin}, {}});
+  TensorSpec spec{std::string(name), Dtype::bf16, {tensor.rows(), end - begin}, {}};
+  if (RightValues::active() != nullptr) {
+    Origin origin{tensor.spec().name};
+    for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+      for (std::int64_t column = begin; column < end; ++column) {
+        origin.bits.push_back((tensor.row_offset(row) + column) * 16);
+      }
+    }
+    spec.origin = std::make_shared<const Origin>(std::move(origin));
+  }
+  HostTensor columns(std::move(spec));
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
     const auto* from = tensor.row<std::uint16_t>(row);
     std::copy(from + begin, from + end, columns.row<std::uint16_t>(row));

@@ -50,6 +50,14 @@ struct Excerpt {
   std::int64_t size = 0;                  // of the dimension there
 };
 
+// Whose bytes a tensor was made of that stands for one verdict only.
+struct Origin {
+  std::string tensor;
+  std::vector<std::int64_t> bits = {};  // where each element starts there, in row-major order
+  int width = 0;                        // bits of an element there; 0: as many as here
+  std::uint64_t (*encode)(std::uint64_t bits) = nullptr;  // as it stands there; null: as here
+};
+
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
@@ -68,6 +76,7 @@ struct TensorSpec {
   // readers of stored results.
   std::string format = "number", scale_layout = "none";
   std::optional<Excerpt> excerpt = {};
+  std::shared_ptr<const Origin> origin = {};  // made only while RightValues are collected
 };
 
 class HostTensor {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cases/problem.h"
+#include "cases/right_values.h"
 #include "cases/top_k_order.h"
 
 namespace plumb::cases {
@@ -167,10 +168,28 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
   return mismatch;
 }
 
+// The canonical one, in the declared order.
+void put_selection(const HostTensor& indices, const Selection& selection,
+                   const plumb_numerics& declared, RightValues& right) {
+  const std::int32_t k = selection.k;
+  std::vector<std::int32_t> best = select_top_k(selection.windows, k);
+  for (std::size_t row = 0; row < selection.windows.size(); ++row) {
+    if (declared.index_order == PLUMB_INDICES_BY_KEY || selection.windows[row].length <= k)
+      continue;
+    const auto first = best.begin() + static_cast<std::ptrdiff_t>(row) * k;
+    std::sort(first, first + k);
+  }
+  right.put(indices, {}, {}, [&](std::int64_t row, std::int64_t place) {
+    return static_cast<std::uint32_t>(best[static_cast<std::size_t>(row * k + place)]);
+  });
+}
+
 }  // namespace
 
 TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
                              const plumb_numerics& declared) {
+  if (auto* const right = RightValues::active())
+    put_selection(indices, selection, declared, *right);
   const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
   TensorReport report;
   report.tensor = indices.spec().name;

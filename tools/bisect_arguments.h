@@ -34,6 +34,12 @@ struct BisectCommitsArguments {
   std::string good, bad, repository = ".", build, plumb, plugin;
 };
 
+struct BisectOpsArguments {
+  BisectSearchArguments search;
+  bool twice = false;
+  std::int64_t times = 1;  // the same once more, so often
+};
+
 struct BisectEnvironmentsArguments {
   BisectSearchArguments search;
   std::string file;
@@ -49,6 +55,7 @@ struct BisectCaseArguments {
 int bisect_case_command(const BisectCaseArguments& arguments);
 int bisect_commits_command(const BisectCommitsArguments& arguments);
 int bisect_environments_command(const BisectEnvironmentsArguments& arguments);
+int bisect_ops_command(const BisectOpsArguments& arguments);
 int bisect_explain_command(const std::string& file);
 
 // What the sub-commands share, in bisect_command.cpp.

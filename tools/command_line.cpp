@@ -223,10 +223,8 @@ void add_faults(CLI::App& app, Action& action) {
 }
 
 // What every search is told: which run fails, and where it keeps what it knows.
-void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments,
-                       const char* name = "--case") {
+void add_bisect_run(CLI::App& command, BisectSearchArguments& arguments) {
   bisect::Question& run = arguments.run;
-  command.add_option(name, run.which, "what fails: op/row/scenario")->required();
   command.add_option("--platform", run.platform,
                      "where; default: the first simulated one on which it fails");
   add_repeatable(command, "--set", run.settings, "name=value on the row");
@@ -235,17 +233,24 @@ void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments,
   command.add_option("--timeout", arguments.timeout, "seconds that the case may take; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
-  command
-      .add_option("--repeat", arguments.repeat,
-                  "runs that have to pass before something counts as good; default: as many as "
-                  "the rate of the failure wants")
-      ->check(CLI::Range(1, 1000000));
   command.add_option(
       "--state", arguments.state,
       "file from which the same command goes on; \"\" keeps none; default: one named "
       "after the question");
   command.add_option("--json", arguments.json, "report for machines");
   command.add_flag("--quiet,-q", arguments.quiet, "only the report");
+}
+
+// Of those that ask plumb run.
+void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments,
+                       const char* name = "--case") {
+  command.add_option(name, arguments.run.which, "what fails: op/row/scenario")->required();
+  add_bisect_run(command, arguments);
+  command
+      .add_option("--repeat", arguments.repeat,
+                  "runs that have to pass before something counts as good; default: as many as "
+                  "the rate of the failure wants")
+      ->check(CLI::Range(1, 1000000));
 }
 
 void add_bisect_commits(CLI::App& bisect, Action& action) {
@@ -287,6 +292,22 @@ void add_bisect_case(CLI::App& bisect, Action& action) {
       [&action, arguments] { action = [arguments] { return bisect_case_command(*arguments); }; });
 }
 
+void add_bisect_ops(CLI::App& bisect, Action& action) {
+  auto arguments = std::make_shared<BisectOpsArguments>();
+  CLI::App* command =
+      bisect.add_subcommand("ops", "the op, or what beside ops, that makes a decode step fail");
+  command->add_option("CASE", arguments->search.run.which, "decode_step/row/graph mode")
+      ->required();
+  add_bisect_run(*command, arguments->search);
+  auto* twice = command->add_flag("--twice", arguments->twice,
+                                  "run the steps twice: the first call that made other bits");
+  command->add_option("--times", arguments->times, "how often the same is run once more")
+      ->needs(twice)
+      ->check(CLI::Range(1, 1000000));
+  command->callback(
+      [&action, arguments] { action = [arguments] { return bisect_ops_command(*arguments); }; });
+}
+
 void add_bisect_environments(CLI::App& bisect, Action& action) {
   auto arguments = std::make_shared<BisectEnvironmentsArguments>();
   CLI::App* command = bisect.add_subcommand(
@@ -313,10 +334,11 @@ void add_bisect_explain(CLI::App& bisect, Action& action) {
 
 void add_bisect(CLI::App& app, Action& action) {
   CLI::App* bisect =
-      app.add_subcommand("bisect", "what made a case fail: a commit, an environment");
+      app.add_subcommand("bisect", "what made a case fail: a commit, an environment, an op");
   bisect->require_subcommand(1);
   add_bisect_commits(*bisect, action);
   add_bisect_case(*bisect, action);
+  add_bisect_ops(*bisect, action);
   add_bisect_environments(*bisect, action);
   add_bisect_explain(*bisect, action);
 }

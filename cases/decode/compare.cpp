@@ -46,18 +46,18 @@ bool same_bits(const HostTensor& got, const HostTensor& wanted, const RowMask& r
   return true;
 }
 
-std::optional<std::string> difference(const Taps::Tap& got, const Taps::Tap& expected,
-                                      const std::string& name, const RowMask& rows,
-                                      std::string_view what) {
+std::optional<TensorReport> difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                       const std::string& name, const RowMask& rows,
+                                       std::string_view what) {
   const HostTensor& wanted = expected.tensors.at(name);
   ColumnRanges columns;
   if (expected.problem)
     columns = expected.problem->promised_columns(expected.tensors, wanted.spec());
   if (same_bits(got.tensors.at(name), wanted, rows, columns)) return std::nullopt;
-  const TensorReport report =
+  TensorReport report =
       judge_bits(without_kept(got, expected, name), wanted, rows, what, {}, columns);
   if (report.passed()) return std::nullopt;
-  return report.failures.front();
+  return report;
 }
 
 RowMask promised_rows(const Taps::Tap& tap, const TensorSpec& spec) {
@@ -90,17 +90,23 @@ bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b) {
   });
 }
 
-std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
-                                             const TokenRows& defined) {
+std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined, std::string_view what) {
   for (const Taps::Copy& copy : expected.copies) {
     const Bytes& wanted = expected.tensors.at(copy.tensor).bytes();
     if (copy.before || got.tensors.at(copy.tensor).bytes() == wanted) continue;
-    if (auto line = difference(got, expected, copy.tensor, rows_of(expected, copy, defined),
-                               "differs from the same step run eagerly on fresh state")) {
-      return line;
-    }
+    auto report = difference(got, expected, copy.tensor, rows_of(expected, copy, defined), what);
+    if (report) return report;
   }
   return std::nullopt;
+}
+
+std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined) {
+  const auto report = different_output(got, expected, defined,
+                                       "differs from the same step run eagerly on fresh state");
+  if (!report) return std::nullopt;
+  return report->failures.front();
 }
 
 std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
@@ -109,10 +115,9 @@ std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps:
     const HostTensor& tensor = expected.tensors.at(copy.tensor);
     if (copy.before || !token_dimension(tensor, live.tokens)) continue;
     if (got.tensors.at(copy.tensor).bytes() == tensor.bytes()) continue;
-    if (auto line = difference(got, expected, copy.tensor, rows_of(expected, copy, live),
-                               "differs where only padding holds other values")) {
-      return line;
-    }
+    const auto report = difference(got, expected, copy.tensor, rows_of(expected, copy, live),
+                                   "differs where only padding holds other values");
+    if (report) return report->failures.front();
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cases/decode/taps.h"
 
@@ -23,6 +24,10 @@ bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b);
 // tokens behind the `defined` ones may hold anything.
 std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
                                              const TokenRows& defined);
+
+// The report of the first such output, in which `what` is wrong.
+std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined, std::string_view what);
 
 // The same, but only of tensors that have a row per token.
 std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,

@@ -39,13 +39,17 @@ std::vector<std::byte> live_results(const WatchedEngine& watched) {
   return rows;
 }
 
+void adopt(const WatchedEngine& old, WatchedEngine& fresh) {
+  fresh.engine.adopt_requests(old.engine);
+  copy_caches(old, fresh);
+}
+
 std::vector<std::byte> fresh_results(const ScheduledStep& scheduled, const DecodeSetup& setup,
                                      const WatchedEngine& old) {
   WatchedEngine fresh(setup);
   fresh.engine.capture();
   old.device->synchronize();
-  fresh.engine.adopt_requests(old.engine);
-  copy_caches(old, fresh);
+  adopt(old, fresh);
   fresh.engine.step(scheduled.batch);
   fresh.device->synchronize();
   return live_results(fresh);

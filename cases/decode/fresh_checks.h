@@ -17,4 +17,7 @@ std::vector<std::byte> live_results(const WatchedEngine& watched);
 std::vector<std::byte> fresh_results(const ScheduledStep& scheduled, const DecodeSetup& setup,
                                      const WatchedEngine& old);
 
+// The requests of an engine, and what its caches hold; its work is over.
+void adopt(const WatchedEngine& old, WatchedEngine& fresh);
+
 }  // namespace plumb::cases

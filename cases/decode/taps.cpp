@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cases/decode/call_sample.h"
-#include "cases/registry.h"
 #include "cases/run.h"
 
 namespace plumb::cases {
@@ -27,56 +26,7 @@ bool is_constant(std::string_view tensor) {
   return names.contains(tensor);
 }
 
-std::vector<Binding> bindings_of(const device::decode::Call& call,
-                                 const device::decode::Geometry& geometry) {
-  const std::optional<CallRecord> record = record_of(call, geometry);
-  return record ? record->bindings : make_stand_in(call)->bindings();
-}
-
-// What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
-const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name) {
-  const auto named = [&](std::string_view wanted) {
-    const auto found = std::find_if(bindings.begin(), bindings.end(),
-                                    [&](const Binding& b) { return b.tensor == wanted; });
-    return found == bindings.end() ? nullptr : &*found;
-  };
-  if (const Binding* found = named(name)) return found;
-  return name.ends_with(kBefore) ? named(name.substr(0, name.size() - kBefore.size())) : nullptr;
-}
-
-// A tensor of as many rows as the call has, all of which exist.
-TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
-  spec.shape.front() = rows;
-  spec.sparse = false;
-  spec.placement.clear();
-  return spec;
-}
-
-std::size_t bytes_there(const HostTensor& tensor, const Binding& binding) {
-  if (binding.row_bytes == 0) return tensor.bytes().size();
-  return static_cast<std::size_t>(binding.row_bytes) *
-         static_cast<std::size_t>(tensor.spec().shape.front());
-}
-
-// The call's rows to the Problem's, which are as long or longer.
-void unpack(const std::byte* from, const Taps::Copy& copy, HostTensor& to) {
-  const std::int64_t rows = to.spec().shape.front();
-  const std::size_t stride = to.bytes().size() / static_cast<std::size_t>(rows);
-  const std::size_t bytes = std::min(stride, static_cast<std::size_t>(copy.row_bytes));
-  for (std::int64_t row = 0; row < rows; ++row) {
-    std::memcpy(to.bytes().data() + static_cast<std::size_t>(row) * stride,
-                from + row * copy.row_bytes, bytes);
-  }
-}
-
 }  // namespace
-
-Step Taps::Tap::step() const { return {0, problem->capacity(), Fill::real, DeadRows::foreign}; }
-
-std::vector<TensorReport> Taps::Tap::judge() const {
-  if (stand_in) return stand_in->judge(tensors);
-  return problem->judge(step(), tensors, to_reference(entry->numerics), entry->numerics);
-}
 
 Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
            const plumb_implementation& ops, const device::CachingAllocator& temporaries, Kept kept)
@@ -128,26 +78,15 @@ void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
 
 std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
   auto tap = std::make_unique<Tap>();
+  static_cast<JudgedCall&>(*tap) = judged_call(call, geometry_, device_.properties());
   tap->name = call.name;
-  tap->op = call.op;
-  if (const std::optional<CallRecord> record = record_of(call, geometry_)) {
-    tap->row = record->row;
-    tap->entry = device::find_entry(ops_, call.op);
-    tap->problem = find_op(tap->op).make_problem(record->row, device_.properties());
-    tap->tensors = tap->problem->make_tensors();
-  } else {
-    tap->stand_in = make_stand_in(call);
-    tap->tensors = tap->stand_in->make_tensors();
-  }
+  if (tap->problem)
+    tap->entry = exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
-  for (const HostTensor& planned : tap->tensors.all()) {
-    const std::string name = planned.spec().name;
-    const Binding* const bound = find_binding(bindings, name);
-    if (bound == nullptr) throw std::logic_error(call.name + ": nobody says where " + name + " is");
-    if (bound->rows != 0 && bound->rows != planned.spec().shape.front()) {
-      tap->tensors.at(name) = HostTensor(with_rows(planned.spec(), bound->rows));
-    }
-    add_copy(name, *bound, *tap);
+  tap->tensors = tap->make_tensors(bindings);
+  for (const HostTensor& tensor : tap->tensors.all()) {
+    const std::string& name = tensor.spec().name;
+    add_copy(name, *find_binding(bindings, name), *tap);
   }
   return tap;
 }
@@ -256,7 +195,7 @@ void Taps::read_back(const Copy& copy, Tap& tap) {
   }
   row_bytes_.resize(copy.bytes);
   device_.copy(row_bytes_.data(), from, copy.bytes, stream_);
-  unpack(row_bytes_.data(), copy, to);
+  unpack_rows(row_bytes_.data(), copy.row_bytes, to);
 }
 
 const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) {

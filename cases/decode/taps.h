@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "cases/decode/call_record.h"
-#include "cases/decode/stand_ins.h"
+#include "cases/decode/call_tensors.h"
+#include "cases/decode/exchanged.h"
 #include "cases/problem.h"
 #include "device/caching_allocator.h"
 #include "device/decode/memory.h"
@@ -49,22 +49,20 @@ class Taps final : public device::decode::CallObserver {
     std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
     int image = -1;                // of the cache that it is read from; -1: from the tap
   };
-  struct Tap {
-    std::string name, op;
+  struct Tap : JudgedCall {
+    std::string name;
     const plumb_op_entry* entry = nullptr;
-    Row row;                           // of the op
-    std::unique_ptr<Problem> problem;  // none: what stands beside ops
-    std::unique_ptr<StandIn> stand_in;
     TensorSet tensors;  // as fetched last
     std::vector<Copy> copies;
 
     // Not of the implementation under test, nor what stands beside its ops.
     bool is_foreign() const { return problem != nullptr && entry == nullptr; }
-    Step step() const;  // padding included: what the contract says of it follows from the inputs
-    std::vector<TensorReport> judge() const;
+    std::vector<TensorReport> judge() const { return JudgedCall::judge(tensors, entry); }
   };
   using Calls = std::vector<std::unique_ptr<Tap>>;
 
+  // Whose calls the reference stands in for. Before the first call.
+  void exchange(std::shared_ptr<const Exchanged> which) { exchanged_ = std::move(which); }
   // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
   // as the step found them and left them, not around each call. Before the first call.
   void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
@@ -115,6 +113,7 @@ class Taps final : public device::decode::CallObserver {
   const device::CachingAllocator& temporaries_;
   std::map<const std::byte*, std::string> writers_;  // op, by address of the output
   const Kept kept_;
+  std::shared_ptr<const Exchanged> exchanged_;
   device::Stream stream_;             // for reading back
   std::vector<std::byte> row_bytes_;  // read back, of rows that are further apart
   std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<Run>> parts_;

@@ -2,6 +2,7 @@
 #include "cases/decode/watched_engine.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,14 @@ const plumb_implementation& ops_of(const DecodeSetup& setup) {
   if (setup.implementation) return setup.implementation(setup.platform, checked);
   return checked ? device::checked_implementation(setup.platform)
                  : device::builtin_implementation(setup.platform);
+}
+
+std::unique_ptr<Exchange> make_exchange(const DecodeSetup& setup, device::Device& device,
+                                        const device::decode::Geometry& geometry,
+                                        const plumb_implementation& ops) {
+  if (!setup.exchanged) return nullptr;
+  if (setup.sample > 0) throw std::invalid_argument("calls of a sampled watch are exchanged whole");
+  return std::make_unique<Exchange>(device, geometry, ops, setup.exchanged);
 }
 
 // Of a real device, whose fresh memory may be zero: what nobody has written is no number in any
@@ -48,7 +57,10 @@ std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
 WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared)
     : device(std::move(shared)),
       ops(ops_of(setup)),
+      geometry(setup.geometry),
+      exchange(make_exchange(setup, *device, geometry, ops)),
       engine(*device, ops, setup.geometry, setup.mode, setup.policies, setup.environment.seed) {
+  engine.exchange(exchange.get());
   spoil_caches(setup, *this);
   if (setup.environment.delays) slow = device->allocate(kSlowBytes, "a slow kernel's");
 }
@@ -57,6 +69,7 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept>
     : WatchedEngine(setup, open(setup)) {
   if (!kept) return;
   taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
+  taps->exchange(setup.exchanged);
   if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
   engine.observe(taps.get());
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cases/decode/exchange.h"
 #include "cases/decode/taps.h"
 #include "device/decode/engine.h"
 
@@ -45,6 +46,8 @@ struct DecodeSetup {
   // row is compared bit for bit all the same. One step in flight only.
   std::int64_t sample = 0;
   Environment environment;
+  // Calls that the reference stands in for, in all engines alike; null: none. Not with a sample.
+  std::shared_ptr<const Exchanged> exchanged;
 };
 
 std::unique_ptr<device::Device> open(const DecodeSetup& setup);
@@ -57,6 +60,8 @@ struct WatchedEngine {
 
   std::shared_ptr<device::Device> device;
   const plumb_implementation& ops;
+  const device::decode::Geometry geometry;
+  std::unique_ptr<Exchange> exchange;  // none: every op runs
   device::decode::Engine engine;
   std::unique_ptr<Taps> taps;  // none: not tapped
   void* slow = nullptr;        // what the kernel in front of a step works on, if there is one

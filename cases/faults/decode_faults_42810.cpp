@@ -21,7 +21,7 @@ Inject top_k() {
 }
 
 DecodeSetup without_hc_head(DecodeSetup setup) {
-  setup.implementation = with_op_left_out("hc_head");
+  setup.implementation = with_op_left_out("hc_head", setup.implementation);
   return setup;
 }
 

@@ -13,14 +13,14 @@ Inject mutant(std::string_view name) {
     if (setup.platform.starts_with("cuda-") && by.cuda.launch == nullptr) {
       throw NotOnThisPlatform("built without PLUMB_CUDA_MUTANTS");
     }
-    setup.implementation = with_op_replaced(by);
+    setup.implementation = with_op_replaced(by, setup.implementation);
     return setup;
   };
 }
 
 Inject changed_call(const Replacement& by) {
   return [by](DecodeSetup setup) {
-    setup.implementation = with_op_replaced(by);
+    setup.implementation = with_op_replaced(by, setup.implementation);
     return setup;
   };
 }

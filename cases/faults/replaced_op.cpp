@@ -20,10 +20,11 @@ struct ReplacedTable {
 using Entries = std::vector<plumb_op_entry>;
 using Change = std::function<void(std::string_view platform, Entries& entries)>;
 
-Implementations with_entries(const Change& change) {
-  return [change, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
-             std::string_view platform, bool) -> const plumb_implementation& {
-    const plumb_implementation& original = device::builtin_implementation(platform);
+Implementations with_entries(const Implementations& base, const Change& change) {
+  return [base, change, tables = std::make_shared<std::vector<std::shared_ptr<ReplacedTable>>>()](
+             std::string_view platform, bool checked) -> const plumb_implementation& {
+    const plumb_implementation& original =
+        base ? base(platform, checked) : device::builtin_implementation(platform);
     auto replaced = std::make_shared<ReplacedTable>();
     replaced->entries.assign(original.entries, original.entries + original.entry_count);
     change(platform, replaced->entries);
@@ -38,8 +39,8 @@ Implementations with_entries(const Change& change) {
 
 }  // namespace
 
-Implementations with_op_replaced(const Replacement& by) {
-  return with_entries([by](std::string_view platform, Entries& entries) {
+Implementations with_op_replaced(const Replacement& by, const Implementations& base) {
+  return with_entries(base, [by](std::string_view platform, Entries& entries) {
     const plumb_op_entry& entry = platform.starts_with("cuda-") ? by.cuda : by.simulated;
     for (plumb_op_entry& one : entries) {
       if (std::string_view(one.op) == entry.op) one = entry;
@@ -47,8 +48,8 @@ Implementations with_op_replaced(const Replacement& by) {
   });
 }
 
-Implementations with_op_left_out(std::string_view op) {
-  return with_entries([op = std::string(op)](std::string_view, Entries& entries) {
+Implementations with_op_left_out(std::string_view op, const Implementations& base) {
+  return with_entries(base, [op = std::string(op)](std::string_view, Entries& entries) {
     std::erase_if(entries, [&](const plumb_op_entry& one) { return one.op == op; });
   });
 }

@@ -18,7 +18,8 @@ struct Replacement {
   plumb_op_entry cuda;  // without a launcher: there is none
 };
 // The tables live as long as the function does.
-Implementations with_op_replaced(const Replacement& by);
-Implementations with_op_left_out(std::string_view op);
+// What else is wrong with `base` stays so; without one the others are plumb's own.
+Implementations with_op_replaced(const Replacement& by, const Implementations& base = {});
+Implementations with_op_left_out(std::string_view op, const Implementations& base = {});
 
 }  // namespace plumb::cases

@@ -23,13 +23,20 @@ const plumb_op_entry* Caller::find(std::string_view op) const {
   return entry != nullptr ? entry : missing_.instead(op, own_);
 }
 
+const plumb_op_entry& Caller::require(const Call& call) const {
+  if (const plumb_op_entry* const entry = find(call.op)) return *entry;
+  throw MissingOp(call.op, call.name + ": " + ops_.name + " has no " + std::string(call.op));
+}
+
 void Caller::launch(const Call& call) const {
-  const plumb_op_entry* const entry = find(call.op);
-  const std::string op(call.op);
-  if (entry == nullptr) throw MissingOp(op, call.name + ": " + ops_.name + " has no " + op);
+  const bool exchanged = exchange_ != nullptr && exchange_->takes(call);
+  const plumb_op_entry* const entry = exchanged ? nullptr : &require(call);
   if (observer_ != nullptr) observer_->before(call, stream_);
-  if (entry->launch(call.params) != PLUMB_OK) {
-    throw MissingOp(op, call.name + ": " + ops_.name + " refuses this call of " + op);
+  if (exchanged) {
+    exchange_->launch(call, stream_);
+  } else if (entry->launch(call.params) != PLUMB_OK) {
+    throw MissingOp(call.op,
+                    call.name + ": " + ops_.name + " refuses this call of " + std::string(call.op));
   }
   ++calls_;
   if (observer_ != nullptr) observer_->after(call, stream_);

@@ -49,6 +49,14 @@ class CallObserver {
   virtual void after(const Call& call, Stream stream) = 0;
 };
 
+// Who runs something else in place of an op, captured or not.
+class CallExchange {
+ public:
+  virtual ~CallExchange() = default;
+  virtual bool takes(const Call& call) = 0;
+  virtual void launch(const Call& call, Stream stream) = 0;  // the one that it has just taken
+};
+
 // What becomes of a call of an op that the implementation lacks.
 class MissingOpPolicy {
  public:
@@ -80,11 +88,13 @@ class Caller {
     if (observer_ != nullptr) observer_->begin(part);
   }
   Stream stream() const { return stream_; }
-  std::int64_t calls() const { return calls_; }                   // enqueued so far
-  void observe(CallObserver* observer) { observer_ = observer; }  // nullptr: nobody
+  std::int64_t calls() const { return calls_; }                    // enqueued so far
+  void observe(CallObserver* observer) { observer_ = observer; }   // nullptr: nobody
+  void exchange(CallExchange* exchange) { exchange_ = exchange; }  // nullptr: every op runs
 
  private:
   void launch(const Call& call) const;
+  const plumb_op_entry& require(const Call& call) const;
   const plumb_op_entry* find(std::string_view op) const;
 
   const plumb_implementation& ops_;
@@ -92,6 +102,7 @@ class Caller {
   const MissingOpPolicy& missing_;
   Stream stream_;
   CallObserver* observer_ = nullptr;
+  CallExchange* exchange_ = nullptr;
   mutable std::int64_t calls_ = 0;
 };
 

@@ -84,6 +84,7 @@ class Engine {
   // Parts of the latest step in their order, as an observer was told of them.
   StepSegments::Parts parts() const;
   void observe(CallObserver* observer) { call_.observe(observer); }
+  void exchange(CallExchange* exchange) { call_.exchange(exchange); }
   // All that steps read and write, but for the inputs that the host sends.
   const Memory& memory() const { return memory_; }
   // Memory that comes and goes: temporaries and attention states.

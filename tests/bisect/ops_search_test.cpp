@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The search for broken ops by itself: answers come from a table of faults and what each does.
+#include "bisect/ops_search.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plumb::bisect {
+namespace {
+
+using cases::Detector;
+using cases::Finding;
+
+Finding finding(const std::string& op, std::int64_t position = 0,
+                Detector detector = Detector::reference) {
+  return {detector, 0, position, op, "call of " + op, "wrong"};
+}
+
+// Steps with these faults, each of an op.
+struct Steps {
+  struct Fault {
+    std::string op;
+    Finding shows;
+    std::string hides;   // another fault while this one is there
+    bool kills = false;  // the process, instead of being found
+  };
+  std::vector<Fault> faults;
+  std::vector<Finding> always;                // of no op
+  std::map<Ops, std::vector<float>> results;  // by what is exchanged
+  int asked = 0;
+  std::vector<std::string> notes;
+
+  OpsAnswer watch(const Ops& exchanged) {
+    ++asked;
+    OpsAnswer answer;
+    Ops hidden;
+    for (const Fault& fault : faults) {
+      if (!exchanged.contains(fault.op)) hidden.insert(fault.hides);
+    }
+    for (const Fault& fault : faults) {
+      if (exchanged.contains(fault.op) || hidden.contains(fault.op)) continue;
+      if (fault.kills) return {{}, "its process ended with signal 11"};
+      answer.findings.push_back(fault.shows);
+    }
+    answer.findings.insert(answer.findings.end(), always.begin(), always.end());
+    return answer;
+  }
+
+  OpsReport search() {
+    OpsQuestions ask;
+    ask.watch = [this](const Ops& exchanged, const std::string&) { return watch(exchanged); };
+    ask.results = [this](const Ops& exchanged) {
+      const auto found = results.find(exchanged);
+      return found == results.end() ? std::vector<float>{1, 2} : found->second;
+    };
+    ask.note = [this](const std::string& text) { notes.push_back(text); };
+    const Ops all{"a", "b", "c", "d", "e", "f", "g", "h"};
+    return search_ops(all, ask);
+  }
+};
+
+Ops names(const OpsReport& report) {
+  Ops all;
+  for (const Culprit& one : report.culprits) all.insert(one.op);
+  return all;
+}
+
+TEST(OpsSearch, StepsThatAreRightPass) {
+  Steps steps;
+  EXPECT_EQ(steps.search().kind, OpsReport::Kind::passes);
+  EXPECT_EQ(steps.asked, 1);
+}
+
+TEST(OpsSearch, OneOpTakesTwoWatches) {
+  Steps steps{{{"c", finding("c"), "", false}}, {}, {}, 0, {}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(report.kind, OpsReport::Kind::ops);
+  EXPECT_EQ(names(report), Ops{"c"});
+  EXPECT_EQ(report.culprits.front().call, "call of c");
+  EXPECT_EQ(steps.asked, 2);
+}
+
+TEST(OpsSearch, WhoIsBlamedForAnothersFaultIsLeftOut) {
+  Steps steps{{{"d", finding("b"), "", false}}, {}, {}, 0, {}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(report.kind, OpsReport::Kind::ops);
+  EXPECT_EQ(names(report), Ops{"d"});
+  EXPECT_LE(steps.asked, 10);
+}
+
+TEST(OpsSearch, WhatKillsTheProcessIsFoundInHalves) {
+  Steps steps{{{"f", {}, "", true}, {"g", {}, "", true}}, {}, {}, 0, {}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(report.kind, OpsReport::Kind::ops);
+  EXPECT_EQ(names(report), (Ops{"f", "g"}));
+  EXPECT_EQ(report.culprits.front().text, "its process ended with signal 11");
+}
+
+TEST(OpsSearch, OneThatHidesAnotherIsNamed) {
+  Steps steps{{{"a", finding("a"), "e", false}, {"e", finding("e", 5), "", false}}, {}, {}, 0, {}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(names(report), (Ops{"a", "e"}));
+  EXPECT_EQ(report.culprits[0].hidden_by, "");
+  EXPECT_EQ(report.culprits[1].op, "e");
+  EXPECT_EQ(report.culprits[1].hidden_by, "a");
+}
+
+TEST(OpsSearch, ThoseThatCancelAreSaidSo) {
+  Steps steps{{{"a", finding("a"), "", false}, {"b", finding("b", 3), "", false}}, {}, {}, 0, {}};
+  steps.results = {{{}, {1, 2.001f}}, {{"a"}, {2, 4}}, {{"b"}, {0.5f, 1}}, {{"a", "b"}, {1, 2}}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(names(report), (Ops{"a", "b"}));
+  ASSERT_EQ(report.cancelling.size(), 1u);
+  EXPECT_LT(report.cancelling[0].both, 0.001);
+  EXPECT_NEAR(report.cancelling[0].one_alone, 0.5, 1e-6);
+  EXPECT_NEAR(report.cancelling[0].other_alone, 1, 1e-6);
+  steps.results[{}] = {3, 6};
+  EXPECT_TRUE(steps.search().cancelling.empty());
+}
+
+TEST(OpsSearch, WhatNoExchangeRemovesIsNoOp) {
+  Steps steps{{}, {finding("inputs", 2, Detector::inputs)}, {}, 0, {}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(report.kind, OpsReport::Kind::not_an_op);
+  EXPECT_EQ(report.left->op, "inputs");
+  EXPECT_TRUE(report.culprits.empty());
+}
+
+// Behind what the host got wrong an op may have been given anything.
+TEST(OpsSearch, AnOpBesideItIsToBlameInFrontOnly) {
+  Steps steps{{{"b", finding("b", 1), "", false}, {"c", finding("c", 7), "", false}},
+              {finding("tile_plan", 4, Detector::metadata)},
+              {},
+              0,
+              {}};
+  const OpsReport report = steps.search();
+  EXPECT_EQ(report.kind, OpsReport::Kind::not_an_op);
+  EXPECT_EQ(names(report), Ops{"b"});
+}
+
+}  // namespace
+}  // namespace plumb::bisect

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The search for broken ops in decode steps, against the library's faults, alone and in pairs. All
+// faults and all pairs take minutes: with PLUMB_FULL=1 in the environment.
+#include "bisect/step_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "cases/faults/changed_calls.h"
+#include "cases/faults/fault_runs.h"
+#include "cases/faults/injections.h"
+
+namespace plumb::bisect {
+namespace {
+
+using cases::DecodeFault;
+using cases::DecodeRun;
+using cases::DecodeSetup;
+
+OpsReport search(const DecodeSetup& setup, const cases::ScheduleShape& shape) {
+  OpsQuestions ask;
+  ask.watch = [&](const Ops& exchanged, const std::string&) {
+    return watch_exchanged(setup, shape, exchanged);
+  };
+  ask.results = [&](const Ops& exchanged) { return results_of(setup, shape, exchanged); };
+  return search_ops(exchangeable_ops(), ask);
+}
+
+const DecodeFault& fault_of(const std::string& name) {
+  for (const DecodeFault& fault : cases::all_decode_faults()) {
+    if (fault.name == name) return fault;
+  }
+  throw std::invalid_argument("no fault " + name);
+}
+
+// What the first finding has to name of the fault, or the culprit.
+void expect_named(const DecodeFault& fault, const std::string& platform) {
+  SCOPED_TRACE(fault.name + " on " + platform);
+  const DecodeRun run = cases::fault_runs({platform}, {&fault}, 0).front();
+  if (!run.not_here.empty()) return;
+  const OpsReport report = search(run.setup, run.schedule);
+  // A launcher in place of the right one, or of none: an op by all means.
+  const bool replaced = run.setup.implementation != nullptr;
+  EXPECT_TRUE(!replaced || report.kind == OpsReport::Kind::ops);
+  if (report.kind == OpsReport::Kind::ops) {
+    ASSERT_EQ(report.culprits.size(), 1u);
+    EXPECT_EQ(report.culprits.front().op, fault.broken);
+    EXPECT_FALSE(report.culprits.front().text.empty());
+  } else {
+    ASSERT_EQ(report.kind, OpsReport::Kind::not_an_op);
+    EXPECT_EQ(report.left->op, fault.broken);
+    EXPECT_TRUE(report.culprits.empty());
+  }
+}
+
+TEST(StepOps, NamesTheBrokenOp) {
+  for (const char* name : {"hc_eps_lost", "ue8m0_exponent_one_off", "missing_op_replaced"}) {
+    expect_named(fault_of(name), "sim-sm90");
+  }
+}
+
+TEST(StepOps, SaysThatItIsNotAnOp) {
+  for (const char* name : {"inverse_rope_left_out", "v32_key_frozen", "padding_writes_slot_0"}) {
+    expect_named(fault_of(name), "sim-gfx942");
+  }
+}
+
+class Long : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* full = std::getenv("PLUMB_FULL");
+    if (full == nullptr || std::string(full) != "1") {
+      GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
+    }
+  }
+};
+using StepOpsLong = Long;
+
+TEST_F(StepOpsLong, NamesWhatIsBrokenInEveryFault) {
+  for (const DecodeFault& fault : cases::all_decode_faults()) {
+    for (const char* platform : {"sim-sm90", "sim-gfx942"}) expect_named(fault, platform);
+  }
+}
+
+// Those of one op that show in the same steps.
+std::vector<const DecodeFault*> faults_of_one_op() {
+  std::vector<const DecodeFault*> all;
+  for (const DecodeFault& fault : cases::all_decode_faults()) {
+    if (!(fault.schedule == cases::kRandom)) continue;
+    const DecodeSetup setup = fault.inject({});
+    const bool plain = setup.geometry == DecodeSetup().geometry && setup.mode == DecodeSetup().mode;
+    if (plain && setup.implementation) all.push_back(&fault);
+  }
+  return all;
+}
+
+void expect_both(const DecodeFault& one, const DecodeFault& other) {
+  SCOPED_TRACE(one.name + " and " + other.name);
+  DecodeSetup setup = other.inject(one.inject({}));
+  const OpsReport report = search(setup, cases::kRandom);
+  ASSERT_EQ(report.kind, OpsReport::Kind::ops);
+  Ops named;
+  for (const Culprit& culprit : report.culprits) named.insert(culprit.op);
+  EXPECT_EQ(named, (Ops{one.broken, other.broken}));
+}
+
+TEST_F(StepOpsLong, NamesBothOfEveryPair) {
+  const auto faults = faults_of_one_op();
+  EXPECT_GE(faults.size(), 12u);
+  int pairs = 0;
+  for (const DecodeFault* one : faults) {
+    for (const DecodeFault* other : faults) {
+      if (one >= other || one->broken == other->broken) continue;
+      expect_both(*one, *other);
+      ++pairs;
+    }
+  }
+  EXPECT_GE(pairs, 50);
+}
+
+TEST(StepOps, NamesBothOfAPair) {
+  expect_both(fault_of("mhc_fused_comb_transposed"), fault_of("hc_eps_lost"));
+}
+
+// An op that is not there ends the step before anything else can be seen.
+TEST(StepOps, NamesTheOneThatIsHidden) {
+  const DecodeSetup setup =
+      fault_of("missing_op").inject(fault_of("ragged_indptr_one_off").inject({}));
+  const OpsReport report = search(setup, cases::kRandom);
+  ASSERT_EQ(report.culprits.size(), 2u);
+  EXPECT_EQ(report.culprits[0].op, "hc_head");
+  EXPECT_EQ(report.culprits[0].hidden_by, "");
+  EXPECT_EQ(report.culprits[1].op, "build_ragged_indices_from_dense");
+  EXPECT_EQ(report.culprits[1].hidden_by, "hc_head");
+}
+
+// Written in one dialect and read in the same, both the wrong one.
+struct WrittenAsFnuz {
+  using Params = plumb_quantize_and_insert_k_cache_params;
+  static constexpr const char* op = "quantize_and_insert_k_cache";
+  static void change(Params& p) { p.cache.dialect = PLUMB_E4M3FNUZ; }
+};
+struct ReadAsFnuz {
+  using Params = plumb_sparse_mla_decode_params;
+  static constexpr const char* op = "sparse_mla_decode";
+  static void change(Params& p) { p.main_cache.dialect = p.extra_cache.dialect = PLUMB_E4M3FNUZ; }
+};
+
+TEST(StepOps, SaysThatTwoCancel) {
+  const auto both = cases::both(cases::changed_call(cases::changed<WrittenAsFnuz>()),
+                                cases::changed_call(cases::changed<ReadAsFnuz>()));
+  const OpsReport report = search(both({}), cases::kRandom);
+  ASSERT_EQ(report.kind, OpsReport::Kind::ops);
+  ASSERT_EQ(report.culprits.size(), 2u);
+  ASSERT_EQ(report.cancelling.size(), 1u);
+  const Cancelling& pair = report.cancelling.front();
+  EXPECT_EQ((Ops{pair.one, pair.other}), (Ops{"quantize_and_insert_k_cache", "sparse_mla_decode"}));
+  EXPECT_LT(pair.both, 0.1);
+  EXPECT_GT(pair.one_alone, 3 * pair.both);
+}
+
+TEST(StepOps, StepsThatAreRightPass) {
+  EXPECT_EQ(search({}, cases::kSteady).kind, OpsReport::Kind::passes);
+}
+
+}  // namespace
+}  // namespace plumb::bisect

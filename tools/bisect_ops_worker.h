@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The questions of plumb bisect ops, each put to a process of its own: what is broken may crash it.
+// A question is a number, so that a worker, which has the same command line, knows it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bisect/ops_search.h"
+#include "cases/decode/decode_step.h"
+#include "cases/decode/twice.h"
+#include "tools/worker.h"
+
+namespace plumb::tools {
+
+struct TwiceAnswer {
+  std::optional<cases::Difference> difference;
+  std::string failed;  // why there is no answer; "": there is
+};
+nlohmann::json to_json(const TwiceAnswer& answer);
+TwiceAnswer twice_from_json(const nlohmann::json& json);
+
+// The parent's side. `platform` is an index into those of the command line.
+class OpsWorker {
+ public:
+  OpsWorker(std::vector<std::string> command, double timeout);
+
+  bisect::OpsAnswer watch(std::size_t platform, const bisect::Ops& exchanged);
+  // Empty where the process died or the steps threw.
+  std::vector<float> results(std::size_t platform, const bisect::Ops& exchanged);
+  // The n-th of cases::second_runs().
+  TwiceAnswer twice(std::size_t platform, std::size_t second);
+
+ private:
+  Worker worker_;
+};
+
+// The worker's side: `served` has the case on each platform.
+Bytes answer_ops(const std::vector<cases::ServedCase>& served, std::uint64_t task);
+
+}  // namespace plumb::tools
