@@ -34,6 +34,7 @@ using nlohmann::ordered_json;
 
 // The case on each platform that it may be asked about on.
 struct Served {
+  cases::Case source;
   std::string which;
   std::vector<std::string> platforms;
   std::vector<cases::ServedCase> on;  // each of them
@@ -75,7 +76,7 @@ void check_exchange(const cases::DecodeSetup& setup, const std::string& which) {
 
 Served serve_case(const BisectOpsArguments& arguments) {
   const Selected selected = select_one(arguments);
-  Served served{selected.cases.front().id(), {}, {}};
+  Served served{selected.cases.front(), selected.cases.front().id(), {}, {}};
   std::string why;
   for (const std::string& platform : selected.platforms) {
     const std::string absent = device::why_unavailable(platform);
@@ -269,7 +270,11 @@ int bisect_ops_command(const BisectOpsArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
   const Served served = serve_case(arguments);
   if (is_worker()) {
-    return serve([&](std::uint64_t task) { return answer_ops(served.on, task); });
+    const std::uint64_t seed = parse_seed(arguments.search.run.seed);
+    const auto anew = [&](std::size_t platform) {
+      return planted_case(served.source, served.platforms.at(platform), seed);
+    };
+    return serve([&](std::uint64_t task) { return answer_ops(anew, task); });
   }
   if (!arguments.search.json.empty()) check_writable(arguments.search.json);
   bisect::Progress progress(arguments.search.quiet);

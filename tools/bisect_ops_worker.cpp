@@ -71,10 +71,11 @@ Difference difference_from(const json& j) {
   return d;
 }
 
-Bytes answer_twice(const cases::ServedCase& served, std::size_t second) {
+Bytes answer_twice(const cases::ServedCase& served, const cases::ServedCase& again,
+                   std::size_t second) {
   TwiceAnswer answer;
   try {
-    const auto runs = cases::second_runs(served.setup);
+    const auto runs = cases::second_runs(again.setup);
     answer.difference = cases::first_difference(served.setup, runs.at(second), served.shape);
   } catch (const std::exception& error) {
     answer.failed = error.what();
@@ -120,12 +121,13 @@ TwiceAnswer OpsWorker::twice(std::size_t platform, std::size_t second) {
   return twice_from_json(json::from_cbor(std::get<Bytes>(answer)));
 }
 
-Bytes answer_ops(const std::vector<cases::ServedCase>& served, std::uint64_t task) {
+Bytes answer_ops(const ServeCase& serve, std::uint64_t task) {
   const auto kind = static_cast<Kind>(task >> kKindBit);
   const std::uint64_t platforms = std::uint64_t{1} << (kKindBit - kPlatformBit);
-  const cases::ServedCase& one = served.at((task >> kPlatformBit) % platforms);
+  const cases::ServedCase one = serve((task >> kPlatformBit) % platforms);
   const std::uint64_t what = task & kWhat;
-  if (kind == Kind::twice) return answer_twice(one, what);
+  if (kind == Kind::twice)
+    return answer_twice(one, serve((task >> kPlatformBit) % platforms), what);
   if (kind == Kind::results) {
     return json::to_cbor(bisect::results_of(one.setup, one.shape, ops_of(what)));
   }

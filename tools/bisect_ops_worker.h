@@ -4,6 +4,7 @@
 // A question is a number, so that a worker, which has the same command line, knows it.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -38,7 +39,9 @@ class OpsWorker {
   Worker worker_;
 };
 
-// The worker's side: `served` has the case on each platform.
-Bytes answer_ops(const std::vector<cases::ServedCase>& served, std::uint64_t task);
+// The worker's side. `serve` makes the case on a platform anew: what is planted may remember the
+// engines of another watch.
+using ServeCase = std::function<cases::ServedCase(std::size_t platform)>;
+Bytes answer_ops(const ServeCase& serve, std::uint64_t task);
 
 }  // namespace plumb::tools

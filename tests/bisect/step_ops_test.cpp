@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,12 +23,13 @@ using cases::DecodeFault;
 using cases::DecodeRun;
 using cases::DecodeSetup;
 
-OpsReport search(const DecodeSetup& setup, const cases::ScheduleShape& shape) {
+// `plant` is asked anew for each watch: what it plants may remember engines.
+OpsReport search(const std::function<DecodeSetup()>& plant, const cases::ScheduleShape& shape) {
   OpsQuestions ask;
   ask.watch = [&](const Ops& exchanged, const std::string&) {
-    return watch_exchanged(setup, shape, exchanged);
+    return watch_exchanged(plant(), shape, exchanged);
   };
-  ask.results = [&](const Ops& exchanged) { return results_of(setup, shape, exchanged); };
+  ask.results = [&](const Ops& exchanged) { return results_of(plant(), shape, exchanged); };
   return search_ops(exchangeable_ops(), ask);
 }
 
@@ -40,9 +43,10 @@ const DecodeFault& fault_of(const std::string& name) {
 // What the first finding has to name of the fault, or the culprit.
 void expect_named(const DecodeFault& fault, const std::string& platform) {
   SCOPED_TRACE(fault.name + " on " + platform);
-  const DecodeRun run = cases::fault_runs({platform}, {&fault}, 0).front();
+  const auto plant = [&] { return cases::fault_runs({platform}, {&fault}, 0).front(); };
+  const DecodeRun run = plant();
   if (!run.not_here.empty()) return;
-  const OpsReport report = search(run.setup, run.schedule);
+  const OpsReport report = search([&] { return plant().setup; }, run.schedule);
   // A launcher in place of the right one, or of none: an op by all means.
   const bool replaced = run.setup.implementation != nullptr;
   EXPECT_TRUE(!replaced || report.kind == OpsReport::Kind::ops);
@@ -100,8 +104,8 @@ std::vector<const DecodeFault*> faults_of_one_op() {
 
 void expect_both(const DecodeFault& one, const DecodeFault& other) {
   SCOPED_TRACE(one.name + " and " + other.name);
-  DecodeSetup setup = other.inject(one.inject({}));
-  const OpsReport report = search(setup, cases::kRandom);
+  const auto plant = [&] { return other.inject(one.inject({})); };
+  const OpsReport report = search(plant, cases::kRandom);
   ASSERT_EQ(report.kind, OpsReport::Kind::ops);
   Ops named;
   for (const Culprit& culprit : report.culprits) named.insert(culprit.op);
@@ -128,9 +132,10 @@ TEST(StepOps, NamesBothOfAPair) {
 
 // An op that is not there ends the step before anything else can be seen.
 TEST(StepOps, NamesTheOneThatIsHidden) {
-  const DecodeSetup setup =
-      fault_of("missing_op").inject(fault_of("ragged_indptr_one_off").inject({}));
-  const OpsReport report = search(setup, cases::kRandom);
+  const auto plant = [] {
+    return fault_of("missing_op").inject(fault_of("ragged_indptr_one_off").inject({}));
+  };
+  const OpsReport report = search(plant, cases::kRandom);
   ASSERT_EQ(report.culprits.size(), 2u);
   EXPECT_EQ(report.culprits[0].op, "hc_head");
   EXPECT_EQ(report.culprits[0].hidden_by, "");
@@ -153,7 +158,7 @@ struct ReadAsFnuz {
 TEST(StepOps, SaysThatTwoCancel) {
   const auto both = cases::both(cases::changed_call(cases::changed<WrittenAsFnuz>()),
                                 cases::changed_call(cases::changed<ReadAsFnuz>()));
-  const OpsReport report = search(both({}), cases::kRandom);
+  const OpsReport report = search([&] { return both({}); }, cases::kRandom);
   ASSERT_EQ(report.kind, OpsReport::Kind::ops);
   ASSERT_EQ(report.culprits.size(), 2u);
   ASSERT_EQ(report.cancelling.size(), 1u);
@@ -164,7 +169,8 @@ TEST(StepOps, SaysThatTwoCancel) {
 }
 
 TEST(StepOps, StepsThatAreRightPass) {
-  EXPECT_EQ(search({}, cases::kSteady).kind, OpsReport::Kind::passes);
+  const auto plant = [] { return DecodeSetup(); };
+  EXPECT_EQ(search(plant, cases::kSteady).kind, OpsReport::Kind::passes);
 }
 
 }  // namespace
