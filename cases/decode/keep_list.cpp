@@ -75,4 +75,8 @@ std::string KeepList::text() const {
   return text;
 }
 
+bool KeepList::operator==(const KeepList& other) const {
+  return all_ == other.all_ && numbers_ == other.numbers_;
+}
+
 }  // namespace plumb::cases

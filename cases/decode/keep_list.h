@@ -20,7 +20,7 @@ class KeepList {
   bool keeps_all() const { return all_; }
   bool keeps(std::int64_t number) const;
   std::string text() const;  // as from reads it
-  bool operator==(const KeepList&) const = default;
+  bool operator==(const KeepList& other) const;
 
  private:
   bool all_ = true;
