@@ -110,6 +110,8 @@ CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& ro
     codes.before.value[at] /= scale;
     codes.before.sigma[at] /= scale;
     codes.before.worst[at] /= scale;
+    // What an input makes not a number is that exactly.
+    if (std::isnan(codes.before.value[at])) codes.before.sigma[at] = codes.before.worst[at] = 0;
   }
   return codes;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,14 @@ TEST(IndexerQ, RoundsToBf16BeforeTheLargestIsTaken) {
   const OneHead head({448, 0, 0, 0}, {448.5F / 448, 0}, 0, false);
   EXPECT_EQ(head.scale(), 1);
   EXPECT_EQ(head.codes(), (std::vector<int>{0x7e, 0, 0, 0}));
+}
+
+TEST(IndexerQ, ANanIsAnyCodeOfOneAndNothingElse) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const OneHead head({nan, 2, 3, 4}, {0, 1, 1, 0}, 0, true);  // turns the first with the third
+  const CodeEstimate codes = indexer_q_codes(head.inputs, rotated_queries(head.inputs), {1});
+  for (const std::int64_t i : {0, 2}) EXPECT_TRUE(honest_codes(codes, i).nan) << i;
+  for (const std::int64_t i : {1, 3}) EXPECT_FALSE(honest_codes(codes, i).nan) << i;
 }
 
 TEST(IndexerQ, FoldsTheScaleIntoTheWeight) {
