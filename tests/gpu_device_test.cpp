@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <thread>
 
@@ -116,6 +117,25 @@ TEST_F(GpuDeviceTest, CapturesAreSeenAndNodesNamed) {
   device.destroy_graph_exec(exec);
   device.destroy_graph(graph);
   EXPECT_EQ(fake::ledger().graphs, 0);
+}
+
+TEST_F(GpuDeviceTest, ACaptureHoldsNoCopyThatSomebodyWouldHaveToWaitFor) {
+  fake::GpuDevice device;
+  const auto stream = device.create_stream();
+  void* const from = device.allocate(8, "from");
+  void* const to = device.allocate(8, "to");
+  std::int64_t pageable = 0;
+  fake::ledger().pageable = &pageable;
+  device.copy(&pageable, from, 8, stream);
+  device.begin_capture(stream);
+  EXPECT_EQ(refusal([&] { device.copy(to, &pageable, 8, stream); }), "not refused");
+  EXPECT_EQ(
+      refusal([&] { device.copy(&pageable, from, 8, stream); }),
+      "capture_unsupported: copy to pageable memory during capture: it is complete on return, "
+      "so it would have to wait");
+  device.destroy_graph(device.end_capture(stream));
+  device.free(to);
+  device.free(from);
 }
 
 // What another thread captures is none of this thread's business.

@@ -56,6 +56,11 @@ inline void* allocate_pinned(std::size_t bytes) {
   return memory;
 }
 inline void free_pinned(void* memory) { PLUMB_CHECKED(cudaFreeHost, memory); }
+inline bool is_pageable(const void* memory) {
+  cudaPointerAttributes found{};
+  PLUMB_CHECKED(cudaPointerGetAttributes, &found, memory);
+  return found.type == cudaMemoryTypeUnregistered;
+}
 
 // Any direction.
 inline void copy(void* to, const void* from, std::size_t bytes, NativeStream stream) {
@@ -104,6 +109,11 @@ inline void synchronize(NativeEvent event) { PLUMB_CHECKED(cudaEventSynchronize,
 // Thread-local: what other threads do meanwhile neither joins nor breaks a capture.
 inline void begin_capture(NativeStream stream) {
   PLUMB_CHECKED(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal);
+}
+inline bool is_captured(NativeStream stream) {
+  cudaStreamCaptureStatus status{};
+  PLUMB_CHECKED(cudaStreamIsCapturing, stream, &status);
+  return status != cudaStreamCaptureStatusNone;
 }
 inline NativeGraph end_capture(NativeStream stream) {
   NativeGraph graph = nullptr;

@@ -245,6 +245,11 @@ void GpuDevice::synchronize() { runtime::synchronize_device(); }
 
 void GpuDevice::copy(void* to, const void* from, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
+  if (runtime::is_captured(native(stream)) && runtime::is_pageable(to)) {
+    throw DeviceError(Fault::capture_unsupported,
+                      "copy to pageable memory during capture: it is complete on return, so it "
+                      "would have to wait");
+  }
   runtime::copy(to, from, bytes, native(stream));
 }
 

@@ -59,6 +59,16 @@ inline void* allocate_pinned(std::size_t bytes) {
   return memory;
 }
 inline void free_pinned(void* memory) { PLUMB_CHECKED(hipHostFree, memory); }
+// The runtime knows nothing of such memory.
+inline bool is_pageable(const void* memory) {
+  unsigned type = 0;
+  if (hipPointerGetAttribute(&type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, const_cast<void*>(memory)) ==
+      hipSuccess) {
+    return false;
+  }
+  forget_last_error();
+  return true;
+}
 
 // Any direction. The runtime itself waits for copies from and to pageable memory.
 inline void copy(void* to, const void* from, std::size_t bytes, NativeStream stream) {
@@ -107,6 +117,11 @@ inline void synchronize(NativeEvent event) { PLUMB_CHECKED(hipEventSynchronize, 
 // Thread-local: what other threads do meanwhile neither joins nor breaks a capture.
 inline void begin_capture(NativeStream stream) {
   PLUMB_CHECKED(hipStreamBeginCapture, stream, hipStreamCaptureModeThreadLocal);
+}
+inline bool is_captured(NativeStream stream) {
+  hipStreamCaptureStatus status{};
+  PLUMB_CHECKED(hipStreamIsCapturing, stream, &status);
+  return status != hipStreamCaptureStatusNone;
 }
 inline NativeGraph end_capture(NativeStream stream) {
   NativeGraph graph = nullptr;

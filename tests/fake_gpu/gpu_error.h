@@ -26,6 +26,7 @@ struct Ledger {
   int devices = 1;
   std::string failing_call;  // fails with `failure`, every time
   NativeError failure = NativeError::success;
+  const void* pageable = nullptr;  // the one address that is
 };
 Ledger& ledger();
 

@@ -95,6 +95,8 @@ void free_pinned(void* memory) {
   std::free(memory);
 }
 
+bool is_pageable(const void* memory) { return memory == ledger().pageable; }
+
 void copy(void* to, const void* from, std::size_t bytes, NativeStream) {
   enter("fakeCopy");
   std::memcpy(to, from, bytes);
@@ -124,6 +126,8 @@ void begin_capture(NativeStream stream) {
   ++ledger().captures;
   stream->capturing = true;
 }
+
+bool is_captured(NativeStream stream) { return stream->capturing; }
 
 NativeGraph end_capture(NativeStream stream) {
   --ledger().captures;

@@ -37,6 +37,7 @@ void* allocate_async(std::size_t bytes, NativeStream stream);
 void free_async(void* memory, NativeStream stream);
 void* allocate_pinned(std::size_t bytes);
 void free_pinned(void* memory);
+bool is_pageable(const void* memory);
 void copy(void* to, const void* from, std::size_t bytes, NativeStream stream);
 void fill(void* to, int value, std::size_t bytes, NativeStream stream);
 void call_host(void (*function)(void*), void* argument, NativeStream stream);
@@ -54,6 +55,7 @@ void wait(NativeStream stream, NativeEvent event);
 void synchronize(NativeEvent event);
 
 void begin_capture(NativeStream stream);
+bool is_captured(NativeStream stream);
 NativeGraph end_capture(NativeStream stream);
 NativeGraphExec instantiate(NativeGraph graph);
 void launch(NativeGraphExec graph, NativeStream stream);
