@@ -24,6 +24,18 @@ std::uint32_t after_rounds(std::uint32_t x, int rounds) {
 
 }  // namespace
 
+void launch_hog(device::Device& device, std::uint32_t* data, std::int32_t blocks,
+                std::int32_t rounds, device::Stream stream) {
+  const plumb_implementation& own = device::builtin_implementation(device.properties().platform);
+  const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
+  if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
+  const plumb_occupancy_hog_params params{data, blocks, rounds, stream};
+  if (hog->launch(&params) != PLUMB_OK) {
+    throw device::DeviceError(device::Fault::other,
+                              "the occupancy hog was not launched " + device.take_launch_error());
+  }
+}
+
 // On a real device long enough to last for some replays, on half of the multiprocessors; on a
 // simulated one a few pieces of work, because there pieces interleave in any case.
 Neighbours::Sizes Neighbours::sizes_on(const device::Properties& properties) {
@@ -51,16 +63,7 @@ void Neighbours::allocate() {
 }
 
 void Neighbours::begin() {
-  const plumb_implementation& kernels =
-      device::builtin_implementation(device_.properties().platform);
-  const plumb_op_entry* hog = device::find_entry(kernels, "occupancy_hog");
-  if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
-  const plumb_occupancy_hog_params params{hog_data_, sizes_.hog_blocks, sizes_.hog_rounds,
-                                          hog_stream_};
-  if (hog->launch(&params) != PLUMB_OK) {
-    throw device::DeviceError(device::Fault::other,
-                              "the occupancy hog was not launched " + device_.take_launch_error());
-  }
+  launch_hog(device_, hog_data_, sizes_.hog_blocks, sizes_.hog_rounds, hog_stream_);
   hog_value_ = after_rounds(hog_value_, sizes_.hog_rounds);
   std::memset(back_, 0, sizes_.copy_bytes);
   for (int i = 0; i < kCopies; ++i) {

@@ -14,6 +14,11 @@
 
 namespace plumb::cases {
 
+// Enqueues a kernel that keeps `blocks` multiprocessors busy for so many rounds and works on
+// `data` [blocks, 64]. Throws DeviceError.
+void launch_hog(device::Device& device, std::uint32_t* data, std::int32_t blocks,
+                std::int32_t rounds, device::Stream stream);
+
 class Neighbours {
  public:
   explicit Neighbours(device::Device& device);

@@ -102,6 +102,21 @@ TEST(DecodeStepCase, WhatCannotBeIsSaid) {
   refuses({{"fault", "swa_tail_not_cleare"}}, "did you mean \"swa_tail_not_cleared\"?");
   refuses({{"traffic", "prompts"}, {"prompt_tokens", "0"}},
           "prompts where max_batched_tokens is 0");
+  refuses({{"context", "127"}}, "context of 127 tokens; with v4 it is 128 at least");
+  refuses({{"model", "v32"}, {"context", "128"}}, "context of 128 tokens; with v32 it is 129");
+}
+
+// The tokens and requests of a second chunk start elsewhere, and its lists in the middle of a
+// buffer.
+TEST(DecodeStepCase, ABurstIsMorePromptsThanAChunkTakes) {
+  for (const char* name : {"decode_step/v4_burst/full", "decode_step/v32_burst/full"}) {
+    const ServedCase served = planted_case(decode_case(name), "sim-sm90", 0);
+    for (const ScheduledStep& step : make_schedule(served.shape, served.setup.geometry)) {
+      const auto prompts = std::count_if(step.batch.begin(), step.batch.end(),
+                                         [](const auto& one) { return one.prefill; });
+      EXPECT_GT(prompts, device::decode::kPrefillRequests) << name;
+    }
+  }
 }
 
 TEST(DecodeStepCase, AModeThatTheModelLacksIsSkipped) {

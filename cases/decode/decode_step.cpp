@@ -116,7 +116,7 @@ ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   shape.steps = row.integer("steps");
   shape.most_requests = row.integer("requests");
   shape.seed = static_cast<std::uint64_t>(row.integer("seed")) + seed;
-  choose(row, "traffic", names_of<Traffic, 14>(), shape.traffic);
+  choose(row, "traffic", names_of<Traffic, 15>(), shape.traffic);
   choose(row, "lengths", names_of<Lengths, 8>(), shape.lengths);
   choose(row, "accepted", std::array<std::string_view, 3>{"all", "some", "none"}, shape.acceptance);
   choose(row, "between", std::array<std::string_view, 3>{"nothing", "dummies", "captures"},
@@ -126,12 +126,24 @@ ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   return shape;
 }
 
+// More than the top-k keeps, and a state of V4's C128A.
+std::int64_t least_context(const Geometry& geometry) {
+  const std::int64_t beyond_k = (geometry.top_k + 1) * geometry.index_ratio;
+  return geometry.has(device::decode::Cache::c128a) ? std::max(beyond_k, device::decode::kC128a)
+                                                    : beyond_k;
+}
+
 // What cannot be is said before anything runs.
 void require_possible(const Row& row, const ServedCase& served) {
   const Geometry& geometry = served.setup.geometry;
   if (geometry.architecture == Architecture::v32) {
     const std::int64_t query_tokens = geometry.query_tokens();
     require_supported(served.setup.mode, device::decode::v32_traits(query_tokens), query_tokens);
+  }
+  if (geometry.max_context < least_context(geometry)) {
+    throw BadRow(fmt::format(
+        "{}: context of {} tokens; with {} it is {} at least", row.where, geometry.max_context,
+        geometry.architecture == Architecture::v4 ? "v4" : "v32", least_context(geometry)));
   }
   try {
     make_schedule(served.shape, geometry);
@@ -167,7 +179,8 @@ const OpDefinition& decode_step_definition() {
        {"speculated", kUnset, kUnset, 8, "tokens of a request beyond the first; -1: 0"},
        {"prompt_tokens", kUnset, kUnset, 4096, "of a step, 0: no prompts; -1: 16"},
        {"drafter", kUnset, kUnset, 1, "1: a step of the drafter follows each; -1: with v4"},
-       {"context", 0, 0, kMostTokens, "most tokens of a request; 0: 384"},
+       {"context", 0, 0, kMostTokens,
+        "most tokens of a request, more than the top-k keeps; 0: 384"},
        {"in_flight", 0, 0, 4, "steps enqueued before anybody waits; 0: 1"},
        {"frees_window", 0, 0, 1, "1: blocks that left the window go back"},
        {"fnuz", 0, 0, 1, "1: caches in e4m3fnuz on every platform"},

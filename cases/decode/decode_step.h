@@ -24,7 +24,7 @@ const std::vector<Scenario>& graph_mode_scenarios();
 std::vector<Case> decode_step_cases(const std::vector<CaseFile>& overrides = {});
 bool is_decode_step(const Case& which);
 
-// What a row leaves to whoever plants a fault: a setup in which it shows.
+// The engine that a case asks for, and the schedule that it is driven through.
 struct ServedCase {
   DecodeSetup setup;
   ScheduleShape shape;

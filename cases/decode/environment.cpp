@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/decode/environment.h"
 
-#include <stdexcept>
-
 #include "cases/fill.h"
-#include "device/neighbours/occupancy_hog.h"
+#include "cases/neighbours.h"
 
 namespace plumb::cases {
 
@@ -44,15 +42,8 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
 
 void delay(const WatchedEngine& watched) {
   constexpr std::int32_t kRounds = 4000000;
-  const plumb_implementation& own =
-      device::builtin_implementation(watched.device->properties().platform);
-  const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
-  if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
-  const plumb_occupancy_hog_params params{static_cast<std::uint32_t*>(watched.slow), 1, kRounds,
-                                          watched.engine.stream()};
-  if (hog->launch(&params) != PLUMB_OK) {
-    throw device::DeviceError(device::Fault::other, "the slow kernel was not launched");
-  }
+  launch_hog(*watched.device, static_cast<std::uint32_t*>(watched.slow), 1, kRounds,
+             watched.engine.stream());
 }
 
 }  // namespace plumb::cases

@@ -186,13 +186,15 @@ class Planner {
     ScheduledStep step;
     step_ = i;
     const auto size = static_cast<std::size_t>(batch_size(i));
+    const bool others = shape_.traffic == Traffic::burst && i % 3 == 0;
     const std::vector<std::uint64_t> before = order_;
     for (const std::uint64_t id : before) {
-      if (tokens_[id] + geometry_.query_tokens() > geometry_.max_context) finish(id, step);
+      const bool at_its_end = tokens_[id] + geometry_.query_tokens() > geometry_.max_context;
+      if (others || at_its_end) finish(id, step);
     }
     const bool full = order_.size() == size;
     const bool replaces = shape_.traffic == Traffic::replace || shape_.traffic == Traffic::prefix ||
-                          (has_prompts() && full) ||
+                          (one_comes_at_a_time() && full) ||
                           (shape_.traffic == Traffic::random && draw(0, 2) == 0);
     if (replaces && i > 0 && !order_.empty()) finish(order_.front(), step);
     while (order_.size() < size) admit(step);
@@ -209,9 +211,10 @@ class Planner {
     if (shape_.between == Between::captures) step.recapture = draw(1, 1 << 16);
   }
 
-  bool has_prompts() const {
+  bool one_comes_at_a_time() const {
     return shape_.traffic == Traffic::prompts || shape_.traffic == Traffic::join;
   }
+  bool has_prompts() const { return one_comes_at_a_time() || shape_.traffic == Traffic::burst; }
   bool prompts_wait() const { return shape_.traffic == Traffic::join && step_ % 2 == 0; }
 
   // Those that decode, then prompts, as much of each as there is room for.
@@ -231,12 +234,13 @@ class Planner {
   }
 
   // Most are short, so that graphs hold them too: with `join`, whose batch is about as large as the
-  // largest graph, of one token.
+  // largest graph, of one token. In a burst there is to be room for all.
   std::int64_t chunk(std::int64_t left, std::int64_t room) {
     const std::int64_t most = std::min(left, room);
     if (most == 0) return 0;
     const std::int64_t few = shape_.traffic == Traffic::join ? 1 : kShortChunk;
-    return draw(0, 2) == 0 ? most : draw(1, std::min(most, few));
+    const bool whole = shape_.traffic != Traffic::burst && draw(0, 2) == 0;
+    return whole ? most : draw(1, std::min(most, few));
   }
 
   std::int64_t query_tokens() {
@@ -280,9 +284,9 @@ class Planner {
 }  // namespace
 
 std::string_view name_of(Traffic traffic) {
-  constexpr std::array<std::string_view, 14> kNames{
-      "steady",  "grow",   "shrink",    "there_and_back", "permute", "replace", "random",
-      "prompts", "uneven", "same_ends", "join",           "prefix",  "idle",    "between"};
+  constexpr std::array<std::string_view, 15> kNames{
+      "steady", "grow",      "shrink", "there_and_back", "permute", "replace", "random", "prompts",
+      "uneven", "same_ends", "join",   "prefix",         "idle",    "between", "burst"};
   return kNames[static_cast<std::size_t>(traffic)];
 }
 

@@ -30,7 +30,8 @@ enum class Traffic {
   join,            // all are there; each step one ends, and another's prompt waits for odd steps
   prefix,          // each step one ends, and another comes with the prefix of one that is there
   idle,            // nobody in every second step: an idle rank
-  between          // so many that their tokens are strictly between two captured sizes
+  between,         // so many that their tokens are strictly between two captured sizes
+  burst            // all come with a prompt at once; each third step others
 };
 // How long their contexts are; with `prompts`, their prompts.
 enum class Lengths {

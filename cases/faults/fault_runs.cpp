@@ -27,7 +27,7 @@ constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traff
                                 Traffic::there_and_back, Traffic::permute, Traffic::replace,
                                 Traffic::random,         Traffic::prompts, Traffic::uneven,
                                 Traffic::join,           Traffic::prefix,  Traffic::idle,
-                                Traffic::same_ends,      Traffic::between};
+                                Traffic::same_ends,      Traffic::between, Traffic::burst};
 constexpr std::int64_t kLengths = 8;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
@@ -104,6 +104,16 @@ Geometry v32_geometry(GraphMode mode, std::int64_t speculated) {
   return geometry;
 }
 
+// More requests than share a workspace of prefills, so that a step has two chunks of them.
+constexpr std::int64_t kBurst = device::decode::kPrefillRequests + 2;
+Geometry for_burst(Geometry geometry) {
+  const std::int64_t more = (kBurst - geometry.max_requests) * geometry.query_tokens();
+  geometry.max_requests = kBurst;
+  geometry.max_batched_tokens += more + 8 * kBurst;
+  geometry.capture_sizes.back() += more;
+  return geometry;
+}
+
 // Numbers that follow from a seed, one after the other.
 class Draws {
  public:
@@ -136,7 +146,9 @@ DecodeRun random_run(const std::string& platform, std::int64_t n, std::int64_t s
                          mix(stream, 1)};
   schedule.acceptance = static_cast<Acceptance>(draw.of(3));
   schedule.between = static_cast<Between>(draw.of(3));
-  DecodeRun run = clean_run(platform, mode, geometry, schedule);
+  const bool burst = schedule.traffic == Traffic::burst;
+  if (burst) schedule.most_requests = kBurst;
+  DecodeRun run = clean_run(platform, mode, burst ? for_burst(geometry) : geometry, schedule);
   run.name = fmt::format("{}: {}", n, run.name);
   run.setup.conditions.order = static_cast<device::Order>(draw.of(3));
   run.setup.conditions.policy = static_cast<device::Policy>(draw.of(3));
@@ -204,11 +216,14 @@ std::vector<DecodeRun> traffic_runs(const std::vector<std::string>& platforms, s
   for (const Traffic traffic : kTraffic) {
     for (const GraphMode mode : kModes) {
       const auto lengths = static_cast<Lengths>(++n % kLengths);
-      const ScheduleShape schedule{traffic, lengths, kSteps, kRequests, 1 + seed};
+      const bool burst = traffic == Traffic::burst;
+      const auto fitting = [&](Geometry g) { return burst ? for_burst(std::move(g)) : g; };
+      const ScheduleShape schedule{traffic, lengths, kSteps, burst ? kBurst : kRequests, 1 + seed};
       const bool uneven = traffic == Traffic::uneven || traffic == Traffic::same_ends;
       const std::int64_t speculated = uneven ? 2 : 0;
-      runs.push_back(clean_run(platform(n), mode, v4_geometry(speculated), schedule));
-      runs.push_back(clean_run(platform(n + 1), mode, v32_geometry(mode, speculated), schedule));
+      runs.push_back(clean_run(platform(n), mode, fitting(v4_geometry(speculated)), schedule));
+      runs.push_back(
+          clean_run(platform(n + 1), mode, fitting(v32_geometry(mode, speculated)), schedule));
     }
     ++n;  // the same mode with other lengths, and on another platform
   }
