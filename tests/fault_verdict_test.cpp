@@ -3,6 +3,9 @@
 // The verdict of plumb faults: what is wrong with faults, detectors or clean steps is never lost.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tools/fault_runner.h"
 #include "tools/faults_report.h"
 
@@ -126,8 +129,13 @@ TEST(FaultVerdict, FailsIfTheDiagnosisNamesTooFewOfTheFaults) {
   expect(
       verdict({right, right, right, both, wrong, clean_there}, 0),
       "elsewhere 5 of them show: the diagnosis names 3 (60 %), and 1 beside one that acts alike");
-  expect(verdict({right, right, right, wrong}, 1), "names less than 80 % of the faults elsewhere");
-  expect(verdict({right, none}, 1), "names less than 80 % of the faults elsewhere");
+  std::vector<FinishedRun> ten(8, right);
+  ten.insert(ten.end(), {wrong, none});
+  verdict(ten, 0);
+  ten[7] = none;
+  expect(verdict(ten, 1), "names less than 80 % of the faults elsewhere");
+  ten.erase(ten.begin());
+  verdict(ten, 0);  // few are no share
   expect(elsewhere_text(right, {}), " named\n");
   expect(elsewhere_text(both, {}), " one of those named\n");
   expect(elsewhere_text(wrong, {}), " NOT NAMED\n");

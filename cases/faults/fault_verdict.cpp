@@ -58,7 +58,7 @@ std::vector<std::string> objections(const Shares& s) {
     all.push_back(fmt::format("the broken op is blamed first for less than {:.0f} % of the faults",
                               100 * kLeastBlamed));
   }
-  if (s.named + s.among_others < kLeastNamed * s.shown) {
+  if (s.shown >= kFewestShown && s.named + s.among_others < kLeastNamed * s.shown) {
     all.push_back(fmt::format("the diagnosis names less than {:.0f} % of the faults elsewhere",
                               100 * kLeastNamed));
   }

@@ -43,8 +43,9 @@ Shares shares_of(const std::vector<FinishedRun>& all);
 // The first finding has to name the broken op for so many of the faults.
 inline constexpr double kLeastBlamed = 0.8;
 // The diagnosis has to name so many of those that show elsewhere, alone or beside one that acts
-// alike.
+// alike; of fewer than ten the share says nothing.
 inline constexpr double kLeastNamed = 0.8;
+inline constexpr int kFewestShown = 10;
 
 // Why the faults or the detectors are not what they should be, a line each; none: they are.
 std::vector<std::string> objections(const Shares& shares);
