@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "bisect/smaller_values.h"
-#include "bisect/sorted_by.h"
 #include "cases/case_file.h"
 #include "cases/decode/decode_step.h"
 #include "cases/point_text.h"
+#include "cases/sort_by.h"
 
 namespace plumb::bisect {
 
@@ -67,8 +67,7 @@ void CaseSubject::add_scenarios(const cases::Case& which, const std::vector<case
   for (const cases::Case& one : all) {
     if (one.op == which.op && one.row.name == which.row.name) scenarios_.push_back(one);
   }
-  scenarios_ = sorted_by(std::move(scenarios_),
-                         [](const cases::Case& one) { return plainness(*one.scenario); });
+  cases::sort_by(scenarios_, [](const cases::Case& one) { return plainness(*one.scenario); });
   Knob knob{.name = kScenario};
   for (const cases::Case& one : scenarios_) {
     const bool composition = one.scenario->mode == cases::Scenario::Mode::composition;

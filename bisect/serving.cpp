@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
-#include "bisect/sorted_by.h"
 #include "cases/decode/kept_schedule.h"
 #include "cases/faults/decode_step_run.h"
+#include "cases/sort_by.h"
 
 namespace plumb::bisect {
 
@@ -94,7 +94,7 @@ void order_serving(Candidate& start, Shrinkable& subject) {
       knob.words = {"0", "1", "-1", "2", "3", "4", "5", "6", "7", "8"};
     }
   }
-  subject.knobs = sorted_by(std::move(subject.knobs), place_of);
+  cases::sort_by(subject.knobs, place_of);
   subject.sizes = {"requests", "steps"};
   subject.seed = "seed";
 }

@@ -9,7 +9,7 @@
 
 #include "bisect/minimal_part.h"
 #include "bisect/smaller_values.h"
-#include "bisect/sorted_by.h"
+#include "cases/sort_by.h"
 
 namespace plumb::bisect {
 
@@ -90,7 +90,8 @@ class Shrinker {
       all = std::move(grown);
     }
     std::erase_if(all, [&](const Candidate& one) { return size_of(one) > most || one == now_; });
-    return sorted_by(std::move(all), [&](const Candidate& one) { return size_of(one); });
+    cases::sort_by(all, [&](const Candidate& one) { return size_of(one); });
+    return all;
   }
 
   // From small sizes up: they are cheap, and most failures need no more.

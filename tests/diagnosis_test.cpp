@@ -69,20 +69,6 @@ TEST(StepDiagnosis, NamesAFaultThatBeginsLater) {
   EXPECT_TRUE(diagnosis.names(fault.name)) << text_of(diagnosis);
 }
 
-// Waves of 64 add in another order than those of 32, as a card does.
-TEST(StepDiagnosis, NamesAFaultOfADeviceThatRoundsElsewhere) {
-  for (const char* name : {"mla_minus_one_read_as_slot_0", "ragged_indices_not_copied"}) {
-    DecodeRun run = elsewhere(name, 4);
-    run.setup.platform = "sim-gfx950";
-    WatchedFailure failure = watch_for_evidence(run.setup, run.schedule);
-    ASSERT_FALSE(failure.evidence.values.empty()) << name;
-    failure.evidence.setup.platform = "sim-sm90";
-    failure.evidence.closeness = Closeness::ulps;
-    const Diagnosis diagnosis = diagnose(failure.evidence);
-    EXPECT_TRUE(diagnosis.names(name)) << text_of(diagnosis);
-  }
-}
-
 // Without the one that is there, the next best is no answer.
 TEST(StepDiagnosis, NamesNothingThatIsNotInTheLibrary) {
   const DecodeRun run = elsewhere("top_k_reset_to_zero", 6);
@@ -99,6 +85,17 @@ TEST(StepDiagnosis, SaysThatNobodyLookedWhereTheValuesAreTooLarge) {
   evidence.findings = {{Detector::reference, 0, 0, "op", "call", "text"}};
   evidence.left_out = "the step is too large for the simulator";
   EXPECT_EQ(text_of(diagnose(evidence)), "not diagnosed: the step is too large for the simulator");
+}
+
+// A context shorter than a compressed state: no kernel of plumb's takes that either.
+TEST(StepDiagnosis, BlamesNoFaultForWhatHappensWithoutAny) {
+  DecodeSetup setup;
+  setup.geometry.max_context = device::decode::kC128a - 1;
+  const auto [result, diagnosis] =
+      watch_and_diagnose(setup, {.lengths = Lengths::short_ones, .steps = 1, .most_requests = 1});
+  ASSERT_FALSE(result.clean());
+  EXPECT_EQ(result.findings.front().detector, Detector::error);
+  EXPECT_EQ(text_of(diagnosis), "not diagnosed: the steps fail in the same way without any fault");
 }
 
 class ForeignDefect : public testing::TestWithParam<tests::ForeignDefect> {};

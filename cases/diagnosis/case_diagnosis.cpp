@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "cases/composition.h"
 #include "cases/diagnosis/op_run.h"
+#include "cases/sort_by.h"
 
 namespace plumb::cases {
 
@@ -165,7 +167,7 @@ class CaseDiagnosis {
   }
 
   void name_the_best() {
-    sort_by_larger(all_, [](const Explanation& one) { return one.match.score(); });
+    sort_by(all_, [](const Explanation& one) { return one.match.score(); }, std::greater<>());
     for (const Explanation& one : all_) {
       const double score = one.match.score();
       if (is_enough(one.match) && score >= all_.front().match.score() - kMargin) {

@@ -3,7 +3,6 @@
 // What a failure looks like: the hypotheses that explain it, or that none does.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,16 +11,6 @@
 #include "cases/diagnosis/match.h"
 
 namespace plumb::cases {
-
-// Those with the larger key first, equal ones in the order that they had. Lists are short.
-// (std::stable_sort of libstdc++ 12 calls what C++17 deprecates, which clang does not pass over.)
-template <class Range, class Key>
-void sort_by_larger(Range&& range, const Key& key) {
-  const auto larger = [&](const auto& a, const auto& b) { return key(a) > key(b); };
-  for (auto next = range.begin(); next != range.end(); ++next) {
-    std::rotate(std::upper_bound(range.begin(), next, *next, larger), next, next + 1);
-  }
-}
 
 // What one hypothesis is worth.
 struct Explanation {

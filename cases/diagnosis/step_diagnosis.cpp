@@ -2,10 +2,12 @@
 #include "cases/diagnosis/step_diagnosis.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 
 #include "cases/diagnosis/step_trial.h"
+#include "cases/sort_by.h"
 
 namespace plumb::cases {
 
@@ -15,8 +17,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // of one step's v
 
 // Explains enough; as much as another.
 constexpr double kExplains = 0.6, kMargin = 0.1;
-// Shares of findings in common.
-constexpr double kSameFindings = 0.75, kSimilarFindings = 0.5;
+constexpr double kSimilarFindings = 0.5;  // a share in common
 
 bool has(const std::vector<Finding>& findings, Detector detector) {
   return std::any_of(findings.begin(), findings.end(),
@@ -29,6 +30,10 @@ class StepDiagnosis {
       : evidence_(evidence), library_(library), trial_(evidence) {}
 
   Diagnosis run() {
+    if (trial_.fails_without_any()) {
+      diagnosis_.not_tried = "the steps fail in the same way without any fault";
+      return std::move(diagnosis_);
+    }
     diagnosis_.known = std::ssize(library_);
     for (const auto& group : groups()) {
       for (const DecodeFault* fault : group) try_fault(*fault);
@@ -88,7 +93,7 @@ class StepDiagnosis {
 
   // The candidates that explain about as much as the best does.
   std::span<Candidate> rivals() {
-    sort_by_larger(candidates_, [](const Candidate& one) { return one.first.score(); });
+    sort_by(candidates_, [](const Candidate& one) { return one.first.score(); }, std::greater<>());
     const auto end =
         std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& one) {
           return one.first.score() < kExplains ||
@@ -99,7 +104,7 @@ class StepDiagnosis {
 
   // Sorts them, too.
   static bool are_alike(std::span<Candidate> rivals) {
-    sort_by_larger(rivals, [](const Candidate& one) { return one.sum(); });
+    sort_by(rivals, [](const Candidate& one) { return one.sum(); }, std::greater<>());
     return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kMargin;
   }
 
@@ -118,7 +123,7 @@ class StepDiagnosis {
 
   void name_by_error() {
     const auto same = [&](const Candidate& one) { return trial_.threw_the_same(one); };
-    sort_by_larger(candidates_, same);
+    sort_by(candidates_, same, std::greater<>());
     name(candidates_.size(), same);
   }
 
@@ -126,7 +131,9 @@ class StepDiagnosis {
     for (Candidate& one : candidates_) {
       if (one.first.invented == 0 && one.error.empty()) trial_.look_at_findings(one);
     }
-    sort_by_larger(candidates_, [](const Candidate& one) { return one.findings.value_or(0); });
+    sort_by(
+        candidates_, [](const Candidate& one) { return one.findings.value_or(0); },
+        std::greater<>());
     name(candidates_.size(), [&](const Candidate& one) {
       return one.findings >= kSameFindings &&
              *one.findings >= *candidates_.front().findings - kMargin;

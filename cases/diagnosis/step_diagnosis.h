@@ -18,10 +18,9 @@ namespace plumb::cases {
 struct StepEvidence {
   DecodeSetup setup;
   ScheduleShape shape;
-  std::vector<Finding> findings;          // of the step that failed
-  StepValues values;                      // of it, or nothing: it was not taken
-  std::string left_out;                   // why the values are not kept
-  Closeness closeness = Closeness::bits;  // of the values to those of the same steps taken again
+  std::vector<Finding> findings;  // of the step that failed
+  StepValues values;              // of it, or nothing: it was not taken
+  std::string left_out;           // why the values are not kept
 };
 
 // A watch, and the evidence of its first failing step.

@@ -21,11 +21,9 @@ const HostTensor* find(const StepValues& values, const std::string& call, const 
 
 }  // namespace
 
-StepMatcher::StepMatcher(const StepValues& observed, StepValues right, Closeness closeness,
-                         const std::string& blamed)
-    : observed_(observed), right_(std::move(right)), closeness_(closeness) {
+StepMatcher::StepMatcher(const StepValues& observed, StepValues right)
+    : observed_(observed), right_(std::move(right)) {
   const auto is_wrong = [&](const CallValues& call) {
-    if (closeness_ == Closeness::ulps && !call.call.ends_with(": " + blamed)) return false;
     return match_call(static_cast<std::size_t>(&call - right_.data()), right_).wrong > 0;
   };
   const auto first = std::find_if(right_.begin(), right_.end(), is_wrong);
@@ -33,13 +31,10 @@ StepMatcher::StepMatcher(const StepValues& observed, StepValues right, Closeness
 }
 
 Match StepMatcher::match_first(const StepValues& hypothesis) const {
-  if (closeness_ == Closeness::ulps) return match_call(first_wrong_, hypothesis);
   return match_up_to(first_wrong_ + 1, hypothesis);
 }
 
-// Of values that are not the same bits little can be said behind the first call.
 Match StepMatcher::match_all(const StepValues& hypothesis) const {
-  if (closeness_ == Closeness::ulps) return match_call(first_wrong_, hypothesis);
   return match_up_to(right_.size(), hypothesis);
 }
 
@@ -58,7 +53,7 @@ Match StepMatcher::match_call(std::size_t call, const StepValues& hypothesis) co
   for (const HostTensor& tensor : wanted.tensors) {
     const HostTensor* seen = find(observed_, wanted.call, tensor);
     const HostTensor* would = find(hypothesis, wanted.call, tensor);
-    if (seen != nullptr) all += match(*seen, tensor, would ? *would : tensor, closeness_);
+    if (seen != nullptr) all += match(*seen, tensor, would ? *would : tensor, Closeness::bits);
   }
   return all;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calls of a step did against what they would have done.
+// What the calls of a step did against what they would have done, bit for bit: both ran on the same
+// platform.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,7 @@ namespace plumb::cases {
 
 class StepMatcher {
  public:
-  // With values that are not the same bits something is always wrong, if only by a little: then the
-  // call that is blamed is the one to look at.
-  StepMatcher(const StepValues& observed, StepValues right, Closeness closeness,
-              const std::string& blamed = "");
+  StepMatcher(const StepValues& observed, StepValues right);
 
   bool any_wrong() const { return first_wrong_ < right_.size(); }
   std::string first_wrong_op() const { return any_wrong() ? right_[first_wrong_].op : ""; }
@@ -31,7 +29,6 @@ class StepMatcher {
 
   const StepValues& observed_;
   StepValues right_;
-  Closeness closeness_;
   std::size_t first_wrong_ = 0;  // behind the last: none
 };
 

@@ -69,8 +69,7 @@ StepTrial::StepTrial(const StepEvidence& evidence)
   if (evidence.values.empty()) return;
   StepRun right = run_to_step(clean_, evidence.shape, step());
   builds_ = right.builds;
-  matcher_.emplace(evidence.values, std::move(right.values), evidence.closeness,
-                   evidence.findings.front().call);
+  matcher_.emplace(evidence.values, std::move(right.values));
 }
 
 bool StepTrial::threw() const {
@@ -79,6 +78,14 @@ bool StepTrial::threw() const {
 }
 
 bool StepTrial::is_affordable() const { return spent_ <= kMostSteps; }
+
+bool StepTrial::fails_without_any() const {
+  if (by_values()) return false;
+  if (!threw()) return findings_in_common(clean_) >= kSameFindings;
+  Candidate clean{nullptr, clean_};
+  take_steps(clean);
+  return threw_the_same(clean);
+}
 
 std::optional<Candidate> StepTrial::run(const DecodeFault& fault) {
   std::optional<Candidate> best = run(fault, fault.inject);
@@ -99,7 +106,10 @@ std::optional<Candidate> StepTrial::run(const DecodeFault& fault, const Plant& p
     return std::nullopt;
   }
   if (!is_possible(*one)) return std::nullopt;
-  if (matcher_ || threw()) take_steps(*one);
+  if (matcher_ || threw()) {
+    spent_ += (step() + kStepsOfCapture) * small_steps_in(evidence_.values);
+    take_steps(*one);
+  }
   return one;
 }
 
@@ -111,8 +121,7 @@ bool StepTrial::is_possible(const Candidate& one) const {
 }
 
 // As a watch has them: where something throws, it does so in the engine without taps.
-void StepTrial::take_steps(Candidate& one) {
-  spent_ += (step() + kStepsOfCapture) * small_steps_in(evidence_.values);
+void StepTrial::take_steps(Candidate& one) const {
   try {
     if (threw()) run_to_step(one.setup, evidence_.shape, step(), std::nullopt);
     const StepRun run = run_to_step(one.setup, evidence_.shape, step());
@@ -126,23 +135,21 @@ void StepTrial::take_steps(Candidate& one) {
 }
 
 void StepTrial::look_at_findings(Candidate& one) const {
-  if (one.findings) return;
-  const WatchResult result = watch(one.setup, evidence_.shape);
-  const bool same_step = !result.clean() && result.findings.front().step == step();
-  one.findings =
-      same_step ? share_in_common(signature_of(evidence_.findings), signature_of(result.findings))
-                : 0;
+  if (!one.findings) one.findings = findings_in_common(one.setup);
+}
+
+double StepTrial::findings_in_common(const DecodeSetup& setup) const {
+  const WatchResult result = watch(setup, evidence_.shape);
+  if (result.clean() || result.findings.front().step != step()) return 0;
+  return share_in_common(signature_of(evidence_.findings), signature_of(result.findings));
 }
 
 bool StepTrial::look_at_later(std::int64_t later, std::span<Candidate> rivals) const {
-  if (evidence_.closeness != Closeness::bits || later >= evidence_.shape.steps ||
-      later > step() + kMostLater) {
-    return false;
-  }
+  if (later >= evidence_.shape.steps || later > step() + kMostLater) return false;
   try {
     const StepRun observed = run_to_step(evidence_.setup, evidence_.shape, later);
     StepRun right = run_to_step(clean_, evidence_.shape, later);
-    const StepMatcher matcher(observed.values, std::move(right.values), evidence_.closeness);
+    const StepMatcher matcher(observed.values, std::move(right.values));
     for (Candidate& one : rivals) {
       const StepRun run = run_to_step(one.setup, evidence_.shape, later);
       const Match match = matcher.match_all(run.values);

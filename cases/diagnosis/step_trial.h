@@ -18,6 +18,8 @@ namespace plumb::cases {
 
 // Explains so much that no other need be tried.
 inline constexpr double kCertain = 0.95;
+// A share of findings in common from which they count as the same.
+inline constexpr double kSameFindings = 0.75;
 
 struct Candidate {
   const DecodeFault* fault = nullptr;
@@ -41,6 +43,8 @@ class StepTrial {
   bool threw() const;  // the steps ended with an exception
   std::int64_t step() const { return evidence_.findings.front().step; }
   bool is_affordable() const;
+  // Whatever fault is planted then, it is not what fails.
+  bool fails_without_any() const;
 
   // The best of the fault's parameters. Nothing for a fault that this setup cannot have.
   std::optional<Candidate> run(const DecodeFault& fault);
@@ -51,9 +55,10 @@ class StepTrial {
   bool threw_the_same(const Candidate& one) const;
 
  private:
+  double findings_in_common(const DecodeSetup& setup) const;
   bool is_possible(const Candidate& one) const;
   std::optional<Candidate> run(const DecodeFault& fault, const Plant& plant);
-  void take_steps(Candidate& one);
+  void take_steps(Candidate& one) const;
 
   const StepEvidence& evidence_;
   const DecodeSetup clean_;
