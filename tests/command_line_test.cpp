@@ -29,7 +29,7 @@ TEST_F(CommandLine, ALogHasALineForEachOfSeveralOps) {
 }
 
 TEST_F(CommandLine, UnknownNamesAreRefusedWithTheNearestKnownOne) {
-  expect_refused({}, "subcommand is required");
+  expect_refused({}, "a command is missing; there are run, list");
   expect_refused({"rnu"}, "unknown command \"rnu\" (did you mean run?)");
   expect_refused({"golden", "chekc"}, "unknown command \"chekc\" (did you mean check?)");
   expect_refused({"bisect", "comits"}, "unknown command \"comits\" (did you mean commits?)");

@@ -343,7 +343,7 @@ void add_bisect(CLI::App& app, Action& action) {
   add_bisect_explain(*bisect, action);
 }
 
-// An unknown word where a subcommand has to stand, also one of a group.
+// Nothing or an unknown word where a subcommand has to stand, also one of a group.
 std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* group = &app;
   while (!group->get_subcommands().empty()) group = group->get_subcommands().front();
@@ -352,11 +352,12 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* command : group->get_subcommands(nullptr)) {
     names.push_back(command->get_name());
   }
-  if (names.empty() || left.empty()) return error.what();
+  if (names.empty()) return error.what();
+  const std::string there_are = fmt::format("; there are {}", fmt::join(names, ", "));
+  if (left.empty()) return "a command is missing" + there_are;
   const std::string nearest = cases::nearest_name(left.front(), names);
   return fmt::format("unknown command \"{}\"{}", left.front(),
-                     nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
-                                     : fmt::format(" (did you mean {}?)", nearest));
+                     nearest.empty() ? there_are : fmt::format(" (did you mean {}?)", nearest));
 }
 
 }  // namespace

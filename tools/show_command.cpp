@@ -45,15 +45,24 @@ void show_tensors(const cases::TensorSet& tensors) {
   }
 }
 
+const char* format_name(plumb_format format) {
+  constexpr const char* kNames[] = {"f64",  "f32",    "tf32",    "tf32 (truncated)",
+                                    "bf16", "e4m3fn", "e4m3fnuz"};
+  return kNames[format];
+}
+
+// Of plumb's own kernels.
 void show_numerics(const plumb_implementation& implementation, std::string_view op) {
   for (int i = 0; i < implementation.entry_count; ++i) {
     const plumb_op_entry& entry = implementation.entries[i];
     if (op != entry.op) continue;
     const plumb_numerics& n = entry.numerics;
     fmt::print(
-        "numerics of {}: product format {}, {} chains, p format {}, functions within {} ulp, {}\n",
-        implementation.name, static_cast<int>(n.product), n.chains, static_cast<int>(n.probability),
-        n.function_ulp, n.deterministic ? "deterministic" : "not deterministic");
+        "numerics of {}: products of {}, sums in {}, {} chains, p in {}, functions within {} ulp, "
+        "{}\n",
+        implementation.name, format_name(n.product), format_name(n.accumulator), n.chains,
+        format_name(n.probability), n.function_ulp,
+        n.deterministic ? "deterministic" : "not deterministic");
     if (!op.starts_with("top_k")) continue;
     constexpr const char* kOrders[] = {"any order", "an order of its own", "ascending", "by key"};
     constexpr const char* kEqual[] = {"any", "the same each time", "the lowest indices"};
