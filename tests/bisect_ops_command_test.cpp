@@ -64,7 +64,8 @@ TEST_F(BisectOps, StepsThatPassHaveNoCulprit) {
 TEST_F(BisectOps, TwiceNamesTheFirstDifference) {
   const Finished finished =
       bisect({"--twice", "--set", "fault=mhc_row_sums_of_wrong_lanes", "--set", "requests=20",
-              "--set", "steps=1", "--set", "order=reverse", "--json", path("twice.json")});
+              "--set", "steps=1", "--set", "context=128", "--set", "drafter=0", "--set",
+              "order=reverse", "--json", path("twice.json")});
   EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
   expect_in(
       finished.out,

@@ -6,7 +6,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <iostream>
 #include <map>
@@ -16,6 +15,7 @@
 #include "cases/decode/watch.h"
 #include "cases/faults/decode_faults.h"
 #include "device/forwarding_device.h"
+#include "tests/long_tests.h"
 
 namespace plumb::cases {
 
@@ -144,10 +144,7 @@ class LongSchedules : public testing::TestWithParam<GraphMode> {
   static constexpr std::uint64_t kSeeds = 5;
 
   void SetUp() override {
-    const char* full = std::getenv("PLUMB_FULL");
-    if (full == nullptr || std::string_view(full) != "1") {
-      GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-    }
+    if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;
   }
 };
 

@@ -5,11 +5,9 @@
 // PLUMB_FULL=1 in the environment.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <string_view>
-
 #include "cases/decode/watch.h"
 #include "tests/decode_serving.h"
+#include "tests/long_tests.h"
 
 namespace plumb::cases {
 
@@ -57,10 +55,7 @@ TEST(ManyRequests, InOneStepRaiseNoAlarm) {
 class FullTier : public testing::TestWithParam<GraphMode> {
  protected:
   void SetUp() override {
-    const char* full = std::getenv("PLUMB_FULL");
-    if (full == nullptr || std::string_view(full) != "1") {
-      GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-    }
+    if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;
   }
 };
 

@@ -106,16 +106,19 @@ TEST(DecodeStepCase, WhatCannotBeIsSaid) {
   refuses({{"model", "v32"}, {"context", "128"}}, "context of 128 tokens; with v32 it is 129");
 }
 
-// The tokens and requests of a second chunk start elsewhere, and its lists in the middle of a
+// The tokens and requests of a later chunk start elsewhere, and its lists in the middle of a
 // buffer.
-TEST(DecodeStepCase, ABurstIsMorePromptsThanAChunkTakes) {
+TEST(DecodeStepCase, ABurstIsMorePromptsThanTwoChunksTake) {
   for (const char* name : {"decode_step/v4_burst/full", "decode_step/v32_burst/full"}) {
     const ServedCase served = planted_case(decode_case(name), "sim-sm90", 0);
+    std::int64_t most = 0;
     for (const ScheduledStep& step : make_schedule(served.shape, served.setup.geometry)) {
       const auto prompts = std::count_if(step.batch.begin(), step.batch.end(),
                                          [](const auto& one) { return one.prefill; });
       EXPECT_GT(prompts, device::decode::kPrefillRequests) << name;
+      most = std::max<std::int64_t>(most, prompts);
     }
+    EXPECT_GT(most, 2 * device::decode::kPrefillRequests) << name;
   }
 }
 

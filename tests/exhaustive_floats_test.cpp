@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "reference/bound.h"
@@ -20,6 +18,7 @@
 #include "reference/formats/e4m3.h"
 #include "reference/formats/e8m0.h"
 #include "tests/format_ladder.h"
+#include "tests/long_tests.h"
 
 namespace plumb::tests {
 namespace {
@@ -142,10 +141,7 @@ std::int64_t wrong_e4m3_codes(Dialect dialect, Overflow overflow) {
 class ExhaustiveFloats : public testing::Test {
  protected:
   void SetUp() override {
-    const char* full = std::getenv("PLUMB_FULL");
-    if (full == nullptr || std::string_view(full) != "1") {
-      GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-    }
+    if (!long_tests_run()) GTEST_SKIP() << kTakesMinutes;
   }
 };
 

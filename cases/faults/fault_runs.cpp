@@ -104,8 +104,9 @@ Geometry v32_geometry(GraphMode mode, std::int64_t speculated) {
   return geometry;
 }
 
-// More requests than share a workspace of prefills, so that a step has two chunks of them.
-constexpr std::int64_t kBurst = device::decode::kPrefillRequests + 2;
+// So many requests that a step has three chunks of prefills, which take a workspace one after the
+// other: where the third starts does not follow from the size of the first.
+constexpr std::int64_t kBurst = 2 * device::decode::kPrefillRequests + 2;
 Geometry for_burst(Geometry geometry) {
   const std::int64_t more = (kBurst - geometry.max_requests) * geometry.query_tokens();
   geometry.max_requests = kBurst;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of device/decode/stand_ins.h. Thread i of the grid owns output element i, in row order.
-// Launch: blocks of 256 in one dimension.
+// The rows of device/decode/stand_ins.h. Thread i of the grid owns kEach output elements from
+// i * kEach, in row order. Launch: blocks of 256 in one dimension.
 #include "device/decode/scramble.h"
 #include "device/decode/stand_ins.h"
 #include "device/kernels/bf16.h"
@@ -11,19 +11,29 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kBlock = 256, kEach = 8;
 
-PLUMB_KERNEL void seeded_rows_kernel(plumb_seeded_rows_params p) {
-  const std::int64_t i = std::int64_t{block_index_x()} * block_size() + thread_index();
-  if (i >= p.rows * p.columns) return;
-  const auto key = static_cast<std::uint64_t>(p.keys[i / p.columns]);
-  const auto column = static_cast<std::uint64_t>(i % p.columns);
-  const std::uint64_t bits = scramble(p.seed + scramble(key + scramble(column + 1)));
+PLUMB_DEVICE std::uint16_t element(std::uint64_t seed, std::int64_t key, std::int64_t column) {
+  const std::uint64_t place = scramble(static_cast<std::uint64_t>(column) + 1);
+  const std::uint64_t bits = scramble(seed + scramble(static_cast<std::uint64_t>(key) + place));
   std::int32_t sum = -131070;  // the mean
   for (int field = 0; field < 4; ++field) {
     sum += static_cast<std::int32_t>((bits >> (16 * field)) & 0xffff);
   }
-  p.out[i] = store_bf16(static_cast<float>(sum) * 0x1p-15F);
+  return store_bf16(static_cast<float>(sum) * 0x1p-15F);
+}
+
+PLUMB_KERNEL void seeded_rows_kernel(plumb_seeded_rows_params p) {
+  const std::int64_t thread = std::int64_t{block_index_x()} * block_size() + thread_index();
+  const std::int64_t elements = p.rows * p.columns, first = thread * kEach;
+  std::int64_t row = first / p.columns, column = first % p.columns;
+  for (std::int64_t i = first; i < first + kEach && i < elements; ++i, ++column) {
+    if (column == p.columns) {
+      column = 0;
+      ++row;
+    }
+    p.out[i] = element(p.seed, p.keys[row], column);
+  }
 }
 
 plumb_status launch_seeded_rows(const void* params) {
@@ -34,7 +44,8 @@ plumb_status launch_seeded_rows(const void* params) {
   }
   const std::int64_t elements = p.rows * p.columns;
   if (elements == 0) return PLUMB_OK;
-  const LaunchShape shape{(elements + kBlock - 1) / kBlock, 1, kBlock, 0};
+  constexpr int kElements = kBlock * kEach;
+  const LaunchShape shape{(elements + kElements - 1) / kElements, 1, kBlock, 0};
   return PLUMB_LAUNCH(seeded_rows_kernel, shape, p.stream, p);
 }
 

@@ -70,9 +70,13 @@ std::optional<Difference> compare_guard(const std::uint8_t* begin, std::size_t b
   return differences(begin, bytes, [&](std::size_t i) { return guard_byte(position + i); });
 }
 
+// The start is laid, then copied as often as there is room.
 void lay_poison(std::uint8_t* begin, std::size_t bytes, std::uint16_t word) {
-  std::fill_n(reinterpret_cast<std::uint16_t*>(begin), bytes / 2, word);
-  if (bytes % 2 != 0) begin[bytes - 1] = poison_byte(bytes - 1, word);
+  const std::size_t start = std::min(bytes, kPeriod);
+  for (std::size_t i = 0; i < start; ++i) begin[i] = poison_byte(i, word);
+  for (std::size_t laid = start; laid < bytes; laid += start) {
+    std::memcpy(begin + laid, begin, std::min(start, bytes - laid));
+  }
 }
 
 std::optional<Difference> compare_poison(const std::uint8_t* begin, std::size_t bytes,

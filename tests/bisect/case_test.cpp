@@ -2,11 +2,10 @@
 //
 // plumb bisect case as people type it: kernels of plug-ins that are wrong, faults of the library in
 // decode steps, and questions that make no sense.
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "tests/command_line.h"
+#include "tests/long_tests.h"
 
 namespace plumb {
 namespace {
@@ -181,10 +180,7 @@ TEST_F(ServingFaults, OfTwoKindsAreBroughtDown) {
 // Each another kind: indptr, tail of metadata, key of a plan, slot mapping, state of a graph,
 // drafter, mutant kernel, staging, stale top-k, breaks, format, transfers in flight.
 TEST_F(ServingFaults, OfAllKindsAreBroughtDown) {
-  const char* full = std::getenv("PLUMB_FULL");
-  if (full == nullptr || std::string_view(full) != "1") {
-    GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-  }
+  if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;
   const Words prompts{"--set", "traffic=prompts", "--set", "lengths=short_ones"};
   for (const Planted& planted :
        std::vector<Planted>{{"ragged_indptr_not_copied", "decode_step/v4/full"},

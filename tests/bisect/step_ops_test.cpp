@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -15,6 +14,7 @@
 #include "cases/faults/changed_calls.h"
 #include "cases/faults/fault_runs.h"
 #include "cases/faults/injections.h"
+#include "tests/long_tests.h"
 
 namespace plumb::bisect {
 namespace {
@@ -76,10 +76,7 @@ TEST(StepOps, SaysThatItIsNotAnOp) {
 class Long : public testing::Test {
  protected:
   void SetUp() override {
-    const char* full = std::getenv("PLUMB_FULL");
-    if (full == nullptr || std::string(full) != "1") {
-      GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-    }
+    if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;
   }
 };
 using StepOpsLong = Long;

@@ -2,10 +2,9 @@
 //
 // Trials of plumb bisect commits: 64 commits, a planted change that shows in one run of five, a
 // commit that does not build. Two always, twenty with PLUMB_FULL=1 in the environment.
-#include <cstdlib>
-#include <string_view>
 
 #include "tests/bisect/commit_search.h"
+#include "tests/long_tests.h"
 
 namespace plumb::bisect {
 namespace {
@@ -32,10 +31,7 @@ TEST(BisectTrials, FindTheCommitOfAFailureThatShowsNowAndThen) {
 }
 
 TEST(BisectTrials, AllTwentyFindIt) {
-  const char* full = std::getenv("PLUMB_FULL");
-  if (full == nullptr || std::string_view(full) != "1") {
-    GTEST_SKIP() << "takes minutes; runs with PLUMB_FULL=1 in the environment";
-  }
+  if (!tests::long_tests_run()) GTEST_SKIP() << tests::kTakesMinutes;
   for (int trial = 0; trial < 20; ++trial) {
     SCOPED_TRACE(trial);
     find_it(trial);
