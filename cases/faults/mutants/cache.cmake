@@ -178,3 +178,19 @@ plumb_mutant(index_scale_offset_too_narrow
   CASE indexer_k_quant_and_cache/block_of_64/eager
   SAYS "cache.scales: rows 0-19 of 20 wrong"
   WHY "the offset of the scale wraps, at 2^12 bytes where a served model has 2^32; that of the codes does not (hazard F1)")
+
+plumb_mutant(k_cache_unaligned_codes
+  OP quantize_and_insert_k_cache FILE group_quant.h
+  FROM [[codes.at[i / 4] >> (i % 4 * 8)]]
+  TO [[codes.at[i / 4] >> (i % 4 * 4)]]
+  CASE quantize_and_insert_k_cache/odd_stride/eager
+  SAYS "cache.codes: rows 0-5 of 6 wrong"
+  WHY "the way for rows that are not aligned packs codes as nibbles")
+
+plumb_mutant(gather_one_tile_per_block
+  OP dequantize_and_gather_k_cache FILE dequantize_and_gather_k_cache.cu
+  FROM [[i < gather_len; i += grid_size_y() * kGatherTile]]
+  TO [[i < gather_len && i == first; i += grid_size_y() * kGatherTile]]
+  CASE dequantize_and_gather_k_cache/more_tiles_than_blocks/eager
+  SAYS "workspace: wrong in rows 1024-1271, 2327-2528 of 2606"
+  WHY "rows beyond those that one grid takes at once are left out")

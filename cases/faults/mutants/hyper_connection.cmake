@@ -106,3 +106,11 @@ plumb_mutant(mhc_broadcast_row_sum_unguarded
   CASE mhc_pre_broadcast/rows_17/eager
   SAYS "elements in rows 16 of 17"
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
+
+plumb_mutant(mhc_norm_of_kept_columns_only
+  OP mhc_pre FILE mhc_mixing.h
+  FROM [[store(h, normalized_input(p, load_bf16x8(out + h, p.hidden - h, whole), r, h, whole));]]
+  TO [[]]
+  CASE mhc_pre/hidden_9001/eager
+  SAYS "only columns from 8192 on are wrong"
+  WHY "columns beyond those that threads keep in registers are stored without their norm")

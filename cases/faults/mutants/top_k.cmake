@@ -83,3 +83,11 @@ plumb_mutant(top_k_candidates_dropped
   CASE top_k_per_row_decode/ties_at_the_threshold/eager
   SAYS "-1 inside the valid prefix: winners were dropped"
   WHY "candidates beyond a fixed buffer are dropped, 4 where kernels have room for thousands (hazard E2)")
+
+plumb_mutant(top_k_candidates_of_positive_logits
+  OP top_k_per_row_decode FILE top_k_list.h
+  FROM [[top_k_key(candidate.bits)]]
+  TO [[(candidate.bits | 0x80000000u)]]
+  CASE top_k_per_row_decode/long_negative/eager
+  SAYS "indices: rows "
+  WHY "keys of negative candidates are not complemented; rows with enough positive logits do not see it")
