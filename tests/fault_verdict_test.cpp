@@ -152,6 +152,21 @@ TEST(FaultVerdict, NothingButSkipsSaysNothing) {
   expect(row, "built without it");
 }
 
+TEST(FaultRuns, WhatAPlatformCannotHaveIsSkippedHereAndElsewhere) {
+  cases::DecodeFault absent = kFault;
+  absent.inject = [](cases::DecodeSetup) -> cases::DecodeSetup {
+    throw cases::NotOnThisPlatform("built without it");
+  };
+  const std::vector<const cases::DecodeFault*> faults = {&absent};
+  const auto here = cases::fault_runs({"sim-sm90"}, faults, 0);
+  const auto elsewhere = cases::elsewhere_runs({"sim-sm90"}, faults, 0);
+  ASSERT_TRUE(here.size() == 1 && elsewhere.size() == 1);
+  EXPECT_EQ(here[0].not_here, "built without it");
+  EXPECT_EQ(elsewhere[0].not_here, "built without it");
+  EXPECT_TRUE(elsewhere[0].elsewhere);
+  EXPECT_TRUE(cases::control_runs({"sim-sm90"}, faults, 0).empty());
+}
+
 // Run 1 ends its process.
 TEST(FaultRunner, ACrashCostsOneRunAndIsReported) {
   for (const int jobs : {1, 2}) {

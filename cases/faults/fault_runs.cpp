@@ -179,10 +179,11 @@ std::vector<DecodeRun> elsewhere_runs(const std::vector<std::string>& platforms,
     if (fault->within_numerics) continue;
     const std::string& platform = platforms[runs.size() % platforms.size()];
     DecodeRun& run = runs.emplace_back(with_fault(platform, *fault, seed + kSeed));
+    run.elsewhere = true;
+    if (!run.not_here.empty()) continue;  // its setup is nobody's
     run.setup.geometry = other_geometry(run.setup.geometry);
     run.schedule.most_requests += 1;
     run.schedule.steps += 2;
-    run.elsewhere = true;
   }
   return runs;
 }
