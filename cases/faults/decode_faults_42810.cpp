@@ -49,7 +49,9 @@ std::vector<DecodeFault> faults_of_42810() {
   std::vector<DecodeFault> all = top_k_faults();
   const std::vector<DecodeFault> more{
       {"mhc_row_sums_of_wrong_lanes", "vLLM #42810, hazards 27: rows behind 16 are overwritten",
-       "mhc_pre_broadcast", Detector::reference, Detector::eager, kCrowd,
+       // What is overwritten is the call's own, so that no byte changes which may not. On devices
+       // waves race for those rows, and an eager call may end otherwise than a replay.
+       "mhc_pre_broadcast", Detector::reference, Detector::state, kCrowd,
        both(both(with_requests(20), with_reverse_order()),
             mutant("mhc_broadcast_row_sum_unguarded"))},
       {"mhc_less_exact_above_1024", "vLLM #42810: accuracy lost above 1024 tokens, here above 8",
