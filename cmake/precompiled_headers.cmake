@@ -17,3 +17,18 @@ target_precompile_headers(plumb_golden PRIVATE ${standard_headers} ${case_header
 foreach(tests plumb_bisect_tests plumb_command_line_tests)
   target_precompile_headers(${tests} PRIVATE ${standard_headers} ${report_headers} <gtest/gtest.h>)
 endforeach()
+
+# Of all kernels for the simulator that are compiled with the same flags: one for all of them.
+set(kernel_headers <algorithm> <array> <cmath> <concepts> <cstdint> <exception> <functional> <limits>
+    <memory> <optional> <source_location> <string> <tuple> <type_traits> <utility> <vector>)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/kernel_headers.cpp CONTENT "")
+add_library(plumb_kernel_headers OBJECT ${PROJECT_BINARY_DIR}/generated/kernel_headers.cpp)
+target_link_libraries(plumb_kernel_headers PRIVATE plumb_flags)
+target_precompile_headers(plumb_kernel_headers PRIVATE ${kernel_headers})
+get_property(kernels GLOBAL PROPERTY plumb_simulated_kernels)
+foreach(target ${kernels})
+  target_precompile_headers(${target} REUSE_FROM plumb_kernel_headers)
+endforeach()
+if(PLUMB_CHECKED_KERNELS)
+  target_precompile_headers(plumb_kernels_sim_checked PRIVATE ${kernel_headers})
+endif()
