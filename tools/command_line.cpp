@@ -110,7 +110,7 @@ void add_golden(CLI::App& app, Action& action) {
   regen->add_option("--reason", regen_arguments->reason, "why results may change, in one line");
   regen->add_option("--commit", regen_arguments->commit,
                     "that this plumb was built from, where git is not there to ask");
-  regen->add_flag("--dry-run", regen_arguments->dry_run, "only show it");
+  regen->add_flag("--dry-run", regen_arguments->dry_run, "only show it, which needs no reason");
   const auto [check, check_arguments] =
       add_golden_command(*golden, action, "check", "compare what is computed now with the store",
                          golden_check_command);

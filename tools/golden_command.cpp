@@ -159,7 +159,7 @@ void require_reason(const std::string& reason) {
 }
 
 int golden_regen_command(const GoldenArguments& arguments) {
-  require_reason(arguments.reason);
+  if (!arguments.dry_run) require_reason(arguments.reason);
   if (arguments.selection.platforms.size() != 1 || arguments.selection.platforms[0] == "all") {
     throw UsageError("goldens of one platform at a time: --platform sim-sm90");
   }
