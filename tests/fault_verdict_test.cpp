@@ -162,6 +162,7 @@ TEST(FaultRuns, WhatAPlatformCannotHaveIsSkippedHereAndElsewhere) {
   const auto elsewhere = cases::elsewhere_runs({"sim-sm90"}, faults, 0);
   ASSERT_TRUE(here.size() == 1 && elsewhere.size() == 1);
   EXPECT_EQ(here[0].not_here, "built without it");
+  EXPECT_EQ(here[0].setup.platform, "sim-sm90") << "reports say where";
   EXPECT_EQ(elsewhere[0].not_here, "built without it");
   EXPECT_TRUE(elsewhere[0].elsewhere);
   EXPECT_TRUE(cases::control_runs({"sim-sm90"}, faults, 0).empty());

@@ -42,7 +42,7 @@ DecodeRun with_fault(const std::string& platform, const DecodeFault& fault, std:
   DecodeRun run{fault.name, &fault, {.platform = platform}, fault.schedule, ""};
   run.schedule.seed += seed;
   try {
-    run.setup = fault.inject(std::move(run.setup));
+    run.setup = fault.inject(run.setup);
   } catch (const NotOnThisPlatform& why) {
     run.not_here = why.what();
   }
