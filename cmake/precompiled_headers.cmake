@@ -19,8 +19,8 @@ foreach(tests plumb_bisect_tests plumb_command_line_tests)
 endforeach()
 
 # Of all kernels for the simulator that are compiled with the same flags: one for all of them.
-set(kernel_headers <algorithm> <array> <cmath> <concepts> <cstdint> <exception> <functional> <limits>
-    <memory> <optional> <source_location> <string> <tuple> <type_traits> <utility> <vector>)
+set(kernel_headers ${standard_headers} <concepts> <exception> <limits> <source_location> <tuple>
+    <type_traits>)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/kernel_headers.cpp CONTENT "")
 add_library(plumb_kernel_headers OBJECT ${PROJECT_BINARY_DIR}/generated/kernel_headers.cpp)
 target_link_libraries(plumb_kernel_headers PRIVATE plumb_flags)
