@@ -2,12 +2,13 @@
 # What most sources of a target include, compiled once for all of them.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional>
     <span> <string> <string_view> <utility> <vector>)
-set(case_headers <fmt/format.h> "${PROJECT_SOURCE_DIR}/cases/problem.h")
+set(case_headers <fmt/format.h> "${PROJECT_SOURCE_DIR}/cases/tensors/problem.h")
 set(report_headers <fmt/format.h> <nlohmann/json.hpp>)
 target_precompile_headers(plumb_reference PRIVATE ${standard_headers} <Eigen/Core>)
 target_precompile_headers(plumb_decode PRIVATE ${standard_headers} <fmt/format.h>)
 target_precompile_headers(plumb_sim PRIVATE ${standard_headers} <fmt/format.h>)
 target_precompile_headers(plumb_cases PRIVATE ${standard_headers} ${case_headers})
+target_precompile_headers(plumb_decode_watch PRIVATE ${standard_headers} ${case_headers})
 target_precompile_headers(plumb_tools PRIVATE ${standard_headers} ${case_headers} ${report_headers})
 target_precompile_headers(plumb PRIVATE ${standard_headers} ${case_headers} ${report_headers})
 target_precompile_headers(plumb_tests PRIVATE ${standard_headers} ${case_headers} <gtest/gtest.h>)

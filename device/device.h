@@ -183,7 +183,7 @@ const RateKernels* rate_kernels(std::string_view platform);
 const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op);
 
 // plumb's own kernels for a platform, and the same compiled with checking (simulator only). The
-// first have, beside the ops, an entry for what stands beside ops (device/neighbours).
+// first have, beside the ops, an entry for what stands beside ops (device/background_load).
 const plumb_implementation& builtin_implementation(std::string_view platform);
 const plumb_implementation& checked_implementation(std::string_view platform);
 

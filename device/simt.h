@@ -47,8 +47,9 @@
 //                          native_larger_bf16_sizes(so_far, pair): a NaN counts as nothing
 //   PLUMB_NATIVE_FMA       native_fma(a, b, c): a * b + c, rounded once
 //   PLUMB_NATIVE_E4M3FN    native_e4m3fn_pair(low, high): the same, saturating
-//   PLUMB_MATRIX_MIXING    launch_matrix_partials (device/kernels/mhc_mixing.h); not in mutants
-//   PLUMB_CLUSTERED_HEAD   launch_clustered_hc_head (device/kernels/hc_head.cu); not in mutants
+//   PLUMB_MATRIX_MIXING    launch_matrix_partials (device/kernels/hyper_connection/mhc_mixing.h);
+//   not in mutants PLUMB_CLUSTERED_HEAD   launch_clustered_hc_head
+//   (device/kernels/hyper_connection/hc_head.cu); not in mutants
 //
 // On the host, for launchers:
 //

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cases/fill.h"
+#include "cases/tensors/fill.h"
 
 namespace plumb::golden {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cases/run.h"
-#include "cases/session.h"
+#include "cases/drivers/run.h"
+#include "cases/drivers/session.h"
 #include "golden/model.h"
 
 namespace plumb::golden {

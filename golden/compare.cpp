@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cases/agreement.h"
+#include "cases/studies/agreement.h"
 
 namespace plumb::golden {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/tensor.h"
+#include "cases/tensors/tensor.h"
 
 namespace plumb::golden {
 

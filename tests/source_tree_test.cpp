@@ -31,8 +31,8 @@ bool may_use_vendor_names(const fs::path& relative) {
 std::vector<fs::path> sources() {
   std::vector<fs::path> found;
   const fs::path root = PLUMB_SOURCE_DIR;
-  for (const char* folder :
-       {"reference", "device", "cases", "tests", "tools", "golden", "bisect", "examples"}) {
+  for (const char* folder : {"reference", "device", "cases", "tests", "tools", "golden", "bisect",
+                             "examples", "decode", "faults", "diagnosis"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string kind = entry.path().extension();

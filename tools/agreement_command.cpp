@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cases/agreement.h"
-#include "cases/session.h"
+#include "cases/drivers/session.h"
+#include "cases/studies/agreement.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 #include "tools/report.h"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <sstream>
 
-#include "cases/case_file.h"
-#include "tools/bisect_arguments.h"
+#include "cases/tables/case_file.h"
+#include "tools/bisect/bisect_arguments.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 
@@ -172,7 +172,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--platform", arguments->platform,
                       "a real device: its kernels at production size, as shares of their floors");
   command->add_option("--torch-topk", arguments->torch_topk,
-                      "what tools/torch_topk.py printed on the same machine");
+                      "what tools/bench/torch_topk.py printed on the same machine");
   command->add_option("--json", arguments->json, "report for machines");
   command->callback(
       [&action, arguments] { action = [arguments] { return bench_command(*arguments); }; });

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/faults/fault_verdict.h"
+#include "faults/decode/fault_verdict.h"
 #include "tools/worker.h"
 
 namespace plumb::tools {

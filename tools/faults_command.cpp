@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "cases/case_file.h"
+#include "cases/tables/case_file.h"
 #include "device/device.h"
 #include "reference/bound.h"
 #include "tools/commands.h"

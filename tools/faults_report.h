@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/faults/fault_verdict.h"
+#include "faults/decode/fault_verdict.h"
 #include "tools/report.h"
 
 namespace plumb::tools {

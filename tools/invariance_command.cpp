@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cases/invariance.h"
+#include "cases/studies/invariance.h"
 #include "device/device.h"
 #include "tools/commands.h"
 #include "tools/output.h"

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "cases/diagnosis/case_diagnosis.h"
-#include "cases/faults/decode_step_run.h"
-#include "cases/point_text.h"
-#include "tools/golden_check.h"
+#include "cases/tables/point_text.h"
+#include "diagnosis/case_diagnosis.h"
+#include "faults/decode/decode_step_run.h"
+#include "tools/golden/golden_check.h"
 #include "tools/wire.h"
 
 namespace plumb::tools {

@@ -3,7 +3,7 @@
 // plumb list: cases, or --ops, --platforms, --scenarios.
 #include <fmt/format.h>
 
-#include "cases/decode/decode_step.h"
+#include "decode/schedule/decode_step.h"
 #include "device/device.h"
 #include "tools/commands.h"
 #include "tools/plugin.h"

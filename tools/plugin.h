@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/run.h"
+#include "cases/drivers/run.h"
 #include "device/plugin/plugin.h"
 #include "tools/worker.h"
 

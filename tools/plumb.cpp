@@ -11,8 +11,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "cases/case_file.h"
-#include "cases/row.h"
+#include "cases/tables/case_file.h"
+#include "cases/tables/row.h"
 #include "device/device.h"
 #include "tools/command_line.h"
 #include "tools/output.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/run.h"
+#include "cases/drivers/run.h"
 #include "golden/compare.h"
 #include "tools/plugin.h"
 

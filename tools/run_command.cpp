@@ -17,15 +17,15 @@
 #include <stdexcept>
 #include <thread>
 
-#include "cases/case_file.h"
-#include "cases/faults/decode_faults.h"
-#include "cases/faults/decode_step_run.h"
-#include "cases/point_text.h"
-#include "cases/run.h"
+#include "cases/drivers/run.h"
+#include "cases/tables/case_file.h"
+#include "cases/tables/point_text.h"
+#include "faults/decode/decode_faults.h"
+#include "faults/decode/decode_step_run.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
-#include "tools/golden_check.h"
+#include "tools/golden/golden_check.h"
 #include "tools/lane.h"
 #include "tools/output.h"
 #include "tools/wire.h"

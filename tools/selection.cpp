@@ -12,9 +12,9 @@
 #include <set>
 #include <sstream>
 
-#include "bisect/process.h"
-#include "cases/case_file.h"
-#include "cases/decode/decode_step.h"
+#include "bisect/search/process.h"
+#include "cases/tables/case_file.h"
+#include "decode/schedule/decode_step.h"
 #include "device/device.h"
 
 namespace plumb::tools {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/registry.h"
+#include "cases/tables/registry.h"
 
 namespace plumb::tools {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cases/faults/decode_step_run.h"
-#include "cases/fill.h"
-#include "cases/run.h"
+#include "cases/drivers/run.h"
+#include "cases/tensors/fill.h"
+#include "faults/decode/decode_step_run.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 #include "tools/plugin.h"

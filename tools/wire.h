@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cases/diagnosis/step_diagnosis.h"
+#include "diagnosis/step_diagnosis.h"
 #include "tools/report.h"
 
 namespace plumb::tools {

@@ -21,7 +21,7 @@
 #include "device/cuda/arrivals.h"
 #include "device/cuda/gpu_error.h"
 #include "device/cuda/matrix_products.h"
-#include "device/kernels/hyper_connection.h"
+#include "device/kernels/hyper_connection/hyper_connection.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first stage of mhc_pre and its kin (device/kernels/mhc_mixing.h) on matrix units
-// (matrix_products.h). A matrix unit truncates what it adds up. It adds up 32 columns at a time,
-// from zero and in two halves, the products with the smallest parts of the weights first: only the
-// last two of a chain truncate at the scale of the result. The fp32 units, which round to nearest,
-// add up the results. Squares are such products, of tokens by themselves.
+// The first stage of mhc_pre and its kin (device/kernels/hyper_connection/mhc_mixing.h) on matrix
+// units (matrix_products.h). A matrix unit truncates what it adds up. It adds up 32 columns at a
+// time, from zero and in two halves, the products with the smallest parts of the weights first:
+// only the last two of a chain truncate at the scale of the result. The fp32 units, which round to
+// nearest, add up the results. Squares are such products, of tokens by themselves.
 //
 // Two blocks share a tile of 128 tokens and one part of K: each has half of that part, 256 columns
 // at a time, and at the end adds up both halves' sums for half of the tokens. Warp w takes tokens
@@ -18,7 +18,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "device/cuda/matrix_products.h"
-#include "device/kernels/mhc_mixing.h"
+#include "device/kernels/hyper_connection/mhc_mixing.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
 

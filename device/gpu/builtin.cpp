@@ -3,9 +3,9 @@
 // plumb's own kernels as compiled for this back end, and the way into it.
 #include <vector>
 
-#include "device/decode/stand_ins.h"
 #include "device/gpu/gpu_device.h"
 #include "device/gpu/open.h"
+#include "device/kernels/placeholders/stand_ins.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {

@@ -3,9 +3,9 @@
 // Tables of plumb's own kernels as the simulator has them, plain and checked.
 #include <vector>
 
-#include "device/decode/stand_ins.h"
 #include "device/device.h"
 #include "device/gpu/open.h"
+#include "device/kernels/placeholders/stand_ins.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {

@@ -19,11 +19,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device/sim/capture.h"
 #include "device/sim/device_thread.h"
-#include "device/sim/executor.h"
-#include "device/sim/memory.h"
-#include "device/sim/stream.h"
+#include "device/sim/memory/memory.h"
+#include "device/sim/streams/capture.h"
+#include "device/sim/streams/executor.h"
+#include "device/sim/streams/stream.h"
 
 namespace plumb::device::sim {
 

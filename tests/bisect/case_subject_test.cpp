@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What of a case plumb bisect case changes, what it leaves alone, and how a candidate is spelt.
-#include "bisect/case_subject.h"
+#include "bisect/cases/case_subject.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "cases/case_file.h"
-#include "cases/decode/decode_step.h"
+#include "cases/tables/case_file.h"
+#include "decode/schedule/decode_step.h"
 
 namespace plumb::bisect {
 

@@ -4,8 +4,8 @@
 // decode steps, and questions that make no sense.
 #include <nlohmann/json.hpp>
 
-#include "tests/command_line.h"
-#include "tests/long_tests.h"
+#include "tests/support/command_line.h"
+#include "tests/support/long_tests.h"
 
 namespace plumb {
 namespace {

@@ -2,7 +2,7 @@
 //
 // plumb bisect environments, with real compilers and the example's kernel: which environment since,
 // which toggles. And what is wrong with files of them.
-#include "bisect/environments.h"
+#include "bisect/commits/environments.h"
 
 #include <cstdlib>
 #include <stdexcept>

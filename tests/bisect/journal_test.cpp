@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A search that was stopped goes on from its state file, and a file that is not its own is refused.
-#include "bisect/journal.h"
+#include "bisect/search/journal.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 
-#include "bisect/process.h"
+#include "bisect/search/process.h"
 
 namespace plumb::bisect {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The search for broken ops by itself: answers come from a table of faults and what each does.
-#include "bisect/ops_search.h"
+#include "bisect/ops/ops_search.h"
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 //
 // What the oracle makes of a run of plumb: verdict, reason, signature, what ran. With the built
 // plumb and plug-ins that are right and wrong, and with reports written by hand.
-#include "bisect/oracle.h"
+#include "bisect/search/oracle.h"
 
 #include <gtest/gtest.h>
 
-#include "bisect/signature.h"
+#include "bisect/search/signature.h"
 
 namespace plumb::bisect {
 namespace {

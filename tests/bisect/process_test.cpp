@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs that plumb bisect runs: every way in which they end, and that none is left behind.
-#include "bisect/process.h"
+#include "bisect/search/process.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

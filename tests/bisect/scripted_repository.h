@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "bisect/process.h"
+#include "bisect/search/process.h"
 
 namespace plumb::bisect {
 

@@ -2,7 +2,7 @@
 //
 // The searches themselves, on answers that are known: the right thing, in few steps, whatever
 // cannot say.
-#include "bisect/search.h"
+#include "bisect/search/search.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <cmath>
 #include <set>
 
-#include "bisect/culprits.h"
-#include "bisect/repetition.h"
+#include "bisect/search/culprits.h"
+#include "bisect/search/repetition.h"
 
 namespace plumb::bisect {
 namespace {

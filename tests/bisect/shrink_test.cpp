@@ -2,7 +2,7 @@
 //
 // The search of plumb bisect case on failures that are known: where a smallest one is, what stands
 // beside it, what is not asked.
-#include "bisect/shrink.h"
+#include "bisect/cases/shrink.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bisect/minimal_part.h"
-#include "bisect/smaller_values.h"
-#include "cases/decode/keep_list.h"
+#include "bisect/cases/smaller_values.h"
+#include "bisect/search/minimal_part.h"
+#include "decode/schedule/keep_list.h"
 
 namespace plumb::bisect {
 

@@ -2,7 +2,7 @@
 //
 // The search for broken ops in decode steps, against the library's faults, alone and in pairs. All
 // faults and all pairs take minutes: with PLUMB_FULL=1 in the environment.
-#include "bisect/step_ops.h"
+#include "bisect/ops/step_ops.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "cases/faults/changed_calls.h"
-#include "cases/faults/fault_runs.h"
-#include "cases/faults/injections.h"
-#include "tests/long_tests.h"
+#include "faults/decode/changed_calls.h"
+#include "faults/decode/fault_runs.h"
+#include "faults/decode/injections.h"
+#include "tests/support/long_tests.h"
 
 namespace plumb::bisect {
 namespace {

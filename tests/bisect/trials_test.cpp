@@ -4,7 +4,7 @@
 // commit that does not build. Two always, twenty with PLUMB_FULL=1 in the environment.
 
 #include "tests/bisect/commit_search.h"
-#include "tests/long_tests.h"
+#include "tests/support/long_tests.h"
 
 namespace plumb::bisect {
 namespace {

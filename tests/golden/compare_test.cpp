@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <set>
 
-#include "cases/faults/faults.h"
+#include "faults/faults.h"
 #include "golden/dependence.h"
 #include "golden/regenerate.h"
-#include "tools/golden_check.h"
+#include "tools/golden/golden_check.h"
 #include "tools/report.h"
 #include "tools/wire.h"
 

@@ -79,7 +79,7 @@ def check_store(folder):
     return cases, seen
 
 
-# ---- inputs from a name (cases/fill.cpp) ----
+# ---- inputs from a name (cases/tensors/fill.cpp) ----
 
 
 def random_bits(seed, counter):

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bisect/cases/shrink.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "bisect/cases/smaller_values.h"
+#include "bisect/search/minimal_part.h"
+#include "cases/tensors/sort_by.h"
+
+namespace plumb::bisect {
+
+namespace {
+
+constexpr int kProbesOfANumber = 12;
+// Seeds other than the first one that a size is tried with.
+constexpr int kSeeds = 3;
+// So many requests and steps, say, are few enough: other seeds are tried for fewer, not for less.
+constexpr double kSmall = 12;
+
+class Shrinker {
+ public:
+  Shrinker(Candidate start, const Shrinkable& subject, Prober& prober)
+      : start_(start), now_(std::move(start)), subject_(subject), prober_(prober) {}
+
+  Shrunk run() {
+    expect();
+    climb();
+    make_plain();
+    settle();
+    keep_less();
+    settle();
+    Shrunk shrunk{now_, neighbours(), irrelevant()};
+    shrunk.complete = !prober_.out_of_time();
+    return shrunk;
+  }
+
+ private:
+  Candidate with(const std::string& name, const std::string& value) const {
+    Candidate candidate = now_;
+    candidate[name] = value;
+    return candidate;
+  }
+
+  bool take_first(const std::vector<Candidate>& candidates, const std::string& why) {
+    const auto found = prober_.first_failing(candidates, why);
+    if (found) take(candidates[*found], why);
+    return found.has_value();
+  }
+
+  void take(const Candidate& smaller, const std::string& why) {
+    prober_.take(now_, smaller, why);
+    now_ = smaller;
+    expect();
+  }
+
+  // Roughly: what the parameters that are not plain take, and each once more at the end.
+  void expect() {
+    int left = static_cast<int>(subject_.knobs.size());
+    for (const Knob& one : subject_.knobs) {
+      const std::string& value = now_.at(one.name);
+      if (value == one.plainest()) continue;
+      left += one.is_number() ? kProbesOfANumber : static_cast<int>(one.words.size()) / 2;
+    }
+    prober_.expect(left);
+  }
+
+  double size_of(const Candidate& candidate) const {
+    double size = 1;
+    for (const std::string& name : subject_.sizes) {
+      size *= static_cast<double>(number_of(candidate.at(name)));
+    }
+    return size;
+  }
+
+  // All cases of smaller sizes, the smallest first, that a probe of this one is dear beside.
+  std::vector<Candidate> smaller_sizes(double most) const {
+    std::vector<Candidate> all{now_};
+    for (const std::string& name : subject_.sizes) {
+      std::vector<Candidate> grown;
+      for (const Candidate& one : all) {
+        for (const std::int64_t value : rungs(knob(name).least, number_of(now_.at(name)))) {
+          grown.push_back(one);
+          grown.back()[name] = fmt::to_string(value);
+        }
+      }
+      all = std::move(grown);
+    }
+    std::erase_if(all, [&](const Candidate& one) { return size_of(one) > most || one == now_; });
+    cases::sort_by(all, [&](const Candidate& one) { return size_of(one); });
+    return all;
+  }
+
+  // From small sizes up: they are cheap, and most failures need no more.
+  void climb() {
+    if (subject_.sizes.empty()) return;
+    const std::string why = "small sizes first, they cost least";
+    if (take_first(smaller_sizes(std::min(size_of(now_) / 4, kSmall)), why)) return;
+    if (subject_.guess) take_first({*subject_.guess}, "what the failure itself says");
+    take_first(smaller_sizes(size_of(now_) / 4), why);
+    for (const std::string& name : subject_.sizes) {
+      if (number_of(now_.at(name)) > knob(name).least) lower(knob(name));
+    }
+  }
+
+  // The same numbers make another schedule by another seed.
+  void try_other_seeds() {
+    if (subject_.seed.empty() || size_of(now_) <= 1 || std::exchange(tried_seeds_, true)) return;
+    std::vector<Candidate> all;
+    for (const Candidate& one : smaller_sizes(std::min(size_of(now_) - 1, kSmall))) {
+      for (int seed = 1; seed <= kSeeds; ++seed) {
+        all.push_back(one);
+        all.back()[subject_.seed] = fmt::to_string(seed);
+      }
+    }
+    take_first(all, "fewer by another seed");
+  }
+
+  const Knob& knob(const std::string& name) const {
+    return *std::find_if(subject_.knobs.begin(), subject_.knobs.end(),
+                         [&](const Knob& one) { return one.name == name; });
+  }
+
+  // Which parameters have to be other than plain at all, all at once.
+  void make_plain() {
+    std::vector<std::string> special;
+    for (const Knob& one : subject_.knobs) {
+      if (now_.at(one.name) != one.plainest()) special.push_back(one.name);
+    }
+    const auto others_plain = [&](const std::vector<std::string>& kept) {
+      Candidate candidate = now_;
+      for (const std::string& name : special) {
+        if (std::find(kept.begin(), kept.end(), name) != kept.end()) continue;
+        candidate[name] = knob(name).plainest();
+      }
+      return candidate;
+    };
+    const auto needed = minimal_part<std::string>(special, [&](const auto& parts) {
+      std::vector<Candidate> candidates;
+      for (const auto& part : parts) candidates.push_back(others_plain(part));
+      return prober_.first_failing(candidates, "which parameters may be plain at once");
+    });
+    take(others_plain(needed), "plain parameters, all at once");
+  }
+
+  // Parameter by parameter, until a round changes nothing.
+  void settle() {
+    for (bool changed = true; changed && !prober_.out_of_time();) {
+      changed = false;
+      for (const Knob& one : subject_.knobs) {
+        if (now_.at(one.name) == one.plainest()) continue;
+        changed |= one.is_number() ? lower(one) : make_plainer(one);
+      }
+      const double size = size_of(now_);
+      if (!changed) try_other_seeds();
+      changed |= size_of(now_) < size;
+    }
+  }
+
+  bool make_plainer(const Knob& one) {
+    std::vector<Candidate> plainer;
+    for (const std::string& word : one.words) {
+      if (word == now_.at(one.name)) break;
+      plainer.push_back(with(one.name, word));
+    }
+    return take_first(plainer, "a plainer " + one.name);
+  }
+
+  // The least, or by thirds; where that ends, single steps, for smaller ones may fail although
+  // larger ones do not.
+  bool lower(const Knob& one) {
+    const std::string before = now_.at(one.name);
+    const auto try_values = [&](const std::vector<std::int64_t>& values, const std::string& why) {
+      std::vector<Candidate> candidates;
+      for (const std::int64_t value : values) {
+        candidates.push_back(with(one.name, fmt::to_string(value)));
+      }
+      return take_first(candidates, why);
+    };
+    const auto possible = [&](std::int64_t value) {
+      return prober_.is_possible(with(one.name, fmt::to_string(value)));
+    };
+    if (try_values({one.least}, one.name + " at its least")) return true;
+    std::int64_t passes = one.least;
+    for (;;) {
+      const std::int64_t fails = number_of(now_.at(one.name));
+      const auto between = values_between(passes, fails, one.worth_a_try, possible);
+      if (between.empty()) break;
+      const std::vector<std::int64_t> thirds = thirds_of(between);
+      if (!try_values(thirds, one.name + " by thirds"))
+        passes = thirds.back();
+      else if (number_of(now_.at(one.name)) != thirds.front())
+        passes = thirds.front();
+    }
+    const std::int64_t fails = number_of(now_.at(one.name));
+    try_values(single_steps(one.least, fails, possible), one.name + " by single steps");
+    return now_.at(one.name) != before;
+  }
+
+  // Where numbers that make a case get no smaller, parts of the case that they make.
+  void keep_less() {
+    if (size_of(now_) <= 1) return;
+    for (bool changed = true; changed && !prober_.out_of_time();) {
+      changed = false;
+      for (const KeepKnob& list : subject_.keeps) changed |= keep_less(list);
+    }
+    for (const KeepKnob& list : subject_.keeps) make_few(list);
+  }
+
+  // As many as are kept, made by the numbers: where other parts are gone, they may do.
+  void make_few(const KeepKnob& list) {
+    if (now_.at(list.name).empty()) return;
+    std::vector<Candidate> candidates;
+    const auto count = std::max<std::int64_t>(std::ssize(list.kept(now_)), 1);
+    for (std::int64_t few = knob(list.size).least; few <= count; ++few) {
+      candidates.push_back(with(list.size, fmt::to_string(few)));
+      candidates.back()[list.name] = "";
+    }
+    take_first(candidates, "as few without " + list.name);
+  }
+
+  bool keep_less(const KeepKnob& list) {
+    const auto keep = [&](const std::vector<std::int64_t>& numbers) {
+      return with(list.name, list_text(numbers));
+    };
+    const std::vector<std::int64_t> all = list.kept(now_);
+    const auto needed = minimal_part<std::int64_t>(all, [&](const auto& parts) {
+      std::vector<Candidate> candidates;
+      for (const auto& part : parts) candidates.push_back(keep(part));
+      return prober_.first_failing(candidates, "fewer by " + list.name);
+    });
+    const Candidate before = now_;
+    if (needed.size() < all.size()) take(keep(needed), "fewer by " + list.name);
+    return now_ != before;
+  }
+
+  // The next plainer value of a parameter, if there is one.
+  std::optional<std::string> plainer_than_now(const Knob& one) const {
+    const std::string& value = now_.at(one.name);
+    if (value == one.plainest()) return std::nullopt;
+    if (!one.is_number()) {
+      const auto at = std::find(one.words.begin(), one.words.end(), value);
+      return at == one.words.begin() || at == one.words.end() ? one.words.front() : *(at - 1);
+    }
+    const auto between =
+        values_between(one.least - 1, number_of(value), one.worth_a_try, [&](std::int64_t number) {
+          return prober_.is_possible(with(one.name, fmt::to_string(number)));
+        });
+    if (between.empty()) return std::nullopt;
+    return fmt::to_string(between.back());
+  }
+
+  std::vector<Neighbour> neighbours() {
+    std::vector<Neighbour> all;
+    for (const Knob& one : subject_.knobs) {
+      if (one.name == subject_.seed) continue;
+      const auto value = plainer_than_now(one);
+      if (!value) continue;
+      const Candidate candidate = with(one.name, *value);
+      all.push_back({one.name, *value, candidate,
+                     prober_.ask(candidate, "beside the smallest: one step of " + one.name)});
+    }
+    return all;
+  }
+
+  std::vector<std::string> irrelevant() {
+    std::vector<std::string> names;
+    for (const Knob& one : subject_.knobs) {
+      const std::string& first = start_.at(one.name);
+      if (first == one.plainest() || now_.at(one.name) != one.plainest()) continue;
+      if (prober_.fails(with(one.name, first), one.name + " as it was: does it matter?")) {
+        names.push_back(one.name);
+      }
+    }
+    return names;
+  }
+
+  const Candidate start_;
+  Candidate now_;  // the smallest that is known to fail
+  bool tried_seeds_ = false;
+  const Shrinkable& subject_;
+  Prober& prober_;
+};
+
+// How much of a parameter's value is left: of two neighbours, the one that is moved less is larger.
+double share_left(const Neighbour& neighbour, const Candidate& smallest) {
+  const auto before = as_number(smallest.at(neighbour.knob));
+  const auto after = as_number(neighbour.value);
+  if (!before || !after || *before <= 0) return 0.5;
+  return static_cast<double>(*after) / static_cast<double>(*before);
+}
+
+}  // namespace
+
+std::string Knob::plainest() const { return is_number() ? fmt::to_string(least) : words.front(); }
+
+const Neighbour* Shrunk::passing() const {
+  const Neighbour* best = nullptr;
+  for (const Neighbour& one : neighbours) {
+    if (one.said.seen != Seen::passes) continue;
+    if (best == nullptr || share_left(one, smallest) > share_left(*best, smallest)) best = &one;
+  }
+  return best;
+}
+
+Shrunk shrink(const Candidate& start, const Shrinkable& subject, Prober& prober) {
+  return Shrinker(start, subject, prober).run();
+}
+
+}  // namespace plumb::bisect

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which toggles make a case fail: all of them, each shown to be one.
+#pragma once
+
+#include <map>
+
+#include "bisect/commits/environments.h"
+
+namespace plumb::bisect {
+
+struct ToggleResult {
+  Culprits culprits;
+  std::vector<Answer> failures;  // of each group alone
+  Answer all_on;
+  std::int64_t runs = 0, builds = 0;
+  std::string rate;
+  std::vector<std::string> warnings;
+};
+
+class ToggleSearch {
+ public:
+  // All of them outlive it.
+  ToggleSearch(const EnvironmentFile& file, Question run, std::int64_t repeat, double timeout,
+               Journal& journal, Progress& progress);
+  // Throws Undecided, Interrupted.
+  ToggleResult run();
+  // Instead: none, each alone, all.
+  std::vector<std::pair<std::string, Judged>> judge_all();
+
+ private:
+  const Judged& judge(const Switches& on, const std::string& why);
+  void judge_ends();
+
+  const EnvironmentFile& file_;
+  Judging judging_;
+  Switches all_;
+  std::map<Switches, Judged> judged_;
+};
+
+}  // namespace plumb::bisect

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scenario "composition": a fused op beside the plain ops that it replaced, on the same device
+// and the same inputs. Where both round at the same places and declare the same arithmetic, their
+// results have to be the same bits; otherwise each is judged within its own bounds.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "cases/tensors/problem.h"
+
+namespace plumb::cases {
+
+// Entry of an op by name; nullptr if the implementation lacks it.
+
+// The plain sequence of one fused problem: Problem::composition(). What it writes it calls
+// "plain_<name>", after the output of the fused op that it stands against.
+class Composition {
+ public:
+  virtual ~Composition() = default;
+  // The ops that it calls, in order. An implementation that lacks one is skipped.
+  virtual std::vector<std::string_view> ops() const = 0;
+  // What it needs beside the fused op's tensors: outputs and scratch, and inputs for steps that are
+  // no op (a selection, a sum).
+  virtual TensorSet make_tensors() const = 0;
+  // Writes those inputs from the fused op's, which are filled.
+  virtual void fill(const Step&, TensorSet&) const {}
+  // Enqueues the sequence; entries in the order of ops().
+  virtual plumb_status launch(const std::vector<plumb_op_entry>& entries,
+                              const DeviceTensors& tensors, device::Stream stream) const = 0;
+  // Does this output of the fused op come from the same roundings?
+  virtual bool rounds_alike(std::string_view) const { return true; }
+  // Judges what the sequence wrote where it does not.
+  virtual std::vector<TensorReport> judge(const Step&, const TensorSet&,
+                                          const std::vector<plumb_op_entry>&) const {
+    return {};
+  }
+};
+
+// The problem of both, to be driven like any other: launches the fused op, then the sequence.
+// Throws Unsupported where the implementation lacks a plain op.
+std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused,
+                                 const plumb_implementation& implementation);
+
+}  // namespace plumb::cases

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several runners on one device: each a host thread with its own stream, graph, buffers and op
+// state, replaying with inputs of its own beside the others and two neighbours. What a runner gets
+// is compared with the bits of the same work done alone.
+//
+// All threads meet before any of them waits for its work, so that a simulated device always has the
+// same work pending when it starts to execute (device/sim/sim_device.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cases/drivers/neighbours.h"
+#include "cases/drivers/session.h"
+#include "cases/drivers/team.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+struct Runner {
+  CaseResult counts;  // its own launches and times
+  std::unique_ptr<Session> session;
+  Buffers buffers;
+  Captured graph;
+  Step step;
+  TensorSet got;
+  std::vector<std::string> damage;
+};
+
+// What a thread said, "race: ...", or nothing.
+std::string text_of(const std::exception_ptr& error) {
+  if (!error) return {};
+  try {
+    std::rethrow_exception(error);
+  } catch (const device::DeviceError& device_error) {
+    return fmt::format("{}: {}", device::name_of(device_error.fault()), device_error.what());
+  }
+}
+
+// "the device is lost since: ..." in one thread repeats what came out of another one's call.
+bool repeats_another(const std::string& text, const std::vector<std::string>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const std::string& other) {
+    const std::size_t what = other.find(": ");
+    return what != std::string::npos && other.size() < text.size() &&
+           text.ends_with(other.substr(what));
+  });
+}
+
+class SideBySide {
+ public:
+  SideBySide(Session& alone, const Scenario& scenario, std::uint64_t seed,
+             RunOptions::Shared shared)
+      : alone_(alone),
+        scenario_(scenario),
+        seed_(seed),
+        shared_(shared),
+        // A kernel that ends before the next one starts meets nobody; a real device gets several.
+        replays_(alone.device().properties().simulated ? 1 : 8),
+        runners_(static_cast<std::size_t>(scenario.runners)),
+        team_(scenario.runners + 1) {
+    // Made in one order: a simulated device knows streams by number.
+    for (std::size_t r = 0; r < runners_.size(); ++r) {
+      runners_[r].session =
+          std::make_unique<Session>(alone, fmt::format("runner {}", r + 1), runners_[r].counts);
+    }
+    neighbours_ = std::make_unique<Neighbours>(alone.device());
+  }
+
+  ~SideBySide() {
+    CaseResult& total = alone_.result();
+    for (const Runner& runner : runners_) {
+      total.launches += runner.counts.launches;
+      total.phases.fill += runner.counts.phases.fill;
+      total.phases.device += runner.counts.phases.device;
+      total.phases.judge += runner.counts.phases.judge;
+    }
+  }
+
+  void run() {
+    if (!warm_up() || !capture()) return;
+    capture_alone();
+    for (std::size_t index = 0; index < scenario_.steps.size(); ++index) {
+      if (!replay(index)) return;
+      judge(index);
+    }
+  }
+
+ private:
+  using Part = std::function<void(Runner&)>;
+
+  std::string name_of(const Runner& runner) const {
+    return fmt::format("runner {} of {}", &runner - runners_.data() + 1, runners_.size());
+  }
+
+  // All runners do their part at once, and so do the neighbours. False: an error, and a failure.
+  bool together(
+      const std::string& when, const Part& part,
+      const std::function<void(Neighbours&)>& beside = [](Neighbours&) {}) {
+    const auto errors = team_.run([&](int thread) {
+      const auto r = static_cast<std::size_t>(thread);
+      if (r == runners_.size()) return beside(*neighbours_);
+      part(runners_[r]);
+    });
+    std::vector<std::string> texts;
+    for (const std::exception_ptr& error : errors) texts.push_back(text_of(error));
+    bool all_well = true;
+    for (std::size_t r = 0; r < texts.size(); ++r) {
+      if (texts[r].empty()) continue;
+      all_well = false;
+      if (!repeats_another(texts[r], texts)) fail(r, when, texts[r]);
+    }
+    return all_well;
+  }
+
+  // Whose call it was that executed a simulated device's work is chance; its stream says who it is.
+  void fail(std::size_t r, const std::string& when, const std::string& text) {
+    const std::string who = r < runners_.size() ? name_of(runners_[r]) : "the neighbours";
+    const std::size_t stream = text.find(": stream ");
+    alone_.fail(fmt::format("{}, {}; {}", stream == std::string::npos ? who : "the runners", when,
+                            alone_.point().text()),
+                {stream == std::string::npos
+                     ? text
+                     : text + fmt::format(" (runner 1 has stream 2, and so on to {})",
+                                          runners_.size() + 1)});
+  }
+
+  // Every thread makes its buffers while others do, and calls the op with inputs of its own.
+  bool warm_up() {
+    const Step step = make_step(alone_, {100, 0}, 0, seed_);
+    const bool made = together(
+        "warm-up",
+        [&](Runner& runner) {
+          const bool first = &runner == runners_.data();
+          if (first || shared_ != RunOptions::Shared::inputs) {
+            runner.buffers = runner.session->make_buffers();
+          }
+        },
+        [](Neighbours& neighbours) { neighbours.allocate(); });
+    if (!made) return false;
+    share();
+    return together("warm-up",
+                    [&](Runner& runner) {
+                      runner.session->set_inputs(step, runner.buffers);
+                      runner.session->poison(runner.buffers, alone_.point().poison);
+                      runner.session->launch(runner.buffers);
+                    }) &&
+           wait("warm-up");
+  }
+
+  // What a fault lets the runners have in common.
+  void share() {
+    for (Runner& runner : runners_) {
+      if (&runner == runners_.data()) continue;
+      if (shared_ == RunOptions::Shared::inputs) {
+        runner.buffers = runner.session->make_buffers(&runners_.front().buffers);
+      }
+      if (shared_ == RunOptions::Shared::state) {
+        runner.buffers.state = runners_.front().buffers.state;
+      }
+    }
+  }
+
+  bool wait(const std::string& when) {
+    return together(when, [](Runner& runner) {
+      runner.session->device().synchronize(runner.session->stream());
+    });
+  }
+
+  // All captures are open at once, while the neighbours run and another thread allocates.
+  bool capture() {
+    const bool captured =
+        together(
+            "capture",
+            [&](Runner& runner) {
+              if (shared_ != RunOptions::Shared::state)
+                renew_state(*runner.session, runner.buffers);
+              runner.session->device().begin_capture(runner.session->stream());
+            },
+            [](Neighbours& neighbours) { neighbours.begin(); }) &&
+        together(
+            "capture", [](Runner& runner) { runner.session->launch(runner.buffers); },
+            [](Neighbours& neighbours) { neighbours.allocate_meanwhile(); }) &&
+        together("capture", [](Runner& runner) { runner.graph = end_capture(*runner.session); });
+    return captured && finish_neighbours("capture");
+  }
+
+  bool finish_neighbours(const std::string& when) {
+    std::vector<std::string> lines;
+    const bool done =
+        together(when, [](Runner&) {}, [&](Neighbours& neighbours) { neighbours.finish(lines); });
+    if (!lines.empty()) alone_.fail(when + "; " + alone_.point().text(), lines);
+    return done && lines.empty();
+  }
+
+  void renew_state(Session& session, Buffers& buffers) const {
+    buffers.state = session.problem().make_state(buffers.addresses);
+  }
+
+  void capture_alone() {
+    buffers_ = alone_.make_buffers();
+    alone_.device().begin_capture(alone_.stream());
+    alone_.launch(buffers_);
+    graph_ = end_capture(alone_);
+    for (const Runner& runner : runners_) {
+      if (runner.graph.kernels == graph_.kernels) continue;
+      alone_.fail(name_of(runner) + ", capture; " + alone_.point().text(),
+                  {fmt::format("the captured graph launches {}; one captured alone launches {}",
+                               runner.graph.kernels, graph_.kernels)});
+    }
+  }
+
+  // Runners are at different steps of the plan, so that full and nearly empty batches meet.
+  bool replay(std::size_t index) {
+    const std::string when = fmt::format("step {}", index);
+    const bool replayed =
+        together(when,
+                 [&](Runner& runner) {
+                   const auto r = static_cast<std::size_t>(&runner - runners_.data());
+                   const auto& plan = scenario_.steps[(index + r) % scenario_.steps.size()];
+                   runner.step = make_step(alone_, plan, index + r, mix(seed_, 1000 + r));
+                   runner.session->set_inputs(runner.step, runner.buffers);
+                 }) &&
+        wait(when) &&
+        together(
+            when, [&](Runner& runner) { replay_all(runner); },
+            [](Neighbours& neighbours) { neighbours.begin(); }) &&
+        wait(when) &&  // before anyone enqueues a copy back: what is pending would be chance
+        together(when, [&](Runner& runner) {
+          runner.damage.clear();
+          runner.got = runner.session->fetch(runner.buffers, alone_.point().poison, runner.damage);
+        });
+    return replayed && finish_neighbours(when);
+  }
+
+  void replay_all(Runner& runner) const {
+    Session& session = *runner.session;
+    for (int i = 0; i < replays_; ++i) {
+      session.poison(runner.buffers, alone_.point().poison);
+      session.device().replay(runner.graph.exec, session.stream());
+    }
+  }
+
+  // Each runner's result against the same inputs alone; one runner's, or each if bits say nothing,
+  // against the reference.
+  void judge(std::size_t index) {
+    std::vector<std::string> guards;
+    alone_.check_guards(guards);
+    if (!guards.empty()) alone_.fail(fmt::format("step {}", index), std::move(guards));
+    for (std::size_t r = 0; r < runners_.size(); ++r) {
+      Runner& runner = runners_[r];
+      const std::string context =
+          fmt::format("{}, {}", name_of(runner), describe(alone_, runner.step, index));
+      std::vector<std::string> damage;
+      const TensorSet alone = replay_alone(runner, damage);
+      if (!damage.empty()) alone_.fail(context + "; alone", std::move(damage));
+      alone_.compare_bits(runner.step, runner.got, alone, "differs from the same work alone",
+                          context);
+      if (!alone_.deterministic() || r == index % runners_.size()) {
+        alone_.judge(runner.step, runner.got, std::move(runner.damage), context);
+      } else if (!runner.damage.empty()) {
+        alone_.fail(context, std::move(runner.damage));
+      }
+    }
+  }
+
+  TensorSet replay_alone(const Runner& runner, std::vector<std::string>& damage) {
+    alone_.set_inputs_of(*runner.session, buffers_);
+    alone_.poison(buffers_, alone_.point().poison);
+    alone_.device().replay(graph_.exec, alone_.stream());
+    return alone_.read_back(buffers_, alone_.point().poison, damage);
+  }
+
+  Session& alone_;
+  const Scenario& scenario_;
+  const std::uint64_t seed_;
+  const RunOptions::Shared shared_;
+  const int replays_;
+  std::vector<Runner> runners_;
+  std::unique_ptr<Neighbours> neighbours_;
+  Buffers buffers_;  // of the work alone
+  Captured graph_;
+  Team team_;
+};
+
+}  // namespace
+
+void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed,
+                    const RunOptions& options) {
+  SideBySide(alone, scenario, seed, options.shared_by_runners).run();
+}
+
+}  // namespace plumb::cases

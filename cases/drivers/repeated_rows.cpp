@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/drivers/repeated_rows.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "cases/tensors/fill.h"
+#include "cases/tensors/row_axis.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::int64_t kRowsWorthAThread = 16;
+
+enum Salt : std::uint64_t { kPattern = 0x5e1ec7ed, kRepresentative };
+
+// Rows with the same inputs and the same bits of every output.
+struct Alike {
+  std::int64_t pattern = 0;          // row of the small problem that they repeat
+  std::int64_t representative = -1;  // the one to judge
+  bool edge = false;                 // with the first, the last, or one at the end of the live rows
+  std::vector<std::int64_t> rows;
+};
+
+class RepeatedRows final : public Problem {
+ public:
+  RepeatedRows(MakeRows make, std::int64_t rows, std::int64_t sample)
+      : make_(std::move(make)),
+        rows_(rows),
+        sample_(sample),
+        patterns_(std::max<std::int64_t>(2, (sample + 1) / 2)),  // one live, one padded
+        large_(make_(rows_)),
+        small_(make_(patterns_)) {
+    const TensorSet small = small_->make_tensors();
+    const TensorSet large = large_->make_tensors();
+    for (const HostTensor& tensor : large.all()) {
+      const TensorSpec& spec = tensor.spec();
+      specs_.push_back(spec);
+      const bool between = spec.role == Role::scratch || spec.role == Role::state;
+      try {
+        axes_.push_back(find_row_axis(spec, rows_, small.at(spec.name).spec(), patterns_));
+      } catch (const std::logic_error&) {
+        if (!between) throw;
+        axes_.push_back(std::nullopt);  // a plan, or what follows one: Problem::judge_whole
+      }
+    }
+  }
+
+  std::int64_t capacity() const override { return rows_; }
+  TensorSet make_tensors() const override { return large_->make_tensors(); }
+  std::unique_ptr<OpState> make_state(const DeviceTensors& tensors) const override {
+    return large_->make_state(tensors);
+  }
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
+                      device::Stream stream) const override {
+    return large_->launch(entry, tensors, state, stream);
+  }
+  RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
+    return large_->promised_rows(step, spec);
+  }
+  RowMask promised_rows_by_inputs(const Step& step, const TensorSet& tensors,
+                                  const TensorSpec& spec) const override {
+    return large_->promised_rows_by_inputs(step, tensors, spec);
+  }
+  ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override {
+    return large_->promised_columns(tensors, spec);
+  }
+  std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
+                                      const plumb_numerics& declared) const override {
+    return large_->canonical(tensors, spec, declared);
+  }
+  double cost() const override { return large_->cost(); }
+  double checked_factor() const override { return large_->checked_factor(); }
+  double reference_cost() const override {
+    return large_->reference_cost() * static_cast<double>(sample_) / static_cast<double>(rows_);
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    const std::vector<std::int64_t> pattern = patterns_of_rows(step);
+    std::vector<std::int64_t> first(static_cast<std::size_t>(patterns_), -1);
+    for (std::int64_t row = rows_; row-- > 0;) first[pattern[row]] = row;
+    TensorSet small = small_->make_tensors();
+    for_each_input(tensors, small, [&](HostTensor& large, HostTensor& few, const auto& axis) {
+      axis ? copy_rows(large, few, *axis, first) : void(few.bytes() = large.bytes());
+    });
+    Step few_step = step;
+    few_step.live = live_of_few(step.live);
+    small_->fill(few_step, small);
+    for_each_input(tensors, small, [&](HostTensor& large, HostTensor& few, const auto& axis) {
+      axis ? copy_rows(few, large, *axis, pattern) : void(large.bytes() = few.bytes());
+    });
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics& declared) const override {
+    const std::vector<Alike> alike = find_alike(step, tensors, declared);
+    Sample sample{.rows = rows_};
+    std::vector<TensorReport> reports = large_->judge_whole(step, tensors, numerics, declared);
+    const std::size_t whole = reports.size();
+    std::map<std::string, std::vector<std::int64_t>> wrong;
+    for (const std::vector<const Alike*>& batch : batches_of(alike)) {
+      for (TensorReport& report : judge_batch(step, tensors, batch, numerics, declared)) {
+        const std::vector<std::int64_t> rows = wrong_rows(batch, report);
+        auto& all = wrong[report.tensor];
+        all.insert(all.end(), rows.begin(), rows.end());
+        reports.push_back(std::move(report));
+      }
+      sample.judged += std::ssize(batch);
+      for (const Alike* one : batch) sample.repeated += std::ssize(one->rows) - 1;
+    }
+    tell_sample(sample, std::move(wrong), whole, reports);
+    return reports;
+  }
+
+ private:
+  void for_each_input(TensorSet& large, TensorSet& small, const auto& visit) const {
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (specs_[i].role != Role::input) continue;
+      visit(large.at(specs_[i].name), small.at(specs_[i].name), axes_[i]);
+    }
+  }
+
+  // As large a share of the small problem's rows is live; one at least, and one dead, if any is.
+  std::int64_t live_of_few(std::int64_t live) const {
+    if (live == 0 || live == rows_) return live == 0 ? 0 : patterns_;
+    return std::clamp<std::int64_t>(patterns_ * live / rows_, 1, patterns_ - 1);
+  }
+
+  // Which row of the small problem each row repeats. At random, so that one which reads or writes a
+  // neighbour's, or one any fixed distance away, gets other inputs or outputs.
+  std::vector<std::int64_t> patterns_of_rows(const Step& step) const {
+    const std::int64_t live = live_of_few(step.live);
+    const std::uint64_t seed = mix(step.seed, kPattern);
+    std::vector<std::int64_t> patterns;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      patterns.push_back(row < step.live ? integer(seed, row, 0, live - 1)
+                                         : integer(seed, row, live, patterns_ - 1));
+    }
+    return patterns;
+  }
+
+  // Adds what each row's promised part of a tensor holds to the row's digest.
+  void digest(const Step& step, const TensorSet& tensors, const plumb_numerics& declared,
+              std::size_t index, std::vector<std::uint64_t>& digests) const {
+    const TensorSpec& spec = specs_[index];
+    const RowAxis axis = *axes_[index];
+    const std::optional<HostTensor> canonical = large_->canonical(tensors, spec, declared);
+    const HostTensor& tensor = canonical ? *canonical : tensors.at(spec.name);
+    const RowMask promised = large_->promised_rows_by_inputs(step, tensors, spec);
+    const ColumnRanges columns = large_->promised_columns(tensors, spec);
+    const std::size_t size = size_of(spec.dtype);
+    const RowPieces pieces(spec, axis);
+    // One number per row of the problem: there is no row of the tensor to leave out.
+    const bool whole =
+        (promised.empty() && columns.empty()) || axis.dimension + 1 == spec.shape.size();
+    const auto add = [&](std::int64_t row, std::int64_t offset, std::int64_t count) {
+      digests[row] =
+          XXH3_64bits_withSeed(tensor.bytes().data() + static_cast<std::size_t>(offset) * size,
+                               static_cast<std::size_t>(count) * size, digests[row]);
+    };
+    reference::parallel_for(rows_, kRowsWorthAThread, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (std::int64_t i = 0; whole && i < pieces.count(); ++i) {
+          add(row, pieces.offset(row, i), pieces.length());
+        }
+        if (whole) continue;
+        for (const std::int64_t r : tensor_rows(spec, axis, row)) {
+          if (!promised.empty() && !promised[r]) continue;
+          const ColumnRange range = columns_of(columns, tensor, r);
+          add(row, tensor.row_offset(r) + range.begin, range.end - range.begin);
+        }
+      }
+    });
+  }
+
+  std::vector<Alike> find_alike(const Step& step, const TensorSet& tensors,
+                                const plumb_numerics& declared) const {
+    const bool partials = declared.stores_partials != 0;
+    const std::vector<std::int64_t> pattern = patterns_of_rows(step);
+    std::vector<std::uint64_t> digests(static_cast<std::size_t>(rows_));
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      const bool seen =
+          specs_[i].role == Role::output || (specs_[i].role == Role::scratch && partials);
+      if (seen && axes_[i]) digest(step, tensors, declared, i, digests);
+    }
+    std::map<std::pair<std::int64_t, std::uint64_t>, std::size_t> known;
+    std::vector<Alike> alike;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const auto [place, added] = known.try_emplace({pattern[row], digests[row]}, alike.size());
+      if (added) alike.push_back({.pattern = pattern[row], .rows = {}});
+      alike[place->second].rows.push_back(row);
+    }
+    for (Alike& one : alike) choose_representative(step, one);
+    return alike;
+  }
+
+  void choose_representative(const Step& step, Alike& one) const {
+    for (const std::int64_t edge : {std::int64_t{0}, rows_ - 1, step.live - 1, step.live}) {
+      if (!std::binary_search(one.rows.begin(), one.rows.end(), edge)) continue;
+      one.representative = edge;
+      one.edge = true;
+      return;
+    }
+    const auto last = std::ssize(one.rows) - 1;
+    one.representative =
+        one.rows[integer(mix(step.seed, kRepresentative), one.rows.front(), 0, last)];
+  }
+
+  // What is judged, at most `sample_` rows. Within a batch all inputs differ: rows with the same
+  // inputs have errors in common, which the tests for bias would add up.
+  std::vector<std::vector<const Alike*>> batches_of(const std::vector<Alike>& alike) const {
+    std::vector<std::vector<const Alike*>> of_pattern(static_cast<std::size_t>(patterns_));
+    for (const Alike& one : alike) of_pattern[one.pattern].push_back(&one);
+    for (auto& variants : of_pattern) {
+      std::sort(variants.begin(), variants.end(), [](const Alike* a, const Alike* b) {
+        return std::pair(!a->edge, a->rows.front()) < std::pair(!b->edge, b->rows.front());
+      });
+    }
+    std::vector<std::vector<const Alike*>> batches;
+    for (std::int64_t left = sample_; left > 0;) {
+      const std::size_t turn = batches.size();
+      std::vector<const Alike*> batch;
+      for (const auto& variants : of_pattern) {
+        if (turn < variants.size() && std::ssize(batch) < left) batch.push_back(variants[turn]);
+      }
+      if (batch.empty()) break;
+      std::sort(batch.begin(), batch.end(), [](const Alike* a, const Alike* b) {
+        return a->representative < b->representative;
+      });
+      left -= std::ssize(batch);
+      batches.push_back(std::move(batch));
+    }
+    return batches;
+  }
+
+  // The tensors of a problem of these rows only.
+  TensorSet excerpt_of(const TensorSet& tensors, const Problem& few,
+                       const std::vector<std::int64_t>& rows) const {
+    TensorSet excerpt;
+    const TensorSet layout = few.make_tensors();
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      TensorSpec spec = layout.at(specs_[i].name).spec();
+      const HostTensor& whole = tensors.at(spec.name);
+      if (!axes_[i]) {
+        HostTensor& shared = excerpt.add(std::move(spec));
+        if (shared.bytes().size() == whole.bytes().size()) shared.bytes() = whole.bytes();
+        continue;
+      }
+      const RowAxis axis = *axes_[i];
+      spec.excerpt = {axis.dimension, {}, specs_[i].shape[axis.dimension]};
+      for (const std::int64_t row : rows) {
+        for (std::int64_t j = 0; j < axis.per_row; ++j) {
+          spec.excerpt->places.push_back(row * axis.per_row + j);
+        }
+      }
+      copy_rows(whole, excerpt.add(std::move(spec)), axis, rows);
+    }
+    return excerpt;
+  }
+
+  std::vector<TensorReport> judge_batch(const Step& step, const TensorSet& tensors,
+                                        const std::vector<const Alike*>& batch,
+                                        const reference::Numerics& numerics,
+                                        const plumb_numerics& declared) const {
+    std::vector<std::int64_t> rows;
+    Step few_step = step;
+    few_step.live = 0;
+    for (const Alike* one : batch) {
+      rows.push_back(one->representative);
+      few_step.live += one->representative < step.live;
+    }
+    const std::unique_ptr<Problem> few = make_(std::ssize(rows));
+    return few->judge_sample(few_step, excerpt_of(tensors, *few, rows), numerics, declared);
+  }
+
+  // "out (end to end)" is a report on out.
+  std::optional<std::size_t> tensor_of(const TensorReport& report) const {
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (report.tensor == specs_[i].name || report.tensor.starts_with(specs_[i].name + " ")) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Rows of the problem that are wrong in a tensor of a batch: those judged so, and all alike them.
+  std::vector<std::int64_t> wrong_rows(const std::vector<const Alike*>& batch,
+                                       const TensorReport& report) const {
+    const auto index = tensor_of(report);
+    if (report.wrong_rows.empty() || !index || !axes_[*index]) return {};
+    const TensorSpec& spec = specs_[*index];
+    if (axes_[*index]->dimension + 1 == spec.shape.size()) return {};
+    std::set<std::int64_t> judged;
+    for (const std::int64_t r : report.wrong_rows) {
+      judged.insert(problem_row(spec, *axes_[*index], r));
+    }
+    std::vector<std::int64_t> rows;
+    for (const Alike* one : batch) {
+      if (!judged.contains(one->representative)) continue;
+      rows.insert(rows.end(), one->rows.begin(), one->rows.end());
+    }
+    return rows;
+  }
+
+  // Says once per tensor which rows are wrong, judged or not, and on each of how many this stands.
+  static void tell_sample(const Sample& sample,
+                          std::map<std::string, std::vector<std::int64_t>> wrong, std::size_t whole,
+                          std::vector<TensorReport>& reports) {
+    std::set<std::string> told;
+    for (std::size_t i = whole; i < reports.size(); ++i) {
+      TensorReport& report = reports[i];
+      if (told.insert(report.tensor).second) report.sample = sample;
+      std::vector<std::int64_t>& rows = wrong[report.tensor];
+      if (rows.empty() || report.passed()) continue;
+      std::sort(rows.begin(), rows.end());
+      report.failures.insert(
+          report.failures.begin(),
+          fmt::format("{}: with the rows that have the inputs and the bits of a wrong one, rows {} "
+                      "of {} are wrong",
+                      report.tensor, row_ranges(rows), sample.rows));
+      rows.clear();
+    }
+    const auto last = std::find_if(reports.rbegin(), reports.rend(),
+                                   [](const TensorReport& report) { return !report.passed(); });
+    if (last != reports.rend()) last->failures.push_back(text_of(sample));
+  }
+
+  MakeRows make_;
+  std::int64_t rows_, sample_, patterns_;
+  std::unique_ptr<Problem> large_, small_;
+  std::vector<TensorSpec> specs_;  // of the large problem's tensors
+  std::vector<std::optional<RowAxis>> axes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Problem> repeat_rows(const MakeRows& make, std::int64_t rows, std::int64_t sample) {
+  return std::make_unique<RepeatedRows>(make, rows, sample);
+}
+
+}  // namespace plumb::cases

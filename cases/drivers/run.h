@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs one case on one platform and says what came of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cases/judge/judge.h"
+#include "cases/tables/registry.h"
+#include "decode/checks/findings.h"
+#include "device/device.h"
+
+namespace plumb::cases {
+
+enum class Outcome { passed, failed, skipped, untrusted, known_bug };
+std::string_view name_of(Outcome outcome);
+
+// Byte that outputs and scratch hold before a launch.
+enum class Poison : std::uint8_t {
+  nan = 0xff,   // NaN in every float format, -1 in integers
+  huge = 0x7b,  // 1.3e36 in bf16 and fp32, 0x7b7b7b7b in integers
+  zero = 0x00
+};
+std::string_view name_of(Poison poison);
+
+// One combination of the conditions under which a case is tried (DESIGN.md, decision 13).
+struct Point {
+  device::Conditions conditions;
+  Fill fill = Fill::real;
+  Poison poison = Poison::nan;
+  int first_dead_rows =
+      0;  // which kind of padding the first step gets; later steps go on from there
+  // Of a case that was made smaller: at most so many live rows in each step, and the first steps of
+  // the scenario only.
+  std::optional<std::int64_t> most_live = {};
+  std::optional<std::int64_t> most_steps = {};
+  std::string text() const;
+};
+
+struct RunOptions {
+  std::string platform;
+  Tier tier = Tier::standard;
+  std::uint64_t seed = 0;  // added to the case's own
+  // What a fault replaces: how devices are opened, which kernels run, what a capture starts from.
+  std::function<std::unique_ptr<device::Device>(std::string_view, const device::Conditions&)> open =
+      [](std::string_view name, const device::Conditions& conditions) {
+        return device::open_device(name, conditions);
+      };
+  std::function<const plumb_implementation&(std::string_view, bool checked)> implementation =
+      [](std::string_view name, bool checked) -> const plumb_implementation& {
+    return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
+  };
+  // A plug-in's kernels: nobody instruments them or orders their threads, so no point does.
+  bool foreign = false;
+  // This point alone, in place of those that the tier has.
+  std::optional<Point> point = {};
+  bool fresh_state_for_capture = true;
+  // What the runners of a concurrent case have in common, and may not.
+  enum class Shared { nothing, inputs, state };
+  Shared shared_by_runners = Shared::nothing;
+  // Nanoseconds of one core that a verdict may take. A problem whose verdict takes longer is judged
+  // by a sample of its rows, if its op knows rows (OpDefinition::row_count).
+  double verdict_budget = 4e9;
+  std::int64_t least_sample = 32;  // rows
+  std::vector<std::string> disabled_barriers;
+};
+
+// What one tensor showed over all launches of a case.
+struct TensorSummary {
+  std::string tensor;
+  std::int64_t elements_compared = 0;
+  double margin = 0;         // largest error / bound
+  double observability = 1;  // smallest share
+  double zero_share = 1;     // smallest share
+  std::int64_t flips = 0;    // codes and choices other than the exact ones, within the errors
+  std::string flip;          // the first such choice, in words
+  Sample sample;             // summed over all verdicts that judged one
+};
+
+struct Failure {
+  std::string context;             // which point and step
+  std::vector<std::string> lines;  // what is wrong, tensor by tensor
+  std::vector<TensorReport> reports;
+};
+
+// Seconds spent in each phase.
+struct Phases {
+  double fill = 0, reference = 0, device = 0, judge = 0;
+};
+
+// What a failed verdict was about, for diagnosis.
+struct CaseEvidence {
+  Point point;
+  Poison poison;  // that was there before the launch
+  Step step;
+  TensorSet tensors;  // inputs, and what the device stored
+};
+
+struct CaseResult {
+  std::string id, platform;
+  Outcome outcome = Outcome::passed;
+  std::string reason;  // of skipped, untrusted, known_bug
+  std::vector<Failure> failures;
+  std::vector<TensorSummary> tensors;
+  std::int64_t points = 0, launches = 0, comparisons = 0;
+  Phases phases;
+  // Of the first verdict that failed, unless it is too large to keep.
+  std::shared_ptr<const CaseEvidence> evidence = nullptr;
+  std::string diagnosis = {};          // what the failure looks like, in a line
+  std::vector<Finding> findings = {};  // of a decode step: the same failure for machines
+  std::string failed_at = {};          // the point, as --point reads it (cases/tables/point_text.h)
+  // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
+  // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
+  std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;
+};
+
+CaseResult run_case(const Case& which, const RunOptions& options);
+
+// The outcome, when everything has run: failed, untrusted where too little was compared, and what a
+// known bug of the row makes of it.
+void settle(const Row& row, CaseResult& result);
+
+// What a case runs, by the implementation's `checked` kernels or its plain ones.
+std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked);
+
+// The points that a case gets in a tier: a pairwise array chosen by the case's seed, thinned by the
+// problem's cost, never by the clock.
+std::vector<Point> choose_points(const Case& which, const Problem& problem,
+                                 const RunOptions& options);
+
+}  // namespace plumb::cases

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/drivers/session.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cases/drivers/composition.h"
+#include "cases/drivers/phase.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// Elements of the extent that belong to no row.
+std::vector<bool> gap_elements(const HostTensor& tensor) {
+  std::vector<bool> gap(static_cast<std::size_t>(tensor.extent()), true);
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const auto begin = gap.begin() + tensor.row_offset(row);
+    std::fill(begin, begin + tensor.columns(), false);
+  }
+  return gap;
+}
+
+// Between its rows a tensor holds what it held before the launch: poison, or `before`.
+void check_gaps(const HostTensor& tensor, const HostTensor* before, Poison poison,
+                std::vector<std::string>& lines) {
+  if (tensor.extent() == tensor.elements()) return;
+  const std::vector<bool> gap = gap_elements(tensor);
+  const std::size_t size = size_of(tensor.spec().dtype);
+  for (std::size_t i = 0; i < tensor.bytes().size(); ++i) {
+    const std::byte held = before ? before->bytes()[i] : static_cast<std::byte>(poison);
+    if (!gap[i / size] || tensor.bytes()[i] == held) continue;
+    lines.push_back(fmt::format("{}: written between its rows, at element {} of the extent",
+                                tensor.spec().name, i / size));
+    return;
+  }
+}
+
+void check_unchanged(const HostTensor& given, const Bytes& got, std::vector<std::string>& lines) {
+  const std::size_t bytes = given.bytes().size();
+  if (same_bytes(got.data(), given.bytes().data(), bytes)) return;
+  const auto first = std::mismatch(given.bytes().begin(), given.bytes().end(), got.begin()).first;
+  const auto element =
+      static_cast<std::size_t>(first - given.bytes().begin()) / size_of(given.spec().dtype);
+  lines.push_back(fmt::format("{}: input changed, first at element {} of the extent",
+                              given.spec().name, element));
+}
+
+// Of all that a verdict depends on: a problem's reference knows the step by what it filled.
+std::array<std::uint64_t, 2> digest_of(const Step& step, bool padded, const TensorSet& tensors) {
+  const std::array<std::int64_t, 4> about = {
+      static_cast<std::int64_t>(step.seed), step.live, static_cast<std::int64_t>(step.fill),
+      padded ? static_cast<std::int64_t>(step.dead_rows) : -1};
+  XXH128_hash_t hash = XXH3_128bits(about.data(), sizeof about);
+  for (const HostTensor& tensor : tensors.all()) {
+    const XXH128_hash_t own = XXH3_128bits(tensor.bytes().data(), tensor.bytes().size());
+    const XXH128_hash_t both[2] = {hash, own};
+    hash = XXH3_128bits(both, sizeof both);
+  }
+  return {hash.high64, hash.low64};
+}
+
+void check_starts(const TensorSet& tensors) {
+  for (const HostTensor& tensor : tensors.all()) {
+    if (tensor.spec().starts_as.empty()) continue;
+    const TensorSpec& start = tensors.at(tensor.spec().starts_as).spec();
+    if (start.role == Role::input && start.dtype == tensor.spec().dtype &&
+        start.shape == tensor.spec().shape && start.strides == tensor.spec().strides &&
+        start.placement == tensor.spec().placement) {
+      continue;
+    }
+    throw std::logic_error(fmt::format("{} cannot start as {}: an input of the same layout has to",
+                                       tensor.spec().name, start.name));
+  }
+}
+
+}  // namespace
+
+Session::Session(const Problem& problem, const Case& which, const Point& point,
+                 const RunOptions& options, CaseResult& result)
+    : problem_(problem),
+      point_(point),
+      result_(result),
+      device_(options.open(options.platform, point.conditions)),
+      host_(problem.make_tensors()) {
+  const plumb_implementation& implementation =
+      options.implementation(options.platform, point.conditions.checked);
+  entry_ = device::find_entry(implementation, which.op->name);
+  if (!entry_) throw Unsupported(fmt::format("{} has no {}", implementation.name, which.op->name));
+  check_starts(host_);
+  stream_ = device_->create_stream();
+}
+
+Session::Session(const Session& beside, std::string owner, CaseResult& result)
+    : problem_(beside.problem_),
+      point_(beside.point_),
+      result_(result),
+      device_(beside.device_),
+      owner_(std::move(owner)),
+      entry_(beside.entry_),
+      stream_(device_->create_stream()),
+      host_(beside.problem_.make_tensors()) {}
+
+Session::~Session() = default;
+
+Buffers Session::make_buffers(const Buffers* inputs_of) {
+  Buffers buffers;
+  for (const HostTensor& tensor : host_.all()) {
+    const TensorSpec& spec = tensor.spec();
+    if (spec.role == Role::input && inputs_of) {
+      buffers.addresses.set(spec.name, inputs_of->addresses.get<void>(spec.name));
+      continue;
+    }
+    // One byte at least: an op on no rows still gets an address of its own.
+    const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
+    const std::string label = owner_.empty() ? spec.name : owner_ + " " + spec.name;
+    void* memory =
+        spec.sparse ? device_->allocate_sparse(bytes, label) : device_->allocate(bytes, label);
+    buffers.addresses.set(spec.name, memory);
+  }
+  buffers.state = problem_.make_state(buffers.addresses);
+  return buffers;
+}
+
+void Session::set_inputs(const Step& step, const Buffers& buffers) {
+  {
+    const Stopwatch watch(result_.phases.fill);
+    problem_.fill(step, host_);
+  }
+  upload(buffers);
+}
+
+void Session::set_inputs_of(const Session& other, const Buffers& buffers) {
+  host_ = other.host_;
+  upload(buffers);
+}
+
+void Session::upload(const Buffers& buffers) {
+  const Stopwatch watch(result_.phases.device);
+  for (const HostTensor& tensor : host_.all()) {
+    if (tensor.spec().role != Role::input || tensor.bytes().empty()) continue;
+    auto* to = buffers.addresses.get<std::byte>(tensor.spec().name);
+    for_each_piece(tensor, [&](std::size_t there, std::size_t here, std::size_t bytes) {
+      device_->copy(to + there, tensor.bytes().data() + here, bytes, stream_);
+    });
+  }
+}
+
+void Session::poison(const Buffers& buffers, Poison poison) {
+  const Stopwatch watch(result_.phases.device);
+  poison_ = poison;
+  for (const HostTensor& tensor : host_.all()) {
+    const Role role = tensor.spec().role;
+    if ((role != Role::output && role != Role::scratch) || tensor.bytes().empty()) continue;
+    auto* to = buffers.addresses.get<std::byte>(tensor.spec().name);
+    const auto* from = buffers.addresses.get<std::byte>(tensor.spec().starts_as);
+    for_each_piece(tensor, [&](std::size_t there, std::size_t, std::size_t bytes) {
+      if (from) {
+        device_->copy(to + there, from + there, bytes, stream_);
+      } else {
+        device_->fill(to + there, static_cast<std::uint8_t>(poison), bytes, stream_);
+      }
+    });
+  }
+}
+
+void Session::launch(Buffers& buffers) {
+  const Stopwatch watch(result_.phases.device);
+  ++result_.launches;
+  const plumb_status status =
+      problem_.launch(*entry_, buffers.addresses, buffers.state.get(), stream_);
+  if (status == PLUMB_OK) return;
+  const std::string said = device_->take_launch_error();
+  const std::string why = said.empty() ? "" : ": " + said;
+  if (status == PLUMB_UNSUPPORTED) {
+    throw Unsupported("the implementation does not support this shape" + why);
+  }
+  if (status == PLUMB_INVALID_ARGUMENT) {
+    throw device::DeviceError(device::Fault::invalid_argument,
+                              "the implementation refused a legal call" + why);
+  }
+  throw device::DeviceError(device::Fault::other, "the launch failed" + why);
+}
+
+void Session::read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to) {
+  const Stopwatch watch(result_.phases.device);
+  if (tensor.bytes().empty()) return;
+  const auto* from = buffers.addresses.get<std::byte>(tensor.spec().name);
+  for_each_piece(tensor, [&](std::size_t there, std::size_t here, std::size_t bytes) {
+    device_->copy(to + here, from + there, bytes, stream_);
+  });
+  device_->synchronize(stream_);
+}
+
+TensorSet Session::read_back(const Buffers& buffers, Poison poison,
+                             std::vector<std::string>& lines) {
+  TensorSet got = fetch(buffers, poison, lines);
+  check_guards(lines);
+  return got;
+}
+
+TensorSet Session::fetch(const Buffers& buffers, Poison poison, std::vector<std::string>& lines) {
+  TensorSet got;
+  for (const HostTensor& tensor : host_.all()) {
+    const bool input = tensor.spec().role == Role::input;
+    HostTensor& copy = got.add(input ? tensor.alias() : HostTensor(tensor.spec()));
+    if (input && read_.size() < tensor.bytes().size()) read_ = Bytes(tensor.bytes().size());
+    read_tensor(buffers, tensor, input ? read_.data() : copy.bytes().data());
+    if (!input) continue;
+    const Stopwatch watch(result_.phases.judge);
+    check_unchanged(tensor, read_, lines);
+  }
+  const Stopwatch watch(result_.phases.judge);
+  for (const HostTensor& tensor : got.all()) {
+    const Role role = tensor.spec().role;
+    if (role != Role::output && role != Role::scratch) continue;
+    const std::string& start = tensor.spec().starts_as;
+    check_gaps(tensor, start.empty() ? nullptr : &host_.at(start), poison, lines);
+  }
+  return got;
+}
+
+void Session::check_guards(std::vector<std::string>& lines) {
+  const Stopwatch watch(result_.phases.judge);
+  for (const device::GuardDamage& damage : device_->check_guards()) {
+    lines.push_back(
+        fmt::format("{}: guard zone damaged, {} bytes from byte {} ({:#04x}, was {:#04x})",
+                    damage.label, damage.bytes, damage.offset, damage.got, damage.expected));
+  }
+}
+
+std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet& got) {
+  const auto key = [&] {
+    const Stopwatch watch(result_.phases.judge);
+    return digest_of(step, step.live < problem_.capacity(), got);
+  }();
+  const auto known = result_.known_verdicts.find(key);
+  if (known != result_.known_verdicts.end()) return known->second;
+  const Stopwatch watch(result_.phases.reference);
+  const double before = verdict_seconds;
+  std::vector<TensorReport> reports =
+      problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics);
+  result_.phases.judge += verdict_seconds - before;
+  result_.phases.reference -= verdict_seconds - before;
+  const auto passed = [](const TensorReport& report) { return report.passed(); };
+  if (std::all_of(reports.begin(), reports.end(), passed)) result_.known_verdicts[key] = reports;
+  return reports;
+}
+
+void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
+                    const std::string& context) {
+  std::vector<TensorReport> failed;
+  for (const TensorReport& report : reports_of(step, got)) {
+    summarize(report);
+    if (report.passed()) continue;
+    damage.insert(damage.end(), report.failures.begin(), report.failures.end());
+    if (!report.pattern.empty()) damage.push_back(report.pattern);
+    failed.push_back(report);
+  }
+  if (damage.empty()) return;
+  keep_evidence(step, got);
+  fail(context, std::move(damage), std::move(failed));
+}
+
+void Session::keep_evidence(const Step& step, const TensorSet& got) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : got.all()) bytes += tensor.bytes().size();
+  if (result_.evidence || bytes > kMostBytes) return;
+  result_.evidence = std::make_shared<CaseEvidence>(CaseEvidence{point_, poison_, step, got});
+}
+
+void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
+                           const std::string& what, const std::string& context) {
+  if (!entry_->numerics.deterministic) return;
+  const Stopwatch watch(result_.phases.judge);
+  std::vector<std::string> lines;
+  std::vector<TensorReport> failed;
+  for (const HostTensor& tensor : got.all()) {
+    const TensorSpec& spec = tensor.spec();
+    if (spec.role == Role::input) continue;
+    // Partial results are bits only where the op says that it writes them.
+    if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
+    const Bytes& bytes = tensor.bytes();
+    if (same_bytes(bytes.data(), expected.at(spec.name).bytes().data(), bytes.size())) continue;
+    const std::optional<HostTensor> one = problem_.canonical(got, spec, entry_->numerics);
+    const std::optional<HostTensor> other = problem_.canonical(expected, spec, entry_->numerics);
+    const TensorReport report =
+        judge_bits(one ? *one : tensor, other ? *other : expected.at(spec.name),
+                   problem_.promised_rows_by_inputs(step, got, spec), what, {},
+                   problem_.promised_columns(got, spec));
+    if (report.passed()) continue;
+    lines.insert(lines.end(), report.failures.begin(), report.failures.end());
+    failed.push_back(report);
+  }
+  if (lines.empty()) return;
+  keep_evidence(step, got);
+  fail(context, std::move(lines), std::move(failed));
+}
+
+void Session::fail(const std::string& context, std::vector<std::string> lines,
+                   std::vector<TensorReport> reports) {
+  result_.failures.push_back({context, std::move(lines), std::move(reports)});
+}
+
+void Session::summarize(const TensorReport& report) {
+  auto found = std::find_if(result_.tensors.begin(), result_.tensors.end(),
+                            [&](const TensorSummary& t) { return t.tensor == report.tensor; });
+  if (found == result_.tensors.end()) {
+    result_.tensors.push_back({.tensor = report.tensor, .flip = {}, .sample = {}});
+    found = result_.tensors.end() - 1;
+  }
+  if (report.elements_compared == 0) return;
+  ++result_.comparisons;
+  found->elements_compared += report.elements_compared;
+  found->margin = std::max(found->margin, report.margin);
+  found->observability = std::min(found->observability, report.observability);
+  found->zero_share = std::min(found->zero_share, report.zero_share);
+  found->flips += report.flips;
+  found->sample.rows += report.sample.rows;
+  found->sample.judged += report.sample.judged;
+  found->sample.repeated += report.sample.repeated;
+  if (found->flip.empty()) found->flip = report.flip;
+}
+
+}  // namespace plumb::cases

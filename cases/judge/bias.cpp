@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/judge/bias.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumb::cases {
+
+BiasTest::BiasTest(reference::Format output, std::int64_t columns)
+    : unit_(reference::unit_roundoff(output)), columns_(static_cast<double>(columns)) {}
+
+void BiasTest::add(const RowModel& model, double mean_error) {
+  // Rows that a device may flush to zero prove nothing; the squares below would underflow.
+  constexpr double kFlushed = 0x1p-126;
+  if (!model.mean_predicted || !(model.magnitude >= kFlushed)) return;
+  // A row of representable values has no variance at all; it may still not decide everything.
+  const double rounding = unit_ * model.magnitude;
+  const double weight = model.magnitude / (model.spread.variance + rounding * rounding / columns_);
+  deviation_ += weight * (mean_error - model.mean);
+  allowance_ += weight * model.allowance;
+  magnitude_ += weight * model.magnitude;
+  spread_.variance += weight * weight * model.spread.variance;
+  spread_.step = std::max(spread_.step, weight * model.spread.step);
+  spread_.steps += weight * model.spread.steps;
+}
+
+Bias BiasTest::result() const {
+  if (magnitude_ == 0) return {};
+  // Zero over zero cannot come: the allowance is positive.
+  const double limit = allowance_ + tail(kBiasSigmas, spread_);
+  return {kBiasSigmas * std::abs(deviation_) / limit, deviation_ / magnitude_};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/judge/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+
+namespace plumb::cases {
+
+namespace {
+
+// Rows looked at: enough to know a pattern, few enough to search every other row for each.
+constexpr std::size_t kMostRows = 64;
+constexpr double kNearlyAll = 0.9;
+
+bool is_float(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
+
+// The wrong rows from column `begin` on.
+struct View {
+  const Evidence& evidence;
+  std::vector<std::int64_t> rows;
+  std::int64_t begin, end;
+
+  std::int64_t element(std::int64_t row, std::int64_t column) const {
+    return row * evidence.got.columns() + column;
+  }
+  double got(std::int64_t row, std::int64_t column) const {
+    return evidence.got.value(row, column);
+  }
+  double expected(std::int64_t row, std::int64_t column) const {
+    return evidence.expected[element(row, column)];
+  }
+  double tolerance(std::int64_t row, std::int64_t column) const {
+    return evidence.tolerance(element(row, column));
+  }
+  bool wrong(std::int64_t row, std::int64_t column) const {
+    return evidence.wrong[element(row, column)] != 0;
+  }
+  std::int64_t number(std::int64_t row) const { return evidence.got.original_row(row); }
+  std::string subject() const {
+    return begin == 0 ? "each wrong row" : fmt::format("each wrong row from column {} on", begin);
+  }
+};
+
+bool equal(double a, double b, double tolerance) {
+  return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance;
+}
+
+template <class Condition>
+bool all_columns(const View& view, const Condition& condition) {
+  for (std::int64_t c = view.begin; c < view.end; ++c) {
+    if (!condition(c)) return false;
+  }
+  return true;
+}
+
+template <class Condition>
+bool nearly_all_rows(const View& view, const Condition& condition) {
+  const auto explained = std::count_if(view.rows.begin(), view.rows.end(), condition);
+  return static_cast<double>(explained) >= kNearlyAll * static_cast<double>(view.rows.size());
+}
+
+// ---- what the wrong elements are ----
+
+// "each wrong row is zero", or "every wrong element is zero" where right ones stand beside them.
+template <class Condition>
+std::optional<std::string> all_are(const View& view, std::string_view what,
+                                   const Condition& condition) {
+  std::int64_t wrong = 0;
+  const auto whole_row = [&](std::int64_t r) {
+    return all_columns(view, [&](std::int64_t c) { return condition(r, c); });
+  };
+  const auto wrong_elements = [&](std::int64_t r) {
+    return all_columns(view, [&](std::int64_t c) {
+      wrong += view.wrong(r, c);
+      return !view.wrong(r, c) || condition(r, c);
+    });
+  };
+  if (nearly_all_rows(view, whole_row)) return fmt::format("{} {}", view.subject(), what);
+  if (nearly_all_rows(view, wrong_elements) && wrong > 0) {
+    return fmt::format("every wrong element {}", what);
+  }
+  return {};
+}
+
+std::optional<std::string> poison(const View& view) {
+  const auto& clue = view.evidence.clues.poison;
+  if (!clue) return {};
+  const HostTensor& got = view.evidence.got;
+  const std::size_t size = size_of(got.spec().dtype);
+  return all_are(
+      view, "still holds the poison: never written", [&](std::int64_t r, std::int64_t c) {
+        const std::byte* bytes =
+            got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
+        return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == std::byte{*clue}; });
+      });
+}
+
+std::optional<std::string> nan(const View& view) {
+  return all_are(view, "is NaN",
+                 [&](std::int64_t r, std::int64_t c) { return std::isnan(view.got(r, c)); });
+}
+
+std::optional<std::string> one_for_another(const View& view) {
+  std::optional<std::pair<double, double>> seen;
+  std::int64_t wrong = 0;
+  for (const std::int64_t r : view.rows) {
+    for (std::int64_t c = view.begin; c < view.end; ++c) {
+      if (!view.wrong(r, c)) continue;
+      const std::pair here(view.expected(r, c), view.got(r, c));
+      if (seen && *seen != here) return {};
+      seen = here;
+      ++wrong;
+    }
+  }
+  if (wrong < 2) return {};
+  return fmt::format("every wrong element is {} where {} is expected", seen->second, seen->first);
+}
+
+std::optional<std::string> zero(const View& view) {
+  return all_are(view, "is zero",
+                 [&](std::int64_t r, std::int64_t c) { return view.got(r, c) == 0; });
+}
+
+// ---- whose values wrong rows hold ----
+
+std::optional<std::string> earlier_step(const View& view) {
+  for (const Clues::EarlierStep& step : view.evidence.clues.earlier) {
+    if (step.expected.size() != view.evidence.expected.size()) continue;
+    const auto holds = [&](std::int64_t r) {
+      // The step's own bounds are gone; those of the row tell the order of magnitude.
+      double widest = 0;
+      for (std::int64_t c = view.begin; c < view.end; ++c) {
+        widest = std::max(widest, view.tolerance(r, c));
+      }
+      return all_columns(view, [&](std::int64_t c) {
+        return equal(view.got(r, c), step.expected[view.element(r, c)], widest);
+      });
+    };
+    if (nearly_all_rows(view, holds)) {
+      return fmt::format("{} holds what was right in {}", view.subject(), step.name);
+    }
+  }
+  return {};
+}
+
+std::optional<std::int64_t> source_of(const View& view, std::int64_t r) {
+  for (std::int64_t s = 0; s < view.evidence.got.rows(); ++s) {
+    const bool same = s != r && all_columns(view, [&](std::int64_t c) {
+                        return equal(view.got(r, c), view.expected(s, c), view.tolerance(s, c));
+                      });
+    if (same) return s;
+  }
+  return {};
+}
+
+std::optional<std::string> other_row(const View& view) {
+  std::map<std::int64_t, std::int64_t> sources;
+  const bool found = nearly_all_rows(view, [&](std::int64_t r) {
+    const auto source = source_of(view, r);
+    if (source) sources[r] = *source;
+    return source.has_value();
+  });
+  if (!found) return {};
+  const auto [first, source] = *sources.begin();
+  const std::int64_t distance = source - first;
+  const bool shifted = std::all_of(sources.begin(), sources.end(), [&](const auto& pair) {
+    return pair.second - pair.first == distance;
+  });
+  // Rows of an excerpt do not lie side by side.
+  if (shifted && sources.size() > 1 && !view.evidence.got.spec().excerpt) {
+    return fmt::format("{} holds the values of the row {} {} it", view.subject(),
+                       std::abs(distance), distance < 0 ? "above" : "below");
+  }
+  std::string text;
+  for (const auto& [row, from] : sources) {
+    if (text.size() > 100) return text + ", …";
+    text += fmt::format("{}row {} holds row {}'s values", text.empty() ? "" : ", ",
+                        view.number(row), view.number(from));
+  }
+  return text;
+}
+
+// ---- how wrong values follow from the right ones ----
+
+double factor_of(const View& view, std::int64_t r) {
+  double product = 0, square = 0;
+  for (std::int64_t c = view.begin; c < view.end; ++c) {
+    product += view.got(r, c) * view.expected(r, c);
+    square += view.expected(r, c) * view.expected(r, c);
+  }
+  return product / square;
+}
+
+bool is_multiple(const View& view, std::int64_t r, double factor) {
+  return all_columns(view, [&](std::int64_t c) {
+    return equal(view.got(r, c), factor * view.expected(r, c),
+                 std::max(1.0, std::abs(factor)) * view.tolerance(r, c));
+  });
+}
+
+std::optional<std::string> factor(const View& view) {
+  if (!is_float(view.evidence.got.spec().dtype)) return {};
+  std::vector<double> factors;
+  for (const std::int64_t r : view.rows) {
+    factors.push_back(factor_of(view, r));
+    if (!std::isfinite(factors.back())) return {};
+  }
+  std::nth_element(factors.begin(), factors.begin() + factors.size() / 2, factors.end());
+  const double median = factors[factors.size() / 2];
+  // One element, or one row of one column, is a multiple of anything.
+  const bool common =
+      nearly_all_rows(view, [&](std::int64_t r) { return is_multiple(view, r, median); });
+  if (common && (view.rows.size() > 2 || view.end - view.begin > 2)) {
+    return fmt::format("{} is {:.4g} of what is expected", view.subject(), median);
+  }
+  if (view.end - view.begin <= 2) return {};
+  const bool own = nearly_all_rows(
+      view, [&](std::int64_t r) { return is_multiple(view, r, factor_of(view, r)); });
+  if (!own) return {};
+  const auto [least, most] = std::minmax_element(factors.begin(), factors.end());
+  return fmt::format("{} is what is expected times a factor of its own, {:.4g} to {:.4g}",
+                     view.subject(), *least, *most);
+}
+
+// The one difference of all wrong elements of a row.
+std::optional<std::int64_t> offset_of(const View& view, std::int64_t r) {
+  std::optional<double> offset;
+  for (std::int64_t c = view.begin; c < view.end; ++c) {
+    if (!view.wrong(r, c)) continue;
+    const double difference = view.got(r, c) - view.expected(r, c);
+    if (offset && *offset != difference) return {};
+    offset = difference;
+  }
+  if (!offset || !(std::abs(*offset) < 0x1p62)) return {};
+  return static_cast<std::int64_t>(*offset);
+}
+
+std::optional<std::string> named_offset(const View& view) {
+  if (is_float(view.evidence.got.spec().dtype)) return {};
+  for (const Clues::Offset& clue : view.evidence.clues.offsets) {
+    for (const int sign : {1, -1}) {
+      const bool fits = nearly_all_rows(view, [&](std::int64_t r) {
+        const auto offset = offset_of(view, r);
+        return offset && r < static_cast<std::int64_t>(clue.values.size()) &&
+               *offset == sign * clue.values[r];
+      });
+      if (!fits) continue;
+      const std::int64_t first = view.rows.front();
+      return fmt::format("every wrong element is too {} by {}[row] ({} in row {})",
+                         sign > 0 ? "large" : "small", clue.name, clue.values[first],
+                         view.number(first));
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> offset(const View& view) {
+  if (is_float(view.evidence.got.spec().dtype)) return {};
+  std::map<std::int64_t, std::int64_t> offsets;
+  std::int64_t wrong = 0;
+  for (const std::int64_t r : view.rows) {
+    if (const auto found = offset_of(view, r)) offsets[r] = *found;
+    for (std::int64_t c = view.begin; c < view.end; ++c) wrong += view.wrong(r, c);
+  }
+  // With one wrong element a row there is always one difference a row.
+  const bool all = nearly_all_rows(view, [&](std::int64_t r) { return offsets.contains(r); });
+  if (!all || wrong < 2 * static_cast<std::int64_t>(view.rows.size())) return {};
+  const auto [row, first] = *offsets.begin();
+  const bool same =
+      std::all_of(offsets.begin(), offsets.end(),
+                  [&, value = first](const auto& pair) { return pair.second == value; });
+  if (same) {
+    return fmt::format("every wrong element is too {} by {}", first > 0 ? "large" : "small",
+                       std::abs(first));
+  }
+  return fmt::format("each wrong row is off by a constant of its own ({} in row {}, {} in row {})",
+                     first, view.number(row), offsets.rbegin()->second,
+                     view.number(offsets.rbegin()->first));
+}
+
+std::vector<double> sorted_row(const View& view, std::int64_t r, bool got) {
+  std::vector<double> values;
+  for (std::int64_t c = view.begin; c < view.end; ++c) {
+    values.push_back(got ? view.got(r, c) : view.expected(r, c));
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+std::optional<std::string> other_order(const View& view) {
+  if (is_float(view.evidence.got.spec().dtype)) return {};
+  const bool permuted = nearly_all_rows(view, [&](std::int64_t r) {
+    return sorted_row(view, r, true) == sorted_row(view, r, false);
+  });
+  if (!permuted) return {};
+  return fmt::format("{} holds the right values in another order", view.subject());
+}
+
+std::optional<std::string> duplicates(const View& view) {
+  if (is_float(view.evidence.got.spec().dtype)) return {};
+  double example = 0;
+  std::int64_t where = 0;
+  // Negative values pad.
+  const auto repeated = [&](std::int64_t r, bool got) {
+    const std::vector<double> values = sorted_row(view, r, got);
+    const auto begin = std::lower_bound(values.begin(), values.end(), 0.0);
+    const auto found = std::adjacent_find(begin, values.end());
+    if (found == values.end()) return false;
+    example = *found;
+    where = r;
+    return true;
+  };
+  const bool fits = nearly_all_rows(
+      view, [&](std::int64_t r) { return !repeated(r, false) && repeated(r, true); });
+  if (!fits) return {};
+  return fmt::format("{} holds a value twice where all differ (row {}: {})", view.subject(),
+                     view.number(where), example);
+}
+
+// ---- where wrong elements are ----
+
+// First column of a lost suffix: the same in nearly all rows, and nearly all right of it is wrong.
+std::int64_t lost_columns(const View& view) {
+  std::int64_t first = view.end;
+  for (const std::int64_t r : view.rows) {
+    for (std::int64_t c = 0; c < first; ++c) {
+      if (view.wrong(r, c)) first = c;
+    }
+  }
+  const bool suffix = nearly_all_rows(view, [&](std::int64_t r) {
+    std::int64_t wrong = 0;
+    for (std::int64_t c = first; c < view.end; ++c) wrong += view.wrong(r, c);
+    return wrong > 0 &&
+           static_cast<double>(wrong) >= kNearlyAll * static_cast<double>(view.end - first);
+  });
+  return suffix && first < view.end ? first : 0;
+}
+
+std::string lost_rows(const Evidence& evidence) {
+  const auto& rows = evidence.wrong_rows;
+  const std::int64_t first = rows.front();
+  const bool suffix = !evidence.got.spec().excerpt && first > 0 && rows.size() > 1 &&
+                      rows.back() == evidence.got.rows() - 1 &&
+                      rows.back() - first + 1 == static_cast<std::int64_t>(rows.size());
+  return suffix ? fmt::format("all rows from {} on are wrong, none before", first) : "";
+}
+
+using Pattern = std::optional<std::string> (*)(const View&);
+
+template <std::size_t count>
+std::string first_of(const Pattern (&patterns)[count], const View& view) {
+  for (const Pattern pattern : patterns) {
+    if (const auto text = pattern(view)) return *text;
+  }
+  return {};
+}
+
+// The most specific first.
+constexpr Pattern kOfElements[] = {poison, nan, one_for_another, zero, named_offset, offset};
+constexpr Pattern kOfRows[] = {earlier_step, other_row, factor, other_order, duplicates};
+
+// What whole rows show; failing that, what their lost columns show.
+std::string describe(View view) {
+  const std::int64_t lost = lost_columns(view);
+  const std::string columns =
+      lost > 0 ? fmt::format("only columns from {} on are wrong", lost) : "";
+  std::string text = first_of(kOfElements, view);
+  if (!text.empty()) return columns.empty() ? text : text + "; " + columns;
+  text = first_of(kOfRows, view);
+  if (!text.empty() || lost == 0) return text;
+  view.begin = lost;
+  text = first_of(kOfRows, view);
+  return text.empty() ? columns : text;
+}
+
+}  // namespace
+
+std::string diagnose(const Evidence& evidence) {
+  if (evidence.wrong_rows.empty() || evidence.got.columns() == 0) return {};
+  const std::size_t looked_at = std::min(evidence.wrong_rows.size(), kMostRows);
+  const auto first = evidence.wrong_rows.begin();
+  const std::string text =
+      describe({evidence, {first, first + looked_at}, 0, evidence.got.columns()});
+  const std::string rows = lost_rows(evidence);
+  return text.empty() || rows.empty() ? text + rows : text + "; " + rows;
+}
+
+}  // namespace plumb::cases

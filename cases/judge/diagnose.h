@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What wrong rows look like, in a sentence. For the reader of a report only: no verdict depends on
+// it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cases/judge/judge.h"
+#include "cases/tensors/tensor.h"
+
+namespace plumb::cases {
+
+using WrongElements = std::vector<std::uint8_t>;  // row-major, 1 where an element is wrong
+
+struct Evidence {
+  const HostTensor& got;
+  const std::vector<double>& expected;                    // row-major
+  std::function<double(std::int64_t element)> tolerance;  // 0 for integers
+  const std::vector<std::int64_t>& wrong_rows;            // ascending, not empty
+  const WrongElements& wrong;
+  const Clues& clues;
+};
+
+// "" if nothing known fits nearly all wrong rows.
+std::string diagnose(const Evidence& evidence);
+
+}  // namespace plumb::cases

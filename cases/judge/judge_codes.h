@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verdict on quantised tensors: codes and scale bytes (docs/judging.md, "Codes").
+#pragma once
+
+#include "cases/judge/judge.h"
+#include "reference/codes.h"
+
+namespace plumb::cases {
+
+// One code per element: a u8 tensor (e2m1 one to a byte), or a bf16 one. Fails if a code is none
+// that honest arithmetic gives, or if more codes lie on the other side of a rounding boundary than
+// it explains. What codes are scaled by is part of the estimate: take it from the scales that the
+// device stored.
+TensorReport judge_codes(const HostTensor& got, const reference::CodeEstimate& expected,
+                         const RowMask& promised, const Clues& clues = {});
+
+}  // namespace plumb::cases

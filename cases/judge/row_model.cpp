@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/judge/row_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/rounding.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using reference::Estimate;
+using reference::RoundedError;
+
+constexpr double kRowSigmas = 6;  // of norm and direction: there are many rows
+
+// Everything that one pass over a row collects.
+struct Pass {
+  double count = 0;
+  double sigma = 0, sigma_square = 0;  // before the output rounding, for rho
+  double value = 0, value_square = 0;  // sums of |value| and value^2
+  double mean = 0, along = 0;          // sums of sign(value) * error and of value * error
+  double bound_square = 0;
+  WeightedSum equal, by_value;  // weights 1 and |value|
+  ErrorLength length;
+};
+
+void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
+  const double value = estimate.value[i];
+  const double magnitude = std::abs(value);
+  // The reference is rounded too, in double precision: who is right about an exact tie is open.
+  const double sigma =
+      std::max(std::min(estimate.sigma[i], estimate.worst[i]), magnitude * 0x1p-52);
+  const double shift = estimate.shift.empty() ? 0 : estimate.shift[i];
+  const RoundedError rounded = rounded_error(estimate.output, value + shift, sigma);
+  const double error = shift + rounded.mean;
+  const double bound = estimate.bound(i);
+  pass.sigma += sigma;
+  pass.sigma_square += sigma * sigma;
+  pass.value += magnitude;
+  pass.value_square += value * value;
+  if (value != 0) pass.mean += value < 0 ? -error : error;
+  pass.along += value * error;
+  pass.bound_square += bound * bound;
+  pass.equal.add(1, rounded);
+  pass.by_value.add(magnitude, rounded);
+  pass.length.add(sigma, shift, rounded);
+}
+
+// Correlation between the errors of two elements of a row that explains the row's mean error.
+double correlation(const Pass& pass, double row_mean_sigma) {
+  const double pairs = pass.sigma * pass.sigma - pass.sigma_square;
+  if (!(pairs > 0)) return 0;
+  const double of_sum = pass.count * row_mean_sigma;
+  return std::clamp((of_sum * of_sum - pass.sigma_square) / pairs, 0.0, 1.0);
+}
+
+void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
+  const double most = std::sqrt(pass.bound_square);
+  row.norm_limit = row.direction_limit = most;
+  if (structured || row.norm == 0) return;
+  // A bias in proportion to the value and one that is the same everywhere both fit under this.
+  // The judge divides two sums of as many products and subtracts what that makes of the value.
+  const double own_rounding = (2 * pass.count + 8) * 0x1p-53 * row.norm;
+  const double systematic = row.allowance * row.norm / row.magnitude + own_rounding;
+  const double across = pass.length.limit(kRowSigmas, rho) + systematic;
+  row.direction_limit = std::min(most, across);
+  const double along = std::abs(pass.along) / row.norm + systematic +
+                       tail(kRowSigmas, pass.by_value.spread(rho, row.norm));
+  // |y + a along + b across| - |y| lies between a and a + b^2 / (2 (|y| + a)).
+  if (!(along < row.norm / 2)) return;
+  row.norm_limit = std::min(most, along + across * across / (2 * (row.norm - along)));
+}
+
+}  // namespace
+
+RowModel model_row(const Estimate& estimate, std::int64_t r) {
+  Pass pass;
+  for (std::int64_t i = r * estimate.columns; i < (r + 1) * estimate.columns; ++i) {
+    if (!std::isfinite(estimate.value[i])) continue;
+    ++pass.count;
+    add_element(estimate, i, pass);
+  }
+  RowModel row;
+  row.mean_predicted = !estimate.structured && pass.count == static_cast<double>(estimate.columns);
+  if (pass.count == 0) return row;
+  constexpr double kFlushed = 0x1p-126;
+  const double rho = correlation(pass, estimate.row_mean_sigma[r]);
+  row.magnitude = pass.value / pass.count;
+  row.norm = std::sqrt(pass.value_square);
+  row.mean = pass.mean / pass.count;
+  row.spread = pass.equal.spread(rho, pass.count);
+  row.allowance = estimate.row_systematic[r] + kFlushed + pass.count * 0x1p-53 * row.magnitude;
+  set_limits(pass, rho, estimate.structured, row);
+  return row;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/judge/spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace plumb::cases {
+
+double tail(double k, const Spread& spread) {
+  const double exponent = k * k / 2;
+  const double half = exponent * spread.step / 3;
+  const double bernstein = half + std::sqrt(half * half + 2 * exponent * spread.variance);
+  return std::min(bernstein, k * std::sqrt(spread.variance) + spread.steps);
+}
+
+void WeightedSum::add(double weight, const reference::RoundedError& error) {
+  const double slope = weight * error.slope;
+  const double square = weight * weight * error.variance;
+  const double rest_square = std::max(0.0, square - slope * slope);
+  variance_ += square;
+  slope_ += slope;
+  slope_square_ += slope * slope;
+  rest_ += std::sqrt(rest_square);
+  rest_square_ += rest_square;
+  steps_ += weight * error.step;
+  largest_step_ = std::max(largest_step_, weight * error.step);
+}
+
+Spread WeightedSum::spread(double rho, double divisor) const {
+  const double variance = variance_ + rho * (slope_ * slope_ - slope_square_) +
+                          rho * rho * (rest_ * rest_ - rest_square_);
+  const double step = largest_step_ + rho * rho * (steps_ - largest_step_);
+  return {variance / (divisor * divisor), step / divisor, steps_ / divisor};
+}
+
+void NormalLength::add(double mean, double variance) {
+  mean_square_ += mean * mean;
+  variance_ += variance;
+  cross_ += mean * mean * variance;
+  variance_square_ += variance * variance;
+  widest_ = std::max(widest_, variance);
+}
+
+// For x with mean m and covariance C: P(|x|^2 > trace + |m|^2 + 2 sqrt(t (|C|^2 + 2 m C m)) + 2 t
+// |C|_2)
+// <= exp(-t) (Laurent and Massart; Birge for m), with t that of k standard deviations.
+double NormalLength::square_limit(double k, double share) const {
+  const double exponent = k * k / 2;
+  const double shared = share * variance_;
+  const double frobenius_square = variance_square_ + shared * shared;
+  const double along_mean = cross_ + shared * mean_square_;
+  return variance_ + mean_square_ + 2 * std::sqrt(exponent * (frobenius_square + 2 * along_mean)) +
+         2 * exponent * (widest_ + shared);
+}
+
+void ErrorLength::add(double sigma, double shift, const reference::RoundedError& error) {
+  after_.add(shift + error.mean, error.variance);
+  const double square_step = error.square_step + 2 * error.step * std::abs(shift);
+  square_steps_ += square_step;
+  largest_square_step_ = std::max(largest_square_step_, square_step);
+  const bool certain = error.step == 0;
+  before_.add(certain ? shift + error.mean : shift, certain ? 0 : sigma * sigma);
+  rounding_square_ += error.step * error.step / 4;
+}
+
+// Two limits hold: of the rounded error as if it were normal, and what steps add to it by
+// Bernstein's inequality; and of the error before the rounding, and half a step for every element.
+//
+// Where errors are sums of roundings, each shared along a vector that the value itself is made of
+// (attention: p_i v_i), rho is at least 2/pi of the squared Frobenius norm of their covariance over
+// its trace.
+double ErrorLength::limit(double k, double rho) const {
+  const double share = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho));
+  const double steps = std::min(square_steps_, 2.0 / 3 * k * k / 2 * largest_square_step_);
+  return std::min(std::sqrt(after_.square_limit(k, share) + steps),
+                  std::sqrt(before_.square_limit(k, share)) + std::sqrt(rounding_square_));
+}
+
+}  // namespace plumb::cases

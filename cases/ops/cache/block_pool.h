@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of a paged cache on the host and where they lie on the device: side by side, or around
+// 2^31 and 2^32 bytes into a sparse region. Block 0 belongs to nobody.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cases/tensors/tensor.h"
+
+namespace plumb::cases {
+
+struct BlockPool {
+  std::int64_t blocks = 1, block_bytes = 0;
+  bool far = false;
+
+  std::int64_t address(std::int64_t block) const;     // its number on the device
+  std::int64_t block_at(std::int64_t address) const;  // the inverse; -1 if there is none
+  std::int64_t num_blocks() const { return address(blocks - 1) + 1; }  // on the device
+  TensorSpec spec(std::string name) const;                             // u8 [blocks, block_bytes]
+};
+
+// Throws BadRow where a row gives a cache fewer blocks than its tokens need.
+void check_blocks(std::int64_t blocks, std::int64_t needed);
+
+// The blocks [1, blocks) in an order that depends on the seed.
+std::vector<std::int64_t> permuted_blocks(std::int64_t blocks, std::uint64_t seed);
+
+}  // namespace plumb::cases

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/ops/cache/cache_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "cases/judge/right_values.h"
+#include "cases/ops/cache/block_pool.h"
+#include "cases/tensors/dialect.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using reference::CacheEntry;
+
+// The host's number of a device's block.
+std::int64_t host_block(const CachePoolShape& shape, std::int64_t address) {
+  if (!shape.far) return address;
+  std::int64_t block = 0;
+  while (shape.address(block) != address) ++block;
+  return block;
+}
+
+// The first token goes to the last slot, which is the farthest.
+std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint64_t seed) {
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(shape.blocks() * shape.page - 1));
+  std::iota(slots.begin(), slots.end(), 1);
+  std::swap(slots.front(), slots.back());
+  for (std::size_t i = 1; i < slots.size() && static_cast<std::int64_t>(i) < shape.tokens; ++i) {
+    const auto other =
+        integer(seed, i, static_cast<std::int64_t>(i), static_cast<std::int64_t>(slots.size()) - 1);
+    std::swap(slots[i], slots[static_cast<std::size_t>(other)]);
+  }
+  return slots;
+}
+
+std::int64_t hole(const CachePoolShape& shape, std::uint64_t bits) {
+  if (!shape.any_negative) return -1;
+  const std::int64_t holes[] = {-1, -2, -shape.page, -shape.page - 1};
+  return holes[bits % std::size(holes)];
+}
+
+void fill_bytes(HostTensor& tensor, std::uint64_t seed) {
+  std::byte* bytes = tensor.bytes().data();
+  const std::size_t size = tensor.bytes().size();
+  for (std::size_t i = 0; i < size; i += 8) {
+    const std::uint64_t random = random_bits(seed, i);
+    std::memcpy(bytes + i, &random, std::min<std::size_t>(8, size - i));
+  }
+}
+
+}  // namespace
+
+std::int64_t CachePoolShape::address(std::int64_t block) const {
+  if (!far || block == 0) return block;
+  const std::int64_t near = (blocks() + 1) / 2;
+  const std::int64_t past = block < near ? std::int64_t{1} << 31 : std::int64_t{1} << 32;
+  return past / block_bytes - 1 + (block < near ? block - 1 : block - near);
+}
+
+void add_cache_pool(const CachePoolShape& shape, TensorSet& tensors) {
+  tensors.add({.name = "slot_mapping", .dtype = Dtype::i64, .shape = {shape.tokens}});
+  TensorSpec cache{.name = "cache_before",
+                   .dtype = Dtype::u8,
+                   .shape = {shape.blocks(), shape.block_bytes},
+                   .sparse = shape.far};
+  for (std::int64_t block = 0; shape.far && block < shape.blocks(); ++block) {
+    cache.placement.push_back(shape.address(block));
+  }
+  tensors.add(cache);
+  cache.name = "cache";
+  cache.role = Role::output;
+  cache.starts_as = "cache_before";
+  cache.format = name_of(shape.dialect);
+  cache.scale_layout = shape.token_layout;
+  tensors.add(cache);
+}
+
+void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors) {
+  check_blocks(shape.blocks(), shape.needed_blocks());
+  fill_bytes(tensors.at("cache_before"), mix(step.seed, 101));
+  const std::vector<std::int64_t> slots = shuffled_slots(shape, mix(step.seed, 102));
+  const std::uint64_t holes = mix(step.seed, 103);
+  auto* mapping = tensors.at("slot_mapping").data<std::int64_t>();
+  for (std::int64_t token = 0; token < shape.tokens; ++token) {
+    const std::uint64_t bits = random_bits(holes, static_cast<std::uint64_t>(token));
+    const bool is_hole = static_cast<std::int64_t>(bits % 100) < shape.holes_percent;
+    const std::int64_t slot = slots[static_cast<std::size_t>(token)];
+    mapping[token] = token >= step.live ? -1
+                     : is_hole          ? hole(shape, bits >> 32)
+                               : shape.address(slot / shape.page) * shape.page + slot % shape.page;
+  }
+}
+
+plumb_paged_cache device_cache_pool(const CachePoolShape& shape, const DeviceTensors& tensors) {
+  return {.data = tensors.get<std::uint8_t>("cache"),
+          .block_stride_bytes = shape.block_bytes,
+          .num_blocks = shape.address(shape.blocks() - 1) + 1,
+          .page = static_cast<std::int32_t>(shape.page),
+          .dialect = shape.dialect == reference::Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ};
+}
+
+CacheContents::CacheContents(const CachePoolShape& shape, const TensorSet& tensors,
+                             const EntryOf& entry_of)
+    : before_(tensors.at("cache_before")), cache_(tensors.at("cache")), any_(entry_of(0)) {
+  const auto* slots = tensors.at("slot_mapping").data<std::int64_t>();
+  for (std::int64_t token = 0; token < shape.tokens; ++token) {
+    written_.push_back(slots[token] >= 0);
+    blocks_.push_back(written_.back() ? host_block(shape, slots[token] / shape.page) : -1);
+    entries_.push_back(written_.back() ? entry_of(slots[token] % shape.page) : CacheEntry{});
+  }
+}
+
+HostTensor CacheContents::stored(std::string name, Dtype dtype,
+                                 std::vector<std::int64_t> CacheEntry::* part) const {
+  const auto tokens = static_cast<std::int64_t>(entries_.size());
+  const auto columns = static_cast<std::int64_t>((any_.*part).size() / size_of(dtype));
+  TensorSpec spec{.name = std::move(name), .dtype = dtype, .shape = {tokens, columns}};
+  if (RightValues::active() != nullptr) spec.origin = origin(size_of(dtype), part);
+  HostTensor tensor(std::move(spec));
+  std::byte* to = tensor.bytes().data();
+  for (std::size_t token = 0; token < entries_.size(); ++token, to += (any_.*part).size()) {
+    if (!written_[token]) continue;
+    const auto* block = cache_.row<std::byte>(blocks_[token]);
+    for (std::size_t i = 0; i < (any_.*part).size(); ++i) {
+      to[i] = block[(entries_[token].*part)[i]];
+    }
+  }
+  return tensor;
+}
+
+// Elements of the cache, each of bytes that stand side by side.
+std::shared_ptr<const Origin> CacheContents::origin(
+    std::size_t size, std::vector<std::int64_t> CacheEntry::* part) const {
+  Origin origin{cache_.spec().name};
+  for (std::size_t token = 0; token < entries_.size(); ++token) {
+    for (std::size_t i = 0; i < (any_.*part).size(); i += size) {
+      const std::int64_t block = written_[token] ? cache_.row_offset(blocks_[token]) : 0;
+      origin.bits.push_back(written_[token] ? (block + (entries_[token].*part)[i]) * 8 : 0);
+    }
+  }
+  return std::make_shared<const Origin>(std::move(origin));
+}
+
+TensorReport CacheContents::judge_rest() const {
+  HostTensor expected = before_;
+  for (std::size_t token = 0; token < entries_.size(); ++token) {
+    if (!written_[token]) continue;
+    auto* to = expected.row<std::byte>(blocks_[token]);
+    const auto* from = cache_.row<std::byte>(blocks_[token]);
+    for (const auto part : {&CacheEntry::codes, &CacheEntry::scales, &CacheEntry::copied}) {
+      for (const std::int64_t byte : entries_[token].*part) to[byte] = from[byte];
+    }
+  }
+  return judge_bits(cache_, expected, {}, "a byte that no token owns changed");
+}
+
+std::vector<double> numbers_of(const HostTensor& tensor) {
+  std::vector<double> numbers;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    for (std::int64_t column = 0; column < tensor.columns(); ++column) {
+      numbers.push_back(tensor.value(row, column));
+    }
+  }
+  return numbers;
+}
+
+}  // namespace plumb::cases

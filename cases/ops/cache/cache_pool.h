@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A paged cache that an op writes tokens into, and the slots that they go to. Before every launch
+// it holds other tokens' bytes, so that whatever is written where it does not belong shows.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases/judge/judge.h"
+#include "cases/tensors/problem.h"
+#include "reference/cache/cache_entry.h"
+#include "reference/formats/e4m3.h"
+
+namespace plumb::cases {
+
+struct CachePoolShape {
+  std::int64_t tokens = 0;  // length of the slot mapping
+  std::int64_t page = 64, block_bytes = 0;
+  std::int64_t given_blocks = 0;   // of the cache; 0: as many as needed
+  std::int64_t holes_percent = 0;  // live tokens with a negative slot
+  bool any_negative = false;       // holes are any negative number, else -1
+  bool far = false;                // blocks around 2^31 and 2^32 bytes, else side by side
+  reference::Dialect dialect = reference::Dialect::e4m3fn;
+  std::string token_layout = {};  // what a token's bytes are, for readers of stored results
+
+  // That exist: enough for all tokens, and two that stay empty wherever that is.
+  std::int64_t needed_blocks() const { return (tokens + page - 1) / page + 2; }
+  std::int64_t blocks() const { return given_blocks != 0 ? given_blocks : needed_blocks(); }
+  std::int64_t address(std::int64_t block) const;  // number of a block on the device
+};
+
+// Adds slot_mapping, cache_before and cache.
+void add_cache_pool(const CachePoolShape& shape, TensorSet& tensors);
+// Distinct slots in no order for the live tokens, never slot 0, to which a -1 may be clamped; -1
+// for the others.
+void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors);
+plumb_paged_cache device_cache_pool(const CachePoolShape& shape, const DeviceTensors& tensors);
+
+// What the device made of the cache.
+class CacheContents {
+ public:
+  using EntryOf = std::function<reference::CacheEntry(std::int64_t offset)>;
+  CacheContents(const CachePoolShape& shape, const TensorSet& tensors, const EntryOf& entry_of);
+
+  const RowMask& written() const { return written_; }  // tokens that have a slot
+  // Bytes of each token in logical order, [tokens, columns] elements of `dtype`; 0 for tokens
+  // without a slot.
+  HostTensor stored(std::string name, Dtype dtype,
+                    std::vector<std::int64_t> reference::CacheEntry::* part) const;
+  // Every byte that belongs to no token of this call is as it was.
+  TensorReport judge_rest() const;
+
+ private:
+  std::shared_ptr<const Origin> origin(
+      std::size_t size, std::vector<std::int64_t> reference::CacheEntry::* part) const;
+
+  const HostTensor& before_;
+  const HostTensor& cache_;
+  std::vector<reference::CacheEntry> entries_;  // of each token
+  std::vector<std::int64_t> blocks_;            // on the host
+  RowMask written_;
+  reference::CacheEntry any_;  // for the sizes, where no token has a slot
+};
+
+// fp32 or u8 elements as numbers, row-major.
+std::vector<double> numbers_of(const HostTensor& tensor);
+
+}  // namespace plumb::cases

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/ops/cache/cache_writer.h"
+
+#include <fmt/format.h>
+
+#include "cases/judge/judge_codes.h"
+#include "cases/ops/quantization/quant_inputs.h"
+#include "cases/tensors/dialect.h"
+
+namespace plumb::cases {
+
+using reference::Bf16Rows;
+using reference::CacheEntry;
+using reference::Dialect;
+using reference::GroupQuant;
+
+CacheWriterProblem::CacheWriterProblem(const Row& row, const device::Properties& platform)
+    : pool_{.tokens = row.integer("tokens"),
+            .page = row.integer("page"),
+            .given_blocks = row.integer("blocks"),
+            .holes_percent = row.integer("holes_percent"),
+            .far = row.integer("far") != 0,
+            .dialect = dialect_of(row, "dialect", platform)},
+      extra_tokens_(row.integer("extra_tokens")),
+      gap_(row.integer("row_gap")) {}
+
+void CacheWriterProblem::add_tokens(TensorSet& tensors, const std::string& name,
+                                    std::int64_t columns) const {
+  tensors.add({.name = name,
+               .dtype = Dtype::bf16,
+               .shape = {token_rows(), columns},
+               .strides = {row_stride(columns), 1}});
+}
+
+TensorReport CacheWriterProblem::judge_stored_codes(const CacheContents& contents,
+                                                    const Bf16Rows& x,
+                                                    const std::vector<double>& scales,
+                                                    const GroupQuant& how,
+                                                    const reference::Numerics& numerics) const {
+  return judge_codes(contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes),
+                     group_codes(x, scales, how, numerics), contents.written());
+}
+
+TensorReport CacheWriterProblem::judge_stored_scales(const CacheContents& contents,
+                                                     const Bf16Rows& x, const GroupQuant& how,
+                                                     bool power_of_two,
+                                                     const reference::Numerics& numerics) const {
+  const HostTensor scales = contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales);
+  if (!power_of_two) {
+    return judge_fp32_scales(scales, x, how, numerics, contents.written());
+  }
+  return judge_codes(bytes_of_scales("cache.scales", scales.rows(), scales.columns(),
+                                     numbers_of(scales), scales.spec().origin),
+                     group_scale_bytes(x, how, numerics), contents.written());
+}
+
+double CacheWriterProblem::writer_cost(std::int64_t groups, std::int64_t columns) const {
+  return quant_cost(pool_.tokens * groups, pool_.tokens * columns);
+}
+
+// Of codes, and of every byte of the cache that has to stay.
+double CacheWriterProblem::writer_reference_cost(std::int64_t columns) const {
+  return 60.0 * static_cast<double>(pool_.tokens * columns) +
+         8.0 * static_cast<double>(pool_.blocks() * pool_.block_bytes);
+}
+
+Bf16Rows mapped_tokens(const HostTensor& tokens, std::int64_t count) {
+  Bf16Rows rows = bf16_rows(tokens);
+  rows.rows = count;
+  return rows;
+}
+
+std::vector<Parameter> cache_writer_parameters(std::int64_t default_page) {
+  return {{"tokens", 4, 0, 1 << 20, "length of the slot mapping"},
+          {"extra_tokens", 0, 0, 1 << 20, "tokens past the slot mapping, which are none"},
+          {"page", default_page, 1, 4096, "tokens of a block"},
+          {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the tokens need, and two"},
+          {"holes_percent", 0, 0, 100, "live tokens without a slot"},
+          {"row_gap", 0, 0, 1 << 20, "elements between tokens, guarded"},
+          {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of concat_and_cache_ds_mla: the V3.2 cache's writer.
+#include "reference/cache/concat_and_cache_ds_mla.h"
+
+#include <cstring>
+
+#include "cases/ops/cache/cache_writer.h"
+#include "cases/ops/quantization/quant_inputs.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using reference::CacheEntry;
+using reference::kDsMlaLatent;
+using reference::kDsMlaRope;
+
+class ConcatAndCacheProblem final : public CacheWriterProblem {
+ public:
+  ConcatAndCacheProblem(const Row& row, const device::Properties& platform)
+      : CacheWriterProblem(row, platform) {
+    pool_.block_bytes = pool_.page * reference::kDsMlaTokenBytes + row.integer("block_gap");
+    pool_.token_layout = "per token 512 codes, 4 f32 scales of 128 codes each, 64 bf16";
+    if (pool_.block_bytes % 4 != 0) throw BadRow(row.where + ": scales need blocks of 4 bytes");
+  }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    add_tokens(tensors, "kv_c", kDsMlaLatent);
+    add_tokens(tensors, "k_pe", kDsMlaRope);
+    add_cache_pool(pool_, tensors);
+    return tensors;
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    fill_quant_rows(tensors.at("kv_c"), step.live, mix(step.seed, 1), step, how());
+    fill_quant_rows(tensors.at("k_pe"), step.live, mix(step.seed, 2), step, how());
+    fill_cache_pool(pool_, step, tensors);
+  }
+
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
+                      device::Stream stream) const override {
+    plumb_concat_and_cache_ds_mla_params p{};
+    p.kv_c = tensors.get<std::uint16_t>("kv_c");
+    p.k_pe = tensors.get<std::uint16_t>("k_pe");
+    p.slot_mapping = tensors.get<std::int64_t>("slot_mapping");
+    p.cache = device_cache_pool(pool_, tensors);
+    p.tokens = pool_.tokens;
+    p.kv_c_row_stride = row_stride(kDsMlaLatent);
+    p.k_pe_row_stride = row_stride(kDsMlaRope);
+    p.stream = stream;
+    return entry.launch(&p);
+  }
+
+  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics&) const override {
+    const CacheContents contents(pool_, tensors, reference::ds_mla_entry);
+    const reference::Bf16Rows latent = mapped_tokens(tensors.at("kv_c"), pool_.tokens);
+    const std::vector<double> scales =
+        numbers_of(contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales));
+    return {judge_stored_scales(contents, latent, how(), false, numerics),
+            judge_stored_codes(contents, latent, scales, how(), numerics),
+            judge_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied),
+                        rope_bytes(tensors.at("k_pe")), contents.written()),
+            contents.judge_rest()};
+  }
+
+  double cost() const override { return writer_cost(5, kDsMlaLatent + kDsMlaRope); }
+  double reference_cost() const override { return writer_reference_cost(kDsMlaLatent); }
+
+ private:
+  reference::GroupQuant how() const { return reference::ds_mla_quant(pool_.dialect); }
+
+  std::vector<std::int64_t> rope_bytes(const HostTensor& k_pe) const {
+    std::vector<std::int64_t> expected;
+    for (std::int64_t token = 0; token < pool_.tokens; ++token) {
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(k_pe.row<std::uint16_t>(token));
+      expected.insert(expected.end(), bytes, bytes + 2 * kDsMlaRope);
+    }
+    return expected;
+  }
+};
+
+}  // namespace
+
+OpDefinition define_concat_and_cache_ds_mla() {
+  std::vector<Parameter> parameters = cache_writer_parameters(64);
+  parameters.push_back({"block_gap", 0, 0, 1 << 20, "bytes between blocks, guarded"});
+  return {"concat_and_cache_ds_mla",
+          "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
+          std::move(parameters),
+          {"dialect"},
+          [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
+            return std::make_unique<ConcatAndCacheProblem>(row, platform);
+          }};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of mhc_fused_post_pre. The streams that the device stored are judged first; what is made of
+// them is judged on their bytes, but for the sums of 16 tokens or fewer, which are of the streams
+// before they are rounded and so are computed from the inputs.
+//
+// Exact fill: every stream is +-2^k with one k per token, so that squares add up exactly.
+#include "reference/hyper_connection/mhc_fused_post_pre.h"
+
+#include "cases/drivers/composition.h"
+#include "cases/ops/hyper_connection/mhc_mixing.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::int64_t kStreams = reference::kStreams, kRowsPerGroup = 64;
+
+enum Salt : std::uint64_t { kX = 201, kGates, kTurns };
+
+struct FusedShape {
+  StreamsLayout layout;
+  MhcMixing mixing;
+  bool unrounded;
+  explicit FusedShape(const Row& row)
+      : layout(row),
+        mixing(row, reference::kStreams * layout.hidden),
+        unrounded(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
+
+  bool unrounded_sums() const { return unrounded; }
+  TensorSpec streams(std::string_view name) const {
+    return {
+        std::string(name), Dtype::bf16, {layout.tokens, kStreams, layout.hidden}, {}, Role::output};
+  }
+  reference::Streams stored(const HostTensor& streams) const {
+    return {streams.data<std::uint16_t>(), layout.tokens, layout.hidden, kStreams * layout.hidden,
+            layout.hidden};
+  }
+};
+
+// mhc_post, then mhc_pre of what it stored.
+class PostPreSequence final : public Composition {
+ public:
+  explicit PostPreSequence(const FusedShape& shape) : shape_(shape) {}
+
+  std::vector<std::string_view> ops() const override { return {"mhc_post", "mhc_pre"}; }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add(shape_.streams("plain_residual_out"));
+    shape_.mixing.add_outputs(tensors, "plain_");
+    return tensors;
+  }
+
+  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+                      device::Stream stream) const override {
+    plumb_mhc_post_params post{};
+    post.x = tensors.get<std::uint16_t>("x");
+    post.residual = tensors.get<std::uint16_t>("residual");
+    post.post = tensors.get<float>("post_before");
+    post.comb = tensors.get<float>("comb_before");
+    post.out = tensors.get<std::uint16_t>("plain_residual_out");
+    post.tokens = shape_.layout.tokens;
+    post.hidden = shape_.layout.hidden;
+    post.residual_token_stride = shape_.layout.token_stride();
+    post.residual_slot_stride = shape_.layout.slot_stride();
+    post.stream = stream;
+    const plumb_status status = entries[0].launch(&post);
+    if (status != PLUMB_OK) return status;
+    plumb_mhc_pre_params pre{};
+    shape_.mixing.set(pre, tensors, stream, "plain_");
+    pre.residual = post.out;
+    pre.residual_token_stride = kStreams * post.hidden;
+    pre.residual_slot_stride = post.hidden;
+    return entries[1].launch(&pre);
+  }
+
+  bool rounds_alike(std::string_view output) const override {
+    return output == "residual_out" || !shape_.unrounded_sums();
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const std::vector<plumb_op_entry>& entries) const override {
+    if (!shape_.unrounded_sums()) return {};
+    const plumb_numerics& declared = entries[1].numerics;
+    const reference::Numerics numerics = to_reference(declared);
+    const auto inputs =
+        shape_.mixing.inputs(tensors, shape_.stored(tensors.at("plain_residual_out")));
+    return shape_.mixing.judge(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
+                               numerics, declared, "plain_");
+  }
+
+ private:
+  FusedShape shape_;
+};
+
+class MhcFusedProblem : public Problem {
+ public:
+  explicit MhcFusedProblem(const Row& row) : shape_(row) {}
+
+  std::int64_t capacity() const override { return shape_.layout.tokens; }
+
+  TensorSet make_tensors() const override {
+    const std::int64_t tokens = shape_.layout.tokens, hidden = shape_.layout.hidden;
+    TensorSet tensors;
+    tensors.add({"x", Dtype::bf16, {tokens, hidden}, {}});
+    tensors.add(shape_.layout.spec("residual"));
+    tensors.add({"post_before", Dtype::f32, {tokens, kStreams}, {}});
+    tensors.add({"comb_before", Dtype::f32, {tokens, kStreams, kStreams}, {}});
+    shape_.mixing.add_inputs(tensors);
+    tensors.add(shape_.streams("residual_out"));
+    shape_.mixing.add_outputs(tensors);
+    return tensors;
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    HostTensor& x = tensors.at("x");
+    HostTensor& residual = tensors.at("residual");
+    HostTensor& post = tensors.at("post_before");
+    HostTensor& comb = tensors.at("comb_before");
+    fill_streams(shape_.layout, step, shape_.mixing.streams_fill(), residual);
+    shape_.mixing.fill(step, tensors);
+    if (step.fill != Fill::exact) fill_real(x, 0, step.live, mix(step.seed, kX), {});
+    for (std::int64_t token = 0; token < step.live; ++token) {
+      float* of_post = post.row<float>(token);
+      float* of_comb = comb.row<float>(token * kStreams);
+      if (step.fill == Fill::exact) {
+        flip_signs(step, token, residual, x);
+        choose_streams(step, token, of_post, of_comb);
+      } else {
+        fill_coefficients(step, token, of_post, of_comb);
+      }
+    }
+    fill_dead(x, step.live, x.rows(), step.dead_rows);
+    fill_dead(post, step.live, post.rows(), step.dead_rows);
+    fill_dead(comb, step.live * kStreams, comb.rows(), step.dead_rows);
+  }
+
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
+                      device::Stream stream) const override {
+    plumb_mhc_fused_post_pre_params params{};
+    shape_.mixing.set(params, tensors, stream);
+    params.x = tensors.get<std::uint16_t>("x");
+    params.residual = tensors.get<std::uint16_t>("residual");
+    params.post_before = tensors.get<float>("post_before");
+    params.comb_before = tensors.get<float>("comb_before");
+    params.residual_out = tensors.get<std::uint16_t>("residual_out");
+    params.residual_token_stride = shape_.layout.token_stride();
+    params.residual_slot_stride = shape_.layout.slot_stride();
+    return entry.launch(&params);
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics& declared) const override {
+    const HostTensor& stored = tensors.at("residual_out");
+    reference::MhcFusedPostPre inputs;
+    inputs.post.x = tensors.at("x").data<std::uint16_t>();
+    inputs.post.residual = shape_.layout.view(tensors.at("residual"));
+    inputs.post.post = tensors.at("post_before").data<float>();
+    inputs.post.comb = tensors.at("comb_before").data<float>();
+    inputs.pre = shape_.mixing.inputs(tensors, shape_.stored(stored));
+    inputs.unrounded_sums = shape_.unrounded_sums();
+    reference::MhcFusedPostPreOutputs expected = reference::mhc_fused_post_pre(inputs, numerics);
+    adapt_linear_sum(step, expected.residual);
+    std::vector<TensorReport> reports = {
+        judge_floats(stored, expected.residual, promised_rows(step, stored.spec()),
+                     groups_of(stored.rows(), kRowsPerGroup, "rows"))};
+    for (TensorReport& report : shape_.mixing.judge(
+             step, tensors, inputs.pre, std::move(expected.partials), numerics, declared)) {
+      reports.push_back(std::move(report));
+    }
+    return reports;
+  }
+
+  RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
+    return shape_.mixing.promised(step, spec.name);
+  }
+
+  std::unique_ptr<Composition> composition() const override {
+    return std::make_unique<PostPreSequence>(shape_);
+  }
+
+  double cost() const override {
+    constexpr double kPerElement = 8;
+    const double elements = static_cast<double>(capacity() * kStreams * shape_.layout.hidden);
+    return shape_.mixing.cost() + kPerElement * elements;
+  }
+  double reference_cost() const override {
+    return (shape_.unrounded_sums() ? 1.5 : 1) * shape_.mixing.reference_cost();
+  }
+  double checked_factor() const override { return 12; }
+
+ private:
+  // x is the first stream with other signs.
+  static void flip_signs(const Step& step, std::int64_t token, const HostTensor& residual,
+                         HostTensor& x) {
+    constexpr std::uint16_t kSign = 0x8000;
+    const std::uint64_t seed = mix(mix(step.seed, kX), static_cast<std::uint64_t>(token));
+    for (std::int64_t h = 0; h < x.columns(); ++h) {
+      const bool flip = random_bits(seed, static_cast<std::uint64_t>(h)) & 1;
+      x.row<std::uint16_t>(token)[h] = static_cast<std::uint16_t>(
+          residual.row<std::uint16_t>(token * kStreams)[h] ^ (flip ? kSign : 0));
+    }
+  }
+
+  // Stream n becomes x or one of the old streams.
+  static void choose_streams(const Step& step, std::int64_t token, float* post, float* comb) {
+    const std::uint64_t gates = random_bits(mix(step.seed, kGates), token);
+    const std::int64_t turn = integer(mix(step.seed, kTurns), token, 0, kStreams - 1);
+    std::fill_n(comb, kStreams * kStreams, 0.0F);
+    for (std::int64_t n = 0; n < kStreams; ++n) {
+      const bool takes_x = (gates >> n & 1) != 0;
+      post[n] = takes_x ? 1 : 0;
+      if (!takes_x) comb[(n + turn) % kStreams * kStreams + n] = 1;
+    }
+  }
+
+  FusedShape shape_;
+};
+
+}  // namespace
+
+OpDefinition define_mhc_fused_post_pre() {
+  OpDefinition op;
+  op.name = "mhc_fused_post_pre";
+  op.summary = "mhc_post of one sublayer and mhc_pre of the next, fused";
+  op.parameters = stream_parameters();
+  const std::vector<Parameter> mixing = MhcMixing::parameters();
+  op.parameters.insert(op.parameters.end(), mixing.begin(), mixing.end());
+  op.word_parameters = MhcMixing::word_parameters();
+  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
+    return std::make_unique<MhcFusedProblem>(row);
+  };
+  op.fused = [](const Row&) { return true; };
+  op.row_count = "tokens";
+  return op;
+}
+
+}  // namespace plumb::cases

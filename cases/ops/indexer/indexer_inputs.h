@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cases of both logits operations share: fp8 queries and keys with their scales, weights,
+// and the layout of the logits.
+//
+//   exact        small integers, scales that are powers of two: every order gives the same bits
+//   real         vectors quantised as indexers do it, heads and tokens of very different norm,
+//                outlier channels, tokens whose one spike lets the others underflow to +-0, scales
+//                with and without a mantissa
+//   adversarial  special codes, all the largest, all zero, equal tokens; weights 0, negative, huge
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "cases/tensors/dialect.h"
+#include "cases/tensors/problem.h"
+#include "reference/formats/e4m3.h"
+
+namespace plumb::cases {
+
+std::uint8_t nan_code(reference::Dialect dialect);
+
+// Number `position` of the keys of a step.
+struct KeyFill {
+  const Step& step;
+  std::uint64_t seed = 0;
+  std::int64_t dim = 0;
+  reference::Dialect dialect = reference::Dialect::e4m3fn;
+
+  // Writes dim codes and returns the scale.
+  float write(std::int64_t position, std::uint8_t* codes) const;
+};
+
+// q u8 [..., heads, dim] and weights [rows, heads]: rows [0, live) as the step says, the others
+// dead.
+void fill_queries(const Step& step, std::int64_t live, reference::Dialect dialect, HostTensor& q,
+                  HostTensor& weights);
+
+// Rows of logits are padded to a multiple of 256 elements, as DeepGEMM's are. What lies behind the
+// columns may be written.
+std::int64_t padded_columns(std::int64_t columns);
+
+// Simulated work of scoring `columns` columns of `rows` rows, as
+// device/kernels/indexer/mqa_logits.h does it, and of the reference.
+double logits_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads, std::int64_t dim);
+// Multiply-adds of the dot products, and of the sum over the heads.
+double logits_multiply_adds(std::int64_t rows, std::int64_t columns, std::int64_t heads,
+                            std::int64_t dim);
+double logits_reference_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads,
+                             std::int64_t dim);
+inline constexpr double kLogitsCheckedFactor = 150;
+
+}  // namespace plumb::cases

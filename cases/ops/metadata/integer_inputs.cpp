@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/ops/metadata/integer_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "cases/tables/row.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
+
+enum Salt : std::uint64_t { kBlocks = 31, kQueries, kSequences, kTokens, kSlots, kLengths };
+
+std::int32_t dead_integer(DeadRows how) {
+  switch (how) {
+    case DeadRows::nan: return -1;
+    case DeadRows::infinity: return std::numeric_limits<std::int32_t>::max();
+    case DeadRows::huge: return std::numeric_limits<std::int32_t>::min();
+    default: return 0;
+  }
+}
+
+// Physical block of a place of the table: each its own, of a pool four times as large.
+std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64_t place) {
+  if (step.fill == Fill::exact) return place;
+  const auto places = static_cast<std::uint64_t>(shape.requests * shape.row_stride());
+  const std::uint64_t pool = std::bit_ceil(4 * places);
+  const std::uint64_t bits = random_bits(mix(step.seed, kBlocks), 0);
+  const std::uint64_t factor = (bits | 1) % pool, turn = bits >> 32;
+  const auto block =
+      static_cast<std::int64_t>((static_cast<std::uint64_t>(place) * factor + turn) % pool);
+  const std::int64_t highest = (kMostInt + 1) / shape.block_size - 1;
+  return step.fill == Fill::real ? block : highest - block;
+}
+
+std::int64_t query_len(const QueryShape& shape, const Step& step, std::int64_t request) {
+  if (request >= step.live) return 0;
+  if (!shape.ragged || step.fill == Fill::exact) return shape.queries;
+  const std::uint64_t seed = mix(step.seed, kQueries);
+  if (step.fill == Fill::real) return integer(seed, request, 1, shape.queries);
+  const std::int64_t edges[] = {shape.queries, 1, 0, shape.queries - 1};
+  return edges[(random_bits(seed, 0) + static_cast<std::uint64_t>(request)) % 4];
+}
+
+std::int64_t seq_len(const QueryShape& shape, const Step& step, std::int64_t request,
+                     std::int64_t queries) {
+  if (request >= step.live) return 0;
+  const std::uint64_t seed = mix(step.seed, kSequences);
+  if (step.fill == Fill::exact) return std::max(queries, shape.context - request);
+  if (step.fill == Fill::real) return integer(seed, request, queries, shape.context);
+  if (shape.dummies && (request + step.live) % 3 == 1) return 0;
+  std::vector<std::int64_t> edges = shape.edges;
+  edges.insert(edges.end(), {queries, queries + 1, shape.context});
+  std::erase_if(edges, [&](std::int64_t e) { return e < queries || e > shape.context; });
+  return edges[(random_bits(seed, 0) + static_cast<std::uint64_t>(request)) % edges.size()];
+}
+
+}  // namespace
+
+TensorSpec column(std::string name, std::int64_t rows, Dtype dtype) {
+  return {.name = std::move(name), .dtype = dtype, .shape = {rows, 1}};
+}
+
+TensorSpec table(std::string name, std::int64_t rows, std::int64_t columns, std::int64_t gap) {
+  return {.name = std::move(name),
+          .dtype = Dtype::i32,
+          .shape = {rows, columns},
+          .strides = {columns + gap, 1}};
+}
+
+TensorSpec as_output(TensorSpec spec) {
+  spec.role = Role::output;
+  return spec;
+}
+
+void add_persistent(TensorSet& tensors, const TensorSpec& spec) {
+  TensorSpec before = spec, after = as_output(spec);
+  before.name = spec.name + "_before";
+  tensors.add(before);
+  after.starts_as = before.name;
+  tensors.add(after);
+}
+
+void fill_dead_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how) {
+  if (how == DeadRows::foreign) return;
+  for (std::int64_t row = begin; row < end; ++row) {
+    std::fill_n(tensor.row<std::int32_t>(row), tensor.columns(), dead_integer(how));
+  }
+}
+
+void fill_before(HostTensor& tensor, std::uint64_t seed) {
+  const std::uint64_t stream = mix(seed, seed_of(tensor.spec().name));
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    auto* to = tensor.row<std::int32_t>(row);
+    for (std::int64_t i = 0; i < tensor.columns(); ++i) {
+      const std::int64_t plausible = integer(stream, row * tensor.columns() + i, 1, 1 << 20);
+      const std::int64_t kinds[] = {plausible, -1, kMostInt};
+      to[i] = static_cast<std::int32_t>(kinds[stream % 3]);
+    }
+  }
+}
+
+reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const {
+  return {tensors.at("block_table").data<std::int32_t>(), requests, columns, row_stride(),
+          block_size};
+}
+
+void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64_t live,
+                      TensorSet& tensors) {
+  HostTensor& blocks = tensors.at("block_table");
+  for (std::int64_t request = 0; request < live; ++request) {
+    const bool last = request == shape.requests - 1;
+    for (std::int64_t i = 0; i < (last ? shape.columns : shape.row_stride()); ++i) {
+      blocks.row<std::int32_t>(request)[i] =
+          static_cast<std::int32_t>(block_of(shape, step, request * shape.row_stride() + i));
+    }
+  }
+  fill_dead_integers(blocks, live, shape.requests, step.dead_rows);
+}
+
+void QueryShape::add(TensorSet& tensors) const {
+  tensors.add(column("query_start_loc", requests + 1));
+  tensors.add(column("seq_lens", requests));
+}
+
+reference::QueryLayout QueryShape::reference(const TensorSet& tensors) const {
+  return {tensors.at("query_start_loc").data<std::int32_t>(),
+          tensors.at("seq_lens").data<std::int32_t>(), requests};
+}
+
+void fill_queries(const QueryShape& shape, const Step& step, TensorSet& tensors) {
+  auto* starts = tensors.at("query_start_loc").data<std::int32_t>();
+  auto* lengths = tensors.at("seq_lens").data<std::int32_t>();
+  starts[0] = static_cast<std::int32_t>(shape.first);
+  for (std::int64_t request = 0; request < shape.requests; ++request) {
+    const std::int64_t queries = query_len(shape, step, request);
+    starts[request + 1] = starts[request] + static_cast<std::int32_t>(queries);
+    lengths[request] = static_cast<std::int32_t>(seq_len(shape, step, request, queries));
+  }
+  const std::int64_t needed = shape.reference(tensors).tokens();
+  if (needed > shape.tokens()) {
+    throw BadRow(fmt::format("{} tokens: the requests have {}", shape.tokens(), needed));
+  }
+}
+
+bool is_batch_token(const Step& step, std::int64_t token, std::int64_t live_tokens) {
+  if (token >= live_tokens) return false;
+  const std::uint64_t bits = random_bits(mix(step.seed, kTokens), token);
+  return step.fill == Fill::exact || bits % 7 != 0;
+}
+
+void fill_slot_mapping(const Step& step, std::int64_t live_tokens, HostTensor& slot_mapping) {
+  auto* slots = slot_mapping.data<std::int64_t>();
+  for (std::int64_t token = 0; token < slot_mapping.rows(); ++token) {
+    const bool valid = is_batch_token(step, token, live_tokens);
+    // Slot 0 is a slot like any other.
+    const std::int64_t slot = token % 5 == 0 ? 0 : integer(mix(step.seed, kSlots), token, 1, 9999);
+    slots[token] = valid ? slot : -1;
+  }
+}
+
+std::vector<std::int64_t> live_lengths(const Step& step, std::int64_t count, std::int64_t live,
+                                       std::int64_t most) {
+  const std::uint64_t seed = mix(step.seed, kLengths);
+  const std::int64_t edges[] = {most, 0, most - 1, std::min<std::int64_t>(1, most), most};
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(count), 0);
+  for (std::int64_t row = 0; row < live; ++row) {
+    std::int64_t length = most;
+    if (step.fill == Fill::real) length = integer(seed, row, 0, most);
+    if (step.fill == Fill::adversarial) {
+      length = edges[(random_bits(seed, 0) + static_cast<std::uint64_t>(row)) % 5];
+    }
+    lengths[static_cast<std::size_t>(row)] = std::max<std::int64_t>(length, 0);
+  }
+  return lengths;
+}
+
+std::vector<std::int64_t> integers_of(const HostTensor& tensor) {
+  std::vector<std::int64_t> values;
+  values.reserve(static_cast<std::size_t>(tensor.elements()));
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const auto* from = tensor.row<std::int32_t>(row);
+    values.insert(values.end(), from, from + tensor.columns());
+  }
+  return values;
+}
+
+void store_integers(const std::vector<std::int64_t>& values, HostTensor& tensor) {
+  auto* to = tensor.data<std::int32_t>();
+  for (const std::int64_t value : values) *to++ = static_cast<std::int32_t>(value);
+}
+
+std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
+                                     const HostTensor& before) {
+  std::vector<std::int64_t> all = integers_of(before);
+  for (std::size_t i = 0; i < front.size(); ++i) all.at(i) = front[i];
+  return all;
+}
+
+TensorReport judge_indptr(const HostTensor& indptr, std::int64_t entries, std::int64_t most) {
+  const std::vector<std::int64_t> ends = integers_of(indptr);
+  const auto rows = static_cast<std::int64_t>(ends.size()) - 1;
+  TensorReport report{.tensor = indptr.spec().name,
+                      .rows_compared = rows,
+                      .elements_compared = rows + 1,
+                      .rows_total = rows};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t begin = ends[row], end = ends[row + 1];
+    const bool legal = 0 <= begin && begin <= end && end - begin <= most && end <= entries;
+    if (!legal) report.wrong_rows.push_back(row);
+  }
+  if (report.wrong_rows.empty()) return report;
+  const std::int64_t first = report.wrong_rows.front();
+  report.wrong_elements = static_cast<std::int64_t>(report.wrong_rows.size());
+  report.failures.push_back(fmt::format(
+      "{}: no range of at most {} entries of {}: rows {}; row {} has [{}, {})", report.tensor, most,
+      entries, row_ranges(report.wrong_rows), first, ends[first], ends[first + 1]));
+  return report;
+}
+
+TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t>& expected,
+                          const std::vector<std::int64_t>& indptr, std::string_view noun) {
+  TensorReport report = judge_exact(flat, expected, {});
+  if (report.passed()) return report;
+  std::vector<std::int64_t> owners;
+  std::int64_t behind = 0;
+  for (const std::int64_t entry : report.wrong_rows) {
+    if (entry >= indptr.back()) {
+      ++behind;
+      continue;
+    }
+    const auto next = std::upper_bound(indptr.begin(), indptr.end(), entry);
+    const std::int64_t owner = next - indptr.begin() - 1;
+    if (owners.empty() || owners.back() != owner) owners.push_back(owner);
+  }
+  if (!owners.empty()) {
+    report.failures.push_back(fmt::format("{}: these entries belong to {} {} of {}", report.tensor,
+                                          noun, row_ranges(owners), indptr.size() - 1));
+  }
+  if (behind > 0) {
+    report.failures.push_back(fmt::format("{}: {} entries behind the last of {} are wrong",
+                                          report.tensor, behind, indptr.back()));
+  }
+  return report;
+}
+
+double row_blocks_cost(std::int64_t rows, std::int64_t columns) {
+  constexpr double kThread = 9, kElement = 3;
+  const auto width = static_cast<double>(std::clamp<std::int64_t>(columns, 32, 256));
+  return static_cast<double>(rows) * (width * kThread + static_cast<double>(columns) * kElement);
+}
+
+double indptr_cost(std::int64_t rows) {
+  constexpr double kSteps = 6, kPerRow = 10;
+  const auto threads =
+      static_cast<double>(std::clamp<std::int64_t>((rows + 31) / 32 * 32, 32, 256));
+  return threads * (kSteps * kShuffleCost + kBarrierCost) + static_cast<double>(rows) * kPerRow;
+}
+
+}  // namespace plumb::cases

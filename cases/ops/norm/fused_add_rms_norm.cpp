@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of fused_add_rms_norm: both buffers are updated in place. Adversarial residuals cancel x,
+// end in ties of the rounded sum, or are too small or too large to be changed by it.
+#include "reference/norm/fused_add_rms_norm.h"
+
+#include "cases/drivers/composition.h"
+#include "cases/ops/norm/norm_inputs.h"
+#include "reference/formats/bfloat16.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// The sum on the host, rounded, then rms_norm of it.
+class FusedAddSequence final : public Composition {
+ public:
+  FusedAddSequence(std::int64_t tokens, std::int64_t hidden, plumb_rounding rounding)
+      : tokens_(tokens), hidden_(hidden), rounding_(rounding) {}
+
+  std::vector<std::string_view> ops() const override { return {"rms_norm"}; }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"sum", Dtype::bf16, {tokens_, hidden_}, {}});
+    tensors.add({"plain_x", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
+    return tensors;
+  }
+
+  void fill(const Step&, TensorSet& tensors) const override {
+    const HostTensor& x = tensors.at("x_before");
+    const HostTensor& residual = tensors.at("residual_before");
+    HostTensor& sum = tensors.at("sum");
+    for (std::int64_t row = 0; row < tokens_; ++row) {
+      for (std::int64_t i = 0; i < hidden_; ++i) {
+        sum.row<std::uint16_t>(row)[i] =
+            reference::encode_bf16(x.value(row, i) + residual.value(row, i));
+      }
+    }
+  }
+
+  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+                      device::Stream stream) const override {
+    plumb_rms_norm_params p{};
+    p.x = tensors.get<std::uint16_t>("sum");
+    p.weight = tensors.get<std::uint16_t>("weight");
+    p.out = tensors.get<std::uint16_t>("plain_x");
+    p.tokens = tokens_;
+    p.hidden = p.x_row_stride = hidden_;
+    p.rounding = rounding_;
+    return launch_plain_norm(entries[0], p, stream);
+  }
+
+ private:
+  std::int64_t tokens_, hidden_;
+  plumb_rounding rounding_;
+};
+
+class FusedAddRmsNormProblem final : public Problem {
+ public:
+  explicit FusedAddRmsNormProblem(const Row& row)
+      : tokens_(row.integer("tokens")),
+        hidden_(row.integer("hidden")),
+        stride_(hidden_ + row.integer("row_gap")),
+        twice_(rounds_twice(row)),
+        fp32_sum_(row.integer("fp32_sum") != 0) {}
+
+  std::int64_t capacity() const override { return tokens_; }
+
+  TensorSet make_tensors() const override {
+    const std::vector<std::int64_t> shape = {tokens_, hidden_};
+    TensorSet tensors;
+    tensors.add({"x_before", Dtype::bf16, shape, {stride_, 1}});
+    tensors.add({"residual_before", Dtype::bf16, shape, {}});
+    tensors.add({"weight", Dtype::bf16, {hidden_}, {}});
+    tensors.add({"x", Dtype::bf16, shape, {stride_, 1}, Role::output, false, {}, "x_before"});
+    tensors.add({"residual", Dtype::bf16, shape, {}, Role::output, false, {}, "residual_before"});
+    return tensors;
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    HostTensor& x = tensors.at("x_before");
+    HostTensor& residual = tensors.at("residual_before");
+    fill_norm_rows(x, step.live, mix(step.seed, 1), step);
+    fill_norm_rows(residual, step.live, mix(step.seed, 2), step);
+    for (std::int64_t row = 0; row < step.live; ++row) {
+      if (step.fill == Fill::exact) match_magnitudes(row, x, residual);
+      if (step.fill == Fill::adversarial) oppose(row, x, residual);
+    }
+    fill_norm_weight(tensors.at("weight"), mix(step.seed, 3), step.fill);
+    paint_gaps(x);
+  }
+
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
+                      device::Stream stream) const override {
+    plumb_fused_add_rms_norm_params p{};
+    p.x = tensors.get<std::uint16_t>("x");
+    p.residual = tensors.get<std::uint16_t>("residual");
+    p.weight = tensors.get<std::uint16_t>("weight");
+    p.tokens = tokens_;
+    p.hidden = hidden_;
+    p.x_row_stride = stride_;
+    p.eps = kNormEps;
+    p.rounding = rounding();
+    p.fp32_sum = fp32_sum_;
+    p.stream = stream;
+    return entry.launch(&p);
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics&) const override {
+    const HostTensor& x = tensors.at("x");
+    const HostTensor& residual = tensors.at("residual");
+    reference::FusedAddRmsNormInputs inputs;
+    inputs.x = tensors.at("x_before").data<std::uint16_t>();
+    inputs.residual = tensors.at("residual_before").data<std::uint16_t>();
+    inputs.stored = residual.data<std::uint16_t>();
+    inputs.weight = tensors.at("weight").data<std::uint16_t>();
+    inputs.tokens = tokens_;
+    inputs.hidden = hidden_;
+    inputs.x_row_stride = stride_;
+    inputs.eps = static_cast<double>(kNormEps);
+    inputs.rounding = twice_ ? reference::NormRounding::twice : reference::NormRounding::once;
+    inputs.fp32_sum = fp32_sum_;
+    auto expected = reference::fused_add_rms_norm(inputs, numerics);
+    const RowMask promised = promised_rows(step, x.spec());
+    const auto groups = groups_of(tokens_, 1, "token");
+    return {judge_floats(residual, expected.residual, promised, groups),
+            judge_floats(x, mark_structured(std::move(expected.x), step.fill), promised, groups)};
+  }
+
+  RowMask promised_rows(const Step& step, const TensorSpec&) const override {
+    return promised_norm_rows(tokens_, step.live, step.dead_rows);
+  }
+
+  std::unique_ptr<Composition> composition() const override {
+    return std::make_unique<FusedAddSequence>(tokens_, hidden_, rounding());
+  }
+
+  double cost() const override { return norm_cost(tokens_, hidden_); }
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_, hidden_);
+  }
+
+ private:
+  plumb_rounding rounding() const { return twice_ ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE; }
+
+  // Exact rows of x are +-2^k. A residual of three times x, or of its opposite thrice, keeps the
+  // sums at +-2^(k+2) or -+2^(k+1): one magnitude per row, whose mean square is exact.
+  static void match_magnitudes(std::int64_t row, const HostTensor& x, HostTensor& residual) {
+    constexpr std::uint16_t kSign = 0x8000, kTimes3 = 0x00c0;  // exponent + 1, significand 1.5
+    const std::uint16_t flip = row % 2 == 0 ? 0 : kSign;
+    for (std::int64_t i = 0; i < x.columns(); ++i) {
+      residual.row<std::uint16_t>(row)[i] =
+          static_cast<std::uint16_t>((x.row<std::uint16_t>(row)[i] ^ flip) + kTimes3);
+    }
+  }
+
+  // Of every 16 rows the first 8 have a residual like x; then x is opposed in turn.
+  static void oppose(std::int64_t row, HostTensor& x, HostTensor& residual) {
+    constexpr std::uint16_t kSign = 0x8000, kOne = 0x3f80;
+    constexpr std::uint16_t kTie = 0x3b80, kSwallowed = 0x3300;  // 2^-8, 2^-25
+    const std::uint16_t small[] = {0, kTie, kTie | kSign, kSwallowed};
+    if (row % 16 < 8) return;
+    std::uint16_t* a = x.row<std::uint16_t>(row);
+    std::uint16_t* b = residual.row<std::uint16_t>(row);
+    for (std::int64_t i = 0; i < x.columns(); ++i) {
+      if (row % 4 == 0) {
+        b[i] = a[i] ^ kSign;  // cancels
+      } else {
+        b[i] = static_cast<std::uint16_t>(kOne + i % 128);  // [1, 2): every significand
+        a[i] = small[row % 4];
+      }
+    }
+  }
+
+  std::int64_t tokens_, hidden_, stride_;
+  bool twice_, fp32_sum_;
+};
+
+}  // namespace
+
+OpDefinition define_fused_add_rms_norm() {
+  return {"fused_add_rms_norm",
+          "in place: residual = x + residual, x = its norm",
+          {{"tokens", 4, 0, 1 << 20, "rows"},
+           {"hidden", 7168, 1, 1 << 20, "columns"},
+           {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
+           {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"}},
+          {"rounding"},
+          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
+            return std::make_unique<FusedAddRmsNormProblem>(row);
+          },
+          // rms_norm takes no unrounded sum.
+          [](const Row& row) { return row.integer("fp32_sum") == 0; },
+          "tokens"};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cases of mtp_input_rms_norm: positions of 0 among others (their embedding counts as zero,
+// whatever it holds), hidden slots of very different norm.
+#include "reference/norm/mtp_input_rms_norm.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "cases/drivers/composition.h"
+#include "cases/ops/norm/norm_inputs.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// Selection on the host, then enorm, and hnorm of all slots as one batch of rows.
+class MtpInputSequence final : public Composition {
+ public:
+  MtpInputSequence(std::int64_t tokens, std::int64_t hidden, std::int64_t slots)
+      : tokens_(tokens), hidden_(hidden), slots_(slots) {}
+
+  std::vector<std::string_view> ops() const override { return {"rms_norm", "rms_norm"}; }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"selected_embeds", Dtype::bf16, {tokens_, hidden_}, {}});
+    tensors.add({"plain_out_embeds", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
+    tensors.add({"plain_out_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}, Role::output});
+    return tensors;
+  }
+
+  void fill(const Step&, TensorSet& tensors) const override {
+    const std::int64_t* positions = tensors.at("positions").data<std::int64_t>();
+    HostTensor& selected = tensors.at("selected_embeds");
+    selected.bytes() = tensors.at("embeds").bytes();
+    for (std::int64_t token = 0; token < tokens_; ++token) {
+      if (positions[token] == 0) std::fill_n(selected.row<std::uint16_t>(token), hidden_, 0);
+    }
+  }
+
+  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+                      device::Stream stream) const override {
+    const auto norm = [&](const plumb_op_entry& entry, std::string_view x, std::string_view weight,
+                          std::string_view out, std::int64_t rows) {
+      plumb_rms_norm_params p{};
+      p.x = tensors.get<std::uint16_t>(x);
+      p.weight = tensors.get<std::uint16_t>(weight);
+      p.out = tensors.get<std::uint16_t>(out);
+      p.tokens = rows;
+      p.hidden = p.x_row_stride = hidden_;
+      return launch_plain_norm(entry, p, stream);
+    };
+    const plumb_status status =
+        norm(entries[0], "selected_embeds", "enorm_weight", "plain_out_embeds", tokens_);
+    if (status != PLUMB_OK) return status;
+    return norm(entries[1], "previous_hidden", "hnorm_weight", "plain_out_hidden",
+                tokens_ * slots_);
+  }
+
+ private:
+  std::int64_t tokens_, hidden_, slots_;
+};
+
+class MtpInputProblem final : public Problem {
+ public:
+  explicit MtpInputProblem(const Row& row)
+      : tokens_(row.integer("tokens")),
+        hidden_(row.integer("hidden")),
+        slots_(row.integer("hc_mult")) {}
+
+  std::int64_t capacity() const override { return tokens_; }
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"embeds", Dtype::bf16, {tokens_, hidden_}, {}});
+    tensors.add({"previous_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}});
+    tensors.add({"positions", Dtype::i64, {tokens_}, {}});
+    tensors.add({"enorm_weight", Dtype::bf16, {hidden_}, {}});
+    tensors.add({"hnorm_weight", Dtype::bf16, {hidden_}, {}});
+    tensors.add({"out_embeds", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
+    tensors.add({"out_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}, Role::output});
+    return tensors;
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    HostTensor& embeds = tensors.at("embeds");
+    fill_norm_rows(embeds, step.live, mix(step.seed, 1), step);
+    fill_norm_rows(tensors.at("previous_hidden"), step.live * slots_, mix(step.seed, 2), step);
+    fill_norm_weight(tensors.at("enorm_weight"), mix(step.seed, 3), step.fill);
+    fill_norm_weight(tensors.at("hnorm_weight"), mix(step.seed, 4), step.fill);
+    fill_positions(step, tensors);
+  }
+
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
+                      device::Stream stream) const override {
+    plumb_mtp_input_rms_norm_params p{};
+    p.embeds = tensors.get<std::uint16_t>("embeds");
+    p.previous_hidden = tensors.get<std::uint16_t>("previous_hidden");
+    p.positions = tensors.get<std::int64_t>("positions");
+    p.enorm_weight = tensors.get<std::uint16_t>("enorm_weight");
+    p.hnorm_weight = tensors.get<std::uint16_t>("hnorm_weight");
+    p.out_embeds = tensors.get<std::uint16_t>("out_embeds");
+    p.out_hidden = tensors.get<std::uint16_t>("out_hidden");
+    p.tokens = tokens_;
+    p.hidden = hidden_;
+    p.hc_mult = slots_;
+    p.eps = kNormEps;
+    p.stream = stream;
+    return entry.launch(&p);
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics&) const override {
+    auto expected =
+        reference::mtp_input_rms_norm({tensors.at("embeds").data<std::uint16_t>(),
+                                       tensors.at("previous_hidden").data<std::uint16_t>(),
+                                       tensors.at("positions").data<std::int64_t>(),
+                                       tensors.at("enorm_weight").data<std::uint16_t>(),
+                                       tensors.at("hnorm_weight").data<std::uint16_t>(), tokens_,
+                                       hidden_, slots_, static_cast<double>(kNormEps)},
+                                      numerics);
+    const HostTensor& embeds = tensors.at("out_embeds");
+    const HostTensor& hidden = tensors.at("out_hidden");
+    return {judge_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
+                         promised_rows(step, embeds.spec()), groups_of(tokens_, 1, "token")),
+            judge_floats(hidden, mark_structured(std::move(expected.hidden), step.fill),
+                         promised_rows(step, hidden.spec()),
+                         groups_of(tokens_ * slots_, slots_, "token"))};
+  }
+
+  // Padding has position 0, so its embedding is masked and its row is exactly zero, unless the rows
+  // are another step's, positions included.
+  RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
+    if (spec.name == "out_embeds") return {};
+    return promised_norm_rows(tokens_ * slots_, step.live * slots_, step.dead_rows);
+  }
+
+  std::unique_ptr<Composition> composition() const override {
+    return std::make_unique<MtpInputSequence>(tokens_, hidden_, slots_);
+  }
+
+  double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
+
+  ReferenceWork reference_work() const override {
+    return norm_work(make_tensors(), tokens_ * (slots_ + 1), hidden_);
+  }
+
+ private:
+  // Zero, small, repeated and large positions; in adversarial steps the embedding of a position 0
+  // is not finite, which only a select survives.
+  void fill_positions(const Step& step, TensorSet& tensors) const {
+    std::int64_t* positions = tensors.at("positions").data<std::int64_t>();
+    const std::uint64_t seed = mix(step.seed, 5);
+    for (std::int64_t token = 0; token < step.live; ++token) {
+      const auto counter = static_cast<std::uint64_t>(token);
+      const std::int64_t kind = integer(seed, 2 * counter, 0, 3);
+      positions[token] = kind == 0 ? 0 : integer(seed, 2 * counter + 1, 1, kind == 1 ? 2 : 1048575);
+      if (positions[token] != 0 || step.fill != Fill::adversarial) continue;
+      std::uint16_t* row = tensors.at("embeds").row<std::uint16_t>(token);
+      row[token % hidden_] = 0x7fc0;  // NaN
+      row[hidden_ - 1] = 0xff80;      // -infinity
+    }
+    if (step.dead_rows == DeadRows::foreign) return;
+    for (std::int64_t token = step.live; token < tokens_; ++token) positions[token] = 0;
+  }
+
+  std::int64_t tokens_, hidden_, slots_;
+};
+
+}  // namespace
+
+OpDefinition define_mtp_input_rms_norm() {
+  return {"mtp_input_rms_norm",
+          "enorm of the masked embedding and hnorm of every hidden slot, fused",
+          {{"tokens", 4, 0, 1 << 20, "rows"},
+           {"hidden", 7168, 1, 1 << 20, "columns"},
+           {"hc_mult", 4, 1, 64, "hidden slots per token"}},
+          {},
+          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
+            return std::make_unique<MtpInputProblem>(row);
+          },
+          [](const Row&) { return true; },
+          "tokens"};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cases with rotary embeddings share: heads of 512 of whose dims the last 64 are rotated,
+// positions up to a million, and the cache of cosines and sines, of which only the rows of a few
+// positions exist.
+//
+//   exact        quarter turns
+//   real         any angle
+//   adversarial  also half and eighth turns, and cosines and sines with a factor (YaRN)
+//
+// Position 0 is the identity.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "cases/tensors/problem.h"
+#include "reference/norm/rope.h"
+
+namespace plumb::cases {
+
+enum class Positions {
+  any,       // 0, neighbours, repeated, the last one: in no order
+  ascending  // token t has the t-th of the positions that exist; token 0 has position 0
+};
+Positions positions_of(const Row& row);  // the word parameter `positions`; throws BadRow
+
+// Adds `positions` [tokens] and `cos_sin` [positions that exist, 64].
+void add_rope_tensors(std::int64_t tokens, TensorSet& tensors);
+// Padded tokens have position 0, or an earlier step's.
+void fill_rope(const Step& step, Positions how, TensorSet& tensors);
+// Row of cos_sin on the host, for each token.
+std::vector<std::int64_t> rope_rows(const TensorSet& tensors);
+
+// Columns [begin, end) of a bf16 tensor's rows, by themselves.
+HostTensor columns_of(const HostTensor& tensor, std::string_view name, std::int64_t begin,
+                      std::int64_t end);
+
+}  // namespace plumb::cases

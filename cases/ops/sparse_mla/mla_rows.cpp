@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/ops/sparse_mla/mla_rows.h"
+
+#include <fmt/format.h>
+
+namespace plumb::cases {
+
+namespace {
+
+using reference::Dialect;
+using reference::KvLayout;
+using reference::ScaleReading;
+
+plumb_scale_reading reading_of(ScaleReading reading) {
+  switch (reading) {
+    case ScaleReading::fp32: return PLUMB_SCALE_FP32;
+    case ScaleReading::bf16: return PLUMB_SCALE_BF16;
+    case ScaleReading::e8m0: return PLUMB_SCALE_E8M0;
+  }
+  return PLUMB_SCALE_FP32;
+}
+
+template <class T>
+std::vector<T> joined(std::vector<T> list, const std::vector<T>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+
+}  // namespace
+
+std::size_t choose_word(const Row& row, std::string_view parameter,
+                        const std::vector<std::string_view>& words) {
+  const std::string_view word = row.word(parameter);
+  if (word.empty()) return 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == word) return i;
+  }
+  throw BadRow(fmt::format("{}: {} cannot be '{}'", row.where, parameter, word));
+}
+
+void read_candidates(const Row& row, MlaShape& shape) {
+  shape.heads = row.integer("heads");
+  shape.ragged = choose<bool>(row, "form", {{"dense", false}, {"ragged", true}});
+  shape.lengths = choose<MlaLengths>(row, "lengths",
+                                     {{"full", MlaLengths::full},
+                                      {"none", MlaLengths::none},
+                                      {"edges", MlaLengths::edges},
+                                      {"random", MlaLengths::random}});
+  shape.sinks = choose<MlaSinks>(
+      row, "sinks",
+      {{"finite", MlaSinks::finite}, {"none", MlaSinks::none}, {"infinite", MlaSinks::infinite}});
+  shape.strided = row.integer("strided") != 0;
+  shape.repeats = row.integer("repeats") != 0;
+  shape.holes_percent = row.integer("holes_percent");
+  shape.lonely_every = row.integer("lonely_every");
+}
+
+std::vector<Parameter> with_candidate_parameters(std::vector<Parameter> parameters) {
+  return joined<Parameter>(
+      std::move(parameters),
+      {{"heads", 16, 1, 1024, "query heads of this rank"},
+       {"holes_percent", 0, 0, 100, "candidates to be skipped"},
+       {"lonely_every", 0, 0, 4096, "each so many-th row has no candidate but these; 0: none"},
+       {"repeats", 0, 0, 1, "1: every fifth candidate names the slot of the one before"},
+       {"strided", 0, 0, 1, "1: gaps between the rows of q and of dense indices"},
+       {"far", 0, 0, 1, "1: keys around 2^31 and 2^32 bytes into what holds them"}});
+}
+
+std::vector<std::string_view> with_candidate_words(std::vector<std::string_view> words) {
+  return joined<std::string_view>(std::move(words), {"form", "lengths", "sinks"});
+}
+
+void check_candidates(const Row& row, const MlaShape& shape) {
+  if (shape.ragged && (shape.queries > 1 || shape.lengths == MlaLengths::none)) {
+    throw BadRow(
+        fmt::format("{}: a ragged row has one query, and its length in indptr", row.where));
+  }
+  if ((shape.lonely_every == 1) != (row.trivial == "zero")) {
+    throw BadRow(fmt::format(
+        "{}: trivial has to be \"zero\" where lonely_every is 1, and only there", row.where));
+  }
+}
+
+plumb_mla_cache device_cache(const MlaSide& side, const DeviceTensors& tensors) {
+  if (side.width == 0) return {};
+  return {.data = tensors.get<std::uint8_t>(side.cache_name()),
+          .block_stride_bytes = side.cache.block_bytes(),
+          .num_blocks = side.cache.num_blocks(),
+          .page = static_cast<std::int32_t>(side.cache.page),
+          .dialect = format_of(side.cache.dialect),
+          .layout = side.cache.layout == KvLayout::v32 ? PLUMB_MLA_V32 : PLUMB_MLA_V4,
+          .scale_reading = reading_of(side.cache.scale_reading)};
+}
+
+plumb_mla_candidates device_candidates(const MlaShape& shape, const MlaSide& side,
+                                       const TensorSet& layouts, const DeviceTensors& tensors) {
+  if (side.width == 0) return {};
+  plumb_mla_candidates candidates{};
+  candidates.indices = tensors.get<std::int32_t>(side.name + "_indices");
+  candidates.lengths = tensors.get<std::int32_t>(side.name + "_lengths");
+  candidates.indptr = tensors.get<std::int32_t>(side.name + "_indptr");
+  candidates.width = static_cast<std::int32_t>(side.width);
+  if (shape.ragged) return candidates;
+  const std::vector<std::int64_t>& strides = layouts.at(side.name + "_indices").spec().strides;
+  candidates.request_stride = strides[0];
+  candidates.query_stride = strides[1];
+  return candidates;
+}
+
+}  // namespace plumb::cases

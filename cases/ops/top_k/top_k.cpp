@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/ops/top_k/top_k.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "cases/judge/right_values.h"
+#include "cases/ops/top_k/top_k_order.h"
+#include "cases/tensors/problem.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using reference::check_selection;
+using reference::LogitWindow;
+using reference::order_key;
+using reference::SelectionError;
+using reference::WrongPlace;
+
+using Wrong = std::vector<std::vector<WrongPlace>>;  // by row
+
+// Places of a right row at which 0 instead of the index would be just as right: the one that holds
+// 0 and, where column 0 is a tie at the threshold that was not taken, every tie that was.
+std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
+                                const std::int32_t* indices) {
+  if (window.length <= k) return window.length > 0 ? 1 : 0;
+  const std::uint32_t first = order_key(window.logit(0));
+  std::uint32_t least = order_key(window.logit(indices[0]));
+  for (std::int32_t i = 0; i < k; ++i) {
+    if (indices[i] == 0) return 1;
+    least = std::min(least, order_key(window.logit(indices[i])));
+  }
+  if (first != least) return 0;
+  return std::count_if(indices, indices + k,
+                       [&](std::int32_t i) { return order_key(window.logit(i)) == least; });
+}
+
+// What patterns are read from: the wrong rows only.
+struct SelectionEvidence {
+  const HostTensor& indices;
+  const Selection& selection;
+  const Wrong& wrong;
+  const std::vector<std::int64_t>& rows;  // the wrong ones
+
+  bool every_place(const std::function<bool(std::int64_t row, const WrongPlace&)>& holds) const {
+    return std::all_of(rows.begin(), rows.end(), [&](std::int64_t row) {
+      return std::all_of(wrong[row].begin(), wrong[row].end(),
+                         [&](const WrongPlace& place) { return holds(row, place); });
+    });
+  }
+  std::int32_t got(std::int64_t row, const WrongPlace& place) const {
+    return indices.row<std::int32_t>(row)[place.place];
+  }
+};
+
+// Right once the row's own start is taken off every index.
+bool right_when_shifted(const SelectionEvidence& evidence, std::int64_t row) {
+  const auto* got = evidence.indices.row<std::int32_t>(row);
+  const auto start = static_cast<std::int32_t>(evidence.selection.starts[row]);
+  std::vector<std::int32_t> local(got, got + evidence.selection.k);
+  for (std::int32_t& index : local) index -= index >= 0 ? start : 0;
+  return check_selection(evidence.selection.windows[row], evidence.selection.k, local.data())
+      .empty();
+}
+
+// Right for a window whose end lies `change` columns further.
+bool right_when_longer(const SelectionEvidence& evidence, std::int64_t row, std::int64_t change) {
+  const Selection& selection = evidence.selection;
+  LogitWindow window = selection.windows[row];
+  window.length += change;
+  if (window.length < 0 || selection.starts[row] + window.length > selection.columns) return false;
+  return check_selection(window, selection.k, evidence.indices.row<std::int32_t>(row)).empty();
+}
+
+bool all_rows(const SelectionEvidence& evidence,
+              const std::function<bool(const SelectionEvidence&, std::int64_t row)>& holds) {
+  return std::all_of(evidence.rows.begin(), evidence.rows.end(),
+                     [&](std::int64_t row) { return holds(evidence, row); });
+}
+
+// Two equal halves and no index of the window: what fresh or poisoned outputs hold.
+bool holds_poison(const SelectionEvidence& evidence, std::int64_t row, const WrongPlace& place) {
+  const std::int32_t value = evidence.got(row, place);
+  const auto bits = static_cast<std::uint32_t>(value);
+  if (value == -1 || value == 0 || bits >> 16 != (bits & 0xffff)) return false;
+  return value < 0 || value >= evidence.selection.windows[row].length;
+}
+
+// Every wrong row would be right if something about its window were different.
+std::string name_other_window(const SelectionEvidence& evidence) {
+  const std::int64_t row = evidence.rows.front();
+  if (all_rows(evidence, right_when_shifted)) {
+    return fmt::format(
+        "every wrong index is too large by row_starts[row] ({} in row {}): global columns where "
+        "the caller needs row-local ones",
+        evidence.selection.starts[row], evidence.indices.original_row(row));
+  }
+  for (const std::int64_t change : {-1, 1}) {
+    const auto changed = [&](const SelectionEvidence& e, std::int64_t r) {
+      return right_when_longer(e, r, change);
+    };
+    if (all_rows(evidence, changed)) {
+      return fmt::format("every wrong row is right for a window one column {}: off by one length",
+                         change < 0 ? "shorter" : "longer");
+    }
+  }
+  return "";
+}
+
+// All wrong places have the same thing in common.
+std::string name_common_error(const SelectionEvidence& evidence) {
+  const auto only = [&](SelectionError error) {
+    return evidence.every_place(
+        [&](std::int64_t, const WrongPlace& p) { return p.error == error; });
+  };
+  const auto poison = [&](std::int64_t r, const WrongPlace& p) {
+    return holds_poison(evidence, r, p);
+  };
+  const auto zero = [&](std::int64_t r, const WrongPlace& p) { return evidence.got(r, p) == 0; };
+  const auto own_place = [&](std::int64_t r, const WrongPlace& p) {
+    return evidence.got(r, p) == static_cast<std::int32_t>(p.place);
+  };
+  if (evidence.every_place(poison))
+    return "every wrong place still holds the poison: never written";
+  if (only(SelectionError::dirty_tail) && evidence.every_place(zero)) {
+    return "0 instead of -1 behind the last valid index";
+  }
+  if (only(SelectionError::dirty_tail)) return "indices behind the first min(length, k) places";
+  if (only(SelectionError::hole)) return "-1 inside the valid prefix: winners were dropped";
+  if (only(SelectionError::repeated)) return "winners emitted twice crowd out others";
+  if (evidence.every_place(own_place)) return "the first k columns instead of the k largest";
+  return "";
+}
+
+std::string name_pattern(const SelectionEvidence& evidence) {
+  const std::string other_window = name_other_window(evidence);
+  return other_window.empty() ? name_common_error(evidence) : other_window;
+}
+
+std::string describe(const SelectionEvidence& evidence) {
+  const std::int64_t row = evidence.rows.front();
+  const std::vector<WrongPlace>& wrong = evidence.wrong[row];
+  const WrongPlace& place = wrong.front();
+  return fmt::format(
+      "{}: rows {} of {} wrong; row {} (length {}) differs in {} of {} places (first {}: {})",
+      evidence.indices.spec().name, row_ranges(original_rows(evidence.indices, evidence.rows)),
+      evidence.indices.original_rows(), evidence.indices.original_row(row),
+      evidence.selection.windows[row].length, wrong.size(), evidence.selection.k,
+      evidence.indices.coordinates(row, place.place), name_of(place.error));
+}
+
+Mismatch first_mismatch(const SelectionEvidence& evidence) {
+  const std::int64_t row = evidence.rows.front();
+  const WrongPlace& place = evidence.wrong[row].front();
+  Mismatch mismatch;
+  mismatch.row = evidence.indices.original_row(row);
+  mismatch.column = place.place;
+  mismatch.coordinates = evidence.indices.coordinates(row, place.place);
+  mismatch.expected = place.expected;
+  mismatch.got = evidence.got(row, place);
+  mismatch.ratio = std::numeric_limits<double>::infinity();
+  return mismatch;
+}
+
+// The canonical one, in the declared order.
+void put_selection(const HostTensor& indices, const Selection& selection,
+                   const plumb_numerics& declared, RightValues& right) {
+  const std::int32_t k = selection.k;
+  std::vector<std::int32_t> best = select_top_k(selection.windows, k);
+  for (std::size_t row = 0; row < selection.windows.size(); ++row) {
+    if (declared.index_order == PLUMB_INDICES_BY_KEY || selection.windows[row].length <= k)
+      continue;
+    const auto first = best.begin() + static_cast<std::ptrdiff_t>(row) * k;
+    std::sort(first, first + k);
+  }
+  right.put(indices, {}, {}, [&](std::int64_t row, std::int64_t place) {
+    return static_cast<std::uint32_t>(best[static_cast<std::size_t>(row * k + place)]);
+  });
+}
+
+}  // namespace
+
+TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
+                             const plumb_numerics& declared) {
+  if (auto* const right = RightValues::active())
+    put_selection(indices, selection, declared, *right);
+  const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
+  TensorReport report;
+  report.tensor = indices.spec().name;
+  report.rows_total = indices.original_rows();
+  report.rows_compared = std::ssize(wrong);
+  report.elements_compared = report.rows_compared * selection.k;
+  std::int64_t indifferent = 0;
+  std::int64_t zeros = 0;
+  for (std::int64_t row = 0; row < std::ssize(wrong); ++row) {
+    report.wrong_elements += std::ssize(wrong[row]);
+    if (!wrong[row].empty()) {
+      report.wrong_rows.push_back(row);
+      continue;
+    }
+    const auto* got = indices.row<std::int32_t>(row);
+    indifferent += indifferent_places(selection.windows[row], selection.k, got);
+    zeros += std::count(got, got + selection.k, 0);
+  }
+  if (report.elements_compared > 0) {
+    const auto all = static_cast<double>(report.elements_compared);
+    report.observability = 1 - static_cast<double>(indifferent) / all;
+    report.zero_share = static_cast<double>(zeros) / all;
+  }
+  if (report.wrong_rows.empty()) {
+    judge_order(indices, selection, declared, report);
+    return report;
+  }
+  const SelectionEvidence evidence{indices, selection, wrong, report.wrong_rows};
+  report.failures.push_back(describe(evidence));
+  report.pattern = name_pattern(evidence);
+  report.worst = first_mismatch(evidence);
+  report.margin = report.worst->ratio;
+  report.wrong_rows = original_rows(indices, std::move(report.wrong_rows));
+  return report;
+}
+
+void check_trivial(const Row& row, std::int64_t longest, std::int64_t k) {
+  const std::string_view shape = longest <= 0 ? "zero" : longest <= k ? "identity" : "";
+  if (row.trivial == shape) return;
+  throw BadRow(fmt::format("{}: longest window {} and k {} need trivial = \"{}\"", row.where,
+                           longest, k, shape));
+}
+
+double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k) {
+  constexpr double kThreadStart = 10, kColumnsOfThread = 32;
+  constexpr double kPasses = 3, kBins = 2048, kBinVisits = 3;  // clear, count, search
+  constexpr double kPassWaits = 3 * kBarrierCost + 5 * kShuffleCost;
+  constexpr double kTileWaits = kBarrierCost + 5 * kShuffleCost;
+  const double threads = columns > 16384 ? 1024 : columns > 8192 ? 512 : 256;
+  if (length <= k) return threads * kThreadStart + static_cast<double>(k);
+  const double tiles = std::ceil(static_cast<double>(length) / (threads * kColumnsOfThread));
+  const double searching = kPasses * (threads * kPassWaits + kBins * kBinVisits);
+  const double columns_once = 4 * static_cast<double>(length);  // in each of two visits
+  return searching + tiles * threads * kTileWaits + 2 * columns_once;
+}
+
+}  // namespace plumb::cases

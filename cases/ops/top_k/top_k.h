@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cases of both top-k operations share: the verdict on the indices of every row, and the
+// sentence that names a known way of being wrong.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "cases/judge/judge.h"
+#include "cases/tables/row.h"
+#include "cases/tensors/tensor.h"
+#include "device/plumb_ops.h"
+#include "reference/top_k/top_k_per_row.h"
+
+namespace plumb::cases {
+
+// What the rows of one launch had to select from.
+struct Selection {
+  std::vector<reference::LogitWindow> windows;
+  std::vector<std::int64_t> starts;  // first column of each window
+  std::int64_t columns = 0;          // of the logits
+  std::int32_t k = 0;
+};
+
+// Every row of indices [rows, k] in the op's own meaning: any order and any choice among equal
+// logits is right, dead rows (empty windows) are all -1. All rows are compared. Where the set is
+// right, the order and the choice among equal logits have to be those that are declared.
+TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
+                             const plumb_numerics& declared);
+
+// Row::trivial must say what its shape is; throws BadRow where it does
+// not. `longest` is the length of the longest window that a live row can have.
+void check_trivial(const Row& row, std::int64_t longest, std::int64_t k);
+
+// Simulated work of selecting k of `length` columns by one block, as
+// device/kernels/top_k/top_k_select.h does it. It takes wider blocks for logits with more columns.
+double top_k_row_cost(std::int64_t columns, std::int64_t length, std::int64_t k);
+inline constexpr double kTopKCheckedFactor = 4;
+inline constexpr double kTopKReferenceCost = 4;  // for each column
+
+}  // namespace plumb::cases

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/ops/top_k/top_k_fill.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(LogitPattern::count)> kWords = {
+    "all_equal",      "two_values", "few_winners", "low_bits",   "huge",        "special_values",
+    "threshold_ties", "negative",   "ascending",   "descending", "signed_zeros"};
+
+// The logits of one window: element i is a pure function of these.
+struct Stream {
+  std::uint64_t seed;
+  std::int64_t length;
+  std::int32_t k;
+
+  std::uint64_t bits(std::int64_t i) const { return random_bits(seed, i); }
+  double fraction(std::int64_t i) const { return uniform(mix(seed, 1), i); }
+  // A different random number in [0, length) for every i.
+  std::int64_t any(std::int64_t i) const { return integer(mix(seed, 2), i, 0, length - 1); }
+};
+
+float garbage(std::int64_t position) {
+  switch (position % 3) {
+    case 0: return std::numeric_limits<float>::quiet_NaN();
+    case 1: return std::numeric_limits<float>::infinity();
+    default: return std::numeric_limits<float>::max();
+  }
+}
+
+// Multiplier and offset make i -> (multiplier i + offset) mod length a permutation.
+float exact_logit(const Stream& stream, std::int64_t multiplier, std::int64_t i) {
+  const auto offset = static_cast<std::int64_t>(mix(stream.seed, 3) % stream.length);
+  return static_cast<float>((multiplier * i + offset) % stream.length - stream.length / 2);
+}
+
+std::int64_t coprime_multiplier(const Stream& stream) {
+  std::int64_t multiplier = 1 + static_cast<std::int64_t>(mix(stream.seed, 4) % stream.length);
+  while (std::gcd(multiplier, stream.length) != 1) ++multiplier;
+  return multiplier;
+}
+
+float real_logit(const Stream& stream, double scale, std::int64_t i) {
+  const std::uint64_t kind = stream.bits(i);
+  if (kind % 8 == 0) return 0;
+  const double outlier = kind % 64 == 1 ? 32 : 1;
+  return static_cast<float>(scale * outlier * normal(mix(stream.seed, 5), i));
+}
+
+float special_value(const Stream& stream, std::int64_t i) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::uint64_t bits = stream.bits(i);
+  const auto payload = static_cast<std::uint32_t>(bits >> 32 & 0x3fffff);
+  switch (bits % 16) {
+    case 0: return std::bit_cast<float>(0x7fc00000u | payload);
+    case 1: return std::bit_cast<float>(0xffc00000u | payload);
+    case 2: return kInfinity;
+    case 3: return -kInfinity;
+    case 4: return 0.0f;
+    case 5: return -0.0f;
+    case 6: return std::bit_cast<float>(payload);
+    default: return static_cast<float>(normal(mix(stream.seed, 5), i));
+  }
+}
+
+float tied_logit(const Stream& stream, std::int64_t i) {
+  if (stream.any(i) < stream.k / 2) return static_cast<float>(1000 + stream.fraction(i));
+  return stream.bits(i) & 1 ? 1.0f : static_cast<float>(stream.fraction(i) / 2);
+}
+
+float pattern_logit(const Stream& stream, LogitPattern pattern, std::int64_t i) {
+  const std::uint64_t bits = stream.bits(i);
+  switch (pattern) {
+    case LogitPattern::all_equal: return 1.25f;
+    case LogitPattern::two_values: return bits & 1 ? 1.0f : 0.0f;
+    case LogitPattern::few_winners:
+      return stream.any(i) < 100 ? static_cast<float>(1 + stream.fraction(i)) : 0.0f;
+    case LogitPattern::low_bits:
+      return std::bit_cast<float>(0x3F900000u | static_cast<std::uint32_t>(bits & 0x3ff));
+    case LogitPattern::huge:
+      return static_cast<float>(
+          std::ldexp(bits & 1 ? 65505 : -65505, static_cast<int>(bits >> 58)) *
+          (1 + stream.fraction(i)));
+    case LogitPattern::special_values: return special_value(stream, i);
+    case LogitPattern::threshold_ties: return tied_logit(stream, i);
+    case LogitPattern::negative: return static_cast<float>(-1 - 100 * stream.fraction(i));
+    case LogitPattern::ascending: return static_cast<float>(i);
+    case LogitPattern::descending: return static_cast<float>(-i);
+    case LogitPattern::signed_zeros: return bits & 1 ? 0.0f : -0.0f;
+    case LogitPattern::count: break;
+  }
+  return 0;
+}
+
+// Adversarial rows take the patterns in turn, starting anywhere.
+std::optional<LogitPattern> pattern_of(const WindowFill& how, std::int64_t row) {
+  if (how.fill == Fill::exact) return std::nullopt;
+  if (how.pattern || how.fill == Fill::real) return how.pattern;
+  constexpr auto kCount = static_cast<std::uint64_t>(LogitPattern::count);
+  return static_cast<LogitPattern>((mix(how.seed, 6) % kCount + row) % kCount);
+}
+
+void fill_garbage(HostTensor& logits, std::int64_t begin, std::int64_t end) {
+  float* values = logits.data<float>();
+  for (std::int64_t i = begin; i < std::min(end, logits.extent()); ++i) values[i] = garbage(i);
+}
+
+}  // namespace
+
+std::optional<LogitPattern> pattern_named(const Row& row) {
+  const std::string_view word = row.word("pattern");
+  if (word.empty()) return std::nullopt;
+  const auto found = std::find(kWords.begin(), kWords.end(), word);
+  if (found == kWords.end()) {
+    throw BadRow(row.where + ": unknown pattern \"" + std::string(word) + "\"");
+  }
+  return static_cast<LogitPattern>(found - kWords.begin());
+}
+
+TensorSpec LogitsLayout::spec() const {
+  TensorSpec spec;
+  spec.name = "logits";
+  spec.dtype = Dtype::f32;
+  spec.shape = {rows, columns * column_stride};
+  spec.strides = {row_stride(), 1};
+  return spec;
+}
+
+void fill_logits(HostTensor& logits, const LogitsLayout& layout, std::int64_t row,
+                 std::int64_t start, std::int64_t end, const WindowFill& how) {
+  fill_garbage(logits, row * layout.row_stride(), (row + 1) * layout.row_stride());
+  if (end <= start) return;
+  const Stream stream{mix(how.seed, 64 + row), end - start, how.k};
+  const std::optional<LogitPattern> pattern = pattern_of(how, row);
+  const std::int64_t multiplier = coprime_multiplier(stream);
+  const double scale = std::ldexp(1, static_cast<int>(mix(stream.seed, 7) % 21) - 10);
+  for (std::int64_t i = 0; i < stream.length; ++i) {
+    float& logit = logits.row<float>(row)[(start + i) * layout.column_stride];
+    if (how.fill == Fill::exact) {
+      logit = exact_logit(stream, multiplier, i);
+    } else {
+      logit = pattern ? pattern_logit(stream, *pattern, i) : real_logit(stream, scale, i);
+    }
+  }
+}
+
+void fill_dead_logits(HostTensor& logits, const LogitsLayout& layout, const Step& step,
+                      std::int64_t live) {
+  for (std::int64_t row = live; row < layout.rows; ++row) {
+    const std::int64_t begin = row * layout.row_stride();
+    fill_garbage(logits, begin + layout.columns * layout.column_stride,
+                 begin + layout.row_stride());
+  }
+  fill_dead(logits, live, layout.rows, step.dead_rows);
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Logits for the top-k operations. What a row's window does not cover (columns in front of it and
+// behind it, gaps between columns and rows) holds NaN, infinity and the largest finite number,
+// which would win everywhere.
+//
+//   exact        distinct integers in shuffled order: one right set of indices
+//   real         normal, rows of very different norm, one logit in 64 an outlier, one in 8 exactly
+//   0 adversarial  one of the patterns below per row, or the one that the case names
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "cases/tables/row.h"
+#include "cases/tensors/problem.h"
+#include "cases/tensors/tensor.h"
+
+namespace plumb::cases {
+
+enum class LogitPattern {
+  all_equal,
+  two_values,
+  few_winners,     // about 100 positive logits, the others 0, as ReLU leaves them
+  low_bits,        // 0x3F900000 in the upper 22 bits, random below
+  huge,            // above 65504, the largest fp16, of both signs
+  special_values,  // NaN and infinity of both signs, signed zeros, subnormals among normal numbers
+  threshold_ties,  // about k/2 winners; half of the others share the threshold
+  negative,
+  ascending,
+  descending,
+  signed_zeros,
+  count
+};
+// Throws BadRow on an unknown word; "" is no pattern.
+std::optional<LogitPattern> pattern_named(const Row& row);
+
+// Logits [rows, columns] with gaps: physical columns are column_stride times as many, and row_gap
+// elements lie between rows.
+struct LogitsLayout {
+  std::int64_t rows = 0, columns = 0, column_stride = 1, row_gap = 0;
+  std::int64_t row_stride() const { return columns * column_stride + row_gap; }
+  TensorSpec spec() const;
+};
+
+// What one row's window holds.
+struct WindowFill {
+  std::uint64_t seed = 0;  // of the step
+  Fill fill = Fill::real;
+  std::optional<LogitPattern> pattern;  // if set, also instead of the real fill
+  std::int32_t k = 0;
+};
+
+// Fills live row `row` all over, its window [start, end) as `how` says; an empty window is none.
+void fill_logits(HostTensor& logits, const LogitsLayout& layout, std::int64_t row,
+                 std::int64_t start, std::int64_t end, const WindowFill& how);
+// Rows [live, rows) as the step says; the gaps as everywhere.
+void fill_dead_logits(HostTensor& logits, const LogitsLayout& layout, const Step& step,
+                      std::int64_t live);
+
+}  // namespace plumb::cases

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tables/case_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+namespace plumb::cases {
+
+namespace {
+
+std::string at(std::string_view file, const toml::source_region& region) {
+  return fmt::format("{}:{}", file, region.begin.line);
+}
+
+const Parameter* find_parameter(const OpDefinition& op, std::string_view name) {
+  const auto found = std::find_if(op.parameters.begin(), op.parameters.end(),
+                                  [&](const Parameter& p) { return p.name == name; });
+  return found == op.parameters.end() ? nullptr : &*found;
+}
+
+bool is_word(const OpDefinition& op, std::string_view name) {
+  return std::find(op.word_parameters.begin(), op.word_parameters.end(), name) !=
+         op.word_parameters.end();
+}
+
+[[noreturn]] void unknown(const OpDefinition& op, std::string_view where, std::string_view name,
+                          std::vector<std::string> names = {}) {
+  for (const Parameter& p : op.parameters) names.emplace_back(p.name);
+  for (const std::string_view word : op.word_parameters) names.emplace_back(word);
+  const std::string nearest = nearest_name(name, names);
+  throw BadRow(fmt::format("{}: {} has no parameter \"{}\"{}", where, op.name, name,
+                           nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
+}
+
+void set_integer(const Parameter& parameter, Row& row, std::int64_t value) {
+  if (value < parameter.least || value > parameter.most) {
+    throw BadRow(fmt::format("{}: {} = {} is outside {} .. {} ({})", row.where, parameter.name,
+                             value, parameter.least, parameter.most, parameter.meaning));
+  }
+  row.integers[std::string(parameter.name)] = value;
+}
+
+Tier parse_tier(std::string_view text, std::string_view key, std::string_view where) {
+  if (text == "smoke") return Tier::smoke;
+  if (text == "default") return Tier::standard;
+  if (text == "full") return Tier::full;
+  throw BadRow(
+      fmt::format("{}: {} is \"smoke\", \"default\" or \"full\", not \"{}\"", where, key, text));
+}
+
+std::string parse_trivial(const std::string& text, std::string_view where) {
+  if (text == "empty" || text == "zero" || text == "identity") return text;
+  throw BadRow(
+      fmt::format("{}: trivial is \"empty\", \"zero\" or \"identity\", not \"{}\"", where, text));
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+std::string text_of(const toml::node& node, std::string_view key, std::string_view where) {
+  const auto text = node.value<std::string>();
+  if (!node.is_string()) throw BadRow(fmt::format("{}: {} must be a string", where, key));
+  return *text;
+}
+
+void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const toml::node& node,
+                   std::string_view where) {
+  if (key == "name") {
+    row.name = text_of(node, key, where);
+  } else if (key == "why") {
+    row.why = text_of(node, key, where);
+  } else if (key == "tier") {
+    row.tier = parse_tier(text_of(node, key, where), key, where);
+  } else if (key == "concurrent") {
+    row.concurrent = parse_tier(text_of(node, key, where), key, where);
+  } else if (key == "trivial") {
+    row.trivial = parse_trivial(text_of(node, key, where), where);
+  } else if (key == "known_bug") {
+    row.known_bug = text_of(node, key, where);
+  } else if (key == "only") {
+    if (text_of(node, key, where) != "real")
+      throw BadRow(fmt::format("{}: only is \"real\"", where));
+    row.real_only = true;
+  } else if (key == "golden") {
+    if (!node.is_boolean()) throw BadRow(fmt::format("{}: golden is true or false", where));
+    row.golden = *node.value<bool>();
+  } else if (is_word(op, key)) {
+    row.words[std::string(key)] = text_of(node, key, where);
+  } else if (const Parameter* parameter = find_parameter(op, key)) {
+    if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
+    row.where = where;
+    set_integer(*parameter, row, *node.value<std::int64_t>());
+  } else {
+    unknown(op, where, key,
+            {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden"});
+  }
+}
+
+Row parse_row(const OpDefinition& op, const toml::table& table, std::string_view file) {
+  Row row;
+  row.op = op.name;
+  for (const Parameter& p : op.parameters) row.integers[std::string(p.name)] = p.default_value;
+  for (const auto& [key, node] : table) {
+    set_from_node(op, row, key.str(), node, at(file, node.source()));
+  }
+  row.where = at(file, table.source());
+  if (!table.contains("golden")) row.golden = row.tier != Tier::full;
+  if (row.trivial == "empty" || !row.known_bug.empty() || row.real_only) row.golden = false;
+  if (!is_plain_name(row.name)) {
+    throw BadRow(fmt::format("{}: a row needs a name of a-z, 0-9 and _", row.where));
+  }
+  if (row.why.empty()) {
+    throw BadRow(fmt::format("{}: row {} does not say why", row.where, row.name));
+  }
+  if (row.real_only && row.tier != Tier::full) {
+    throw BadRow(fmt::format("{}: only = \"real\" needs tier = \"full\"", row.where));
+  }
+  return row;
+}
+
+toml::table parse(std::string_view text, std::string_view file) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    throw BadRow(fmt::format("{}: {}", at(file, error.source()), error.description()));
+  }
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view wrong, const std::vector<std::string>& names) {
+  std::string best;
+  std::size_t least = std::max<std::size_t>(2, wrong.size() / 3) + 1;
+  for (const std::string& name : names) {
+    const std::size_t distance = edit_distance(wrong, name);
+    if (distance < least) {
+      least = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+std::vector<Row> parse_rows(const OpDefinition& op, std::string_view text, std::string_view file) {
+  const toml::table document = parse(text, file);
+  std::vector<Row> rows;
+  std::set<std::string> names;
+  for (const auto& [key, node] : document) {
+    if (key == "op") continue;
+    const std::string where = at(file, node.source());
+    if (key != "row") {
+      throw BadRow(fmt::format("{}: expected [[row]], not \"{}\"", where, key.str()));
+    }
+    const toml::array* tables = node.as_array();
+    if (!tables) throw BadRow(fmt::format("{}: write [[row]], with two brackets", where));
+    for (const toml::node& element : *tables) {
+      const toml::table* table = element.as_table();
+      if (!table) throw BadRow(fmt::format("{}: a row is a table", at(file, element.source())));
+      rows.push_back(parse_row(op, *table, file));
+      if (!names.insert(rows.back().name).second) {
+        throw BadRow(fmt::format("{}: {} is there twice", rows.back().where, rows.back().name));
+      }
+    }
+  }
+  return rows;
+}
+
+void set_parameter(const OpDefinition& op, Row& row, std::string_view name,
+                   std::string_view value) {
+  row.where = "--set";
+  if (is_word(op, name)) {
+    row.words[std::string(name)] = value;
+    return;
+  }
+  const Parameter* parameter = find_parameter(op, name);
+  if (!parameter) unknown(op, "--set", name);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    throw BadRow(fmt::format("--set: {} needs a whole number, not \"{}\"", name, value));
+  }
+  set_integer(*parameter, row, number);
+}
+
+std::string op_of_case_file(std::string_view text, std::string_view file) {
+  const toml::table document = parse(text, file);
+  const auto op = document["op"].value<std::string>();
+  if (!op) throw BadRow(fmt::format("{}: needs op = \"...\" before its rows", file));
+  if (!document.contains("row")) throw BadRow(fmt::format("{}: has no [[row]]", file));
+  return *op;
+}
+
+}  // namespace plumb::cases

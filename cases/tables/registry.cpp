@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tables/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include "cases/tables/case_file.h"
+#include "decode/schedule/decode_step.h"
+#include "plumb_case_files.h"
+#include "plumb_op_list.h"
+
+namespace plumb::cases {
+
+#define PLUMB_DECLARE_DEFINITION(op) OpDefinition define_##op();
+PLUMB_FOR_EACH_OP(PLUMB_DECLARE_DEFINITION)
+#undef PLUMB_DECLARE_DEFINITION
+
+namespace {
+
+std::string_view case_file_text(std::string_view name) {
+  for (const auto& file : kCaseFiles) {
+    if (file.name == name) return file.text;
+  }
+  throw BadRow(fmt::format("cases/{}.toml is not in this build", name));
+}
+
+std::optional<Scenario::Mode> parse_mode(std::string_view word) {
+  if (word == "eager") return Scenario::Mode::eager;
+  if (word == "full_graph") return Scenario::Mode::full_graph;
+  if (word == "composition") return Scenario::Mode::composition;
+  if (word == "concurrent") return Scenario::Mode::concurrent;
+  return std::nullopt;
+}
+
+bool applies(const Scenario& scenario, const OpDefinition& op, const Row& row) {
+  if (scenario.mode == Scenario::Mode::eager) return true;
+  // Without rows there is nothing to capture or to compare, and a replay that does nothing would
+  // pass.
+  if (row.trivial == "empty") return false;
+  if (scenario.few_rows) return row.concurrent < Tier::full;
+  return scenario.mode != Scenario::Mode::composition || (op.fused && op.fused(row));
+}
+
+Scenario parse_scenario(const toml::table& table) {
+  Scenario scenario;
+  scenario.name = table["name"].value_or(std::string());
+  scenario.why = table["why"].value_or(std::string());
+  const auto mode = parse_mode(table["mode"].value_or(std::string()));
+  if (scenario.name.empty() || scenario.why.empty() || !mode) {
+    throw BadRow(fmt::format("cases/tables/scenarios.toml:{}: a scenario needs name, why and mode",
+                             table.source().begin.line));
+  }
+  scenario.mode = *mode;
+  scenario.runners = table["runners"].value_or(1);
+  scenario.few_rows = table["few_rows"].value_or(false);
+  if ((scenario.mode == Scenario::Mode::concurrent) != table.contains("runners") ||
+      scenario.runners < 1) {
+    throw BadRow(fmt::format(
+        "cases/tables/scenarios.toml: {}: mode concurrent, and no other, says how many runners",
+        scenario.name));
+  }
+  const toml::array* live = table["live_percent"].as_array();
+  const toml::array* inputs = table["inputs"].as_array();
+  if (!live || !inputs || live->size() != inputs->size() || live->empty()) {
+    throw BadRow(fmt::format(
+        "cases/tables/scenarios.toml: {}: live_percent and inputs are lists of one length",
+        scenario.name));
+  }
+  for (std::size_t i = 0; i < live->size(); ++i) {
+    scenario.steps.push_back({live->get(i)->value_or(100), inputs->get(i)->value_or(0)});
+  }
+  return scenario;
+}
+
+bool glob(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p, ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace
+
+std::string Case::id() const { return fmt::format("{}/{}/{}", op->name, row.name, scenario->name); }
+
+Tier Case::tier() const {
+  if (scenario->mode != Scenario::Mode::concurrent) return row.tier;
+  return scenario->few_rows ? Tier::full : std::max(row.tier, row.concurrent);
+}
+
+const std::vector<OpDefinition>& all_ops() {
+#define PLUMB_CALL_DEFINITION(op) define_##op(),
+  static const std::vector<OpDefinition> ops{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
+#undef PLUMB_CALL_DEFINITION
+  return ops;
+}
+
+const std::vector<Scenario>& all_scenarios() {
+  static const std::vector<Scenario> scenarios = [] {
+    std::vector<Scenario> parsed;
+    const toml::table document = toml::parse(case_file_text("scenarios"));
+    for (const toml::node& node : *document["scenario"].as_array()) {
+      parsed.push_back(parse_scenario(*node.as_table()));
+    }
+    return parsed;
+  }();
+  return scenarios;
+}
+
+const OpDefinition& find_op(std::string_view name) {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (op.name == name) return op;
+    names.emplace_back(op.name);
+  }
+  if (name == kDecodeStep) return decode_step_definition();
+  names.emplace_back(kDecodeStep);
+  const std::string nearest = nearest_name(name, names);
+  throw BadRow(fmt::format("unknown op \"{}\"{}", name,
+                           nearest.empty() ? "; plumb list --ops shows them"
+                                           : fmt::format(" (did you mean \"{}\"?)", nearest)));
+}
+
+std::vector<Row> rows_of(const OpDefinition& op, const std::vector<CaseFile>& overrides) {
+  std::vector<Row> rows;
+  bool overridden = false;
+  for (const CaseFile& file : overrides) {
+    if (op_of_case_file(file.text, file.name) != op.name) continue;
+    const std::vector<Row> own = parse_rows(op, file.text, file.name);
+    rows.insert(rows.end(), own.begin(), own.end());
+    overridden = true;
+  }
+  if (overridden) return rows;
+  return parse_rows(op, case_file_text(op.name), fmt::format("cases/{}.toml", op.name));
+}
+
+std::vector<Case> all_cases(const std::vector<CaseFile>& overrides) {
+  for (const CaseFile& file : overrides) find_op(op_of_case_file(file.text, file.name));
+  std::vector<Case> cases;
+  for (const OpDefinition& op : all_ops()) {
+    for (const Row& row : rows_of(op, overrides)) {
+      for (const Scenario& scenario : all_scenarios()) {
+        if (applies(scenario, op, row)) cases.push_back({&op, row, &scenario});
+      }
+    }
+  }
+  return cases;
+}
+
+bool matches(std::string_view pattern, std::string_view id) {
+  return glob(pattern, id) || glob(std::string(pattern) + "/*", id);
+}
+
+}  // namespace plumb::cases

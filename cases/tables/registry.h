@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every op, row, scenario and so every case that this build knows.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/tables/row.h"
+#include "cases/tensors/problem.h"
+
+namespace plumb::cases {
+
+// How an op is driven: cases/tables/scenarios.toml. Of mode composition only rows of fused ops get
+// cases.
+struct Scenario {
+  // decode_step: decode/schedule/decode_step.h has them.
+  enum class Mode { eager, full_graph, composition, concurrent, decode_step };
+  struct StepPlan {
+    int live_percent = 100;  // of the captured size, rounded up
+    int inputs = 0;          // which set of inputs; the same number again is the same set
+  };
+  std::string name, why;
+  Mode mode = Mode::eager;
+  std::vector<StepPlan> steps;
+  // Of mode concurrent: host threads with a stream each, and whether only rows that ask for an
+  // early tier (Row::concurrent) get cases. These are of tier full.
+  int runners = 1;
+  bool few_rows = false;
+};
+
+struct Case {
+  const OpDefinition* op = nullptr;
+  Row row;
+  const Scenario* scenario = nullptr;
+  std::string id() const;  // "op/row/scenario": the one spelling
+  Tier tier() const;
+};
+
+const std::vector<OpDefinition>& all_ops();
+const std::vector<Scenario>& all_scenarios();
+// Throws BadRow, naming the nearest known name.
+const OpDefinition& find_op(std::string_view name);
+
+// Cases of single ops. The compiled-in rows of an op; rows of `overrides` (text of a case file and
+// its name) take the place of all rows of their op.
+struct CaseFile {
+  std::string name, text;
+};
+std::vector<Case> all_cases(const std::vector<CaseFile>& overrides = {});
+// Those of one op, or of decode steps.
+std::vector<Row> rows_of(const OpDefinition& op, const std::vector<CaseFile>& overrides);
+
+// Does `pattern` ("*" and "?" as in a shell; "op", "op/row" stand for all below them) name this
+// case?
+bool matches(std::string_view pattern, std::string_view id);
+
+}  // namespace plumb::cases

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows: named parameters of one op, from cases/<op>.toml.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::cases {
+
+enum class Tier { smoke, standard, full };
+
+// A row or case file that cannot be used; the message names file, line and what is wrong.
+class BadRow : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Row {
+  std::string op, name, why;
+  std::string where;  // "cases/ops/hyper_connection/mhc_pre.toml:12"
+  Tier tier = Tier::standard;
+  Tier concurrent = Tier::full;  // from which tier on it has a concurrent case
+  std::string trivial;           // "", "empty", "zero", "identity": a pass proves little by intent
+  std::string known_bug;         // "issue, date": expected to fail, fails when it passes
+  bool real_only = false;        // a simulated device could not afford it
+  bool golden = false;           // its eager case has one wherever a platform has goldens
+  std::int64_t picked_from = 0;  // rows of the launch that this problem's are picked from; 0: all
+  std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
+  std::map<std::string, std::string, std::less<>> words;
+
+  std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
+  // How many rows the launch has, for what depends on that: a path of its own for few tokens.
+  std::int64_t launched(std::string_view parameter) const;
+  std::string_view word(std::string_view parameter) const;  // "" if unset
+};
+
+}  // namespace plumb::cases

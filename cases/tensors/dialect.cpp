@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tensors/dialect.h"
+
+#include <fmt/format.h>
+
+namespace plumb::cases {
+
+using reference::Dialect;
+
+Dialect native_dialect(const device::Properties& platform) {
+  return platform.fp8 == device::Fp8Dialect::e4m3fnuz ? Dialect::e4m3fnuz : Dialect::e4m3fn;
+}
+
+Dialect dialect_of(const Row& row, std::string_view parameter, Dialect default_dialect) {
+  const std::string_view word = row.word(parameter);
+  if (word.empty()) return default_dialect;
+  if (word == "e4m3fn") return Dialect::e4m3fn;
+  if (word == "e4m3fnuz") return Dialect::e4m3fnuz;
+  throw BadRow(
+      fmt::format("{}: {} is \"e4m3fn\" or \"e4m3fnuz\", not \"{}\"", row.where, parameter, word));
+}
+
+Dialect dialect_of(const Row& row, std::string_view parameter, const device::Properties& platform) {
+  return dialect_of(row, parameter, native_dialect(platform));
+}
+
+std::string_view name_of(Dialect dialect) {
+  return dialect == Dialect::e4m3fn ? "e4m3fn" : "e4m3fnuz";
+}
+
+plumb_format format_of(Dialect dialect) {
+  return dialect == Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fp8 dialect of a row: the word of a parameter, or what the platform writes.
+#pragma once
+
+#include <string_view>
+
+#include "cases/tables/row.h"
+#include "device/device.h"
+#include "reference/formats/e4m3.h"
+
+namespace plumb::cases {
+
+// Of the platform's own encoders.
+reference::Dialect native_dialect(const device::Properties& platform);
+// "e4m3fn" or "e4m3fnuz"; without the word the default. Throws BadRow for another word.
+reference::Dialect dialect_of(const Row& row, std::string_view parameter,
+                              reference::Dialect default_dialect);
+reference::Dialect dialect_of(const Row& row, std::string_view parameter,
+                              const device::Properties& platform);
+plumb_format format_of(reference::Dialect dialect);
+std::string_view name_of(reference::Dialect dialect);
+
+}  // namespace plumb::cases

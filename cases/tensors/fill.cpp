@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tensors/fill.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace plumb::cases {
+
+namespace {
+
+// bf16 from a double by way of fp32, nearest even.
+std::uint16_t to_bf16(double value) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  const std::uint32_t rounded =
+      std::isnan(value) ? 0x7fc00000u : bits + 0x7fffu + ((bits >> 16) & 1u);
+  return static_cast<std::uint16_t>(rounded >> 16);
+}
+
+// fill(row, put), with put(column, value), for rows of a bf16 or f32 tensor, on all cores.
+void for_each_row(HostTensor& tensor, std::int64_t begin, std::int64_t end, const auto& fill) {
+  constexpr std::int64_t kElementsWorthAThread = 1 << 16;
+  const bool single = tensor.spec().dtype == Dtype::f32;
+  const std::int64_t piece =
+      kElementsWorthAThread / std::max<std::int64_t>(tensor.columns(), 1) + 1;
+  reference::parallel_for(end - begin, piece, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = begin + first; row < begin + last; ++row) {
+      if (single) {
+        auto* to = tensor.row<float>(row);
+        fill(row, [to](std::int64_t i, double value) { to[i] = static_cast<float>(value); });
+      } else {
+        auto* to = tensor.row<std::uint16_t>(row);
+        fill(row, [to](std::int64_t i, double value) { to[i] = to_bf16(value); });
+      }
+    }
+  });
+}
+
+double dead_value(DeadRows how) {
+  switch (how) {
+    case DeadRows::nan: return std::numeric_limits<double>::quiet_NaN();
+    case DeadRows::infinity: return std::numeric_limits<double>::infinity();
+    case DeadRows::huge: return 1e30;
+    default: return 0;
+  }
+}
+
+// 2^-10 .. 2^10 in steps of an eighth of a binade: about 1e-3 .. 1e3, and exact.
+double row_scale(std::uint64_t seed, std::int64_t row) {
+  const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(row));
+  const auto exponent = static_cast<int>(bits % 20) - 10;
+  return std::ldexp(1.0 + static_cast<double>((bits >> 32) % 8) / 8, exponent);
+}
+
+}  // namespace
+
+std::string_view name_of(Fill fill) {
+  switch (fill) {
+    case Fill::exact: return "exact";
+    case Fill::real: return "real";
+    case Fill::adversarial: return "adversarial";
+  }
+  return "?";
+}
+
+std::string_view name_of(DeadRows dead) {
+  switch (dead) {
+    case DeadRows::zero: return "zero";
+    case DeadRows::nan: return "nan";
+    case DeadRows::infinity: return "infinity";
+    case DeadRows::huge: return "huge";
+    case DeadRows::foreign: return "foreign";
+  }
+  return "?";
+}
+
+std::uint64_t seed_of(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+
+// The finaliser of splitmix64.
+std::uint64_t random_bits(std::uint64_t seed, std::uint64_t counter) {
+  std::uint64_t z = seed + (counter + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t mix(std::uint64_t seed, std::uint64_t salt) {
+  return random_bits(seed ^ 0x6a09e667f3bcc909u, salt);
+}
+
+double uniform(std::uint64_t seed, std::uint64_t counter) {
+  return static_cast<double>(random_bits(seed, counter) >> 11) * 0x1p-53;
+}
+
+// Sum of eight 16-bit integers: near enough to a normal distribution, and exact. Two of them lie in
+// each half of a word as it is summed.
+double normal(std::uint64_t seed, std::uint64_t counter) {
+  constexpr std::uint64_t kEveryOther = 0x0000ffff0000ffffu;
+  const std::uint64_t a = random_bits(seed, 2 * counter), b = random_bits(seed, 2 * counter + 1);
+  const std::uint64_t pairs =
+      (a & kEveryOther) + ((a >> 16) & kEveryOther) + (b & kEveryOther) + ((b >> 16) & kEveryOther);
+  const auto sum = static_cast<std::int64_t>((pairs & 0xffffffffu) + (pairs >> 32));
+  constexpr double kMean = 8 * 65535 / 2.0;
+  constexpr double kInverseDeviation = 1.8688123650118534e-05;  // 1 / sqrt(8 (2^32 - 1) / 12)
+  return (static_cast<double>(sum) - kMean) * kInverseDeviation;
+}
+
+std::int64_t integer(std::uint64_t seed, std::uint64_t counter, std::int64_t least,
+                     std::int64_t most) {
+  const auto span = static_cast<std::uint64_t>(most - least) + 1;
+  return least + static_cast<std::int64_t>(random_bits(seed, counter) % span);
+}
+
+void fill_real(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,
+               const RealFill& how) {
+  const std::int64_t columns = tensor.columns();
+  const std::uint64_t scales = mix(seed, 1), channels = mix(seed, 2);
+  std::vector<double> factors(static_cast<std::size_t>(columns), 1);
+  for (std::int64_t i = 0; how.outliers && i < columns; ++i) {
+    if (random_bits(channels, static_cast<std::uint64_t>(i)) % 64 == 0) factors[i] = 16;
+  }
+  for_each_row(tensor, begin, end, [&](std::int64_t row, const auto& put) {
+    const std::uint64_t stream = mix(seed, 16 + static_cast<std::uint64_t>(row));
+    const double scale = how.scale * (how.vary_rows ? row_scale(scales, row) : 1);
+    for (std::int64_t i = 0; i < columns; ++i) {
+      put(i, normal(stream, static_cast<std::uint64_t>(i)) * scale * factors[i]);
+    }
+  });
+}
+
+void fill_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed,
+                   std::int64_t most) {
+  for_each_row(tensor, begin, end, [&](std::int64_t row, const auto& put) {
+    const std::uint64_t stream = mix(seed, 16 + static_cast<std::uint64_t>(row));
+    for (std::int64_t i = 0; i < tensor.columns(); ++i) {
+      const std::int64_t value = integer(stream, static_cast<std::uint64_t>(i), -most, most);
+      put(i, static_cast<double>(i == 0 && value == 0 ? most : value));
+    }
+  });
+}
+
+void fill_dead(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how) {
+  if (how == DeadRows::foreign) return;
+  const double value = dead_value(how);
+  for_each_row(tensor, begin, end, [&](std::int64_t, const auto& put) {
+    for (std::int64_t i = 0; i < tensor.columns(); ++i) put(i, value);
+  });
+}
+
+void paint_gaps(HostTensor& tensor) {
+  constexpr std::uint16_t kNaN = 0x7fc0;
+  for (std::int64_t row = 0; row + 1 < tensor.rows(); ++row) {
+    std::fill(tensor.row<std::uint16_t>(row) + tensor.columns(), tensor.row<std::uint16_t>(row + 1),
+              kNaN);
+  }
+}
+
+}  // namespace plumb::cases

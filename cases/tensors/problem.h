@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One op at one shape: its tensors, how they are filled, how the op is called, and what is right.
+// Scenarios drive a Problem without knowing which op it is.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/judge/judge.h"
+#include "cases/tables/row.h"
+#include "cases/tensors/tensor.h"
+#include "device/device.h"
+#include "device/plumb_ops.h"
+#include "reference/bound.h"
+
+namespace plumb::cases {
+
+enum class Fill {
+  exact,       // every honest result has the same bits, or an exactly known value
+  real,        // realistic magnitudes, rows of very different norm, outliers
+  adversarial  // the values that this op is known to get wrong
+};
+enum class DeadRows { zero, nan, infinity, huge, foreign };
+std::string_view name_of(Fill fill);
+std::string_view name_of(DeadRows dead);
+
+// One set of inputs. Rows [live, capacity) are padding.
+struct Step {
+  std::uint64_t seed = 0;
+  std::int64_t live = 0;
+  Fill fill = Fill::real;
+  DeadRows dead_rows = DeadRows::zero;
+};
+
+// Host-side state of an op that outlives a call (FlashMLA's lazily planned metadata).
+struct OpState {
+  virtual ~OpState() = default;
+};
+
+class Composition;  // cases/drivers/composition.h
+
+// What the reference of an op cannot do without at one shape. plumb bench --only ops sets the
+// reference's time against what the machine needs for this much.
+struct ReferenceWork {
+  double bytes = 0;          // inputs read once, results (value, sigma, worst) written once
+  double multiply_adds = 0;  // of the values, two operations each; not of the error model
+  double exps = 0, logs = 0, rsqrts = 0;
+};
+
+class Problem {
+ public:
+  virtual ~Problem() = default;
+
+  // Padded rows: the captured size. Scenarios choose live counts in [0, capacity].
+  virtual std::int64_t capacity() const = 0;
+  // All tensors, zero bytes; called once.
+  virtual TensorSet make_tensors() const = 0;
+  // Writes every input, for live and dead rows. `tensors` still holds the previous step's inputs:
+  // for DeadRows::foreign, dead rows keep them. Must depend on nothing else but `step`.
+  virtual void fill(const Step& step, TensorSet& tensors) const = 0;
+  virtual std::unique_ptr<OpState> make_state(const DeviceTensors&) const { return nullptr; }
+  // Enqueues the op at its padded shape.
+  virtual plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors,
+                              OpState* state, device::Stream stream) const = 0;
+  // Judges outputs (and visible intermediates). `tensors` holds the inputs and what the device
+  // stored.
+  virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                          const reference::Numerics& numerics,
+                                          const plumb_numerics& declared) const = 0;
+  // Does every row have places of its own in every tensor with rows? Not where rows of their own
+  // length are packed, nor where what is written depends on the number of rows.
+  virtual bool rows_have_places() const { return true; }
+  // A problem of rows picked from a larger one: their inputs and outputs, and scratch that has
+  // their rows. `judge`, but for what follows a plan of the whole launch, which nobody picked.
+  virtual std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,
+                                                 const reference::Numerics& numerics,
+                                                 const plumb_numerics& declared) const {
+    return judge(step, tensors, numerics, declared);
+  }
+  // What there is to judge beside the rows of a launch, where only a sample of these is judged.
+  virtual std::vector<TensorReport> judge_whole(const Step&, const TensorSet&,
+                                                const reference::Numerics&,
+                                                const plumb_numerics&) const {
+    return {};
+  }
+  // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
+  virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }
+  // The same for an op of which the inputs say more than the step does (lengths that make a plan).
+  virtual RowMask promised_rows_by_inputs(const Step& step, const TensorSet&,
+                                          const TensorSpec& spec) const {
+    return promised_rows(step, spec);
+  }
+  // The sequence of plain ops that this problem's op replaced, if OpDefinition::fused says so.
+  virtual std::unique_ptr<Composition> composition() const;
+  // A tensor in the form in which results are compared bit for bit, where the declaration leaves
+  // something open between equally right ones (the order of selected indices). Nothing: as it is.
+  virtual std::optional<HostTensor> canonical(const TensorSet&, const TensorSpec&,
+                                              const plumb_numerics&) const {
+    return std::nullopt;
+  }
+  // Columns of each row of an output that an op promises, by the inputs in `tensors`.
+  virtual ColumnRanges promised_columns(const TensorSet&, const TensorSpec&) const { return {}; }
+  // Simulated work of one launch, for the choice of how often a tier can afford it. Nanoseconds of
+  // plain kernels on a quiet core, within a factor of 2: about one per scalar operation in a loop,
+  // and for each simulated thread kShuffleCost or kBarrierCost per one that it meets. plumb bench
+  // --only cost compares.
+  virtual double cost() const = 0;
+  // Nanoseconds of the reference for one verdict, beyond what every element costs the judge.
+  virtual double reference_cost() const { return 0; }
+  // Of one verdict, without visible intermediates. By default the bytes alone.
+  virtual ReferenceWork reference_work() const;
+  // How many times as long checked kernels take: more the more of the work is memory access.
+  virtual double checked_factor() const { return 8; }
+};
+
+// The bytes of `tensors` that a reference reads and what it returns for those it writes.
+double reference_bytes(const TensorSet& tensors);
+
+inline constexpr double kShuffleCost = 40, kBarrierCost = 20;
+
+struct Parameter {
+  std::string_view name;
+  std::int64_t default_value;
+  std::int64_t least, most;
+  std::string_view meaning;
+};
+
+// One op: cases/<op>.cpp defines `OpDefinition define_<op>()`.
+struct OpDefinition {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<Parameter> parameters;  // what a row may set; anything else is an error
+  std::vector<std::string_view>
+      word_parameters;  // "variant = \"double\"": parameters that are words
+  // Throws BadRow on an impossible combination.
+  std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
+  // Has this row's Problem a composition()? Rows that have get cases of that scenario. Unset: none.
+  std::function<bool(const Row&)> fused = {};
+  // The parameter that counts rows which have nothing to do with each other, nor with their number.
+  // A row of this op that is too large for the reference then is judged by a sample of them
+  // (cases/drivers/repeated_rows.h). Empty: always as a whole.
+  std::string_view row_count = {};
+};
+
+reference::Numerics to_reference(const plumb_numerics& declared);
+
+}  // namespace plumb::cases

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tensors/problem.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// What a reference has for each element of an output: value, sigma and worst case, or an integer.
+double bytes_of_result(Dtype dtype) {
+  constexpr double kEstimate = 3 * sizeof(double);
+  return dtype == Dtype::f32 || dtype == Dtype::bf16 ? kEstimate : sizeof(std::int64_t);
+}
+
+}  // namespace
+
+double reference_bytes(const TensorSet& tensors) {
+  double bytes = 0;
+  for (const HostTensor& tensor : tensors.all()) {
+    const auto elements = static_cast<double>(tensor.elements());
+    const Dtype dtype = tensor.spec().dtype;
+    if (tensor.spec().role == Role::input) bytes += elements * static_cast<double>(size_of(dtype));
+    if (tensor.spec().role == Role::output) bytes += elements * bytes_of_result(dtype);
+  }
+  return bytes;
+}
+
+ReferenceWork Problem::reference_work() const { return {.bytes = reference_bytes(make_tensors())}; }
+
+}  // namespace plumb::cases

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/checks/address_checks.h"
+
+namespace plumb::cases {
+
+void check_addresses(const Taps::Tap& call, WatchedStep& step) {
+  for (const Taps::Copy& copy : call.copies) {
+    if (copy.allocation == step.twin.engine.temporaries().allocation_of(copy.from)) continue;
+    step.findings.add(
+        Detector::address, step.calls, call.op, call.name,
+        copy.tensor + " was captured where something else, or nothing, is allocated now");
+    return;
+  }
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/checks/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Attention;
+using device::decode::Cache;
+using device::decode::Geometry;
+using device::decode::StepPlan;
+using Slots = std::vector<std::int64_t>;
+
+Slots given(const Taps::Tap& attention, const std::string& side, std::int64_t token) {
+  const HostTensor& indices = attention.tensors.at(side + "_indices");
+  const auto* first = indices.data<std::int32_t>();
+  if (attention.tensors.contains(side + "_lengths")) {
+    const auto length = attention.tensors.at(side + "_lengths").data<std::int32_t>()[token];
+    first += token * indices.columns();
+    return {first, first + std::clamp<std::int64_t>(length, 0, indices.columns())};
+  }
+  const auto* indptr = attention.tensors.at(side + "_indptr").data<std::int32_t>();
+  const auto clamp = [&](std::int32_t at) {
+    return std::clamp<std::int64_t>(at, 0, indices.elements());
+  };
+  const std::int64_t begin = clamp(indptr[token]);
+  return {first + begin, first + std::max(begin, clamp(indptr[token + 1]))};
+}
+
+// Entries [begin, end) of a token's request.
+Slots own(const StepPlan& plan, const Geometry& geometry, Cache cache, std::int64_t token,
+          std::int64_t begin, std::int64_t end) {
+  const auto which = static_cast<std::size_t>(cache);
+  const auto& starts = plan.query_start_loc;
+  const std::int64_t request =
+      std::upper_bound(starts.begin(), starts.end(), token) - starts.begin() - 1;
+  const std::int64_t page = geometry.pages[which];
+  const auto* table =
+      plan.block_tables[which].data() + request * geometry.blocks_per_request(cache);
+  Slots slots;
+  for (std::int64_t i = begin; i < end; ++i) slots.push_back(table[i / page] * page + i % page);
+  return slots;
+}
+
+std::string numbers(const Slots& slots) {
+  constexpr std::size_t kMost = 6;
+  const auto end = slots.begin() + static_cast<std::ptrdiff_t>(std::min(slots.size(), kMost));
+  return fmt::format("{} ({}{})", slots.size(), fmt::join(slots.begin(), end, ", "),
+                     slots.size() > kMost ? ", ..." : "");
+}
+
+std::optional<std::string> compare(std::int64_t token, const char* what, const Slots& got,
+                                   const Slots& wanted) {
+  if (got == wanted) return std::nullopt;
+  return fmt::format("token {} is given {} {}, its request has {}", token, what, numbers(got),
+                     numbers(wanted));
+}
+
+std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots all,
+                                          std::int64_t k) {
+  const auto wanted =
+      static_cast<std::size_t>(std::min<std::int64_t>(k, static_cast<std::int64_t>(all.size())));
+  std::sort(got.begin(), got.end());
+  std::sort(all.begin(), all.end());
+  const bool distinct = std::adjacent_find(got.begin(), got.end()) == got.end();
+  if (got.size() == wanted && distinct &&
+      std::includes(all.begin(), all.end(), got.begin(), got.end())) {
+    return std::nullopt;
+  }
+  return fmt::format("token {} is given slots {}, which are not {} of its request's own {}", token,
+                     numbers(got), wanted, numbers(all));
+}
+
+// "layer 1 attention"; "draft layer 0 attention", which has a window only
+Attention kind_of(const std::string& call, const Geometry& geometry) {
+  if (call.starts_with("draft")) return Attention::window;
+  return geometry.layers.at(std::stoul(call.substr(call.find(' ') + 1)));
+}
+
+// "layer 1 prefill candidates of chunk 0"
+const device::decode::PrefillChunk& chunk_of(const std::string& call, const StepPlan& plan) {
+  return plan.prefill.chunks.at(std::stoul(call.substr(call.rfind(' ') + 1)));
+}
+
+// Different ones of so many.
+bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t of) {
+  std::vector<std::int32_t> named(entries, entries + count);
+  std::sort(named.begin(), named.end());
+  if (std::adjacent_find(named.begin(), named.end()) != named.end()) return false;
+  return named.empty() || (named.front() >= 0 && named.back() < of);
+}
+
+}  // namespace
+
+std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
+                                            const Geometry& geometry) {
+  const Attention kind = kind_of(attention.name, geometry);
+  // One call attends to all tokens of V3.2.
+  const std::int64_t rows = kind == Attention::tokens ? plan.attended : plan.decode_rows();
+  for (std::int64_t token = 0; token < rows; ++token) {
+    const bool live = token < plan.live_tokens;
+    const std::int64_t end = live ? plan.positions[static_cast<std::size_t>(token)] + 1 : 0;
+    if (kind == Attention::tokens) {
+      const Slots all = own(plan, geometry, Cache::window, token, 0, end);
+      const Slots got = given(attention, "main", token);
+      if (auto line = compare_chosen(token, got, all, geometry.top_k)) return line;
+      continue;
+    }
+    const std::int64_t begin = std::max<std::int64_t>(end - geometry.window, 0);
+    const Slots window = own(plan, geometry, Cache::window, token, begin, end);
+    if (auto line = compare(token, "window slots", given(attention, "main", token), window)) {
+      return line;
+    }
+    if (kind == Attention::window) continue;
+    const bool c4a = kind == Attention::c4a;
+    const Slots states = own(plan, geometry, c4a ? Cache::c4a : Cache::c128a, token, 0,
+                             end / (c4a ? device::decode::kC4a : device::decode::kC128a));
+    const Slots got = given(attention, "extra", token);
+    auto line = c4a ? compare_chosen(token, got, states, geometry.top_k)
+                    : compare(token, "states", got, states);
+    if (line) return line;
+  }
+  return std::nullopt;
+}
+
+std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const StepPlan& plan,
+                                     const Geometry& geometry) {
+  const bool chunk = reader.op == "combine_topk_swa_indices_ragged";
+  if (!chunk && reader.op != "compute_global_topk_ragged_indices_and_indptr" &&
+      reader.op != "compute_global_topk_indices_and_lens" && reader.op != "v32_paged_kv_indices") {
+    return std::nullopt;
+  }
+  const Attention kind = kind_of(reader.name, geometry);
+  if (kind != Attention::c4a && kind != Attention::tokens) return std::nullopt;
+  const HostTensor& top_k = reader.tensors.at("topk_indices");
+  const std::int64_t first = chunk ? chunk_of(reader.name, plan).first_token : 0;
+  for (std::int64_t row = 0; row < top_k.rows(); ++row) {
+    const std::int64_t states =
+        std::max(plan.state_lens[static_cast<std::size_t>(first + row)], std::int32_t{0});
+    const auto* entries = top_k.row<std::int32_t>(row);
+    const std::int64_t kept = std::min(states, geometry.top_k);
+    if (!names_entries(entries, kept, states)) {
+      const bool prefill = first + row >= plan.decode_rows();
+      return WrongTopK{prefill ? "top_k_per_row_prefill" : "top_k_per_row_decode",
+                       fmt::format("the top-k of token {} names not {} of its {} states",
+                                   first + row, kept, states)};
+    }
+    const auto* end = entries + geometry.top_k;
+    if (std::any_of(entries + kept, end, [](std::int32_t entry) { return entry != -1; })) {
+      return WrongTopK{"fill_rows", fmt::format("the top-k of token {} has {} states and no -1 "
+                                                "behind them",
+                                                first + row, states)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumb::cases

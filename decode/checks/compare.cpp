@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/checks/compare.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace plumb::cases {
+
+namespace {
+
+bool has(const TensorSet& tensors, const std::string& name) {
+  const auto& all = tensors.all();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const HostTensor& t) { return t.spec().name == name; });
+}
+
+// `got` with the expected bytes wherever neither call changed what was there.
+HostTensor without_kept(const Taps::Tap& got, const Taps::Tap& expected, const std::string& name) {
+  HostTensor result = got.tensors.at(name);
+  const std::string before = name + "_before";
+  if (!has(got.tensors, before)) return result;
+  const Bytes& got_before = got.tensors.at(before).bytes();
+  const Bytes& wanted = expected.tensors.at(name).bytes();
+  const Bytes& wanted_before = expected.tensors.at(before).bytes();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const bool kept = result.bytes()[i] == got_before[i] && wanted[i] == wanted_before[i];
+    if (kept) result.bytes()[i] = wanted[i];
+  }
+  return result;
+}
+
+// Nothing that is promised differs: what costs far less than a report.
+bool same_bits(const HostTensor& got, const HostTensor& wanted, const RowMask& rows,
+               const ColumnRanges& columns) {
+  if (got.bytes().size() != wanted.bytes().size()) return false;
+  const std::size_t size = size_of(wanted.spec().dtype);
+  for (std::int64_t row = 0; row < wanted.rows(); ++row) {
+    if (!is_promised(rows, row)) continue;
+    const ColumnRange range = columns_of(columns, wanted, row);
+    const auto first = static_cast<std::size_t>(wanted.row_offset(row) + range.begin) * size;
+    const auto bytes = static_cast<std::size_t>(range.end - range.begin) * size;
+    if (std::memcmp(got.bytes().data() + first, wanted.bytes().data() + first, bytes) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<TensorReport> difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                       const std::string& name, const RowMask& rows,
+                                       std::string_view what) {
+  const HostTensor& wanted = expected.tensors.at(name);
+  ColumnRanges columns;
+  if (expected.problem)
+    columns = expected.problem->promised_columns(expected.tensors, wanted.spec());
+  if (same_bits(got.tensors.at(name), wanted, rows, columns)) return std::nullopt;
+  TensorReport report =
+      judge_bits(without_kept(got, expected, name), wanted, rows, what, {}, columns);
+  if (report.passed()) return std::nullopt;
+  return report;
+}
+
+RowMask promised_rows(const Taps::Tap& tap, const TensorSpec& spec) {
+  if (!tap.problem) return {};
+  return tap.problem->promised_rows_by_inputs(tap.step(), tap.tensors, spec);
+}
+
+// What the op promises, in rows of the first tokens if the tensor has rows of single tokens.
+RowMask rows_of(const Taps::Tap& tap, const Taps::Copy& copy, const TokenRows& first) {
+  const HostTensor& tensor = tap.tensors.at(copy.tensor);
+  RowMask rows = promised_rows(tap, tensor.spec());
+  const auto dimension = token_dimension(tensor, first.tokens);
+  if (first.count == first.tokens || !dimension) return rows;
+  rows.resize(static_cast<std::size_t>(tensor.rows()), true);
+  const auto& shape = tensor.spec().shape;
+  std::int64_t rows_of_one = 1;
+  for (std::size_t i = *dimension + 1; i + 1 < shape.size(); ++i) rows_of_one *= shape[i];
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::int64_t token = static_cast<std::int64_t>(row) / rows_of_one % first.tokens;
+    if (token >= first.count) rows[row] = false;
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b) {
+  return std::all_of(a.copies.begin(), a.copies.end(), [&](const Taps::Copy& copy) {
+    return copy.before || a.tensors.at(copy.tensor).bytes() == b.tensors.at(copy.tensor).bytes();
+  });
+}
+
+std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined, std::string_view what) {
+  for (const Taps::Copy& copy : expected.copies) {
+    const Bytes& wanted = expected.tensors.at(copy.tensor).bytes();
+    if (copy.before || got.tensors.at(copy.tensor).bytes() == wanted) continue;
+    auto report = difference(got, expected, copy.tensor, rows_of(expected, copy, defined), what);
+    if (report) return report;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                             const TokenRows& defined) {
+  const auto report = different_output(got, expected, defined,
+                                       "differs from the same step run eagerly on fresh state");
+  if (!report) return std::nullopt;
+  return report->failures.front();
+}
+
+std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
+                                               const TokenRows& live) {
+  for (const Taps::Copy& copy : expected.copies) {
+    const HostTensor& tensor = expected.tensors.at(copy.tensor);
+    if (copy.before || !token_dimension(tensor, live.tokens)) continue;
+    if (got.tensors.at(copy.tensor).bytes() == tensor.bytes()) continue;
+    const auto report = difference(got, expected, copy.tensor, rows_of(expected, copy, live),
+                                   "differs where only padding holds other values");
+    if (report) return report->failures.front();
+  }
+  return std::nullopt;
+}
+
+std::optional<DifferentInput> different_input(const Taps::Tap& got, const Taps::Tap& expected) {
+  for (std::size_t i = 0; i < expected.copies.size(); ++i) {
+    const std::string& tensor = expected.copies[i].tensor;
+    if (!expected.copies[i].before) continue;
+    if (got.tensors.at(tensor).bytes() == expected.tensors.at(tensor).bytes()) continue;
+    return DifferentInput{tensor, got.copies.at(i).from, expected.copies[i].from};
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumb::cases

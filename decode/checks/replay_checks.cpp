@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/checks/replay_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cases/drivers/run.h"
+#include "decode/metadata/plan_key.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::GraphKind;
+using device::decode::GraphMode;
+using device::decode::ModelRunner;
+using Names = std::vector<std::string>;
+
+bool is_poison(const Bytes& bytes) {
+  constexpr auto kPoison = static_cast<std::byte>(Poison::nan);
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == kPoison; });
+}
+
+std::vector<std::byte> live_rows(const WatchedEngine& watched, const std::uint16_t* out) {
+  const auto& engine = watched.engine;
+  const std::int64_t elements = engine.plan().live_tokens * engine.geometry().hidden;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * sizeof(std::uint16_t));
+  watched.device->copy(bytes.data(), out, bytes.size(), engine.stream());
+  return bytes;
+}
+
+void compare_results(const char* whose, const std::uint16_t* plain, const std::uint16_t* twin,
+                     WatchedStep& step) {
+  if (live_rows(step.plain, plain) == live_rows(step.twin, twin)) return;
+  step.findings.add(
+      Detector::twin, step.calls, "", "",
+      fmt::format("the {} result without taps differs from the one with taps", whose));
+}
+
+Names kernels(const std::vector<device::GraphNode>& nodes) {
+  Names names;
+  for (const device::GraphNode& node : nodes) {
+    if (node.kind == "kernel") names.push_back(node.name);
+  }
+  return names;
+}
+
+void compare_kernels(const Names& graph, const Names& wanted, WatchedStep& step) {
+  if (graph == wanted) return;
+  const auto [g, w] = std::mismatch(graph.begin(), graph.end(), wanted.begin(), wanted.end());
+  step.findings.add(Detector::path, step.calls, "", "",
+                    fmt::format("the graph launches {} kernels, the eager step {}; first "
+                                "difference: {} instead of {}",
+                                graph.size(), wanted.size(), g == graph.end() ? "the end" : *g,
+                                w == wanted.end() ? "the end" : *w));
+}
+
+// A step that is larger than every captured size, or that no graph may hold, runs without.
+void check_runner(const ModelRunner& graphs, const ModelRunner& eager, WatchedStep& step) {
+  const device::decode::StepPlan& plan = step.plain.engine.plan();
+  const GraphKind kind = step.plain.engine.kind();
+  if (kind == GraphKind::none) return;
+  if (graphs.mode() == GraphMode::none) {
+    step.findings.add(Detector::path, step.calls, "drafter", "drafter",
+                      "the drafter runs without graphs beside its target");
+    return;
+  }
+  compare_kernels(kernels(graphs.graphs(kind).nodes(graphs.key(kind, plan))),
+                  kernels(eager.eager_nodes(kind, plan, ModelRunner::Which::captured)), step);
+}
+
+}  // namespace
+
+// What comes first is captured in every mode.
+bool check_ran(WatchedStep& step) {
+  const auto part = step.twin.engine.target().parts().front();
+  for (const auto& call : step.twin.taps->fetch(part)) {
+    for (const Taps::Copy& copy : call->copies) {
+      const bool whole = copy.tap != nullptr && copy.row_bytes == 0;
+      if (whole && !is_poison(call->tensors.at(copy.tensor).bytes())) return true;
+    }
+  }
+  step.findings.add(Detector::ran, 0, "replay", "replay",
+                    "not one call of the step has read or written");
+  return false;
+}
+
+void check_twin(WatchedStep& step) {
+  const auto &plain = step.plain.engine, &twin = step.twin.engine;
+  compare_results("step's", plain.out(), twin.out(), step);
+  if (plain.drafter() == nullptr) return;
+  compare_results("drafter's", plain.drafter_out(), twin.drafter_out(), step);
+}
+
+void check_path(WatchedStep& step) {
+  const auto &plain = step.plain.engine, &eager = step.eager.engine;
+  if (plain.target().mode() != step.mode) {
+    step.findings.add(Detector::path, step.calls, "mode", "mode",
+                      fmt::format("runs in mode {}, where {} was asked for",
+                                  name_of(plain.target().mode()), name_of(step.mode)));
+  }
+  check_runner(plain.target(), eager.target(), step);
+  if (plain.drafter() != nullptr) check_runner(*plain.drafter(), *eager.drafter(), step);
+}
+
+// All sizes were captured before the first step.
+void check_cost(WatchedStep& step) {
+  const device::decode::Counters counters = step.plain.engine.latest();
+  if (counters.captures > 0) {
+    step.findings.add(Detector::cost, step.calls, "capture", "capture",
+                      fmt::format("{} graphs were captured again", counters.captures));
+  } else if (counters.host_synchronizations > 0) {
+    step.findings.add(
+        Detector::cost, step.calls, "host", "host",
+        fmt::format("the host waited for the device {} times", counters.host_synchronizations));
+  }
+}
+
+void check_kept_plan(const std::optional<device::decode::StepPlan>& before, WatchedStep& step) {
+  using device::decode::StepPlan;
+  const auto& engine = step.plain.engine;
+  const auto key_of = [&](const StepPlan& plan) {
+    return device::decode::PlanKeyPolicy().key(keyed_step(engine.geometry(), plan));
+  };
+  const StepPlan* const last = step.plans.size() > 1 ? &step.plans[step.plans.size() - 2]
+                               : before              ? &*before
+                                                     : nullptr;
+  if (engine.latest().plans_made == 0 || last == nullptr) return;
+  if (key_of(*last) != key_of(step.plans.back())) return;
+  step.findings.add(Detector::cost, step.calls, "tile_plan", "tile plan",
+                    "the plan of the step before, which would do, was made again");
+}
+
+}  // namespace plumb::cases

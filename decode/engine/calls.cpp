@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/engine/calls.h"
+
+#include "device/kernels/placeholders/stand_ins.h"
+
+namespace plumb::device::decode {
+
+namespace {
+
+bool is_stand_in(std::string_view op) {
+#define PLUMB_IS_STAND_IN(name) \
+  if (op == #name) return true;
+  PLUMB_FOR_EACH_STAND_IN(PLUMB_IS_STAND_IN)
+#undef PLUMB_IS_STAND_IN
+  return false;
+}
+
+}  // namespace
+
+const plumb_op_entry* Caller::find(std::string_view op) const {
+  if (is_stand_in(op)) return find_entry(own_, op);
+  const plumb_op_entry* const entry = find_entry(ops_, op);
+  return entry != nullptr ? entry : missing_.instead(op, own_);
+}
+
+const plumb_op_entry& Caller::require(const Call& call) const {
+  if (const plumb_op_entry* const entry = find(call.op)) return *entry;
+  throw MissingOp(call.op, call.name + ": " + ops_.name + " has no " + std::string(call.op));
+}
+
+void Caller::launch(const Call& call) const {
+  const bool exchanged = exchange_ != nullptr && exchange_->takes(call);
+  const plumb_op_entry* const entry = exchanged ? nullptr : &require(call);
+  if (observer_ != nullptr) observer_->before(call, stream_);
+  if (exchanged) {
+    exchange_->launch(call, stream_);
+  } else if (entry->launch(call.params) != PLUMB_OK) {
+    throw MissingOp(call.op,
+                    call.name + ": " + ops_.name + " refuses this call of " + std::string(call.op));
+  }
+  ++calls_;
+  if (observer_ != nullptr) observer_->after(call, stream_);
+}
+
+}  // namespace plumb::device::decode

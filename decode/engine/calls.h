@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a decode step calls ops: by name, through the table of an implementation, seen by whoever
+// wants to look (detectors) or to meddle (faults).
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "device/device.h"
+
+namespace plumb::device::decode {
+
+// An implementation lacks an op, or refuses a call of it. Nothing stands in for it silently.
+class MissingOp : public std::runtime_error {
+ public:
+  MissingOp(std::string_view missing, const std::string& what)
+      : std::runtime_error(what), op(missing) {}
+  std::string op;
+};
+
+struct Call {
+  std::string_view op;  // of plumb_ops.h or device/kernels/placeholders/stand_ins.h
+  std::string name;     // where in the step: "layer 1 attention"
+  void* params;         // the op's struct
+};
+
+// A part of a step ("metadata", "layers"), of so many tokens with padding. Its calls are the same
+// every time, or vary: those of a batch that is not uniform, which are never captured.
+struct StepPart {
+  std::string name;
+  std::int64_t tokens = 0;
+  bool varies = false;
+  bool replayed = false;  // by a graph, of a step that is over
+  bool fills = false;     // caches of a request that is admitted: no part of a step
+
+  bool operator==(const StepPart&) const = default;
+};
+
+// Told while a step is enqueued, also while it is captured: what an observer enqueues on the stream
+// becomes part of the graph.
+class CallObserver {
+ public:
+  virtual ~CallObserver() = default;
+  virtual void begin(const StepPart& part) = 0;
+  virtual void before(const Call& call, Stream stream) = 0;
+  virtual void after(const Call& call, Stream stream) = 0;
+};
+
+// Who runs something else in place of an op, captured or not.
+class CallExchange {
+ public:
+  virtual ~CallExchange() = default;
+  virtual bool takes(const Call& call) = 0;
+  virtual void launch(const Call& call, Stream stream) = 0;  // the one that it has just taken
+};
+
+// What becomes of a call of an op that the implementation lacks.
+class MissingOpPolicy {
+ public:
+  virtual ~MissingOpPolicy() = default;
+  // Nothing runs instead: the call throws. plumb's own op in its place gives right results, of
+  // which nobody knows whose they are   [vLLM #42810].
+  virtual const plumb_op_entry* instead(std::string_view /*op*/,
+                                        const plumb_implementation& /*own*/) const {
+    return nullptr;
+  }
+};
+
+class Caller {
+ public:
+  // `own`: plumb's table, for what no implementation of ops has
+  // (device/kernels/placeholders/stand_ins.h).
+  Caller(const plumb_implementation& ops, const plumb_implementation& own,
+         const MissingOpPolicy& missing, Stream stream)
+      : ops_(ops), own_(own), missing_(missing), stream_(stream) {}
+
+  // Enqueues the op on the stream. Throws MissingOp.
+  template <class Params>
+  void operator()(std::string_view op, std::string name, Params params) const {
+    params.stream = stream_;
+    launch({op, std::move(name), &params});
+  }
+
+  // The calls that follow are those of a part of a step.
+  void begin(const StepPart& part) const {
+    if (observer_ != nullptr) observer_->begin(part);
+  }
+  Stream stream() const { return stream_; }
+  std::int64_t calls() const { return calls_; }                    // enqueued so far
+  void observe(CallObserver* observer) { observer_ = observer; }   // nullptr: nobody
+  void exchange(CallExchange* exchange) { exchange_ = exchange; }  // nullptr: every op runs
+
+ private:
+  void launch(const Call& call) const;
+  const plumb_op_entry& require(const Call& call) const;
+  const plumb_op_entry* find(std::string_view op) const;
+
+  const plumb_implementation& ops_;
+  const plumb_implementation& own_;
+  const MissingOpPolicy& missing_;
+  Stream stream_;
+  CallObserver* observer_ = nullptr;
+  CallExchange* exchange_ = nullptr;
+  mutable std::int64_t calls_ = 0;
+};
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/engine/geometry.h"
+
+#include <algorithm>
+
+namespace plumb::device::decode {
+
+std::int64_t block_bytes(std::int64_t page) {
+  constexpr std::int64_t kEntry = 584, kData = 576;
+  return (page * kEntry + kData - 1) / kData * kData;
+}
+
+std::int64_t Geometry::entries(Cache cache) const {
+  switch (cache) {
+    case Cache::c4a: return max_context / kC4a;
+    case Cache::c128a: return max_context / kC128a;
+    default: return max_context;
+  }
+}
+
+std::int64_t Geometry::blocks_per_request(Cache cache) const {
+  if (!has(cache)) return 0;
+  const std::int64_t page = pages[static_cast<int>(cache)];
+  return (entries(cache) + page - 1) / page;
+}
+
+// A step adds at most max_tokens to what its requests see.
+std::int64_t Geometry::blocks(Cache cache) const {
+  std::int64_t of_request = blocks_per_request(cache), of_step = 0;
+  if (cache == Cache::window && frees_window) {
+    of_request = std::min(of_request, (window - 1) / pages[0] + 2);
+    of_step = max_tokens() / pages[0] + 1;
+  }
+  return max_requests * of_request + of_step + 1;
+}
+
+std::int64_t Geometry::attended_states(Attention kind) const {
+  switch (kind) {
+    case Attention::c4a: return top_k;
+    case Attention::c128a: return c128a_width();
+    default: return 0;
+  }
+}
+
+std::int64_t Geometry::state_rows(Attention kind) const {
+  switch (kind) {
+    case Attention::c4a: return (max_context + kC4a - 1) / kC4a;
+    case Attention::c128a: return (max_context + kC128a - 1) / kC128a;
+    default: return 0;
+  }
+}
+
+Geometry small_geometry(std::int64_t max_requests, std::int64_t speculated,
+                        std::int64_t max_batched_tokens) {
+  Geometry g;
+  g.layers = {Attention::window, Attention::c4a, Attention::c128a};
+  g.hidden = 128;
+  g.heads = 1;
+  g.q_lora = 64;
+  g.index_heads = 4;
+  g.index_dim = 64;
+  g.top_k = 16;
+  g.experts = 16;
+  g.experts_per_token = 4;
+  g.window = 16;
+  g.pages[static_cast<int>(Cache::window)] = 8;
+  g.pages[static_cast<int>(Cache::c4a)] = 4;
+  g.pages[static_cast<int>(Cache::c128a)] = 1;
+  g.max_requests = max_requests;
+  g.max_context = 384;
+  g.speculated = speculated;
+  g.max_batched_tokens = max_batched_tokens;
+  g.plan_parts = 4;
+  g.plan_block = 16;
+  g.capture_sizes = default_capture_sizes(g);
+  return g;
+}
+
+Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, std::int64_t page,
+                            std::int64_t max_batched_tokens) {
+  Geometry g;
+  g.architecture = Architecture::v32;
+  g.layers = {Attention::tokens, Attention::tokens};
+  g.hidden = 128;
+  g.heads = 2;
+  g.q_lora = 64;
+  g.index_heads = 4;
+  g.index_dim = 64;
+  g.top_k = 128;
+  g.index_ratio = 1;
+  g.experts = 16;
+  g.experts_per_token = 4;
+  g.expert_groups = 4;
+  g.kept_groups = 2;
+  g.pages[static_cast<int>(Cache::window)] = page;
+  g.max_requests = max_requests;
+  g.max_context = 384;
+  g.speculated = speculated;
+  g.max_batched_tokens = max_batched_tokens;
+  g.plan_parts = 4;
+  g.capture_sizes = default_capture_sizes(g);
+  return g;
+}
+
+namespace {
+
+// What both have. Few sizes are captured, because each has its own taps when it is watched.
+Geometry served(std::int64_t max_requests) {
+  Geometry g;
+  g.hidden = 7168;
+  g.heads = 16;
+  g.q_lora = 1536;
+  g.index_heads = 64;
+  g.index_dim = 128;
+  g.max_requests = max_requests;
+  g.plan_parts = 132;
+  for (const std::int64_t size : {8, 64, 256, 384, 512}) {
+    if (size <= std::max<std::int64_t>(max_requests, 8)) g.capture_sizes.push_back(size);
+  }
+  return g;
+}
+
+}  // namespace
+
+Geometry production_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
+  Geometry g = served(max_requests);
+  g.layers = {Attention::window, Attention::c4a, Attention::c128a};
+  g.top_k = 1024;
+  g.experts = 384;
+  g.experts_per_token = 6;
+  g.window = 128;
+  g.pages[static_cast<int>(Cache::window)] = 64;
+  g.pages[static_cast<int>(Cache::c4a)] = 64;
+  g.pages[static_cast<int>(Cache::c128a)] = 2;
+  g.frees_window = true;
+  g.max_context = (1024 + 128) * kC4a;
+  g.max_batched_tokens = max_batched_tokens;
+  g.drafter = true;
+  return g;
+}
+
+Geometry production_v32_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
+  Geometry g = served(max_requests);
+  g.architecture = Architecture::v32;
+  g.layers = {Attention::tokens, Attention::tokens};
+  g.top_k = 2048;
+  g.index_ratio = 1;
+  g.experts = 256;
+  g.experts_per_token = 8;
+  g.expert_groups = 8;
+  g.kept_groups = 4;
+  g.pages[static_cast<int>(Cache::window)] = 64;
+  g.max_context = 2048 + 256;
+  g.max_batched_tokens = max_batched_tokens;
+  return g;
+}
+
+std::vector<std::int64_t> default_capture_sizes(const Geometry& g) {
+  const std::int64_t query_tokens = g.query_tokens();
+  const std::int64_t most =
+      std::min({2 * g.max_decode_tokens(), std::int64_t{512}, g.max_tokens()});
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](std::int64_t size) {
+    const std::int64_t rounded = (size + query_tokens - 1) / query_tokens * query_tokens;
+    if (rounded <= most && (sizes.empty() || sizes.back() < rounded)) sizes.push_back(rounded);
+  };
+  for (const std::int64_t size : {1, 2, 4}) add(size);
+  for (std::int64_t size = 8; size < 256; size += 8) add(size);
+  for (std::int64_t size = 256; size <= 512; size += 16) add(size);
+  return sizes;
+}
+
+}  // namespace plumb::device::decode

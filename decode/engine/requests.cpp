@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/engine/requests.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace plumb::device::decode {
+
+namespace {
+
+std::int64_t entries_of(Cache cache, std::int64_t tokens) {
+  if (cache == Cache::c4a) return tokens / kC4a;
+  if (cache == Cache::c128a) return tokens / kC128a;
+  return tokens;
+}
+
+}  // namespace
+
+std::int64_t Request::slot(Cache cache, std::int64_t i, const Geometry& geometry) const {
+  const std::int64_t page = geometry.pages[static_cast<int>(cache)];
+  return std::int64_t{blocks[static_cast<int>(cache)].at(static_cast<std::size_t>(i / page))} *
+             page +
+         i % page;
+}
+
+BlockPool::BlockPool(std::int64_t blocks, std::uint64_t seed)
+    : free_(static_cast<std::size_t>(blocks - 1)), owners_(static_cast<std::size_t>(blocks), 0) {
+  std::iota(free_.begin(), free_.end(), 1);
+  for (std::size_t i = free_.size(); i > 1; --i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    std::swap(free_[i - 1], free_[(seed >> 33) % i]);
+  }
+}
+
+std::int32_t BlockPool::take() {
+  if (free_.empty()) throw std::runtime_error("no block of the cache is free");
+  const std::int32_t block = free_.back();
+  free_.pop_back();
+  owners_[static_cast<std::size_t>(block)] = 1;
+  return block;
+}
+
+void BlockPool::give_back(std::int32_t block) {
+  if (--owners_[static_cast<std::size_t>(block)] == 0) free_.push_back(block);
+}
+
+Requests::Requests(const Geometry& geometry, std::uint64_t seed) : geometry_(geometry) {
+  for (int cache = 0; cache < kCaches; ++cache) {
+    pools_.emplace_back(blocks(static_cast<Cache>(cache)),
+                        seed + static_cast<std::uint64_t>(cache));
+  }
+}
+
+Request& Requests::admit(std::uint64_t id) {
+  const auto [place, added] = requests_.try_emplace(id);
+  if (!added) throw std::invalid_argument("request " + std::to_string(id) + " is there already");
+  place->second.id = id;
+  return place->second;
+}
+
+// The blocks of a prefix, of which those that a window still sees have to be there.
+void Requests::share(const Request& from, std::int64_t tokens, Request& to) {
+  const auto refuse = [&] {
+    throw std::invalid_argument("request " + std::to_string(from.id) + " has no " +
+                                std::to_string(tokens) + " tokens to share");
+  };
+  if (tokens < 0 || tokens > from.computed) refuse();
+  for (int cache = 0; cache < kCaches; ++cache) {
+    if (!geometry_.has(static_cast<Cache>(cache))) continue;
+    const std::int64_t page = geometry_.pages[cache];
+    const std::int64_t entries = entries_of(static_cast<Cache>(cache), tokens);
+    if (entries % page != 0) refuse();
+    const auto first = from.blocks[cache].begin();
+    to.blocks[cache].assign(first, first + entries / page);
+  }
+  const auto& window = to.blocks[static_cast<int>(Cache::window)];
+  const std::int64_t seen = std::max<std::int64_t>(tokens - geometry_.window + 1, 0);
+  const auto first = window.begin() + std::min(seen / geometry_.pages[0], std::ssize(window));
+  if (std::find(first, window.end(), 0) != window.end()) refuse();
+}
+
+void Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
+  Request to{.id = id, .computed = tokens};
+  share(at(other), tokens, to);
+  Request& place = admit(id);
+  for (int cache = 0; cache < kCaches; ++cache) {
+    auto& pool = pools_[static_cast<std::size_t>(cache)];
+    for (const std::int32_t block : to.blocks[cache]) {
+      if (block != 0) pool.share(block);
+    }
+  }
+  place = std::move(to);
+}
+
+void Requests::adopt(const Requests& other) {
+  requests_ = other.requests_;
+  pools_ = other.pools_;
+}
+
+void Requests::finish(std::uint64_t id) {
+  Request& request = requests_.at(id);
+  for (int cache = 0; cache < kCaches; ++cache) {
+    auto& pool = pools_[static_cast<std::size_t>(cache)];
+    for (const std::int32_t block : request.blocks[cache]) {
+      if (block != 0) pool.give_back(block);
+    }
+  }
+  requests_.erase(id);
+}
+
+void Requests::leave(Request& request) {
+  if (!geometry_.frees_window) return;
+  const std::int64_t seen = std::max<std::int64_t>(request.computed - geometry_.window + 1, 0);
+  auto& blocks = request.blocks[static_cast<int>(Cache::window)];
+  for (std::int64_t i = seen / geometry_.pages[0]; i-- > 0;) {
+    std::int32_t& block = blocks[static_cast<std::size_t>(i)];
+    if (block == 0) return;
+    pools_[static_cast<std::size_t>(Cache::window)].give_back(block);
+    block = 0;
+  }
+}
+
+void Requests::reserve(Request& request, std::int64_t tokens) {
+  for (int cache = 0; cache < kCaches; ++cache) {
+    if (!geometry_.has(static_cast<Cache>(cache))) continue;
+    const std::int64_t page = geometry_.pages[cache];
+    const std::int64_t entries = entries_of(static_cast<Cache>(cache), tokens);
+    auto& blocks = request.blocks[cache];
+    while (static_cast<std::int64_t>(blocks.size()) * page < entries) {
+      blocks.push_back(pools_[static_cast<std::size_t>(cache)].take());
+    }
+  }
+}
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/engine/step_inputs.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace plumb::device::decode {
+
+namespace {
+
+constexpr std::int64_t kKeysPerRequest = std::int64_t{1} << 32;
+constexpr Cache kCompressed[] = {Cache::c4a, Cache::c128a};
+
+std::int64_t ratio_of(Cache cache) { return cache == Cache::c4a ? kC4a : kC128a; }
+
+std::int64_t key_of(const Request& request, std::int64_t i) {
+  return static_cast<std::int64_t>(request.id) * kKeysPerRequest + i;
+}
+
+// Rejected tokens have successors at their positions. Contexts are shorter than 2^21 tokens.
+std::int64_t token_key(const Request& request, std::int64_t position) {
+  constexpr std::int64_t kTokens = std::int64_t{1} << 21;
+  return key_of(request, position) + request.rejections % (kKeysPerRequest / kTokens) * kTokens;
+}
+
+// The state that a token completes, if it is the last of its group.
+void plan_states(const Geometry& geometry, const Request& request, std::int64_t position,
+                 StepPlan& plan) {
+  for (const Cache cache : kCompressed) {
+    const auto which = static_cast<std::size_t>(cache);
+    const std::int64_t ratio = ratio_of(cache);
+    const bool completes = geometry.has(cache) && (position + 1) % ratio == 0;
+    const std::int64_t state = position / ratio;
+    plan.slot_mapping[which].push_back(completes ? request.slot(cache, state, geometry) : -1);
+    plan.state_keys[which].push_back(key_of(request, state));
+  }
+}
+
+void plan_token(const Geometry& geometry, const Request& request, std::int64_t position,
+                StepPlan& plan) {
+  plan.token_keys.push_back(token_key(request, position));
+  plan.next_token_keys.push_back(token_key(request, position + 1));
+  plan.positions.push_back(position);
+  plan.slot_mapping[0].push_back(request.slot(Cache::window, position, geometry));
+  plan_states(geometry, request, position, plan);
+  plan.state_lens.push_back(static_cast<std::int32_t>((position + 1) / geometry.index_ratio));
+  plan.is_padding.push_back(0);
+}
+
+void plan_request(const Geometry& geometry, const Query& query, StepPlan& plan) {
+  const Request& request = *query.request;
+  for (std::int64_t i = 0; i < query.tokens; ++i) {
+    plan_token(geometry, request, request.computed + i, plan);
+  }
+  plan.query_start_loc.push_back(static_cast<std::int32_t>(plan.positions.size()));
+  plan.seq_lens.push_back(static_cast<std::int32_t>(query.seq_len()));
+  for (int cache = 0; cache < kCaches; ++cache) {
+    auto& table = plan.block_tables[cache];
+    const std::size_t end =
+        table.size() +
+        static_cast<std::size_t>(geometry.blocks_per_request(static_cast<Cache>(cache)));
+    table.insert(table.end(), request.blocks[cache].begin(), request.blocks[cache].end());
+    table.resize(end, 0);
+  }
+}
+
+void count_query(const Geometry& geometry, const Query& query, StepPlan& plan) {
+  const auto refuse = [&](const char* what) {
+    throw std::invalid_argument("request " + std::to_string(query.request->id) + what);
+  };
+  if (query.tokens < 1) refuse(" is scheduled without a token");
+  ++plan.live_requests;
+  plan.live_tokens += query.tokens;
+  if (query.prefill) {
+    ++plan.num_prefills;
+    return;
+  }
+  if (plan.num_prefills > 0) refuse(" decodes behind a prefill");
+  if (query.tokens > geometry.query_tokens()) refuse(" decodes more tokens than it may");
+  plan.packed = plan.packed || (plan.num_decodes > 0 && query.tokens != plan.next_n);
+  plan.next_n = std::max(plan.next_n, query.tokens);
+  ++plan.num_decodes;
+  plan.num_decode_tokens += query.tokens;
+}
+
+void count(const Geometry& geometry, const std::vector<Query>& queries, std::int64_t padded_tokens,
+           Padded padded, StepPlan& plan) {
+  for (const Query& query : queries) count_query(geometry, query, plan);
+  plan.uniform = is_uniform(geometry, queries);
+  plan.tokens = padded_tokens;
+  const bool whole = plan.uniform && padded == Padded::tokens_and_requests;
+  plan.requests = whole ? padded_tokens / geometry.query_tokens() : plan.live_requests;
+  plan.attended = whole ? padded_tokens : plan.live_tokens;
+  if (plan.uniform) plan.next_n = geometry.query_tokens();
+}
+
+// Requests that decode, all made as long as the longest.
+void pack(const std::vector<Query>& queries, StepPlan& plan) {
+  std::size_t token = 0;
+  for (const Query& query : queries) {
+    if (query.prefill) return;
+    plan.decode_lens.push_back(static_cast<std::int32_t>(query.tokens));
+    for (std::int64_t i = 0; i < plan.next_n; ++i) {
+      plan.packed_state_lens.push_back(i < query.tokens ? plan.state_lens[token++] : 0);
+    }
+  }
+}
+
+void pad(const Geometry& geometry, const Padding& padding, const InputsPolicy& policy,
+         StepPlan& plan) {
+  const auto tokens = static_cast<std::size_t>(plan.tokens);
+  const auto requests = static_cast<std::size_t>(plan.requests);
+  plan.token_keys.resize(tokens, padding.token_key);
+  plan.next_token_keys.resize(tokens, padding.token_key);
+  plan.positions.resize(tokens, 0);
+  for (int cache = 0; cache < kCaches; ++cache) {
+    plan.slot_mapping[cache].resize(tokens, policy.padding_slot());
+    if (cache > 0) plan.state_keys[cache].resize(tokens, padding.token_key);
+    plan.block_tables[cache].resize(
+        requests * static_cast<std::size_t>(geometry.blocks_per_request(static_cast<Cache>(cache))),
+        padding.block);
+  }
+  plan.query_start_loc.resize(requests + 1, static_cast<std::int32_t>(plan.live_tokens));
+  plan.seq_lens.resize(requests, policy.padding_length());
+  plan.state_lens.resize(tokens, policy.padding_states());
+  plan.is_padding.resize(tokens, 1);
+}
+
+template <class T>
+Transfer transfer(std::string_view name, T* to, const std::vector<T>& from) {
+  return {name, to, from.data(), from.size() * sizeof(T)};
+}
+
+}  // namespace
+
+bool is_uniform(const Geometry& geometry, const std::vector<Query>& queries) {
+  return std::all_of(queries.begin(), queries.end(), [&](const Query& query) {
+    return !query.prefill && query.tokens == geometry.query_tokens();
+  });
+}
+
+StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
+                   std::int64_t padded_tokens, const Padding& padding, const InputsPolicy& policy,
+                   Padded padded) {
+  StepPlan plan;
+  count(geometry, queries, padded_tokens, padded, plan);
+  plan.query_start_loc.push_back(0);
+  for (const Query& query : queries) plan_request(geometry, query, plan);
+  if (plan.packed) pack(queries, plan);
+  plan.prefill =
+      plan_prefill(queries, geometry.index_ratio, plan.num_decodes, plan.num_decode_tokens);
+  pad(geometry, padding, policy, plan);
+  return plan;
+}
+
+StepInputs::StepInputs(const Geometry& geometry, Memory& memory) : prefill(geometry, memory) {
+  const std::int64_t tokens = geometry.max_tokens(), requests = geometry.max_requests;
+  token_keys = memory.allocate<std::int64_t>(tokens, "token_keys");
+  next_token_keys = memory.allocate<std::int64_t>(tokens, "next_token_keys");
+  positions = memory.allocate<std::int64_t>(tokens, "positions");
+  draft_positions =
+      geometry.drafter ? memory.allocate<std::int64_t>(tokens, "draft positions") : nullptr;
+  static constexpr const char* kNames[kCaches] = {"window", "c4a", "c128a"};
+  for (int cache = 0; cache < kCaches; ++cache) {
+    const std::string name = kNames[cache];
+    slot_mapping[cache] = memory.allocate<std::int64_t>(tokens, name + " slot_mapping");
+    state_keys[cache] =
+        cache > 0 ? memory.allocate<std::int64_t>(tokens, name + " state_keys") : nullptr;
+    block_tables[cache] = memory.allocate<std::int32_t>(
+        requests * geometry.blocks_per_request(static_cast<Cache>(cache)), name + " block_table");
+  }
+  query_start_loc = memory.allocate<std::int32_t>(requests + 1, "query_start_loc");
+  seq_lens = memory.allocate<std::int32_t>(requests, "seq_lens");
+  state_lens = memory.allocate<std::int32_t>(tokens, "state_lens");
+  is_padding = memory.allocate<std::uint8_t>(tokens, "is_padding");
+  decode_lens = memory.allocate<std::int32_t>(requests, "decode_lens");
+  packed_state_lens = memory.allocate<std::int32_t>(tokens, "packed state_lens");
+}
+
+std::vector<Transfer> transfers(const StepPlan& plan, const StepInputs& inputs,
+                                const InputsPolicy& policy, std::int64_t sent) {
+  std::vector<Transfer> all{
+      transfer("token_keys", inputs.token_keys, plan.token_keys),
+      transfer("next_token_keys", inputs.next_token_keys, plan.next_token_keys),
+      transfer("positions", inputs.positions, plan.positions),
+      transfer("query_start_loc", inputs.query_start_loc, plan.query_start_loc),
+      transfer("seq_lens", inputs.seq_lens, plan.seq_lens),
+      transfer("state_lens", inputs.state_lens, plan.state_lens),
+      transfer("is_padding", inputs.is_padding, plan.is_padding),
+      transfer("decode_lens", inputs.decode_lens, plan.decode_lens),
+      transfer("packed_state_lens", inputs.packed_state_lens, plan.packed_state_lens),
+      transfer("key_starts", inputs.prefill.key_starts, plan.prefill.key_starts),
+      transfer("first keys", inputs.prefill.starts, plan.prefill.starts),
+      transfer("ends of keys", inputs.prefill.ends, plan.prefill.ends)};
+  if (inputs.draft_positions != nullptr && policy.sends_draft_positions(sent)) {
+    all.push_back(transfer("draft positions", inputs.draft_positions, plan.positions));
+  }
+  for (int cache = 0; cache < kCaches; ++cache) {
+    all.push_back(transfer("slot_mapping", inputs.slot_mapping[cache], plan.slot_mapping[cache]));
+    Transfer table = transfer("block_tables", inputs.block_tables[cache], plan.block_tables[cache]);
+    const std::int64_t rows = policy.rows_sent(plan.live_requests, plan.requests);
+    table.bytes = table.bytes * static_cast<std::size_t>(rows) /
+                  static_cast<std::size_t>(std::max<std::int64_t>(plan.requests, 1));
+    all.push_back(table);
+    if (cache == 0) continue;
+    all.push_back(transfer("state_keys", inputs.state_keys[cache], plan.state_keys[cache]));
+    all.push_back(transfer("state_counts", inputs.prefill.state_counts[cache],
+                           plan.prefill.state_counts[cache]));
+  }
+  std::erase_if(all, [](const Transfer& one) { return one.bytes == 0; });
+  return all;
+}
+
+}  // namespace plumb::device::decode

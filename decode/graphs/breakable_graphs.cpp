@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/graphs/breakable_graphs.h"
+
+#include <algorithm>
+
+namespace plumb::device::decode {
+
+// The breaks of the capture run on what the warm-up left, since what is captured does not run. A
+// graph between two breaks, or in front of the first, may be empty.
+void BreakableGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& extent) {
+  const CapturePolicy::State state = make_state();
+  segments_.run_in_pieces(extent, *state);
+  site_.device.synchronize(site_.stream);
+  std::vector<Entry> sequence;
+  const auto& pieces = segments_.pieces();
+  auto next = pieces.begin();
+  const auto capture_up_to_a_break = [&] {
+    for (; next != pieces.end() && !next->breaks; ++next) {
+      segments_.run_piece(*next, extent, *state);
+    }
+  };
+  sequence.emplace_back(CapturedGraph(site_.device, site_.stream, capture_up_to_a_break));
+  while (next != pieces.end()) {
+    const Closure closure = closure_of(*next++, extent);
+    closure(extent, *state);
+    sequence.emplace_back(closure);
+    sequence.emplace_back(CapturedGraph(site_.device, site_.stream, capture_up_to_a_break));
+  }
+  sequences_.erase(key);
+  sequences_.emplace(key, std::move(sequence));
+}
+
+// Of tensors with so many rows a longer step could use no more.
+BreakableGraphs::Closure BreakableGraphs::closure_of(const StepSegments::Piece& piece,
+                                                     const Extent& extent) const {
+  const auto arguments = site_.policies.breaks->hold(
+      std::make_shared<const BreakArguments>(BreakArguments{.rows = extent.tokens}));
+  return [this, piece, arguments](const Extent& live, AttentionState& state) {
+    const std::int64_t rows = arguments->rows;
+    segments_.run_piece(piece, {rows, std::min(live.attended, rows), live.plan}, state);
+  };
+}
+
+int BreakableGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
+  live_ = next_state(live_);
+  int launched = 0;
+  for (const Entry& entry : sequences_.at(key)) {
+    if (const auto* graph = std::get_if<CapturedGraph>(&entry)) {
+      launch(*graph);
+      ++launched;
+    } else {
+      std::get<Closure>(entry)(extent, *live_);
+    }
+  }
+  return launched;
+}
+
+std::vector<GraphNode> BreakableGraphs::nodes(const BatchDescriptor& key) const {
+  std::vector<GraphNode> all;
+  for (const Entry& entry : sequences_.at(key)) {
+    const auto* graph = std::get_if<CapturedGraph>(&entry);
+    if (graph == nullptr) continue;
+    const auto more = graph->nodes();
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+std::vector<bool> BreakableGraphs::sequence(const BatchDescriptor& key) const {
+  std::vector<bool> graphs;
+  for (const Entry& entry : sequences_.at(key)) {
+    graphs.push_back(std::holds_alternative<CapturedGraph>(entry));
+  }
+  return graphs;
+}
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/metadata/attention_state.h"
+
+namespace plumb::device::decode {
+
+namespace {
+
+constexpr std::int64_t kTileWords = 8;
+constexpr std::int32_t kFixedOverhead = 5;
+
+}  // namespace
+
+AttentionState::AttentionState(const Geometry& geometry, CachingAllocator& memory)
+    : memory_(memory) {
+  const auto words = [&](std::int64_t count, const char* label) {
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(std::int32_t);
+    return static_cast<std::int32_t*>(memory.allocate(bytes, label));
+  };
+  for (const Attention kind : geometry.layers) {
+    if (kind == Attention::tokens || plans_.contains(kind)) continue;
+    plans_[kind] = {.tiles = words(geometry.plan_parts * kTileWords, "tiles"),
+                    .num_splits = words(geometry.max_tokens() + 1, "num_splits"),
+                    .num_parts = static_cast<std::int32_t>(geometry.plan_parts),
+                    .block_n = static_cast<std::int32_t>(geometry.plan_block),
+                    .fixed_overhead = kFixedOverhead,
+                    .planned = 0};
+  }
+}
+
+AttentionState::~AttentionState() {
+  for (const auto& [kind, plan] : plans_) {
+    memory_.free(plan.tiles);
+    memory_.free(plan.num_splits);
+  }
+}
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlashMLA's scheduling metadata: empty when made, planned by the first attention call that gets
+// it, and then kept as it is   [1.7]. One object per kind of layer and step, so the first layer of
+// each kind plans for all. V3.2 has none: its plan belongs to its metadata (v32_metadata.h).
+#pragma once
+
+#include <map>
+
+#include "decode/engine/geometry.h"
+#include "device/caching_allocator.h"
+
+namespace plumb::device::decode {
+
+class AttentionState {
+ public:
+  AttentionState(const Geometry& geometry, CachingAllocator& memory);
+  // What it planned is given back, and may be somebody else's at once.
+  ~AttentionState();
+  AttentionState(const AttentionState&) = delete;
+  AttentionState& operator=(const AttentionState&) = delete;
+
+  plumb_mla_plan* plan(Attention kind) { return &plans_.at(kind); }
+
+ private:
+  CachingAllocator& memory_;
+  std::map<Attention, plumb_mla_plan> plans_;
+};
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/models/indexer.h"
+
+#include "device/kernels/placeholders/stand_ins.h"
+
+namespace plumb::device::decode {
+
+namespace {
+
+constexpr std::uint32_t kMinusInfinity = 0xff800000;
+
+}  // namespace
+
+IndexerWorkspace::IndexerWorkspace(const Geometry& g, Memory& memory) {
+  const bool any = g.max_batched_tokens > 0;
+  const std::int64_t requests = any ? kPrefillRequests : 0, tokens = any ? g.max_tokens() : 0;
+  const std::int64_t decodes = g.max_decode_tokens();
+  key_columns = requests * g.states();
+  keys = memory.allocate<std::uint8_t>(key_columns * g.index_dim, "gathered keys");
+  key_scales = memory.allocate<float>(key_columns, "gathered key scales");
+  logits = memory.allocate<float>(tokens * key_columns, "prefill logits");
+  packed_codes =
+      memory.allocate<std::uint8_t>(decodes * g.index_heads * g.index_dim, "packed index_q_codes");
+  packed_scales = memory.allocate<float>(decodes * g.index_heads, "packed index_scales");
+  packed_top_k = memory.allocate<std::int32_t>(decodes * g.top_k, "packed top_k");
+}
+
+Indexer::Indexer(const Geometry& geometry, Cache keys, plumb_format dialect,
+                 const TopKPolicy& policy, Memory& memory)
+    : geometry_(geometry),
+      keys_(keys),
+      dialect_(dialect),
+      policy_(policy),
+      space_(geometry, memory) {}
+
+void Indexer::run(const StepContext& step, const Layer& layer) const {
+  const StepPlan& plan = step.plan;
+  reset(step, layer.name + "top-k reset", layer.top_k, plan.tokens);
+  for (std::size_t chunk = 0; chunk < plan.prefill.chunks.size(); ++chunk) {
+    rank_prefill(step, layer, chunk);
+  }
+  const std::int64_t rows = step.decode_rows();
+  if (rows == 0) return;
+  if (plan.packed) return rank_packed(step, layer);
+  rank_decode(step, layer,
+              {layer.codes, layer.scales, step.inputs.state_lens, layer.top_k, rows / plan.next_n,
+               plan.next_n});
+}
+
+void Indexer::reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
+                    std::int64_t rows) const {
+  const auto byte = policy_.reset();
+  if (!byte) return;
+  step.call("fill_rows", name,
+            plumb_fill_rows_params{
+                .out = reinterpret_cast<std::uint8_t*>(top_k),
+                .rows = rows,
+                .row_bytes = geometry_.top_k * static_cast<std::int64_t>(sizeof *top_k),
+                .value = *byte,
+                .stream = nullptr});
+}
+
+void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Batch& batch) const {
+  const Geometry& g = geometry_;
+  const auto next_n = static_cast<std::int32_t>(batch.next_n);
+  step.call("fp8_paged_mqa_logits", layer.name + "index logits",
+            plumb_fp8_paged_mqa_logits_params{
+                .q = batch.codes,
+                .cache = layer.cache,
+                .weights = batch.scales,
+                .context_lens = batch.lens,
+                .block_table = step.inputs.block_tables[static_cast<int>(keys_)],
+                .logits = layer.logits,
+                .requests = batch.requests,
+                .max_context_len = g.states(),
+                .logits_row_stride = g.states(),
+                .context_lens_stride = next_n,
+                .block_table_stride = g.blocks_per_request(keys_),
+                .context_lens_dims = 2,
+                .next_n = next_n,
+                .heads = static_cast<std::int32_t>(g.index_heads),
+                .dim = static_cast<std::int32_t>(g.index_dim),
+                .shuffled = 0,
+                .clean_logits = 0,
+                .q_dialect = dialect_,
+                .stream = nullptr});
+  const std::int64_t ranked =
+      policy_.ranked(batch.requests, batch.next_n, step.plan.num_decode_tokens);
+  step.call("top_k_per_row_decode", layer.name + "top-k",
+            plumb_top_k_per_row_decode_params{.logits = layer.logits,
+                                              .seq_lens = batch.lens,
+                                              .indices = batch.top_k,
+                                              .num_rows = ranked * batch.next_n,
+                                              .columns = g.states(),
+                                              .logits_row_stride = g.states(),
+                                              .logits_column_stride = 1,
+                                              .seq_lens_row_stride = next_n,
+                                              .seq_lens_dims = 2,
+                                              .next_n = next_n,
+                                              .k = static_cast<std::int32_t>(g.top_k),
+                                              .stream = nullptr});
+}
+
+// Requests of different length: all as long as the longest, whose kernels know one length only.
+void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
+  const Geometry& g = geometry_;
+  const StepPlan& plan = step.plan;
+  const auto pack = [&](const char* name, const void* x, void* out, std::int64_t columns,
+                        std::int32_t bytes, std::uint32_t pad_bits) {
+    step.call("pack_seq", layer.name + name,
+              plumb_pack_seq_params{.x = x,
+                                    .lengths = step.inputs.decode_lens,
+                                    .out = out,
+                                    .tokens = plan.num_decode_tokens,
+                                    .sequences = plan.num_decodes,
+                                    .max_length = plan.next_n,
+                                    .columns = columns,
+                                    .x_row_stride = columns,
+                                    .element_bytes = bytes,
+                                    .pad_bits = pad_bits,
+                                    .stream = nullptr});
+  };
+  pack("packed index q", layer.codes, space_.packed_codes, g.index_heads * g.index_dim, 1, 0);
+  pack("packed index scales", layer.scales, space_.packed_scales, g.index_heads, 4, kMinusInfinity);
+  reset(step, layer.name + "packed top-k reset", space_.packed_top_k,
+        plan.num_decodes * plan.next_n);
+  rank_decode(step, layer,
+              {space_.packed_codes, space_.packed_scales, step.inputs.packed_state_lens,
+               space_.packed_top_k, plan.num_decodes, plan.next_n});
+  step.call("unpack_seq", layer.name + "unpacked top-k",
+            plumb_unpack_seq_params{.x = space_.packed_top_k,
+                                    .lengths = step.inputs.decode_lens,
+                                    .out = layer.top_k,
+                                    .tokens = plan.num_decode_tokens,
+                                    .sequences = plan.num_decodes,
+                                    .max_length = plan.next_n,
+                                    .columns = g.top_k,
+                                    .out_row_stride = g.top_k,
+                                    .element_bytes = 4,
+                                    .stream = nullptr});
+}
+
+// A chunk without a compressed state keeps the rows that were reset.
+void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::size_t number) const {
+  const Geometry& g = geometry_;
+  const PrefillChunk& chunk = step.plan.prefill.chunks[number];
+  if (chunk.keys == 0) return;
+  const std::string of = " of chunk " + std::to_string(number);
+  gather_keys(step, layer.name + "index keys" + of, layer, chunk);
+  const std::int64_t first = chunk.first_token - step.plan.num_decode_tokens;
+  const std::int32_t *starts = step.inputs.prefill.starts + first,
+                     *ends = step.inputs.prefill.ends + first;
+  const std::int64_t columns = space_.key_columns;
+  step.call("fp8_mqa_logits", layer.name + "index logits" + of,
+            plumb_fp8_mqa_logits_params{
+                .q = layer.codes + chunk.first_token * g.index_heads * g.index_dim,
+                .k = space_.keys,
+                .k_scale = space_.key_scales,
+                .weights = layer.scales + chunk.first_token * g.index_heads,
+                .starts = starts,
+                .ends = ends,
+                .logits = space_.logits,
+                .rows = chunk.tokens,
+                .keys = chunk.keys,
+                .logits_row_stride = columns,
+                .heads = static_cast<std::int32_t>(g.index_heads),
+                .dim = static_cast<std::int32_t>(g.index_dim),
+                .max_seqlen_k = 0,
+                .clean_logits = 0,
+                .q_dialect = dialect_,
+                .k_dialect = dialect_,
+                .stream = nullptr});
+  step.call("top_k_per_row_prefill", layer.name + "top-k" + of,
+            plumb_top_k_per_row_prefill_params{.logits = space_.logits,
+                                               .row_starts = starts,
+                                               .row_ends = ends,
+                                               .indices = layer.top_k + chunk.first_token * g.top_k,
+                                               .num_rows = chunk.tokens,
+                                               .columns = columns,
+                                               .logits_row_stride = columns,
+                                               .logits_column_stride = 1,
+                                               .k = static_cast<std::int32_t>(g.top_k),
+                                               .stream = nullptr});
+}
+
+void Indexer::gather_keys(const StepContext& step, const std::string& name, const Layer& layer,
+                          const PrefillChunk& chunk) const {
+  const PrefillInputs& prefill = step.inputs.prefill;
+  const std::int64_t first = chunk.first_request - step.plan.num_decodes;
+  const std::int64_t blocks = geometry_.blocks_per_request(keys_);
+  step.call("gather_index_keys", name,
+            plumb_gather_index_keys_params{
+                .cache = layer.cache,
+                .block_table = step.inputs.block_tables[static_cast<int>(keys_)] +
+                               chunk.first_request * blocks,
+                .starts = prefill.key_starts + first,
+                .lens = layer.lens + first,
+                .k = space_.keys,
+                .k_scale = space_.key_scales,
+                .requests = chunk.requests,
+                .keys = chunk.keys,
+                .dim = geometry_.index_dim,
+                .block_table_stride = blocks,
+                .stream = nullptr});
+}
+
+}  // namespace plumb::device::decode

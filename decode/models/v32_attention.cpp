@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The attention half of a V3.2 layer: projections, cache writers, indexer, attention.
+#include <cmath>
+
+#include "decode/models/linear.h"
+#include "decode/models/v32_model.h"
+
+namespace plumb::device::decode {
+
+namespace {
+
+constexpr float kEps = 1e-6F;
+constexpr float kSmScale = 0.0303227F;  // 576^-0.55, as FlashMLA's tests have it   [1.3]
+constexpr int kTokens = static_cast<int>(Cache::window);
+
+}  // namespace
+
+void V32Model::project(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  const V32LayerWeights& weights = weights_.layers[i];
+  linear(step, layer_name(i, "q projection"), space_.hidden, g.hidden, space_.q_latent, g.q_lora);
+  linear(step, layer_name(i, "kv projection"), space_.hidden, g.hidden, space_.kv_latent, kHeadDim);
+  linear(step, layer_name(i, "rope key projection"), space_.hidden, g.hidden, space_.k_rope,
+         kRopeDim);
+  step.call("q_kv_rms_norm", layer_name(i, "q and kv norm"),
+            plumb_q_kv_rms_norm_params{.q = space_.q_latent,
+                                       .kv = space_.kv_latent,
+                                       .q_weight = weights.q_norm,
+                                       .kv_weight = weights.kv_norm,
+                                       .out_q = space_.q_normed,
+                                       .out_kv = space_.kv_normed,
+                                       .tokens = step.tokens,
+                                       .q_hidden = g.q_lora,
+                                       .kv_hidden = kHeadDim,
+                                       .q_row_stride = g.q_lora,
+                                       .kv_row_stride = kHeadDim,
+                                       .eps = kEps,
+                                       .stream = nullptr});
+  linear(step, layer_name(i, "head projection"), space_.q_normed, g.q_lora, space_.q,
+         g.heads * kV32KeyDim);
+  linear(step, layer_name(i, "index key projection"), space_.hidden, g.hidden, space_.index_keys,
+         g.index_dim);
+  write_caches(step.call, step.inputs, step.tokens, i);
+  prepare_indexer(step, i);
+}
+
+void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
+                            std::size_t i) {
+  const auto dim = static_cast<std::int32_t>(geometry_.index_dim);
+  call("concat_and_cache_ds_mla", layer_name(i, "token cache insert"),
+       plumb_concat_and_cache_ds_mla_params{.kv_c = space_.kv_normed,
+                                            .k_pe = space_.k_rope,
+                                            .slot_mapping = inputs.slot_mapping[kTokens],
+                                            .cache = token_cache(i),
+                                            .tokens = tokens,
+                                            .kv_c_row_stride = kHeadDim,
+                                            .k_pe_row_stride = kRopeDim,
+                                            .stream = nullptr});
+  call("indexer_k_quant_and_cache", layer_name(i, "index cache insert"),
+       plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
+                                              .slot_mapping = inputs.slot_mapping[kTokens],
+                                              .cache = indexer_cache(i),
+                                              .tokens = tokens,
+                                              .k_row_stride = dim,
+                                              .head_dim = dim,
+                                              .quant_block_size = dim,
+                                              .ue8m0 = 1,
+                                              .shuffled = 0,
+                                              .stream = nullptr});
+}
+
+// V3.2 rotates the first dimensions of an index query, in halves.
+void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  linear(step, layer_name(i, "index q projection"), space_.q_normed, g.q_lora, space_.index_q,
+         g.index_heads * g.index_dim);
+  linear(step, layer_name(i, "index weights projection"), space_.hidden, g.hidden,
+         space_.index_weights, g.index_heads);
+  step.call("indexer_q_rope_quant", layer_name(i, "index q"),
+            plumb_indexer_q_rope_quant_params{
+                .q = space_.index_q,
+                .positions = step.inputs.positions,
+                .cos_sin = weights_.cos_sin,
+                .weights = space_.index_weights,
+                .q_out = space_.index_q_codes,
+                .weights_out = space_.index_scales,
+                .tokens = step.tokens,
+                .q_token_stride = g.index_heads * g.index_dim,
+                .heads = static_cast<std::int32_t>(g.index_heads),
+                .dim = static_cast<std::int32_t>(g.index_dim),
+                .rope_dim = static_cast<std::int32_t>(kRopeDim),
+                .rope_offset = 0,
+                .rope_pairs = PLUMB_ROPE_HALVES,
+                .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
+                .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
+                .dialect = dialect_,
+                .stream = nullptr});
+}
+
+void V32Model::run_indexer(const StepContext& step, std::size_t i) {
+  indexer_.run(step, {.name = layer_name(i, ""),
+                      .cache = indexer_cache(i),
+                      .codes = space_.index_q_codes,
+                      .scales = space_.index_scales,
+                      .logits = space_.logits,
+                      .top_k = space_.top_k,
+                      .lens = step.inputs.seq_lens + step.plan.num_decodes});
+}
+
+void V32Model::map_top_k(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  step.call("v32_paged_kv_indices", layer_name(i, "top-k slots"),
+            plumb_v32_paged_kv_indices_params{
+                .topk_indices = space_.top_k,
+                .req_id_per_token = metadata_.req_id_per_token(),
+                .block_table = step.inputs.block_tables[kTokens],
+                .paged_kv_indptr = metadata_.paged_kv_indptr(),
+                .paged_kv_indices = metadata_.paged_kv_indices(),
+                .tokens = step.tokens,
+                .topk = g.top_k,
+                .blocks_per_request = g.blocks_per_request(Cache::window),
+                .topk_row_stride = g.top_k,
+                .block_table_row_stride = g.blocks_per_request(Cache::window),
+                .page = g.pages[kTokens],
+                .stream = nullptr});
+}
+
+void V32Model::attend(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  map_top_k(step, i);
+  const plumb_paged_cache written = token_cache(i);
+  plumb_sparse_mla_decode_params params{};
+  params.q = space_.q;
+  params.main_cache = {.data = written.data,
+                       .block_stride_bytes = written.block_stride_bytes,
+                       .num_blocks = written.num_blocks,
+                       .page = written.page,
+                       .dialect = written.dialect,
+                       .layout = PLUMB_MLA_V32,
+                       .scale_reading = PLUMB_SCALE_FP32};
+  params.main.indices = metadata_.paged_kv_indices();
+  params.main.indptr = metadata_.paged_kv_indptr();
+  params.main.width = static_cast<std::int32_t>(g.top_k);
+  params.out = space_.attention;
+  params.lse = space_.lse;
+  params.partial_out = space_.partial_out;
+  params.partial_lse = space_.partial_lse;
+  params.plan = metadata_.plan();
+  params.requests = step.tokens;
+  params.queries = 1;
+  params.heads = g.heads;
+  params.q_request_stride = params.q_query_stride = g.heads * kV32KeyDim;
+  params.q_head_stride = kV32KeyDim;
+  params.sm_scale = kSmScale;
+  step.call("sparse_mla_decode", layer_name(i, "attention"), params);
+}
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The attention half of a V4 layer: projections, cache writers, attention of what decodes.
+#include <cmath>
+
+#include "decode/models/linear.h"
+#include "decode/models/v4_layers.h"
+#include "device/kernels/placeholders/stand_ins.h"
+
+namespace plumb::device::decode {
+
+namespace {
+
+constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
+
+}  // namespace
+
+void V4Layers::project(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  const LayerWeights& weights = weights_.layers[i];
+  linear(step, layer_name(i, "q projection"), space_.layer_input, g.hidden, space_.q_latent,
+         g.q_lora);
+  linear(step, layer_name(i, "kv projection"), space_.layer_input, g.hidden, space_.kv_latent,
+         kHeadDim);
+  step.call("q_kv_rms_norm", layer_name(i, "q and kv norm"),
+            plumb_q_kv_rms_norm_params{.q = space_.q_latent,
+                                       .kv = space_.kv_latent,
+                                       .q_weight = weights.q_norm,
+                                       .kv_weight = weights.kv_norm,
+                                       .out_q = space_.q_normed,
+                                       .out_kv = space_.kv_normed,
+                                       .tokens = step.tokens,
+                                       .q_hidden = g.q_lora,
+                                       .kv_hidden = kHeadDim,
+                                       .q_row_stride = g.q_lora,
+                                       .kv_row_stride = kHeadDim,
+                                       .eps = kEps,
+                                       .stream = nullptr});
+  linear(step, layer_name(i, "head projection"), space_.q_normed, g.q_lora, space_.q_heads,
+         g.heads * kHeadDim);
+  step.call("q_head_rms_norm_rope", layer_name(i, "q head norm"),
+            plumb_q_head_rms_norm_rope_params{.q = space_.q_heads,
+                                              .positions = step.inputs.positions,
+                                              .cos_sin = weights_.cos_sin,
+                                              .out = space_.q,
+                                              .tokens = step.tokens,
+                                              .heads = g.heads,
+                                              .q_token_stride = g.heads * kHeadDim,
+                                              .eps = kEps,
+                                              .stream = nullptr});
+  const Writer writer{step.call, step.inputs, step.tokens};
+  write_window(writer, i);
+  write_states(writer, i);
+  if (g.layers[i] == Attention::c4a) prepare_indexer(step, i);
+}
+
+void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
+  const Writer step{call, inputs, tokens};
+  for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
+    step.call("seeded_rows", layer_name(i, "earlier tokens"),
+              plumb_seeded_rows_params{.keys = step.inputs.token_keys,
+                                       .out = space_.kv_normed,
+                                       .rows = step.tokens,
+                                       .columns = kHeadDim,
+                                       .seed = kStateSeed + 100 * i,
+                                       .stream = nullptr});
+    write_window(step, i);
+    write_states(step, i);
+  }
+}
+
+void V4Layers::write_window(const Writer& step, std::size_t i) {
+  step.call("quantize_and_insert_k_cache", layer_name(i, "window cache insert"),
+            plumb_quantize_and_insert_k_cache_params{.kv = space_.kv_normed,
+                                                     .slot_mapping = step.inputs.slot_mapping[0],
+                                                     .cache = written_cache(i, Cache::window),
+                                                     .tokens = step.tokens,
+                                                     .kv_row_stride = kHeadDim,
+                                                     .stream = nullptr});
+}
+
+// The compressor's stand-in: what a state holds follows from request and number alone.
+void V4Layers::write_states(const Writer& step, std::size_t i) {
+  if (geometry_.layers[i] == Attention::window) return;
+  const Cache which = compressed_cache(geometry_.layers[i]);
+  const auto index = static_cast<std::size_t>(which);
+  const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,
+                        std::uint64_t seed) {
+    step.call("seeded_rows", layer_name(i, name),
+              plumb_seeded_rows_params{.keys = step.inputs.state_keys[index],
+                                       .out = out,
+                                       .rows = step.tokens,
+                                       .columns = columns,
+                                       .seed = seed + 100 * i,
+                                       .stream = nullptr});
+  };
+  make("compressed states", space_.states, kHeadDim, kStateSeed);
+  step.call(
+      "quantize_and_insert_k_cache", layer_name(i, "compressed cache insert"),
+      plumb_quantize_and_insert_k_cache_params{.kv = space_.states,
+                                               .slot_mapping = step.inputs.slot_mapping[index],
+                                               .cache = written_cache(i, which),
+                                               .tokens = step.tokens,
+                                               .kv_row_stride = kHeadDim,
+                                               .stream = nullptr});
+  if (which != Cache::c4a) return;
+  make("index keys", space_.index_keys, geometry_.index_dim, kIndexKeySeed);
+  step.call("indexer_k_quant_and_cache", layer_name(i, "index cache insert"),
+            plumb_indexer_k_quant_and_cache_params{
+                .k = space_.index_keys,
+                .slot_mapping = step.inputs.slot_mapping[index],
+                .cache = indexer_cache(i),
+                .tokens = step.tokens,
+                .k_row_stride = geometry_.index_dim,
+                .head_dim = static_cast<std::int32_t>(geometry_.index_dim),
+                .quant_block_size = static_cast<std::int32_t>(geometry_.index_dim),
+                .ue8m0 = 1,
+                .shuffled = 0,
+                .stream = nullptr});
+}
+
+void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  linear(step, layer_name(i, "index q projection"), space_.q_normed, g.q_lora, space_.index_q,
+         g.index_heads * g.index_dim);
+  linear(step, layer_name(i, "index weights projection"), space_.layer_input, g.hidden,
+         space_.index_weights, g.index_heads);
+  step.call("indexer_q_rope_quant", layer_name(i, "index q"),
+            plumb_indexer_q_rope_quant_params{
+                .q = space_.index_q,
+                .positions = step.inputs.positions,
+                .cos_sin = weights_.cos_sin,
+                .weights = space_.index_weights,
+                .q_out = space_.index_q_codes,
+                .weights_out = space_.index_scales,
+                .tokens = step.tokens,
+                .q_token_stride = g.index_heads * g.index_dim,
+                .heads = static_cast<std::int32_t>(g.index_heads),
+                .dim = static_cast<std::int32_t>(g.index_dim),
+                .rope_dim = static_cast<std::int32_t>(kRopeDim),
+                .rope_offset = static_cast<std::int32_t>(g.index_dim - kRopeDim),
+                .rope_pairs = PLUMB_ROPE_INTERLEAVED,
+                .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
+                .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
+                .dialect = dialect_,
+                .stream = nullptr});
+}
+
+// Each part writes rows of its own. Those behind the live ones keep what stood there.
+void V4Layers::attend(const StepContext& step, std::size_t i) {
+  for (std::size_t chunk = 0; chunk < step.plan.prefill.chunks.size(); ++chunk) {
+    attend_prefill(step, i, chunk);
+  }
+  if (step.decode_rows() > 0) attend_decode(step, i);
+}
+
+void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
+  const Geometry& g = geometry_;
+  const Attention kind = g.layers[i];
+  if (kind == Attention::c4a) map_top_k(step, i);
+  plumb_sparse_mla_decode_params params{};
+  params.q = space_.q;
+  params.main_cache = cache(i, Cache::window);
+  params.main = metadata_->window();
+  if (kind != Attention::window) {
+    params.extra_cache = cache(i, compressed_cache(kind));
+    params.extra = kind == Attention::c4a ? c4a_candidates() : metadata_->c128a();
+  }
+  params.attn_sink = weights_.layers[i].attn_sink;
+  params.out = space_.attention;
+  params.lse = space_.lse;
+  const std::int64_t partial_rows = (g.max_tokens() + g.plan_parts) * g.heads;
+  void* const partial_out = scratch_.take(
+      space_.partial_out, static_cast<std::size_t>(partial_rows * kHeadDim) * sizeof(float),
+      temporaries_);
+  params.partial_out = static_cast<float*>(partial_out);
+  params.partial_lse = space_.partial_lse;
+  params.plan = step.attention.plan(layer_policy_.plan_of(kind));
+  params.requests = step.decode_rows();
+  params.queries = 1;
+  params.heads = g.heads;
+  params.q_request_stride = params.q_query_stride = g.heads * kHeadDim;
+  params.q_head_stride = kHeadDim;
+  params.sm_scale = kSmScale;
+  step.call("sparse_mla_decode", layer_name(i, "attention"), params);
+  scratch_.give_back(partial_out, temporaries_);
+}
+
+plumb_mla_cache V4Layers::cache(std::size_t layer, Cache which) const {
+  const plumb_paged_cache written = written_cache(layer, which);
+  return {.data = written.data,
+          .block_stride_bytes = written.block_stride_bytes,
+          .num_blocks = written.num_blocks,
+          .page = written.page,
+          .dialect = written.dialect,
+          .layout = PLUMB_MLA_V4,
+          .scale_reading = PLUMB_SCALE_FP32};
+}
+
+plumb_paged_cache V4Layers::written_cache(std::size_t layer, Cache which) const {
+  const bool window = which == Cache::window;
+  const std::int64_t page = geometry_.pages[static_cast<int>(which)];
+  return {.data = window ? caches_[layer].window : caches_[layer].compressed,
+          .block_stride_bytes = block_bytes(page),
+          .num_blocks = requests_.blocks(which),
+          .page = static_cast<std::int32_t>(page),
+          .dialect = window ? dialect_ : PLUMB_E4M3FN};
+}
+
+plumb_paged_cache V4Layers::indexer_cache(std::size_t layer) const {
+  const std::int64_t page = geometry_.pages[static_cast<int>(Cache::c4a)];
+  return {.data = caches_[layer].indexer,
+          .block_stride_bytes = page * (geometry_.index_dim + kIndexScaleBytes),
+          .num_blocks = requests_.blocks(Cache::c4a),
+          .page = static_cast<std::int32_t>(page),
+          .dialect = dialect_};
+}
+
+std::vector<CacheView> V4Layers::caches() const {
+  std::vector<CacheView> all;
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    const auto add = [&](const char* name, Cache which, const plumb_paged_cache& cache) {
+      all.push_back({layer_name(i, name), which, cache.data, cache.page, cache.block_stride_bytes});
+    };
+    add("window cache", Cache::window, written_cache(i, Cache::window));
+    if (geometry_.layers[i] == Attention::window) continue;
+    const Cache which = compressed_cache(geometry_.layers[i]);
+    add("compressed cache", which, written_cache(i, which));
+    if (which == Cache::c4a) add("indexer cache", which, indexer_cache(i));
+  }
+  return all;
+}
+
+}  // namespace plumb::device::decode

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decoder layers of V4 on ROCm, from the mix in front of the first to the head behind the last:
+// over a sliding window and compressed states, ragged metadata   [2]. The target's and the
+// drafter's are made of them. Attention and indexer take prefill tokens first, then those that
+// decode; all else takes them together. Between two ops that plumb judges stand linear maps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decode/engine/geometry.h"
+#include "decode/engine/memory.h"
+#include "decode/engine/model.h"
+#include "decode/engine/model_site.h"
+#include "decode/metadata/ragged_metadata.h"
+#include "decode/models/indexer.h"
+#include "decode/models/prefill_workspace.h"
+#include "decode/models/weights.h"
+#include "decode/models/workspace.h"
+
+namespace plumb::device::decode {
+
+inline constexpr float kSmScale = 0.0323520F;  // 512^-0.55, as FlashMLA's tests have it   [1.3]
+inline constexpr float kEps = 1e-6F;           // of every norm, and of the mixes
+inline constexpr std::uint64_t kEmbeddingSeed = 11;  // target and drafter share the embedding
+
+Cache compressed_cache(Attention kind);  // of a layer that has one
+
+// The paged caches of one layer.
+struct LayerCaches {
+  std::uint8_t* window;      // [blocks, block_bytes(page)]
+  std::uint8_t* compressed;  // C4A and C128A layers: the same
+  std::uint8_t* indexer;     // C4A layers: [blocks, page * (index_dim + 4)]
+};
+
+// Streams between two sublayers, with what mixes the sublayer's result into them.
+struct Residual {
+  std::uint16_t* streams;  // bf16 [tokens, 4, hidden]
+  float *post, *comb;      // fp32 [tokens, 4] and [tokens, 4, 4]
+};
+
+class V4Layers {
+ public:
+  // `first`: what the first mix reads. `prefix`: of the names of calls, from which the matrices of
+  // the linear maps follow.
+  V4Layers(const Geometry& geometry, FirstMix first, std::string prefix, const ModelSite& site);
+
+  void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
+  void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens);
+
+  // What has to stand in front of the segments: one of these.
+  void mix_broadcast(const StepContext& step, const std::uint16_t* embeds);
+  // x and the residual of `from` into the first layer's input.
+  void mix_first(const StepContext& step, const Residual& from);
+  // Of all layers; indexer and attention break.
+  void add_segments(std::vector<Segment>& all);
+  // The last result into the streams, and those to one row: space().head.
+  void read_out(const StepContext& step);
+
+  std::vector<CacheView> caches() const;
+  Workspace& space() { return space_; }
+  const Workspace& space() const { return space_; }
+  const Weights& weights() const { return weights_; }
+  // After read_out: bf16 [tokens, 4, hidden], what a drafter goes on from.
+  const std::uint16_t* final_streams() const { return space_.streams[kAttention]; }
+
+ private:
+  // Which of the streams a sublayer goes on from; its result goes to the other's.
+  static constexpr int kAttention = 0, kFeedForward = 1;
+
+  void project(const StepContext& step, std::size_t layer);
+  struct Writer {
+    const Caller& call;
+    const StepInputs& inputs;
+    std::int64_t tokens;
+  };
+  void write_window(const Writer& step, std::size_t layer);
+  void write_states(const Writer& step, std::size_t layer);
+  void prepare_indexer(const StepContext& step, std::size_t layer);
+  void run_indexer(const StepContext& step, std::size_t layer);
+  void attend(const StepContext& step, std::size_t layer);
+  void attend_decode(const StepContext& step, std::size_t layer);
+  void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
+  void gather_states(const StepContext& step, const std::string& name, std::size_t layer,
+                     const PrefillChunk& chunk);
+  void combine(const StepContext& step, const std::string& name, Attention kind,
+               const PrefillChunk& chunk);
+  plumb_mla_candidates c4a_candidates() const;
+  void map_top_k(const StepContext& step, std::size_t layer);
+  void turn_back(const StepContext& step, std::size_t layer);
+  void finish_attention(const StepContext& step, std::size_t layer);
+  void feed_forward(const StepContext& step, std::size_t layer);
+  void repeat_norm(const StepContext& step, std::size_t layer);
+  void mix(const StepContext& step, const std::string& name, const MixWeights& weights,
+           const Residual& from, const Residual& to);
+  Residual residual(int turn) const;
+  void add_indexer(std::vector<Segment>& all, std::size_t layer);
+  void add_attention(std::vector<Segment>& all, std::size_t layer);
+  LayerCaches allocate_caches(std::size_t layer, Memory& memory) const;
+  plumb_mla_cache cache(std::size_t layer, Cache which) const;
+  plumb_paged_cache written_cache(std::size_t layer, Cache which) const;
+  plumb_paged_cache indexer_cache(std::size_t layer) const;
+  std::string layer_name(std::size_t layer, const char* what) const;  // "layer 2 attention"
+  std::string chunk_name(std::size_t layer, const char* what, std::size_t chunk) const;
+
+  const Geometry& geometry_;
+  const Requests& requests_;
+  plumb_format dialect_;
+  std::string prefix_;
+  const LayerPolicy& layer_policy_;
+  const ScratchPolicy& scratch_;
+  CachingAllocator& temporaries_;
+  std::unique_ptr<DenseMetadata> metadata_;
+  Weights weights_;
+  Workspace space_;
+  PrefillWorkspace prefill_;
+  Indexer indexer_;
+  std::vector<LayerCaches> caches_;
+};
+
+}  // namespace plumb::device::decode

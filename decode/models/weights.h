@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights of the ops that plumb judges: pure functions of a seed, of the magnitudes that trained
+// ones have.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decode/engine/geometry.h"
+#include "decode/engine/memory.h"
+
+namespace plumb::device::decode {
+
+// Of mhc_pre and its kin.
+struct MixWeights {
+  float* fn;            // [24, 4 hidden]; of the broadcast form [24, hidden]
+  float* scale;         // [3]
+  float* base;          // [24]
+  std::uint16_t* norm;  // bf16 [hidden]
+};
+
+struct LayerWeights {
+  MixWeights attention, ffn;
+  std::uint16_t* q_norm;   // bf16 [q_lora]
+  std::uint16_t* kv_norm;  // bf16 [512]
+  float* attn_sink;        // [heads]
+  float* router_bias;      // [experts]
+};
+
+// What the mix in front of the first layer reads: a row for all streams, or the streams.
+enum class FirstMix { broadcast, streams };
+
+struct Weights {
+  // Uploads everything.
+  Weights(const Geometry& geometry, FirstMix first, Device& device, Stream stream, Memory& memory,
+          std::uint64_t seed);
+
+  std::vector<LayerWeights> layers;
+  float* cos_sin;  // [max_context, 64]
+  float* head_fn;  // [4, 4 hidden]
+  float* head_scale;
+  float* head_base;
+  std::uint16_t* final_norm;  // bf16 [hidden]
+};
+
+struct V32LayerWeights {
+  std::uint16_t *attention_norm, *ffn_norm;  // bf16 [hidden]
+  std::uint16_t *q_norm, *kv_norm;           // bf16 [q_lora] and [512]
+  float* router_bias;                        // [experts]
+};
+
+struct V32Weights {
+  // Uploads everything.
+  V32Weights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+             std::uint64_t seed);
+
+  std::vector<V32LayerWeights> layers;
+  float* cos_sin;             // [max_context, 64]
+  std::uint16_t* final_norm;  // bf16 [hidden]
+};
+
+// Of what a drafter has in front of its layer.
+struct MtpWeights {
+  MtpWeights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+             std::uint64_t seed);
+
+  std::uint16_t *enorm, *hnorm;  // bf16 [hidden]
+  // With these, mhc_post is a sum: streams + x.
+  float* ones;        // [max_tokens, 4]
+  float* identities;  // [max_tokens, 4, 4]
+};
+
+}  // namespace plumb::device::decode

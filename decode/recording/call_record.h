@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call of a decode step as a case has it: the row of the op with the call's shapes, and where
+// each of its tensors lies. With that the op's own Problem judges what the call did.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cases/tables/row.h"
+#include "decode/engine/calls.h"
+#include "decode/engine/geometry.h"
+
+namespace plumb::cases {
+
+struct Binding {
+  std::string tensor;  // as the op's Problem names it
+  const void* address = nullptr;
+  // Where the call's tensor has more rows, or rows further apart, than the Problem's.
+  std::int64_t rows = 0;       // 0: as many
+  std::int64_t row_bytes = 0;  // 0: as far apart
+};
+
+struct CallRecord {
+  Row row;
+  std::vector<Binding> bindings;
+};
+
+// Nothing for what stands beside ops (device/kernels/placeholders/stand_ins.h). Throws
+// std::invalid_argument for an op that no decode step calls.
+std::optional<CallRecord> record_of(const device::decode::Call& call,
+                                    const device::decode::Geometry& geometry);
+
+}  // namespace plumb::cases

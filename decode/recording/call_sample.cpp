@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/recording/call_sample.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "cases/tables/registry.h"
+#include "cases/tensors/fill.h"
+#include "cases/tensors/row_axis.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using Rows = std::vector<std::int64_t>;
+
+// What counts the rows of an op. Norms are cheap in cases, which do not say.
+std::string_view row_parameter(const OpDefinition& op) {
+  if (!op.row_count.empty()) return op.row_count;
+  static const std::map<std::string_view, std::string_view> kMore{
+      {"rms_norm", "tokens"},           {"fused_add_rms_norm", "tokens"},
+      {"mtp_input_rms_norm", "tokens"}, {"mtp_shared_head_rms_norm", "tokens"},
+      {"q_kv_rms_norm", "tokens"},      {"q_head_rms_norm_rope", "tokens"},
+      {"inverse_rope", "tokens"},       {"fp8_paged_mqa_logits", "requests"}};
+  const auto found = kMore.find(op.name);
+  return found == kMore.end() ? std::string_view() : found->second;
+}
+
+bool writes_cache(const TensorSet& tensors) { return tensors.contains("cache_before"); }
+
+TensorSpec excerpt_spec(TensorSpec spec, const TensorSpec& whole, RowAxis axis, const Rows& rows) {
+  spec.excerpt = {axis.dimension, {}, whole.shape[axis.dimension]};
+  for (const std::int64_t row : rows) {
+    for (std::int64_t j = 0; j < axis.per_row; ++j) {
+      spec.excerpt->places.push_back(row * axis.per_row + j);
+    }
+  }
+  return spec;
+}
+
+// The lists of these rows, one behind the other: they have no places of their own.
+void copy_ragged(const TensorSet& tensors, const std::string& side, const Rows& rows,
+                 TensorSet& excerpt) {
+  const HostTensor& whole = tensors.at(side + "_indices");
+  HostTensor& some = excerpt.at(side + "_indices");
+  const auto* starts = tensors.at(side + "_indptr").data<std::int32_t>();
+  auto* indptr = excerpt.at(side + "_indptr").data<std::int32_t>();
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t begin = std::clamp<std::int64_t>(starts[rows[i]], 0, whole.elements());
+    const std::int64_t end = std::clamp<std::int64_t>(starts[rows[i] + 1], begin, whole.elements());
+    const std::int64_t count = std::min(end - begin, some.elements() - at);
+    std::copy_n(whole.data<std::int32_t>() + begin, count, some.data<std::int32_t>() + at);
+    indptr[i] = static_cast<std::int32_t>(at);
+    indptr[i + 1] = static_cast<std::int32_t>(at += count);
+  }
+}
+
+bool is_ragged(const TensorSet& tensors, const std::string& name) {
+  const std::string side = name.substr(0, name.rfind('_'));
+  return tensors.contains(side + "_indptr") &&
+         (name == side + "_indices" || name == side + "_indptr");
+}
+
+// Tensors laid out for few rows, of which `whole` has `count`. What has no rows is shared; what
+// follows from the whole launch (a plan, partial results) is nobody's, and left empty.
+TensorSet excerpt_of(const TensorSet& layout, const TensorSet& whole, const TensorSet& tensors,
+                     std::int64_t count, const Rows& rows) {
+  TensorSet excerpt;
+  for (const HostTensor& few : layout.all()) {
+    const TensorSpec& spec = few.spec();
+    const HostTensor& all = tensors.at(spec.name);
+    if (all.spec().shape != whole.at(spec.name).spec().shape || is_ragged(tensors, spec.name)) {
+      // A table as long as it really is; lists are copied below.
+      excerpt.add(is_ragged(tensors, spec.name) ? HostTensor(spec) : all.alias());
+      continue;
+    }
+    const bool between = spec.role == Role::scratch || spec.role == Role::state;
+    std::optional<RowAxis> axis;
+    try {
+      axis = find_row_axis(all.spec(), count, spec, std::ssize(rows));
+    } catch (const std::logic_error&) {
+      if (!between) throw;
+      excerpt.add(spec);
+      continue;
+    }
+    if (!axis) {
+      excerpt.add(all.alias());
+      continue;
+    }
+    copy_rows(all, excerpt.add(excerpt_spec(spec, all.spec(), *axis, rows)), *axis, rows);
+  }
+  for (const HostTensor& few : layout.all()) {
+    const std::string& name = few.spec().name;
+    if (is_ragged(tensors, name) && name.ends_with("_indices")) {
+      copy_ragged(tensors, name.substr(0, name.rfind('_')), rows, excerpt);
+    }
+  }
+  return excerpt;
+}
+
+std::unique_ptr<Problem> make_few(const RecordedCall& call, std::string_view parameter,
+                                  std::int64_t rows) {
+  Row row = call.row;
+  row.picked_from = row.integer(parameter);
+  row.integers.find(parameter)->second = rows;
+  return find_op(row.op).make_problem(row, call.properties);
+}
+
+Step step_of(const Problem& problem) {
+  return {0, problem.capacity(), Fill::real, DeadRows::foreign};
+}
+
+void append(std::vector<TensorReport> from, std::vector<TensorReport>& to) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+}
+
+std::vector<TensorReport> judge_rows(const RecordedCall& call, std::string_view parameter,
+                                     const Rows& rows) {
+  const std::int64_t count = call.row.integer(parameter);
+  const std::unique_ptr<Problem> few = make_few(call, parameter, std::ssize(rows));
+  const TensorSet excerpt =
+      excerpt_of(few->make_tensors(), call.problem.make_tensors(), call.tensors, count, rows);
+  const plumb_numerics& declared = call.entry.numerics;
+  const reference::Numerics numerics = to_reference(declared);
+  auto reports = call.problem.judge_whole(step_of(call.problem), call.tensors, numerics, declared);
+  append(few->judge_sample(step_of(*few), excerpt, numerics, declared), reports);
+  return reports;
+}
+
+// Blocks of a cache, by number: those that hold one of these tokens, and block 0, which is
+// nobody's. And every token that goes to one of them, so that the rest of each has to stay.
+struct WrittenBlocks {
+  std::map<std::int64_t, std::int64_t> places;  // of the excerpt, by block
+  Rows tokens;
+};
+
+WrittenBlocks blocks_of(const Rows& chosen, const std::int64_t* slots, std::int64_t tokens,
+                        std::int64_t page) {
+  WrittenBlocks written;
+  written.places[0] = 0;
+  for (const std::int64_t token : chosen) {
+    if (slots[token] >= 0) written.places[slots[token] / page] = 0;
+  }
+  std::int64_t place = 0;
+  for (auto& [block, at] : written.places) at = place++;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const bool there = slots[token] >= 0 && written.places.contains(slots[token] / page);
+    if (there || (slots[token] < 0 && std::binary_search(chosen.begin(), chosen.end(), token))) {
+      written.tokens.push_back(token);
+    }
+  }
+  return written;
+}
+
+// Whole blocks, numbered anew.
+std::vector<TensorReport> judge_written(const RecordedCall& call, const Rows& chosen) {
+  const std::int64_t page = call.row.integer("page"), tokens = call.row.integer("tokens");
+  const auto* slots = call.tensors.at("slot_mapping").data<std::int64_t>();
+  const WrittenBlocks written = blocks_of(chosen, slots, tokens, page);
+  Row row = call.row;
+  row.integers.find("blocks")->second = std::ssize(written.places);
+  const RecordedCall compact{row, call.properties, call.problem, call.entry, call.tensors};
+  const std::unique_ptr<Problem> few = make_few(compact, "tokens", std::ssize(written.tokens));
+  TensorSet excerpt = few->make_tensors();
+  for (HostTensor& tensor : excerpt.all()) {
+    const std::string& name = tensor.spec().name;
+    const HostTensor& all = call.tensors.at(name);
+    if (name == "cache" || name == "cache_before") {
+      for (const auto& [block, place] : written.places) {
+        if (block >= all.spec().shape.front()) throw BadRow("a slot behind the end of the cache");
+        std::memcpy(tensor.row<std::byte>(place), all.row<std::byte>(block),
+                    static_cast<std::size_t>(all.columns()));
+      }
+    } else if (const auto axis =
+                   find_row_axis(all.spec(), tokens, tensor.spec(), std::ssize(written.tokens))) {
+      copy_rows(all, tensor, *axis, written.tokens);
+    } else {
+      tensor.bytes() = all.bytes();  // as many tokens were chosen as there are
+    }
+  }
+  auto* mapping = excerpt.at("slot_mapping").data<std::int64_t>();
+  for (std::size_t i = 0; i < written.tokens.size(); ++i) {
+    if (mapping[i] >= 0) {
+      mapping[i] = written.places.at(mapping[i] / page) * page + mapping[i] % page;
+    }
+  }
+  const plumb_numerics& declared = call.entry.numerics;
+  return few->judge(step_of(*few), excerpt, to_reference(declared), declared);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> choose_rows(const RowChoice& choice, std::int64_t rows) {
+  const std::int64_t boundary = choice.live * rows / std::max<std::int64_t>(choice.tokens, 1);
+  std::set<std::int64_t> chosen;
+  for (const std::int64_t row : {std::int64_t{0}, rows - 1, boundary - 1, boundary}) {
+    if (row >= 0 && row < rows) chosen.insert(row);
+  }
+  const std::int64_t most = std::min(choice.most, rows);
+  for (std::uint64_t draw = 0; std::ssize(chosen) < most; ++draw) {
+    chosen.insert(integer(choice.seed, draw, 0, rows - 1));
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+std::optional<std::vector<TensorReport>> judge_sample(const RecordedCall& call,
+                                                      const RowChoice& choice) {
+  if (writes_cache(call.tensors)) {
+    const std::int64_t tokens = call.row.integer("tokens");
+    return judge_written(call, choose_rows(choice, tokens));
+  }
+  const std::string_view parameter = row_parameter(find_op(call.row.op));
+  if (parameter.empty()) return std::nullopt;
+  const std::int64_t rows = call.row.integer(parameter);
+  if (rows <= choice.most) return std::nullopt;
+  return judge_rows(call, parameter, choose_rows(choice, rows));
+}
+
+std::optional<std::vector<TensorReport>> judge_sample(const StandIn& stand_in,
+                                                      const TensorSet& tensors,
+                                                      const RowChoice& choice) {
+  if (stand_in.rows() <= choice.most) return std::nullopt;
+  const Rows rows = choose_rows(choice, stand_in.rows());
+  const std::unique_ptr<StandIn> few = stand_in.with_rows(std::ssize(rows));
+  if (few == nullptr) return std::nullopt;
+  return few->judge(
+      excerpt_of(few->make_tensors(), stand_in.make_tensors(), tensors, stand_in.rows(), rows));
+}
+
+}  // namespace plumb::cases

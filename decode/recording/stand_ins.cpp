@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/recording/stand_ins.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "cases/ops/sparse_mla/mla_judge.h"
+#include "device/kernels/placeholders/stand_ins.h"
+
+namespace plumb::cases {
+
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) {
+  for (const std::uint64_t factor : {0xbf58476d1ce4e5b9u, 0x94d049bb133111ebu}) {
+    x = (x ^ (x >> (factor == 0xbf58476d1ce4e5b9u ? 30 : 27))) * factor;
+  }
+  return x ^ (x >> 31);
+}
+
+std::uint16_t bf16_of(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+float number(const HostTensor& tensor, std::int64_t row, std::int64_t column) {
+  if (tensor.spec().dtype == Dtype::f32) return tensor.row<float>(row)[column];
+  return std::bit_cast<float>(std::uint32_t{tensor.row<std::uint16_t>(row)[column]} << 16);
+}
+
+void store(float value, std::int64_t row, std::int64_t column, HostTensor& to) {
+  if (to.spec().dtype == Dtype::f32) {
+    to.row<float>(row)[column] = value;
+  } else if (std::isnan(value)) {
+    to.row<std::uint16_t>(row)[column] =
+        static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  } else {
+    to.row<std::uint16_t>(row)[column] = bf16_of(value);
+  }
+}
+
+Dtype dtype_of(plumb_format format) { return format == PLUMB_F32 ? Dtype::f32 : Dtype::bf16; }
+
+// Rows made of the rows of one tensor.
+class Rows : public StandIn {
+ public:
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"in", in_dtype_, {rows_, in_columns_}});
+    tensors.add({"out", out_dtype_, {rows_, out_columns_}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override { return {{"in", in_}, {"out", out_}}; }
+  std::int64_t rows() const override { return rows_; }
+
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    const HostTensor& out = tensors.at("out");
+    HostTensor expected(out.spec());
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      for (std::int64_t column = 0; column < out_columns_; ++column) {
+        const float value = element(tensors.at("in"), row, column);
+        // Which NaN comes of a sum with one is nobody's promise.
+        const bool any = std::isnan(value) && std::isnan(number(out, row, column));
+        store(any ? number(out, row, column) : value, row, column, expected);
+      }
+    }
+    return {judge_bits(out, expected, {}, wrong())};
+  }
+
+ protected:
+  virtual float element(const HostTensor& in, std::int64_t row, std::int64_t column) const = 0;
+  virtual const char* wrong() const = 0;
+
+  const void *in_ = nullptr, *out_ = nullptr;
+  Dtype in_dtype_ = Dtype::bf16, out_dtype_ = Dtype::bf16;
+  std::int64_t rows_ = 0, in_columns_ = 1, out_columns_ = 0;
+  std::uint64_t seed_ = 0;
+};
+
+class LinearMap final : public Rows {
+ public:
+  std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
+    auto few = std::make_unique<LinearMap>(*this);
+    few->rows_ = rows;
+    return few;
+  }
+  explicit LinearMap(const plumb_linear_map_params& p) {
+    in_ = p.in;
+    out_ = p.out;
+    in_dtype_ = dtype_of(p.in_format);
+    out_dtype_ = dtype_of(p.out_format);
+    rows_ = p.rows;
+    in_columns_ = p.in_columns;
+    out_columns_ = p.out_columns;
+    seed_ = p.seed;
+  }
+
+ private:
+  float element(const HostTensor& in, std::int64_t row, std::int64_t column) const override {
+    float sum = 0;
+    for (std::int64_t term = 0; term < 4; ++term) {
+      const std::uint64_t bits =
+          mixed(seed_ + mixed(static_cast<std::uint64_t>(4 * column + term)));
+      const auto from = static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(in_columns_));
+      const float half = number(in, row, from) / 2;
+      sum += bits >> 63 != 0 ? -half : half;
+    }
+    return sum;
+  }
+  const char* wrong() const override { return "is no linear map of its input"; }
+};
+
+class SeededRows final : public Rows {
+ public:
+  std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
+    auto few = std::make_unique<SeededRows>(*this);
+    few->rows_ = rows;
+    return few;
+  }
+  explicit SeededRows(const plumb_seeded_rows_params& p) {
+    in_ = p.keys;
+    out_ = p.out;
+    in_dtype_ = Dtype::i64;
+    rows_ = p.rows;
+    out_columns_ = p.columns;
+    seed_ = p.seed;
+  }
+
+ private:
+  float element(const HostTensor& in, std::int64_t row, std::int64_t column) const override {
+    const auto key = static_cast<std::uint64_t>(*in.row<std::int64_t>(row));
+    const std::uint64_t bits =
+        mixed(seed_ + mixed(key + mixed(static_cast<std::uint64_t>(column) + 1)));
+    std::int64_t sum = -131070;
+    for (std::uint64_t rest = bits; rest != 0; rest >>= 16) sum += rest & 0xffff;
+    return static_cast<float>(sum) / 32768;
+  }
+  const char* wrong() const override { return "is not made of its keys"; }
+};
+
+class FillRows final : public StandIn {
+ public:
+  explicit FillRows(const plumb_fill_rows_params& p) : p_(p) {}
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"out", Dtype::u8, {p_.rows, p_.row_bytes}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override { return {{"out", p_.out}}; }
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    HostTensor expected(tensors.at("out").spec());
+    std::memset(expected.bytes().data(), p_.value, expected.bytes().size());
+    return {judge_bits(tensors.at("out"), expected, {}, "is not filled")};
+  }
+
+ private:
+  plumb_fill_rows_params p_;
+};
+
+class GatherIndexKeys final : public StandIn {
+ public:
+  explicit GatherIndexKeys(const plumb_gather_index_keys_params& p) : p_(p) {}
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"cache", Dtype::u8, {p_.cache.num_blocks, p_.cache.block_stride_bytes}});
+    tensors.add({"block_table", Dtype::i32, {p_.requests, p_.block_table_stride}});
+    for (const char* name : {"starts", "lens"}) tensors.add({name, Dtype::i32, {p_.requests}});
+    tensors.add({"k", Dtype::u8, {p_.keys, p_.dim}, {}, Role::output});
+    tensors.add({"k_scale", Dtype::f32, {p_.keys}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override {
+    return {{"cache", p_.cache.data},
+            {"block_table", p_.block_table},
+            {"starts", p_.starts},
+            {"lens", p_.lens},
+            {"k", p_.k},
+            {"k_scale", p_.k_scale}};
+  }
+
+  // Every row belongs to a request: a gathering that leaves one out is wrong too.
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    const HostTensor& k = tensors.at("k");
+    const HostTensor& scale = tensors.at("k_scale");
+    HostTensor codes(k.spec()), scales(scale.spec());
+    for (std::int64_t request = 0; request < p_.requests; ++request) {
+      const std::int64_t start = tensors.at("starts").data<std::int32_t>()[request];
+      const std::int64_t length = tensors.at("lens").data<std::int32_t>()[request];
+      for (std::int64_t i = 0; i < length; ++i) {
+        copy_key(tensors, request, i, codes.row<std::uint8_t>(start + i),
+                 scales.data<float>() + start + i);
+      }
+    }
+    constexpr const char* kWrong = "is not what the cache holds";
+    return {judge_bits(k, codes, {}, kWrong), judge_bits(scale, scales, {}, kWrong)};
+  }
+
+ private:
+  void copy_key(const TensorSet& tensors, std::int64_t request, std::int64_t i, std::uint8_t* codes,
+                float* scale) const {
+    const std::int64_t page = p_.cache.page;
+    const auto block = tensors.at("block_table").row<std::int32_t>(request)[i / page];
+    const auto* from = tensors.at("cache").row<std::uint8_t>(block);
+    std::memcpy(codes, from + i % page * p_.dim, static_cast<std::size_t>(p_.dim));
+    std::memcpy(scale, from + page * p_.dim + i % page * 4, sizeof *scale);
+  }
+
+  plumb_gather_index_keys_params p_;
+};
+
+class TilePlan final : public StandIn {
+ public:
+  explicit TilePlan(const plumb_tile_plan_params& p) : p_(p) {}
+
+  TensorSet make_tensors() const override {
+    TensorSet tensors;
+    tensors.add({"indptr", Dtype::i32, {p_.rows + 1}});
+    tensors.add({"tiles", Dtype::i32, {p_.plan.num_parts, kTileFields}, {}, Role::output});
+    tensors.add({"num_splits", Dtype::i32, {p_.rows + 1}, {}, Role::output});
+    return tensors;
+  }
+  std::vector<Binding> bindings() const override {
+    return {{"indptr", p_.indptr}, {"tiles", p_.plan.tiles}, {"num_splits", p_.plan.num_splits}};
+  }
+  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+    const auto* indptr = tensors.at("indptr").data<std::int32_t>();
+    std::vector<reference::RequestBlocks> blocks;
+    for (std::int64_t row = 0; row < p_.rows; ++row) {
+      blocks.push_back(
+          reference::request_blocks(indptr[row + 1] - indptr[row], false, 0, p_.plan.block_n));
+    }
+    return judge_tile_plan(
+        tensors, reference::make_tile_plan(blocks, p_.plan.num_parts, p_.plan.fixed_overhead),
+        p_.rows);
+  }
+
+ private:
+  plumb_tile_plan_params p_;
+};
+
+}  // namespace
+
+bool is_stand_in(std::string_view op) {
+#define PLUMB_IS_STAND_IN(name) \
+  if (op == #name) return true;
+  PLUMB_FOR_EACH_STAND_IN(PLUMB_IS_STAND_IN)
+#undef PLUMB_IS_STAND_IN
+  return false;
+}
+
+std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call) {
+  if (call.op == "fill_rows") {
+    return std::make_unique<FillRows>(*static_cast<const plumb_fill_rows_params*>(call.params));
+  }
+  if (call.op == "gather_index_keys") {
+    return std::make_unique<GatherIndexKeys>(
+        *static_cast<const plumb_gather_index_keys_params*>(call.params));
+  }
+  if (call.op == "tile_plan") {
+    return std::make_unique<TilePlan>(*static_cast<const plumb_tile_plan_params*>(call.params));
+  }
+  if (call.op == "linear_map") {
+    return std::make_unique<LinearMap>(*static_cast<const plumb_linear_map_params*>(call.params));
+  }
+  return std::make_unique<SeededRows>(*static_cast<const plumb_seeded_rows_params*>(call.params));
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/recording/taps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "cases/drivers/run.h"
+#include "decode/recording/call_sample.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::string_view kBefore = "_before";
+
+// Weights: nobody writes them, and they are read where they are.
+bool is_constant(std::string_view tensor) {
+  static const std::set<std::string_view> names{
+      "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",
+      "q_weight", "kv_weight", "attn_sink", "cos_sin",     "enorm_weight", "hnorm_weight"};
+  return names.contains(tensor);
+}
+
+}  // namespace
+
+Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
+           const plumb_implementation& ops, const device::CachingAllocator& temporaries, Kept kept)
+    : device_(device),
+      geometry_(geometry),
+      ops_(ops),
+      temporaries_(temporaries),
+      kept_(kept),
+      stream_(device.create_stream()) {}
+
+Taps::~Taps() { device_.destroy_stream(stream_); }
+
+void Taps::begin(const device::decode::StepPart& part) {
+  next_ = 0;
+  fills_ = part.fills;
+  if (fills_) return;
+  tokens_ = part.tokens;
+  latest_[part.name] = part;
+  auto& run = part.varies ? varying_[part.name] : parts_[{part.name, part.tokens}];
+  if (part.varies && run) retired_.push_back(std::move(run));
+  if (!run) run = std::make_unique<Run>(device_);
+  run->poisoned = false;
+  current_ = run.get();
+}
+
+void Taps::before(const device::decode::Call& call, device::Stream stream) {
+  if (fills_) return;
+  if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
+  if (next_ == current_->calls.size()) current_->calls.push_back(make_tap(call));
+  Tap& tap = *current_->calls.at(next_);
+  if (tap.name != call.name) {
+    throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
+  }
+  rebind(call, tap);
+  copy(tap, true, stream);
+}
+
+void Taps::after(const device::decode::Call&, device::Stream stream) {
+  if (!fills_) copy(*current_->calls.at(next_++), false, stream);
+}
+
+void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
+  for (const Copy& copy : tap.copies) {
+    if (copy.tap != nullptr && copy.before == before) {
+      device_.copy(copy.tap, copy.from, copy.bytes, stream);
+    }
+  }
+}
+
+std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
+  auto tap = std::make_unique<Tap>();
+  static_cast<JudgedCall&>(*tap) = judged_call(call, geometry_, device_.properties());
+  tap->name = call.name;
+  if (tap->problem)
+    tap->entry = exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+  tap->tensors = tap->make_tensors(bindings);
+  for (const HostTensor& tensor : tap->tensors.all()) {
+    const std::string& name = tensor.spec().name;
+    add_copy(name, *find_binding(bindings, name), *tap);
+  }
+  return tap;
+}
+
+void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
+  const HostTensor& tensor = tap.tensors.at(name);
+  Copy copy{.tensor = name,
+            .from = static_cast<const std::byte*>(bound.address),
+            .bytes = bytes_there(tensor, bound),
+            .row_bytes = bound.row_bytes,
+            .before = tensor.spec().role == Role::input,
+            .image = image_of(bound, bytes_there(tensor, bound))};
+  if (kept_ == Kept::rows &&
+      (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
+    copy.bytes = 0;
+  }
+  if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
+    copy.tap = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                                    "tap of " + tap.name + " " + name);
+  }
+  tap.copies.push_back(std::move(copy));
+}
+
+// A state, or a temporary, may be another one this time.
+void Taps::rebind(const device::decode::Call& call, Tap& tap) {
+  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+  for (Copy& copy : tap.copies) {
+    copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
+    copy.allocation = temporaries_.allocation_of(copy.from);
+    if (!copy.before) writers_[copy.from] = tap.op;
+  }
+}
+
+const std::string* Taps::last_writer(const std::byte* address) const {
+  const auto found = writers_.find(address);
+  return found == writers_.end() ? nullptr : &found->second;
+}
+
+void Taps::sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches) {
+  sample_ = rows;
+  if (kept_ == Kept::rows) return;
+  for (const device::decode::CacheView& cache : caches) {
+    const std::int64_t bytes = geometry_.blocks(cache.cache) * cache.block_bytes;
+    const TensorSpec spec{cache.name, Dtype::u8, {bytes}};
+    images_.push_back(
+        {reinterpret_cast<const std::byte*>(cache.data), HostTensor(spec), HostTensor(spec)});
+  }
+}
+
+std::vector<TensorReport> Taps::judge(const Tap& tap, const device::decode::StepPart& part,
+                                      std::int64_t live, std::uint64_t seed) const {
+  if (sample_ == 0) return tap.judge();
+  const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
+  const device::Properties properties = device_.properties();
+  auto some =
+      tap.stand_in
+          ? judge_sample(*tap.stand_in, tap.tensors, choice)
+          : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
+  return some ? std::move(*some) : tap.judge();
+}
+
+// A whole cache, nothing of it.
+int Taps::image_of(const Binding& bound, std::size_t bytes) const {
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    if (images_[i].address == bound.address && images_[i].after.bytes().size() == bytes) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+void Taps::poison(device::Stream stream) {
+  for (Image& image : images_) {
+    device_.copy(image.before.bytes().data(), image.address, image.before.bytes().size(), stream);
+    image.read = false;
+  }
+  for (const auto& [name, run] : parts_) {
+    if (std::exchange(run->poisoned, true)) continue;
+    for (const device::decode::Memory::Block& block : run->memory.blocks()) {
+      device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
+    }
+  }
+}
+
+Taps::Run& Taps::run_of(const device::decode::StepPart& part) const {
+  return part.varies ? *varying_.at(part.name) : *parts_.at({part.name, part.tokens});
+}
+
+const Taps::Calls& Taps::enqueued(const device::decode::StepPart& part) const {
+  return run_of(part).calls;
+}
+
+std::optional<device::decode::StepPart> Taps::latest(const std::string& part) const {
+  const auto found = latest_.find(part);
+  if (found == latest_.end()) return std::nullopt;
+  return found->second;
+}
+
+void Taps::read_back(const Copy& copy, Tap& tap) {
+  if (copy.image >= 0) return read_image(copy, tap);
+  HostTensor& to = tap.tensors.at(copy.tensor);
+  const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
+  if (copy.row_bytes == 0) {
+    device_.copy(to.bytes().data(), from, copy.bytes, stream_);
+    return;
+  }
+  row_bytes_.resize(copy.bytes);
+  device_.copy(row_bytes_.data(), from, copy.bytes, stream_);
+  unpack_rows(row_bytes_.data(), copy.row_bytes, to);
+}
+
+const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) {
+  Run& run = run_of(part);
+  run.poisoned = false;
+  if (part.varies) retired_.clear();
+  for (const auto& tap : run.calls) {
+    for (const Copy& copy : tap->copies) {
+      const bool wanted = read == Read::everything || !copy.before;
+      if (copy.bytes != 0 && wanted) read_back(copy, *tap);
+    }
+  }
+  return run.calls;
+}
+
+std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens) {
+  const TensorSpec& spec = tensor.spec();
+  if (spec.shape.empty() || spec.role == Role::state) return std::nullopt;
+  const auto last = std::prev(spec.shape.end());
+  const auto first = spec.shape.begin() + (spec.role == Role::scratch && spec.shape.size() > 1);
+  const auto found = std::find(first, last, tokens);
+  if (found == last) return std::nullopt;
+  return static_cast<std::size_t>(found - spec.shape.begin());
+}
+
+// Who reads a cache does so behind who wrote it in the step.
+void Taps::read_image(const Copy& copy, Tap& tap) {
+  Image& image = images_[static_cast<std::size_t>(copy.image)];
+  if (!image.read) {
+    device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);
+    image.read = true;
+  }
+  HostTensor& tensor = tap.tensors.at(copy.tensor);
+  tensor = (copy.tensor.ends_with(kBefore) ? image.before : image.after).alias(tensor.spec());
+}
+
+}  // namespace plumb::cases

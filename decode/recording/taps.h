@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies of what every call of a decode step reads and writes, taken on the stream around the call.
+// A step that is captured with them is a twin of the plain one: after its replay the intermediates
+// that the graph itself has overwritten are still there, and each op is judged against the
+// reference on exactly the bytes that it was given.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases/tensors/problem.h"
+#include "decode/engine/memory.h"
+#include "decode/engine/model.h"
+#include "decode/recording/call_tensors.h"
+#include "decode/watch/exchanged.h"
+#include "device/caching_allocator.h"
+
+namespace plumb::cases {
+
+class Taps final : public device::decode::CallObserver {
+ public:
+  // What is copied of a call. `rows`: outputs with a row per token of the part, and what they held
+  // before.
+  enum class Kept { everything, rows };
+
+  // Both outlive the taps.
+  Taps(device::Device& device, const device::decode::Geometry& geometry,
+       const plumb_implementation& ops, const device::CachingAllocator& temporaries,
+       Kept kept = Kept::everything);
+  ~Taps() override;
+
+  void begin(const device::decode::StepPart& part) override;
+  void before(const device::decode::Call& call, device::Stream stream) override;
+  void after(const device::decode::Call& call, device::Stream stream) override;
+
+  // One tensor of a call.
+  struct Copy {
+    std::string tensor;
+    const std::byte* from = nullptr;
+    std::byte* tap = nullptr;  // the copy, packed as it is there; none of a weight
+    std::size_t bytes = 0;
+    std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
+    bool before = false;           // the call, else behind it
+    std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
+    int image = -1;                // of the cache that it is read from; -1: from the tap
+  };
+  struct Tap : JudgedCall {
+    std::string name;
+    const plumb_op_entry* entry = nullptr;
+    TensorSet tensors;  // as fetched last
+    std::vector<Copy> copies;
+
+    // Not of the implementation under test, nor what stands beside its ops.
+    bool is_foreign() const { return problem != nullptr && entry == nullptr; }
+    std::vector<TensorReport> judge() const { return JudgedCall::judge(tensors, entry); }
+  };
+  using Calls = std::vector<std::unique_ptr<Tap>>;
+
+  // Whose calls the reference stands in for. Before the first call.
+  void exchange(std::shared_ptr<const Exchanged> which) { exchanged_ = std::move(which); }
+  // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
+  // as the step found them and left them, not around each call. Before the first call.
+  void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
+  // What is wrong with a fetched call of so many live tokens.
+  std::vector<TensorReport> judge(const Tap& tap, const device::decode::StepPart& part,
+                                  std::int64_t live, std::uint64_t seed) const;
+
+  // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
+  const std::string* last_writer(const std::byte* address) const;
+
+  // A step begins: enqueues poison over all copies that have not been poisoned since they were
+  // enqueued or fetched last, so that what no call has written since shows.
+  void poison(device::Stream stream);
+  enum class Read { everything, outputs };
+  // The calls of a part as they ran last; their work is over. Reads them back. Throws
+  // std::out_of_range for a part that never ran.
+  const Calls& fetch(const device::decode::StepPart& part, Read read = Read::everything);
+  // The part of this name that was enqueued last, also in a capture. Nothing: none was.
+  std::optional<device::decode::StepPart> latest(const std::string& part) const;
+  // As fetch, but reads nothing back.
+  const Calls& enqueued(const device::decode::StepPart& part) const;
+
+ private:
+  std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
+  void add_copy(const std::string& name, const Binding& bound, Tap& tap);
+  void rebind(const device::decode::Call& call, Tap& tap);
+  void copy(const Tap& tap, bool before, device::Stream stream);
+  void read_back(const Copy& copy, Tap& tap);
+  // A part's calls and their copies.
+  struct Run {
+    explicit Run(device::Device& device) : memory(device) {}
+    device::decode::Memory memory;
+    Calls calls;
+    bool poisoned = false;
+  };
+  // A cache as it was before and behind the step.
+  struct Image {
+    const std::byte* address = nullptr;
+    HostTensor before, after;
+    bool read = false;  // behind the step
+  };
+  int image_of(const Binding& bound, std::size_t bytes) const;
+  void read_image(const Copy& copy, Tap& tap);
+  Run& run_of(const device::decode::StepPart& part) const;
+  device::Device& device_;
+  const device::decode::Geometry& geometry_;
+  const plumb_implementation& ops_;
+  const device::CachingAllocator& temporaries_;
+  std::map<const std::byte*, std::string> writers_;  // op, by address of the output
+  const Kept kept_;
+  std::shared_ptr<const Exchanged> exchanged_;
+  device::Stream stream_;             // for reading back
+  std::vector<std::byte> row_bytes_;  // read back, of rows that are further apart
+  std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<Run>> parts_;
+  std::map<std::string, std::unique_ptr<Run>, std::less<>> varying_;  // the latest run of each
+  std::vector<std::unique_ptr<Run>> retired_;                         // their work may be pending
+  std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
+  bool fills_ = false;  // what comes is no part of a step, and not tapped
+  Run* current_ = nullptr;
+  std::int64_t tokens_ = 0;  // of the part
+  std::size_t next_ = 0;     // call of the part
+  std::int64_t sample_ = 0;  // rows of a call that are judged; 0: all
+  std::vector<Image> images_;
+};
+
+// The dimension with rows of one token each; nothing if there is none. That of a scratch tensor
+// comes behind the parts of which a sum is made; a plan, whose rows are tiles, has none.
+std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_t tokens);
+
+}  // namespace plumb::cases

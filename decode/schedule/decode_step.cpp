@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/schedule/decode_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "cases/tables/case_file.h"
+#include "decode/models/v32_model.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Architecture;
+using device::decode::Geometry;
+using device::decode::GraphMode;
+using device::decode::Lists;
+
+constexpr std::int64_t kUnset = -1;
+constexpr std::int64_t kPromptTokens = 16;     // of a step, where nobody says how many
+constexpr std::int64_t kSampledRows = 24;      // of a call in production geometry
+constexpr std::int64_t kMostTokens = 1 << 20;  // of a context
+
+// The one of `names` that a row has under `key`; nothing if it has none. Throws BadRow.
+template <std::size_t N>
+std::optional<std::size_t> choice(const Row& row, std::string_view key,
+                                  const std::array<std::string_view, N>& names) {
+  const std::string_view word = row.word(key);
+  if (word.empty()) return std::nullopt;
+  const auto found = std::find(names.begin(), names.end(), word);
+  if (found == names.end()) {
+    throw BadRow(fmt::format("{}: {} is one of {}, not \"{}\"", row.where, key,
+                             fmt::join(names, ", "), word));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+template <class Enum, std::size_t N>
+void choose(const Row& row, std::string_view key, const std::array<std::string_view, N>& names,
+            Enum& value) {
+  if (const auto which = choice(row, key, names)) value = static_cast<Enum>(*which);
+}
+
+template <class Enum, std::size_t N>
+constexpr std::array<std::string_view, N> names_of() {
+  std::array<std::string_view, N> names;
+  for (std::size_t i = 0; i < N; ++i) names[i] = name_of(static_cast<Enum>(i));
+  return names;
+}
+
+std::int64_t set_or(const Row& row, std::string_view parameter, std::int64_t otherwise) {
+  const std::int64_t value = row.integer(parameter);
+  return value == kUnset ? otherwise : value;
+}
+
+// One request, two, four and so on, up to all of them.
+std::vector<std::int64_t> capture_sizes(const Geometry& geometry) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t requests = 1; requests < geometry.max_requests; requests *= 2) {
+    sizes.push_back(requests * geometry.query_tokens());
+  }
+  sizes.push_back(geometry.max_decode_tokens());
+  while (sizes.back() > 512) sizes.pop_back();
+  return sizes;
+}
+
+Geometry small_geometry(const Row& row, const Geometry& base, Architecture architecture) {
+  const std::int64_t requests = row.integer("requests");
+  const std::int64_t speculated = set_or(row, "speculated", base.speculated);
+  const std::int64_t prompts =
+      set_or(row, "prompt_tokens", std::max(base.max_batched_tokens, kPromptTokens));
+  Geometry geometry = architecture == Architecture::v32
+                          ? device::decode::small_v32_geometry(requests, speculated, 64, prompts)
+                          : device::decode::small_geometry(requests, speculated, prompts);
+  if (const std::int64_t context = row.integer("context"); context > 0) {
+    geometry.max_context = context;
+  }
+  geometry.capture_sizes = capture_sizes(geometry);
+  geometry.drafter = architecture == Architecture::v4 && set_or(row, "drafter", 1) != 0;
+  return geometry;
+}
+
+Geometry geometry_of(const Row& row, const Geometry& base) {
+  Architecture architecture = base.architecture;
+  choose(row, "model", std::array<std::string_view, 2>{"v4", "v32"}, architecture);
+  const bool production =
+      choice(row, "geometry", std::array<std::string_view, 2>{"small", "production"}) == 1;
+  Geometry geometry = small_geometry(row, base, architecture);
+  if (production) {
+    const std::int64_t requests = row.integer("requests");
+    geometry = architecture == Architecture::v32 ? device::decode::production_v32_geometry(requests)
+                                                 : device::decode::production_geometry(requests);
+  }
+  geometry.lists = base.lists;
+  choose(row, "lists", std::array<std::string_view, 2>{"ragged", "dense"}, geometry.lists);
+  geometry.fnuz = base.fnuz || row.integer("fnuz") != 0;
+  geometry.frees_window = geometry.frees_window || row.integer("frees_window") != 0;
+  return geometry;
+}
+
+KeepList kept(const Row& row, std::string_view key) {
+  try {
+    return KeepList::from(row.word(key));
+  } catch (const std::invalid_argument& error) {
+    throw BadRow(fmt::format("{}: {}: {}", row.where, key, error.what()));
+  }
+}
+
+ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
+  ScheduleShape shape;
+  shape.steps = row.integer("steps");
+  shape.most_requests = row.integer("requests");
+  shape.seed = static_cast<std::uint64_t>(row.integer("seed")) + seed;
+  choose(row, "traffic", names_of<Traffic, 15>(), shape.traffic);
+  choose(row, "lengths", names_of<Lengths, 8>(), shape.lengths);
+  choose(row, "accepted", std::array<std::string_view, 3>{"all", "some", "none"}, shape.acceptance);
+  choose(row, "between", std::array<std::string_view, 3>{"nothing", "dummies", "captures"},
+         shape.between);
+  shape.keep_requests = kept(row, "keep_requests");
+  shape.keep_steps = kept(row, "keep_steps");
+  return shape;
+}
+
+// More than the top-k keeps, and a state of V4's C128A.
+std::int64_t least_context(const Geometry& geometry) {
+  const std::int64_t beyond_k = (geometry.top_k + 1) * geometry.index_ratio;
+  return geometry.has(device::decode::Cache::c128a) ? std::max(beyond_k, device::decode::kC128a)
+                                                    : beyond_k;
+}
+
+// What cannot be is said before anything runs.
+void require_possible(const Row& row, const ServedCase& served) {
+  const Geometry& geometry = served.setup.geometry;
+  if (geometry.architecture == Architecture::v32) {
+    const std::int64_t query_tokens = geometry.query_tokens();
+    require_supported(served.setup.mode, device::decode::v32_traits(query_tokens), query_tokens);
+  }
+  if (geometry.max_context < least_context(geometry)) {
+    throw BadRow(fmt::format(
+        "{}: context of {} tokens; with {} it is {} at least", row.where, geometry.max_context,
+        geometry.architecture == Architecture::v4 ? "v4" : "v32", least_context(geometry)));
+  }
+  try {
+    make_schedule(served.shape, geometry);
+  } catch (const std::invalid_argument& error) {
+    throw BadRow(fmt::format("{}: {}", row.where, error.what()));
+  }
+}
+
+std::vector<Scenario> make_scenarios() {
+  using Mode = Scenario::Mode;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kModes{
+      {{"eager", "Every step is launched op by op."},
+       {"piecewise", "Graphs of everything but indexer and attention, which run between them."},
+       {"full", "One graph per captured size holds the whole step."},
+       {"full_decode_only", "Graphs of whole decode steps; batches with prompts run eagerly."},
+       {"full_and_piecewise", "Graphs of whole decode steps, pieces for batches with prompts."},
+       {"breakable", "A capture that stops for indexer and attention, and goes on behind them."}}};
+  std::vector<Scenario> scenarios;
+  for (const auto& [name, why] : kModes) {
+    scenarios.push_back({std::string(name), std::string(why), Mode::decode_step, {}});
+  }
+  return scenarios;
+}
+
+}  // namespace
+
+const OpDefinition& decode_step_definition() {
+  static const OpDefinition definition{
+      kDecodeStep,
+      "a decode step as it is served: metadata, layers, drafter, graphs, over a schedule",
+      {{"requests", 4, 1, 512, "most requests in a batch"},
+       {"steps", 4, 1, 100000, "of the schedule"},
+       {"speculated", kUnset, kUnset, 8, "tokens of a request beyond the first; -1: 0"},
+       {"prompt_tokens", kUnset, kUnset, 4096, "of a step, 0: no prompts; -1: 16"},
+       {"drafter", kUnset, kUnset, 1, "1: a step of the drafter follows each; -1: with v4"},
+       {"context", 0, 0, kMostTokens,
+        "most tokens of a request, more than the top-k keeps; 0: 384"},
+       {"in_flight", 0, 0, 4, "steps enqueued before anybody waits; 0: 1"},
+       {"frees_window", 0, 0, 1, "1: blocks that left the window go back"},
+       {"fnuz", 0, 0, 1, "1: caches in e4m3fnuz on every platform"},
+       {"churn", 0, 0, 1, "1: somebody else uses the allocator between steps"},
+       {"fresh_every", 0, 0, 100000, "each so many-th step is taken by a new engine too"},
+       {"seed", 1, 0, 1000000000, "of the schedule"},
+       {"weights", 1, 0, 1000000000, "seed of weights and of where blocks are"}},
+      {"model", "geometry", "lists", "traffic", "lengths", "accepted", "between", "order", "policy",
+       "fault", "keep_requests", "keep_steps"},
+      [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
+        throw BadRow(fmt::format("{}: a decode step is more than one op", row.where));
+      }};
+  return definition;
+}
+
+const std::vector<Scenario>& graph_mode_scenarios() {
+  static const std::vector<Scenario> scenarios = make_scenarios();
+  return scenarios;
+}
+
+std::vector<Case> decode_step_cases(const std::vector<CaseFile>& overrides) {
+  std::vector<Case> cases;
+  for (const Row& row : rows_of(decode_step_definition(), overrides)) {
+    for (const Scenario& scenario : graph_mode_scenarios()) {
+      cases.push_back({&decode_step_definition(), row, &scenario});
+    }
+  }
+  return cases;
+}
+
+bool is_decode_step(const Case& which) {
+  return which.scenario->mode == Scenario::Mode::decode_step;
+}
+
+ServedCase served_case(const Case& which, DecodeSetup base, std::uint64_t seed) {
+  const Row& row = which.row;
+  ServedCase served{std::move(base), shape_of(row, seed)};
+  DecodeSetup& setup = served.setup;
+  setup.geometry = geometry_of(row, setup.geometry);
+  setup.mode = static_cast<GraphMode>(which.scenario - graph_mode_scenarios().data());
+  if (row.word("geometry") == "production") setup.sample = kSampledRows;
+  if (const std::int64_t in_flight = row.integer("in_flight"); in_flight > 0) {
+    setup.in_flight = in_flight;
+  }
+  choose(row, "order", std::array<std::string_view, 3>{"forward", "reverse", "random"},
+         setup.conditions.order);
+  choose(row, "policy", std::array<std::string_view, 3>{"early", "late", "interleaved"},
+         setup.conditions.policy);
+  setup.conditions.seed = served.shape.seed;
+  setup.environment = {.seed = static_cast<std::uint64_t>(row.integer("weights")),
+                       .churns = row.integer("churn") != 0,
+                       .fresh_every = row.integer("fresh_every")};
+  require_possible(row, served);
+  return served;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/schedule/environment.h"
+
+#include "cases/drivers/neighbours.h"
+#include "cases/tensors/fill.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// Pieces of many sizes out of the allocator of temporaries and states, full of some bytes: what a
+// graph still uses of it and does not own is overwritten.
+void churn(std::uint64_t seed, WatchedEngine& watched) {
+  constexpr int kPieces = 24;
+  device::CachingAllocator& memory = watched.engine.temporaries();
+  std::vector<void*> pieces;
+  for (std::uint64_t i = 0; i < kPieces; ++i) {
+    const auto bytes = std::size_t{256} << integer(seed, 2 * i, 0, 9);
+    pieces.push_back(memory.allocate(bytes, "somebody else's"));
+    const auto byte = static_cast<std::uint8_t>(integer(seed, 2 * i + 1, 0, 255));
+    watched.device->fill(pieces.back(), byte, bytes, watched.engine.stream());
+  }
+  for (void* const piece : pieces) memory.free(piece);
+}
+
+}  // namespace
+
+void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine) {
+  for (const std::uint64_t id : scheduled.finished) engine.finish(id);
+  for (const SharedPrefix& one : scheduled.shared) {
+    engine.admit_behind(one.request, one.other, one.tokens);
+  }
+  for (const auto& [id, tokens] : scheduled.admitted) engine.admit(id, tokens);
+}
+
+void disturb(const ScheduledStep& scheduled, const Environment& environment,
+             WatchedEngine& watched) {
+  if (scheduled.recapture > 0) watched.engine.recapture(scheduled.recapture - 1);
+  if (scheduled.dummy_tokens > 0) watched.engine.run_dummy(scheduled.dummy_tokens);
+  if (environment.churns) churn(environment.seed, watched);
+}
+
+void delay(const WatchedEngine& watched) {
+  constexpr std::int32_t kRounds = 4000000;
+  launch_hog(*watched.device, static_cast<std::uint32_t*>(watched.slow), 1, kRounds,
+             watched.engine.stream());
+}
+
+}  // namespace plumb::cases

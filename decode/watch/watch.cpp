@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/watch/watch.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "decode/checks/cache_checks.h"
+#include "decode/checks/call_checks.h"
+#include "decode/checks/fresh_checks.h"
+#include "decode/checks/input_checks.h"
+#include "decode/checks/order_checks.h"
+#include "decode/checks/paged_buffers.h"
+#include "decode/checks/replay_checks.h"
+#include "decode/checks/state_checks.h"
+#include "decode/schedule/environment.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::Architecture;
+using device::decode::Padding;
+
+// Where padding may hold anything: any key, and any block that exists.
+constexpr Padding kOtherPadding{0x5eed0123456789, 1};
+
+// A step in flight in front of the watched one.
+struct EarlierStep {
+  device::decode::StepSegments::Parts parts;  // of the twin
+  std::vector<PlannedInput> inputs;
+};
+
+class Watcher {
+ public:
+  explicit Watcher(const DecodeSetup& setup)
+      : setup_(setup),
+        mode_(setup.mode),
+        in_flight_(setup.in_flight),
+        plain_(setup),
+        twin_(setup, Taps::Kept::everything),
+        eager_(setup, Taps::Kept::everything),
+        other_(setup, Taps::Kept::rows) {}
+
+  void capture() {
+    for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();
+  }
+
+  WatchResult run(const std::vector<ScheduledStep>& schedule, const StepHook& hook) {
+    WatchResult result;
+    for (auto next = schedule.begin(); next != schedule.end() && result.clean();) {
+      const auto last = last_in_flight(next, schedule.end());
+      result.steps += last - next + 1;
+      WatchedStep step{plain_, twin_, eager_, other_, mode_, Findings(result.steps - 1)};
+      try {
+        take({next, last + 1}, step);
+        result.calls_judged += check(step);
+      } catch (const device::decode::MissingOp& missing) {
+        step.findings.add(Detector::error, step.calls, missing.op, missing.op, missing.what());
+      } catch (const std::exception& error) {
+        step.findings.add(Detector::error, step.calls, "", "", error.what());
+      }
+      result.findings = step.findings.all();
+      if (hook) hook(step);
+      next = last + 1;
+    }
+    return result;
+  }
+
+ private:
+  using Scheduled = std::vector<ScheduledStep>::const_iterator;
+
+  // Who comes writes caches, which nobody watches while a step is in flight.
+  Scheduled last_in_flight(Scheduled first, Scheduled end) const {
+    Scheduled last = first;
+    while (last - first + 1 < in_flight_ && last + 1 != end && (last + 1)->admitted.empty()) ++last;
+    return last;
+  }
+
+  std::array<WatchedEngine*, 4> all() { return {&plain_, &twin_, &eager_, &other_}; }
+
+  // The last of these steps is the watched one.
+  void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
+    for (WatchedEngine* watched : all()) {
+      prepare(scheduled.front(), *watched);
+      if (watched->taps) watched->taps->poison(watched->engine.stream());
+    }
+    const bool renews = renews_at(step.findings.step());
+    if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
+    step.before = snapshot(twin_);
+    earlier_.clear();
+    for (const ScheduledStep& one : scheduled) {
+      if (&one != &scheduled.front()) {
+        remember(step);
+        for (WatchedEngine* watched : all()) prepare(one, *watched);
+      }
+      follows_a_step_ = plans(plain_) == plans_;
+      delayed(plain_).step(one.batch);
+      plans_ = plans(plain_);
+      delayed(twin_).step(one.batch);
+      eager_.engine.step_eagerly(one.batch);
+      delayed(other_).step(one.batch, kOtherPadding);
+      step.plans.push_back(twin_.engine.plan());
+      add_parts(twin_.engine.parts(), step.parts);
+    }
+    for (WatchedEngine* watched : all()) watched->device->synchronize();
+    step.after = snapshot(twin_);
+    is_as_new_ = !renews || live_results(plain_) == fresh_;
+  }
+
+  // Behind a slow kernel, where the environment has one.
+  device::decode::Engine& delayed(WatchedEngine& watched) const {
+    if (setup_.environment.delays) delay(watched);
+    return watched.engine;
+  }
+
+  // Made or kept: padding alone, between two steps, has a plan too.
+  static std::int64_t plans(const WatchedEngine& watched) {
+    const device::decode::Counters counters = watched.engine.counters();
+    return counters.plans_made + counters.plans_kept;
+  }
+
+  // Steps that are run eagerly have no past that could disturb them.
+  void prepare(const ScheduledStep& scheduled, WatchedEngine& watched) const {
+    let_requests_change(scheduled, watched.engine);
+    if (&watched != &eager_) disturb(scheduled, setup_.environment, watched);
+  }
+
+  bool renews_at(std::int64_t step) const {
+    const std::int64_t every = setup_.environment.fresh_every;
+    return every > 0 && in_flight_ == 1 && (step + 1) % every == 0;
+  }
+
+  // The twin's latest step, before the next one is enqueued.
+  void remember(WatchedStep& step) {
+    earlier_.push_back({twin_.engine.parts(), planned_inputs(twin_)});
+    for (const auto& part : earlier_.back().parts) {
+      for (const auto& call : twin_.taps->enqueued(part)) step.writers.note(*call, 0);
+    }
+  }
+
+  // Parts that a later step has run again are the later step's.
+  void check_earlier(WatchedStep& step) {
+    auto later = twin_.engine.parts();
+    for (auto one = earlier_.rbegin(); one != earlier_.rend(); ++one) {
+      for (const auto& part : one->parts) {
+        if (part.varies || std::find(later.begin(), later.end(), part) != later.end()) continue;
+        for (const auto& call : twin_.taps->fetch(part)) check_inputs_of(*call, one->inputs, step);
+      }
+      later.insert(later.end(), one->parts.begin(), one->parts.end());
+    }
+  }
+
+  // Returns how many calls were judged.
+  std::int64_t check(WatchedStep& step) {
+    check_inputs(step);
+    check_earlier(step);
+    if (!check_ran(step)) return 0;
+    check_paged_buffers(step);
+    const std::int64_t judged = check_calls(step);
+    check_order(step);
+    check_state(step);
+    check_caches(step);
+    check_twin(step);
+    check_path(step);
+    check_cost(step);
+    if (!is_as_new_) {
+      step.findings.add(Detector::fresh, step.calls, "", "",
+                        "an engine made anew gives other results");
+    }
+    if (follows_a_step_) check_kept_plan(before_, step);
+    before_ = step.plans.back();
+    return judged;
+  }
+
+  // First: what the layers make of wrong ones may be beyond judging.
+  static void check_paged_buffers(WatchedStep& step) {
+    const WatchedEngine& twin = step.twin;
+    if (twin.engine.geometry().architecture != Architecture::v32) return;
+    for (WrongBuffer& wrong : wrong_paged_buffers(twin.engine, *twin.device)) {
+      step.findings.add(Detector::metadata, 0, std::move(wrong.op), std::move(wrong.call),
+                        std::move(wrong.text));
+    }
+  }
+
+  const DecodeSetup& setup_;
+  device::decode::GraphMode mode_;
+  std::int64_t in_flight_;
+  WatchedEngine plain_, twin_, eager_, other_;
+  std::vector<EarlierStep> earlier_;
+  std::vector<std::byte> fresh_;  // results of an engine made anew
+  bool is_as_new_ = true;
+  std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked
+  std::int64_t plans_ = -1;                         // of the plain engine behind its latest step
+  bool follows_a_step_ = false;  // the watched one: nothing has had a plan in between
+};
+
+}  // namespace
+
+bool WatchResult::found_by(Detector detector) const {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& finding) { return finding.detector == detector; });
+}
+
+namespace {
+
+WatchResult failed_capture(std::string op, std::string why) {
+  WatchResult result;
+  result.findings.push_back({Detector::error, 0, 0, std::move(op), "capture", std::move(why)});
+  return result;
+}
+
+}  // namespace
+
+WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const StepHook& hook) {
+  std::unique_ptr<Watcher> watcher;
+  try {
+    watcher = std::make_unique<Watcher>(setup);
+    watcher->capture();
+  } catch (const device::decode::MissingOp& missing) {
+    return failed_capture(missing.op, missing.what());
+  } catch (const std::exception& error) {
+    return failed_capture("capture", error.what());
+  }
+  return watcher->run(make_schedule(shape, setup.geometry), hook);
+}
+
+}  // namespace plumb::cases

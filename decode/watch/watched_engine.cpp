@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/watch/watched_engine.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace plumb::cases {
+
+using device::decode::StepPart;
+using device::decode::StepSegments;
+
+namespace {
+
+constexpr std::size_t kSlowBytes = 256;  // of one block of the occupancy hog
+
+const plumb_implementation& ops_of(const DecodeSetup& setup) {
+  const bool checked = setup.conditions.checked;
+  if (setup.implementation) return setup.implementation(setup.platform, checked);
+  return checked ? device::checked_implementation(setup.platform)
+                 : device::builtin_implementation(setup.platform);
+}
+
+std::unique_ptr<Exchange> make_exchange(const DecodeSetup& setup, device::Device& device,
+                                        const device::decode::Geometry& geometry,
+                                        const plumb_implementation& ops) {
+  if (!setup.exchanged) return nullptr;
+  if (setup.sample > 0) throw std::invalid_argument("calls of a sampled watch are exchanged whole");
+  return std::make_unique<Exchange>(device, geometry, ops, setup.exchanged);
+}
+
+// Of a real device, whose fresh memory may be zero: what nobody has written is no number in any
+// dialect.
+void spoil_caches(const DecodeSetup& setup, WatchedEngine& watched) {
+  constexpr std::uint8_t kNoNumber = 0xff;
+  if (watched.device->properties().simulated) return;  // poisons all memory itself
+  const auto& blocks = watched.engine.memory().blocks();
+  for (const device::decode::CacheView& cache : watched.engine.caches()) {
+    const auto bytes = static_cast<std::size_t>(setup.geometry.blocks(cache.cache)) *
+                       static_cast<std::size_t>(cache.block_bytes);
+    for (const auto& block : blocks) {
+      if (block.address != static_cast<const void*>(cache.data)) continue;
+      watched.device->fill(block.address, kNoNumber, std::min(bytes, block.bytes),
+                           watched.engine.stream());
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<device::Device> open(const DecodeSetup& setup) {
+  auto device = device::open_device(setup.platform, setup.conditions);
+  return setup.wrap ? setup.wrap(std::move(device)) : std::move(device);
+}
+
+WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared)
+    : device(std::move(shared)),
+      ops(ops_of(setup)),
+      geometry(setup.geometry),
+      exchange(make_exchange(setup, *device, geometry, ops)),
+      engine(*device, ops, setup.geometry, setup.mode, setup.policies, setup.environment.seed) {
+  engine.exchange(exchange.get());
+  spoil_caches(setup, *this);
+  if (setup.environment.delays) slow = device->allocate(kSlowBytes, "a slow kernel's");
+}
+
+WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)
+    : WatchedEngine(setup, open(setup)) {
+  if (!kept) return;
+  taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
+  taps->exchange(setup.exchanged);
+  if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
+  engine.observe(taps.get());
+}
+
+void add_parts(const StepSegments::Parts& step, StepSegments::Parts& to) {
+  for (const StepPart& part : step) {
+    std::erase_if(to, [&](const StepPart& earlier) {
+      return earlier == part || (earlier.varies && part.varies && earlier.name == part.name);
+    });
+    to.push_back(part);
+  }
+}
+
+Snapshot snapshot(const WatchedEngine& watched) {
+  Snapshot all;
+  for (const auto& block : watched.engine.memory().blocks()) {
+    all.emplace_back(block.bytes);
+    watched.device->copy(all.back().data(), block.address, block.bytes, watched.engine.stream());
+  }
+  return all;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// concat_and_cache_ds_mla: a token is 32 lanes of 16 columns (group_quant.h), eight to a tile of
+// 128, which are quantised; eight of the lanes also copy a vector of RoPE each. A block takes
+// kTokensOfBlock tokens, each thread the same columns of every kTokensAtOnce-th of them, all loaded
+// before the first is needed. Legal: any tokens that fit the grid's x, any page.
+#include "device/kernels/quantization/group_quant.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+constexpr int kTile = 128, kTiles = 4, kLatent = kTile * kTiles, kRope = 64;
+constexpr int kScalesAt = kLatent, kRopeAt = kScalesAt + 4 * kTiles, kEntryBytes = kRopeAt + 128;
+constexpr float kLeastScale = 0x1p-126F;  // FLT_MIN
+
+constexpr int kTokenThreads = kLatent / kLaneColumns, kLanes = kTile / kLaneColumns;
+constexpr int kTokensAtOnce = kQuantBlock / kTokenThreads, kTokensOfThread = 2;
+constexpr int kTokensOfBlock = kTokensAtOnce * kTokensOfThread;
+
+// This thread's columns, codes and the scale of their tile.
+PLUMB_DEVICE void store_quantized(const LaneColumns& bits, float amax, plumb_format dialect,
+                                  bool whole, int lane, std::uint8_t* entry) {
+  const float scale = at_least(kLeastScale, amax / quantisation_largest(dialect));
+  if (group_lane(kLanes) == 0) reinterpret_cast<float*>(entry + kScalesAt)[lane / kLanes] = scale;
+  float x[kLaneColumns];
+  decode_columns(bits, x);
+  divide_columns(x, scale);
+  store_codes(entry + lane * kLaneColumns, encode_e4m3x16(x, dialect), whole);
+}
+
+PLUMB_DEVICE void cache_tokens(const plumb_concat_and_cache_ds_mla_params& p, plumb_format dialect,
+                               bool whole) {
+  const int lane = thread_index() % kTokenThreads, rope_column = lane * kBf16x8;
+  const bool has_rope = rope_column < kRope;
+  const std::int64_t first =
+      std::int64_t{block_index_x()} * kTokensOfBlock + thread_index() / kTokenThreads;
+  std::int64_t slots[kTokensOfThread];
+  LaneColumns bits[kTokensOfThread];
+  Bf16x8 rope[kTokensOfThread];
+  PLUMB_UNROLL
+  for (int i = 0; i < kTokensOfThread; ++i) {
+    const std::int64_t token = first + i * kTokensAtOnce;
+    const bool live = token < p.tokens;
+    slots[i] = live ? p.slot_mapping[token] : -1;
+    bits[i] = load_columns(p.kv_c + token * p.kv_c_row_stride + lane * kLaneColumns, live, whole);
+    rope[i] = load_bf16x8(p.k_pe + token * p.k_pe_row_stride + rope_column,
+                          live && has_rope ? kBf16x8 : 0, whole);
+  }
+  PLUMB_UNROLL
+  for (int i = 0; i < kTokensOfThread; ++i) {
+    const float amax = columns_amax(bits[i], kLanes);
+    if (slots[i] < 0) continue;
+    const auto [block, offset] = place_of(slots[i], p.cache.page);
+    std::uint8_t* entry = p.cache.data + block * p.cache.block_stride_bytes + offset * kEntryBytes;
+    store_quantized(bits[i], amax, dialect, whole, lane, entry);
+    if (!has_rope) continue;
+    auto* const to = reinterpret_cast<std::uint16_t*>(entry + kRopeAt) + rope_column;
+    store_bf16x8(to, rope[i], kBf16x8, whole);
+  }
+}
+
+// One dialect at a time: the encoder of the other one is not in the way.
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 8) void concat_and_cache_ds_mla_kernel(
+    plumb_concat_and_cache_ds_mla_params p) {
+  if (p.cache.dialect == PLUMB_E4M3FN) return cache_tokens(p, PLUMB_E4M3FN, whole);
+  cache_tokens(p, PLUMB_E4M3FNUZ, whole);
+}
+
+plumb_status launch_concat_and_cache_ds_mla(const void* params) {
+  const auto& p = *static_cast<const plumb_concat_and_cache_ds_mla_params*>(params);
+  if (p.tokens < 0 || p.kv_c_row_stride < kLatent || p.k_pe_row_stride < kRope ||
+      p.cache.page < 1 || p.cache.block_stride_bytes < std::int64_t{p.cache.page} * kEntryBytes ||
+      p.cache.block_stride_bytes % 4 != 0) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!p.kv_c || !p.k_pe || !p.slot_mapping || !p.cache.data) return PLUMB_INVALID_ARGUMENT;
+  const LaunchShape shape{(p.tokens + kTokensOfBlock - 1) / kTokensOfBlock, 1, kQuantBlock, 0};
+  if (are_whole_rows(p.kv_c, p.kv_c_row_stride) && are_whole_rows(p.k_pe, p.k_pe_row_stride) &&
+      is_whole_cache(p.cache)) {
+    return PLUMB_LAUNCH(concat_and_cache_ds_mla_kernel<true>, shape, p.stream, p);
+  }
+  return PLUMB_LAUNCH(concat_and_cache_ds_mla_kernel<false>, shape, p.stream, p);
+}
+
+}  // namespace
+
+plumb_op_entry concat_and_cache_ds_mla() {
+  return {"concat_and_cache_ds_mla", launch_concat_and_cache_ds_mla, group_quant_numerics()};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mhc_fused_post_pre. Up to 16 tokens the kernel that makes the partial sums also makes the
+// streams: it adds up what it has in fp32 and stores it rounded. With more, a kernel of its own
+// stores the streams first and the sums are of what is stored. Maps and shapes:
+// device/kernels/hyper_connection/mhc_mixing.h.
+#include "device/kernels/hyper_connection/mhc_mixing.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+constexpr std::int64_t kMostUnroundedTokens = 16;
+
+using Params = plumb_mhc_fused_post_pre_params;
+
+plumb_mhc_post_params post_of(const Params& p) {
+  plumb_mhc_post_params post{};
+  post.x = p.x;
+  post.residual = p.residual;
+  post.post = p.post_before;
+  post.comb = p.comb_before;
+  post.out = p.residual_out;
+  post.tokens = p.tokens;
+  post.hidden = p.hidden;
+  post.residual_token_stride = p.residual_token_stride;
+  post.residual_slot_stride = p.residual_slot_stride;
+  return post;
+}
+
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_fused_post(plumb_mhc_post_params p) {
+  store_mixed_streams<whole>(p);
+}
+
+PLUMB_KERNEL void mhc_fused_partials(Mixing p) {
+  PLUMB_SHARED(float, weights, kStaged);
+  mix_partials(p, StoredStreams{p}, weights);
+}
+
+PLUMB_KERNEL void mhc_fused_small_partials(Mixing p, plumb_mhc_post_params post) {
+  PLUMB_SHARED(float, weights, kStaged);
+  const auto x_of = [&](std::int64_t token, std::int64_t k) {
+    const std::int64_t n = k / p.hidden, h = k - n * p.hidden;
+    float residual[kStreams];
+    for (int m = 0; m < kStreams; ++m) {
+      residual[m] = load_bf16(
+          post.residual[token * post.residual_token_stride + m * post.residual_slot_stride + h]);
+    }
+    const float x =
+        mixed_stream(post.post + token * kStreams, post.comb + token * kStreams * kStreams,
+                     static_cast<int>(n), load_bf16(post.x[token * p.hidden + h]), residual);
+    post.out[token * p.depth + k] = store_bf16(x);
+    return x;
+  };
+  mix_partials(p, x_of, weights);
+}
+
+template <bool whole>
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_fused_outputs(Mixing p) {
+  PLUMB_SHARED(float, pre, kStreams);
+  PLUMB_SHARED(float, per_wave, kMostWaves);
+  mix_outputs<whole>(p, pre, per_wave);
+}
+
+plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties& device) {
+  const LaunchShape partials = partials_shape(mixing, device);
+  const plumb_mhc_post_params post = post_of(p);
+  if (p.tokens <= kMostUnroundedTokens) {
+    return PLUMB_LAUNCH(mhc_fused_small_partials, partials, p.stream, mixing, post);
+  }
+  const LaunchShape by_token = token_shape(p.tokens, p.hidden, device.wave_size);
+  const plumb_status status = is_whole(post)
+                                  ? PLUMB_LAUNCH(mhc_fused_post<true>, by_token, p.stream, post)
+                                  : PLUMB_LAUNCH(mhc_fused_post<false>, by_token, p.stream, post);
+  if (status != PLUMB_OK) return status;
+  const plumb_status by_matrices = launch_matrix_partials(mixing, p.stream);
+  if (by_matrices != PLUMB_UNSUPPORTED) return by_matrices;
+  return PLUMB_LAUNCH(mhc_fused_partials, partials, p.stream, mixing);
+}
+
+plumb_status launch_mhc_fused_post_pre(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const Params*>(params);
+  Mixing mixing = mixing_of(p, kStreams * p.hidden);
+  mixing.streams = p.residual_out;
+  mixing.token_stride = mixing.depth;
+  mixing.slot_stride = p.hidden;
+  if (!is_legal(mixing)) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!is_complete(mixing) || !p.x || !p.residual || !p.post_before || !p.comb_before) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
+  const Properties& device = stream_properties(p.stream);
+  if (!fits_grid(mixing, device)) return PLUMB_UNSUPPORTED;
+  const plumb_status status = launch_sums(p, mixing, device);
+  if (status != PLUMB_OK) return status;
+  const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
+  if (is_whole(mixing)) return PLUMB_LAUNCH(mhc_fused_outputs<true>, outputs, p.stream, mixing);
+  return PLUMB_LAUNCH(mhc_fused_outputs<false>, outputs, p.stream, mixing);
+}
+
+}  // namespace
+
+plumb_op_entry mhc_fused_post_pre() {
+  return {"mhc_fused_post_pre", launch_mhc_fused_post_pre, mixing_numerics()};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

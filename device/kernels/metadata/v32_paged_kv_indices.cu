@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// v32_paged_kv_indices: slots of the tokens that the indexer chose, into the ranges that
+// paged_kv_indptr gives each token. Block t does token t, its threads the entries. Legal launch:
+// grid_x = tokens, any block.
+#include "device/kernels/block_table.h"
+#include "device/kernels/metadata/ragged.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+using Params = plumb_v32_paged_kv_indices_params;
+
+constexpr std::int32_t kMissing = 0;  // the op's own: slot 0 stands for what is missing
+
+PLUMB_KERNEL void v32_paged_kv_indices_kernel(Params p) {
+  const std::int64_t token = block_index_x();
+  const std::int64_t begin = p.paged_kv_indptr[token];
+  const std::int64_t count = p.paged_kv_indptr[token + 1] - begin;
+  if (count == 0) return;  // req_id_per_token of a padded token is not looked at
+  const std::int32_t* topk = p.topk_indices + token * p.topk_row_stride;
+  const std::int32_t* blocks = p.block_table + p.req_id_per_token[token] * p.block_table_row_stride;
+  for (std::int64_t j = thread_index(); j < count; j += block_size()) {
+    const bool found = topk[j] >= 0 && topk[j] / p.page < p.blocks_per_request;
+    p.paged_kv_indices[begin + j] = found ? slot_of(blocks, p.page, topk[j]) : kMissing;
+  }
+}
+
+bool is_legal(const Params& p) {
+  if (p.tokens < 0 || p.topk < 128 || p.topk % 128 != 0) return false;
+  if ((p.page != 1 && p.page != 64) || p.blocks_per_request < 0) return false;
+  if (p.tokens == 0) return true;
+  return p.topk_indices && p.req_id_per_token && p.block_table && p.paged_kv_indptr &&
+         p.paged_kv_indices;
+}
+
+plumb_status launch_v32_paged_kv_indices(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const Params*>(params);
+  if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens == 0) return PLUMB_OK;
+  if (p.tokens > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
+  return PLUMB_LAUNCH(v32_paged_kv_indices_kernel, row_shape(p.tokens, p.topk, p.stream), p.stream,
+                      p);
+}
+
+}  // namespace
+
+plumb_op_entry v32_paged_kv_indices() {
+  return {"v32_paged_kv_indices", launch_v32_paged_kv_indices, kExactNumerics};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

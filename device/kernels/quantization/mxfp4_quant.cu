@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mxfp4_quant: eight lanes quantise one group of 32 columns of one token (group_quant.h), two
+// bytes of two codes each per lane. Legal: any tokens that fit the grid's x, columns a multiple
+// of 32.
+#include "device/kernels/quantization/group_quant.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+constexpr int kMxGroup = 32;
+constexpr float kLargestE2m1 = 6.0F;
+
+// Boundaries strictly below |value| are counted, so ties go towards zero. No code of -0.
+PLUMB_DEVICE std::uint32_t encode_e2m1(float value) {
+  const float size = bits_float(float_bits(value) & 0x7fffffffU);
+  std::uint32_t code = 0;
+  for (const float boundary : {0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.0F}) {
+    code += size > boundary ? 1U : 0U;
+  }
+  return code != 0 && value < 0 ? code | 8U : code;
+}
+
+PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
+  const std::int64_t groups = p.columns / kMxGroup, index = group_index();
+  const std::int64_t token = index / groups, group = index % groups;
+  const bool live = token < p.tokens;
+  const std::uint16_t* x = p.x + token * p.x_row_stride + group * kMxGroup;
+  const float amax = group_amax(x, live ? kMxGroup : 0);
+  if (!live) return;
+  const std::uint8_t byte = encode_ue8m0(at_least(p.amax_floor, amax) / kLargestE2m1);
+  const float scale = decode_ue8m0(byte);
+  if (group_lane() == 0) p.scales[token * groups + group] = byte;
+  std::uint8_t* q = p.q + token * (p.columns / 2) + group * (kMxGroup / 2);
+  for (int i = group_lane(); i < kMxGroup / 2; i += kGroupLanes) {
+    const std::uint32_t even = encode_e2m1(load_bf16(x[2 * i]) / scale);
+    const std::uint32_t odd = encode_e2m1(load_bf16(x[2 * i + 1]) / scale);
+    q[i] = static_cast<std::uint8_t>(even | odd << 4);
+  }
+}
+
+plumb_status launch_mxfp4_quant(const void* params) {
+  const auto& p = *static_cast<const plumb_mxfp4_quant_params*>(params);
+  if (p.tokens < 0 || p.columns < kMxGroup || p.columns % kMxGroup != 0 ||
+      p.x_row_stride < p.columns || !(p.amax_floor > 0)) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!p.x || !p.q || !p.scales) return PLUMB_INVALID_ARGUMENT;
+  const LaunchShape shape{blocks_for_groups(p.tokens * (p.columns / kMxGroup)), 1, kQuantBlock, 0};
+  return PLUMB_LAUNCH(mxfp4_quant_kernel, shape, p.stream, p);
+}
+
+}  // namespace
+
+plumb_op_entry mxfp4_quant() { return {"mxfp4_quant", launch_mxfp4_quant, group_quant_numerics()}; }
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grouped_topk: a wave per token. Lane g < n_group finds the two best experts of group g; a ballot
+// of the groups that are kept goes to all lanes; then every lane ranks its own experts, and the
+// wave picks the best one after another. Legal: experts up to 1024, groups and topk up to 32.
+#include "device/kernels/router/router.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+using Params = plumb_grouped_topk_params;
+
+constexpr int kMostGroups = 32;
+
+PLUMB_DEVICE float rounded(const Params& p, float x) {
+  const bool to_bf16 = p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && p.logits_format == PLUMB_BF16;
+  return to_bf16 ? load_bf16(store_bf16(x)) : x;
+}
+
+PLUMB_DEVICE bool counts_as_nothing(const Params& p, float logit) {
+  const bool finite = logit - logit == 0.0F;
+  return p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && !finite;
+}
+
+PLUMB_DEVICE float logit_of(const Params& p, std::int64_t token, int expert) {
+  return load_logit(p.logits, p.logits_format, token * p.logits_row_stride + expert);
+}
+
+PLUMB_DEVICE float score_of(const Params& p, float logit) {
+  constexpr float kLog2E = 1.44269504F;
+  if (counts_as_nothing(p, logit)) return 0.0F;
+  return rounded(p, 1.0F / (1.0F + exp2_approx(-logit * kLog2E)));
+}
+
+PLUMB_DEVICE float choice_of(const Params& p, std::int64_t token, int expert) {
+  const float logit = logit_of(p, token, expert);
+  if (counts_as_nothing(p, logit)) return -INFINITY;
+  return rounded(p, score_of(p, logit) + rounded(p, p.bias[expert]));
+}
+
+// Sum of the two best choices of a group; equal ones count twice.
+PLUMB_DEVICE float group_score(const Params& p, std::int64_t token, int group) {
+  const int width = p.experts / p.n_group;
+  float best = -INFINITY, second = -INFINITY;
+  for (int i = 0; i < width; ++i) {
+    const float choice = choice_of(p, token, group * width + i);
+    if (choice_key(choice) > choice_key(best)) {
+      second = best;
+      best = choice;
+    } else if (choice_key(choice) > choice_key(second)) {
+      second = choice;
+    }
+  }
+  return rounded(p, best + second);
+}
+
+// Bit g: group g is kept. None where there are not enough groups with a score.
+PLUMB_DEVICE LaneMask kept_groups(const Params& p, std::int64_t token) {
+  const bool has_group = lane_index() < p.n_group;
+  const float score = has_group ? group_score(p, token, lane_index()) : -INFINITY;
+  const std::uint64_t rank = rank_of(score, lane_index());
+  int better = 0;
+  for (int group = 0; group < p.n_group; ++group) {
+    better += shuffle(all_lanes(), rank, group, wave_size()) > rank;
+  }
+  const LaneMask kept = ballot(all_lanes(), has_group && better < p.topk_group);
+  const LaneMask alive = ballot(all_lanes(), score != -INFINITY);
+  // The worst of the kept groups is alive, or nobody is chosen.
+  return (kept & ~alive) == 0 ? kept : 0;
+}
+
+PLUMB_KERNEL void grouped_topk_kernel(Params p) {
+  const std::int64_t token = token_of_wave();
+  if (token >= p.tokens) return;
+  const int lane = lane_index();
+  const std::int64_t out = token * p.topk + lane;
+  const LaneMask kept = kept_groups(p, token);
+  if (kept == 0) {
+    if (lane >= p.topk) return;
+    p.ids[out] = lane;
+    p.weights[out] = 1.0F / static_cast<float>(p.topk);
+    return;
+  }
+  std::uint64_t ranks[kMostRanksPerLane];
+  int count = 0;
+  for (int expert = lane; expert < p.experts; expert += wave_size()) {
+    const bool open = kept >> (expert / (p.experts / p.n_group)) & 1;
+    const float choice = open ? choice_of(p, token, expert) : -INFINITY;
+    ranks[count++] = rank_of(choice, expert);
+  }
+  const int id = pick_best(ranks, count, p.topk);
+  const float score = lane < p.topk ? score_of(p, logit_of(p, token, id)) : 0.0F;
+  const float sum = lanes_sum(score) + 1e-20F;
+  if (lane >= p.topk) return;
+  const float weight = p.renormalize ? score / sum : score;
+  p.ids[out] = id;
+  p.weights[out] = weight * p.routed_scaling_factor;
+}
+
+bool is_legal(const Params& p) {
+  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format)) {
+    return false;
+  }
+  if (p.n_group < 1 || p.n_group > kMostGroups || p.experts % p.n_group != 0) return false;
+  if (p.experts / p.n_group < 2) return false;
+  if (p.topk_group < 1 || p.topk_group > p.n_group) return false;
+  return p.topk <= p.topk_group * (p.experts / p.n_group);
+}
+
+plumb_status launch_grouped_topk(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const Params*>(params);
+  if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens == 0) return PLUMB_OK;
+  if (!p.logits || !p.bias || !p.weights || !p.ids) return PLUMB_INVALID_ARGUMENT;
+  const Properties& device = stream_properties(p.stream);
+  const LaunchShape shape = router_shape(p.tokens, device.wave_size);
+  if (p.experts > kMostExperts || shape.grid_x > device.max_grid_x) return PLUMB_UNSUPPORTED;
+  return PLUMB_LAUNCH(grouped_topk_kernel, shape, p.stream, p);
+}
+
+}  // namespace
+
+plumb_op_entry grouped_topk() { return {"grouped_topk", launch_grouped_topk, router_numerics()}; }
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

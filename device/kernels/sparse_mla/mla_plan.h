@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tile plan of a split decode: which part of the grid attends to which blocks of which requests.
+// Greedy: every part gets the same payload of blocks, a request costs `fixed_overhead` more.
+#pragma once
+
+#include <cstdint>
+
+#include "device/kernels/sparse_mla/mla_candidates.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+// A call as its kernels see it: the plan's fields frozen, since `params.plan` is host memory.
+struct MlaCall {
+  plumb_sparse_mla_decode_params params;
+  plumb_mla_plan plan;
+};
+
+// Requests [begin_req, end_req], from begin_block of the first to end_block (exclusive) of the
+// last.
+struct MlaTile {
+  std::int32_t begin_req, end_req, begin_block, end_block;
+  std::int32_t begin_split;              // number of this part among the splits of begin_req
+  std::int32_t first_split, last_split;  // begin_req, end_req are shared with other parts
+  std::int32_t pad;
+};
+
+PLUMB_DEVICE inline int ceil_div(int count, int step) { return (count + step - 1) / step; }
+
+// The main cache counts for one block even if it is empty: every request has a first block.
+PLUMB_DEVICE inline int main_block_count(const MlaCall& call, int request) {
+  const int blocks = ceil_div(candidate_count(call.params.main, request), call.plan.block_n);
+  return blocks > 1 ? blocks : 1;
+}
+
+PLUMB_DEVICE inline int block_count(const MlaCall& call, int request) {
+  return main_block_count(call, request) +
+         ceil_div(candidate_count(call.params.extra, request), call.plan.block_n);
+}
+
+// Blocks that one part takes, overhead included. Called by one whole wave.
+PLUMB_DEVICE inline int payload_of_part(const MlaCall& call) {
+  const int requests = static_cast<int>(call.params.requests);
+  int total = 0;
+  for (int request = lane_index(); request < requests; request += wave_size()) {
+    total += block_count(call, request) + call.plan.fixed_overhead;
+  }
+  for (int step = wave_size() / 2; step > 0; step /= 2) {
+    total += shuffle_xor(all_lanes(), total, step, wave_size());
+  }
+  return ceil_div(total, call.plan.num_parts) + call.plan.fixed_overhead;
+}
+
+// How far the parts before this one have come.
+struct PlanCursor {
+  int request = 0, block = 0;
+  int split = 0;   // parts that already hold blocks of `request`
+  int splits = 0;  // of all requests before `request`
+};
+
+// Takes blocks from the cursor on until `left` is used up. A part always gets on: payload >
+// overhead.
+PLUMB_DEVICE inline void take_blocks(const MlaCall& call, int left, PlanCursor& at) {
+  const int overhead = call.plan.fixed_overhead;
+  while (at.request < call.params.requests) {
+    const int cost = block_count(call, at.request) - at.block + overhead;
+    if (left < cost) {
+      if (left > overhead) {
+        at.block += left - overhead;
+        ++at.split;
+      }
+      return;
+    }
+    left -= cost;
+    at.splits += at.split + 1;
+    ++at.request;
+    call.plan.num_splits[at.request] = at.splits;
+    at.block = at.split = 0;
+  }
+}
+
+// Parts that find nothing left get begin_req = requests. Called by one thread.
+PLUMB_DEVICE inline void plan_tiles(const MlaCall& call, int payload) {
+  auto* tiles = reinterpret_cast<MlaTile*>(call.plan.tiles);
+  call.plan.num_splits[0] = 0;
+  PlanCursor at;
+  for (int part = 0; part < call.plan.num_parts; ++part) {
+    MlaTile tile{at.request, 0, at.block, 0, at.split, at.block != 0, 0, 0};
+    take_blocks(call, payload, at);
+    tile.end_req = at.block > 0 ? at.request : at.request - 1;
+    const int end_req_blocks = block_count(call, tile.end_req);
+    tile.end_block = at.block > 0 ? at.block : end_req_blocks;
+    tile.last_split = tile.end_block != end_req_blocks;
+    if (tile.begin_req == tile.end_req) {
+      tile.first_split = tile.last_split = tile.first_split | tile.last_split;
+    }
+    tiles[part] = tile;
+  }
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// top_k_per_row_decode: indices of the k largest logits of [0, end), next_n rows per request.
+// Block b does row b: its threads share the columns of the row (top_k_select.h). Launch:
+// top_k_launch.
+#include "device/kernels/top_k/top_k_select.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+// Not above 0 where a sequence is shorter than its next_n rows, as in a padded request of length 0.
+PLUMB_DEVICE std::int64_t end_of(const plumb_top_k_per_row_decode_params& p, std::int64_t row) {
+  const std::int64_t query = row % p.next_n;
+  const std::int32_t* lengths = p.seq_lens + row / p.next_n * p.seq_lens_row_stride;
+  if (p.seq_lens_dims == 2) return lengths[query];
+  return lengths[0] - p.next_n + query + 1;
+}
+
+template <bool kept>
+PLUMB_KERNEL PLUMB_BOUNDS(1024,
+                          1) void top_k_per_row_decode_kernel(plumb_top_k_per_row_decode_params p,
+                                                              TopKRoom room) {
+  PLUMB_SHARED(TopKShared, shared, 1);
+  const std::int64_t row = block_index_x();
+  const std::int64_t end = end_of(p, row);
+  const std::int64_t length = end > 0 ? end : 0;
+  const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length};
+  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
+}
+
+bool is_legal(const plumb_top_k_per_row_decode_params& p) {
+  if (p.num_rows < 0 || p.columns < 0 || p.k < 1) return false;
+  if (p.next_n < 1 || p.num_rows % p.next_n != 0) return false;
+  return p.seq_lens_dims == 1 || p.seq_lens_dims == 2;
+}
+
+plumb_status launch_top_k_per_row_decode(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const plumb_top_k_per_row_decode_params*>(params);
+  if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.num_rows == 0) return PLUMB_OK;
+  if (!p.logits || !p.seq_lens || !p.indices) return PLUMB_INVALID_ARGUMENT;
+  if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
+  const TopKLaunch launch = top_k_launch(p);
+  if (launch.kept) {
+    return PLUMB_LAUNCH(top_k_per_row_decode_kernel<true>, launch.shape, p.stream, p, launch.room);
+  }
+  return PLUMB_LAUNCH(top_k_per_row_decode_kernel<false>, launch.shape, p.stream, p, launch.room);
+}
+
+}  // namespace
+
+plumb_op_entry top_k_per_row_decode() {
+  return {"top_k_per_row_decode", launch_top_k_per_row_decode, kTopKNumerics};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// top_k_per_row_prefill: row-local indices of the k largest logits of [row_starts, row_ends).
+// Block b does row b: its threads share the columns of the window (top_k_select.h). Launch:
+// top_k_launch.
+#include "device/kernels/top_k/top_k_select.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+namespace {
+
+template <bool kept>
+PLUMB_KERNEL PLUMB_BOUNDS(1024,
+                          1) void top_k_per_row_prefill_kernel(plumb_top_k_per_row_prefill_params p,
+                                                               TopKRoom room) {
+  PLUMB_SHARED(TopKShared, shared, 1);
+  const std::int64_t row = block_index_x();
+  const std::int64_t start = p.row_starts[row];
+  const std::int64_t length = p.row_ends[row] - start;
+  const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
+  const TopKWindow window = {first, p.logits_column_stride, length > 0 ? length : 0};
+  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
+}
+
+plumb_status launch_top_k_per_row_prefill(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const plumb_top_k_per_row_prefill_params*>(params);
+  if (p.num_rows < 0 || p.columns < 0 || p.k < 1) return PLUMB_INVALID_ARGUMENT;
+  if (p.num_rows == 0) return PLUMB_OK;
+  if (!p.logits || !p.row_starts || !p.row_ends || !p.indices) return PLUMB_INVALID_ARGUMENT;
+  if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
+  const TopKLaunch launch = top_k_launch(p);
+  if (launch.kept) {
+    return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<true>, launch.shape, p.stream, p, launch.room);
+  }
+  return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<false>, launch.shape, p.stream, p, launch.room);
+}
+
+}  // namespace
+
+plumb_op_entry top_k_per_row_prefill() {
+  return {"top_k_per_row_prefill", launch_top_k_per_row_prefill, kTopKNumerics};
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The columns of a row as a radix select takes them (top_k_select.h): in chunks of four neighbours,
+// one access where they lie together, and tiles of eight chunks per thread.
+#pragma once
+
+#include "device/kernels/top_k/top_k_interval.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+constexpr int kTopKChunk = 4, kTopKChunks = 8;  // columns of a chunk, chunks of a thread in a tile
+constexpr int kTopKColumns = kTopKChunk * kTopKChunks;
+
+// The logits that a row may look at; local index i is first[i * column_stride]. At most 2^31 - 5.
+struct TopKWindow {
+  const float* first;
+  std::int64_t column_stride;
+  std::int64_t length;
+};
+
+// A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3, the lead chosen such that
+// whole chunks start at multiples of 16 bytes.
+struct TopKRow {
+  TopKWindow window;
+  std::int32_t length, lead, tiles;
+};
+
+PLUMB_DEVICE inline TopKRow top_k_row(const TopKWindow& window) {
+  const auto address = reinterpret_cast<std::uintptr_t>(window.first);
+  const bool contiguous = window.column_stride == 1;
+  const int lead = contiguous ? static_cast<int>(address / sizeof(float) % kTopKChunk) : 0;
+  const std::int64_t tile = std::int64_t{block_size()} * kTopKColumns;
+  return {window, static_cast<std::int32_t>(window.length), lead,
+          static_cast<std::int32_t>((window.length + lead + tile - 1) / tile)};
+}
+
+PLUMB_DEVICE inline bool is_column(const TopKRow& row, std::int32_t column) {
+  return static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(row.length);
+}
+
+PLUMB_DEVICE inline std::uint32_t load_bits(const TopKRow& row, std::int32_t column) {
+  return float_bits(row.window.first[column * row.window.column_stride]);
+}
+
+// Columns from `column` on; zeros outside the window.
+PLUMB_DEVICE inline TopKBits load_chunk(const TopKRow& row, std::int32_t column) {
+  const bool inside = column >= 0 && column + kTopKChunk <= row.length;
+  if (inside && row.window.column_stride == 1) {
+    return load_vector(reinterpret_cast<const std::uint32_t*>(row.window.first + column));
+  }
+  TopKBits bits{};
+  std::int64_t element = column * row.window.column_stride;
+  PLUMB_UNROLL
+  for (int i = 0; i < kTopKChunk; ++i) {
+    if (is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);
+    element += row.window.column_stride;
+  }
+  return bits;
+}
+
+// First column of this thread's chunk j of a tile.
+PLUMB_DEVICE inline std::int32_t column_of(const TopKRow& row, int tile, int j) {
+  return ((tile * kTopKChunks + j) * block_size() + thread_index()) * kTopKChunk - row.lead;
+}
+
+// This thread's chunks of a tile.
+struct TopKTile {
+  TopKBits chunk[kTopKChunks];
+};
+
+// Whether all columns of a tile are the window's.
+PLUMB_DEVICE inline bool is_inner(const TopKRow& row, int tile) {
+  const std::int32_t columns = block_size() * kTopKColumns;
+  const std::int32_t first = tile * columns - row.lead;
+  return first >= 0 && first <= row.length - columns;
+}
+
+// Which of a thread's columns of a tile are the window's: bit 4 j + i for column i of chunk j.
+PLUMB_DEVICE inline std::uint32_t columns_of(const TopKRow& row, int tile) {
+  if (is_inner(row, tile)) return ~0u;
+  std::uint32_t columns = 0;
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKChunks; ++j) {
+    const std::int32_t column = column_of(row, tile, j);
+    PLUMB_UNROLL
+    for (int i = 0; i < kTopKChunk; ++i) {
+      columns |= is_column(row, column + i) ? 1u << (kTopKChunk * j + i) : 0;
+    }
+  }
+  return columns;
+}
+
+// Whether all chunks of a tile are one access each.
+PLUMB_DEVICE inline bool is_whole(const TopKRow& row, int tile) {
+  return is_inner(row, tile) && row.window.column_stride == 1;
+}
+
+// This thread's chunk j of a whole tile.
+PLUMB_DEVICE inline TopKBits load_whole_chunk(const TopKRow& row, int tile, int j) {
+  const auto* first = reinterpret_cast<const std::uint32_t*>(row.window.first);
+  return load_vector(first + column_of(row, tile, j));
+}
+
+PLUMB_DEVICE inline TopKTile load_tile(const TopKRow& row, int tile) {
+  TopKTile bits;
+  if (is_whole(row, tile)) {
+    PLUMB_UNROLL
+    for (int j = 0; j < kTopKChunks; ++j) bits.chunk[j] = load_whole_chunk(row, tile, j);
+    return bits;
+  }
+  PLUMB_UNROLL
+  for (int j = 0; j < kTopKChunks; ++j) bits.chunk[j] = load_chunk(row, column_of(row, tile, j));
+  return bits;
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Radix select of one row by one block, for the top_k_per_row kernels. The keys that may be the
+// k-th largest form an interval. Each pass counts the keys of up to 2048 parts of it and keeps the
+// part with the k-th largest: first parts of 1/32 of an octave, which tell real scores apart, then
+// equal ones. It ends when the interval is one key, or when all that it holds belong to the k
+// largest.
+//
+// Threads to data: four neighbouring columns are a chunk, one access where they lie together;
+// thread t has chunks t, t + block, ..., eight of them in each tile of 8 * block. A row of one tile
+// is read once and kept in registers until its columns have been sorted into those above the
+// interval (they win), inside and below it, two bits each in shared memory. A longer row is read
+// once too, if there is room for a list of its likely winners, and that does not turn out too short
+// (top_k_list.h). Otherwise all keys are counted, however many are equal: the row is read once for
+// the first parts, once for the bits, and where it was inside the interval once per pass; if even
+// the bits do not fit, all of it once per pass, and a span of tiles at a time for the winners.
+// Legal launch: any block of up to 1024 threads, waves of 32 or 64, a last wave in part; as much
+// dynamic shared memory as top_k_room_bytes says for one tile or more.
+//
+// Placement is by prefix sums, never by arrival: winners in ascending column order, of equal keys
+// at the threshold the first ones. The result is the same bits for every thread order and block
+// size.
+#pragma once
+
+#include <algorithm>
+
+#include "device/kernels/top_k/top_k_flags.h"
+#include "device/kernels/top_k/top_k_interval.h"
+#include "device/kernels/top_k/top_k_list.h"
+#include "device/kernels/top_k/top_k_row.h"
+#include "device/simt.h"
+
+namespace plumb::device::PLUMB_KERNEL_SET {
+
+constexpr std::int32_t kTopKNoIndex = -1;
+
+// Nothing is rounded: logits are only compared.
+constexpr plumb_numerics kTopKNumerics = {.product = PLUMB_F32,
+                                          .accumulator = PLUMB_F32,
+                                          .chains = 1,
+                                          .probability = PLUMB_F32,
+                                          .function_ulp = 0,
+                                          .deterministic = 1,
+                                          .stores_partials = 0,
+                                          .index_order = PLUMB_INDICES_ASCENDING,
+                                          .equal_keys = PLUMB_EQUAL_KEYS_LOWEST_INDEX};
+
+PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const TopKTile& bits,
+                                           TopKShared* shared) {
+  const std::uint32_t columns = columns_of(row, tile);
+  PLUMB_UNROLL
+  for (int i = 0; i < kTopKColumns; ++i) {
+    if ((columns & 1u << i) == 0) continue;
+    atomic_add(&shared->histogram[first_part(bits.chunk[i / kTopKChunk].at[i % kTopKChunk])], 1u);
+  }
+}
+
+// Sorts a thread's columns of a tile by the interval, bit 4 j + i for column i of chunk j, and
+// counts the parts of the interval unless it is done.
+PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKTile& bits,
+                                       const TopKInterval& interval, TopKShared* shared) {
+  const std::uint32_t columns = columns_of(row, tile);
+  TopKFlags flags = {0, 0};
+  PLUMB_UNROLL
+  for (int i = 0; i < kTopKColumns; ++i) {
+    const std::uint32_t key = top_k_key(bits.chunk[i / kTopKChunk].at[i % kTopKChunk]);
+    const std::uint32_t bit = columns & 1u << i;
+    if (bit == 0 || key < interval.first) continue;
+    if (key > interval.last) {
+      flags.above |= bit;
+      continue;
+    }
+    flags.inside |= bit;
+    if (!interval.done) count_part(interval, key, shared);
+  }
+  return flags;
+}
+
+// The column of a flag, which is the only bit of `bit`.
+PLUMB_DEVICE inline std::int32_t flagged_column(const TopKRow& row, int tile, std::uint32_t bit) {
+  const int place = bit_count(bit - 1);
+  return column_of(row, tile, place / kTopKChunk) + place % kTopKChunk;
+}
+
+// Sorts this thread's columns that were inside a wider interval.
+PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFlagWords& words,
+                                    const TopKInterval& interval, TopKShared* shared) {
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int word = tile * block_size() + thread_index();
+    TopKFlags flags = {words.above[word], 0};
+    for (std::uint32_t left = words.inside[word]; left != 0; left &= left - 1) {
+      const std::uint32_t bit = left & (0u - left);
+      const std::uint32_t key = top_k_key(load_bits(row, flagged_column(row, tile, bit)));
+      if (key > interval.last) flags.above |= bit;
+      if (!holds(interval, key)) continue;
+      flags.inside |= bit;
+      if (!interval.done) count_part(interval, key, shared);
+    }
+    words.above[word] = flags.above;
+    words.inside[word] = flags.inside;
+  }
+}
+
+// Four bits of chunk j of each of eight neighbouring threads.
+PLUMB_DEVICE inline std::uint32_t gather_chunks(const std::uint32_t* words, int j) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kTopKChunks; i += TopKBits::kCount) {
+    const TopKBits four = load_vector(words + i);
+    PLUMB_UNROLL
+    for (int t = 0; t < TopKBits::kCount; ++t) {
+      bits |= (four.at[t] >> (kTopKChunk * j) & 15u) << (kTopKChunk * (i + t));
+    }
+  }
+  return bits;
+}
+
+// The flags of eight neighbouring chunks of a tile, from chunk `first` on, which as many threads
+// own: neighbours, if blocks are made of eights.
+PLUMB_DEVICE inline TopKFlags gather_flags(const TopKFlagWords& words, int tile, int first) {
+  TopKFlags flags = {0, 0};
+  int j = first / block_size(), thread = first - j * block_size();
+  if (block_size() % kTopKChunks == 0) {
+    const int word = tile * block_size() + thread;
+    return {gather_chunks(words.above + word, j), gather_chunks(words.inside + word, j)};
+  }
+  for (int i = 0; i < kTopKChunks; ++i) {
+    const int word = tile * block_size() + thread;
+    flags.above |= (words.above[word] >> (kTopKChunk * j) & 15u) << (kTopKChunk * i);
+    flags.inside |= (words.inside[word] >> (kTopKChunk * j) & 15u) << (kTopKChunk * i);
+    if (++thread == block_size()) thread = 0, ++j;
+  }
+  return flags;
+}
+
+// Writes the winners among `count` tiles from `tile` on, whose flags start at word 0, in ascending
+// order. Logits that change between the passes, because nobody waited for their producer, make a
+// wrong selection but write nothing outside the row.
+PLUMB_DEVICE inline void write_winners(const TopKRow& row, int tile, int count,
+                                       const TopKFlagWords& words, const TopKInterval& interval,
+                                       std::int32_t k, std::int32_t* indices, TopKCounts& before,
+                                       TopKShared* shared) {
+  block_sync();
+  for (int i = 0; i < count; ++i) {
+    const int first = thread_index() * kTopKChunks;  // of the tile's chunks
+    const TopKFlags flags = gather_flags(words, i, first);
+    const TopKSum sum = sum_over_block(packed_counts(flags), shared->wave_sums[i % 2]);
+    TopKCounts in_front = {before.above + (sum.in_front & 0xffff),
+                           before.inside + (sum.in_front >> 16)};
+    const std::int32_t column =
+        ((tile + i) * kTopKChunks * block_size() + first) * kTopKChunk - row.lead;
+    write_flagged(flags, column, interval, k, indices, in_front);
+    before.above += sum.total & 0xffff;
+    before.inside += sum.total >> 16;
+  }
+}
+
+PLUMB_DEVICE inline void store_flags(const TopKFlags& flags, int tile, const TopKFlagWords& words) {
+  words.above[tile * block_size() + thread_index()] = flags.above;
+  words.inside[tile * block_size() + thread_index()] = flags.inside;
+}
+
+// Sorts all columns by the part of the first pass that holds the k-th largest, and counts the parts
+// of that unless it is done, or there is no room for flags.
+template <bool kept>
+PLUMB_DEVICE inline TopKInterval sort_by_first_part(const TopKRow& row, int tiles, bool fits,
+                                                    std::uint32_t k, const TopKFlagWords& words,
+                                                    TopKShared* shared) {
+  TopKTile bits;
+  if (kept) {
+    bits = load_tile(row, 0);
+    clear(shared);
+  }
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (!kept) bits = load_tile(row, tile);
+    count_first_parts(row, tile, bits, shared);
+  }
+  find_part(k, shared);
+  const TopKInterval interval = interval_of_first_part(shared);
+  for (int tile = 0; tile < tiles && (fits || !interval.done); ++tile) {
+    if (!kept) bits = load_tile(row, tile);
+    const TopKFlags flags = flags_of(row, tile, bits, interval, shared);
+    if (fits) store_flags(flags, tile, words);
+  }
+  return interval;
+}
+
+// What there is room for in dynamic shared memory: flags of so many tiles, and a list of so many
+// candidates, or 0.
+struct TopKRoom {
+  int span, candidates;
+};
+
+inline std::size_t top_k_room_bytes(int block, const TopKRoom& room) {
+  const std::size_t flags = std::size_t{2} * room.span * block * sizeof(std::uint32_t);
+  return flags + room.candidates * sizeof(TopKCandidate);
+}
+
+// Of a row of more than k columns. `kept`: the row is one tile.
+template <bool kept>
+PLUMB_DEVICE inline void select_winners(const TopKRow& row, std::int32_t k, std::int32_t* indices,
+                                        const TopKRoom& room, TopKShared* shared) {
+  const int span = room.span;
+  auto* const above = dynamic_shared<std::uint32_t>();
+  const TopKFlagWords words = {above, above + span * block_size()};
+  const int tiles = kept ? 1 : row.tiles;
+  const bool fits = kept || tiles <= span;
+  if (!kept) {
+    clear(shared);
+    auto* const candidates = reinterpret_cast<TopKCandidate*>(words.inside + span * block_size());
+    const TopKList list = {candidates, static_cast<std::uint32_t>(room.candidates)};
+    if (fits && room.candidates > 0 && select_from_list(row, k, indices, words, list, shared)) {
+      return;
+    }
+  }
+  TopKInterval interval =
+      sort_by_first_part<kept>(row, tiles, fits, static_cast<std::uint32_t>(k), words, shared);
+  for (int pass = 0; pass < kTopKPasses && !interval.done; ++pass) {
+    find_part(interval.wanted, shared);
+    interval = narrowed(interval, shared);
+    if (fits) sort_again(row, tiles, words, interval, shared);
+    for (int tile = 0; tile < tiles && !fits && !interval.done; ++tile) {
+      flags_of(row, tile, load_tile(row, tile), interval, shared);
+    }
+  }
+  TopKCounts before = {0, 0};
+  if (fits) return write_winners(row, 0, tiles, words, interval, k, indices, before, shared);
+  interval.done = true;  // nothing is counted any more
+  for (int tile = 0; tile < tiles; tile += span) {
+    const int count = tiles - tile < span ? tiles - tile : span;
+    for (int i = 0; i < count; ++i) {
+      store_flags(flags_of(row, tile + i, load_tile(row, tile + i), interval, shared), i, words);
+    }
+    write_winners(row, tile, count, words, interval, k, indices, before, shared);
+  }
+}
+
+// Writes the k indices of one row. Every thread of the block calls it with the same arguments.
+template <bool kept>
+PLUMB_DEVICE inline void select_top_k(const TopKWindow& window, std::int32_t k,
+                                      std::int32_t* indices, const TopKRoom& room,
+                                      TopKShared* shared) {
+  if (window.length > k) return select_winners<kept>(top_k_row(window), k, indices, room, shared);
+  for (std::int64_t i = thread_index(); i < window.length; i += block_size()) {
+    indices[i] = static_cast<std::int32_t>(i);
+  }
+  for (std::int64_t i = window.length + thread_index(); i < k; i += block_size()) {
+    indices[i] = kTopKNoIndex;
+  }
+}
+
+// A list for twice k and more is hardly ever too short; if there is room for three quarters of
+// that, it still is not, as a rule. The list counts columns in 16 bits.
+inline TopKRoom top_k_room(const Properties& device, int block, std::int64_t tiles,
+                           std::int32_t k) {
+  const auto bytes = static_cast<std::int64_t>(device.shared_bytes_per_block - sizeof(TopKShared));
+  const auto tile_bytes = static_cast<std::int64_t>(top_k_room_bytes(block, {1, 0}));
+  const std::int64_t span = std::clamp<std::int64_t>(tiles, 1, bytes / tile_bytes);
+  const std::int64_t useful = 2 * std::int64_t{k} + 64 * tiles;
+  const std::int64_t left = (bytes - span * tile_bytes) / std::int64_t{sizeof(TopKCandidate)};
+  const std::int64_t candidates = std::min({useful, left, std::int64_t{0xffff}});
+  const bool listed = tiles > 1 && tiles <= span && 4 * candidates >= 3 * useful;
+  return {static_cast<int>(span), listed ? static_cast<int>(candidates) : 0};
+}
+
+struct TopKLaunch {
+  LaunchShape shape;
+  TopKRoom room;
+  bool kept;
+};
+
+// One block per row. Of many rows, small blocks: several share a multiprocessor, and one of them
+// loads while another one counts; but wider ones where shared memory would let too few of them in:
+// a multiprocessor has registers for 1024 threads. Of few rows, blocks as wide as keeps the row in
+// registers. `params`: of either op. Where rows start at whole chunks, a window that starts inside
+// one is shorter by its lead; else it may reach one chunk further.
+template <class Params>
+TopKLaunch top_k_launch(const Params& p) {
+  const Properties& device = stream_properties(p.stream);
+  const bool whole_rows =
+      reinterpret_cast<std::uintptr_t>(p.logits) % 16 == 0 && p.logits_row_stride % kTopKChunk == 0;
+  const std::int64_t columns = p.columns + (whole_rows ? 0 : kTopKChunk - 1);
+  const int widest = device.max_threads_per_block < 1024 ? device.max_threads_per_block : 1024;
+  const std::int64_t threads = std::int64_t{device.multiprocessors} * widest;
+  for (int block = 256;; block *= 2) {
+    const std::int64_t tile = block * kTopKColumns;
+    const std::int64_t tiles = (columns + tile - 1) / tile;
+    const TopKRoom room = top_k_room(device, block, tiles, p.k);
+    const std::size_t bytes = top_k_room_bytes(block, room);
+    const bool few_rows = p.num_rows * block < threads;
+    const bool crowded =
+        (sizeof(TopKShared) + bytes) * 1024 > device.shared_bytes_per_block * block;
+    if (tiles <= 1 || 2 * block > widest || !(few_rows || crowded)) {
+      return {{p.num_rows, 1, block, bytes}, room, tiles <= 1};
+    }
+  }
+}
+
+}  // namespace plumb::device::PLUMB_KERNEL_SET

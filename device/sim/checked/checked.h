@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory checking of one launch: every access of a kernel compiled with instrumentation comes here
+// (checked_callbacks.cpp), is placed in shared memory, global memory or the program's own
+// constants, and ends the run if it is out of bounds, freed, not initialised, or races with another
+// one. Two threads writing one value to one place are a race like any other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "device/sim/checked/checked_clock.h"
+#include "device/sim/checked/checked_shadow.h"
+#include "device/sim/launch.h"
+
+namespace plumb::device::sim {
+
+class Block;
+
+class Checker {
+ public:
+  explicit Checker(Block& block) : block_(block) {}
+
+  void start_kernel(const KernelCall& call, const MemoryMap& memory, int wave_size);
+  void start_block(std::int64_t x, std::int64_t y) { clock_.start_block(x, y); }
+  void pass_block_sync() { clock_.pass_block_sync(); }
+  void pass_wave_operation(WaveKind kind, int wave, std::uint64_t lanes);
+  void access(const Access& access);
+
+ private:
+  using Region = MemoryMap::Region;
+  bool is_own_stack(const Access& access) const;
+  bool is_launch_data(const Access& access) const;
+  void access_shared(const Access& access);
+  void access_global(const Access& access);
+  const Region* find_region(std::uintptr_t address);
+  void check_shadow(const Access& access, std::uint32_t floor, bool needs_write);
+  // Messages are built by functions of their own: fail() drops the stack of its caller.
+  std::string describe(const Access& access, const Finding& finding);
+  std::string describe_other(const Finding& finding) const;
+  std::string describe_shared_bounds(const Access& access) const;
+  std::string describe_global_bounds(const Access& access, const Region* region) const;
+
+  Block& block_;
+  const KernelCall* call_ = nullptr;
+  const MemoryMap* memory_ = nullptr;
+  Clock clock_;
+  Shadow shadow_;
+  std::array<const Region*, 8> recent_{};
+  std::size_t next_recent_ = 0;
+};
+
+// The checker of the launch that this host thread runs; nullptr unless it is a checked one.
+extern constinit thread_local Checker* checker;
+
+// Whether an address lies in the code or data that the program and its libraries were loaded with.
+bool is_program_data(std::uintptr_t address);
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What orders the memory accesses of one launch. Within a block block_sync orders everything;
+// within a wave a wave_sync orders the lanes that took part, by vector clocks (shuffles and ballots
+// move values but order no memory); between blocks of a launch nothing does. Launches follow each
+// other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "device/sim/grid/wave.h"
+
+namespace plumb::device::sim {
+
+// Who accessed memory, and when. `segment` counts the spans between block_syncs of all blocks that
+// this host thread ever ran, one after the other, so that it also tells the block.
+struct Stamp {
+  std::uint32_t segment = 0;  // 0: no access
+  std::uint32_t thread : 10 = 0;
+  std::uint32_t atomic : 1 = 0;
+  std::uint32_t clock : 21 = 0;  // wave_syncs of the lane in this segment, plus one
+};
+static_assert(sizeof(Stamp) == 8);
+
+class Clock {
+ public:
+  void start_kernel(int block_size, int wave_size);
+  void start_block(std::int64_t x, std::int64_t y);
+  void pass_block_sync() { ++segment_; }
+  void pass_wave_sync(int wave, std::uint64_t lanes);
+
+  Stamp now(int thread, bool atomic) const {
+    const std::uint32_t clock = completed(thread, thread % wave_size_) + 1;
+    Stamp stamp;
+    stamp.segment = segment_;
+    stamp.thread = static_cast<std::uint32_t>(thread) & 0x3FFU;
+    stamp.atomic = atomic;
+    stamp.clock = clock < kLatestClock ? clock & kLatestClock : kLatestClock;
+    return stamp;
+  }
+  // Whether everything that the running thread does now comes after that access. Stamps of
+  // segments before `floor` do not count.
+  bool is_before(const Stamp& stamp, int running_thread, std::uint32_t floor) const {
+    if (stamp.segment < floor) return true;
+    if (stamp.segment < first_segment_of_block()) return false;
+    if (stamp.segment < segment_) return true;
+    const auto thread = static_cast<int>(stamp.thread);
+    if (thread == running_thread) return true;
+    if (thread / wave_size_ != running_thread / wave_size_) return false;
+    return completed(running_thread, thread % wave_size_) >= stamp.clock;
+  }
+
+  // Whether the two are of one wave and segment: a wave_sync may yet order what follows them.
+  bool may_meet(const Stamp& a, const Stamp& b) const;
+
+  std::uint32_t first_segment_of_kernel() const { return blocks_.front().segment; }
+  std::uint32_t first_segment_of_block() const { return blocks_.back().segment; }
+  // True once in 2^32 segments: stamps would repeat, and all that were kept must be forgotten.
+  bool is_worn_out() const { return segment_ > 0xF0000000U; }
+  void restart() { segment_ = 0; }
+
+  struct BlockStart {
+    std::uint32_t segment;
+    std::int64_t x, y;
+  };
+  const BlockStart& block_of(const Stamp& stamp) const;
+
+ private:
+  using Lanes = std::array<std::uint32_t, kMostLanes>;
+  static constexpr std::uint32_t kLatestClock = (1U << 21) - 1;  // then, accesses count as ordered
+  std::uint32_t completed(int thread, int lane) const {
+    return wave_segment_[thread / wave_size_] == segment_ ? known_[thread][lane] : 0;
+  }
+
+  int wave_size_ = 0;
+  std::uint32_t segment_ = 0;
+  std::vector<BlockStart> blocks_;
+  std::vector<Lanes> known_;  // [thread][lane]: wave_syncs of the lane that it knows of
+  std::vector<std::uint32_t> wave_segment_;  // in which the wave's clocks were last touched
+};
+
+}  // namespace plumb::device::sim

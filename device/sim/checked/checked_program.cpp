@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the constants of the running program lie, which kernels may read like a GPU's constant
+// data.
+#include <link.h>
+
+#include <vector>
+
+#include "device/sim/checked/checked.h"
+
+namespace plumb::device::sim {
+
+namespace {
+
+struct Span {
+  std::uintptr_t begin, end;
+};
+
+int add_spans(dl_phdr_info* info, std::size_t, void* spans) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
+    static_cast<std::vector<Span>*>(spans)->push_back({begin, begin + segment.p_memsz});
+  }
+  return 0;
+}
+
+bool any_holds(const std::vector<Span>& spans, std::uintptr_t address) {
+  for (const Span& span : spans)
+    if (address - span.begin < span.end - span.begin) return true;
+  return false;
+}
+
+}  // namespace
+
+// A plug-in may have been loaded since the last look, so a miss looks again.
+bool is_program_data(std::uintptr_t address) {
+  static thread_local std::vector<Span> spans;
+  if (any_holds(spans, address)) return true;
+  spans.clear();
+  dl_iterate_phdr(&add_spans, &spans);
+  return any_holds(spans, address);
+}
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queue, barriers and switches: the part of a block that every barrier runs through.
+#include "device/sim/grid/block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "device/sim/checked/checked.h"
+
+namespace plumb::device::sim {
+
+constinit thread_local ThreadContext* current = nullptr;
+
+namespace {
+
+Block& running_block() { return static_cast<Block&>(*current->block); }
+
+}  // namespace
+
+Block::Block() : pool_(&Block::fiber_entry) {}
+Block::~Block() = default;
+
+void Block::start_kernel(const KernelCall& call, const Properties& properties,
+                         const Conditions& conditions, const MemoryMap& memory) {
+  call_ = &call;
+  order_ = conditions.order;
+  rests_ = conditions.policy == Policy::interleaved;
+  random_state_ = conditions.seed;
+  block_size = call.shape.block;
+  wave_size = properties.wave_size;
+  grid_x = call.shape.grid_x;
+  grid_y = call.shape.grid_y;
+  host_.adopt_host_thread();
+  shared_.start_kernel(properties.shared_bytes_per_block, call.shape.dynamic_shared_bytes);
+  sites_.start_kernel(call.name, conditions.disabled_barriers);
+  threads_.assign(block_size, Thread{});
+  waves_.resize((block_size + wave_size - 1) / wave_size);
+  for (int i = 0; i < block_size; ++i) {
+    threads_[i].thread = i;
+    threads_[i].lane = i % wave_size;
+    threads_[i].wave = i / wave_size;
+    threads_[i].block = this;
+  }
+  checked_ = conditions.checked;
+  if (!checked_) return;
+  if (own_checker_ == nullptr) own_checker_ = std::make_unique<Checker>(*this);
+  own_checker_->start_kernel(call, memory, wave_size);
+}
+
+void Block::start(std::int64_t x, std::int64_t y) {
+  block_x = x;
+  block_y = y;
+  if (checked_) own_checker_->start_block(x, y);
+  shared_.start_block();
+  start_threads();
+}
+
+bool Block::resume() {
+  resting_ = false;
+  checker = checked_ ? own_checker_.get() : nullptr;
+  Thread* first = next_ready();
+  if (first->fiber == nullptr) first->fiber = &pool_.take();
+  current = first;
+  Fiber::switch_to(host_, *first->fiber);
+  current = nullptr;
+  checker = nullptr;
+  if (error_.empty() && exception_ == nullptr) return !resting_;
+  abandon();
+  if (exception_ != nullptr) std::rethrow_exception(std::exchange(exception_, nullptr));
+  throw DeviceError(fault_, std::exchange(error_, {}));
+}
+
+void Block::abandon() { pool_.abandon_all(); }
+
+void Block::begin_abandoning() { Fiber::begin_jump(host_); }
+
+std::string Block::finish_abandoning() {
+  Fiber::finish_jump(host_);
+  pool_.abandon_all();
+  checker = nullptr;
+  return describe(*static_cast<Thread*>(std::exchange(current, nullptr)));
+}
+
+bool is_below_simulated_stack(std::uintptr_t address) {
+  if (current == nullptr) return false;
+  const Fiber* fiber = running_block().running().fiber;
+  return fiber != nullptr && fiber->guards(reinterpret_cast<const void*>(address));
+}
+
+void begin_abandoning_grid() {
+  if (current != nullptr) running_block().begin_abandoning();
+}
+
+std::string finish_abandoning_grid() {
+  return current != nullptr ? running_block().finish_abandoning() : std::string();
+}
+
+void Block::start_threads() {
+  for (std::size_t w = 0; w < waves_.size(); ++w)
+    waves_[w].start_block(std::min(wave_size, block_size - static_cast<int>(w) * wave_size));
+  head_ = tail_ = nullptr;
+  live_ = block_size;
+  arrived_ = 0;
+  first_arrived_ = nullptr;
+  batch_.clear();
+  for (Thread& thread : threads_) {
+    thread.fiber = nullptr;
+    thread.site = Site{};
+    thread.state = Thread::State::ready;
+    batch_.push_back(&thread);
+  }
+  queue_in_order(batch_, false);
+}
+
+void Block::fiber_entry(Fiber& self) { running_block().fiber_loop(self); }
+
+// A fiber runs one thread after the other and switches only to a thread that waits elsewhere.
+void Block::fiber_loop(Fiber& self) {
+  for (;;) {
+    invoke_kernel();
+    if (exception_ == nullptr) leave();
+    Thread* next = exception_ == nullptr ? next_ready() : nullptr;
+    if (next != nullptr && next->fiber == nullptr) {
+      next->fiber = &self;
+      current = next;
+      continue;
+    }
+    if (next == nullptr && live_ > 0 && exception_ == nullptr) fail_deadlock();
+    pool_.give_back(self);
+    if (next != nullptr) current = next;
+    Fiber::switch_to(self, next != nullptr ? *next->fiber : host_);
+  }
+}
+
+void Block::invoke_kernel() {
+  try {
+    call_->invoke(call_->arguments.get());
+  } catch (...) {
+    exception_ = std::current_exception();
+  }
+}
+
+// The running thread returned: it leaves all barriers.
+void Block::leave() {
+  Thread& self = running();
+  self.state = Thread::State::returned;
+  const Wave::Operation* const left = waves_[self.wave].leave(self.lane);
+  if (left != nullptr) fail(Fault::exited_lane, describe_awaited(*left));
+  --live_;
+  if (arrived_ > 0 && arrived_ == live_) release_block();
+}
+
+void Block::sync(const Site& site) {
+  if (sites_.is_disabled(site)) return;
+  Thread& self = running();
+  self.site = site;
+  if (arrived_ == 0) {
+    first_arrived_ = &self;
+  } else if (!same_line(first_arrived_->site, site)) {
+    fail(Fault::divergent_barrier, describe_divergence(site));
+  }
+  self.state = Thread::State::in_block_sync;
+  if (++arrived_ == live_) {
+    release_block();
+    if (rests_) return rest();
+  }
+  wait();
+}
+
+// All threads may go on, the running one among them; but first the host thread does.
+void Block::rest() {
+  resting_ = true;
+  Fiber::switch_to(*running().fiber, host_);
+}
+
+void Block::release_block() {
+  sites_.note_executed(first_arrived_->site);
+  if (checker != nullptr) checker->pass_block_sync();
+  arrived_ = 0;
+  batch_.clear();
+  for (Thread& thread : threads_)
+    if (thread.state == Thread::State::in_block_sync) {
+      thread.state = Thread::State::ready;
+      batch_.push_back(&thread);
+    }
+  queue_in_order(batch_, false);
+}
+
+std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
+                                    int source_lane, const Site& site) {
+  if (kind == WaveKind::sync && sites_.is_disabled(site)) return 0;
+  Thread& self = running();
+  Wave& wave = waves_[self.wave];
+  const WaveCall call{self.lane, kind, mask, site};
+  if (!wave.is_legal(call)) fail_wave_call(call);
+  self.site = site;
+  self.state = Thread::State::in_wave_operation;
+  const std::uint64_t complete = wave.arrive(call, value, source_lane);
+  if (complete != 0) {
+    if (checker != nullptr) checker->pass_wave_operation(kind, self.wave, complete);
+    if (kind == WaveKind::sync) sites_.note_executed(site);
+    release_wave(self.wave, complete);
+  }
+  wait();
+  return wave.result_of(self.lane);
+}
+
+// The wave goes on before others do, which keeps its stacks in the cache; in random order perhaps.
+void Block::release_wave(int wave, std::uint64_t lanes) {
+  batch_.clear();
+  for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
+    Thread& thread = threads_[wave * wave_size + std::countr_zero(left)];
+    thread.state = Thread::State::ready;
+    batch_.push_back(&thread);
+  }
+  queue_in_order(batch_, order_ != Order::random || random() % 2 == 0);
+}
+
+void Block::queue_in_order(std::vector<Thread*>& threads, bool in_front) {
+  if (threads.empty()) return;
+  if (order_ == Order::reverse) std::reverse(threads.begin(), threads.end());
+  if (order_ == Order::random)
+    for (std::size_t i = threads.size() - 1; i > 0; --i)
+      std::swap(threads[i], threads[random() % (i + 1)]);
+  for (std::size_t i = 0; i + 1 < threads.size(); ++i) threads[i]->next = threads[i + 1];
+  Thread* const first = threads.front();
+  Thread* const last = threads.back();
+  last->next = in_front ? head_ : nullptr;
+  if (in_front && head_ != nullptr) {
+    head_ = first;
+    return;
+  }
+  if (head_ == nullptr)
+    head_ = first;
+  else
+    tail_->next = first;
+  tail_ = last;
+}
+
+Thread* Block::next_ready() {
+  Thread* const next = head_;
+  if (next != nullptr) head_ = next->next;
+  return next;
+}
+
+// The running thread waits until its state is ready and its turn has come.
+void Block::wait() {
+  Thread& self = running();
+  Thread* const next = next_ready();
+  if (next == &self) return;
+  if (next == nullptr) fail_deadlock();
+  if (next->fiber == nullptr) next->fiber = &pool_.take();
+  current = next;
+  Fiber::switch_to(*self.fiber, *next->fiber);
+}
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A block that a host thread runs: its threads, which of them may run next, and who waits where.
+// grid.cpp describes how a block is scheduled.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/sim/grid/barrier_sites.h"
+#include "device/sim/grid/fiber.h"
+#include "device/sim/grid/shared_memory.h"
+#include "device/sim/grid/wave.h"
+#include "device/sim/launch.h"
+#include "device/sim/scramble.h"
+
+namespace plumb::device::sim {
+
+struct Thread : ThreadContext {
+  enum class State { ready, in_block_sync, in_wave_operation, returned };
+  Fiber* fiber = nullptr;  // nullptr: not started
+  Thread* next = nullptr;  // in the queue of ready threads
+  State state = State::ready;
+  Site site;  // where it waits, or waited last
+};
+
+class Checker;
+
+// Serves one launch at a time, on the host thread that made it.
+class Block : public BlockContext {
+ public:
+  Block();
+  ~Block();
+  void start_kernel(const KernelCall& call, const Properties& properties,
+                    const Conditions& conditions, const MemoryMap& memory);
+  // The next block of the launch, none of its threads begun.
+  void start(std::int64_t x, std::int64_t y);
+  // Runs its threads: to the end of all, true; on an interleaving device perhaps only until all of
+  // them have met in a block_sync, false. Throws what went wrong in it.
+  bool resume();
+  // Drops a block that will not be resumed.
+  void abandon();
+
+  // Called by the running thread.
+  void sync(const Site& site);
+  std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
+                               int source_lane, const Site& site);
+  std::uint64_t all_lanes() const { return waves_[current->wave].lanes(); }
+  void* static_shared(const SharedSite& site);
+  void* dynamic_shared() { return shared_.dynamic(); }
+  // Ends the run: control goes back to run(), which throws. Stacks are dropped, not unwound.
+  // The stack is not unwound: the caller may own nothing but `message`, which is taken over.
+  [[noreturn]] void fail(Fault fault, std::string&& message);
+
+  // Around a long jump to the host thread's stack, see launch.h.
+  void begin_abandoning();
+  std::string finish_abandoning();
+
+  SharedMemory& shared() { return shared_; }
+  const std::string& kernel() const { return call_->name; }
+  Thread& running() const { return *static_cast<Thread*>(current); }
+  const Thread& thread_at(int index) const { return threads_[index]; }
+  std::string describe(const Thread& thread) const;  // "block (3, 0) thread 17 (wave 0, lane 17)"
+  std::string describe_progress(const Thread& thread) const;  // "after mhc_pre.cu:120"
+
+ private:
+  static void fiber_entry(Fiber& self);
+  void fiber_loop(Fiber& self);
+  void invoke_kernel();
+  void start_threads();
+  void leave();
+  void release_block();
+  void release_wave(int wave, std::uint64_t lanes);
+  void queue_in_order(std::vector<Thread*>& threads, bool in_front);
+  Thread* next_ready();
+  void wait();
+  void rest();
+  [[noreturn]] void fail_wave_call(const WaveCall& call);
+  [[noreturn]] void fail_deadlock();
+  [[noreturn]] void drop_stack(Fault fault, std::string&& message);
+  std::string describe_awaited(const Wave::Operation& operation) const;
+  std::string describe_divergence(const Site& site) const;
+  std::string describe_deadlock() const;
+  std::uint64_t random() { return scramble(random_state_ += 0x9E3779B97F4A7C15U); }
+
+  const KernelCall* call_ = nullptr;
+  Order order_ = Order::forward;
+  bool rests_ = false, resting_ = false;
+  std::uint64_t random_state_ = 0;
+  FiberPool pool_;
+  Fiber host_;
+  SharedMemory shared_;
+  BarrierSites sites_;
+  std::vector<Thread> threads_;
+  std::vector<Wave> waves_;
+  std::vector<Thread*> batch_;
+  Thread* head_ = nullptr;
+  Thread* tail_ = nullptr;
+  int live_ = 0, arrived_ = 0;
+  const Thread* first_arrived_ = nullptr;
+  Fault fault_ = Fault::other;
+  std::string error_;
+  std::exception_ptr exception_;
+  std::unique_ptr<Checker> own_checker_;  // made by the first checked launch
+  bool checked_ = false;
+};
+
+}  // namespace plumb::device::sim

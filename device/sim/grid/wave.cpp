@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which lanes may meet in an operation, and what each of them gets.
+#include "device/sim/grid/wave.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "device/sim/grid/shared_memory.h"
+
+namespace plumb::device::sim {
+
+namespace {
+
+constexpr std::uint64_t kPoisonWord = 0x0001000100010001U * kPoison;
+
+}  // namespace
+
+const char* name_of(WaveKind kind) {
+  switch (kind) {
+    case WaveKind::sync: return "wave_sync";
+    case WaveKind::ballot: return "ballot";
+    case WaveKind::shuffle: return "shuffle";
+    case WaveKind::shuffle_down: return "shuffle_down";
+    default: return "shuffle_xor";
+  }
+}
+
+std::string lane_list(std::uint64_t mask) {
+  std::string list;
+  for (int lane = 0; lane < kMostLanes; ++lane) {
+    if ((mask & lane_bit(lane)) == 0) continue;
+    int last = lane;
+    while (last + 1 < kMostLanes && (mask & lane_bit(last + 1)) != 0) ++last;
+    if (!list.empty()) list += ", ";
+    list += last == lane ? fmt::format("{}", lane) : fmt::format("{}-{}", lane, last);
+    lane = last;
+  }
+  return list;
+}
+
+void Wave::start_block(int lanes) {
+  lanes_ = lanes == kMostLanes ? ~std::uint64_t{0} : lane_bit(lanes) - 1;
+  exited_ = 0;
+  open_.clear();
+}
+
+bool Wave::is_same(const Operation& operation, const WaveCall& call) const {
+  return operation.kind == call.kind && operation.mask == call.mask &&
+         same_line(operation.site, call.site);
+}
+
+// Each waits for the other, so that neither can ever complete. Less than that may still resolve: a
+// lane that is awaited here may first complete an operation with others.
+bool Wave::conflicts(const Operation& operation, const WaveCall& call) const {
+  return (operation.mask & lane_bit(call.lane)) != 0 && (call.mask & operation.arrived) != 0 &&
+         !is_same(operation, call);
+}
+
+bool Wave::is_legal(const WaveCall& call) const {
+  if ((call.mask & lane_bit(call.lane)) == 0 || (call.mask & (~lanes_ | exited_)) != 0)
+    return false;
+  for (const Operation& operation : open_)
+    if (conflicts(operation, call)) return false;
+  return true;
+}
+
+std::string Wave::why_illegal(const WaveCall& call, Fault& fault) const {
+  const std::string where = fmt::format("{} at {}", name_of(call.kind), name_of_site(call.site));
+  fault = Fault::invalid_argument;
+  if ((call.mask & lane_bit(call.lane)) == 0)
+    return fmt::format("{} with a mask that does not name the calling lane (lanes {})", where,
+                       lane_list(call.mask));
+  fault = Fault::exited_lane;
+  if ((call.mask & ~lanes_) != 0)
+    return fmt::format("{} names lanes {}, which the wave does not have", where,
+                       lane_list(call.mask & ~lanes_));
+  if ((call.mask & exited_) != 0)
+    return fmt::format("{} names lanes {}, which have returned", where,
+                       lane_list(call.mask & exited_));
+  fault = Fault::divergent_barrier;
+  for (const Operation& other : open_)
+    if (conflicts(other, call))
+      return fmt::format(
+          "{} names lanes {}, but lanes {} of the wave are in {} at {} naming lanes {}", where,
+          lane_list(call.mask), lane_list(other.arrived), name_of(other.kind),
+          name_of_site(other.site), lane_list(other.mask));
+  return {};
+}
+
+std::uint64_t Wave::arrive(const WaveCall& call, std::uint64_t value, int source_lane) {
+  Operation& operation = open(call);
+  values_[call.lane] = value;
+  sources_[call.lane] = source_lane;
+  operation.arrived |= lane_bit(call.lane);
+  if (operation.arrived != call.mask) return 0;
+  complete(operation);
+  operation = open_.back();
+  open_.pop_back();
+  return call.mask;
+}
+
+Wave::Operation& Wave::open(const WaveCall& call) {
+  for (Operation& operation : open_)
+    if (is_same(operation, call)) return operation;
+  return open_.emplace_back(Operation{call.kind, call.mask, 0, call.site});
+}
+
+void Wave::complete(const Operation& operation) {
+  std::uint64_t votes = 0;
+  if (operation.kind == WaveKind::ballot)
+    for (std::uint64_t left = operation.mask; left != 0; left &= left - 1)
+      votes |= values_[std::countr_zero(left)] << std::countr_zero(left);
+  for (std::uint64_t left = operation.mask; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const int source = sources_[lane];
+    const bool given =
+        source >= 0 && source < kMostLanes && (operation.mask & lane_bit(source)) != 0;
+    const std::uint64_t shuffled = given ? values_[source] : kPoisonWord;
+    results_[lane] = operation.kind == WaveKind::ballot ? votes : shuffled;
+  }
+}
+
+const Wave::Operation* Wave::leave(int lane) {
+  exited_ |= lane_bit(lane);
+  for (const Operation& operation : open_)
+    if ((operation.mask & lane_bit(lane)) != 0) return &operation;
+  return nullptr;
+}
+
+const Wave::Operation* Wave::waiting_operation(int lane) const {
+  for (const Operation& operation : open_)
+    if ((operation.arrived & lane_bit(lane)) != 0) return &operation;
+  return nullptr;
+}
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operations of one wave. An operation is open from the first lane that arrives to the last lane of
+// its mask; the last one hands every lane its result, so that no lane can overtake another's read.
+// Several may be open at once: a lane that one of them awaits may first meet others elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/sim/context.h"
+#include "device/sim/grid/barrier_sites.h"
+
+namespace plumb::device::sim {
+
+constexpr int kMostLanes = 64;
+
+const char* name_of(WaveKind kind);
+std::string lane_list(std::uint64_t mask);  // "0-15, 31"
+inline std::uint64_t lane_bit(int lane) { return std::uint64_t{1} << lane; }
+
+// One lane's call of an operation.
+struct WaveCall {
+  int lane;
+  WaveKind kind;
+  std::uint64_t mask;
+  Site site;
+};
+
+class Wave {
+ public:
+  struct Operation {
+    WaveKind kind;
+    std::uint64_t mask, arrived;
+    Site site;
+  };
+
+  void start_block(int lanes);
+  std::uint64_t lanes() const { return lanes_; }
+
+  bool is_legal(const WaveCall& call) const;
+  // What is wrong with an illegal call, and its fault.
+  std::string why_illegal(const WaveCall& call, Fault& fault) const;
+  // The lanes that may go on, if this call was the last one missing; 0: the lane has to wait.
+  std::uint64_t arrive(const WaveCall& call, std::uint64_t value, int source_lane);
+  std::uint64_t result_of(int lane) const { return results_[lane]; }
+  // The lane returned. The operation that waits for it in vain; nullptr if none does.
+  const Operation* leave(int lane);
+  // The operation in which the lane waits; nullptr if it does not.
+  const Operation* waiting_operation(int lane) const;
+
+ private:
+  bool is_same(const Operation& operation, const WaveCall& call) const;
+  bool conflicts(const Operation& operation, const WaveCall& call) const;
+  Operation& open(const WaveCall& call);
+  void complete(const Operation& operation);
+
+  std::uint64_t lanes_ = 0, exited_ = 0;
+  std::vector<Operation> open_;
+  std::uint64_t values_[kMostLanes], results_[kMostLanes];
+  int sources_[kMostLanes];
+};
+
+}  // namespace plumb::device::sim

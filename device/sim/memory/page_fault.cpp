@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One signal handler for the process, one handler stack per host thread, and a long jump to the
+// innermost watched operation of the thread that faulted.
+#include "device/sim/memory/page_fault.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <mutex>
+
+namespace plumb::device::sim {
+
+namespace {
+
+constexpr std::uintptr_t kNearNull = 64 << 10;
+constexpr std::size_t kHandlerStackBytes = 64 << 10;
+
+struct Watch {
+  sigjmp_buf out;
+  const Memory* memories[2];
+  PageFault fault;
+};
+
+constinit thread_local Watch* watching = nullptr;
+struct sigaction previous_action;
+
+void classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
+  fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  // x86 reports an address that cannot exist (poison taken for a pointer) as zero, from the kernel.
+  fault.kind = info.si_code == SI_KERNEL ? PageFault::Kind::wild : PageFault::Kind::null;
+  if (fault.kind == PageFault::Kind::wild || fault.address < kNearNull) return;
+  fault.kind = PageFault::Kind::stray;
+  if (is_below_simulated_stack(fault.address)) fault.kind = PageFault::Kind::stack;
+  for (const Memory* memory : watch.memories) {
+    if (!memory->owns(info.si_addr)) continue;
+    fault.kind = PageFault::Kind::memory;
+    fault.memory = memory;
+  }
+}
+
+void pass_on(int signal, siginfo_t* info, void* context) {
+  if (previous_action.sa_flags & SA_SIGINFO) {
+    previous_action.sa_sigaction(signal, info, context);
+  } else if (previous_action.sa_handler == SIG_DFL || previous_action.sa_handler == SIG_IGN) {
+    // The access is tried again on return, and then ends the process.
+    ::signal(signal, SIG_DFL);
+  } else {
+    previous_action.sa_handler(signal);
+  }
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  Watch* watch = watching;
+  if (watch == nullptr) return pass_on(signal, info, context);
+  classify(*info, *watch, watch->fault);
+  begin_abandoning_grid();
+  siglongjmp(watch->out, 1);
+}
+
+void install_handler() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = handle;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, &previous_action);
+  });
+}
+
+// The faulting stack may be a fiber's and nearly full: the handler runs on one of its own.
+class HandlerStack {
+ public:
+  HandlerStack() {
+    stack_t present = {};
+    sigaltstack(nullptr, &present);
+    if ((present.ss_flags & SS_DISABLE) == 0) return;
+    void* memory = mmap(nullptr, kHandlerStackBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return;
+    stack_.ss_sp = memory;
+    stack_.ss_size = kHandlerStackBytes;
+    sigaltstack(&stack_, nullptr);
+  }
+  ~HandlerStack() {
+    if (stack_.ss_sp == nullptr) return;
+    stack_t off = {};
+    off.ss_flags = SS_DISABLE;
+    sigaltstack(&off, nullptr);
+    munmap(stack_.ss_sp, kHandlerStackBytes);
+  }
+  HandlerStack(const HandlerStack&) = delete;
+  HandlerStack& operator=(const HandlerStack&) = delete;
+
+ private:
+  stack_t stack_ = {};
+};
+
+class Watching {
+ public:
+  explicit Watching(Watch& watch) : outer_(watching) { watching = &watch; }
+  ~Watching() { watching = outer_; }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  Watch* outer_;
+};
+
+}  // namespace
+
+std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned,
+                                      const std::function<void()>& body) {
+  install_handler();
+  static thread_local const HandlerStack stack;
+  Watch watch = {};
+  watch.memories[0] = &memory;
+  watch.memories[1] = &pinned;
+  const Watching scope(watch);
+  if (sigsetjmp(watch.out, 1) != 0) return watch.fault;
+  body();
+  return std::nullopt;
+}
+
+}  // namespace plumb::device::sim

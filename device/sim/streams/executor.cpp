@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every piece of an operation runs with addresses checked and page faults caught.
+#include "device/sim/streams/executor.h"
+
+#include <cstring>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace plumb::device::sim {
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+// Names the calling thread as the one that runs operations.
+class Running {
+ public:
+  explicit Running(std::atomic<std::thread::id>& thread) : thread_(thread) {
+    thread_ = std::this_thread::get_id();
+  }
+  ~Running() { thread_ = std::thread::id(); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<std::thread::id>& thread_;
+};
+
+}  // namespace
+
+std::string describe(const Operation& operation) {
+  return std::visit(
+      Overloaded{
+          [](const KernelCall& call) { return "kernel '" + call.name + "'"; },
+          [](const Copy& copy) { return "copy of " + std::to_string(copy.bytes) + " bytes"; },
+          [](const Fill& fill) { return "fill of " + std::to_string(fill.bytes) + " bytes"; },
+          [](const HostCall& call) {
+            return "host function" + (call.name.empty() ? "" : " '" + call.name + "'");
+          },
+          [](const Wait&) { return std::string("wait"); },
+          [](const Replay&) { return std::string("replay"); },
+      },
+      operation);
+}
+
+GraphNode summary(const Operation& operation) {
+  return std::visit(Overloaded{
+                        [](const KernelCall& call) { return GraphNode{"kernel", call.name}; },
+                        [](const Copy&) { return GraphNode{"copy", ""}; },
+                        [](const Fill&) { return GraphNode{"fill", ""}; },
+                        [](const HostCall& call) {
+                          return GraphNode{call.name.empty() ? "host" : "kernel", call.name};
+                        },
+                        [](const auto&) { return GraphNode{"host", ""}; },
+                    },
+                    operation);
+}
+
+std::vector<int> replay_order(const GraphData& graph, Policy policy) {
+  const int count = static_cast<int>(graph.nodes.size());
+  std::vector<int> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  if (policy == Policy::early) return order;
+
+  std::vector<int> missing(count);
+  std::vector<std::vector<int>> needed_by(count);
+  std::priority_queue<int> ready;
+  for (int i = 0; i < count; ++i) {
+    for (int need : graph.nodes[i].needs) needed_by[need].push_back(i);
+    missing[i] = static_cast<int>(graph.nodes[i].needs.size());
+    if (missing[i] == 0) ready.push(i);
+  }
+  for (int& next : order) {
+    next = ready.top();
+    ready.pop();
+    for (int later : needed_by[next]) {
+      if (--missing[later] == 0) ready.push(later);
+    }
+  }
+  return order;
+}
+
+void Executor::check(const Copy& copy) const {
+  if (copy.bytes == 0) return;
+  check_side("copy to", copy.to, copy.bytes);
+  if (copy.snapshot) return;
+  check_side("copy from", copy.from, copy.bytes);
+  const auto to = reinterpret_cast<std::uintptr_t>(copy.to);
+  const auto from = reinterpret_cast<std::uintptr_t>(copy.from);
+  if (to < from + copy.bytes && from < to + copy.bytes) {
+    throw DeviceError(Fault::invalid_argument, "copy: source and destination overlap");
+  }
+}
+
+void Executor::check(const Fill& fill) const {
+  if (fill.bytes == 0) return;
+  check_side("fill", fill.to, fill.bytes);
+  if (memory_.owns(fill.to) || pinned_.owns(fill.to)) return;
+  throw DeviceError(Fault::invalid_argument, "fill: pageable host memory");
+}
+
+void Executor::check_side(std::string_view call, const void* begin, std::size_t bytes) const {
+  if (begin == nullptr) {
+    throw DeviceError(Fault::invalid_argument, std::string(call) + ": null pointer");
+  }
+  memory_.check_range(call, begin, bytes);
+  pinned_.check_range(call, begin, bytes);
+}
+
+void Executor::run(Operation operation) {
+  Progress progress(*this, std::move(operation));
+  while (!progress.advance()) {
+  }
+}
+
+bool Executor::advance(const Operation& operation, std::optional<Grid>& grid) {
+  const Running running(running_);
+  bool over = false;
+  const std::optional<PageFault> fault =
+      run_watching(memory_, pinned_, [&] { over = perform(operation, grid); });
+  if (fault) report(*fault, operation);
+  return over;
+}
+
+bool Executor::perform(const Operation& operation, std::optional<Grid>& grid) {
+  return std::visit(Overloaded{
+                        [&](const KernelCall& call) {
+                          if (!grid) grid.emplace(call, properties_, conditions_, reachable_);
+                          if (!grid->advance()) return false;
+                          grid.reset();
+                          return true;
+                        },
+                        [&](const Copy& copy) {
+                          check(copy);
+                          const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
+                          if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
+                          return true;
+                        },
+                        [&](const Fill& fill) {
+                          check(fill);
+                          if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
+                          return true;
+                        },
+                        [](const HostCall& call) {
+                          call.function(call.argument);
+                          return true;
+                        },
+                        [](const auto&) { return true; },
+                    },
+                    operation);
+}
+
+Progress::Progress(Executor& executor, Operation operation)
+    : executor_(executor), operation_(std::move(operation)), order_{0} {
+  if (const Replay* replay = std::get_if<Replay>(&operation_)) {
+    order_ = replay_order(*replay->graph, executor.conditions_.policy);
+  }
+}
+
+bool Progress::advance() {
+  if (next_ == order_.size()) return true;
+  const Replay* replay = std::get_if<Replay>(&operation_);
+  const Operation& part = replay ? replay->graph->nodes[order_[next_]].operation : operation_;
+  if (executor_.advance(part, grid_)) ++next_;
+  return next_ == order_.size();
+}
+
+void Executor::report(const PageFault& fault, const Operation& operation) const {
+  std::string who = describe(operation);
+  const std::string thread = finish_abandoning_grid();
+  if (!thread.empty()) who += ", " + thread;
+  switch (fault.kind) {
+    case PageFault::Kind::memory: throw fault.memory->explain(fault.address, who);
+    case PageFault::Kind::null:
+      throw DeviceError(Fault::out_of_bounds, who + ": access through a null pointer");
+    case PageFault::Kind::wild:
+      throw DeviceError(Fault::out_of_bounds, who + ": access to an address that cannot exist");
+    case PageFault::Kind::stack:
+      throw DeviceError(Fault::out_of_memory, who + ": the simulated thread's stack is full");
+    case PageFault::Kind::stray:
+      throw DeviceError(Fault::out_of_bounds, who + ": access far outside of every allocation");
+  }
+  throw DeviceError(Fault::other, who);
+}
+
+}  // namespace plumb::device::sim

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/step_diagnosis.h"
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "cases/tensors/sort_by.h"
+#include "diagnosis/step_trial.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // of one step's values
+
+// Explains enough; as much as another.
+constexpr double kExplains = 0.6, kMargin = 0.1;
+constexpr double kSimilarFindings = 0.5;  // a share in common
+
+bool has(const std::vector<Finding>& findings, Detector detector) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const Finding& finding) { return finding.detector == detector; });
+}
+
+class StepDiagnosis {
+ public:
+  StepDiagnosis(const StepEvidence& evidence, const std::vector<DecodeFault>& library)
+      : evidence_(evidence), library_(library), trial_(evidence) {}
+
+  Diagnosis run() {
+    if (trial_.fails_without_any()) {
+      diagnosis_.not_tried = "the steps fail in the same way without any fault";
+      return std::move(diagnosis_);
+    }
+    diagnosis_.known = std::ssize(library_);
+    for (const auto& group : groups()) {
+      for (const DecodeFault* fault : group) try_fault(*fault);
+      if (is_certain()) break;
+    }
+    if (trial_.threw()) {
+      name_by_error();
+    } else if (trial_.by_values()) {
+      name_by_values();
+    } else {
+      name_by_findings();
+    }
+    return std::move(diagnosis_);
+  }
+
+ private:
+  using Faults = std::vector<const DecodeFault*>;
+
+  // The likely ones first. A fault whose own detector is silent is not there, unless the steps
+  // ended before it could speak.
+  std::vector<Faults> groups() const {
+    std::vector<Faults> all(2);
+    for (const DecodeFault& fault : library_) {
+      const bool blamed = fault.broken == evidence_.findings.front().op;
+      const bool seen = has(evidence_.findings, fault.seen_by);
+      const bool likely = trial_.threw() ? seen : blamed;
+      if (seen || trial_.threw()) all[likely ? 0 : 1].push_back(&fault);
+    }
+    return all;
+  }
+
+  void try_fault(const DecodeFault& fault) {
+    if (!trial_.is_affordable()) {
+      ++diagnosis_.left_out;
+    } else if (auto candidate = trial_.run(fault)) {
+      candidates_.push_back(std::move(*candidate));
+    }
+  }
+
+  bool is_certain() {
+    return std::any_of(candidates_.begin(), candidates_.end(), [&](Candidate& one) {
+      if (trial_.threw()) return trial_.threw_the_same(one);
+      if (one.first.score() < kCertain) return false;
+      if (!one.first.is_weak()) return true;
+      trial_.look_at_findings(one);
+      return *one.findings >= kSameFindings && says_enough(one);
+    });
+  }
+
+  // Where values tell little, findings have to; and a verdict on values that are all alike, as NaN
+  // everywhere, is none.
+  static bool says_enough(const Candidate& one) {
+    if (!one.first.is_weak()) return true;
+    const bool empty = one.first.is_alike() && one.fault->seen_by == Detector::reference;
+    return !empty && one.findings >= kSimilarFindings;
+  }
+
+  // The candidates that explain about as much as the best does.
+  std::span<Candidate> rivals() {
+    sort_by(candidates_, [](const Candidate& one) { return one.first.score(); }, std::greater<>());
+    const auto end =
+        std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& one) {
+          return one.first.score() < kExplains ||
+                 one.first.score() < candidates_.front().first.score() - kMargin;
+        });
+    return {candidates_.begin(), end};
+  }
+
+  // Sorts them, too.
+  static bool are_alike(std::span<Candidate> rivals) {
+    sort_by(rivals, [](const Candidate& one) { return one.sum(); }, std::greater<>());
+    return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kMargin;
+  }
+
+  void name_by_values() {
+    const std::span<Candidate> best = rivals();
+    const bool weak = !best.empty() && best.front().first.is_weak();
+    if (best.size() > 1 || weak) {
+      for (Candidate& one : best) trial_.look_at_findings(one);
+    }
+    std::int64_t later = trial_.step() + 1;
+    while (are_alike(best) && trial_.look_at_later(later, best)) ++later;
+    name(best.size(), [&](const Candidate& one) {
+      return says_enough(one) && one.sum() >= best.front().sum() - kMargin;
+    });
+  }
+
+  void name_by_error() {
+    const auto same = [&](const Candidate& one) { return trial_.threw_the_same(one); };
+    sort_by(candidates_, same, std::greater<>());
+    name(candidates_.size(), same);
+  }
+
+  void name_by_findings() {
+    for (Candidate& one : candidates_) {
+      if (one.first.invented == 0 && one.error.empty()) trial_.look_at_findings(one);
+    }
+    sort_by(
+        candidates_, [](const Candidate& one) { return one.findings.value_or(0); },
+        std::greater<>());
+    name(candidates_.size(), [&](const Candidate& one) {
+      return one.findings >= kSameFindings &&
+             *one.findings >= *candidates_.front().findings - kMargin;
+    });
+  }
+
+  // The first of the rivals that are good enough; the next best is whoever follows.
+  template <class IsGood>
+  void name(std::size_t rivals, const IsGood& is_good) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (i < rivals && is_good(candidates_[i])) {
+        diagnosis_.named.push_back(candidates_[i].explanation());
+        continue;
+      }
+      if (candidates_[i].first.explained > 0) diagnosis_.next = candidates_[i].explanation();
+      break;
+    }
+  }
+
+  const StepEvidence& evidence_;
+  const std::vector<DecodeFault>& library_;
+  StepTrial trial_;
+  std::vector<Candidate> candidates_;
+  Diagnosis diagnosis_;
+};
+
+}  // namespace
+
+DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape) {
+  WatchedFailure failure = watch_for_evidence(setup, shape);
+  return {std::move(failure.result), diagnose(failure.evidence)};
+}
+
+WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape) {
+  WatchedFailure failure{{}, {setup, shape, {}, {}, ""}};
+  failure.result = watch(setup, shape, [&](const WatchedStep& step) {
+    const auto& findings = step.findings.all();
+    if (findings.empty() || has(findings, Detector::error)) return;
+    if (bytes_of(step.twin, step.parts) > kMostBytes) {
+      failure.evidence.left_out = "the step is too large";
+      return;
+    }
+    failure.evidence.values = values_of(step.twin, step.parts);
+  });
+  failure.evidence.findings = failure.result.findings;
+  return failure;
+}
+
+Diagnosis diagnose(const StepEvidence& evidence, const std::vector<DecodeFault>& library) {
+  Diagnosis diagnosis;
+  diagnosis.not_tried = evidence.left_out;
+  if (!diagnosis.not_tried.empty() || evidence.findings.empty()) return diagnosis;
+  try {
+    return StepDiagnosis(evidence, library).run();
+  } catch (const std::exception& error) {
+    diagnosis.not_tried = error.what();
+    return diagnosis;
+  }
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/step_run.h"
+
+#include <algorithm>
+
+namespace plumb::cases {
+
+namespace {
+
+void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
+  for (const std::uint64_t id : scheduled.finished) engine.finish(id);
+  for (const auto& [id, tokens] : scheduled.admitted) engine.admit(id, tokens);
+}
+
+}  // namespace
+
+StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
+                    std::optional<Taps::Kept> taps) {
+  WatchedEngine twin(setup, taps);
+  twin.engine.capture();
+  const std::vector<ScheduledStep> schedule = make_schedule(shape, setup.geometry);
+  StepRun run;
+  device::decode::StepSegments::Parts parts;
+  for (std::int64_t i = 0; i <= step; ++i) {
+    const ScheduledStep& scheduled = schedule.at(static_cast<std::size_t>(i));
+    admit(scheduled, twin.engine);
+    if (i % setup.in_flight == 0) {
+      if (i > 0) twin.device->synchronize();
+      if (taps) twin.taps->poison(twin.engine.stream());
+      snapshot(twin);  // as a watch does: a race may turn on it
+      parts.clear();
+    }
+    const device::decode::Counters before = twin.engine.counters();
+    run.builds = before.steps + before.captures;
+    twin.engine.step(scheduled.batch);
+    add_parts(twin.engine.parts(), parts);
+  }
+  twin.device->synchronize();
+  if (taps) run.values = values_of(twin, parts);
+  return run;
+}
+
+DecodeSetup as_it_should_be(DecodeSetup setup) {
+  setup.policies = {};
+  setup.implementation = nullptr;
+  setup.wrap = nullptr;
+  setup.conditions.checked = false;
+  return setup;
+}
+
+}  // namespace plumb::cases

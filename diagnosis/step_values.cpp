@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/step_values.h"
+
+#include <stdexcept>
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::StepPart;
+using Parts = device::decode::StepSegments::Parts;
+
+// nullptr: the part has not run.
+const Taps::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
+  try {
+    return &twin.taps->enqueued(part);
+  } catch (const std::out_of_range&) {
+    return nullptr;
+  }
+}
+
+CallValues values_of(const Taps::Tap& tap, const StepPart& part) {
+  CallValues values{tap.op, part.name + ": " + tap.name, {}};
+  for (const Taps::Copy& copy : tap.copies) {
+    if (copy.tap != nullptr) values.tensors.push_back(tap.tensors.at(copy.tensor));
+  }
+  return values;
+}
+
+}  // namespace
+
+StepValues values_of(const WatchedEngine& twin, const Parts& parts) {
+  StepValues values;
+  for (const StepPart& part : parts) {
+    if (calls_of(twin, part) == nullptr) continue;
+    for (const auto& tap : twin.taps->fetch(part)) values.push_back(values_of(*tap, part));
+  }
+  return values;
+}
+
+std::int64_t bytes_of(const WatchedEngine& twin, const Parts& parts) {
+  std::size_t bytes = 0;
+  for (const StepPart& part : parts) {
+    const Taps::Calls* calls = calls_of(twin, part);
+    if (calls == nullptr) continue;
+    for (const auto& tap : *calls) {
+      for (const Taps::Copy& copy : tap->copies) bytes += copy.tap != nullptr ? copy.bytes : 0;
+    }
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The mutant kernels that stand for faults of a decode step: those of mutants/*.cmake with DECODE.
+#pragma once
+
+#include <string_view>
+
+#include "faults/replaced_op.h"
+
+namespace plumb::cases {
+
+// Throws std::invalid_argument if there is none of this name.
+Replacement decode_mutant(std::string_view name);
+
+}  // namespace plumb::cases

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults: deliberate, named defects that prove that plumb detects them. Three forms: mutant kernels
+// (mutants/*.cmake), decorators around a device, and policies of a run.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/drivers/run.h"
+
+namespace plumb::cases {
+
+struct Mutant {
+  std::string_view name, op;
+  std::string_view case_id;  // a case that must fail
+  std::string_view says;     // what its report must contain
+  std::string_view why;      // what is wrong
+  std::vector<std::string> platforms;
+  plumb_op_entry entry;
+  plumb_op_entry cuda_entry;  // without a launcher unless built with PLUMB_CUDA_MUTANTS
+};
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant);  // its name
+const std::vector<Mutant>& all_mutants();
+
+// The simulated platforms, and the available real ones that one of them stands for.
+std::vector<std::string> with_real_counterparts(std::vector<std::string> simulated);
+
+// plumb's kernels with one op replaced.
+RunOptions with_mutant(RunOptions options, const Mutant& mutant);
+// Fault number one: replay does nothing. A graph case that still passes is empty.
+RunOptions with_dead_replay(RunOptions options);
+// The state that the warm-up filled is the one that the capture starts from (vLLM #42444).
+RunOptions with_warm_up_state_kept(RunOptions options);
+// A capture that a neighbour's allocation spoils.
+RunOptions with_global_captures(RunOptions options);
+// Runners of a concurrent case that have inputs, or the state of the op, in common.
+RunOptions with_runners_sharing(RunOptions options, RunOptions::Shared what);
+
+}  // namespace plumb::cases

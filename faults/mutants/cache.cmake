@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(k_cache_minus_one_is_slot_0
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu DECODE
+  FROM [[token < p.tokens ? p.slot_mapping[token] : -1;]]
+  TO [[token >= p.tokens ? -1 : p.slot_mapping[token] < 0 ? 0 : p.slot_mapping[token];]]
+  CASE quantize_and_insert_k_cache/holes/eager
+  SAYS "cache: a byte that no token owns changed in rows 0 of 8"
+  WHY "-1 is clamped: tokens without a slot land in slot 0 (hazard A3)")
+
+plumb_mutant(k_cache_pad_not_zeroed
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[if (group_lane(kLanes) == 0) slot.scales[kRopeGroup] = 0;]]
+  TO [[]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache.rope: rows 0-8 of 9 wrong; row 0 differs in 1 of 129 places (first [0, 128]: expected 0"
+  WHY "the pad byte of the scales keeps what was there (aiter #4216)")
+
+plumb_mutant(k_cache_block_offset_in_32_bits
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[number * cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint32_t>(number * cache.block_stride_bytes);]]
+  CASE quantize_and_insert_k_cache/far_blocks/eager
+  SAYS "cache.codes: rows 0 of 9 wrong"
+  WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
+
+plumb_mutant(k_cache_rows_of_the_view
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes]]
+  TO [[offset * (kTokenBytes + kScaleBytes) + kTokenBytes]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache.scales: rows 1-8 of 9 wrong"
+  WHY "the 584 bytes of a row of the engine's view are taken for a token; right for a block's last")
+
+plumb_mutant(k_cache_dialect_ignored
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[encode_e4m3x16(x, dialect)]]
+  TO [[encode_e4m3x16(x, PLUMB_E4M3FN)]]
+  CASE quantize_and_insert_k_cache/fnuz_everywhere/eager
+  SAYS "cache.codes: rows 0-8 of 9 wrong"
+  WHY "the scales are those of fnuz, the codes are not")
+
+plumb_mutant(k_cache_floor_under_the_scale
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[at_least(kAmaxFloor, amax) / quantisation_largest(dialect)]]
+  TO [[at_least(kAmaxFloor, amax / quantisation_largest(dialect))]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache.scales: rows 0-1, 4-5, 7 of 9 wrong"
+  WHY "1e-4 is the floor of amax / 448, as in FlashMLA's tests, instead of amax")
+
+plumb_mutant(ds_mla_scales_are_powers_of_two
+  OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
+  FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
+  TO [[decode_ue8m0(encode_ue8m0(at_least(kLeastScale, amax / quantisation_largest(dialect))));]]
+  CASE concat_and_cache_ds_mla/cuda_block/eager
+  SAYS "cache.scales: norm of rows 0-8 of 9 wrong"
+  WHY "scales are rounded up to powers of two, which V3.2's writer does not do")
+
+plumb_mutant(ds_mla_no_least_scale
+  OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
+  FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
+  TO [[amax / quantisation_largest(dialect);]]
+  CASE concat_and_cache_ds_mla/cuda_block/eager
+  SAYS "cache.scales: rows 0, 3, 5, 7 of 9 have scales below 1.17549e-38"
+  WHY "a tile of zeros is divided by zero")
+
+plumb_mutant(ds_mla_rope_before_scales
+  OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
+  FROM [[kScalesAt = kLatent, kRopeAt = kScalesAt + 4 * kTiles, kEntryBytes = kRopeAt + 128;]]
+  TO [[kRopeAt = kLatent, kScalesAt = kRopeAt + 128, kEntryBytes = kScalesAt + 16;]]
+  CASE concat_and_cache_ds_mla/cuda_block/eager
+  SAYS "cache.rope: rows 0-8 of 9 wrong"
+  WHY "RoPE and scales are in the other order")
+
+plumb_mutant(ds_mla_blocks_without_gaps
+  OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
+  FROM [[block * p.cache.block_stride_bytes +]]
+  TO [[block * p.cache.page * kEntryBytes +]]
+  CASE concat_and_cache_ds_mla/padded_blocks/eager
+  SAYS "cache.rope: rows 0-2, 4-9 of 10 wrong"
+  WHY "the block stride is computed instead of taken from the caller")
+
+plumb_mutant(ds_mla_448_on_fnuz
+  OP concat_and_cache_ds_mla FILE fp8.h
+  FROM [[dialect == PLUMB_E4M3FNUZ ? 224.0F]]
+  TO [[dialect == PLUMB_E4M3FNUZ ? 448.0F]]
+  CASE concat_and_cache_ds_mla/fnuz_everywhere/eager
+  SAYS "cache.scales: norm of rows 0-8 of 9 wrong"
+  WHY "the divisor of OCP for fnuz codes: the largest values saturate")
+
+plumb_mutant(indexer_k_layout_not_shuffled
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[if (!p.shuffled || p.cache.page == 1)]]
+  TO [[if (p.cache.page >= 1)]]
+  CASE indexer_k_quant_and_cache/shuffled_64/eager
+  SAYS "cache.codes: rows 0-19 of 20 wrong"
+  WHY "the block-planar layout where readers expect tiles of 16 x 16")
+
+plumb_mutant(indexer_k_page_1_shuffled
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[if (!p.shuffled || p.cache.page == 1)]]
+  TO [[if (!p.shuffled)]]
+  CASE indexer_k_quant_and_cache/shuffled_page_1/eager
+  SAYS "cache.codes: rows 0-19 of 20 wrong"
+  WHY "tiles of 16 tokens in blocks of one reach into the next blocks")
+
+plumb_mutant(indexer_k_only_minus_one_skipped
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[if (slots[i] < 0) continue;]]
+  TO [[if (slots[i] == -1) continue;]]
+  CASE indexer_k_quant_and_cache/holes/eager
+  SAYS "cache: guard zone damaged"
+  WHY "other negative slots are taken for slots")
+
+plumb_mutant(indexer_k_ue8m0_ignored
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact]]
+  TO [[exact]]
+  CASE indexer_k_quant_and_cache/block_of_64/eager
+  SAYS "cache.scales: rows 0-19 of 20 wrong"
+  WHY "scales are stored as they are although powers of two were asked for")
+
+plumb_mutant(indexer_k_scale_behind_each_key
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [=[(block + page * p.head_dim)[offset * groups + group]]=]
+  TO [=[(block + offset * (p.head_dim + 4) + p.head_dim)[group]]=]
+  CASE indexer_k_quant_and_cache/block_of_64/eager
+  SAYS "cache.scales: rows 1-19 of 20 wrong"
+  WHY "the scale stands behind its key instead of behind all keys of the block")
+
+plumb_mutant(indexer_k_block_offset_in_32_bits
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[number * p.cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint32_t>(number * p.cache.block_stride_bytes);]]
+  CASE indexer_k_quant_and_cache/far_blocks/eager
+  SAYS "cache.codes: rows 0, 3, 8-9, 13 of 18 wrong"
+  WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
+
+plumb_mutant(k_cache_scale_one_off
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu DECODE
+  FROM [[*scale_byte = byte;]]
+  TO [[*scale_byte = static_cast<std::uint8_t>(byte + 1);]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "every wrong element is too large by 1"
+  WHY "the exponent that is stored is one more than the codes were made with (vLLM #42604)")
+
+plumb_mutant(k_cache_scale_truncated
+  OP quantize_and_insert_k_cache FILE fp8.h DECODE
+  FROM [[((bits & 0x7fffffU) != 0 ? 1U : 0U)]]
+  TO [[0U]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "every wrong element is too small by 1"
+  WHY "the exponent of the scale is truncated instead of rounded up, and codes saturate")
+
+plumb_mutant(k_cache_offset_too_narrow
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu DECODE
+  FROM [[number * cache.block_stride_bytes;]]
+  TO [[static_cast<std::uint16_t>(number * cache.block_stride_bytes);]]
+  CASE quantize_and_insert_k_cache/swa_block/eager
+  SAYS "cache: a byte that no token owns changed in rows 1 of 3"
+  WHY "block * stride wraps, at 2^16 bytes where a served model has 2^32 (hazard F1)")
+
+plumb_mutant(k_cache_underflow_is_fnuz_nan
+  OP quantize_and_insert_k_cache FILE fp8.h DECODE
+  FROM [[if (fnuz && code == 0) return 0;]]
+  TO [[]]
+  CASE quantize_and_insert_k_cache/fnuz_everywhere/eager
+  SAYS "every wrong element is 128 where 0 is expected"
+  WHY "what underflows from below zero becomes 0x80, the NaN of fnuz (sglang #28455)")
+
+plumb_mutant(index_scale_offset_too_narrow
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu DECODE
+  FROM [=[(block + page * p.head_dim)[offset]=]
+  TO [=[(p.cache.data + (number * p.cache.block_stride_bytes + page * p.head_dim) % 4096)[offset]=]
+  CASE indexer_k_quant_and_cache/block_of_64/eager
+  SAYS "cache.scales: rows 0-19 of 20 wrong"
+  WHY "the offset of the scale wraps, at 2^12 bytes where a served model has 2^32; that of the codes does not (hazard F1)")
+
+plumb_mutant(k_cache_unaligned_codes
+  OP quantize_and_insert_k_cache FILE quantization/group_quant.h
+  FROM [[codes.at[i / 4] >> (i % 4 * 8)]]
+  TO [[codes.at[i / 4] >> (i % 4 * 4)]]
+  CASE quantize_and_insert_k_cache/odd_stride/eager
+  SAYS "cache.codes: rows 0-5 of 6 wrong"
+  WHY "the way for rows that are not aligned packs codes as nibbles")
+
+plumb_mutant(gather_one_tile_per_block
+  OP dequantize_and_gather_k_cache FILE sparse_mla/dequantize_and_gather_k_cache.cu
+  FROM [[i < gather_len; i += grid_size_y() * kGatherTile]]
+  TO [[i < gather_len && i == first; i += grid_size_y() * kGatherTile]]
+  CASE dequantize_and_gather_k_cache/more_tiles_than_blocks/eager
+  SAYS "workspace: wrong in rows 1024-1271, 2327-2528 of 2606"
+  WHY "rows beyond those that one grid takes at once are left out")

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants that only calls side by side show: memory that all calls of a kernel have in common. Alone
+# they pass every other case (tests/cases/concurrent_test.cpp). faults/CMakeLists.txt says what the
+# words mean. Text stands between brackets.
+
+plumb_mutant(rms_norm_scratch_of_all_calls
+  OP rms_norm FILE norm/rms_norm.cu
+  FROM [[PLUMB_SHARED(float, wave_partials, kMostWavesOfRowNorm);]]
+  TO [[static float wave_partials[kMostWavesOfRowNorm];]]
+  CASE rms_norm/v4_pro_hidden/concurrent
+  SAYS "of 4, step"
+  WHY "the partial sums of a row lie in one global buffer")
+
+plumb_mutant(top_k_scratch_of_all_calls
+  OP top_k_per_row_decode FILE top_k/top_k_per_row_decode.cu
+  FROM [[PLUMB_SHARED(TopKShared, shared, 1);]]
+  TO [[static TopKShared global; TopKShared* const shared = &global;]]
+  CASE top_k_per_row_decode/k512_around_k/concurrent
+  SAYS "of 4, step"
+  WHY "the histogram of a row lies in one global buffer")
+
+plumb_mutant(ragged_rows_handed_out_to_all_calls
+  OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
+  FROM [[const std::int64_t row = block_index_x();]]
+  TO [[PLUMB_SHARED(std::int64_t, mine, 1); static std::int64_t handed_out = 0;
+       if (thread_index() == 0) *mine = handed_out++ % p.rows;
+       block_sync(); const std::int64_t row = *mine;]]
+  CASE build_ragged_indices_from_dense/swa_window/concurrent
+  SAYS "of 4, step"
+  WHY "blocks take their row from one global counter")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(mhc_mean_square_over_hidden
+  OP mhc_pre FILE hyper_connection/mhc_mixing.h
+  FROM [[static_cast<float>(p.depth)]]
+  TO [[static_cast<float>(p.hidden)]]
+  CASE mhc_pre/rows_17/eager
+  SAYS "rows 0-16 of 17"
+  WHY "the mean square is taken over H instead of 4 H")
+
+plumb_mutant(mhc_row_sum_unguarded
+  OP mhc_pre FILE hyper_connection/mhc_mixing.h
+  FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
+  TO [[if (tile_row < rows_in_tile) {]]
+  CASE mhc_pre/rows_64/eager
+  SAYS "partial_square_sums: norm of rows"
+  WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
+
+plumb_mutant(mhc_comb_transposed
+  OP mhc_post FILE hyper_connection/hyper_connection.h
+  FROM [=[comb[kStreams * m + n] *]=]
+  TO [=[comb[kStreams * n + m] *]=]
+  CASE mhc_post/flash_two_tokens/eager
+  SAYS "elements in rows 0-7 of 8"
+  WHY "the residual is mixed by the transposed matrix")
+
+plumb_mutant(hc_head_without_eps
+  OP hc_head FILE hyper_connection/hc_head.cu
+  FROM [[sigmoid(mix * p.scale[0] + p.base[j]) + p.hc_eps;]]
+  TO [[sigmoid(mix * p.scale[0] + p.base[j]);]]
+  CASE hc_head/closed_gates/eager
+  SAYS "elements in rows 0-23 of 24"
+  WHY "hc_eps is lost (vLLM #42604)")
+
+plumb_mutant(mhc_fused_always_rounds
+  OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
+  FROM [[return x;]]
+  TO [[return load_bf16(store_bf16(x));]]
+  CASE mhc_fused_post_pre/rows_16/eager
+  SAYS "in rows 0-63 of 64"
+  WHY "sums of 16 tokens are of rounded streams: all rows of all 4 splits")
+
+plumb_mutant(mhc_fused_switches_late
+  OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
+  FROM [[kMostUnroundedTokens = 16;]]
+  TO [[kMostUnroundedTokens = 17;]]
+  CASE mhc_fused_post_pre/rows_17/eager
+  SAYS "in rows 0-16 of 17"
+  WHY "sums of 17 tokens are of unrounded streams")
+
+plumb_mutant(mhc_fused_reads_old_streams
+  OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
+  FROM [[mixing.streams = p.residual_out;]]
+  TO [[mixing.streams = p.residual;]]
+  CASE mhc_fused_post_pre/rows_16/full_graph
+  SAYS "in rows 0-15 of 16"
+  WHY "layer_input is made of the streams before mhc_post")
+
+plumb_mutant(mhc_fused_comb_transposed
+  OP mhc_fused_post_pre FILE hyper_connection/hyper_connection.h DECODE
+  FROM [=[comb[kStreams * m + n] *]=]
+  TO [=[comb[kStreams * n + m] *]=]
+  CASE mhc_fused_post_pre/rows_17/composition
+  SAYS "residual_out: differs from mhc_post, mhc_pre in rows 0-67 of 68"
+  WHY "the streams are mixed by the transposed matrix; the plain mhc_post is right")
+
+plumb_mutant(mhc_broadcast_mean_over_all_streams
+  OP mhc_pre_broadcast FILE hyper_connection/mhc_mixing.h
+  FROM [[static_cast<float>(p.depth)]]
+  TO [[static_cast<float>(kStreams * p.hidden)]]
+  CASE mhc_pre_broadcast/rows_17/eager
+  SAYS "in rows 0-16 of 17"
+  WHY "the sum over H is divided by 4 H")
+
+plumb_mutant(mhc_broadcast_slot_major
+  OP mhc_pre_broadcast FILE hyper_connection/mhc_pre_broadcast.cu
+  FROM [[(token * kStreams + n) * p.hidden]]
+  TO [[(n * p.tokens + token) * p.hidden]]
+  CASE mhc_pre_broadcast/rows_17/full_graph
+  SAYS "residual_out: differs from the residual in rows 1-21, 23-44, 46-66 of 68"
+  WHY "the streams are written as [4, tokens, hidden]")
+
+plumb_mutant(hc_head_mean_square_over_hidden
+  OP hc_head FILE hyper_connection/hc_head.cu DECODE
+  FROM [[static_cast<float>(kStreams * p.hidden)]]
+  TO [[static_cast<float>(p.hidden)]]
+  CASE hc_head/rows_65/eager
+  SAYS "elements in rows 0-64 of 65"
+  WHY "the mean square is taken over H instead of 4 H")
+
+plumb_mutant(mhc_post_row_offset_of_one_stream
+  OP mhc_post FILE hyper_connection/hyper_connection.h
+  FROM [[p.out + (token * kStreams + n) * p.hidden + h]]
+  TO [[p.out + (token * kStreams + (n ^ 1)) * p.hidden + h]]
+  CASE mhc_post/flash_two_tokens/eager
+  SAYS "elements in rows 0-7 of 8"
+  WHY "streams are stored in each other's places")
+
+plumb_mutant(mhc_broadcast_row_sum_unguarded
+  OP mhc_pre_broadcast FILE hyper_connection/mhc_mixing.h DECODE SIMULATED
+  FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
+  TO [[if (tile_row < rows_in_tile) {]]
+  CASE mhc_pre_broadcast/rows_17/eager
+  SAYS "elements in rows 16 of 17"
+  WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
+
+plumb_mutant(mhc_norm_of_kept_columns_only
+  OP mhc_pre FILE hyper_connection/mhc_mixing.h
+  FROM [[store(h, normalized_input(p, load_bf16x8(out + h, p.hidden - h, whole), r, h, whole));]]
+  TO [[]]
+  CASE mhc_pre/hidden_9001/eager
+  SAYS "only columns from 8192 on are wrong"
+  WHY "columns beyond those that threads keep in registers are stored without their norm")

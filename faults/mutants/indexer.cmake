@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(mqa_logits_relu_after_weight
+  OP fp8_mqa_logits FILE indexer/mqa_logits.h
+  FROM [[query.weights[head] * (score < 0 ? 0 : score);]]
+  TO [[query.weights[head] * score < 0 ? 0 : query.weights[head] * score;]]
+  CASE fp8_mqa_logits/k512_around_k/eager
+  SAYS "rows 0-2 of 3"
+  WHY "the ReLU comes after the head weight: negative weights count for nothing")
+
+plumb_mutant(mqa_logits_relu_lost
+  OP fp8_paged_mqa_logits FILE indexer/mqa_logits.h
+  FROM [[(score < 0 ? 0 : score);]]
+  TO [[score;]]
+  CASE fp8_paged_mqa_logits/k512_around_k/eager
+  SAYS "rows 0-2 of 3"
+  WHY "the ReLU of each head is missing (vLLM #50455)")
+
+plumb_mutant(mqa_logits_weight_of_next_head
+  OP fp8_mqa_logits FILE indexer/mqa_logits.h
+  FROM [[query.weights[head] *]]
+  TO [[query.weights[(head + 1) % query.heads] *]]
+  CASE fp8_mqa_logits/k512_around_k/eager
+  SAYS "rows 0-2 of 3"
+  WHY "each head has the weight of another")
+
+plumb_mutant(mqa_logits_start_not_clamped
+  OP fp8_mqa_logits FILE indexer/fp8_mqa_logits.cu
+  FROM [[const std::int64_t start = clamp_key(p.starts[row], p.keys);]]
+  TO [[const std::int64_t start = p.starts[row];]]
+  CASE fp8_mqa_logits/row_local_beyond_all_keys/eager
+  SAYS "elements in rows 2-3 of 4 beyond their bound"
+  WHY "columns of the compressed form count from a start in front of the first key")
+
+plumb_mutant(mqa_logits_end_clamped_early
+  OP fp8_mqa_logits FILE indexer/fp8_mqa_logits.cu
+  FROM [[return key < 0 ? 0 : key > keys ? keys : key;]]
+  TO [[return key < 0 ? 0 : key >= keys ? keys - 1 : key;]]
+  CASE fp8_mqa_logits/k512_around_k/eager
+  SAYS "1 elements in rows 2 of 3 beyond their bound; worst [2, 519]"
+  WHY "an end at the number of keys loses the last key")
+
+plumb_mutant(mqa_logits_global_columns
+  OP fp8_mqa_logits FILE indexer/fp8_mqa_logits.cu
+  FROM [[p.max_seqlen_k > 0 ? start : 0;]]
+  TO [[p.max_seqlen_k > 0 ? 0 : 0;]]
+  CASE fp8_mqa_logits/row_local/eager
+  SAYS "rows 0-3 of 4"
+  WHY "the compressed form has the columns of the keys instead of the row's own")
+
+plumb_mutant(mqa_logits_not_cleaned
+  OP fp8_mqa_logits FILE indexer/fp8_mqa_logits.cu
+  FROM [[  if (empty && !p.clean_logits) return;]]
+  TO [[  if (empty) return;]]
+  CASE fp8_mqa_logits/two_requests_clean/eager
+  SAYS "non-finite elements in rows 0-2 of 3"
+  WHY "tiles that no window touches are not cleaned")
+
+plumb_mutant(mqa_logits_one_dialect
+  OP fp8_mqa_logits FILE indexer/fp8_mqa_logits.cu
+  FROM [[p.k + key * p.dim, kLogitsTile, p.dim, p.k_dialect,]]
+  TO [[p.k + key * p.dim, kLogitsTile, p.dim, p.q_dialect,]]
+  CASE fp8_mqa_logits/dialects_mixed/eager
+  SAYS "rows 0-2 of 3"
+  WHY "keys are read in the dialect of the queries (vLLM #42893)")
+
+plumb_mutant(mqa_logits_minus_zero_is_nan
+  OP fp8_paged_mqa_logits FILE indexer/mqa_logits.h
+  FROM [[key[d] = decode_e4m3(codes[d / kLogitsTile * tile_stride + d % kLogitsTile], dialect);]]
+  TO [[const std::uint8_t code = codes[d / kLogitsTile * tile_stride + d % kLogitsTile];
+    key[d] = decode_e4m3(code, code == 0x80 ? PLUMB_E4M3FNUZ : dialect);]]
+  CASE fp8_paged_mqa_logits/fn_cache/eager
+  SAYS "non-finite elements in rows 0-1 of 2"
+  WHY "the byte of -0 is taken for the NaN of the other dialect (sglang #28455)")
+
+plumb_mutant(paged_mqa_logits_interleaved_scales
+  OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
+  FROM [[reinterpret_cast<const float*>(block + page * p.dim);]]
+  TO [[reinterpret_cast<const float*>(block + token * (p.dim + 4) + p.dim) - token;]]
+  CASE fp8_paged_mqa_logits/k512_around_k/eager
+  SAYS "rows 0-2 of 3"
+  WHY "a token's scale is looked for behind its own values (vLLM #52109)")
+
+plumb_mutant(paged_mqa_logits_scale_of_first_token
+  OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
+  FROM [[scales[token] *]]
+  TO [[scales[0] *]]
+  CASE fp8_paged_mqa_logits/k512_around_k/eager
+  SAYS "rows 0-2 of 3"
+  WHY "every token of a block has the first one's scale")
+
+plumb_mutant(paged_mqa_logits_one_length_per_request
+  OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
+  FROM [[if (p.context_lens_dims == 2) return lengths[query];]]
+  TO [[if (p.context_lens_dims == 2) return lengths[0];]]
+  CASE fp8_paged_mqa_logits/next_n_2/eager
+  SAYS "rows 1, 3, 5 of 6"
+  WHY "all next_n rows of a request have the length of the first")
+
+plumb_mutant(paged_mqa_logits_shuffled_as_planar
+  OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
+  FROM [[p.shuffled && page > 1;]]
+  TO [[p.shuffled && page < 1;]]
+  CASE fp8_paged_mqa_logits/page64_shuffled/eager
+  SAYS "rows 0-2 of 3"
+  WHY "the shuffled layout is read as the planar one")
+
+plumb_mutant(paged_mqa_logits_offset_of_32_bits
+  OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
+  FROM [[p.cache.data + number * p.cache.block_stride_bytes;]]
+  TO [[p.cache.data + static_cast<std::uint32_t>(number * p.cache.block_stride_bytes);]]
+  CASE fp8_paged_mqa_logits/far_blocks/eager
+  SAYS "norm of rows 0-1 of 2 wrong"
+  WHY "the offset of a block is cut to 32 bits (aiter #4774)")
+
+plumb_mutant(paged_mqa_logits_not_cleaned
+  OP fp8_paged_mqa_logits FILE indexer/fp8_paged_mqa_logits.cu
+  FROM [[    if (p.clean_logits) *logit = minus_infinity();
+]]
+  TO [[]]
+  CASE fp8_paged_mqa_logits/next_n_3_clean/eager
+  SAYS "non-finite elements in rows 0-8 of 9"
+  WHY "columns behind the length keep what was there")
+
+plumb_mutant(indexer_q_sine_of_other_sign
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[first ? own * cosine - other * sine : own * cosine + other * sine;]]
+  TO [[first ? own * cosine + other * sine : own * cosine - other * sine;]]
+  CASE indexer_q_rope_quant/v4/eager
+  SAYS "q_out: rows 64-191 of 192"
+  WHY "the rotation goes the other way")
+
+plumb_mutant(indexer_q_pairs_of_the_other_kind
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[p.rope_pairs == PLUMB_ROPE_INTERLEAVED;]]
+  TO [[true;]]
+  CASE indexer_q_rope_quant/v32/eager
+  SAYS "q_out: rows 64-191 of 192"
+  WHY "halves are taken for neighbours")
+
+plumb_mutant(indexer_q_last_dimensions_turned
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[const int i = d - p.rope_offset,]]
+  TO [[const int i = d - (p.dim - p.rope_dim),]]
+  CASE indexer_q_rope_quant/v32/eager
+  SAYS "q_out: rows 64-191 of 192"
+  WHY "the last 64 dimensions are rotated instead of the first")
+
+plumb_mutant(indexer_q_cosine_and_sine_swapped
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[cosine = cos_sin[pair], sine = cos_sin[half + pair];]]
+  TO [[cosine = cos_sin[half + pair], sine = cos_sin[pair];]]
+  CASE indexer_q_rope_quant/one_token/eager
+  SAYS "q_out: rows 0-63 of 64"
+  WHY "the table is read as sines, then cosines")
+
+plumb_mutant(indexer_q_scale_truncated
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[decode_ue8m0(encode_ue8m0(ratio));]]
+  TO [[bits_float(float_bits(ratio) & 0x7f800000U);]]
+  CASE indexer_q_rope_quant/v4/eager
+  SAYS "weights_out: norm of rows 0-2 of 3 wrong"
+  WHY "the exponent of the scale is truncated instead of rounded up")
+
+plumb_mutant(indexer_q_not_rounded_before_amax
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[return load_bf16(store_bf16(turned));]]
+  TO [[return turned;]]
+  CASE indexer_q_rope_quant/all_dimensions/eager
+  SAYS "q_out: rows 16-22, 25-63 of 64 wrong"
+  WHY "rotated values are quantised without the rounding to bf16")
+
+plumb_mutant(indexer_q_scale_left_out
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[load_bf16(p.weights[index]) * scale * p.softmax_scale]]
+  TO [[load_bf16(p.weights[index]) * p.softmax_scale]]
+  CASE indexer_q_rope_quant/v32/eager
+  SAYS "weights_out: norm of rows 0-2 of 3 wrong"
+  WHY "the weight lacks the scale of its head")

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(ragged_negative_length
+  OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
+  FROM [[if (length < 0) return std::int32_t{0};]]
+  TO [[if (length < 0) return static_cast<std::int32_t>(p.width);]]
+  CASE build_ragged_indices_from_dense/one_column/eager
+  SAYS "indptr: rows 7-67 of 68 wrong"
+  WHY "lengths are compared as unsigned numbers: one below 0 becomes the width")
+
+plumb_mutant(ragged_indptr_one_off
+  OP build_ragged_indices_from_dense FILE metadata/ragged.h DECODE
+  FROM [[    end += length_of(row);
+    indptr[row + 1] = end;]]
+  TO [[    indptr[row + 1] = end;
+    end += length_of(row);]]
+  CASE build_ragged_indices_from_dense/swa_window/eager
+  SAYS "indptr: rows 1-4 of 5 wrong"
+  WHY "indptr holds the sums of one row less")
+
+plumb_mutant(ragged_bound_inclusive
+  OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
+  FROM [[index < p.num_rows]]
+  TO [[index <= p.num_rows]]
+  CASE build_ragged_indices_from_dense/pro_topk_1024_bounded/eager
+  SAYS "every wrong element is 4096 where -1 is expected"
+  WHY "the first slot behind the cache passes")
+
+plumb_mutant(ragged_row_offset_32_bits
+  OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
+  FROM [[p.indices + row * p.indices_row_stride;]]
+  TO [[p.indices + static_cast<std::uint32_t>(row * p.indices_row_stride);]]
+  CASE build_ragged_indices_from_dense/far_rows/eager
+  SAYS "flat: these entries belong to rows 4 of 5"
+  WHY "row offsets wrap at 2^32 elements")
+
+plumb_mutant(graph_buffers_indptr_end_stale
+  OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
+  FROM [[i <= p.rows;]]
+  TO [[i < p.rows;]]
+  CASE copy_ragged_to_graph_buffers/swa_window/eager
+  SAYS "indptr_buffer: rows 4 of 7 wrong"
+  WHY "one entry of indptr too few is copied: the end of the last row is stale")
+
+plumb_mutant(graph_buffers_indptr_not_copied
+  OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
+  FROM [[p.indptr_buffer[i] = p.indptr[i];]]
+  TO [[static_cast<void>(i);]]
+  CASE copy_ragged_to_graph_buffers/rows_255/full_graph
+  SAYS "indptr_buffer: rows 0-255 of 258 wrong"
+  WHY "indices are refreshed, indptr is that of an earlier step (vLLM #42604)")
+
+plumb_mutant(graph_buffers_capacity_copied
+  OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
+  FROM [[entries = p.indptr[p.rows];]]
+  TO [[entries = p.rows * p.max_per_row;]]
+  CASE copy_ragged_to_graph_buffers/swa_window/full_graph
+  SAYS "indices_buffer: 226 entries behind the last of 286 are wrong"
+  WHY "as many entries as there is room for are copied, not as many as there are")
+
+plumb_mutant(global_topk_request_0
+  OP compute_global_topk_ragged_indices_and_indptr
+  FILE metadata/compute_global_topk_ragged_indices_and_indptr.cu
+  FROM [[p.block_table + p.token_to_req[token] * p.block_table_row_stride;]]
+  TO [[p.block_table;]]
+  CASE compute_global_topk_ragged_indices_and_indptr/two_queries_per_request/eager
+  SAYS "flat: these entries belong to tokens 2-3, 5-7 of 8"
+  WHY "every token takes the blocks of request 0")
+
+plumb_mutant(global_topk_counts_invalid_tokens
+  OP compute_global_topk_ragged_indices_and_indptr
+  FILE metadata/compute_global_topk_ragged_indices_and_indptr.cu
+  FROM [[if (p.is_valid_token[token] != 0)]]
+  TO [[if (p.is_valid_token != nullptr)]]
+  CASE compute_global_topk_ragged_indices_and_indptr/one_position/eager
+  SAYS "lens: rows 13, 49 of 67 wrong"
+  WHY "tokens that are none of the batch get entries")
+
+plumb_mutant(global_topk_page_of_64
+  OP compute_global_topk_ragged_indices_and_indptr FILE block_table.h
+  FROM [[block * block_size + position % block_size]]
+  TO [[block * 64 + position % block_size]]
+  CASE compute_global_topk_ragged_indices_and_indptr/block_of_53/eager
+  SAYS "flat: these entries belong to tokens 0-3 of 4"
+  WHY "the block is scaled by a page size of its own")
+
+plumb_mutant(global_topk_dense_stride_for_columns
+  OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
+  FROM [[position / p.block_size < p.blocks_per_request]]
+  TO [[position / p.block_size < p.block_table_row_stride]]
+  CASE compute_global_topk_indices_and_lens/strided_views/eager
+  SAYS "lens: rows 0-1 of 6 wrong"
+  WHY "bounds are those of the wider table that the block table is a view of")
+
+plumb_mutant(global_topk_dense_padded_with_0
+  OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
+  FROM [[out[j] = kNoIndex;]]
+  TO [[out[j] = 0;]]
+  CASE compute_global_topk_indices_and_lens/flash_topk_512/eager
+  SAYS "every wrong element is 0 where -1 is expected"
+  WHY "0 stands behind the survivors, a slot like any other")
+
+plumb_mutant(global_topk_dense_not_compacted
+  OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
+  FROM [[place = found + wave_prefix_sum(own) - own;]]
+  TO [[place = static_cast<std::int32_t>(column);]]
+  CASE compute_global_topk_indices_and_lens/pro_topk_1024/eager
+  SAYS "global_indices: rows 0 of 2 wrong"
+  WHY "survivors stay where they were, and holes hold what was there before")
+
+plumb_mutant(combine_minus_one_shifted
+  OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
+  FROM [[flat[j] = state >= 0 ? static_cast<std::int32_t>(region + state) : kNoIndex;]]
+  TO [[flat[j] = static_cast<std::int32_t>(region + state);]]
+  CASE combine_topk_swa_indices_ragged/c4a_two_requests/eager
+  SAYS "every wrong element is 266 where -1 is expected"
+  WHY "a hole of request b becomes M b - 1, the last row of the request before")
+
+plumb_mutant(combine_window_without_region
+  OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
+  FROM [[region + p.compressed_rows + first + j]]
+  TO [[p.compressed_rows + first + j]]
+  CASE combine_topk_swa_indices_ragged/window_only/eager
+  SAYS "flat: these entries belong to tokens 1-4 of 9"
+  WHY "the windows of all requests lie in the first region")
+
+plumb_mutant(combine_chunk_start_ignored
+  OP combine_topk_swa_indices_ragged FILE block_table.h
+  FROM [[query_start_loc[middle] - query_start_loc[0] <= token;]]
+  TO [[query_start_loc[middle] <= token;]]
+  CASE combine_topk_swa_indices_ragged/later_chunk/eager
+  SAYS "flat: these entries belong to tokens 2-6 of 12"
+  WHY "tokens of a later chunk are counted from the start of the batch")
+
+plumb_mutant(combine_gather_offset_ignored
+  OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
+  FROM [[p.seq_lens[a.request] - p.gather_lens[a.request];]]
+  TO [[0 * p.gather_lens[a.request];]]
+  CASE combine_topk_swa_indices_ragged/one_request/eager
+  SAYS "flat: these entries belong to tokens 0 of 5"
+  WHY "positions are taken for gathered rows, as if all of a sequence had been gathered")
+
+plumb_mutant(swa_window_one_short
+  OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
+  FROM [[start = end > p.window ? end - p.window : 0;]]
+  TO [[start = end >= p.window ? end - p.window + 1 : 0;]]
+  CASE swa_decode_metadata/decode_window_128/eager
+  SAYS "swa_lens: rows 0, 2-3 of 6 wrong"
+  WHY "the window ends one token early at its far end")
+
+plumb_mutant(swa_token_to_req_0
+  OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
+  FROM [[p.token_to_req[token] = static_cast<std::int32_t>(known);]]
+  TO [[p.token_to_req[token] = 0;]]
+  CASE swa_decode_metadata/decode_window_128/eager
+  SAYS "token_to_req: rows 1-3 of 6 wrong"
+  WHY "token_to_req is cleared and never filled")
+
+plumb_mutant(swa_slot_0_is_padding
+  OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
+  FROM [[valid = p.slot_mapping[token] >= 0;]]
+  TO [[valid = p.slot_mapping[token] > 0;]]
+  CASE swa_decode_metadata/decode_window_128/eager
+  SAYS "is_valid_token: rows 0 of 4 wrong"
+  WHY "the token in slot 0 is taken for padding")
+
+plumb_mutant(swa_tail_not_cleared
+  OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu DECODE
+  FROM [[j < p.window; j += block_size()]]
+  TO [[j < length; j += block_size()]]
+  CASE swa_decode_metadata/first_pages/full_graph
+  SAYS "swa_indices: rows 0-5 of 8 wrong"
+  WHY "columns behind a shorter window keep the slots of an earlier step")
+
+plumb_mutant(c128a_packed_rows
+  OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
+  FROM [[p.decode_slots + token * p.decode_row_stride;]]
+  TO [[p.decode_slots + token * p.max_compressed;]]
+  CASE c128a_decode_metadata/strided_buffer/eager
+  SAYS "decode_slots: rows 1-2 of 6 wrong"
+  WHY "rows are packed where the reader has the buffer's stride: right for row 0 only (vLLM #51318)")
+
+plumb_mutant(c128a_invalid_tokens_have_lens
+  OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
+  FROM [[p.slot_mapping[token] >= 0 ? states_of(p, token) : 0;]]
+  TO [[states_of(p, token);]]
+  CASE c128a_decode_metadata/context_16k/full_graph
+  SAYS "decode_lens: rows 2-3 of 6 wrong"
+  WHY "padding attends the states of request 0")
+
+plumb_mutant(c128a_state_too_early
+  OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
+  FROM [[(p.positions[token] + 1) / kC128aRatio;]]
+  TO [[(p.positions[token] + kC128aRatio) / kC128aRatio;]]
+  CASE c128a_decode_metadata/mixed_batch/eager
+  SAYS "prefill_indices: rows 0-4 of 5 wrong"
+  WHY "a state is seen before its last token is there")
+
+plumb_mutant(c128a_lens_not_clamped
+  OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
+  FROM [[states < p.max_compressed ? states : p.max_compressed;]]
+  TO [[states;]]
+  CASE c128a_decode_metadata/longer_than_the_rows/eager
+  SAYS "decode_lens: rows 0, 3 of 6 wrong"
+  WHY "a length exceeds the columns of its row")
+
+plumb_mutant(v32_shrink_tail_kept
+  OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
+  FROM [[p.paged_kv_indices[i] = 0;]]
+  TO [[static_cast<void>(i);]]
+  CASE v32_paged_metadata/decode_topk_128/full_graph
+  SAYS "paged_kv_indices: 8 entries behind the last of 291 are wrong"
+  WHY "entries that a smaller step no longer owns keep their slots (vLLM #42982)")
+
+plumb_mutant(v32_shrink_tail_one_short
+  OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
+  FROM [[thread < tokens_before]]
+  TO [[thread + 1 < tokens_before]]
+  CASE v32_paged_metadata/one_token_of_a_large_buffer/full_graph
+  SAYS "req_id_per_token: rows 2 of 17 wrong"
+  WHY "the last request id of the step before is not cleared")
+
+plumb_mutant(v32_extent_kept_on_growth
+  OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
+  FROM [[p.extents[1] = p.paged_kv_indptr[p.max_tokens];]]
+  TO [[const std::int32_t entries = p.paged_kv_indptr[p.max_tokens];
+  if (entries < p.extents[1]) p.extents[1] = entries;]]
+  CASE v32_paged_metadata/mixed_queries/eager
+  SAYS "extents: rows 1 of 2 wrong"
+  WHY "a growing step does not say how far it reached, so the next one clears too little")
+
+plumb_mutant(v32_lens_not_causal
+  OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
+  FROM [[position_of(p.query_start_loc, p.seq_lens, request, token) + 1;]]
+  TO [[p.seq_lens[request];]]
+  CASE v32_paged_metadata/chunked_prefill/eager
+  SAYS "paged_kv_indptr: rows 1-11 of 12 wrong"
+  WHY "every token of a request gets the length of the last one")
+
+plumb_mutant(v32_missing_is_minus_one
+  OP v32_paged_kv_indices FILE metadata/v32_paged_kv_indices.cu
+  FROM [[kMissing = 0;]]
+  TO [[kMissing = -1;]]
+  CASE v32_paged_kv_indices/page_64/eager
+  SAYS "every wrong element is -1 where 0 is expected"
+  WHY "missing tokens are -1, which this op's consumer takes for a slot")
+
+plumb_mutant(v32_dense_ranges
+  OP v32_paged_kv_indices FILE metadata/v32_paged_kv_indices.cu
+  FROM [[p.paged_kv_indices[begin + j] =]]
+  TO [[p.paged_kv_indices[token * p.topk + j] =]]
+  CASE v32_paged_kv_indices/topk_256/eager
+  SAYS "paged_kv_indices: these entries belong to tokens 1-4 of 5"
+  WHY "each token writes at topk times its number instead of at its range")
+
+plumb_mutant(v32_stride_for_columns
+  OP v32_paged_kv_indices FILE metadata/v32_paged_kv_indices.cu
+  FROM [[topk[j] / p.page < p.blocks_per_request]]
+  TO [[topk[j] / p.page < p.block_table_row_stride]]
+  CASE v32_paged_kv_indices/strided_views/eager
+  SAYS "paged_kv_indices: these entries belong to tokens"
+  WHY "a block of the gap behind the table is looked up")
+
+plumb_mutant(pack_seq_starts_padded
+  OP pack_seq FILE metadata/pack_seq.cu
+  FROM [[first = first_token(p.lengths, sequence)]]
+  TO [[first = sequence * p.max_length]]
+  CASE pack_seq/indexer_weights/eager
+  SAYS "out: differs from the reference in rows 8 of 16"
+  WHY "sequences are read as if they were padded already")
+
+plumb_mutant(pack_seq_padded_with_0
+  OP pack_seq FILE metadata/pack_seq.cu
+  FROM [[static_cast<Element>(p.pad_bits);]]
+  TO [[Element{0};]]
+  CASE pack_seq/indexer_weights/eager
+  SAYS "every wrong element is 0 where -inf is expected"
+  WHY "padding is 0, which beats every negative logit")
+
+plumb_mutant(pack_seq_one_round_of_lengths
+  OP pack_seq FILE metadata/pack_seq.h
+  FROM [[i < sequence; i += wave_size()]]
+  TO [[i < sequence && i < wave_size(); i += wave_size()]]
+  CASE pack_seq/sequences_67/eager
+  SAYS "all rows from 130 on are wrong, none before"
+  PLATFORMS sim-gfx942,sim-gfx950
+  WHY "starts are right for as many sequences as a wave has lanes")
+
+plumb_mutant(unpack_seq_copies_padding
+  OP unpack_seq FILE metadata/unpack_seq.cu
+  FROM [[i < length * p.columns;]]
+  TO [[i < (length > 0 ? p.max_length : 0) * p.columns;]]
+  CASE unpack_seq/topk_512_indices/full_graph
+  SAYS "out: differs from the reference in rows 5 of 8"
+  WHY "padding is copied over the rows of the next sequence, or behind the last")
+
+plumb_mutant(unpack_seq_stride_ignored
+  OP unpack_seq FILE metadata/unpack_seq.cu
+  FROM [[out[row * p.out_row_stride + column] = x[i];]]
+  TO [[out[row * p.columns + column] = x[i];]]
+  CASE unpack_seq/strided_rows/eager
+  SAYS "out: differs from the reference in rows 1, 3, 5, 7 of 17"
+  WHY "rows are written as if they were contiguous")

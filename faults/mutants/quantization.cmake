@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(group_quant_underflow_is_fnuz_nan
+  OP per_token_group_quant_fp8 FILE fp8.h
+  FROM [[if (fnuz && code == 0) return 0;]]
+  TO [[]]
+  CASE per_token_group_quant_fp8/fnuz_codes_everywhere/eager
+  SAYS "got 0x80 (nan)"
+  WHY "negative zero and underflow become 0x80, the NaN of fnuz (sglang #28455)")
+
+plumb_mutant(group_quant_scale_rounded_down
+  OP per_token_group_quant_fp8 FILE fp8.h
+  FROM [[((bits & 0x7fffffU) != 0 ? 1U : 0U)]]
+  TO [[0U]]
+  CASE per_token_group_quant_fp8/v4_flash_hidden_packed/eager
+  SAYS "scales: rows 0-4 of 5 wrong"
+  WHY "the exponent of the scale is truncated instead of rounded up")
+
+plumb_mutant(group_quant_codes_truncated
+  OP per_token_group_quant_fp8 FILE fp8.h
+  FROM [[((magnitude + 0x7ffffU + even) >> 20)]]
+  TO [[((magnitude + 0 * even) >> 20)]]
+  CASE per_token_group_quant_fp8/strided_rows/eager
+  SAYS "q: rows 0-7 of 8 wrong"
+  WHY "codes are truncated instead of rounded")
+
+plumb_mutant(group_quant_ties_away_from_zero
+  OP per_token_group_quant_fp8 FILE fp8.h
+  FROM [[0x7ffffU + even]]
+  TO [[0x80000U + 0 * even]]
+  CASE per_token_group_quant_fp8/reciprocal_of_powers_of_two/eager
+  SAYS "q: rows 0-6 of 7 wrong"
+  WHY "ties are rounded away from zero instead of to even")
+
+plumb_mutant(group_quant_fnuz_aims_at_240
+  OP per_token_group_quant_fp8 FILE fp8.h
+  FROM [[dialect == PLUMB_E4M3FNUZ ? 224.0F]]
+  TO [[dialect == PLUMB_E4M3FNUZ ? 240.0F]]
+  CASE per_token_group_quant_fp8/fnuz_codes_everywhere/eager
+  SAYS "scales: norm of rows 0-4 of 5 wrong"
+  WHY "fnuz quantisers aim at the largest code instead of at 224")
+
+plumb_mutant(group_quant_floor_missing
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[at_least(p.amax_floor, amax) /]]
+  TO [[amax /]]
+  CASE per_token_group_quant_fp8/floor_of_1e_4/eager
+  SAYS "scales: rows 1, 3, 5, 8 of 12 wrong; row 1 differs in 1 of 2 codes"
+  WHY "groups of zeros have no floor under amax")
+
+plumb_mutant(group_quant_scale_columns_not_padded
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[token * p.scales_token_stride + group * p.scales_group_stride] =]]
+  TO [[token * p.scales_token_stride + group * (p.scales_group_stride > 1 ? p.tokens : 1)] =]]
+  CASE per_token_group_quant_fp8/v4_pro_hidden/eager
+  SAYS "scales: written between its rows, at element 3 of the extent"
+  WHY "columns of scales follow each other without their padding to four tokens")
+
+plumb_mutant(group_quant_packed_big_endian
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[word * 4 + group % 4]]
+  TO [[word * 4 + 3 - group % 4]]
+  CASE per_token_group_quant_fp8/v4_flash_hidden_packed/eager
+  SAYS "scales: rows 0-4 of 5 wrong"
+  WHY "the first group of a word goes to its high byte")
+
+plumb_mutant(group_quant_last_word_not_filled_up
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[(groups + 3) / 4 * 4 : groups]]
+  TO [[groups : groups]]
+  CASE per_token_group_quant_fp8/seven_groups_packed/eager
+  SAYS "scales: rows 0-8 of 9 wrong; row 0 differs in 1 of 8 codes (first [0, 7]: expected 0x7f (1)"
+  WHY "the bytes past the last group keep what was there")
+
+plumb_mutant(group_quant_tail_not_zeroed
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[i < p.group_size; i += kGroupLanes]]
+  TO [[i < count; i += kGroupLanes]]
+  CASE per_token_group_quant_fp8/short_last_group/eager
+  SAYS "q: second launch differs from the first in rows 0-5 of 6; row 0 differs in 84 of 384 places"
+  WHY "the columns that the last group lacks keep what was there")
+
+plumb_mutant(group_quant_reads_past_the_last_column
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[left < p.group_size ? left : p.group_size;]]
+  TO [[left > 0 ? p.group_size : 0;]]
+  CASE per_token_group_quant_fp8/short_last_group/eager
+  SAYS "q: rows 0-5 of 6 wrong"
+  WHY "the last group takes what lies behind its row into its maximum")
+
+plumb_mutant(group_quant_neighbours_scale
+  OP per_token_group_quant_fp8 FILE quantization/group_quant.h
+  FROM [[shuffle_xor(whole_wave(), value, distance, lanes)]]
+  TO [[shuffle_xor(whole_wave(), value, 2 * distance, 2 * lanes)]]
+  CASE per_token_group_quant_fp8/q_lora_packed_row_major/eager
+  SAYS "scales: rows 0-5 of 6 wrong"
+  WHY "the maximum is taken across two groups, and not over all lanes of either")
+
+plumb_mutant(mxfp4_ties_away_from_zero
+  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  FROM [[size > boundary]]
+  TO [[size >= boundary]]
+  CASE mxfp4_quant/two_groups/eager
+  SAYS "q: rows 0, 5-7, 9-12, 15-16, 18 of 20 wrong"
+  WHY "ties go up instead of down")
+
+plumb_mutant(mxfp4_negative_zero
+  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  FROM [[code != 0 && value < 0]]
+  TO [[value < 0]]
+  CASE mxfp4_quant/two_groups/eager
+  SAYS "got 0x08 (-0)"
+  WHY "what underflows from below zero becomes code 8")
+
+plumb_mutant(mxfp4_nibbles_swapped
+  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  FROM [[even | odd << 4]]
+  TO [[odd | even << 4]]
+  CASE mxfp4_quant/seventeen_groups/eager
+  SAYS "q: rows 0-6 of 7 wrong"
+  WHY "the even column goes to the high nibble")
+
+plumb_mutant(mxfp4_scale_rounded_down
+  OP mxfp4_quant FILE fp8.h
+  FROM [[((bits & 0x7fffffU) != 0 ? 1U : 0U)]]
+  TO [[0U]]
+  CASE mxfp4_quant/seventeen_groups/eager
+  SAYS "scales: rows 0-6 of 7 wrong"
+  WHY "the exponent of the scale is truncated instead of rounded up")
+
+plumb_mutant(normalize_keeps_0x80
+  OP normalize_e4m3fn_to_e4m3fnuz FILE quantization/normalize_e4m3fn_to_e4m3fnuz.cu
+  FROM [[code == 0x80U ? std::uint8_t{0} : code]]
+  TO [[code]]
+  CASE normalize_e4m3fn_to_e4m3fnuz/all_codes/eager
+  SAYS "weight: differs from what fnuz needs in rows 0-2 of 3; row 0 differs in 1 of 256 places"
+  WHY "-0 stays what fnuz reads as NaN")
+
+plumb_mutant(normalize_scales_halved
+  OP normalize_e4m3fn_to_e4m3fnuz FILE quantization/normalize_e4m3fn_to_e4m3fnuz.cu
+  FROM [=[2.0F * scale[index]]=]
+  TO [=[0.5F * scale[index]]=]
+  CASE normalize_e4m3fn_to_e4m3fnuz/blocks_in_both_directions/eager
+  SAYS "weight_scale: differs from what fnuz needs in rows 0-1 of 2; row 0 differs in 3 of 3 places"
+  WHY "scales are halved where they have to double")
+
+plumb_mutant(normalize_forgets_input_scale
+  OP normalize_e4m3fn_to_e4m3fnuz FILE quantization/normalize_e4m3fn_to_e4m3fnuz.cu
+  FROM [[double_scale(p.input_scale, p.input_scale_out, p.input_scales, index);]]
+  TO [[]]
+  CASE normalize_e4m3fn_to_e4m3fnuz/input_scales/eager
+  SAYS "input_scale: differs from what fnuz needs in rows 0 of 1; row 0 differs in 5 of 5 places"
+  WHY "the scale of static activations does not double")
+
+plumb_mutant(normalize_writes_only_what_changes
+  OP normalize_e4m3fn_to_e4m3fnuz FILE quantization/normalize_e4m3fn_to_e4m3fnuz.cu
+  FROM [[p.weight_out[at] = code]]
+  TO [[if (code == 0x80U) p.weight_out[at] = code]]
+  CASE normalize_e4m3fn_to_e4m3fnuz/out_of_place/eager
+  SAYS "weight: differs from what fnuz needs in rows 0-19 of 20"
+  WHY "right in place; into another buffer nothing is copied")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
+# between brackets.
+
+plumb_mutant(router_weights_are_biased
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[lane < p.topk ? score_of(p, logit_of(p, token, id)) : 0.0F;]]
+  TO [[lane < p.topk ? choice_of(p, token, id) : 0.0F;]]
+  CASE grouped_topk/v3_2/eager
+  SAYS "weights: 32 elements in rows 0-3 of 4 beyond their bound"
+  WHY "the bias, which is for the choice, gets into the weights")
+
+plumb_mutant(router_excluded_groups_are_zero
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[open ? choice_of(p, token, expert) : -INFINITY;]]
+  TO [[open ? choice_of(p, token, expert) : 0.0F;]]
+  CASE grouped_topk/negative_bias/eager
+  SAYS "whose group is none of the best 4"
+  WHY "experts of excluded groups get the score 0 and beat negative ones (AITER's torch reference)")
+
+plumb_mutant(router_groups_by_their_best
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[rounded(p, best + second);]]
+  TO [[best;]]
+  CASE grouped_topk/v3_2/eager
+  SAYS "whose group is none of the best 4"
+  WHY "groups are compared by their best expert instead of by their two best")
+
+plumb_mutant(router_ties_to_the_larger_id
+  OP grouped_topk FILE router/router.h
+  FROM [[{ return 0xffffffffu - id; }]]
+  TO [[{ return id; }]]
+  CASE grouped_topk/v3_2/eager
+  SAYS "equal scores, the smaller id comes first"
+  WHY "of equal experts the later one is taken")
+
+plumb_mutant(router_without_renormalisation
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[p.renormalize ? score / sum : score;]]
+  TO [[sum < 0.0F ? score / sum : score;]]
+  CASE grouped_topk/one_token/eager
+  SAYS "rows 0 of 1"
+  WHY "weights are not divided by their sum")
+
+plumb_mutant(router_scales_the_fallback
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[1.0F / static_cast<float>(p.topk);]]
+  TO [[p.routed_scaling_factor / static_cast<float>(p.topk);]]
+  CASE grouped_topk/v3_2_fp32_in_logits_format/eager
+  SAYS "weights: "
+  WHY "the equal weights of a row without groups are scaled like others")
+
+plumb_mutant(router_scores_of_logits_that_are_not_finite
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && !finite;]]
+  TO [[p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && !finite && logit == logit;]]
+  CASE grouped_topk/v3_2_fp32_in_logits_format/eager
+  SAYS "ids: "
+  WHY "the generic kernel lets a NaN win")
+
+plumb_mutant(router_bf16_sum_in_fp32
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[return rounded(p, score_of(p, logit) + rounded(p, p.bias[expert]));]]
+  TO [[return score_of(p, logit) + rounded(p, p.bias[expert]);]]
+  CASE grouped_topk/v3_2_bf16_in_logits_format/eager
+  SAYS "ids: "
+  WHY "the generic kernel's sum with the bias is not rounded to bf16: its ties are broken")
+
+plumb_mutant(router_softplus_overflows
+  OP sqrt_softplus_topk FILE router/router.h
+  FROM [[x > 20.0F ? x :]]
+  TO [[false ? x :]]
+  CASE sqrt_softplus_topk/v4_flash/eager
+  SAYS "weights: "
+  WHY "e^x of a large logit overflows: the linear branch is missing")
+
+plumb_mutant(router_square_root_missing
+  OP sqrt_softplus_topk FILE router/router.h
+  FROM [[return softplus * rsqrt_approx(softplus);]]
+  TO [[return softplus;]]
+  CASE sqrt_softplus_topk/v4_flash/eager
+  SAYS "weights: 24 elements in rows 0-3 of 4 beyond their bound"
+  WHY "the score is softplus without its square root")
+
+plumb_mutant(router_padding_mask_ignored
+  OP sqrt_softplus_topk FILE router/sqrt_softplus_topk.cu DECODE
+  FROM [[if (p.is_padding && p.is_padding[token]) {]]
+  TO [[if (false) {]]
+  CASE sqrt_softplus_topk/v4_pro_padded/eager
+  SAYS "ids: rows 3, 8 of 11 wrong"
+  WHY "padded tokens are routed, and take the capacity of experts")
+
+plumb_mutant(router_padding_weights_kept
+  OP sqrt_softplus_topk FILE router/sqrt_softplus_topk.cu
+  FROM [[    p.weights[out] = 0.0F;
+]]
+  TO [[]]
+  CASE sqrt_softplus_topk/v4_pro_padded/full_graph
+  SAYS "weights: "
+  WHY "padded tokens get the id -1, and keep the weight of an earlier step")
+
+plumb_mutant(router_empty_sum_divides
+  OP sqrt_softplus_topk FILE router/router.h
+  FROM [[sum > 0.0F ? sum : 1.0F;]]
+  TO [[sum;]]
+  CASE sqrt_softplus_topk/one_expert/eager
+  SAYS "non-finite or missing non-finite elements"
+  WHY "a row whose scores all vanish divides by 0")
+
+plumb_mutant(router_picked_stays
+  OP sqrt_softplus_topk FILE router/router.h
+  FROM [[if (ranks[i] == best) ranks[i] = 0;]]
+  TO [[if (ranks[i] == best) ranks[i] = rank_of(0.0F, id_of(best));]]
+  CASE sqrt_softplus_topk/every_expert/eager
+  SAYS "for the second time"
+  WHY "picked experts are blanked with 0, which beats a negative choice")
+
+plumb_mutant(router_indices_by_token
+  OP sqrt_softplus_topk FILE router/sqrt_softplus_topk.cu
+  FROM [[static_cast<std::int32_t>(lane * p.tokens + token);]]
+  TO [[static_cast<std::int32_t>(out);]]
+  CASE sqrt_softplus_topk/token_expert_indices/eager
+  SAYS "token_expert_indices: rows 0-4 of 5 wrong"
+  WHY "token_expert_indices counts places of a token before tokens")
+
+plumb_mutant(router_hash_of_the_position
+  OP hash_routing FILE router/hash_routing.cu
+  FROM [[static_cast<std::int64_t>(p.input_ids[token]) * p.topk;]]
+  TO [[token * p.topk;]]
+  CASE hash_routing/v4_flash/eager
+  SAYS "ids: rows "
+  WHY "the table is read at the token's place in the batch instead of at its id")
+
+plumb_mutant(router_hash_writes_strangers
+  OP hash_routing FILE router/hash_routing.cu
+  FROM [[  if (!is_expert) return;]]
+  TO [[  if (lane >= p.topk) return;]]
+  CASE hash_routing/strangers/eager
+  SAYS "ids: rows "
+  WHY "places whose table id is no expert are written")
+
+plumb_mutant(router_hash_scale_missing
+  OP hash_routing FILE router/hash_routing.cu
+  FROM [[weight * p.routed_scaling_factor;]]
+  TO [[weight;]]
+  CASE hash_routing/v4_flash/eager
+  SAYS "weights: 54 elements in rows 0-8 of 9 beyond their bound"
+  WHY "weights are not scaled")
+
+plumb_mutant(router_hash_stranger_in_the_sum
+  OP hash_routing FILE router/hash_routing.cu
+  FROM [[const bool is_expert = id >= 0 && id < p.experts;]]
+  TO [[const bool is_expert = lane < p.topk && id >= 0 && id <= p.experts;]]
+  CASE hash_routing/strangers/eager
+  SAYS "ids: rows "
+  WHY "the first id behind the experts counts as one")

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// indexer_k_quant_and_cache: what the indexer's cache keeps of a key (operations spec, 5.4).
+#pragma once
+
+#include "reference/cache/cache_entry.h"
+#include "reference/quantization/group_quant.h"
+
+namespace plumb::reference {
+
+struct IndexerCacheLayout {
+  std::int64_t page = 1, head_dim = 128, quant_block = 128;
+  bool shuffled = false;  // tiles of 16 tokens and 16 bytes, where a page has more than one token
+
+  std::int64_t groups() const { return head_dim / quant_block; }
+  std::int64_t block_bytes() const { return page * (head_dim + 4 * groups()); }
+};
+
+GroupQuant indexer_k_quant(Dialect dialect, std::int64_t quant_block);
+// head_dim codes, the bytes of one fp32 scale per quant block.
+CacheEntry indexer_k_entry(const IndexerCacheLayout& layout, std::int64_t offset);
+
+}  // namespace plumb::reference

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hc_head: the gated sum of the four streams before the LM head. In the older variant x * r is
+// rounded to bf16 before its product with fn; in the newer one the fp32 product is scaled by r.
+#pragma once
+
+#include "reference/bound.h"
+#include "reference/hyper_connection/hyper_connection.h"
+
+namespace plumb::reference {
+
+struct HcHead {
+  Streams hidden_states;
+  const float* fn = nullptr;     // [4, 4 * hidden], K order (slot, hidden)
+  const float* scale = nullptr;  // [1]
+  const float* base = nullptr;   // [4]
+  double rms_eps = 1e-6, hc_eps = 1e-6;
+  bool round_normalised = false;
+};
+
+// tokens x hidden.
+Estimate hc_head(const HcHead& inputs, const Numerics& numerics);
+
+}  // namespace plumb::reference

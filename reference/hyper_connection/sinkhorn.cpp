@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/hyper_connection/sinkhorn.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/hyper_connection/hyper_connection.h"
+
+namespace plumb::reference {
+
+namespace {
+
+constexpr int kSide = 4;
+constexpr double kLeastNormalF32 = 0x1p-126;
+// Roundings of a sum of four positive terms and eps: the partial sums are about 1/2, 3/4, 1 and 1
+// of it.
+constexpr double kSumRoundings = 0.25 + 0.5625 + 1 + 1;
+constexpr double kWorstSumRoundings = 4;
+
+enum class Axis { row, column };
+
+int entry(Axis axis, int line, int i) {
+  return axis == Axis::row ? kSide * line + i : kSide * i + line;
+}
+
+struct Iterate {
+  Matrix4 value{};
+  Covariance16 covariance{};
+  // Largest errors of log K (roundings of all steps so far included), log a and log b.
+  double kernel = 0, rows = 0, columns = 0;
+};
+
+// What a normalisation subtracts from the logarithms of a line: their mean with these weights.
+void subtract_means(Covariance16& covariance, const Matrix4& weights, Axis axis) {
+  for (int line = 0; line < kSide; ++line) {
+    for (int c = 0; c < kCombEntries; ++c) {
+      double mean = 0;
+      for (int i = 0; i < kSide; ++i) {
+        const int e = entry(axis, line, i);
+        mean += weights[e] * covariance[e][c];
+      }
+      for (int i = 0; i < kSide; ++i) covariance[entry(axis, line, i)][c] -= mean;
+    }
+  }
+}
+
+void transpose(Covariance16& covariance) {
+  for (int i = 0; i < kCombEntries; ++i) {
+    for (int j = 0; j < i; ++j) std::swap(covariance[i][j], covariance[j][i]);
+  }
+}
+
+void add_line_variance(Covariance16& covariance, Axis axis, double variance) {
+  for (int line = 0; line < kSide; ++line) {
+    for (int i = 0; i < kSide; ++i) {
+      for (int j = 0; j < kSide; ++j) {
+        covariance[entry(axis, line, i)][entry(axis, line, j)] += variance;
+      }
+    }
+  }
+}
+
+void add_variance(Covariance16& covariance, double variance) {
+  for (int e = 0; e < kCombEntries; ++e) covariance[e][e] += variance;
+}
+
+// Divides each line by (its sum + eps).
+void normalise(Iterate& x, Axis axis, double eps, const Numerics& numerics) {
+  const double u = unit_roundoff(numerics.accumulator);
+  const double division = function_error(numerics);
+  for (int line = 0; line < kSide; ++line) {
+    double sum = eps;
+    for (int i = 0; i < kSide; ++i) sum += x.value[entry(axis, line, i)];
+    for (int i = 0; i < kSide; ++i) x.value[entry(axis, line, i)] /= sum;
+  }
+  // The quotients are the weights: each is the entry's share of (sum + eps).
+  subtract_means(x.covariance, x.value, axis);
+  transpose(x.covariance);
+  subtract_means(x.covariance, x.value, axis);
+  transpose(x.covariance);
+  add_line_variance(x.covariance, axis, kSumRoundings * rounding_variance(u));
+  add_variance(x.covariance, rounding_variance(division));
+
+  double& scaled = axis == Axis::row ? x.rows : x.columns;
+  const double other = axis == Axis::row ? x.columns : x.rows;
+  scaled = std::max(x.kernel + other, scaled) + kWorstSumRoundings * u;
+  x.kernel += division;
+}
+
+// exp(logit - row maximum): the difference, its product with log2(e), that constant and exp2.
+void exponentiate(Iterate& x, const Matrix4& logits, const Numerics& numerics) {
+  const double u = unit_roundoff(numerics.accumulator);
+  const double function = function_error(numerics);
+  double most = 0;
+  for (int e = 0; e < kCombEntries; ++e) {
+    const double* row = &logits[e / kSide * kSide];
+    const double exponent = logits[e] - *std::max_element(row, row + kSide);
+    x.value[e] = std::exp(exponent);
+    x.covariance[e][e] += 3 * rounding_variance(u * exponent) + rounding_variance(function);
+    most = std::max(most, 3 * u * std::abs(exponent));
+  }
+  x.kernel += most + function;
+}
+
+// An entry far below eps hardly matters any more, nor does it whether it was flushed to zero.
+void add_eps(Iterate& x, double eps, const Numerics& numerics) {
+  const double u = unit_roundoff(numerics.accumulator);
+  const double log_error = x.kernel + x.rows + x.columns;
+  Matrix4 share{};
+  double most = 0;
+  for (int e = 0; e < kCombEntries; ++e) {
+    const double sum = x.value[e] + eps;
+    const double flushed = kLeastNormalF32 / sum;
+    share[e] = x.value[e] / sum;
+    x.value[e] = sum;
+    most = std::max(most, std::log1p(share[e] * std::expm1(log_error) + flushed));
+  }
+  for (int i = 0; i < kCombEntries; ++i) {
+    for (int j = 0; j < kCombEntries; ++j) x.covariance[i][j] *= share[i] * share[j];
+    const double flushed = kLeastNormalF32 / x.value[i];
+    x.covariance[i][i] += rounding_variance(u) + flushed * flushed;
+  }
+  x.kernel = most + u;
+  x.rows = x.columns = 0;
+}
+
+}  // namespace
+
+SinkhornResult sinkhorn(const Matrix4& logits, const Covariance16& log_covariance, double worst,
+                        int iterations, double eps, const Numerics& numerics) {
+  Iterate x;
+  x.covariance = log_covariance;
+  x.kernel = worst;
+  exponentiate(x, logits, numerics);
+  normalise(x, Axis::row, 0, numerics);
+  add_eps(x, eps, numerics);
+  normalise(x, Axis::column, eps, numerics);
+  for (int i = 1; i < iterations; ++i) {
+    normalise(x, Axis::row, eps, numerics);
+    normalise(x, Axis::column, eps, numerics);
+  }
+  return {x.value, x.covariance, x.kernel + x.rows + x.columns};
+}
+
+}  // namespace plumb::reference

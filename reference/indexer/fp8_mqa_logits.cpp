@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/indexer/fp8_mqa_logits.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace plumb::reference {
+
+namespace {
+
+IndexerKeys decode_keys(const Fp8MqaLogits& inputs) {
+  IndexerKeys keys(inputs.dim, inputs.keys);
+  for (std::int64_t n = 0; n < inputs.keys; ++n) {
+    keys.vectors.decode(n, inputs.k + n * inputs.dim, inputs.k_dialect);
+    keys.scales[static_cast<std::size_t>(n)] = inputs.k_scale[n];
+  }
+  return keys;
+}
+
+void score_row(const Fp8MqaLogits& inputs, const IndexerKeys& keys, const Numerics& numerics,
+               std::int64_t row, Estimate& estimate) {
+  if (inputs.clean) {
+    const auto begin = estimate.value.begin() + row * inputs.columns;
+    std::fill(begin, begin + inputs.keys, -std::numeric_limits<double>::infinity());
+  }
+  const KeyRange range = key_range(inputs, row);
+  if (range.count == 0) return;
+  Fp8Vectors queries(inputs.dim, inputs.heads);
+  for (std::int64_t head = 0; head < inputs.heads; ++head) {
+    const std::int64_t vector = row * inputs.heads + head;
+    queries.decode(head, inputs.q + vector * inputs.dim, inputs.q_dialect);
+  }
+  score_keys(queries, inputs.weights + row * inputs.heads, keys, range, numerics, row,
+             inputs.row_local ? 0 : range.first, estimate);
+}
+
+}  // namespace
+
+KeyRange key_range(const Fp8MqaLogits& inputs, std::int64_t row) {
+  const std::int64_t first = std::clamp<std::int64_t>(inputs.starts[row], 0, inputs.keys);
+  const std::int64_t behind = std::clamp<std::int64_t>(inputs.ends[row], 0, inputs.keys);
+  return {first, std::max<std::int64_t>(0, behind - first)};
+}
+
+Estimate fp8_mqa_logits(const Fp8MqaLogits& inputs, const Numerics& numerics) {
+  Estimate estimate = empty_logits(inputs.rows, inputs.columns);
+  const IndexerKeys keys = decode_keys(inputs);
+  parallel_for(inputs.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      score_row(inputs, keys, numerics, row, estimate);
+    }
+  });
+  return estimate;
+}
+
+}  // namespace plumb::reference

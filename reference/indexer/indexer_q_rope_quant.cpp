@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/indexer/indexer_q_rope_quant.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/formats/bfloat16.h"
+
+namespace plumb::reference {
+
+namespace {
+
+bool is_fp32(double value) { return double{static_cast<float>(value)} == value; }
+
+// One output of a rotation: a * b + c * d in fp32.
+struct Rotated {
+  double value = 0, sigma = 0, worst = 0;
+};
+
+Rotated sum_of_products(double a, double b, double c, double d) {
+  const double first = a * b, second = c * d, sum = first + second;
+  // Nothing to round, with or without a fused multiply-add.
+  if (is_fp32(first) && is_fp32(second) && is_fp32(sum)) return {sum, 0, 0};
+  return {sum, kUnitF32 * kUniformSigma * std::hypot(first, second, sum),
+          kUnitF32 * (std::abs(first) + std::abs(second) + std::abs(sum))};
+}
+
+// Dimension d of a rotated head.
+Rotated rotated_value(const IndexerQRopeQuant& inputs, const std::uint16_t* head,
+                      const float* cos_sin, std::int64_t d) {
+  const std::int64_t i = d - inputs.rope_offset, half = inputs.rope_dim / 2;
+  if (i < 0 || i >= inputs.rope_dim) return {decode_bf16(head[d]), 0, 0};
+  const std::int64_t pair = inputs.halves ? i % half : i / 2;
+  const bool is_first = inputs.halves ? i < half : i % 2 == 0;
+  const std::int64_t distance = inputs.halves ? half : 1;
+  const double cosine = cos_sin[pair], sine = cos_sin[half + pair];
+  if (is_first) {
+    return sum_of_products(decode_bf16(head[d]), cosine, decode_bf16(head[d + distance]), -sine);
+  }
+  return sum_of_products(decode_bf16(head[d]), cosine, decode_bf16(head[d - distance]), sine);
+}
+
+// Least power of two that makes `amax` fit.
+double scale_for(double amax, Dialect dialect) {
+  constexpr double kFloor = 1e-10F;
+  const double ratio = std::max(amax, kFloor) / e4m3_quantisation_max(dialect);
+  return decode(CodeFormat::ue8m0, encode(CodeFormat::ue8m0, ratio));
+}
+
+}  // namespace
+
+Estimate rotated_queries(const IndexerQRopeQuant& inputs) {
+  Estimate rotated;
+  rotated.resize(inputs.tokens * inputs.heads, inputs.dim);
+  for (std::int64_t row = 0; row < rotated.rows; ++row) {
+    const std::int64_t token = row / inputs.heads;
+    const std::uint16_t* head =
+        inputs.q + token * inputs.q_token_stride + row % inputs.heads * inputs.dim;
+    const float* cos_sin = inputs.cos_sin + inputs.positions[token] * inputs.rope_dim;
+    for (std::int64_t d = 0; d < inputs.dim; ++d) {
+      const Rotated one = rotated_value(inputs, head, cos_sin, d);
+      const std::int64_t at = row * inputs.dim + d;
+      rotated.value[at] = one.value;
+      rotated.sigma[at] = one.sigma;
+      rotated.worst[at] = one.worst;
+    }
+  }
+  return rotated;
+}
+
+std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estimate& rotated) {
+  std::vector<HeadScale> scales;
+  const auto rounded = [](double value) { return decode_bf16(encode_bf16(value)); };
+  for (std::int64_t row = 0; row < rotated.rows; ++row) {
+    double exact = 0, least = 0, largest = 0;
+    for (std::int64_t at = row * rotated.columns; at < (row + 1) * rotated.columns; ++at) {
+      const double size = std::abs(rotated.value[at]), error = rotated.arithmetic(at);
+      exact = std::max(exact, rounded(size));
+      least = std::max(least, rounded(size - error));
+      largest = std::max(largest, rounded(size + error));
+    }
+    scales.push_back({scale_for(exact, inputs.dialect), scale_for(least, inputs.dialect),
+                      scale_for(largest, inputs.dialect)});
+  }
+  return scales;
+}
+
+std::vector<double> scales_used(const IndexerQRopeQuant& inputs,
+                                const std::vector<HeadScale>& honest, const float* weights_out) {
+  std::vector<double> scales;
+  for (std::size_t i = 0; i < honest.size(); ++i) {
+    const double rest = decode_bf16(inputs.weights[i]) * inputs.softmax_scale * inputs.head_scale;
+    const double shown = weights_out[i] / rest;  // NaN or infinite where it shows nothing
+    const HeadScale& scale = honest[i];
+    // Powers of two: between them lies their geometric mean.
+    const bool larger = shown * shown > scale.least * scale.largest;
+    const bool decides = shown > 0 && std::isfinite(shown);
+    scales.push_back(!decides ? scale.exact : larger ? scale.largest : scale.least);
+  }
+  return scales;
+}
+
+CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& rotated,
+                             const std::vector<double>& scales) {
+  CodeEstimate codes{.format = code_format(inputs.dialect), .before = rotated};
+  codes.through = Format::bf16;
+  for (std::size_t at = 0; at < rotated.value.size(); ++at) {
+    // A power of two divides exactly, and moves no boundary of bf16.
+    const double scale = scales[at / static_cast<std::size_t>(inputs.dim)];
+    codes.before.value[at] /= scale;
+    codes.before.sigma[at] /= scale;
+    codes.before.worst[at] /= scale;
+    // What an input makes not a number is that exactly.
+    if (std::isnan(codes.before.value[at])) codes.before.sigma[at] = codes.before.worst[at] = 0;
+  }
+  return codes;
+}
+
+Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<double>& scales) {
+  Estimate weights;
+  weights.resize(inputs.tokens, inputs.heads);
+  weights.output = Format::f32;
+  for (std::int64_t token = 0; token < inputs.tokens; ++token) {
+    double magnitudes = 0;
+    for (std::int64_t head = 0; head < inputs.heads; ++head) {
+      const std::int64_t at = token * inputs.heads + head;
+      const double weight = decode_bf16(inputs.weights[at]) * scales[static_cast<std::size_t>(at)] *
+                            inputs.softmax_scale * inputs.head_scale;
+      // Of three products the one with a power of two is exact and one is the output's.
+      weights.value[at] = weight;
+      weights.sigma[at] = kUnitF32 * kUniformSigma * std::abs(weight);
+      weights.worst[at] = kUnitF32 * std::abs(weight);
+      magnitudes += std::abs(weight);
+    }
+    // The two factors that all heads share may be multiplied first: one rounding for all.
+    weights.row_systematic[token] =
+        kUnitF32 * magnitudes / static_cast<double>(std::max<std::int64_t>(inputs.heads, 1));
+  }
+  return weights;
+}
+
+}  // namespace plumb::reference

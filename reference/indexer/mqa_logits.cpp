@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Error model. A product of two fp8 values has eight bits and is exact in fp32, and a sum of such
+// products is exact as long as no partial sum is too large for the last place of a product: for
+// many keys nothing is rounded before the weights. max(0, s) moves no further than s does. Each
+// head's w * s rounds once, twice if the scale is multiplied in before the weight; then come the
+// additions over heads. The last product with the scale is the rounding of the output.
+#include "reference/indexer/mqa_logits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/dot_error.h"
+#include "reference/eigen_setup.h"
+
+namespace plumb::reference {
+
+namespace {
+
+double square(double x) { return x * x; }
+
+// The rounding errors of one query row's dot products.
+class DotErrors {
+ public:
+  DotErrors(const Fp8Vectors& queries, const Fp8Vectors& keys, const Numerics& numerics)
+      : queries_(queries), keys_(keys), unit_(unit_roundoff(numerics.accumulator)) {
+    Numerics one_chain = numerics;
+    one_chain.chains = 1;  // of all orders of a sum, the one with the largest error
+    factors_ = sum_error_factors(queries.values.rows(), one_chain);
+  }
+
+  // Of q[head] . k[key] = score, the squares of whose terms add up to `squares`.
+  SumError of(Eigen::Index head, Eigen::Index key, double score, double squares) const {
+    // By Cauchy and Schwarz no less than sum |q k|, so that no partial sum is larger.
+    const double magnitudes = queries_.norm[head] * keys_.norm[key];
+    if (magnitudes * unit_ <= queries_.finest[head] * keys_.finest[key]) return {};
+    const double size = std::max(std::abs(score), std::sqrt(squares));
+    const double variance = rounded_share(head, key, size) *
+                            (factors_.of_squares * squares + factors_.of_total * square(score));
+    return {std::sqrt(variance), factors_.of_magnitudes * magnitudes};
+  }
+
+ private:
+  // Share of the additions that round: those whose product ends below the last place of a sum of
+  // this size, as if the lowest bits of q and of k were independent. Each may leave the sum with a
+  // bit that goes when it reaches the next binade; and where they are rare, one counts as certain,
+  // because six deviations of what hardly ever happens would be less than one such rounding.
+  double rounded_share(Eigen::Index head, Eigen::Index key, double size) const {
+    constexpr int kLeast = Fp8Vectors::kLeastPlace, kPlaces = Fp8Vectors::kPlaces;
+    const int last_place = std::ilogb(2 * unit_) + std::ilogb(size);
+    double share = 0;
+    for (int p = 0; p < kPlaces; ++p) {
+      const int limit = std::clamp(last_place - (kLeast + p) - kLeast, 0, kPlaces);
+      share += queries_.places(p, head) * keys_.below(limit, key);
+    }
+    return std::min(1.0, 1 / static_cast<double>(queries_.values.rows()) + 2 * share);
+  }
+
+  const Fp8Vectors& queries_;
+  const Fp8Vectors& keys_;
+  double unit_;
+  SumErrorFactors factors_;
+};
+
+// The terms w * max(0, s) of one key, summed over heads.
+struct HeadSum {
+  std::int64_t heads = 0, terms = 0;  // terms that are not zero
+  double sum = 0, magnitudes = 0, squares = 0;
+  double dot_variance = 0, dot_worst = 0;  // what the dot products' errors come to
+
+  void add(double weight, double score, const SumError& error) {
+    ++heads;
+    if (!(score + error.worst > 0)) return;
+    dot_variance += square(weight * error.sigma);
+    dot_worst += std::abs(weight) * error.worst;
+    const double term = weight * std::max(score, 0.0);
+    terms += term != 0;
+    sum += term;
+    magnitudes += std::abs(term);
+    squares += square(term);
+  }
+
+  SumError error(const Numerics& numerics) const {
+    Numerics fp32 = numerics;
+    fp32.accumulator = Format::f32;
+    constexpr double kProducts = 2;
+    const double product = kUnitF32 * kUniformSigma;
+    const double additions = sum_error(terms, sum, magnitudes, squares, fp32).sigma;
+    SumError error;
+    error.sigma =
+        std::sqrt(dot_variance + kProducts * square(product) * squares + square(additions));
+    // A head whose term is zero adds nothing, but may leave the others in one chain.
+    error.worst = dot_worst + kProducts * kUnitF32 * magnitudes +
+                  sum_error(heads, sum, magnitudes, squares, fp32).worst;
+    return error;
+  }
+};
+
+}  // namespace
+
+Fp8Vectors::Fp8Vectors(std::int64_t dim, std::int64_t count)
+    : values(dim, count),
+      squares(dim, count),
+      norm(count),
+      finest(count),
+      places(kPlaces, count),
+      below(kPlaces + 1, count) {}
+
+void Fp8Vectors::decode(std::int64_t i, const std::uint8_t* codes, Dialect dialect) {
+  const double share = 1 / static_cast<double>(values.rows());
+  double sum = 0;
+  int lowest = lowest_bit(0);
+  places.col(i).setZero();
+  for (Eigen::Index d = 0; d < values.rows(); ++d) {
+    const double x = decode_e4m3(codes[d], dialect);
+    values(d, i) = x;
+    squares(d, i) = static_cast<float>(x * x);
+    sum += x * x;
+    if (!(std::abs(x) > 0)) continue;
+    places(lowest_bit(x) - kLeastPlace, i) += share;
+    lowest = std::min(lowest, lowest_bit(x));
+  }
+  norm[i] = std::sqrt(sum);
+  finest[i] = std::ldexp(1.0, lowest);
+  below(0, i) = 0;
+  for (int p = 0; p < kPlaces; ++p) below(p + 1, i) = below(p, i) + places(p, i);
+}
+
+void score_keys(const Fp8Vectors& queries, const float* weights, const IndexerKeys& keys,
+                const KeyRange& range, const Numerics& numerics, std::int64_t row,
+                std::int64_t column, Estimate& estimate) {
+  if (range.count <= 0) return;
+  fix_eigen_blocking();
+  const DotErrors dots(queries, keys.vectors, numerics);
+  const Eigen::MatrixXd scores =
+      queries.values.transpose() * keys.vectors.values.middleCols(range.first, range.count);
+  const Eigen::MatrixXf squares =
+      queries.squares.transpose() * keys.vectors.squares.middleCols(range.first, range.count);
+  double variance = 0;
+  for (Eigen::Index i = 0; i < range.count; ++i) {
+    const Eigen::Index key = range.first + i;
+    HeadSum sum;
+    for (Eigen::Index head = 0; head < scores.rows(); ++head) {
+      sum.add(weights[head], scores(head, i),
+              dots.of(head, key, scores(head, i), squares(head, i)));
+    }
+    const SumError error = sum.error(numerics);
+    const double scale = keys.scales[static_cast<std::size_t>(key)];
+    const std::int64_t at = row * estimate.columns + column + i;
+    estimate.value[at] = scale * sum.sum;
+    estimate.sigma[at] = scale * error.sigma;
+    estimate.worst[at] = scale * error.worst;
+    variance += square(estimate.sigma[at]);
+  }
+  // Different keys round independently.
+  estimate.row_mean_sigma[row] = std::sqrt(variance) / static_cast<double>(estimate.columns);
+}
+
+Estimate empty_logits(std::int64_t rows, std::int64_t columns) {
+  Estimate estimate;
+  estimate.resize(rows, columns);
+  estimate.output = Format::f32;
+  return estimate;
+}
+
+}  // namespace plumb::reference

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/metadata/combine_topk_swa_indices_ragged.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace plumb::reference {
+
+namespace {
+
+// A state that the indexer did not name, or for which the table has no column, stays -1: shifted by
+// M b it would be a row of the request before.
+void append_states(const PrefillChunk& input, std::int64_t token, const QueryToken& query,
+                   std::vector<std::int64_t>& flat) {
+  const std::int64_t count = std::min((query.position + 1) / input.ratio, input.top_k);
+  for (std::int64_t j = 0; j < count; ++j) {
+    std::int64_t state = -1;
+    if (j < input.topk_width) state = input.topk_indices[token * input.topk_row_stride + j];
+    flat.push_back(state < 0 ? -1 : input.rows_per_request * query.request + state);
+  }
+}
+
+void append_window(const PrefillChunk& input, const QueryToken& query,
+                   std::vector<std::int64_t>& flat) {
+  const std::int64_t first_gathered =
+      std::int64_t{input.queries.seq_lens[query.request]} - input.gather_lens[query.request];
+  const std::int64_t start = std::max<std::int64_t>(query.position + 1 - input.window, 0);
+  if (start < first_gathered) throw std::out_of_range("a row of the window was not gathered");
+  const std::int64_t region = input.rows_per_request * query.request + input.compressed_rows;
+  for (std::int64_t position = start; position <= query.position; ++position) {
+    flat.push_back(region + position - first_gathered);
+  }
+}
+
+}  // namespace
+
+RaggedSlots combine_topk_swa_indices_ragged(const PrefillChunk& input) {
+  RaggedSlots out;
+  const std::vector<QueryToken> queries = query_tokens(input.queries);
+  for (std::int64_t token = 0; token < input.tokens; ++token) {
+    const std::int64_t before = std::ssize(out.flat);
+    if (token < std::ssize(queries)) {
+      append_states(input, token, queries[token], out.flat);
+      append_window(input, queries[token], out.flat);
+    }
+    out.lens.push_back(std::ssize(out.flat) - before);
+  }
+  out.indptr = prefix_sums(out.lens);
+  return out;
+}
+
+std::int64_t prefill_gather_len(std::int64_t seq_len, std::int64_t query_len, std::int64_t window) {
+  return query_len + std::min(seq_len - query_len, window - 1);
+}
+
+}  // namespace plumb::reference

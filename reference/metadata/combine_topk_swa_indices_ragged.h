@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// combine_topk_swa_indices_ragged (operations' specification, 2.8 and 2.9): the rows of the prefill
+// workspace that each token of a chunk of requests attends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/metadata/block_table.h"
+#include "reference/metadata/compute_global_topk_ragged_indices_and_indptr.h"
+
+namespace plumb::reference {
+
+// Request b of the chunk owns workspace rows [M b, M (b + 1)): N for compressed states, then the
+// last gather_lens[b] tokens of its sequence.
+struct PrefillChunk {
+  QueryLayout queries;
+  const std::int32_t* gather_lens = nullptr;   // [requests]
+  const std::int32_t* topk_indices = nullptr;  // [tokens, topk_width]; < 0: none
+  std::int64_t tokens = 0;                     // padded; behind the last request's they have no row
+  std::int64_t topk_width = 0, topk_row_stride = 0;
+  std::int64_t top_k = 0, ratio = 1, window = 0;
+  std::int64_t rows_per_request = 0, compressed_rows = 0;  // M, N
+};
+
+// Throws std::out_of_range where a row of the window was not gathered.
+RaggedSlots combine_topk_swa_indices_ragged(const PrefillChunk& input);
+
+// Tokens of a request that have to be gathered: its queries, and what of the tokens before them
+// lies in the window of the first.
+std::int64_t prefill_gather_len(std::int64_t seq_len, std::int64_t query_len, std::int64_t window);
+
+}  // namespace plumb::reference

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fused_add_rms_norm: residual = x + residual, stored as bf16, and the norm of that sum, as it was
+// stored or as fp32 has it   (operations spec, 7.2)
+#pragma once
+
+#include "reference/norm/row_norm.h"
+
+namespace plumb::reference {
+
+struct FusedAddRmsNormInputs {
+  const std::uint16_t* x = nullptr;         // bf16 [tokens, hidden]
+  const std::uint16_t* residual = nullptr;  // bf16 [tokens, hidden]
+  const std::uint16_t* stored = nullptr;    // bf16 [tokens, hidden]: the sum that a device stored
+  const std::uint16_t* weight = nullptr;    // bf16 [hidden]
+  std::int64_t tokens = 0, hidden = 0;
+  std::int64_t x_row_stride = 0;  // elements; the others are contiguous
+  double eps = 0;
+  NormRounding rounding = NormRounding::once;
+  bool fp32_sum = false;  // the norm is of the unrounded sum
+};
+
+struct FusedAddRmsNormOutputs {
+  Estimate residual;  // bf16 [tokens, hidden]
+  Estimate x;         // bf16 [tokens, hidden]: the norm of `stored`, or of the unrounded sum
+};
+
+FusedAddRmsNormOutputs fused_add_rms_norm(const FusedAddRmsNormInputs& inputs,
+                                          const Numerics& numerics);
+
+}  // namespace plumb::reference

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Error model. What RoPE leaves alone is the row norm. The rest: the error of r is the row's; the
+// rounding of x r goes into both elements of its pair; products and sums are each element's own.
+#include "reference/norm/q_head_rms_norm_rope.h"
+
+#include <Eigen/Core>
+#include <array>
+#include <cmath>
+
+#include "reference/norm/row_norm.h"
+
+namespace plumb::reference {
+
+namespace {
+
+void write_rotated(const std::vector<double>& x, const float* cos_sin, const RowScale& r,
+                   std::int64_t row, Estimate& estimate) {
+  constexpr double kVariance = kUnitF32 * kUnitF32 / 3;
+  std::array<double, kRopeDim> y;
+  for (int i = 0; i < kRopeDim; ++i) y[i] = x[kNopeDim + i] * r.value;
+  const auto rotated = rotate(y.data(), cos_sin, Rotation::forward);
+  double own_variance = 0;
+  for (int i = 0; i < kRopeDim; ++i) {
+    const Rotated& element = rotated[i];
+    const std::int64_t at = row * kHeadDim + kNopeDim + i;
+    const double of_x_r = kVariance * element.product_squares;
+    const double of_r = element.value * r.error.sigma;
+    estimate.value[at] = element.value;
+    estimate.sigma[at] = of_r * of_r + of_x_r + element.variance;
+    estimate.worst[at] =
+        (std::abs(element.value) * r.error.worst + kUnitF32 * element.magnitude + element.worst) *
+        (1 + 4 * kUnitF32);
+    // The two elements of a pair may have the rounding of x r with one sign: twice its variance.
+    own_variance += 2 * of_x_r + element.variance;
+  }
+  Eigen::Map<Eigen::ArrayXd> sigma(&estimate.sigma[row * kHeadDim + kNopeDim], kRopeDim);
+  sigma = sigma.sqrt();
+  const double magnitudes = r.magnitudes - sum_of_magnitudes(y.data(), kRopeDim) +
+                            sum_of_magnitudes(&estimate.value[row * kHeadDim + kNopeDim], kRopeDim);
+  estimate.row_mean_sigma[row] =
+      std::sqrt(magnitudes * magnitudes * r.error.sigma * r.error.sigma + own_variance) / kHeadDim;
+}
+
+}  // namespace
+
+Estimate q_head_rms_norm_rope(const QHeadRmsNormRopeInputs& inputs, const Numerics& numerics) {
+  Estimate estimate;
+  estimate.resize(inputs.tokens * inputs.heads, kHeadDim);
+  parallel_for(estimate.rows, 4, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> x(kHeadDim);
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t token = row / inputs.heads, head = row % inputs.heads;
+      decode_row(inputs.q + token * inputs.q_token_stride + head * kHeadDim, x);
+      const RowScale r =
+          estimate_row_norm(x, {}, inputs.eps, NormRounding::once, numerics, row, estimate);
+      write_rotated(x, inputs.cos_sin + inputs.rows[token] * kRopeDim, r, row, estimate);
+    }
+  });
+  return estimate;
+}
+
+}  // namespace plumb::reference

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/router/scored_choices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace plumb::reference {
+
+namespace {
+
+// The first `count` of `ids` by exact score.
+std::vector<std::int32_t> best_of(const Candidates& candidates, std::int64_t row,
+                                  std::vector<std::int32_t> ids, std::int64_t count) {
+  const double* score = candidates.score.value.data() + row * candidates.score.columns;
+  const auto in_front = [score](std::int32_t a, std::int32_t b) {
+    return score[a] != score[b] ? score[a] > score[b] : a < b;
+  };
+  std::partial_sort(ids.begin(), ids.begin() + count, ids.end(), in_front);
+  ids.resize(static_cast<std::size_t>(count));
+  return ids;
+}
+
+std::vector<std::int32_t> all_ids(std::int64_t count) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+}  // namespace
+
+void Candidates::resize(std::int64_t rows, std::int64_t count) {
+  score.resize(rows, count);
+  score.output = Format::f32;
+  identity.assign(static_cast<std::size_t>(rows * count), 0);
+}
+
+bool Candidates::certainly_equal(std::int64_t row, std::int64_t a, std::int64_t b) const {
+  const std::int64_t i = row * score.columns + a, j = row * score.columns + b;
+  if (identity[i] == identity[j]) return true;
+  const bool exact = score.worst[i] == 0 && score.worst[j] == 0 && std::isfinite(score.value[i]);
+  return exact && score.value[i] == score.value[j];
+}
+
+bool Candidates::certainly_before(std::int64_t row, std::int64_t a, std::int64_t b) const {
+  if (certainly_equal(row, a, b)) return a < b;
+  const std::int64_t i = row * score.columns + a, j = row * score.columns + b;
+  return score.value[i] - score.arithmetic(i) > score.value[j] + score.arithmetic(j);
+}
+
+double Candidates::lead(std::int64_t row, std::int64_t a, std::int64_t b) const {
+  return score.value[row * score.columns + b] - score.value[row * score.columns + a];
+}
+
+double Candidates::error_of_lead(std::int64_t row, std::int64_t a, std::int64_t b) const {
+  return score.arithmetic(row * score.columns + a) + score.arithmetic(row * score.columns + b);
+}
+
+// Twice the normal tail: two scores that round to the same number come in the order of their ids,
+// whichever is larger.
+double Candidates::chance_of_flip(std::int64_t row, std::int64_t a, std::int64_t b) const {
+  const double gap = std::abs(lead(row, a, b));
+  const double sigma =
+      std::hypot(score.sigma[row * score.columns + a], score.sigma[row * score.columns + b]);
+  if (certainly_equal(row, a, b) || !(sigma > 0) || !std::isfinite(gap)) return 0;
+  return std::erfc(gap / sigma / std::sqrt(2.0));
+}
+
+std::vector<std::int32_t> Candidates::best(std::int64_t row, std::int64_t count) const {
+  return best_of(*this, row, all_ids(score.columns), count);
+}
+
+std::vector<std::int32_t> ScoredChoices::exact(std::int64_t row) const {
+  if (rule[row] == Rule::none) return std::vector<std::int32_t>(static_cast<std::size_t>(k), -1);
+  if (rule[row] == Rule::first_k) return all_ids(k);
+  if (groups == 1) return experts.best(row, k);
+  const std::vector<std::int32_t> best_groups = group.best(row, kept);
+  std::vector<std::int32_t> open = all_ids(experts.score.columns);
+  std::erase_if(open, [&](std::int32_t expert) {
+    return std::find(best_groups.begin(), best_groups.end(), group_of(expert)) == best_groups.end();
+  });
+  return best_of(experts, row, open, k);
+}
+
+}  // namespace plumb::reference

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/sparse_mla/mla_error.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumb::reference {
+
+namespace {
+
+constexpr double kThird = 1.0 / 3;
+constexpr double kLeastNormalF32 = 0x1p-126;
+constexpr double kDim = static_cast<double>(kMlaDim);
+
+// Half a last place is between u|S| / 2 and u|S|. Where many terms of one sign add up to S, partial
+// sums pass through all mantissas, and the mean square is at most this part of that of u|S|.
+constexpr double kMeanSquareOfMantissas = 0.61;
+// Partial sums of terms in random order whose total is known are a bridge: their mean square is a
+// third of the free walk's that sum_error assumes. That of a single order, the one a kernel takes,
+// exceeds twice its mean once in 10 times and four times once in 60; this allows for it.
+constexpr double kBridge = 2.0 / 3;
+
+double square(double x) { return x * x; }
+
+Numerics one_after_the_other(Numerics numerics) {
+  numerics.chains = 1;
+  return numerics;
+}
+
+void set_zero(Eigen::Index heads, MlaError& error) {
+  error.sigma.setZero(kMlaDim, heads);
+  error.worst.setZero(kMlaDim, heads);
+  for (Eigen::ArrayXd* row :
+       {&error.mean_sigma, &error.systematic, &error.mean_size, &error.lse_sigma, &error.lse_worst,
+        &error.lse_systematic, &error.max_sigma, &error.max_worst, &error.max_systematic}) {
+    row->setZero(heads);
+  }
+}
+
+}  // namespace
+
+MlaErrorModel::MlaErrorModel(const Numerics& numerics)
+    : numerics_(numerics),
+      sequential_(one_after_the_other(numerics)),
+      units_(attention_units(numerics)),
+      noise_(units_),
+      exact_probability_(units_.probability == 0) {}
+
+void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
+                             const MlaAttention& attention, MlaError& error) {
+  const Eigen::Index heads = attention.out.cols();
+  set_zero(heads, error);
+  if (keys.count == 0) return;
+  const KeyMatrix k = key_matrix(keys);
+  const auto v = value_matrix(k);
+  squares_ = k.cwiseAbs2();
+  const auto value_squares = squares_.topRows(kMlaDim);
+  norms_ = value_squares.colwise().sum().transpose().array();
+  dot_squares_.noalias() = squares_.transpose() * attention.queries.cwiseAbs2();
+  // Cached values fit in fp32, and a variance needs no more.
+  values_f32_ = v.cast<float>();
+  signed_sums_.noalias() = values_f32_.transpose() * attention.out.cwiseSign().cast<float>();
+  largest_value_ = std::sqrt(value_squares.maxCoeff());
+
+  square_weights_.setZero(keys.count, 2 * heads);
+  if (exact_probability_) value_weights_.setZero(keys.count, 2 * heads);
+  coherent_.setZero(kMlaDim, heads);
+  heads_.assign(static_cast<std::size_t>(heads), {});
+  for (Eigen::Index head = 0; head < heads; ++head) {
+    if (!std::isfinite(attention.lse[head])) continue;
+    noise_.analyse(attention.scores.col(head).array(), attention.weights.col(head).array(),
+                   attention.sum[head]);
+    noise_.set_exponent_errors(attention.scores.col(head).array(), dot_squares_.col(head).array(),
+                               keys.dims, sm_scale, dot_factors(k, attention, head));
+    const Head summary = summarise(attention.sum[head], attention.weights.col(head).squaredNorm());
+    heads_[head] = summary;
+    fill_weights(summary, head);
+    if (summary.softmax.coherence > 0) coherent_.col(head) = noise_.coherent_variance(v);
+    finish_lse(attention, summary, head, error);
+    finish_mean(attention, summary, head, error);
+    finish_max(attention, head, error);
+  }
+  square_sums_.noalias() = value_squares * square_weights_;
+  if (exact_probability_) value_sums_.noalias() = v * value_weights_;
+  for (Eigen::Index head = 0; head < heads; ++head) {
+    if (heads_[head].finite) finish_out(attention, head, error);
+  }
+}
+
+// The share of additions that round is much the same for all keys; that of the keys that matter
+// most stands for all.
+SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
+                                           Eigen::Index head) const {
+  if (numerics_.accumulator != Format::f32) return dot_error_factors(1, keys.rows(), numerics_);
+  double share = 0;
+  for (Eigen::Index rank = 0; rank < std::min<Eigen::Index>(4, keys.cols()); ++rank) {
+    share = std::max(share, rounded_additions(attention.queries.col(head).data(),
+                                              keys.col(noise_.ranked(rank)).data(), keys.rows()));
+  }
+  return dot_error_factors(share, keys.rows(), numerics_);
+}
+
+// The reciprocal of the row sum and the product with it.
+double MlaErrorModel::normalising() const { return units_.function + 2 * units_.scalar; }
+// sm_scale * log2(e), rounded twice: an error common to all scores, in proportion to each.
+double MlaErrorModel::constant() const { return 2 * units_.scalar; }
+
+MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum) const {
+  Head head;
+  head.finite = true;
+  head.softmax = noise_.summary();
+  head.adding = sum_error_factors(head.softmax.added, sequential_);
+  head.adding.of_squares *= kBridge;
+  if (square_sum < square(sum) / 16) head.adding.of_total *= kMeanSquareOfMantissas;
+  // The row sum's terms are positive, so what is lost of them adds up.
+  head.row_sum = head.adding.of_squares * square_sum / square(sum) + head.adding.of_total +
+                 kThird * square(units_.scalar) * head.softmax.row_sum_coherence +
+                 square(head.softmax.lost_share);
+  // An output's terms have signs: at most lost_share, and typically the root of the sum of squares.
+  head.lost = std::min(head.softmax.lost_share / kSigmas,
+                       std::sqrt(head.softmax.lost_share * units_.scalar)) *
+              largest_value_;
+  head.worst_lost = head.softmax.lost_share * largest_value_;
+  head.worst_adding = 2 * head.adding.of_magnitudes + units_.scalar * head.softmax.most_rescales;
+  head.rescaling = kThird * square(units_.scalar) * head.softmax.rescales;
+  head.flushed =
+      static_cast<double>(noise_.share().size()) * kLeastNormalF32 / sum * largest_value_;
+  return head;
+}
+
+void MlaErrorModel::fill_weights(const Head& summary, Eigen::Index head) {
+  const Eigen::Index heads = std::ssize(heads_);
+  square_weights_.col(head) = noise_.share();
+  auto variance = square_weights_.col(heads + head).array();
+  variance = summary.adding.of_squares * noise_.share() * noise_.group_share();
+  if (!exact_probability_) {
+    variance += kThird * square(units_.probability) * noise_.rounded_share() * noise_.group_share();
+    return;
+  }
+  auto exponent = value_weights_.col(head).array();
+  exponent = square(summary.softmax.growth) * noise_.share() * noise_.group_share() *
+             noise_.exponent_variance();
+  variance += exponent;
+  value_weights_.col(heads + head) = noise_.share() * noise_.centred_score();
+}
+
+// With p in fp32 the errors of the exponents are summed exactly. Otherwise rounding p drowns them,
+// and they are bounded by way of the variance of v over the softmax, which costs no product.
+void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
+                               MlaError& error) const {
+  const Head& h = heads_[head];
+  const Eigen::Index heads = std::ssize(heads_);
+  const auto out = attention.out.col(head).array();
+  const auto second_moment = square_sums_.col(head).array();
+  const Eigen::ArrayXd spread = (second_moment - out.square()).max(0.0);
+  const Eigen::ArrayXd size = out.abs();
+  Eigen::ArrayXd variance = square_sums_.col(heads + head).array() + square(h.lost) +
+                            (h.row_sum + h.adding.of_total + h.rescaling) * size.square();
+  Eigen::ArrayXd few = normalising() * size + h.flushed;
+  if (exact_probability_) {
+    variance += square(h.softmax.growth) * h.softmax.exponent_variance * size.square() -
+                2 * out * value_sums_.col(head).array();
+    few += constant() * h.softmax.growth * value_sums_.col(heads + head).array().abs();
+  } else {
+    variance += kThird * square(units_.probability) * coherent_.col(head) +
+                square(h.softmax.growth) * h.softmax.largest_group_variance * spread;
+    few += constant() * h.softmax.growth * h.softmax.score_deviation * spread.sqrt();
+  }
+  error.sigma.col(head) = variance.max(0.0).sqrt() + few / kSigmas;
+  // By Cauchy, sum share |v| <= sqrt(sum share v^2).
+  error.worst.col(head) =
+      (units_.probability * std::sqrt(h.softmax.rounded_share) + h.worst_adding) *
+          second_moment.sqrt() +
+      h.softmax.growth * h.softmax.worst_exponent * spread.sqrt() + h.worst_lost + few;
+}
+
+void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Eigen::Index head,
+                                MlaError& error) const {
+  const auto out = attention.out.col(head).array();
+  const Eigen::ArrayXd means = signed_sums_.col(head).array().cast<double>() / kDim;
+  const Eigen::ArrayXd& share = noise_.share();
+  const double size = out.abs().mean();
+  const Eigen::ArrayXd centred = means - size;
+  const double rounding = kThird * square(units_.probability) * noise_.rounding_variance(means);
+  const double exponent =
+      square(h.softmax.growth) *
+      (share * noise_.group_share() * noise_.exponent_variance() * centred.square()).sum();
+  const double common = (h.row_sum + kThird * square(normalising())) * square(size);
+  // Where v is much the same for all d, so are the errors of adding up: their mean is no smaller.
+  const double adding = (h.adding.of_squares * (share * noise_.group_share() * norms_).sum() +
+                         (h.adding.of_total + h.rescaling) * out.square().sum()) /
+                            kDim +
+                        square(h.lost);
+  error.mean_sigma[head] = std::sqrt(rounding + exponent + common + adding);
+  error.systematic[head] =
+      constant() * h.softmax.growth * std::abs((share * noise_.centred_score() * centred).sum());
+  if (numerics_.probability == Format::tf32_truncated) {
+    error.systematic[head] += units_.probability * std::abs((noise_.rounded_share() * means).sum());
+  }
+  error.mean_size[head] = size;
+}
+
+void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eigen::Index head,
+                               MlaError& error) const {
+  const double systematic = constant() * std::abs(h.softmax.mean_score);
+  const double few = systematic + units_.function * std::abs(std::log(attention.sum[head]));
+  error.lse_sigma[head] =
+      std::sqrt(square(h.softmax.growth) * h.softmax.exponent_variance + h.row_sum) + few / kSigmas;
+  error.lse_worst[head] =
+      h.softmax.growth * h.softmax.worst_exponent + h.worst_adding + h.softmax.lost_share + few;
+  error.lse_systematic[head] = systematic;
+}
+
+// The largest of many scores with errors of their own: a candidate that is behind by a gap takes
+// the lead if its error exceeds the gap, so that only what its error has left over counts. And
+// where several are nearly first, the largest is on average too large: candidate i adds at most
+// E max(0, s Z - gap), s^2 the variance of its distance from the first; all together no more than n
+// normal numbers have for their largest.
+void MlaErrorModel::finish_max(const MlaAttention& attention, Eigen::Index head,
+                               MlaError& error) const {
+  constexpr double kDensity = 0.39894228040143268;  // of a normal number at its mean
+  const auto scores = attention.scores.col(head).array();
+  const Eigen::ArrayXd gaps = attention.max[head] - scores;
+  const Eigen::ArrayXd sigmas = noise_.score_variance().sqrt();
+  const double first = sigmas[noise_.ranked(0)];
+  const Eigen::ArrayXd apart =
+      (noise_.score_variance() + square(first)).sqrt().max(kLeastNormalF32);
+  const Eigen::ArrayXd lifts = apart * (-0.5 * (gaps / apart).square()).exp();
+  const double lift = kDensity * (lifts.sum() - lifts[noise_.ranked(0)]);
+  const double most_lift =
+      sigmas.maxCoeff() * std::sqrt(2 * std::log(static_cast<double>(scores.size())));
+  const double systematic = constant() * std::abs(attention.max[head]);
+  error.max_sigma[head] = (sigmas - gaps / kSigmas).maxCoeff() + systematic / kSigmas;
+  error.max_worst[head] = (noise_.worst_score() - gaps).maxCoeff();
+  error.max_systematic[head] = systematic + std::min(lift, most_lift);
+}
+
+void set_independent_row_means(Estimate& estimate) {
+  for (std::int64_t row = 0; row < estimate.rows; ++row) {
+    const Eigen::Map<const Eigen::ArrayXd> sigma(estimate.sigma.data() + row * estimate.columns,
+                                                 estimate.columns);
+    estimate.row_mean_sigma[row] =
+        std::sqrt(sigma.square().sum()) / static_cast<double>(estimate.columns);
+  }
+}
+
+}  // namespace plumb::reference

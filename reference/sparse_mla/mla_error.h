@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How far an honest softmax attention may be from `attend`, to first order in the roundings.
+// Rounding of p_i moves only the numerator, because the row sum L takes p before it is rounded: it
+// adds e_i p_i v_i / L. An error of the exponent moves both: it adds e_i p_i (v_i - o) / L. Sums
+// over candidates are taken one after the other, whatever `Numerics::chains` says of q.k.
+#pragma once
+
+#include <Eigen/Core>
+#include <vector>
+
+#include "reference/sparse_mla/mla_attention.h"
+#include "reference/sparse_mla/softmax_noise.h"
+
+namespace plumb::reference {
+
+struct MlaError {
+  Eigen::ArrayXXd sigma, worst;           // [512, heads] of MlaAttention::out
+  Eigen::ArrayXd mean_sigma, systematic;  // [heads] of the mean over d of sign(out) * error
+  Eigen::ArrayXd mean_size;               // [heads] mean over d of |out|
+  Eigen::ArrayXd lse_sigma, lse_worst, lse_systematic;  // [heads] of MlaAttention::lse
+  Eigen::ArrayXd max_sigma, max_worst, max_systematic;  // [heads] of MlaAttention::max
+};
+
+// Estimates rows one after the other; keeps its work space between them.
+class MlaErrorModel {
+ public:
+  explicit MlaErrorModel(const Numerics& numerics);
+  // Without keys, and for heads with a NaN score, all errors are 0: the result is exact or NaN.
+  void estimate(const GatheredKeys& keys, double sm_scale, const MlaAttention& attention,
+                MlaError& error);
+
+ private:
+  struct Head {
+    bool finite = false;
+    SoftmaxSummary softmax;
+    SumErrorFactors adding;  // of a sum over the candidates that are large enough to matter
+    double row_sum = 0;      // variance of the row sum, relative to its square
+    double rescaling = 0;    // variance of raising the maximum, relative to the square of an output
+    double lost = 0;         // sigma of what is lost of candidates that are too small
+    double flushed = 0;      // most of what underflows
+    double worst_adding = 0, worst_lost = 0;
+  };
+
+  SumErrorFactors dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
+                              Eigen::Index head) const;
+  double normalising() const;  // largest relative errors
+  double constant() const;
+  Head summarise(double sum, double square_sum) const;
+  void fill_weights(const Head& summary, Eigen::Index head);
+  void finish_out(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
+  void finish_mean(const MlaAttention& attention, const Head& summary, Eigen::Index head,
+                   MlaError& error) const;
+  void finish_lse(const MlaAttention& attention, const Head& summary, Eigen::Index head,
+                  MlaError& error) const;
+  void finish_max(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
+
+  Numerics numerics_, sequential_;
+  AttentionUnits units_;
+  SoftmaxNoise noise_;
+  bool exact_probability_ = false;  // p stays in fp32, so errors of the exponent dominate
+
+  double largest_value_ = 0;  // of the row's keys
+  std::vector<Head> heads_;
+  Eigen::MatrixXd squares_;      // [key dims, count]: k^2
+  Eigen::MatrixXd dot_squares_;  // [count, heads]: sum_d (q_d k_d)^2
+  Eigen::MatrixXf values_f32_;   // [512, count]
+  Eigen::MatrixXf signed_sums_;  // [count, heads]: sum over d of sign(out_d) v_d
+  Eigen::ArrayXXd coherent_;     // [512, heads]: SoftmaxNoise::coherent_variance, mostly 0
+  Eigen::ArrayXd norms_;         // [count]: sum_d v^2
+  // Right-hand sides [count, 2 heads] and their products with the squares, and with the values.
+  Eigen::MatrixXd square_weights_, square_sums_;
+  Eigen::MatrixXd value_weights_, value_sums_;
+};
+
+// Fills row_mean_sigma of a tensor whose elements err independently.
+void set_independent_row_means(Estimate& estimate);
+
+}  // namespace plumb::reference

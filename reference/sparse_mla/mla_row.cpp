@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/sparse_mla/mla_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace plumb::reference {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLeastNormalF32 = 0x1p-126;
+
+double square(double x) { return x * x; }
+
+bool lonely(const MlaAttention& attention) { return attention.scores.rows() == 0; }
+
+// Beside a large sink, what accumulators are multiplied by, share / sum, is subnormal, and a device
+// may flush it: the row is zero.
+double flushed_share(double share, double sum) { return std::min(share, sum * kLeastNormalF32); }
+
+}  // namespace
+
+void MlaRowWorker::run(std::int64_t request, std::int64_t query) {
+  gather_row(problem_, request, query, keys_);
+  decode_queries(problem_, request, query, attention_.queries.data());
+  attend(keys_, problem_.sm_scale, attention_);
+  if (want_ == MlaWant::value_and_bound) {
+    model_.estimate(keys_, problem_.sm_scale, attention_, error_);
+  }
+}
+
+// Most that the way from (sum, max) in base 2 to lse adds: the product of max and a constant that
+// is itself rounded, or the lse of each split and of all of them. Only the last rounding is the
+// output's own.
+double MlaOutput::natural_logarithm(double lse, double max) const {
+  return std::max(fp32_rounding(max), 2 * exponent_rounding(lse)) + natural_constant(lse) +
+         units_.function;
+}
+
+// That constant, ln 2 or 1 / log2 e, in fp32.
+double MlaOutput::natural_constant(double x) const { return 0.3 * units_.scalar * std::abs(x); }
+
+void MlaOutput::store_lse(const MlaAttention& attention, const MlaError* error, std::int64_t head,
+                          std::int64_t at, Estimate& lse) const {
+  lse.value[at] = lonely(attention) ? kInfinity : attention.lse[head];
+  if (error == nullptr) return;
+  const double few = natural_logarithm(attention.lse[head], attention.max[head]);
+  lse.sigma[at] = error->lse_sigma[head] + few / kSigmas;
+  lse.worst[at] = error->lse_worst[head] + few;
+  lse.row_systematic[at / lse.columns] +=
+      error->lse_systematic[head] / static_cast<double>(lse.columns);
+}
+
+void MlaOutput::store_max(const MlaAttention& attention, const MlaError* error, std::int64_t head,
+                          std::int64_t at, Estimate& max_logits) const {
+  const double max = attention.max[head];
+  max_logits.value[at] = lonely(attention) ? -kInfinity : max;
+  if (error == nullptr) return;
+  // A maximum in base 2 has been rounded as a score was; its product with the constant is the
+  // output's own rounding.
+  const double constant = natural_constant(max);
+  max_logits.sigma[at] = error->max_sigma[head] + constant / kSigmas;
+  max_logits.worst[at] = error->max_worst[head] + constant;
+  max_logits.row_systematic[at / max_logits.columns] +=
+      (error->max_systematic[head] + constant) / static_cast<double>(max_logits.columns);
+}
+
+void MlaOutput::store_out(const MlaAttention& attention, const MlaError* error, std::int64_t head,
+                          std::int64_t row, Estimate& out) const {
+  if (lonely(attention)) return;
+  const double share = share_of_keys(problem_, head, attention.lse[head]);
+  for (std::int64_t i = 0; i < kMlaDim; ++i) {
+    out.value[row * kMlaDim + i] = share * attention.out(i, head);
+  }
+  // Without a share, out is exactly 0.
+  if (error != nullptr && share > 0) store_out_error(attention, *error, head, share, row, out);
+}
+
+// The share of the keys depends on lse, and is as wrong for a whole row; so are the weights with
+// which an implementation may have joined splits.
+void MlaOutput::store_out_error(const MlaAttention& attention, const MlaError& error,
+                                std::int64_t head, double share, std::int64_t row,
+                                Estimate& out) const {
+  const double lse = attention.lse[head];
+  const double sink = problem_.attn_sink == nullptr ? 0 : problem_.attn_sink[head];
+  const double exponent = units_.scalar * (2 * std::abs(lse) + (share < 1 ? std::abs(sink) : 0));
+  const double common = 2 * units_.function + exponent;
+  const double sigma = std::sqrt(square(common) / 3 + square((1 - share) * error.lse_sigma[head]));
+  const double worst = common + (1 - share) * error.lse_worst[head];
+  const double flushed = flushed_share(share, attention.sum[head]);
+  for (std::int64_t i = 0; i < kMlaDim; ++i) {
+    const double size = std::abs(attention.out(i, head));
+    const std::int64_t at = row * kMlaDim + i;
+    out.sigma[at] = share * std::sqrt(square(error.sigma(i, head)) + square(sigma * size)) +
+                    flushed * size / kSigmas;
+    out.worst[at] = share * (error.worst(i, head) + worst * size) + flushed * size;
+  }
+  const double size = error.mean_size[head];
+  out.row_mean_sigma[row] =
+      share * std::sqrt(square(error.mean_sigma[head]) + square(sigma * size));
+  out.row_systematic[row] =
+      share * (error.systematic[head] + (1 - share) * error.lse_systematic[head] * size) +
+      flushed * size;
+}
+
+}  // namespace plumb::reference

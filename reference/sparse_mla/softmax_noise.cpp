@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/sparse_mla/softmax_noise.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace plumb::reference {
+
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+constexpr double kThird = 1.0 / 3;
+
+double square(double x) { return x * x; }
+
+// Scores nearer than this are one score to any fp32 kernel, and apart in double only by its
+// rounding.
+double same_score(double largest) { return 0x1p-40 * std::max(1.0, std::abs(largest)); }
+
+}  // namespace
+
+double fp32_rounding(double x) {
+  // A number just below a power of two may have been rounded up to it.
+  const auto bits = std::bit_cast<std::uint64_t>(x * (1 + 0x1p-16));
+  return kUnitF32 * std::bit_cast<double>(bits & 0x7ff0000000000000);
+}
+
+double exponent_rounding(double x) { return fp32_rounding(x * kLog2E) / kLog2E; }
+
+AttentionUnits attention_units(const Numerics& numerics) {
+  AttentionUnits units;
+  units.function = numerics.function_ulp * 2 * kUnitF32;
+  const double u = unit_roundoff(numerics.probability);
+  units.probability = u > kUnitF32 ? u : 0;
+  return units;
+}
+
+void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
+                           const Eigen::Ref<const Eigen::ArrayXd>& weights, double sum) {
+  share_ = weights / sum;
+  summary_ = {};
+  summary_.mean_score = (share_ * scores).sum();
+  centred_score_ = scores - summary_.mean_score;
+  summary_.score_deviation = std::sqrt((share_ * centred_score_.square()).sum());
+  sorted_.resize(static_cast<std::size_t>(scores.size()));
+  for (Eigen::Index i = 0; i < scores.size(); ++i) sorted_[i] = {scores[i], i};
+  std::sort(sorted_.begin(), sorted_.end(), [](const Candidate& a, const Candidate& b) {
+    return a.score > b.score || (a.score == b.score && a.index < b.index);
+  });
+  group_equal_scores();
+  // Blocks of 16 are the smallest in use; in random order the b-th holds a new maximum with
+  // probability 1/b.
+  summary_.most_rescales = static_cast<double>(scores.size()) / 16;
+  summary_.rescales = std::log1p(summary_.most_rescales);
+  summary_.rounded_share = rounded_share_.sum();
+  summary_.added = (share_ >= kUnitF32).count();
+  summary_.lost_share = (share_ < kUnitF32).select(share_, 0.0).sum();
+  set_coherence(scores);
+}
+
+// Two sawtooths: p in its own format, relative to itself; and p in the row sum, whose last place is
+// an absolute distance. Only the last of the row sum's binades, half of its terms, has that
+// distance.
+void SoftmaxNoise::set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores) {
+  if (units_.probability > 0) {
+    places_ = (sorted_.front().score - scores) / (2 * units_.probability);
+    const double apart = rounded_share_.square().sum();
+    const double together = coherent_square(rounded_share_, places_) - apart;
+    // Less than that is chance.
+    if (together > apart / 2) summary_.coherence = together;
+  }
+  const Eigen::ArrayXd ones = (rounded_share_ >= kUnitF32).cast<double>();
+  const Eigen::ArrayXd sum_places = (share_.maxCoeff() - share_) / (2 * units_.scalar);
+  summary_.row_sum_coherence = std::max(0.0, coherent_square(ones, sum_places) - ones.sum()) / 2;
+}
+
+void SoftmaxNoise::group_equal_scores() {
+  group_share_.resize(share_.size());
+  rounded_share_ = share_;
+  const double tolerance = same_score(sorted_.front().score);
+  for (std::size_t begin = 0, end = 0; begin < sorted_.size(); begin = end) {
+    double total = 0;
+    while (end < sorted_.size() && sorted_[begin].score - sorted_[end].score <= tolerance) {
+      total += share_[sorted_[end++].index];
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      group_share_[sorted_[i].index] = total;
+      if (begin == 0) rounded_share_[sorted_[i].index] = 0;
+    }
+  }
+}
+
+// Error of the exponent: the long sum q.k, its product with the rounded constant, the subtraction
+// of the maximum; exp2 itself; and the factors by which an online softmax rescales what it has.
+void SoftmaxNoise::set_exponent_errors(const Eigen::Ref<const Eigen::ArrayXd>& scores,
+                                       const Eigen::Ref<const Eigen::ArrayXd>& dot_squares,
+                                       std::int64_t dims, double sm_scale,
+                                       const SumErrorFactors& dot) {
+  const double u = units_.scalar, f = units_.function;
+  const double top = sorted_.front().score;
+  const Eigen::ArrayXd scaling = scores.unaryExpr(&exponent_rounding);
+  const Eigen::ArrayXd subtraction = (scores - top).unaryExpr(&exponent_rounding);
+  score_variance_ = dot.of_squares * square(sm_scale) * dot_squares +
+                    dot.of_total * scores.square() + kThird * scaling.square();
+  exponent_variance_ = score_variance_ + kThird * (subtraction.square() + square(u) +
+                                                   square(f) * (1 + summary_.rescales));
+  // By Cauchy, sum |q_d k_d| <= sqrt(dims * sum (q_d k_d)^2).
+  const double magnitude =
+      dot.of_magnitudes * std::abs(sm_scale) * std::sqrt(static_cast<double>(dims));
+  worst_score_ = magnitude * dot_squares.sqrt() + scaling + 2 * u * scores.abs();
+  const Eigen::ArrayXd largest = worst_score_ + subtraction + u + f * (1 + summary_.most_rescales);
+  summary_.worst_exponent = std::sqrt((share_ * largest.square()).sum());
+  summary_.exponent_variance = (share_ * group_share_ * exponent_variance_).sum();
+  summary_.largest_group_variance = (group_share_ * exponent_variance_).maxCoeff();
+  const double widest = (kSigmas * exponent_variance_.sqrt()).min(largest).maxCoeff();
+  summary_.growth =
+      widest < 1e-3 ? 1 + widest : std::expm1(std::min(2 * widest, 60.0)) / (2 * widest);
+}
+
+double SoftmaxNoise::rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const {
+  const Eigen::ArrayXd terms = rounded_share_ * factors;
+  if (units_.probability == 0) return 0;
+  return std::max(terms.square().sum(), coherent_square(terms, places_));
+}
+
+Eigen::ArrayXd SoftmaxNoise::coherent_variance(
+    const Eigen::Ref<const Eigen::MatrixXd>& values) const {
+  constexpr double kCell = 0.5;  // of a tooth
+  Eigen::ArrayXd variance = Eigen::ArrayXd::Zero(values.rows());
+  double shares = 0;
+  for (std::size_t begin = 0, end = 0; begin < sorted_.size(); begin = end) {
+    Eigen::VectorXd sum = Eigen::VectorXd::Zero(values.rows());
+    double share = 0;
+    const double place = places_[sorted_[begin].index];
+    for (; end < sorted_.size() && places_[sorted_[end].index] - place < kCell; ++end) {
+      const Eigen::Index i = sorted_[end].index;
+      sum += rounded_share_[i] * values.col(i);
+      share += rounded_share_[i];
+    }
+    variance += sum.array().square();
+    shares += square(share);
+  }
+  return variance * (summary_.coherence / shares);
+}
+
+// Sum over pairs of t_i t_j c(|place_i - place_j|). Where a number falls between two neighbours of
+// a format is a sawtooth of the number; two numbers a part r of a tooth apart have roundings with
+// correlation c = 1 - 6r + 6r^2 if the place of the first is random. It sums to zero over a tooth:
+// numbers spread wide round independently, numbers nearly equal round together.
+// `places` counts teeth and ascends in the order of sorted_.
+double SoftmaxNoise::coherent_square(const Eigen::ArrayXd& terms,
+                                     const Eigen::ArrayXd& places) const {
+  double zeroth = 0, first = 0, second = 0;  // moments of distances to terms within a tooth
+  double total = 0, here = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < sorted_.size(); ++i) {
+    const double step = places[sorted_[i].index] - here;
+    here += step;
+    second += 2 * step * first + step * step * zeroth;
+    first += step * zeroth;
+    for (; begin < i && here - places[sorted_[begin].index] >= 1; ++begin) {
+      const double t = terms[sorted_[begin].index];
+      const double distance = here - places[sorted_[begin].index];
+      zeroth -= t;
+      first -= t * distance;
+      second -= t * distance * distance;
+    }
+    if (begin == i) zeroth = first = second = 0;
+    const double t = terms[sorted_[i].index];
+    total += t * (t + 2 * (zeroth - 6 * first + 6 * second));
+    zeroth += t;
+  }
+  return total;
+}
+
+}  // namespace plumb::reference

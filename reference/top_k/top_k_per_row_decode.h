@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// top_k_per_row_decode (operations' specification, 4.1 and 4.3): next_n consecutive rows per
+// request; each selects from columns [0, end), its end derived from the sequence lengths.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/top_k/top_k_per_row.h"
+
+namespace plumb::reference {
+
+struct TopKPerRowDecode {
+  const float* logits = nullptr;           // [num_rows, columns]
+  const std::int32_t* seq_lens = nullptr;  // [requests], or [requests, next_n] with 2 dimensions
+  std::int64_t num_rows = 0, columns = 0;  // num_rows = requests * next_n
+  std::int64_t logits_row_stride = 0, logits_column_stride = 1;  // in elements
+  std::int64_t seq_lens_row_stride = 1;                          // elements between requests
+  std::int32_t seq_lens_dims = 1;
+  std::int32_t next_n = 1;
+  std::int32_t k = 0;
+};
+
+// End of one row: max(0, seq_len - next_n + row % next_n + 1) from one length per request, where
+// the last of the next_n rows sees the whole sequence; max(0, the length) from one length per row.
+std::int64_t row_end(const TopKPerRowDecode& input, std::int64_t row);
+// One per row. Throws std::invalid_argument where an end lies behind the columns of logits.
+std::vector<LogitWindow> windows_of(const TopKPerRowDecode& input);
+// [num_rows, k], canonical choice.
+std::vector<std::int32_t> top_k_per_row_decode(const TopKPerRowDecode& input);
+
+}  // namespace plumb::reference

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/studies/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/rows_and_cases.h"
+
+namespace plumb::cases {
+
+namespace {
+
+TEST(Agreement, StepsBetweenFloatsAreThoseOfTheirFormat) {
+  EXPECT_EQ(steps_between(Dtype::bf16, 1.0, 1.0078125), 1);
+  EXPECT_EQ(steps_between(Dtype::f32, 1.0, 1.0078125), 1 << 16);
+  EXPECT_EQ(steps_between(Dtype::f32, -0.0, 0.0), 0);
+  EXPECT_EQ(steps_between(Dtype::f32, -0x1p-149, 0x1p-149), 2);
+  EXPECT_EQ(steps_between(Dtype::i32, -3, 4), 7);
+  EXPECT_EQ(steps_between(Dtype::f32, std::nan(""), std::nan("")), 0);
+  EXPECT_TRUE(std::isinf(steps_between(Dtype::f32, std::nan(""), 1)));
+}
+
+TEST(Agreement, APlatformAgreesWithItself) {
+  for (const TensorAgreement& tensor :
+       compare_platforms(find_case("mhc_pre/flash_two_tokens/eager"), "sim-gfx942", "sim-gfx942")) {
+    EXPECT_GT(tensor.elements, 0);
+    EXPECT_EQ(tensor.equal, tensor.elements) << tensor.where;
+    EXPECT_EQ(tensor.where, "");
+  }
+}
+
+// Waves of 32 and 64 add in different orders.
+TEST(Agreement, NamesTheElementThatIsFarthestOff) {
+  const auto tensors =
+      compare_platforms(find_case("mhc_pre/flash_two_tokens/eager"), "sim-sm90", "sim-gfx942");
+  const auto post = std::find_if(tensors.begin(), tensors.end(),
+                                 [](const TensorAgreement& t) { return t.tensor == "post"; });
+  ASSERT_NE(post, tensors.end());
+  EXPECT_EQ(post->elements, 8);
+  EXPECT_LT(post->equal, post->elements);
+  EXPECT_GE(post->distance, 1);
+  EXPECT_TRUE(post->where.starts_with("post [")) << post->where;
+}
+
+// sim-gfx942 keeps e4m3fnuz in its caches, sim-sm90 e4m3fn: nothing to compare.
+TEST(Agreement, SaysNothingOfOtherInputs) {
+  const Case& which = find_case("sparse_mla_decode/v4_pro_c4a/eager");
+  EXPECT_TRUE(compare_platforms(which, "sim-sm90", "sim-gfx942").empty());
+  EXPECT_FALSE(compare_platforms(which, "sim-sm90", "sim-gfx950").empty());
+}
+
+}  // namespace
+
+}  // namespace plumb::cases

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scenario "composition": it fails where the fused op or a plain one is wrong, names the rows,
+// and asks for equal bits only of equal arithmetic.
+#include "cases/drivers/composition.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "faults/faults.h"
+#include "tests/support/rows_and_cases.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+namespace {
+
+constexpr std::string_view kPlatform = "sim-sm90";
+
+// plumb's kernels, with `change` made to the table.
+CaseResult run_with(std::string_view id,
+                    const std::function<void(std::vector<plumb_op_entry>&)>& change) {
+  const plumb_implementation& original = device::builtin_implementation(kPlatform);
+  std::vector<plumb_op_entry> entries(original.entries, original.entries + original.entry_count);
+  change(entries);
+  const plumb_implementation table{PLUMB_ABI_VERSION, "changed", entries.data(),
+                                   static_cast<std::int32_t>(entries.size())};
+  RunOptions options;
+  options.platform = kPlatform;
+  options.implementation = [&](std::string_view, bool) -> const plumb_implementation& {
+    return table;
+  };
+  return run_case(find_case(id), options);
+}
+
+plumb_op_entry& entry_of(std::vector<plumb_op_entry>& entries, std::string_view op) {
+  return *std::find_if(entries.begin(), entries.end(),
+                       [&](const plumb_op_entry& entry) { return entry.op == op; });
+}
+
+// rms_norm that truncates: within no bound, and wrong in every row.
+void truncate_plain_norm(std::vector<plumb_op_entry>& entries) {
+  for (const Mutant& mutant : all_mutants()) {
+    if (mutant.name == "rms_norm_truncates") entry_of(entries, "rms_norm") = mutant.entry;
+  }
+}
+
+std::string report_of(const CaseResult& result) {
+  return tools::failure_text({result, {}, {}, {}, {}}, {});
+}
+
+TEST(Composition, OnlyFusedOpsHaveCases) {
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode != Scenario::Mode::composition) continue;
+    ASSERT_TRUE(which.op->fused) << which.id();
+    EXPECT_TRUE(which.op->fused(which.row)) << which.id();
+    const auto properties = device::open_device(kPlatform)->properties();
+    EXPECT_TRUE(which.op->make_problem(which.row, properties)->composition()) << which.id();
+  }
+}
+
+TEST(Composition, AWrongPlainOpFailsAndItsRowsAreNamed) {
+  const CaseResult result = run_with("q_kv_rms_norm/v4_flash/composition", truncate_plain_norm);
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_NE(report_of(result).find("out_q: differs from rms_norm, rms_norm in rows 0-4 of 5"),
+            std::string::npos)
+      << report_of(result);
+}
+
+TEST(Composition, OtherArithmeticIsHeldToItsBoundsInsteadOfBits) {
+  const auto declare = [](std::vector<plumb_op_entry>& entries) {
+    entry_of(entries, "rms_norm").numerics.chains = 128;
+  };
+  const std::string_view id = "q_kv_rms_norm/v4_flash/composition";
+  EXPECT_EQ(run_with(id, declare).outcome, Outcome::passed);
+
+  const CaseResult wrong = run_with(id, [&](std::vector<plumb_op_entry>& entries) {
+    truncate_plain_norm(entries);
+    declare(entries);
+  });
+  EXPECT_EQ(wrong.outcome, Outcome::failed);
+  EXPECT_NE(report_of(wrong).find("plain sequence: out_q"), std::string::npos) << report_of(wrong);
+  EXPECT_EQ(report_of(wrong).find("differs from"), std::string::npos) << report_of(wrong);
+}
+
+TEST(Composition, WithoutThePlainOpIsSkipped) {
+  const CaseResult result =
+      run_with("mtp_input_rms_norm/many_positions/composition",
+               [](std::vector<plumb_op_entry>& entries) { entry_of(entries, "rms_norm").op = ""; });
+  EXPECT_EQ(result.outcome, Outcome::skipped);
+  EXPECT_EQ(result.reason, "changed has no rms_norm, which the plain sequence calls");
+}
+
+}  // namespace
+}  // namespace plumb::cases

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several runners on one device: faults that only they show are found, and named by runner; on a
+// simulated device the same interleaving happens every time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include "cases/drivers/team.h"
+#include "device/forwarding_device.h"
+#include "faults/faults.h"
+#include "tests/support/rows_and_cases.h"
+#include "tests/support/sim_device_fixture.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+
+namespace {
+
+std::string report_of(const CaseResult& result) {
+  return tools::failure_text({result, {}, {}, {}, {}}, {});
+}
+
+void expect_found(const std::string& id, const RunOptions& options, const std::string& says) {
+  const CaseResult result = run_case(find_case(id), options);
+  EXPECT_EQ(result.outcome, Outcome::failed) << id << " " << options.platform;
+  EXPECT_NE(report_of(result).find(says), std::string::npos) << "want " << says << "\n"
+                                                             << report_of(result);
+}
+
+class OnPlatform : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Concurrent, OnPlatform,
+                         testing::Values("sim-sm90", "sim-gfx942", "sim-gfx950"));
+
+constexpr const char* kStateful = "sparse_mla_decode/edge_lengths_ragged/concurrent";
+
+// Beside every replay a kernel writes one byte, at `offset` of the allocation with this label.
+class StrayWrites final : public device::ForwardingDevice {
+ public:
+  StrayWrites(std::unique_ptr<device::Device> inner, std::string label, std::ptrdiff_t offset)
+      : ForwardingDevice(std::move(inner)), label_(std::move(label)), offset_(offset) {}
+
+  void* allocate(std::size_t bytes, std::string_view label) override {
+    void* memory = ForwardingDevice::allocate(bytes, label);
+    if (label == label_) target_ = static_cast<std::uint8_t*>(memory) + offset_;
+    return memory;
+  }
+  void replay(device::GraphExec graph, device::Stream stream) override {
+    ForwardingDevice::replay(graph, stream);
+    device::launch(stream, "stray", [target = target_] { *target = 0x11; });
+  }
+
+ private:
+  const std::string label_;
+  const std::ptrdiff_t offset_;
+  std::uint8_t* target_ = nullptr;
+};
+
+RunOptions with_stray_writes(std::string label, std::ptrdiff_t offset) {
+  RunOptions options = on("sim-sm90");
+  options.open = [=](std::string_view platform, const device::Conditions& conditions) {
+    return std::unique_ptr<device::Device>(
+        new StrayWrites(device::open_device(platform, conditions), label, offset));
+  };
+  return options;
+}
+
+TEST(StrayWrites, AreFoundWhereverTheyLand) {
+  const std::string id = "rms_norm/v4_pro_hidden/concurrent";
+  expect_found(id, with_stray_writes("occupancy hog", 5), " of its 128 values are wrong");
+  expect_found(id, with_stray_writes("slow copy", 7), "slow copy: byte 7 of 16384");
+  expect_found(id, with_stray_writes("runner 3 out", 9), "runner 3 of 4");
+  expect_found(id, with_stray_writes("runner 2 x", 11), "x: input changed");
+  expect_found(id, with_stray_writes("runner 2 out", -3), "runner 2 out: guard zone damaged");
+}
+
+TEST_P(OnPlatform, InputsOfOneRunnerUnderAnotherAreFound) {
+  expect_found("rms_norm/v4_pro_hidden/concurrent",
+               with_runners_sharing(on(GetParam()), RunOptions::Shared::inputs),
+               "at runner 1 of 4");
+}
+
+TEST_P(OnPlatform, OpStateOfTwoRunnersIsFound) {
+  expect_found(kStateful, with_runners_sharing(on(GetParam()), RunOptions::Shared::state),
+               "one captured alone launches plan_kernel");
+}
+
+TEST_P(OnPlatform, ACaptureThatANeighbourSpoilsIsFound) {
+  const RunOptions options = with_global_captures(on(GetParam()));
+  expect_found("rms_norm/v4_pro_hidden/concurrent", options, "the neighbours, capture");
+  EXPECT_EQ(run_case(find_case("rms_norm/v4_pro_hidden/full_graph"), options).outcome,
+            Outcome::passed);
+}
+
+TEST(ConcurrentCases, FailWithoutAReplay) {
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode != Scenario::Mode::concurrent || which.tier() > Tier::standard)
+      continue;
+    EXPECT_EQ(run_case(which, with_dead_replay(on("sim-sm90"))).outcome, Outcome::failed)
+        << which.id();
+  }
+}
+
+// What the mutants of concurrency.cmake do wrong, no call by itself shows.
+TEST(ConcurrencyMutants, PassWithoutNeighbours) {
+  int tried = 0;
+  for (const Mutant& mutant : all_mutants()) {
+    const std::string id(mutant.case_id);
+    if (!id.ends_with("/concurrent")) continue;
+    ++tried;
+    for (const char* scenario : {"eager", "full_graph"}) {
+      const std::string other = id.substr(0, id.rfind('/') + 1) + scenario;
+      const CaseResult result = run_case(find_case(other), with_mutant(on("sim-sm90"), mutant));
+      EXPECT_EQ(result.outcome, Outcome::passed) << mutant.name << " " << report_of(result);
+    }
+  }
+  EXPECT_GE(tried, 3);
+}
+
+TEST(ConcurrentCases, AreThereForEveryOpInTheDefaultTier) {
+  std::vector<std::string_view> ops;
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode == Scenario::Mode::concurrent && which.tier() < Tier::full) {
+      EXPECT_EQ(which.scenario->runners, 4);
+      ops.push_back(which.op->name);
+    }
+  }
+  for (const OpDefinition& op : all_ops()) {
+    EXPECT_NE(std::find(ops.begin(), ops.end(), op.name), ops.end())
+        << op.name << ": no row says concurrent = \"default\"";
+  }
+}
+
+TEST(ConcurrentCases, WithOneAndWithSixteenRunnersPass) {
+  for (const char* scenario : {"concurrent_1", "concurrent_16"}) {
+    const CaseResult result =
+        run_case(find_case("rms_norm/v4_pro_hidden/" + std::string(scenario)), on("sim-gfx950"));
+    EXPECT_EQ(result.outcome, Outcome::passed) << report_of(result);
+  }
+}
+
+// A failing case says the same every time, whatever the host threads' luck.
+TEST(ConcurrentCases, FailTheSameWayEveryTime) {
+  for (const char* name : {"top_k_scratch_of_all_calls", "rms_norm_scratch_of_all_calls"}) {
+    const auto mutant = std::find_if(all_mutants().begin(), all_mutants().end(),
+                                     [&](const Mutant& m) { return m.name == name; });
+    ASSERT_NE(mutant, all_mutants().end());
+    const Case& which = find_case(mutant->case_id);
+    const std::string first = report_of(run_case(which, with_mutant(on("sim-sm90"), *mutant)));
+    for (int again = 0; again < 5; ++again) {
+      EXPECT_EQ(report_of(run_case(which, with_mutant(on("sim-sm90"), *mutant))), first);
+    }
+  }
+}
+
+TEST(Team, RunsAllAtOnceAndHandsErrorsBack) {
+  Team team(3);
+  std::atomic<int> sum = 0;
+  const auto errors = team.run([&](int i) {
+    sum += i + 1;
+    if (i == 1) throw std::runtime_error("one");
+  });
+  EXPECT_EQ(sum, 6);
+  EXPECT_FALSE(errors[0]);
+  EXPECT_TRUE(errors[1]);
+  EXPECT_FALSE(team.run([&](int) { ++sum; })[1]);
+  EXPECT_EQ(sum, 9);
+}
+
+}  // namespace
+
+}  // namespace plumb::cases

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decode steps as cases: what a row says is what is served, and a fault that it names is found.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "cases/tables/case_file.h"
+#include "faults/decode/decode_faults.h"
+#include "faults/decode/decode_step_run.h"
+
+namespace plumb::cases {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+Case decode_case(const std::string& id, const Settings& settings = {}) {
+  const std::vector<Case> all = decode_step_cases();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Case& one) { return one.id() == id; });
+  if (found == all.end()) throw std::out_of_range(id);
+  Case which = *found;
+  for (const auto& [name, value] : settings) set_parameter(*which.op, which.row, name, value);
+  return which;
+}
+
+CaseResult run(const Case& which, bool diagnosed = false) {
+  RunOptions options;
+  options.platform = "sim-sm90";
+  return run_decode_step(which, options, diagnosed);
+}
+
+TEST(DecodeStepCase, EveryRowHasACasePerGraphMode) {
+  const std::vector<Case> all = decode_step_cases();
+  EXPECT_EQ(std::ssize(all) % 6, 0);
+  for (const char* mode :
+       {"eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", "breakable"}) {
+    EXPECT_NO_THROW(decode_case(std::string("decode_step/v4/") + mode)) << mode;
+  }
+}
+
+TEST(DecodeStepCase, WhatTheRowSaysIsServed) {
+  const Case which = decode_case("decode_step/v32/piecewise", {{"requests", "7"},
+                                                               {"steps", "9"},
+                                                               {"speculated", "2"},
+                                                               {"seed", "5"},
+                                                               {"lengths", "equal"},
+                                                               {"policy", "late"},
+                                                               {"between", "captures"},
+                                                               {"context", "512"}});
+  const ServedCase served = planted_case(which, "sim-sm90", 3);
+  EXPECT_EQ(served.setup.mode, device::decode::GraphMode::piecewise);
+  EXPECT_EQ(served.setup.geometry.architecture, device::decode::Architecture::v32);
+  EXPECT_EQ(served.setup.geometry.max_requests, 7);
+  EXPECT_EQ(served.setup.geometry.speculated, 2);
+  EXPECT_EQ(served.setup.geometry.max_context, 512);
+  EXPECT_EQ(served.setup.geometry.capture_sizes, (std::vector<std::int64_t>{3, 6, 12, 21}));
+  EXPECT_EQ(served.setup.conditions.policy, device::Policy::late);
+  EXPECT_EQ(served.shape.lengths, Lengths::equal);
+  EXPECT_EQ(served.shape.between, Between::captures);
+  EXPECT_EQ(served.shape.steps, 9);
+  EXPECT_EQ(served.shape.seed, 8u);
+}
+
+TEST(DecodeStepCase, AFaultIsFoundAndPutDownToItsOp) {
+  const CaseResult right = run(decode_case("decode_step/v4/full"));
+  EXPECT_EQ(right.outcome, Outcome::passed) << right.reason;
+  EXPECT_EQ(right.launches, 4);
+  EXPECT_GT(right.comparisons, 100);
+  const CaseResult wrong =
+      run(decode_case("decode_step/v4/full", {{"fault", "ragged_indptr_one_off"}}), true);
+  EXPECT_EQ(wrong.outcome, Outcome::failed);
+  ASSERT_FALSE(wrong.findings.empty());
+  const auto& library = all_decode_faults();
+  const auto fault = std::find_if(library.begin(), library.end(), [](const DecodeFault& one) {
+    return one.name == "ragged_indptr_one_off";
+  });
+  EXPECT_EQ(wrong.findings.front().op, fault->broken);
+  EXPECT_NE(wrong.diagnosis.find("ragged_indptr_one_off"), std::string::npos) << wrong.diagnosis;
+}
+
+TEST(DecodeStepCase, WhatARowLeavesOpenIsAsTheFaultHasIt) {
+  Case which = decode_case("decode_step/v4/full", {{"fault", "v32_tail_not_cleared"}});
+  which.row.words.erase("model");
+  const ServedCase served = planted_case(which, "sim-sm90", 0);
+  EXPECT_EQ(served.setup.geometry.architecture, device::decode::Architecture::v32);
+  EXPECT_FALSE(served.setup.geometry.drafter);
+}
+
+TEST(DecodeStepCase, WhatCannotBeIsSaid) {
+  const auto refuses = [](const Settings& settings, const std::string& what) {
+    try {
+      planted_case(decode_case("decode_step/v4/full", settings), "sim-sm90", 0);
+      ADD_FAILURE() << what << " was not refused";
+    } catch (const BadRow& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  refuses({{"traffic", "sideways"}}, "traffic is one of steady, grow");
+  refuses({{"fault", "swa_tail_not_cleare"}}, "did you mean \"swa_tail_not_cleared\"?");
+  refuses({{"traffic", "prompts"}, {"prompt_tokens", "0"}},
+          "prompts where max_batched_tokens is 0");
+  refuses({{"context", "127"}}, "context of 127 tokens; with v4 it is 128 at least");
+  refuses({{"model", "v32"}, {"context", "128"}}, "context of 128 tokens; with v32 it is 129");
+}
+
+// The tokens and requests of a later chunk start elsewhere, and its lists in the middle of a
+// buffer.
+TEST(DecodeStepCase, ABurstIsMorePromptsThanTwoChunksTake) {
+  for (const char* name : {"decode_step/v4_burst/full", "decode_step/v32_burst/full"}) {
+    const ServedCase served = planted_case(decode_case(name), "sim-sm90", 0);
+    std::int64_t most = 0;
+    for (const ScheduledStep& step : make_schedule(served.shape, served.setup.geometry)) {
+      const auto prompts = std::count_if(step.batch.begin(), step.batch.end(),
+                                         [](const auto& one) { return one.prefill; });
+      EXPECT_GT(prompts, device::decode::kPrefillRequests) << name;
+      most = std::max<std::int64_t>(most, prompts);
+    }
+    EXPECT_GT(most, 2 * device::decode::kPrefillRequests) << name;
+  }
+}
+
+TEST(DecodeStepCase, AModeThatTheModelLacksIsSkipped) {
+  const CaseResult result = run(decode_case("decode_step/v32/full", {{"speculated", "1"}}));
+  EXPECT_EQ(result.outcome, Outcome::skipped);
+  EXPECT_NE(result.reason.find("one query token only"), std::string::npos) << result.reason;
+}
+
+TEST(DecodeStepCase, ARowForRealDevicesIsSkipped) {
+  const CaseResult result = run(decode_case("decode_step/v4_production/full"));
+  EXPECT_EQ(result.outcome, Outcome::skipped);
+}
+
+}  // namespace
+}  // namespace plumb::cases

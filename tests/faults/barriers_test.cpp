@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every barrier of every kernel is needed: made to do nothing, it fails a case of its op. A barrier
+// that is there although nothing depends on it stands in kRedundant with the proof.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "cases/drivers/run.h"
+#include "device/sim/launch.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// "file:line kernel" -> why no case can fail without it.
+const std::map<std::string, std::string> kRedundant = {};
+
+// Kernels that work element by element or wave by wave, and pass no barrier.
+const std::set<std::string> kWithoutBarriers = {
+    "c128a_decode_metadata",
+    "compute_global_topk_indices_and_lens",
+    "concat_and_cache_ds_mla",
+    "copy_ragged_to_graph_buffers",
+    "dequantize_and_gather_k_cache",
+    "grouped_topk",
+    "hash_routing",
+    "indexer_k_quant_and_cache",
+    "indexer_q_rope_quant",
+    "inverse_rope",
+    "mhc_post",
+    "mxfp4_quant",
+    "normalize_e4m3fn_to_e4m3fnuz",
+    "pack_seq",
+    "per_token_group_quant_fp8",
+    "q_head_rms_norm_rope",
+    "quantize_and_insert_k_cache",
+    "sqrt_softplus_topk",
+    "swa_decode_metadata",
+    "unpack_seq",
+    "v32_paged_kv_indices",
+};
+
+// Smoke rows first: most barriers fall there.
+std::vector<Case> cases_of(std::string_view op, Tier most) {
+  std::vector<Case> chosen;
+  for (const Tier tier : {Tier::smoke, Tier::standard}) {
+    for (const Case& which : all_cases()) {
+      const bool eager = which.scenario->mode == Scenario::Mode::eager;
+      if (which.op->name == op && which.row.tier == tier && tier <= most && eager) {
+        chosen.push_back(which);
+      }
+    }
+  }
+  return chosen;
+}
+
+RunOptions on(const std::string& platform) {
+  RunOptions options;
+  options.platform = platform;
+  return options;
+}
+
+// The barriers that the smoke cases of an op pass on a platform.
+std::set<std::string> barriers_of(std::string_view op, const std::string& platform) {
+  device::sim::reset_executed_barriers();
+  for (const Case& which : cases_of(op, Tier::smoke)) {
+    RunOptions options = on(platform);
+    options.tier = Tier::smoke;
+    run_case(which, options);
+  }
+  const auto executed = device::sim::executed_barriers();
+  return {executed.begin(), executed.end()};
+}
+
+bool fails_without(std::string_view op, const std::string& platform, const std::string& barrier) {
+  RunOptions options = on(platform);
+  options.disabled_barriers = {barrier};
+  for (const Case& which : cases_of(op, Tier::standard)) {
+    if (run_case(which, options).outcome == Outcome::failed) return true;
+  }
+  return false;
+}
+
+class BarrierTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(BarrierTest, EachIsNeededOrListedAsRedundant) {
+  for (const std::string platform : {"sim-sm90", "sim-gfx942"}) {
+    const std::set<std::string> barriers = barriers_of(GetParam(), platform);
+    EXPECT_EQ(barriers.empty(), kWithoutBarriers.contains(GetParam())) << platform;
+    for (const std::string& barrier : barriers) {
+      if (kRedundant.count(barrier)) continue;
+      EXPECT_TRUE(fails_without(GetParam(), platform, barrier))
+          << "no case of " << GetParam() << " on " << platform << " needs the barrier at "
+          << barrier;
+    }
+  }
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) names.emplace_back(op.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(op_names()),
+                         [](const auto& parameter) { return parameter.param; });
+
+}  // namespace
+
+}  // namespace plumb::cases

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a failed case of one op looks like: a wrong kernel of the library is named by the values
+// that it leaves, whoever ran it; others are not taken for it.
+#include "diagnosis/case_diagnosis.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "faults/faults.h"
+#include "faults/replaced_op.h"
+#include "tests/support/rows_and_cases.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+
+namespace {
+
+const Mutant& mutant_of(const std::string& name) {
+  const auto& all = all_mutants();
+  return *std::find_if(all.begin(), all.end(), [&](const Mutant& m) { return m.name == name; });
+}
+
+struct Diagnosed {
+  CaseResult result;
+  Diagnosis diagnosis;
+};
+Diagnosed run_and_diagnose(const Mutant& mutant, const std::string& platform) {
+  const Case& which = find_case(std::string(mutant.case_id));
+  const RunOptions options = with_mutant(on(platform), mutant);
+  Diagnosed all{run_case(which, options), {}};
+  all.diagnosis = diagnose(which, all.result, options);
+  return all;
+}
+
+// The fault of a decode step that this kernel is; "": of none.
+std::string fault_of(const Mutant& mutant) {
+  for (const DecodeFault& fault : all_decode_faults()) {
+    const DecodeSetup with = fault.inject({.platform = "sim-sm90"});
+    if (!with.implementation || fault.broken != mutant.op) continue;
+    const auto* entry = device::find_entry(with.implementation("sim-sm90", false), mutant.op);
+    if (entry != nullptr && entry->launch == mutant.entry.launch) return fault.name;
+  }
+  return "";
+}
+bool is_in_the_library(const Mutant& mutant) { return !fault_of(mutant).empty(); }
+
+std::vector<Mutant> of_the_library() {
+  std::vector<Mutant> some;
+  std::copy_if(all_mutants().begin(), all_mutants().end(), std::back_inserter(some),
+               is_in_the_library);
+  return some;
+}
+
+// Some leave nothing but NaN, of which nothing follows; no other is named for any of them.
+TEST(CaseDiagnosis, NamesTheKernelsOfTheLibrary) {
+  for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
+    int all = 0, named = 0;
+    for (const Mutant& mutant : of_the_library()) {
+      const auto [result, diagnosis] = run_and_diagnose(mutant, platform);
+      EXPECT_EQ(result.outcome, Outcome::failed) << mutant.name;
+      const bool right = diagnosis.names(fault_of(mutant));
+      EXPECT_TRUE(right || diagnosis.named.empty()) << mutant.name << ": " << text_of(diagnosis);
+      named += right;
+      ++all;
+    }
+    EXPECT_GE(all, 20);
+    EXPECT_GE(named, 0.8 * all) << platform;
+  }
+}
+
+// Other defects of the same ops, which the library does not have: none is taken for one of its own,
+// but for two that come to the same.
+TEST(CaseDiagnosis, NamesNoFaultOfTheLibraryForAnother) {
+  const std::set<std::string_view> the_same{"hc_head_without_eps", "mla_extra_in_main_dialect"};
+  std::set<std::string_view> ops;
+  for (const Mutant& mutant : of_the_library()) ops.insert(mutant.op);
+  int foreign = 0;
+  for (const Mutant& mutant : all_mutants()) {
+    const bool here = std::find(mutant.platforms.begin(), mutant.platforms.end(), "sim-sm90") !=
+                      mutant.platforms.end();
+    if (!here || is_in_the_library(mutant) || !ops.contains(mutant.op)) continue;
+    if (the_same.contains(mutant.name)) continue;
+    const Diagnosis diagnosis = run_and_diagnose(mutant, "sim-sm90").diagnosis;
+    EXPECT_TRUE(diagnosis.named.empty()) << mutant.name << ": " << text_of(diagnosis);
+    ++foreign;
+  }
+  EXPECT_GE(foreign, 25);
+}
+
+// As a plug-in's or a card's: waves of 64 add in another order than those of 32.
+TEST(CaseDiagnosis, NamesAKernelOfADeviceThatRoundsElsewhere) {
+  for (const char* name : {"mla_sink_per_split", "hc_head_mean_square_over_hidden"}) {
+    const Mutant& mutant = mutant_of(name);
+    const Case& which = find_case(std::string(mutant.case_id));
+    const CaseResult result = run_case(which, with_mutant(on("sim-gfx950"), mutant));
+    ASSERT_EQ(result.outcome, Outcome::failed);
+    RunOptions options = on("sim-sm90");
+    options.foreign = true;
+    const Diagnosis diagnosis = diagnose(which, result, options);
+    EXPECT_TRUE(diagnosis.names(name)) << text_of(diagnosis);
+  }
+}
+
+TEST(CaseDiagnosis, KnowsResultsThatAreCutOff) {
+  const Diagnosis diagnosis =
+      run_and_diagnose(mutant_of("rms_norm_truncates"), "sim-sm90").diagnosis;
+  EXPECT_TRUE(diagnosis.names("truncated")) << text_of(diagnosis);
+}
+
+TEST(CaseDiagnosis, KnowsWhatTheJudgeHasRecognised) {
+  const auto text = [](const char* mutant) {
+    return text_of(run_and_diagnose(mutant_of(mutant), "sim-sm90").diagnosis);
+  };
+  EXPECT_EQ(text("normalize_scales_halved"),
+            "looks like no known fault; each wrong row is 0.25 of what is expected");
+  EXPECT_EQ(text("q_kv_strides_ignored").find("looks like no known fault; each wrong row is NaN"),
+            0u);
+  EXPECT_EQ(text("indexer_q_scale_left_out"), "no known pattern");
+  EXPECT_EQ(text("rms_norm_wrong_from_row_1000"), "no known pattern") << "that is only where";
+}
+
+// An op that does nothing, and one that does all twice.
+plumb_status no_launch(const void*) { return PLUMB_OK; }
+const plumb_op_entry& rope() {
+  return *device::find_entry(device::builtin_implementation("sim-sm90"), "inverse_rope");
+}
+plumb_status two_launches(const void* params) {
+  rope().launch(params);
+  return rope().launch(params);
+}
+
+TEST(CaseDiagnosis, KnowsAnOpThatIsNotAppliedOrTwice) {
+  const Case& which = find_case("inverse_rope/ascending_positions/eager");
+  const auto diagnosis = [&](plumb_status (*launch)(const void*)) {
+    plumb_op_entry entry = rope();
+    entry.launch = launch;
+    RunOptions options = on("sim-sm90");
+    options.implementation = with_op_replaced({entry, {}});
+    return diagnose(which, run_case(which, options), options);
+  };
+  EXPECT_TRUE(diagnosis(no_launch).names("not_applied")) << text_of(diagnosis(no_launch));
+  EXPECT_TRUE(diagnosis(two_launches).names("applied_twice")) << text_of(diagnosis(two_launches));
+}
+
+TEST(CaseDiagnosis, IsPartOfTheReport) {
+  const Mutant& mutant = mutant_of("top_k_pads_with_zero");
+  auto [result, diagnosis] = run_and_diagnose(mutant, "sim-sm90");
+  result.diagnosis = text_of(diagnosis);
+  const std::string report = tools::failure_text({result, {}, {}, {}, {}}, {});
+  EXPECT_NE(report.find("\n      looks like: top_k_pads_with_zero ("), std::string::npos) << report;
+  EXPECT_NE(tools::to_json_line({result, {}, {}, {}, {}}).find("\"diagnosis\":\"looks like: "),
+            std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace plumb::cases

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a failed decode step looks like: a fault of the library is named where it was never tried
+// before, and what is not in the library is not taken for one that is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "diagnosis/step_diagnosis.h"
+#include "faults/decode/fault_runs.h"
+#include "faults/faults.h"
+#include "tests/support/foreign_defects.h"
+
+namespace plumb::cases {
+
+namespace {
+
+using device::decode::GraphMode;
+
+const DecodeFault& fault_of(const std::string& name) {
+  const auto& all = all_decode_faults();
+  return *std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
+}
+
+DecodeRun elsewhere(const std::string& name, std::uint64_t seed) {
+  const std::string platform = seed % 2 == 0 ? "sim-sm90" : "sim-gfx942";
+  return elsewhere_runs({platform}, {&fault_of(name)}, seed).front();
+}
+
+// One of each kind; plumb faults has them all.
+class NamedElsewhere : public testing::TestWithParam<std::string> {};
+
+TEST_P(NamedElsewhere, AndNoOther) {
+  const DecodeRun run = elsewhere(GetParam(), 31);
+  const auto [result, diagnosis] = watch_and_diagnose(run.setup, run.schedule);
+  ASSERT_FALSE(result.clean());
+  EXPECT_TRUE(diagnosis.names(GetParam())) << text_of(diagnosis);
+  EXPECT_EQ(text_of(diagnosis).find("looks like: " + GetParam() + " ("), 0u) << text_of(diagnosis);
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, NamedElsewhere,
+                         testing::Values("v32_extent_not_updated", "v32_tail_not_cleared",
+                                         "host_sync_in_capture", "host_sync_at_every_step",
+                                         "captured_state_freed", "break_arguments_held_weakly",
+                                         "padding_writes_slot_0", "top_k_reset_to_zero",
+                                         "mhc_fused_comb_transposed"),
+                         [](const auto& name) { return name.param; });
+
+// Nothing that happens to either tells them apart.
+TEST(StepDiagnosis, NamesBothOfTwoFaultsThatDoTheSame) {
+  const DecodeRun run = elsewhere("planner_hoisted", 2);
+  const Diagnosis diagnosis = watch_and_diagnose(run.setup, run.schedule).diagnosis;
+  EXPECT_EQ(diagnosis.named.size(), 2u) << text_of(diagnosis);
+  EXPECT_TRUE(diagnosis.names_among_others("planner_hoisted")) << text_of(diagnosis);
+  EXPECT_TRUE(diagnosis.names_among_others("warm_up_state_captured")) << text_of(diagnosis);
+}
+
+struct IndptrKept final : device::decode::MetadataPolicy {
+  bool copies_indptr(std::int64_t copies) const override { return copies < 9; }
+};
+TEST(StepDiagnosis, NamesAFaultThatBeginsLater) {
+  const DecodeFault& fault = fault_of("ragged_indptr_not_copied");
+  DecodeSetup setup;
+  setup.policies.metadata = std::make_shared<IndptrKept>();
+  const auto [result, diagnosis] = watch_and_diagnose(setup, fault.schedule);
+  ASSERT_FALSE(result.clean());
+  EXPECT_GT(result.findings.front().step, 3);
+  EXPECT_TRUE(diagnosis.names(fault.name)) << text_of(diagnosis);
+}
+
+// Without the one that is there, the next best is no answer.
+TEST(StepDiagnosis, NamesNothingThatIsNotInTheLibrary) {
+  const DecodeRun run = elsewhere("top_k_reset_to_zero", 6);
+  const WatchedFailure failure = watch_for_evidence(run.setup, run.schedule);
+  ASSERT_FALSE(failure.result.clean());
+  std::vector<DecodeFault> others = all_decode_faults();
+  std::erase_if(others, [](const auto& fault) { return fault.name == "top_k_reset_to_zero"; });
+  const Diagnosis diagnosis = diagnose(failure.evidence, others);
+  EXPECT_TRUE(diagnosis.named.empty()) << text_of(diagnosis);
+}
+
+TEST(StepDiagnosis, SaysThatNobodyLookedWhereTheValuesAreTooLarge) {
+  StepEvidence evidence;
+  evidence.findings = {{Detector::reference, 0, 0, "op", "call", "text"}};
+  evidence.left_out = "the step is too large for the simulator";
+  EXPECT_EQ(text_of(diagnose(evidence)), "not diagnosed: the step is too large for the simulator");
+}
+
+// A context shorter than a compressed state: no kernel of plumb's takes that either.
+TEST(StepDiagnosis, BlamesNoFaultForWhatHappensWithoutAny) {
+  DecodeSetup setup;
+  setup.geometry.max_context = device::decode::kC128a - 1;
+  const auto [result, diagnosis] =
+      watch_and_diagnose(setup, {.lengths = Lengths::short_ones, .steps = 1, .most_requests = 1});
+  ASSERT_FALSE(result.clean());
+  EXPECT_EQ(result.findings.front().detector, Detector::error);
+  EXPECT_EQ(text_of(diagnosis), "not diagnosed: the steps fail in the same way without any fault");
+}
+
+class ForeignDefect : public testing::TestWithParam<tests::ForeignDefect> {};
+
+TEST_P(ForeignDefect, IsNoKnownPattern) {
+  const auto [result, diagnosis] =
+      watch_and_diagnose(GetParam().plant({}), {Traffic::random, Lengths::random, 6, 4, 3});
+  ASSERT_FALSE(result.clean()) << "it does not show";
+  EXPECT_EQ(text_of(diagnosis).find("no known pattern"), 0u) << text_of(diagnosis);
+}
+
+INSTANTIATE_TEST_SUITE_P(Defects, ForeignDefect, testing::ValuesIn(tests::foreign_defects()),
+                         [](const auto& defect) { return defect.param.name; });
+
+}  // namespace
+
+}  // namespace plumb::cases

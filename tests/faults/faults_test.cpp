@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every fault is found, by a report that names what was planted. The right kernels pass the same
+// cases (case_test.cpp), so what is found here is the fault.
+#include "faults/faults.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/rows_and_cases.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+
+namespace {
+
+std::string report_of(const CaseResult& result) {
+  return tools::failure_text({result, {}, {}, {}, {}}, {});
+}
+
+bool names_rows(const CaseResult& result) {
+  const auto has_rows = [](const TensorReport& report) { return !report.wrong_rows.empty(); };
+  return std::any_of(result.failures.begin(), result.failures.end(), [&](const Failure& failure) {
+    return std::any_of(failure.reports.begin(), failure.reports.end(), has_rows);
+  });
+}
+
+class MutantTest : public testing::TestWithParam<Mutant> {};
+
+TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
+  const Mutant& mutant = GetParam();
+  for (const std::string& platform : mutant.platforms) {
+    const CaseResult result =
+        run_case(find_case(mutant.case_id), with_mutant(on(platform), mutant));
+    EXPECT_EQ(result.outcome, Outcome::failed) << platform << ": " << mutant.why;
+    // What is damaged around a tensor is in no row of it.
+    EXPECT_TRUE(names_rows(result) || mutant.says.find("guard zone") != std::string_view::npos)
+        << platform << ": " << mutant.why;
+    // For --gtest_output: .ci/run compares the reports of two compilers' builds.
+    RecordProperty(platform, report_of(result));
+    EXPECT_NE(report_of(result).find(mutant.says), std::string::npos)
+        << platform << ": " << mutant.why << "\nthe report lacks \"" << mutant.says << "\":\n"
+        << report_of(result);
+  }
+}
+
+std::string name_of_mutant(const testing::TestParamInfo<Mutant>& info) {
+  return std::string(info.param.name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), name_of_mutant);
+
+// One test per op, so that they run side by side. What a graph leaves out shows on any platform:
+// the simulated ones take turns.
+class DeadReplay : public testing::TestWithParam<std::string> {};
+
+TEST_P(DeadReplay, FailsEveryFullGraphCase) {
+  const std::vector<std::string> platforms = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
+  std::size_t turn = 0;
+  for (const Case& which : all_cases()) {
+    if (which.op->name != GetParam()) continue;
+    if (which.scenario->mode != Scenario::Mode::full_graph || which.tier() > Tier::standard)
+      continue;
+    std::vector<std::string> tried = with_real_counterparts({"sim-sm90"});
+    tried.front() = platforms[turn++ % platforms.size()];
+    for (const std::string& platform : tried) {
+      const CaseResult result = run_case(which, with_dead_replay(on(platform)));
+      EXPECT_EQ(result.outcome, Outcome::failed)
+          << which.id() << " on " << platform << " passes without a replay";
+    }
+  }
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) names.emplace_back(op.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, DeadReplay, testing::ValuesIn(op_names()),
+                         [](const auto& op) { return op.param; });
+
+// vLLM #42444. Both ways of seeing it: the graph lacks the planner, and rows come out wrong.
+TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
+  const Case& which = find_case("sparse_mla_decode/v4_pro_c4a_dense_growing/full_graph");
+  for (const std::string& platform : with_real_counterparts({"sim-sm90", "sim-gfx942"})) {
+    const CaseResult result = run_case(which, with_warm_up_state_kept(on(platform)));
+    EXPECT_EQ(result.outcome, Outcome::failed) << platform;
+    EXPECT_NE(report_of(result).find("a call on fresh state launches"), std::string::npos)
+        << report_of(result);
+    EXPECT_TRUE(names_rows(result)) << platform;
+  }
+}
+
+}  // namespace
+
+}  // namespace plumb::cases

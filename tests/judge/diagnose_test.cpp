@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sentences about wrong rows, each provoked once.
+#include "cases/judge/diagnose.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "cases/judge/judge.h"
+#include "tests/support/random.h"
+
+namespace plumb::cases {
+namespace {
+
+constexpr std::int64_t kRows = 12;
+constexpr std::int64_t kColumns = 64;
+constexpr std::uint8_t kPoison = 0xA5;
+
+reference::Estimate random_rows(std::uint64_t seed) {
+  reference::Estimate estimate;
+  estimate.output = reference::Format::f32;
+  estimate.resize(kRows, kColumns);
+  tests::Random random(seed);
+  for (double& value : estimate.value) value = static_cast<float>(random.normal());
+  return estimate;
+}
+
+HostTensor right_result(const reference::Estimate& estimate) {
+  HostTensor got({.name = "out", .dtype = Dtype::f32, .shape = {kRows, kColumns}});
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    got.data<float>()[i] = static_cast<float>(estimate.value[i]);
+  }
+  return got;
+}
+
+std::string pattern_of(const std::function<void(HostTensor& got)>& spoil) {
+  const reference::Estimate estimate = random_rows(1);
+  HostTensor got = right_result(estimate);
+  spoil(got);
+  Clues clues;
+  clues.poison = kPoison;
+  clues.earlier.push_back({"step 2", random_rows(2).value});
+  return judge_floats(got, estimate, {}, {}, clues).pattern;
+}
+
+void for_row(HostTensor& got, std::int64_t row, const std::function<float(float)>& change) {
+  for (std::int64_t c = 0; c < kColumns; ++c)
+    got.row<float>(row)[c] = change(got.row<float>(row)[c]);
+}
+
+TEST(Diagnose, NamesRowsThatWereNeverWritten) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for (const int r : {3, 5}) {
+                std::memset(got.row<float>(r), kPoison, kColumns * sizeof(float));
+              }
+            }),
+            "each wrong row still holds the poison: never written");
+}
+
+TEST(Diagnose, NamesColumnsThatWereNeverWritten) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for (const int r : {3, 5}) {
+                std::memset(got.row<float>(r) + 60, kPoison, 4 * sizeof(float));
+              }
+            }),
+            "every wrong element still holds the poison: never written; only columns from 60 on "
+            "are wrong");
+}
+
+TEST(Diagnose, NamesNanRows) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for_row(got, 4, [](float) { return std::numeric_limits<float>::quiet_NaN(); });
+            }),
+            "each wrong row is NaN");
+}
+
+TEST(Diagnose, NamesZeroRows) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for (const int r : {10, 11}) for_row(got, r, [](float) { return 0.0f; });
+            }),
+            "each wrong row is zero; all rows from 10 on are wrong, none before");
+}
+
+TEST(Diagnose, NamesOneZeroElement) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) { got.row<float>(4)[9] = 0; }),
+            "every wrong element is zero");
+}
+
+TEST(Diagnose, NamesSwappedRows) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              std::swap_ranges(got.row<float>(2), got.row<float>(3), got.row<float>(5));
+            }),
+            "row 2 holds row 5's values, row 5 holds row 2's values");
+}
+
+TEST(Diagnose, NamesShiftedRows) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              std::memmove(got.row<float>(4), got.row<float>(3), 7 * kColumns * sizeof(float));
+            }),
+            "each wrong row holds the values of the row 1 above it");
+}
+
+TEST(Diagnose, NamesAnEarlierStep) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              const HostTensor stale = right_result(random_rows(2));
+              std::memcpy(got.row<float>(7), stale.row<float>(7), kColumns * sizeof(float));
+            }),
+            "each wrong row holds what was right in step 2");
+}
+
+TEST(Diagnose, NamesAFactor) {
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for (const int r : {1, 8}) for_row(got, r, [](float x) { return x / 2; });
+            }),
+            "each wrong row is 0.5 of what is expected");
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for (const int r : {1, 8}) {
+                for_row(got, r, [r](float x) { return x * static_cast<float>(r + 1); });
+              }
+            }),
+            "each wrong row is what is expected times a factor of its own, 2 to 9");
+}
+
+TEST(Diagnose, SaysWhichColumnsAreWrongWhenTheirValuesFitNothing) {
+  tests::Random random(3);
+  EXPECT_EQ(pattern_of([&](HostTensor& got) {
+              for (const int r : {1, 8}) {
+                for (int c = 56; c < kColumns; ++c) {
+                  got.row<float>(r)[c] = static_cast<float>(random.normal());
+                }
+              }
+            }),
+            "only columns from 56 on are wrong");
+}
+
+TEST(Diagnose, SaysNothingWhenNothingFits) {
+  tests::Random random(3);
+  EXPECT_EQ(pattern_of([&](HostTensor& got) {
+              for (const int r : {1, 8}) {
+                for_row(got, r, [&](float) { return static_cast<float>(random.normal()); });
+              }
+            }),
+            "");
+}
+
+// Top-k rows: indices that ascend by 3, no two rows alike, the last four padded with -1.
+std::vector<std::int64_t> index_rows() {
+  std::vector<std::int64_t> expected;
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    for (std::int64_t c = 0; c < kColumns; ++c) expected.push_back(c < 60 ? 3 * c + 1000 * r : -1);
+  }
+  return expected;
+}
+
+std::string index_pattern_of(const std::function<void(HostTensor& got)>& spoil) {
+  const std::vector<std::int64_t> expected = index_rows();
+  HostTensor got({.name = "indices", .dtype = Dtype::i32, .shape = {kRows, kColumns}});
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    got.data<std::int32_t>()[i] = static_cast<std::int32_t>(expected[i]);
+  }
+  spoil(got);
+  Clues clues;
+  clues.offsets.push_back({"row_starts", {0, 0, 0, 0, 100, 100, 300, 300, 300, 700, 700, 700}});
+  return judge_exact(got, expected, {}, clues).pattern;
+}
+
+void add_to_indices(HostTensor& got, std::int64_t row, std::int32_t offset) {
+  for (int c = 0; c < 60; ++c) got.row<std::int32_t>(row)[c] += offset;
+}
+
+TEST(Diagnose, NamesAnOffsetByAnArrayOfTheCall) {
+  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
+              add_to_indices(got, 4, 100);
+              add_to_indices(got, 6, 300);
+            }),
+            "every wrong element is too large by row_starts[row] (100 in row 4)");
+}
+
+TEST(Diagnose, NamesAnOffset) {
+  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
+              add_to_indices(got, 4, -1);
+              add_to_indices(got, 6, -1);
+            }),
+            "every wrong element is too small by 1");
+  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
+              add_to_indices(got, 4, 5);
+              add_to_indices(got, 6, 7);
+            }),
+            "each wrong row is off by a constant of its own (5 in row 4, 7 in row 6)");
+}
+
+TEST(Diagnose, NamesPaddingOfAnotherValue) {
+  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
+              for (int r = 0; r < kRows; ++r) {
+                for (int c = 60; c < kColumns; ++c) got.row<std::int32_t>(r)[c] = 0;
+              }
+            }),
+            "every wrong element is 0 where -1 is expected; only columns from 60 on are wrong");
+}
+
+TEST(Diagnose, NamesAnotherOrder) {
+  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
+              std::swap(got.row<std::int32_t>(4)[3], got.row<std::int32_t>(4)[50]);
+            }),
+            "each wrong row holds the right values in another order");
+}
+
+TEST(Diagnose, NamesDuplicates) {
+  EXPECT_EQ(index_pattern_of([](HostTensor& got) {
+              got.row<std::int32_t>(4)[3] = got.row<std::int32_t>(4)[50];
+              got.row<std::int32_t>(4)[5] = got.row<std::int32_t>(4)[51];
+            }),
+            "each wrong row holds a value twice where all differ (row 4: 4150)");
+}
+
+}  // namespace
+}  // namespace plumb::cases

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Problems that are judged by a sample of their rows: production sizes, here scaled down by a
+// verdict that may cost nothing.
+#include "cases/drivers/repeated_rows.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cases/drivers/run.h"
+#include "cases/tables/registry.h"
+#include "cases/tensors/row_axis.h"
+#include "faults/faults.h"
+#include "tests/support/long_tests.h"
+#include "tests/support/rows_and_cases.h"
+#include "tools/report.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr const char* kPlatform = "sim-sm90";
+
+RunOptions sampling(std::int64_t least_sample) {
+  RunOptions options;
+  options.platform = kPlatform;
+  options.tier = Tier::smoke;
+  options.verdict_budget = 1;
+  options.least_sample = least_sample;
+  return options;
+}
+
+const Mutant& find_mutant(std::string_view name) {
+  const auto& all = all_mutants();
+  return *std::find_if(all.begin(), all.end(), [&](const Mutant& m) { return m.name == name; });
+}
+
+std::string report_of(const CaseResult& result) {
+  return tools::failure_text({result, {}, {}, {}, {}}, {});
+}
+
+std::int64_t sampled_rows(const CaseResult& result) {
+  std::int64_t rows = 0;
+  for (const TensorSummary& tensor : result.tensors) rows += tensor.sample.rows;
+  return rows;
+}
+
+// ---- every op that says that its rows can be sampled ----
+
+// A row with rows enough to be sampled. False: it cannot have them.
+bool lengthen(Case& which) {
+  constexpr std::int64_t kEnough = 9;
+  std::int64_t& rows = which.row.integers.find(which.op->row_count)->second;
+  if (rows == 0 || which.row.tier == Tier::full) return false;
+  if (rows < kEnough) rows = kEnough;
+  try {
+    const auto properties = device::open_device(kPlatform)->properties();
+    return which.op->make_problem(which.row, properties)->rows_have_places();
+  } catch (const BadRow&) {
+    return false;
+  }
+}
+
+class EveryRow : public testing::TestWithParam<std::string> {};
+
+// All rows are with PLUMB_FULL=1 in the environment, else those of the smoke tier.
+TEST_P(EveryRow, PassesBySample) {
+  int cases = 0;
+  for (Case which : all_cases()) {
+    const bool replayed = which.scenario->mode == Scenario::Mode::full_graph;
+    // How few are live changes from step to step: some rows show that.
+    const bool all_rows = tests::long_tests_run() && !replayed;
+    if (which.op->name != GetParam() || (!all_rows && which.row.tier != Tier::smoke)) continue;
+    if (!lengthen(which)) continue;
+    RunOptions options = sampling(3);
+    options.tier = Tier::smoke;
+    const CaseResult result = run_case(which, options);
+    EXPECT_EQ(result.outcome, Outcome::passed) << which.id() << "\n" << report_of(result);
+    EXPECT_GT(sampled_rows(result), 0) << which.id();
+    ++cases;
+  }
+  EXPECT_GT(cases, 1);
+}
+
+std::vector<std::string> sampled_ops() {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (!op.row_count.empty()) names.emplace_back(op.name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, EveryRow, testing::ValuesIn(sampled_ops()),
+                         [](const auto& op) { return op.param; });
+
+// ---- what is found ----
+
+TEST(RepeatedRows, WrongRowsAreAllNamedThoughFewAreJudged) {
+  const Case which = find_case("rms_norm/tokens_1025/eager");
+  const CaseResult result =
+      run_case(which, with_mutant(sampling(16), find_mutant("rms_norm_wrong_from_row_1000")));
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  const std::string report = report_of(result);
+  EXPECT_NE(report.find("rows 1000-1024 of 1025 are wrong"), std::string::npos) << report;
+  EXPECT_NE(report.find("16 of 1025 rows judged; 1009 more"), std::string::npos) << report;
+}
+
+TEST(RepeatedRows, RightRowsAreAllEqualToJudgedOnes) {
+  const CaseResult result = run_case(find_case("rms_norm/tokens_1025/eager"), sampling(16));
+  EXPECT_EQ(result.outcome, Outcome::passed) << report_of(result);
+  const Sample& sample = result.tensors.at(0).sample;
+  EXPECT_EQ(sample.rows, 1025 * result.points);
+  EXPECT_EQ(sample.judged, 8 * result.points);  // half of 16 are different
+  EXPECT_EQ(sample.unjudged(), 0);
+}
+
+// An op's kernel, and after it a fault in one row of its result.
+plumb_status (*right_launch)(const void*) = nullptr;
+std::int64_t faulty_row = 0;
+
+plumb_status launch_with_fault(const void* params) {
+  const auto& p = *static_cast<const plumb_rms_norm_params*>(params);
+  const plumb_status status = right_launch(params);
+  plumb_rms_norm_params one = p;  // the row once more, with the inputs of the one behind or before
+  one.tokens = 1;
+  one.x = p.x + (faulty_row == 0 ? 1 : faulty_row - 1) * p.x_row_stride;
+  one.out = p.out + faulty_row * p.hidden;
+  return status == PLUMB_OK ? right_launch(&one) : status;
+}
+
+RunOptions with_faulty_row(RunOptions options, std::int64_t row) {
+  static plumb_op_entry entry;
+  static plumb_implementation implementation;
+  entry = *device::find_entry(device::builtin_implementation(kPlatform), "rms_norm");
+  right_launch = entry.launch;
+  faulty_row = row;
+  entry.launch = launch_with_fault;
+  implementation = {PLUMB_ABI_VERSION, "a fault in one row", &entry, 1};
+  options.implementation = [](std::string_view, bool) -> const plumb_implementation& {
+    return implementation;
+  };
+  return options;
+}
+
+TEST(RepeatedRows, OneWrongRowIsFoundWhereverItIs) {
+  const Case which = find_case("rms_norm/tokens_1025/eager");
+  int found = 0;
+  const std::vector<std::int64_t> rows = {0, 1, 63, 64, 500, 511, 777, 1000, 1023, 1024};
+  for (const std::int64_t row : rows) {
+    const CaseResult result = run_case(which, with_faulty_row(sampling(32), row));
+    // One in sixteen neighbours has the same inputs.
+    if (result.outcome != Outcome::failed) continue;
+    ++found;
+    const std::string named = fmt::format("bits of a wrong one, rows {} of 1025 are wrong", row);
+    EXPECT_NE(report_of(result).find(named), std::string::npos) << report_of(result);
+  }
+  EXPECT_GE(found, 8);
+}
+
+// ---- what is on record ----
+
+TEST(RepeatedRows, ASampleIsNeverTakenForAllRows) {
+  const Case which = find_case("rms_norm/tokens_1025/eager");
+  tools::Finished finished{
+      run_case(which, sampling(16)), {}, "rms_norm", "tokens_1025", "eager", "", 0};
+  const std::string summary = tools::summary_text({finished}, 1, {});
+  EXPECT_NE(summary.find("sampled    1 cases: "), std::string::npos) << summary;
+  EXPECT_NE(summary.find(" rows judged; "), std::string::npos) << summary;
+  const std::string json = tools::to_json({finished}, "full", 0);
+  EXPECT_NE(json.find("\"sampled\": 1"), std::string::npos);
+  EXPECT_NE(json.find("\"repeat_a_judged_row\""), std::string::npos);
+  EXPECT_NE(json.find("\"unjudged\": 0"), std::string::npos);
+}
+
+TEST(RepeatedRows, TheSeedDecidesWhichRowsRepeatWhich) {
+  const Case which = find_case("rms_norm/tokens_1025/eager");
+  const auto inputs = [&](std::uint64_t seed) {
+    const std::unique_ptr<Problem> problem = make_problem(which, sampling(16), false);
+    TensorSet tensors = problem->make_tensors();
+    problem->fill({.seed = seed, .live = 1000}, tensors);
+    return tensors.at("x").bytes();
+  };
+  EXPECT_EQ(inputs(1), inputs(1));
+  EXPECT_NE(inputs(1), inputs(2));
+}
+
+TEST(RepeatedRows, EveryProductionRowIsMadeAndFitsTheDevice) {
+  int rows = 0;
+  for (const Case& which : all_cases()) {
+    if (!which.row.real_only || which.scenario->mode != Scenario::Mode::eager) continue;
+    ++rows;
+    RunOptions options;
+    options.platform = kPlatform;
+    double bytes = 0;
+    const TensorSet tensors = make_problem(which, options, false)->make_tensors();
+    for (const HostTensor& tensor : tensors.all()) {
+      bytes += static_cast<double>(device_bytes(tensor));
+    }
+    EXPECT_LT(bytes, 30e9) << which.id() << ", which the graph's scenario has nearly twice";
+    EXPECT_EQ(run_case(which, options).outcome, Outcome::skipped) << which.id();
+  }
+  EXPECT_GT(rows, 40);
+}
+
+// ---- shapes ----
+
+TEST(RowAxis, IsTheDimensionThatGrows) {
+  const TensorSpec large{.name = "sums", .shape = {4, 60, 24}},
+      small{.name = "sums", .shape = {4, 6, 24}};
+  const auto axis = find_row_axis(large, 20, small, 2);
+  ASSERT_TRUE(axis.has_value());
+  EXPECT_EQ(axis->dimension, 1);
+  EXPECT_EQ(axis->per_row, 3);
+  EXPECT_FALSE(find_row_axis(large, 20, large, 2).has_value());
+  EXPECT_THROW(find_row_axis(large, 20, small, 3), std::logic_error);
+  EXPECT_THROW(find_row_axis(large, 20, {.name = "sums", .shape = {2, 6, 24}}, 2),
+               std::logic_error);
+}
+
+TEST(RowAxis, PiecesAreTheElementsOfARow) {
+  const HostTensor strided({.name = "x", .shape = {6, 2, 3}, .strides = {10, 4, 1}});
+  const RowPieces two_each(strided.spec(), {0, 2});
+  EXPECT_EQ(two_each.length(), 3);
+  ASSERT_EQ(two_each.count(), 4);
+  EXPECT_EQ(two_each.offset(1, 0), 20);
+  EXPECT_EQ(two_each.offset(1, 3), 34);
+  const HostTensor columns({.name = "s", .shape = {3, 8}});
+  const RowPieces column(columns.spec(), {1, 1});
+  EXPECT_EQ(column.length(), 1);
+  ASSERT_EQ(column.count(), 3);
+  EXPECT_EQ(column.offset(5, 2), 21);
+  EXPECT_EQ(tensor_rows(strided.spec(), {0, 2}, 1), (std::vector<std::int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(problem_row(strided.spec(), {0, 2}, 6), 1);
+}
+
+TEST(Excerpt, IsNumberedAsTheTensorThatItIsOf) {
+  TensorSpec spec{.name = "x", .shape = {2, 3, 4}};
+  spec.excerpt = {0, {5, 70}, 100};
+  const HostTensor tensor(spec);
+  EXPECT_EQ(tensor.original_rows(), 300);
+  EXPECT_EQ(tensor.original_row(4), 211);
+  EXPECT_EQ(tensor.coordinates(4, 2), "[70, 1, 2]");
+}
+
+// ---- verdicts that are known already ----
+
+int launches = 0, right_launches = 0;
+plumb_status launch_wrong_later(const void* params) {
+  faulty_row = 3;
+  return ++launches > right_launches ? launch_with_fault(params) : right_launch(params);
+}
+
+TEST(KnownVerdicts, HideNoFaultOfALaterLaunch) {
+  Case which = find_case("rms_norm/tokens_256/eager");
+  RunOptions options = with_faulty_row(sampling(16), 3);
+  options.verdict_budget = HUGE_VAL;
+  plumb_op_entry entry = *options.implementation(kPlatform, false).entries;
+  entry.launch = launch_wrong_later;
+  const plumb_implementation implementation{PLUMB_ABI_VERSION, "wrong later", &entry, 1};
+  options.implementation = [&](std::string_view, bool) -> const plumb_implementation& {
+    return implementation;
+  };
+  options.tier = Tier::full;
+  const auto points =
+      static_cast<int>(choose_points(which, *make_problem(which, options, false), options).size());
+  ASSERT_GT(points, 3);
+  for (right_launches = 0; right_launches < 2 * points; right_launches += points) {
+    launches = 0;
+    const CaseResult result = run_case(which, options);
+    EXPECT_EQ(result.outcome, Outcome::failed) << right_launches << " right launches";
+    EXPECT_NE(report_of(result).find("rows 3 of 256"), std::string::npos) << report_of(result);
+  }
+  right_launches = 2 * points;
+  launches = 0;
+  EXPECT_EQ(run_case(which, options).outcome, Outcome::passed);
+}
+
+}  // namespace
+
+}  // namespace plumb::cases

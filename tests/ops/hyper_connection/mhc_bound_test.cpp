@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bounds of the hyper-connection ops: honest fp32 arithmetic never exceeds them, in several
+// orders and over many seeds, and comes near enough that they would notice a small error.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/margins.h"
+#include "tests/support/mhc_data.h"
+
+namespace plumb::tests {
+namespace {
+
+using reference::Estimate;
+using reference::Format;
+using reference::Numerics;
+
+constexpr int kSeeds = 24;
+constexpr std::int64_t kTokens = 12, kHidden = 160;
+
+struct NamedOrder {
+  std::string name;
+  fp32::Order order;
+};
+const std::vector<NamedOrder>& orders() {
+  static const std::vector<NamedOrder> all = {{"sequential", {1, false, false}},
+                                              {"reversed", {1, false, true}},
+                                              {"two interleaved chains", {2, false, false}},
+                                              {"64 chains", {64, false, false}},
+                                              {"4 contiguous parts", {4, true, false}}};
+  return all;
+}
+
+Numerics numerics_of(const fp32::Order& order, Format product = Format::f32) {
+  Numerics numerics;
+  numerics.product = product;
+  numerics.chains = order.chains;
+  numerics.function_ulp = 0.5;
+  return numerics;
+}
+
+struct MhcPreMargins {
+  Margins mixes, square_sums, post, comb, layer_input, post_of_all, comb_of_all, layer_input_of_all;
+
+  void add(const reference::MhcPre& inputs, const fp32::Order& order, Format product) {
+    const Numerics numerics = numerics_of(order, product);
+    const fp32::Partials stored = fp32::mhc_pre_partials(inputs, product, order);
+    const fp32::Outputs got = fp32::mhc_pre_outputs(inputs, stored, order);
+    const auto partials = reference::mhc_pre_partials(inputs, numerics);
+    mixes.add(partials.mixes, stored.mixes);
+    square_sums.add(partials.square_sums, stored.square_sums);
+    const auto from_stored = reference::mhc_pre_outputs(
+        inputs, reference::stored_partials(inputs, stored.mixes.data(), stored.square_sums.data()),
+        numerics);
+    post.add(from_stored.post, got.post);
+    comb.add(from_stored.comb, got.comb);
+    layer_input.add(from_stored.layer_input, got.layer_input);
+    const auto end_to_end = reference::mhc_pre_outputs(inputs, partials, numerics);
+    post_of_all.add(end_to_end.post, got.post);
+    comb_of_all.add(end_to_end.comb, got.comb);
+    layer_input_of_all.add(end_to_end.layer_input, got.layer_input);
+  }
+  void expect_honest_and_tight(const std::string& what) {
+    mixes.expect_honest_and_tight(what + ", partial_mixes");
+    square_sums.expect_honest_and_tight(what + ", partial_square_sums");
+    post.expect_honest_and_tight(what + ", post of stored partials");
+    comb.expect_honest_and_tight(what + ", comb of stored partials");
+    layer_input.expect_honest_and_tight(what + ", layer_input of stored partials");
+    post_of_all.expect_honest_and_tight(what + ", post end to end");
+    comb_of_all.expect_honest_and_tight(what + ", comb end to end");
+    layer_input_of_all.expect_honest_and_tight(what + ", layer_input end to end");
+  }
+};
+
+TEST(MhcBound, HonestMhcPreStaysWithinABoundThatIsTight) {
+  for (const NamedOrder& order : orders()) {
+    MhcPreMargins margins;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      const HyperConnectionData data(seed, kTokens, kHidden);
+      reference::MhcPre inputs = data.mhc_pre();
+      inputs.splits = std::vector{4, 8, 5}[seed % 3];
+      inputs.sinkhorn_iterations = seed % 2 == 0 ? 20 : 10;
+      margins.add(inputs, order.order, Format::f32);
+    }
+    margins.expect_honest_and_tight(order.name);
+  }
+}
+
+TEST(MhcBound, HonestFusedNormStaysWithinABoundThatIsTight) {
+  for (const NamedOrder& order : orders()) {
+    MhcPreMargins margins;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      const HyperConnectionData data(100 + seed, kTokens, kHidden);
+      reference::MhcPre inputs = data.mhc_pre();
+      inputs.splits = 4;
+      inputs.norm = {data.norm_weight.data(), 1e-6};
+      margins.add(inputs, order.order, Format::f32);
+    }
+    margins.layer_input.expect_honest_and_tight(order.name + ", norm of stored partials");
+    margins.layer_input_of_all.expect_honest_and_tight(order.name + ", norm end to end");
+  }
+}
+
+TEST(MhcBound, Tf32WeightsRoundedOrTruncatedArePredicted) {
+  for (const Format product : {Format::tf32, Format::tf32_truncated}) {
+    MhcPreMargins margins;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      const HyperConnectionData data(200 + seed, kTokens, kHidden);
+      reference::MhcPre inputs = data.mhc_pre();
+      inputs.splits = 4;
+      inputs.norm = {data.norm_weight.data(), 1e-6};
+      margins.add(inputs, {4, false, false}, product);
+    }
+    margins.expect_honest_and_tight(product == Format::tf32 ? "tf32" : "tf32 truncated");
+  }
+}
+
+TEST(MhcBound, HonestMhcPostStaysWithinABoundThatIsTight) {
+  for (const NamedOrder& order : orders()) {
+    if (order.order.chains > 4) continue;
+    Margins margins;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      const HyperConnectionData data(300 + seed, kTokens, kHidden);
+      margins.add(reference::mhc_post(data.mhc_post(), numerics_of(order.order)),
+                  fp32::mhc_post(data.mhc_post(), order.order));
+    }
+    margins.expect_honest_and_tight(order.name);
+  }
+}
+
+TEST(MhcBound, HonestHcHeadStaysWithinABoundThatIsTight) {
+  for (const NamedOrder& order : orders()) {
+    for (const bool round_normalised : {false, true}) {
+      Margins margins;
+      for (int seed = 0; seed < kSeeds; ++seed) {
+        const HyperConnectionData data(400 + seed, kTokens, kHidden);
+        reference::HcHead inputs = data.hc_head();
+        inputs.round_normalised = round_normalised;
+        margins.add(reference::hc_head(inputs, numerics_of(order.order)),
+                    fp32::hc_head(inputs, Format::f32, order.order));
+      }
+      margins.expect_honest_and_tight(order.name + (round_normalised ? ", rounded x r" : ""));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb::tests

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The indexer's queries: the reference against answers worked out by hand, its honest codes against
+// honest arithmetic, and the kernel on edge shapes.
+#include "reference/indexer/indexer_q_rope_quant.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cases/tensors/problem.h"
+#include "reference/formats/bfloat16.h"
+#include "tests/support/op_session.h"
+#include "tests/support/random.h"
+
+namespace plumb::device::kernels {
+plumb_op_entry indexer_q_rope_quant();
+}
+namespace plumb::cases {
+OpDefinition define_indexer_q_rope_quant();
+}
+
+namespace plumb::reference {
+namespace {
+
+using tests::Random;
+
+// One head of one token.
+struct OneHead {
+  std::vector<std::uint16_t> q, weight = {encode_bf16(3.0)};
+  std::vector<float> cos_sin;
+  std::vector<std::int64_t> position = {0};
+  IndexerQRopeQuant inputs;
+
+  OneHead(const std::vector<double>& values, std::vector<float> angles, std::int64_t offset,
+          bool halves)
+      : cos_sin(std::move(angles)) {
+    for (const double value : values) q.push_back(encode_bf16(value));
+    const auto dim = static_cast<std::int64_t>(q.size());
+    inputs = {.q = q.data(),
+              .q_token_stride = dim,
+              .positions = position.data(),
+              .cos_sin = cos_sin.data(),
+              .weights = weight.data(),
+              .tokens = 1,
+              .heads = 1,
+              .dim = dim,
+              .rope_dim = static_cast<std::int64_t>(cos_sin.size()),
+              .rope_offset = offset,
+              .halves = halves,
+              .softmax_scale = 0.5,
+              .head_scale = 0.25};
+  }
+  std::vector<double> rotated() const { return rotated_queries(inputs).value; }
+  double scale() const { return head_scales(inputs, rotated_queries(inputs))[0].exact; }
+  double weight_out() const { return indexer_q_weights(inputs, {scale()}).value[0]; }
+  std::vector<int> codes() const {
+    const CodeEstimate estimate = indexer_q_codes(inputs, rotated_queries(inputs), {scale()});
+    std::vector<int> found;
+    for (std::int64_t i = 0; i < inputs.dim; ++i) found.push_back(honest_codes(estimate, i).exact);
+    return found;
+  }
+};
+
+TEST(IndexerQ, TurnsNeighboursOrHalves) {
+  // A quarter turn of the first pair, none of the second.
+  const std::vector<float> angles = {0, 1, 1, 0};
+  EXPECT_EQ(OneHead({1, 2, 3, 4}, angles, 0, false).rotated(), (std::vector<double>{-2, 1, 3, 4}));
+  EXPECT_EQ(OneHead({1, 2, 3, 4}, angles, 0, true).rotated(), (std::vector<double>{-3, 2, 1, 4}));
+  EXPECT_EQ(OneHead({9, 9, 1, 2, 3, 4}, angles, 2, true).rotated(),
+            (std::vector<double>{9, 9, -3, 2, 1, 4}));
+}
+
+TEST(IndexerQ, ScalesAreTheLeastPowersOfTwoThatFit) {
+  const auto scale_of = [](double amax) { return OneHead({0, -amax, 1e-20, 0}, {1, 0}, 0, false); };
+  EXPECT_EQ(scale_of(448).scale(), 1);
+  EXPECT_EQ(scale_of(450).scale(), 2);
+  EXPECT_EQ(scale_of(4).scale(), 0x1p-6);
+  EXPECT_EQ(scale_of(0).scale(), 0x1p-42);
+  OneHead fnuz = scale_of(224);
+  fnuz.inputs.dialect = Dialect::e4m3fnuz;
+  EXPECT_EQ(fnuz.scale(), 1);
+  EXPECT_EQ(scale_of(224).scale(), 0.5);
+}
+
+// 448.5 is 448 in bf16, which fits; before that rounding it would not.
+TEST(IndexerQ, RoundsToBf16BeforeTheLargestIsTaken) {
+  const OneHead head({448, 0, 0, 0}, {448.5F / 448, 0}, 0, false);
+  EXPECT_EQ(head.scale(), 1);
+  EXPECT_EQ(head.codes(), (std::vector<int>{0x7e, 0, 0, 0}));
+}
+
+TEST(IndexerQ, ANanIsAnyCodeOfOneAndNothingElse) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const OneHead head({nan, 2, 3, 4}, {0, 1, 1, 0}, 0, true);  // turns the first with the third
+  const CodeEstimate codes = indexer_q_codes(head.inputs, rotated_queries(head.inputs), {1});
+  for (const std::int64_t i : {0, 2}) EXPECT_TRUE(honest_codes(codes, i).nan) << i;
+  for (const std::int64_t i : {1, 3}) EXPECT_FALSE(honest_codes(codes, i).nan) << i;
+}
+
+TEST(IndexerQ, FoldsTheScaleIntoTheWeight) {
+  const OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, true);
+  // -3, 2, 1, 4 times 64: -192, 128, 64, 256.
+  EXPECT_EQ(head.codes(), (std::vector<int>{0xf4, 0x70, 0x68, 0x78}));
+  EXPECT_EQ(head.weight_out(), 3 * 0x1p-6 * 0.125);
+}
+
+TEST(IndexerQ, ReadsTheScaleOffTheWeight) {
+  const OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, true);
+  const std::vector<HeadScale> either = {{.exact = 1, .least = 1, .largest = 2}};
+  const auto used = [&](float weight_out) {
+    return scales_used(head.inputs, either, &weight_out)[0];
+  };
+  EXPECT_EQ(used(0.375F), 1);
+  EXPECT_EQ(used(0.75F), 2);
+  EXPECT_EQ(used(1e6F), 2) << "no scale that honest arithmetic gives";
+  EXPECT_EQ(used(0), 1);
+  EXPECT_EQ(used(std::nanf("")), 1);
+}
+
+// fp32 with and without fused multiply-add, many random heads: every code and scale is among the
+// honest ones, and about as many codes flip as expected.
+TEST(IndexerQ, HonestArithmeticGivesHonestCodes) {
+  for (const bool fused : {false, true}) {
+    std::int64_t flips = 0;
+    double expected_flips = 0;
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+      Random random(seed);
+      std::vector<double> values;
+      std::vector<float> angles(64);
+      for (int i = 0; i < 128; ++i) values.push_back(random.normal());
+      for (std::size_t i = 0; i < 32; ++i) {
+        const double angle = 6.3 * random.uniform();
+        angles[i] = static_cast<float>(std::cos(angle));
+        angles[32 + i] = static_cast<float>(std::sin(angle));
+      }
+      const OneHead head(values, angles, 64, false);
+      std::vector<float> got;
+      float amax = 0;
+      for (std::size_t d = 0; d < 128; ++d) {
+        auto value = static_cast<float>(decode_bf16(head.q[d]));
+        if (d >= 64) {
+          const std::size_t pair = (d - 64) / 2;
+          const float sine = d % 2 == 0 ? -angles[32 + pair] : angles[32 + pair];
+          const auto other = static_cast<float>(decode_bf16(head.q[d ^ 1]));
+          value = fused ? std::fma(value, angles[pair], other * sine)
+                        : value * angles[pair] + other * sine;
+        }
+        got.push_back(static_cast<float>(decode_bf16(encode_bf16(value))));
+        amax = std::max(amax, std::abs(got.back()));
+      }
+      const Estimate rotated = rotated_queries(head.inputs);
+      const HeadScale scale = head_scales(head.inputs, rotated)[0];
+      const double own = std::exp2(std::ceil(std::log2(amax / 448)));
+      EXPECT_TRUE(own == scale.least || own == scale.largest) << seed;
+      const CodeEstimate codes = indexer_q_codes(head.inputs, rotated, {own});
+      for (std::int64_t i = 0; i < 128; ++i) {
+        const HonestCodes honest = honest_codes(codes, i);
+        const std::uint8_t code =
+            encode_e4m3(got[static_cast<std::size_t>(i)] / own, Dialect::e4m3fn);
+        const int order = order_of(codes.format, code);
+        EXPECT_TRUE(honest.least <= order && order <= honest.most) << seed << ", " << i;
+        flips += code != honest.exact;
+        expected_flips += honest.flip;
+      }
+    }
+    EXPECT_LE(flips, most_honest_flips(expected_flips, 1)) << fused;
+    EXPECT_LE(expected_flips, 20) << "of 51200 codes";
+  }
+}
+
+}  // namespace
+}  // namespace plumb::reference
+
+namespace plumb::cases {
+namespace {
+
+TEST(IndexerQKernel, IsRightForEveryWidthAndPlaceOfTheRotation) {
+  const OpDefinition op = define_indexer_q_rope_quant();
+  const plumb_op_entry entry = device::kernels::indexer_q_rope_quant();
+  for (const std::int64_t dim : {8, 10, 64, 128}) {
+    for (const std::int64_t rope_dim : {2, 8}) {
+      for (const std::int64_t offset : {std::int64_t{0}, dim - rope_dim}) {
+        Row row;
+        row.op = op.name;
+        row.where = "test";
+        for (const Parameter& parameter : op.parameters) {
+          row.integers[std::string(parameter.name)] = parameter.default_value;
+        }
+        row.integers["tokens"] = 5;
+        row.integers["heads"] = 3;
+        row.integers["dim"] = dim;
+        row.integers["rope_dim"] = rope_dim;
+        row.integers["rope_offset"] = offset;
+        for (const char* pairs : {"interleaved", "halves"}) {
+          row.words["rope_pairs"] = pairs;
+          for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
+            const Step step{.seed = 6, .live = 4, .fill = fill, .dead_rows = DeadRows::nan};
+            for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
+              OpSession session(op, row, step, platform);
+              ASSERT_EQ(session.launch(entry), PLUMB_OK);
+              for (const TensorReport& report : session.judge(step, entry)) {
+                EXPECT_TRUE(report.passed()) << platform << ": " << report.failures.front();
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(IndexerQKernel, RefusesWhatItCannotRotate) {
+  const plumb_op_entry entry = device::kernels::indexer_q_rope_quant();
+  EXPECT_EQ(entry.launch(nullptr), PLUMB_INVALID_ARGUMENT);
+  plumb_indexer_q_rope_quant_params legal{};
+  legal.heads = 2;
+  legal.dim = 128;
+  legal.rope_dim = legal.rope_offset = 64;
+  legal.q_token_stride = 256;
+  legal.dialect = PLUMB_E4M3FN;
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK) << "no tokens";
+  const auto refused = [&](const auto& change) {
+    plumb_indexer_q_rope_quant_params p = legal;
+    change(p);
+    return entry.launch(&p) == PLUMB_INVALID_ARGUMENT;
+  };
+  EXPECT_TRUE(refused([](auto& p) { p.rope_offset = 65; }));
+  EXPECT_TRUE(refused([](auto& p) { p.rope_dim = 63; }));
+  EXPECT_TRUE(refused([](auto& p) { p.q_token_stride = 255; }));
+  EXPECT_TRUE(refused([](auto& p) { p.dialect = PLUMB_BF16; }));
+  EXPECT_TRUE(refused([](auto& p) { p.tokens = 1; })) << "null pointers";
+}
+
+}  // namespace
+}  // namespace plumb::cases

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reference of the lightning indexer's logits, against answers worked out by hand, and its
+// bounds against honest arithmetic in several orders.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "reference/formats/bfloat16.h"
+#include "reference/indexer/fp8_mqa_logits.h"
+#include "reference/indexer/fp8_paged_mqa_logits.h"
+#include "tests/support/random.h"
+
+namespace plumb::reference {
+namespace {
+
+using tests::Random;
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+// e4m3fn codes: exponent bias 7, three bits of mantissa.
+constexpr std::uint8_t kOne = 0x38, kTwo = 0x40, kMinusOne = 0xb8, kMinusTwo = 0xc0;
+
+// Two heads of 32 dims: +1 and -1 in dim 0, weights 3 and 5. So k = (x, ...) scores
+// scale * (3 max(0, x) + 5 max(0, -x)).
+struct TwoHeads {
+  std::vector<std::uint8_t> q, k;
+  std::vector<float> scales, weights;
+  std::vector<std::int32_t> starts, ends;
+  Fp8MqaLogits inputs;
+
+  TwoHeads(std::vector<std::uint8_t> first_codes, std::vector<float> key_scales,
+           std::vector<std::int32_t> row_starts, std::vector<std::int32_t> row_ends)
+      : scales(std::move(key_scales)), starts(std::move(row_starts)), ends(std::move(row_ends)) {
+    const std::size_t rows = starts.size();
+    q.assign(rows * 2 * 32, 0);
+    for (std::size_t row = 0; row < rows; ++row) {
+      q[row * 64] = kOne;
+      q[row * 64 + 32] = kMinusOne;
+      weights.insert(weights.end(), {3, 5});
+    }
+    k.assign(first_codes.size() * 32, 0);
+    for (std::size_t n = 0; n < first_codes.size(); ++n) k[n * 32] = first_codes[n];
+    inputs = {.q = q.data(),
+              .k = k.data(),
+              .k_scale = scales.data(),
+              .weights = weights.data(),
+              .starts = starts.data(),
+              .ends = ends.data(),
+              .rows = static_cast<std::int64_t>(rows),
+              .keys = static_cast<std::int64_t>(first_codes.size()),
+              .heads = 2,
+              .dim = 32,
+              .columns = static_cast<std::int64_t>(first_codes.size()) + 1};
+  }
+  std::vector<double> logits() const { return fp8_mqa_logits(inputs, {}).value; }
+};
+
+TEST(MqaLogits, AreWhatTheFormulaSays) {
+  // 0x80 is -0 in fn; 0x7e is 448, 0x01 is 2^-9.
+  const TwoHeads data({kTwo, kMinusTwo, 0x80, 0x7e, 0x01}, {0.5F, 0.5F, 1, 2, 1}, {0}, {5});
+  EXPECT_EQ(data.logits(), (std::vector<double>{3, 5, 0, 2688, 3 * 0x1p-9, 0}));
+}
+
+TEST(MqaLogits, OfTheOtherDialectAreHalfAsLargePerOperand) {
+  TwoHeads data({kTwo, kMinusTwo}, {1, 1}, {0}, {2});
+  data.inputs.k_dialect = Dialect::e4m3fnuz;
+  EXPECT_EQ(data.logits(), (std::vector<double>{3, 5, 0}));
+  data.inputs.q_dialect = Dialect::e4m3fnuz;
+  EXPECT_EQ(data.logits(), (std::vector<double>{1.5, 2.5, 0}));
+}
+
+TEST(MqaLogits, KnowTheirWindows) {
+  TwoHeads data({kOne, kOne, kOne}, {1, 2, 3}, {1, -4, 2, 3, 7}, {2, 9, 1, 3, 8});
+  const std::vector<std::pair<std::int64_t, std::int64_t>> expected = {
+      {1, 1}, {0, 3}, {2, 0}, {3, 0}, {3, 0}};
+  for (std::int64_t row = 0; row < 5; ++row) {
+    const KeyRange range = key_range(data.inputs, row);
+    EXPECT_EQ(std::pair(range.first, range.count), expected[row]) << row;
+  }
+}
+
+TEST(MqaLogits, CleanRowsAreMinusInfinityUpToTheLastKey) {
+  TwoHeads data({kOne, kOne, kOne}, {1, 2, 3}, {1, 0}, {2, 0});
+  data.inputs.clean = true;
+  EXPECT_EQ(data.logits(),
+            (std::vector<double>{kMinusInfinity, 6, kMinusInfinity, 0, kMinusInfinity,
+                                 kMinusInfinity, kMinusInfinity, 0}));
+}
+
+TEST(MqaLogits, RowLocalColumnsCountFromTheClampedStart) {
+  TwoHeads data({kOne, kOne, kOne}, {1, 2, 3}, {1, -2}, {3, 2});
+  data.inputs.row_local = true;
+  EXPECT_EQ(data.logits(), (std::vector<double>{6, 9, 0, 0, 3, 6, 0, 0}));
+}
+
+TEST(PagedMqaLogits, LengthsAreOfRowsOrOfRequests) {
+  const std::vector<std::int32_t> lengths = {5, 0, 2, -1};
+  Fp8PagedMqaLogits inputs;
+  inputs.context_lens = lengths.data();
+  inputs.next_n = 2;
+  const auto all = [&](std::int64_t rows) {
+    std::vector<std::int64_t> found;
+    for (std::int64_t row = 0; row < rows; ++row) found.push_back(context_length(inputs, row));
+    return found;
+  };
+  inputs.context_lens_dims = 2;
+  inputs.context_lens_stride = 2;
+  EXPECT_EQ(all(4), (std::vector<std::int64_t>{5, 0, 2, 0}));
+  inputs.context_lens_dims = 1;
+  inputs.context_lens_stride = 1;
+  EXPECT_EQ(all(8), (std::vector<std::int64_t>{4, 5, 0, 0, 1, 2, 0, 0}));
+}
+
+// Random data of one prefill of two rows, quantised as real ones are.
+struct RandomRows {
+  static constexpr std::int64_t kRows = 2, kKeys = 64;
+  std::int64_t heads, dim;
+  std::vector<std::uint8_t> q, k;
+  std::vector<float> scales, weights;
+  std::vector<std::int32_t> starts = {0, 0}, ends = {kKeys, kKeys};
+
+  RandomRows(std::uint64_t seed, std::int64_t head_count, std::int64_t dims)
+      : heads(head_count), dim(dims) {
+    Random random(seed);
+    for (std::int64_t i = 0; i < kRows * heads; ++i) add_vector(random, q);
+    for (std::int64_t i = 0; i < kKeys; ++i) {
+      add_vector(random, k);
+      scales.push_back(static_cast<float>(std::exp(random.normal())));
+    }
+    for (std::int64_t i = 0; i < kRows * heads; ++i) {
+      weights.push_back(static_cast<float>(random.normal() * std::exp(random.normal())));
+    }
+  }
+
+  Fp8MqaLogits inputs() const {
+    return {.q = q.data(),
+            .k = k.data(),
+            .k_scale = scales.data(),
+            .weights = weights.data(),
+            .starts = starts.data(),
+            .ends = ends.data(),
+            .rows = kRows,
+            .keys = kKeys,
+            .heads = heads,
+            .dim = dim,
+            .columns = kKeys};
+  }
+
+ private:
+  void add_vector(Random& random, std::vector<std::uint8_t>& to) const {
+    const bool spike = random.below(8) == 0;
+    const double sigma = spike ? 0.05 : 120;
+    for (std::int64_t d = 0; d < dim; ++d) {
+      const double value = spike && d == 3 ? 448 : sigma * random.normal();
+      to.push_back(encode_e4m3(value, Dialect::e4m3fn));
+    }
+  }
+};
+
+// One of the ways in which an honest kernel may compute.
+struct Manner {
+  std::string name;
+  int dot_chains, head_chains;
+  bool backwards, scale_inside, fused;
+};
+
+float add_up(const std::vector<float>& terms, int chains) {
+  std::vector<float> sums(static_cast<std::size_t>(chains), 0.0F);
+  for (std::size_t i = 0; i < terms.size(); ++i) sums[i % sums.size()] += terms[i];
+  for (std::size_t left = sums.size(); left > 1; left = (left + 1) / 2) {
+    for (std::size_t i = 0; i < left / 2; ++i) sums[i] += sums[i + (left + 1) / 2];
+  }
+  return sums[0];
+}
+
+float dot(const std::uint8_t* q, const std::uint8_t* k, std::int64_t dim, const Manner& manner) {
+  std::vector<float> products;
+  for (std::int64_t d = 0; d < dim; ++d) {
+    products.push_back(static_cast<float>(decode_e4m3(q[d], Dialect::e4m3fn) *
+                                          decode_e4m3(k[d], Dialect::e4m3fn)));
+  }
+  if (manner.backwards) std::reverse(products.begin(), products.end());
+  return add_up(products, manner.dot_chains);
+}
+
+float honest_logit(const RandomRows& data, std::int64_t row, std::int64_t key,
+                   const Manner& manner) {
+  std::vector<float> terms;
+  float fused = 0;
+  for (std::int64_t head = 0; head < data.heads; ++head) {
+    const std::int64_t vector = row * data.heads + head;
+    float score = dot(&data.q[vector * data.dim], &data.k[key * data.dim], data.dim, manner);
+    if (manner.scale_inside) score *= data.scales[key];
+    score = std::max(score, 0.0F);
+    terms.push_back(data.weights[vector] * score);
+    fused = std::fma(data.weights[vector], score, fused);
+  }
+  const float sum = manner.fused ? fused : add_up(terms, manner.head_chains);
+  return manner.scale_inside ? sum : sum * data.scales[key];
+}
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+}
+
+struct Margins {
+  std::vector<double> looseness, rows;
+
+  // False where an error exceeds its bound.
+  bool add(const Estimate& expected, const std::function<float(std::int64_t, std::int64_t)>& got) {
+    Estimate worst_case = expected;
+    worst_case.structured = true;
+    bool within = true;
+    for (std::int64_t row = 0; row < expected.rows; ++row) {
+      double largest = 0;
+      for (std::int64_t column = 0; column < expected.columns; ++column) {
+        const std::int64_t i = row * expected.columns + column;
+        const double error = std::abs(got(row, column) - expected.value[i]);
+        within = within && error <= expected.bound(i) && error <= worst_case.bound(i);
+        largest = std::max(largest, error / expected.bound(i));
+        if (error > 0.1 * kUnitF32 * std::abs(expected.value[i])) {
+          looseness.push_back(expected.bound(i) / error);
+        }
+      }
+      rows.push_back(largest);
+    }
+    return within;
+  }
+};
+
+TEST(MqaLogitsBound, HoldsForHonestArithmeticAndIsTight) {
+  const std::vector<Manner> manners = {{"one chain each", 1, 1, false, false, false},
+                                       {"eight chains each", 8, 8, false, false, false},
+                                       {"backwards, scale inside", 1, 8, true, true, false},
+                                       {"fused multiply-add", 32, 1, false, false, true},
+                                       {"fused, scale inside", 4, 1, true, true, true},
+                                       {"trees", 32, 32, false, false, false}};
+  for (const Manner& manner : manners) {
+    Margins margins;
+    for (std::uint64_t seed = 0; seed < 24; ++seed) {
+      const RandomRows data(seed, seed % 3 == 0 ? 64 : 32, seed % 2 == 0 ? 128 : 64);
+      const Estimate expected =
+          fp8_mqa_logits(data.inputs(), {.chains = manner.fused ? 1 : manner.head_chains});
+      EXPECT_TRUE(margins.add(expected, [&](std::int64_t row, std::int64_t key) {
+        return honest_logit(data, row, key, manner);
+      })) << manner.name;
+    }
+    ASSERT_GE(margins.looseness.size(), 1000U) << manner.name;
+    // Few long chains of both signs have exponential tails (tests/formats/bound_test.cpp).
+    const int chains = manner.fused ? 1 : manner.head_chains;
+    EXPECT_LE(quantile(margins.looseness, 0.5), chains < 8 ? 24 : 16) << manner.name;
+    EXPECT_GE(quantile(margins.rows, 0.95), 0.1) << manner.name;
+  }
+}
+
+// A sum of fp8 products whose every partial sum is rounded to bf16.
+TEST(MqaLogitsBound, HoldsForADeclaredNarrowAccumulator) {
+  Margins margins;
+  const Numerics narrow{.accumulator = Format::bf16, .chains = 1};
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const RandomRows data(100 + seed, 16, 64);
+    const auto logit = [&](std::int64_t row, std::int64_t key) {
+      float total = 0;
+      for (std::int64_t head = 0; head < data.heads; ++head) {
+        const std::int64_t vector = row * data.heads + head;
+        double score = 0;
+        for (std::int64_t d = 0; d < data.dim; ++d) {
+          const double product = decode_e4m3(data.q[vector * data.dim + d], Dialect::e4m3fn) *
+                                 decode_e4m3(data.k[key * data.dim + d], Dialect::e4m3fn);
+          score = decode_bf16(encode_bf16(score + product));
+        }
+        total += data.weights[vector] * static_cast<float>(std::max(score, 0.0));
+      }
+      return total * data.scales[key];
+    };
+    EXPECT_TRUE(margins.add(fp8_mqa_logits(data.inputs(), narrow), logit)) << seed;
+    EXPECT_FALSE(Margins().add(fp8_mqa_logits(data.inputs(), {.chains = 1}), logit)) << seed;
+  }
+  EXPECT_GE(quantile(margins.rows, 0.95), 0.1);
+}
+
+TEST(MqaLogitsBound, AllowsNoErrorToDotProductsThatAreExact) {
+  TwoHeads data({kTwo}, {1}, {0}, {1});
+  data.inputs.heads = 1;
+  const Estimate one_head = fp8_mqa_logits(data.inputs, {});
+  // One weight times one score: two products at most.
+  EXPECT_DOUBLE_EQ(one_head.worst[0], 2 * kUnitF32 * 6);
+}
+
+TEST(PagedMqaLogits, AgreeWithThePrefillOfTheSameKeysInEitherLayout) {
+  const RandomRows data(7, 16, 64);
+  const Estimate flat = fp8_mqa_logits(data.inputs(), {});
+  for (const bool shuffled : {false, true}) {
+    const IndexerCacheLayout layout{16, 64, 64, shuffled};
+    // The tokens of both requests, blocks in descending order.
+    const std::vector<std::int32_t> table = {3, 2, 1, 0, 3, 2, 1, 0}, lengths = {64, 64};
+    std::vector<std::uint8_t> cache(static_cast<std::size_t>(4 * layout.block_bytes()));
+    for (std::int64_t n = 0; n < 64; ++n) {
+      std::uint8_t* base = &cache[static_cast<std::size_t>((3 - n / 16) * layout.block_bytes())];
+      for (std::int64_t d = 0; d < 64; ++d) {
+        // 16 tokens of 64 values, or four tiles of 16 tokens and 16 values.
+        const std::int64_t at = shuffled ? d / 16 * 256 + n % 16 * 16 + d % 16 : n % 16 * 64 + d;
+        base[at] = data.k[static_cast<std::size_t>(n * 64 + d)];
+      }
+      std::memcpy(base + 1024 + 4 * (n % 16), &data.scales[static_cast<std::size_t>(n)], 4);
+    }
+    Fp8PagedMqaLogits inputs;
+    inputs.q = data.q.data();
+    inputs.weights = data.weights.data();
+    inputs.context_lens = lengths.data();
+    inputs.cache = cache.data();
+    inputs.block_stride_bytes = layout.block_bytes();
+    inputs.layout = layout;
+    inputs.block_table = table.data();
+    inputs.block_table_stride = 4;
+    inputs.requests = 2;
+    inputs.heads = 16;
+    inputs.dim = 64;
+    inputs.max_context_len = inputs.columns = 64;
+    const Estimate paged = fp8_paged_mqa_logits(inputs, {});
+    EXPECT_EQ(paged.value, flat.value);
+    EXPECT_EQ(paged.sigma, flat.sigma);
+  }
+}
+
+}  // namespace
+}  // namespace plumb::reference

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The metadata kernels beyond their cases: buffers that live through a schedule of steps, what
+// launchers refuse, and how a wrong ragged buffer is reported.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cases/ops/metadata/integer_inputs.h"
+#include "device/device.h"
+#include "device/plumb_ops.h"
+
+namespace plumb::device::kernels {
+plumb_op_entry build_ragged_indices_from_dense();
+plumb_op_entry copy_ragged_to_graph_buffers();
+plumb_op_entry compute_global_topk_ragged_indices_and_indptr();
+plumb_op_entry compute_global_topk_indices_and_lens();
+plumb_op_entry combine_topk_swa_indices_ragged();
+plumb_op_entry swa_decode_metadata();
+plumb_op_entry c128a_decode_metadata();
+plumb_op_entry v32_paged_metadata();
+plumb_op_entry v32_paged_kv_indices();
+plumb_op_entry pack_seq();
+plumb_op_entry unpack_seq();
+}  // namespace plumb::device::kernels
+
+namespace plumb::cases {
+namespace {
+
+namespace kernels = device::kernels;
+using Ints = std::vector<std::int32_t>;
+
+// Device memory of int32, initially zero.
+class Memory {
+ public:
+  explicit Memory(const std::string& platform)
+      : device_(device::open_device(platform)), stream_(device_->create_stream()) {}
+
+  std::int32_t* zeros(std::size_t count) { return hold(Ints(count, 0)); }
+  std::int32_t* hold(const Ints& values) {
+    auto* memory = static_cast<std::int32_t*>(device_->allocate(4 * values.size(), "test"));
+    device_->copy(memory, values.data(), 4 * values.size(), stream_);
+    return memory;
+  }
+  Ints read(const std::int32_t* memory, std::size_t count) {
+    Ints values(count);
+    device_->copy(values.data(), memory, 4 * count, stream_);
+    device_->synchronize(stream_);
+    return values;
+  }
+  device::Stream stream() { return stream_; }
+
+ private:
+  std::unique_ptr<device::Device> device_;
+  device::Stream stream_;
+};
+
+constexpr std::int64_t kMaxTokens = 64, kTopK = 128;
+
+// One builder: its buffers and the steps that it goes through, one token per request.
+class Builder {
+ public:
+  explicit Builder(Memory& memory) : memory_(memory) {
+    req_ids = memory.zeros(kMaxTokens);
+    indptr = memory.zeros(kMaxTokens + 1);
+    indices = memory.zeros(kMaxTokens * kTopK);
+    extents = memory.zeros(2);
+  }
+
+  void step(std::int32_t requests, std::int32_t seq_len) {
+    Ints starts(static_cast<std::size_t>(requests) + 1);
+    std::iota(starts.begin(), starts.end(), 0);
+    const Ints lengths(static_cast<std::size_t>(requests), seq_len);
+    plumb_v32_paged_metadata_params metadata{};
+    metadata.query_start_loc = memory_.hold(starts);
+    metadata.seq_lens = memory_.hold(lengths);
+    metadata.req_id_per_token = req_ids;
+    metadata.paged_kv_indptr = indptr;
+    metadata.paged_kv_indices = indices;
+    metadata.extents = extents;
+    metadata.max_tokens = kMaxTokens;
+    metadata.requests = requests;
+    metadata.topk = kTopK;
+    metadata.stream = memory_.stream();
+    ASSERT_EQ(kernels::v32_paged_metadata().launch(&metadata), PLUMB_OK);
+    fill_indices(requests);
+  }
+
+  std::int32_t *req_ids, *indptr, *indices, *extents;
+
+ private:
+  // Every token chose position 0 throughout; block 3 + r of pages of 64, never slot 0.
+  void fill_indices(std::int32_t requests) {
+    Ints blocks(static_cast<std::size_t>(requests));
+    std::iota(blocks.begin(), blocks.end(), 3);
+    plumb_v32_paged_kv_indices_params params{};
+    params.topk_indices = memory_.zeros(kMaxTokens * kTopK);
+    params.req_id_per_token = req_ids;
+    params.block_table = memory_.hold(blocks);
+    params.paged_kv_indptr = indptr;
+    params.paged_kv_indices = indices;
+    params.tokens = kMaxTokens;
+    params.topk = kTopK;
+    params.blocks_per_request = params.block_table_row_stride = 1;
+    params.topk_row_stride = kTopK;
+    params.page = 64;
+    params.stream = memory_.stream();
+    ASSERT_EQ(kernels::v32_paged_kv_indices().launch(&params), PLUMB_OK);
+  }
+
+  Memory& memory_;
+};
+
+// Steps of 64, 1, 17 and 40 requests, contexts longer and shorter than topk: behind what a step
+// owns everything is 0, whatever came before.
+TEST(V32Buffers, HoldNothingButZeroBehindTheLatestStep) {
+  const std::pair<std::int32_t, std::int32_t> steps[] = {{64, 300}, {1, 127},  {17, 128}, {40, 5},
+                                                         {40, 129}, {39, 300}, {2, 1}};
+  for (const std::string platform : {"sim-sm90", "sim-gfx942"}) {
+    Memory memory(platform);
+    Builder builder(memory);
+    for (const auto& [requests, seq_len] : steps) {
+      builder.step(requests, seq_len);
+      const std::int64_t own = std::min<std::int64_t>(seq_len, kTopK), entries = requests * own;
+      Ints ids(kMaxTokens, 0), indices(kMaxTokens * kTopK, 0);
+      std::iota(ids.begin(), ids.begin() + requests, 0);
+      for (std::int64_t i = 0; i < entries; ++i) {
+        indices[i] = static_cast<std::int32_t>((3 + i / own) * 64);
+      }
+      EXPECT_EQ(memory.read(builder.req_ids, kMaxTokens), ids) << platform << ", " << requests;
+      EXPECT_EQ(memory.read(builder.indices, kMaxTokens * kTopK), indices)
+          << platform << ", " << requests;
+      EXPECT_EQ(memory.read(builder.extents, 2),
+                (Ints{requests, static_cast<std::int32_t>(entries)}));
+    }
+  }
+}
+
+template <class Params>
+void expect_refused(const plumb_op_entry& entry, Params params, void (*spoil)(Params&)) {
+  EXPECT_EQ(entry.launch(nullptr), PLUMB_INVALID_ARGUMENT) << entry.op;
+  spoil(params);
+  EXPECT_EQ(entry.launch(&params), PLUMB_INVALID_ARGUMENT) << entry.op;
+}
+
+TEST(MetadataKernels, ImpossibleArgumentsAreRefused) {
+  using Build = plumb_build_ragged_indices_from_dense_params;
+  expect_refused<Build>(kernels::build_ragged_indices_from_dense(), {},
+                        [](Build& p) { p.num_rows = -2; });
+  using Copy = plumb_copy_ragged_to_graph_buffers_params;
+  expect_refused<Copy>(kernels::copy_ragged_to_graph_buffers(), {}, [](Copy& p) { p.rows = 1; });
+  using Ragged = plumb_compute_global_topk_ragged_indices_and_indptr_params;
+  expect_refused<Ragged>(kernels::compute_global_topk_ragged_indices_and_indptr(), {},
+                         [](Ragged& p) { p.topk = 1; });
+  using Dense = plumb_compute_global_topk_indices_and_lens_params;
+  expect_refused<Dense>(kernels::compute_global_topk_indices_and_lens(), {},
+                        [](Dense& p) { p.topk = p.block_size = p.tokens = 1; });
+  using Combine = plumb_combine_topk_swa_indices_ragged_params;
+  expect_refused<Combine>(kernels::combine_topk_swa_indices_ragged(), {},
+                          [](Combine& p) { p.ratio = 0; });
+  using Swa = plumb_swa_decode_metadata_params;
+  expect_refused<Swa>(kernels::swa_decode_metadata(), {}, [](Swa& p) { p.window = 0; });
+  using C128a = plumb_c128a_decode_metadata_params;
+  expect_refused<C128a>(kernels::c128a_decode_metadata(), {},
+                        [](C128a& p) { p.decode_tokens = -1; });
+  using Paged = plumb_v32_paged_metadata_params;
+  expect_refused<Paged>(kernels::v32_paged_metadata(), {}, [](Paged& p) { p.topk = 0; });
+  using Indices = plumb_v32_paged_kv_indices_params;
+  expect_refused<Indices>(kernels::v32_paged_kv_indices(), {}, [](Indices& p) {
+    p.page = 64;
+    p.topk = 200;  // no multiple of 128
+  });
+  expect_refused<Indices>(kernels::v32_paged_kv_indices(), {}, [](Indices& p) {
+    p.page = 2;
+    p.topk = 128;
+  });
+  using Pack = plumb_pack_seq_params;
+  expect_refused<Pack>(kernels::pack_seq(), {}, [](Pack& p) {
+    p.columns = 1;
+    p.element_bytes = 3;
+  });
+  using Unpack = plumb_unpack_seq_params;
+  expect_refused<Unpack>(kernels::unpack_seq(), {}, [](Unpack& p) { p.columns = 0; });
+}
+
+// Entries 0-2 belong to row 0, 3 to row 2, 4 and 5 to nobody.
+TEST(JudgeRagged, SaysWhichRowsOwnWrongEntriesAndWhatIsBehind) {
+  HostTensor flat(column("flat", 6));
+  const std::vector<std::int64_t> expected = {1, 2, 3, 4, 5, 6}, indptr = {0, 3, 3, 4};
+  store_integers({1, 2, 3, 4, 5, 6}, flat);
+  EXPECT_TRUE(judge_ragged(flat, expected, indptr, "tokens").passed());
+  store_integers({1, 0, 0, 0, 5, 0}, flat);
+  const TensorReport report = judge_ragged(flat, expected, indptr, "tokens");
+  ASSERT_EQ(report.failures.size(), 3u);
+  EXPECT_EQ(report.failures[1], "flat: these entries belong to tokens 0, 2 of 3");
+  EXPECT_EQ(report.failures[2], "flat: 1 entries behind the last of 4 are wrong");
+  store_integers({1, 2, 3, 4, 0, 0}, flat);
+  EXPECT_EQ(judge_ragged(flat, expected, indptr, "tokens").failures.back(),
+            "flat: 2 entries behind the last of 4 are wrong");
+}
+
+}  // namespace
+}  // namespace plumb::cases

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The router ops' references: answers made by hand from their definitions, and identities.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "reference/formats/bfloat16.h"
+#include "reference/router/grouped_topk.h"
+#include "reference/router/hash_routing.h"
+#include "reference/router/sqrt_softplus_topk.h"
+
+namespace plumb::reference {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Floats = std::vector<float>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kLn3 = 1.0986123F;  // sigmoid 3/4, and 1/4 of its negative
+
+Logits one_token(const Floats& logits) {
+  const auto experts = std::ssize(logits);
+  return {logits.data(), false, 1, experts, experts};
+}
+
+// Four groups of two experts, two of which are kept, two experts per token, scale 2.
+GroupedTopK four_groups(const Floats& logits, const Floats& bias) {
+  GroupedTopK inputs;
+  inputs.logits = one_token(logits);
+  inputs.bias = bias.data();
+  inputs.n_group = 4;
+  inputs.topk_group = 2;
+  inputs.topk = 2;
+  inputs.scale = 2;
+  return inputs;
+}
+
+TEST(GroupedTopK, ChoosesByBiasedScoresAndWeighsByUnbiasedOnes) {
+  const Floats logits = {0,     0,     kLn3, -kLn3,
+                         -kLn3, -kLn3, 0,    0};  // 1/2 1/2 | 3/4 1/4 | 1/4 1/4 | 1/2 1/2
+  const Floats bias = {0, 0, 0, 0, 1, 0.5, 0.125, 0};
+  // b: 1/2 1/2 | 3/4 1/4 | 5/4 3/4 | 5/8 1/2; G: 1, 1, 2, 9/8. Groups 2 and 3; experts 4 and 5.
+  const GroupedTopK inputs = four_groups(logits, bias);
+  const ScoredChoices choices = grouped_topk_choices(inputs, {});
+  EXPECT_EQ(choices.group.best(0, 4), (Ids{2, 3, 0, 1}));
+  EXPECT_NEAR(choices.group.score.value[3], 1.125, 1e-7);
+  const Ids ids = choices.exact(0);
+  EXPECT_EQ(ids, (Ids{4, 5}));
+  const Estimate weights = grouped_topk_weights(inputs, choices, ids.data(), {});
+  EXPECT_NEAR(weights.value[0], 1, 1e-7);  // 2 * 1/4 / (1/4 + 1/4)
+  EXPECT_NEAR(weights.value[1], 1, 1e-7);
+  const Ids other = {2, 6};  // whatever the device chose
+  const Estimate of_others = grouped_topk_weights(inputs, choices, other.data(), {});
+  EXPECT_NEAR(of_others.value[0], 2 * 0.75 / 1.25, 1e-7);
+  EXPECT_NEAR(of_others.value[1], 2 * 0.5 / 1.25, 1e-7);
+}
+
+TEST(GroupedTopK, DoesNotDivideUnlessAsked) {
+  const Floats logits = {0, 0, kLn3, -kLn3, 0, 0, 0, 0}, bias(8, 0);
+  GroupedTopK inputs = four_groups(logits, bias);
+  inputs.renormalize = false;
+  const ScoredChoices choices = grouped_topk_choices(inputs, {});
+  const Ids ids = {2, 0};
+  const Estimate weights = grouped_topk_weights(inputs, choices, ids.data(), {});
+  EXPECT_NEAR(weights.value[0], 1.5, 1e-7);
+  EXPECT_NEAR(weights.value[1], 1, 1e-7);
+}
+
+TEST(GroupedTopK, ASecondBestDecidesBetweenGroups) {
+  const Floats logits(8, 0);  // all 1/2
+  const Floats bias = {1, -1, 0.25, 0.25, 0, 0, -1, -1};
+  const ScoredChoices choices = grouped_topk_choices(four_groups(logits, bias), {});
+  // G: 3/2 - 1/2 = 1, 3/2, 1, -1: group 1, then 0 before 2.
+  EXPECT_EQ(choices.group.best(0, 2), (Ids{1, 0}));
+  EXPECT_EQ(choices.exact(0), (Ids{0, 2}));
+}
+
+TEST(GroupedTopK, EqualGroupsAndExpertsAreCertainTies) {
+  const Floats logits(8, 0.3F), bias = {0.5, 0.25, 0.5, 0.25, 0.5, 0.25, 0.5, 0.25};
+  const ScoredChoices choices = grouped_topk_choices(four_groups(logits, bias), {});
+  EXPECT_TRUE(choices.group.certainly_before(0, 0, 3));
+  EXPECT_TRUE(choices.experts.certainly_before(0, 0, 2));
+  EXPECT_FALSE(choices.experts.certainly_before(0, 2, 0));
+  EXPECT_EQ(choices.exact(0), (Ids{0, 2}));
+}
+
+TEST(GroupedTopK, ANanWinsInFp32AndLosesInTheLogitsFormat) {
+  const Floats logits = {0, 0, 0, 0, 0, 0, kNan, 1}, bias(8, 0);
+  GroupedTopK inputs = four_groups(logits, bias);
+  const ScoredChoices fast = grouped_topk_choices(inputs, {});
+  EXPECT_EQ(fast.exact(0)[0], 6);
+  const Ids ids = fast.exact(0);
+  EXPECT_TRUE(std::isnan(grouped_topk_weights(inputs, fast, ids.data(), {}).value[0]));
+  inputs.in_logits_format = true;
+  // Group 3 has one finite expert only: its score is -inf.
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{0, 1}));
+}
+
+TEST(GroupedTopK, WithoutEnoughGroupsTakesTheFirstUnscaled) {
+  const Floats logits = {0, 0, 0, kInfinity, kNan, 0, -kInfinity, -kInfinity}, bias(8, 0);
+  GroupedTopK inputs = four_groups(logits, bias);
+  inputs.in_logits_format = true;
+  const ScoredChoices choices = grouped_topk_choices(inputs, {});
+  EXPECT_EQ(choices.rule[0], ScoredChoices::Rule::first_k);
+  const Ids ids = choices.exact(0);
+  EXPECT_EQ(ids, (Ids{0, 1}));
+  const Estimate weights = grouped_topk_weights(inputs, choices, ids.data(), {});
+  EXPECT_EQ(weights.value, (std::vector<double>{0.5, 0.5}));
+}
+
+TEST(GroupedTopK, RoundsToTheLogitsFormat) {
+  // sigmoid(1) = 0.7310586 is 0.73046875 in bf16 (spacing 2^-8); adding 0.0019 does not reach the
+  // next number, 0.734375.
+  const std::vector<std::uint16_t> logits(8, encode_bf16(1.0F));
+  const Floats bias = {0, 0.0019F, 0, 0, 0.002F, 0, 0, 0};
+  GroupedTopK inputs = four_groups({}, bias);
+  inputs.logits = {logits.data(), true, 1, 8, 8};
+  inputs.in_logits_format = true;
+  const ScoredChoices choices = grouped_topk_choices(inputs, {});
+  EXPECT_EQ(choices.experts.score.value[0], 0.73046875);
+  EXPECT_EQ(choices.experts.score.value[1], 0.73046875);
+  EXPECT_EQ(choices.experts.score.worst[1], 0);
+  EXPECT_EQ(choices.experts.score.value[4], 0.734375);
+  // Group 2: 0.734375 + 0.73046875 = 1.46484375, rounded to 8 bits: 1.4609375 or 1.46875, even.
+  EXPECT_EQ(choices.group.score.value[2], 1.46875);
+  EXPECT_EQ(choices.exact(0), (Ids{4, 0}));
+}
+
+SqrtSoftplusTopK softplus_inputs(const Floats& logits, const Floats& bias, std::int32_t topk) {
+  SqrtSoftplusTopK inputs;
+  inputs.logits = one_token(logits);
+  inputs.bias = bias.data();
+  inputs.topk = topk;
+  inputs.scale = 1.5;
+  return inputs;
+}
+
+TEST(SqrtSoftplusTopK, FollowsItsDefinition) {
+  const Floats logits = {64, 0, 256, -1000, 25}, bias = {0, 20, 0, 0.5, 0};
+  // s: 8, sqrt(ln 2), 16, 0, 5
+  const auto inputs = softplus_inputs(logits, bias, 3);
+  const ScoredChoices choices = sqrt_softplus_topk_choices(inputs, {});
+  const Ids ids = choices.exact(0);
+  EXPECT_EQ(ids, (Ids{1, 2, 0}));
+  const Estimate weights = sqrt_softplus_topk_weights(inputs, ids.data(), {});
+  const double root = 0.8325546111576977, sum = root + 24;
+  EXPECT_NEAR(weights.value[0], 1.5 * root / sum, 1e-15);
+  EXPECT_NEAR(weights.value[1], 1.5 * 16 / sum, 1e-15);
+  EXPECT_NEAR(weights.value[2], 1.5 * 8 / sum, 1e-15);
+}
+
+TEST(SqrtSoftplusTopK, VanishedScoresHaveTheWeightZero) {
+  const Floats logits = {-1000, -kInfinity, -200}, bias = {0.25, 0.5, 0};
+  const auto inputs = softplus_inputs(logits, bias, 2);
+  const Ids ids = sqrt_softplus_topk_choices(inputs, {}).exact(0);
+  EXPECT_EQ(ids, (Ids{1, 0}));
+  const Estimate weights = sqrt_softplus_topk_weights(inputs, ids.data(), {});
+  EXPECT_EQ(weights.value, (std::vector<double>{0, 0}));
+  EXPECT_LT(weights.bound(0), 1e-30);
+}
+
+TEST(SqrtSoftplusTopK, ANanLosesAndInfinityWins) {
+  const Floats logits = {kNan, -3, kInfinity, kNan}, bias = {100, -5, 0, 100};
+  auto inputs = softplus_inputs(logits, bias, 3);
+  const Ids ids = sqrt_softplus_topk_choices(inputs, {}).exact(0);
+  EXPECT_EQ(ids, (Ids{2, 1, 0}));
+  const Estimate weights = sqrt_softplus_topk_weights(inputs, ids.data(), {});
+  EXPECT_TRUE(std::isnan(weights.value[0]));
+  EXPECT_EQ(weights.value[1], 0);
+  inputs.renormalize = false;
+  EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[2], 0);  // of the NaN
+}
+
+TEST(SqrtSoftplusTopK, PaddingHasNoExpert) {
+  const Floats logits = {1, 2, 3}, bias(3, 0);
+  auto inputs = softplus_inputs(logits, bias, 2);
+  const std::uint8_t padding = 1;
+  inputs.is_padding = &padding;
+  const Ids ids = sqrt_softplus_topk_choices(inputs, {}).exact(0);
+  EXPECT_EQ(ids, (Ids{-1, -1}));
+  EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[0], 0);
+}
+
+TEST(SqrtSoftplusTopK, WhatTheRecoveredWeightLosesIsOutsideTheBoundOfTheScore) {
+  const Floats logits = {1, 2}, bias = {4096, 0};
+  auto inputs = softplus_inputs(logits, bias, 2);
+  inputs.renormalize = false;
+  const Ids ids = {0, 1};
+  const float score = static_cast<float>(std::sqrt(std::log1p(std::exp(1.0))));
+  volatile float sum = score + 4096.0F;  // in multiples of 2^-11
+  const double lost = std::abs(1.5 * static_cast<double>((sum - 4096.0F) - score));
+  EXPECT_GT(lost, sqrt_softplus_topk_weights(inputs, ids.data(), {}).bound(0));
+  inputs.recovered_weight = true;
+  EXPECT_LT(lost, sqrt_softplus_topk_weights(inputs, ids.data(), {}).bound(0));
+}
+
+TEST(HashRouting, KeepsTheOrderOfTheTableAndLeavesStrangersAlone) {
+  const Floats logits = {64, 256, -1000, 25};
+  const Ids row = {2, 0, 4, 1, -1}, ids_before = {70, 71, 72, 73, 74};
+  const Floats weights_before = {7, 8, 9, 10, 11};
+  HashRouting inputs;
+  inputs.logits = one_token(logits);
+  inputs.experts = {row.data()};
+  inputs.topk = 5;
+  inputs.scale = 3;
+  inputs.ids_before = ids_before.data();
+  inputs.weights_before = weights_before.data();
+  EXPECT_EQ(hash_routing_ids(inputs), (std::vector<std::int64_t>{2, 0, 72, 1, 74}));
+  const Estimate weights = hash_routing_weights(inputs, {});
+  EXPECT_EQ(weights.value, (std::vector<double>{0, 1, 9, 2, 11}));
+}
+
+}  // namespace
+}  // namespace plumb::reference

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb bisect ops as people type it.
+#include <algorithm>
+#include <iterator>
+
+#include "tests/support/command_line.h"
+
+namespace plumb {
+namespace {
+
+constexpr const char* kStep = "decode_step/v4/full";
+
+class BisectOps : public CommandLine {
+ protected:
+  Finished bisect(const Words& more, const std::string& which = kStep) {
+    Words words{"bisect", "ops", which, "--platform", "sim-sm90", "--state", path("ops.jsonl")};
+    std::copy(more.begin(), more.end(), std::back_inserter(words));
+    return run(words);
+  }
+  static void expect_in(const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+};
+
+TEST_F(BisectOps, NamesTheOpAndGoesOnFromItsStateFile) {
+  const Words words{"--set", "fault=hc_eps_lost", "--json", path("ops.json")};
+  const Finished finished = bisect(words);
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  expect_in(finished.out, "decode_step/v4/full on sim-sm90: the culprit is an op\n    hc_head\n");
+  expect_in(finished.out, "2 watches of the steps\n");
+  expect_in(finished.out,
+            "reproduce: plumb run --case decode_step/v4/full --platform sim-sm90 "
+            "--set fault=hc_eps_lost\n");
+  const std::string json = contents(path("ops.json"));
+  expect_in(json, "\"kind\": \"ops\"");
+  expect_in(json, "\"op\": \"hc_head\"");
+  expect_in(json, "\"exit_code\": 0");
+
+  const Finished again = bisect(words);
+  EXPECT_EQ(again.code, 0);
+  expect_in(again.err, "2 answers are remembered");
+  expect_in(again.out, "0 watches of the steps\n");
+  const Finished explained = run({"bisect", "explain", path("ops.jsonl")});
+  EXPECT_EQ(explained.code, 0) << explained.err;
+  expect_in(explained.out, "hc_head is blamed first");
+  expect_refused({"bisect", "ops", kStep, "--state", path("ops.jsonl")}, "ops.jsonl");
+}
+
+TEST_F(BisectOps, SaysWhatIsNoOp) {
+  const Finished finished = bisect({"--set", "fault=inverse_rope_left_out", "--quiet"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  expect_in(finished.out, ": not an op but the calls of the step\n");
+  expect_in(finished.out, "inverse_rope is left out of the model's order of ops\n");
+}
+
+TEST_F(BisectOps, StepsThatPassHaveNoCulprit) {
+  const Finished finished = bisect({});
+  EXPECT_EQ(finished.code, 1);
+  expect_in(finished.err, "decode_step/v4/full passes on sim-sm90: there is nothing to bisect");
+}
+
+TEST_F(BisectOps, TwiceNamesTheFirstDifference) {
+  const Finished finished =
+      bisect({"--twice", "--set", "fault=mhc_row_sums_of_wrong_lanes", "--set", "requests=20",
+              "--set", "steps=1", "--set", "context=128", "--set", "drafter=0", "--set",
+              "order=reverse", "--json", path("twice.json")});
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  expect_in(
+      finished.out,
+      "    threads in their order\n        step 0, mhc_pre_broadcast (layer 0 attention mix): "
+      "post differs in rows 16-19 of 20 (digests ");
+  expect_in(finished.out, "reproduce: plumb bisect ops decode_step/v4/full --twice --platform");
+  expect_in(contents(path("twice.json")), "\"from\": \"the op\"");
+}
+
+TEST_F(BisectOps, TwiceFindsNothingWhereNothingIsWrong) {
+  const Finished finished = bisect({"--twice", "--times", "2"}, "decode_step/v32/full");
+  EXPECT_EQ(finished.code, 1);
+  expect_in(finished.err, "second runs, each call of which made the same bits");
+}
+
+TEST_F(BisectOps, WhatItIsNotForIsRefused) {
+  expect_refused({"bisect", "ops", "rms_norm/one_token/eager"}, "bisect ops is for decode steps");
+  expect_refused({"bisect", "ops", "decode_step/v4"}, "names 6 cases");
+  expect_refused({"bisect", "ops", "decode_step/v5/full"}, "decode_step/v5/full");
+  expect_refused({"bisect", "ops"}, "CASE");
+  expect_refused({"bisect", "ops", kStep, "--times", "2"}, "--times");
+  expect_refused({"bisect", "ops", kStep, "--set", "fault=hc_eps_los"}, "hc_eps_lost");
+  expect_refused({"bisect", "ops", kStep, "--seed", "x"}, "--seed");
+  expect_refused({"bisect", "ops", kStep, "--json", path("absent/f.json")}, "there is no folder");
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every case of the default tier on every platform, one GoogleTest each: the suite is the platform
+// with "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case. A platform
+// that is not there has one test per op, which is skipped with the reason.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cases/drivers/run.h"
+#include "device/device.h"
+#include "faults/decode/decode_step_run.h"
+#include "reference/bound.h"
+#include "tools/report.h"
+
+namespace {
+
+using plumb::cases::Case;
+using plumb::cases::Outcome;
+
+class CaseTest : public testing::Test {
+ public:
+  CaseTest(const Case& which, std::string platform)
+      : which_(which), platform_(std::move(platform)) {}
+
+  void TestBody() override {
+    plumb::cases::RunOptions options;
+    options.platform = platform_;
+    plumb::tools::Finished finished;
+    finished.result = plumb::cases::is_decode_step(which_)
+                          ? plumb::cases::run_decode_step(which_, options, true)
+                          : plumb::cases::run_case(which_, options);
+    finished.reproduce = "plumb run --case " + which_.id() + " --platform " + platform_;
+    // For the result files: .ci/run compares those of two compilers' builds, margins and all.
+    RecordProperty("result", plumb::tools::to_json_line(finished));
+    if (finished.result.outcome == Outcome::skipped) GTEST_SKIP() << finished.result.reason;
+    const std::string failure = plumb::tools::failure_text(finished, {});
+    if (!failure.empty()) FAIL() << failure;
+  }
+
+ private:
+  const Case& which_;
+  std::string platform_;
+};
+
+class AbsentPlatformTest : public testing::Test {
+ public:
+  explicit AbsentPlatformTest(std::string why) : why_(std::move(why)) {}
+  void TestBody() override { GTEST_SKIP() << why_; }
+
+ private:
+  std::string why_;
+};
+
+std::string suite_of(std::string platform) {
+  std::replace(platform.begin(), platform.end(), '-', '_');
+  return platform;
+}
+
+void register_cases(const std::vector<Case>& all, const std::string& platform) {
+  for (const Case& which : all) {
+    if (which.tier() > plumb::cases::Tier::standard) continue;
+    testing::RegisterTest(
+        suite_of(platform).c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [&which, platform]() -> testing::Test* { return new CaseTest(which, platform); });
+  }
+}
+
+void register_absent(const std::string& platform, const std::string& why) {
+  for (const plumb::cases::OpDefinition& op : plumb::cases::all_ops()) {
+    const std::string name = std::string(op.name) + "/every_case";
+    testing::RegisterTest(suite_of(platform).c_str(), name.c_str(), nullptr, nullptr, __FILE__,
+                          __LINE__,
+                          [why]() -> testing::Test* { return new AbsentPlatformTest(why); });
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  testing::InitGoogleTest(&count, arguments);
+  // ctest runs several of these side by side.
+  plumb::reference::set_thread_count(1);
+  static const std::vector<Case> all = [] {
+    std::vector<Case> cases = plumb::cases::all_cases();
+    for (Case& which : plumb::cases::decode_step_cases()) cases.push_back(std::move(which));
+    return cases;
+  }();
+  for (const std::string& platform : plumb::device::known_platforms()) {
+    const std::string why = plumb::device::why_unavailable(platform);
+    if (why.empty()) {
+      register_cases(all, platform);
+    } else {
+      register_absent(platform, why);
+    }
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb run --plugin: what a library does wrong is one clear line and the right exit code, and what
+// its kernels do wrong is found as in plumb's own. The libraries are tests/must_fail/plugins.
+#include <cstdlib>
+
+#include "device/plumb_ops.h"
+#include "tests/support/command_line.h"
+
+namespace plumb {
+namespace {
+
+std::string library(const std::string& name) {
+  return std::string(PLUMB_TEST_PLUGINS) + "/" + name + ".so";
+}
+
+class PluginCommand : public CommandLine {
+ protected:
+  Words run_of(const std::string& plugin, const std::string& pattern,
+               const Words& more = {}) const {
+    Words words{"run",        "--case",   pattern,  "--plugin",         plugin,
+                "--platform", "sim-sm90", "--json", path("report.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  void expect_unusable(const std::string& name, const std::string& says) const {
+    const std::string file = library(name);
+    expect_refused(run_of(file, "rms_norm", {"--timeout", "5"}), file + ": " + says);
+  }
+
+  // Every case of the pattern fails, the run goes on to its end, and the report says why.
+  void expect_found(const std::string& name, const std::string& pattern,
+                    const std::string& says) const {
+    const Finished finished = run(run_of(library(name), pattern, {"--timeout", "20"}));
+    EXPECT_EQ(finished.code, 1) << name << finished.out << finished.err;
+    EXPECT_NE(finished.out.find("\n0 passed"), std::string::npos) << name << finished.out;
+    EXPECT_NE(finished.out.find(says), std::string::npos) << name << ": want " << says << "\n"
+                                                          << finished.out;
+    EXPECT_NE(finished.out.find(" --plugin " + library(name)), std::string::npos) << finished.out;
+  }
+};
+
+TEST_F(PluginCommand, LibrariesThatCannotBeUsedAreUsageErrors) {
+  expect_unusable("absent", "No such file or directory");
+  expect_unusable("tables_wrong_version",
+                  "is made for version 99 of the interface, this plumb has 1");
+  expect_unusable("tables_no_table", "plumb_plugin returned no table");
+  expect_unusable("tables_no_entry_point", "is no plug-in: it exports no plumb_plugin");
+  expect_unusable("tables_two_entries", "two entries for rms_norm");
+  expect_unusable("tables_unknown_op", "entry 1 is of the unknown op \"rms_nrom\"");
+  expect_unusable("tables_no_launcher", "hc_head has no launcher");
+  expect_unusable("tables_no_chains", "hc_head declares 0 chains");
+  expect_unusable("tables_no_name", "its table has no name");
+  expect_unusable("tables_no_entries", "its table has no entries");
+  expect_unusable("tables_unresolved", "cannot be loaded: undefined symbol");
+  expect_unusable("throws_in_entry_point", "plumb_plugin threw: thrown by the entry point");
+}
+
+TEST_F(PluginCommand, ALibraryThatDiesOrHangsWhileItIsLoadedIsAUsageError) {
+  expect_unusable("tables_crash", "while it was loaded, its process ended with signal 6 (Aborted)");
+  expect_unusable("tables_exit", "while it was loaded, its process ended with exit code 7");
+  expect_unusable("tables_hang", "while it was loaded, no result after 5 s");
+}
+
+TEST_F(PluginCommand, AFileThatIsNoLibraryIsAUsageError) {
+  const std::string text = write("text.so", "not a library");
+  expect_refused(run_of(text, "rms_norm"), "text.so: cannot be loaded: file too short");
+  expect_refused(run_of(folder_.string(), "rms_norm"), "cannot be loaded");
+  expect_refused(run_of("", "rms_norm"), "--plugin: names no file");
+  expect_refused({"list", "--plugin", text}, "cannot be loaded");
+  expect_refused({"show", "--plugin", text, "rms_norm/hidden_1/eager"}, "cannot be loaded");
+  expect_refused(run_of(text, "rms_norm", {"--in-process"}), "cannot be loaded");
+  expect_refused(run_of(text, "rms_norm", {"--bisect"}), "cannot be loaded", 128);
+}
+
+TEST_F(PluginCommand, RightKernelsPassInEveryScenario) {
+  const Finished finished =
+      run({"run", "--op", "rms_norm", "--op", "q_kv_rms_norm", "--op", "hc_head", "--tier", "smoke",
+           "--plugin", library("launches_right"), "--json", path("report.json")});
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_EQ(finished.err, "");
+  EXPECT_NE(finished.out.find(" 0 failed, 0 untrusted"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("q_kv_rms_norm               composition"), std::string::npos)
+      << finished.out;
+  EXPECT_NE(finished.out.find("launches lacks the op"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("one rounding only"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("plug-in launches ("), std::string::npos) << finished.out;
+  EXPECT_EQ(finished.out.find("checked kernels\n      "), std::string::npos) << finished.out;
+  const std::string report = contents(path("report.json"));
+  EXPECT_NE(report.find("\"plugin\": {"), std::string::npos);
+  EXPECT_NE(report.find("\"name\": \"launches\""), std::string::npos);
+}
+
+TEST_F(PluginCommand, InThisProcessTheResultsAreTheSame) {
+  const Words words = run_of(library("launches_right"), "rms_norm/*");
+  EXPECT_EQ(run(words).code, 0);
+  Words together = words;
+  together.insert(together.end(), {"--in-process", "--jobs", "2"});
+  EXPECT_EQ(run(together).code, 0);
+}
+
+TEST_F(PluginCommand, LackingOpsAreSkippedAndNothingElseIsNoSuccess) {
+  const Finished finished = run(run_of(library("launches_right"), "hc_head"));
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_NE(finished.out.find("\n0 passed, 0 failed, 0 untrusted"), std::string::npos);
+  EXPECT_NE(finished.out.find("launches lacks the op"), std::string::npos) << finished.out;
+}
+
+TEST_F(PluginCommand, CompositionsUseThePlugInsOwnPlainOpsOrNone) {
+  const Finished both =
+      run(run_of(library("launches_right"), "q_kv_rms_norm/v4_flash/composition"));
+  EXPECT_EQ(both.code, 0) << both.out;
+  const Finished plain_wrong =
+      run(run_of(library("launches_writes_behind"), "q_kv_rms_norm/v4_flash/composition"));
+  EXPECT_EQ(plain_wrong.code, 1) << "the plain ops are plumb's";
+}
+
+TEST_F(PluginCommand, ListAndShowKnowThePlugIn) {
+  const Finished ops = run({"list", "--ops", "--plugin", library("launches_right")});
+  EXPECT_EQ(ops.code, 0) << ops.err;
+  EXPECT_EQ(std::count(ops.out.begin(), ops.out.end(), '\n'), 2) << ops.out;
+  const Finished cases = run({"list", "--plugin", library("launches_right")});
+  EXPECT_EQ(cases.out.find("hc_head"), std::string::npos);
+  EXPECT_NE(cases.out.find("q_kv_rms_norm/"), std::string::npos);
+  const Finished show = run({"show", "rms_norm/hidden_1/eager", "--platform", "sim-sm90",
+                             "--plugin", library("launches_right")});
+  EXPECT_EQ(show.code, 0) << show.err;
+  EXPECT_NE(show.out.find("numerics of launches: "), std::string::npos) << show.out;
+  EXPECT_NE(show.out.find("late streams"), std::string::npos) << show.out;
+  EXPECT_EQ(show.out.find("checked kernels"), std::string::npos) << show.out;
+  EXPECT_NE(show.out.find("run: passed"), std::string::npos) << show.out;
+  const Finished crash = run({"show", "rms_norm/hidden_1/eager", "--platform", "sim-sm90",
+                              "--plugin", library("launches_crash_in_launcher")});
+  EXPECT_EQ(crash.code, 2);
+  EXPECT_NE(crash.err.find("plumb: its process ended with signal 11"), std::string::npos)
+      << crash.err;
+}
+
+TEST_F(PluginCommand, ACaseInWhichItDiesOrNeverEndsIsLostAndNoOther) {
+  expect_found("launches_crash_in_launcher", "rms_norm/hidden_*/eager",
+               "crash: its process ended with signal 11");
+  const Finished finished =
+      run(run_of(library("launches_crash_in_launcher"), "*q_kv_rms_norm/one_token/eager",
+                 {"--case", "rms_norm/hidden_1/*"}));
+  EXPECT_NE(finished.out.find("\n1 passed, 2 failed"), std::string::npos) << finished.out;
+  const Finished hang = run(
+      run_of(library("launches_hang_in_kernel"), "rms_norm/hidden_1/eager", {"--timeout", "1"}));
+  EXPECT_EQ(hang.code, 1);
+  EXPECT_NE(hang.out.find("timeout: no result after 1 s"), std::string::npos) << hang.out;
+}
+
+TEST_F(PluginCommand, WhatLaunchersSayAndThrowIsReported) {
+  const std::string one = "rms_norm/hidden_1/*";
+  expect_found("throws_in_launcher", one,
+               "other: throws: rms_norm threw through its C interface: thrown by a launcher");
+  expect_found("throws_no_exception", one, "other: throws: rms_norm threw through its C interface");
+  expect_found("throws_in_kernel", one,
+               "other: host function 'throwing_kernel' threw: thrown by a kernel");
+  expect_found("launches_no_status", one, "rms_norm returned 17, which is no plumb_status");
+  expect_found("launches_refuses", one,
+               "invalid_argument: the implementation refused a legal call: too wide");
+  expect_found("launches_fails", one, "other: the launch failed: out of luck");
+}
+
+TEST_F(PluginCommand, MisusedServicesFailTheCaseWhateverThePlugInReturns) {
+  const std::string one = "rms_norm/hidden_1/*";
+  expect_found("launches_no_function", one, "invalid_argument: launch: no function");
+  expect_found("launches_foreign_stream", one,
+               "invalid_argument: launch: not the stream of an op's parameters");
+  expect_found("launches_launches_in_kernel", one,
+               "called by a host function or kernel; those may not use the device");
+  expect_found("launches_allocates_in_capture", "rms_norm/hidden_1/full_graph",
+               "capture_unsupported: allocate 1000 bytes in a capture, in which 0 are left");
+  expect_found("launches_keeps_scratch", one, "scratch (freed): guard zone damaged, 4 bytes");
+  EXPECT_EQ(run(run_of(library("launches_uses_scratch"), one)).code, 0);
+}
+
+TEST_F(PluginCommand, ItsAccessesAreWatchedAsThoseOfKernels) {
+  const std::string some = "rms_norm/hidden_2*/*";
+  expect_found("launches_crash_in_kernel", some,
+               "out_of_bounds: host function 'rms_norm_kernel': access through a null pointer");
+  expect_found("launches_writes_behind", some, "out: guard zone damaged, ");
+  expect_found("launches_writes_far_behind", some,
+               "out_of_bounds: host function 'rms_norm_kernel'");
+  expect_found("launches_ignores_weight", some, "beyond their bound");
+  expect_found("launches_stale_numerics", some, "beyond their bound");
+  expect_found("launches_ignores_weight", some, "      no known pattern\n");
+  expect_found("launches_stale_numerics", some, "      looks like: truncated (");
+}
+
+TEST_F(PluginCommand, LaunchersThatDoNotEnqueueAreFound) {
+  const std::string both = "rms_norm/hidden_257/*";
+  expect_found("launches_ignores_stream", both, "reproduce");
+  expect_found("launches_late_parameters", both, "address that cannot exist");
+  const std::string graph = "rms_norm/hidden_257/full_graph";
+  expect_found("launches_once_only", graph, "each wrong row is NaN");
+  expect_found("launches_plans_once", graph,
+               "the captured graph launches rms_norm_kernel; a call on fresh state launches "
+               "plan_kernel, rms_norm_kernel");
+}
+
+// Which of the two changes shows depends on what is declared of them.
+class PluginOrder : public PluginCommand {
+ protected:
+  Finished run_with(const std::string& fault, plumb_index_order order, plumb_equal_keys equal) {
+    setenv("PLUMB_TEST_INDEX_ORDER", std::to_string(order).c_str(), 1);
+    setenv("PLUMB_TEST_EQUAL_KEYS", std::to_string(equal).c_str(), 1);
+    return run(run_of(library("selects_" + fault), "top_k_per_row_decode/ties_at_the_threshold/*"));
+  }
+  void expect_passes(const std::string& fault, plumb_index_order order, plumb_equal_keys equal) {
+    const Finished finished = run_with(fault, order, equal);
+    EXPECT_EQ(finished.code, 0) << fault << order << equal << finished.out << finished.err;
+  }
+  void expect_fails(const std::string& fault, plumb_index_order order, plumb_equal_keys equal,
+                    const std::string& says) {
+    const Finished finished = run_with(fault, order, equal);
+    EXPECT_EQ(finished.code, 1) << fault << order << equal << finished.out << finished.err;
+    EXPECT_NE(finished.out.find(says), std::string::npos) << finished.out;
+  }
+};
+
+TEST_F(PluginOrder, IsComparedAsASetUnlessItIsDeclared) {
+  expect_passes("changes_order", PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY);
+  expect_passes("changes_order", PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_LOWEST_INDEX);
+  expect_fails("changes_order", PLUMB_INDICES_OWN_ORDER, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
+               "second launch differs from the first");
+  expect_fails("changes_order", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
+               "the indices are declared to be ascending, and are not");
+  expect_fails("right", PLUMB_INDICES_BY_KEY, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
+               "the indices are declared to stand by descending key, and are not");
+}
+
+TEST_F(PluginOrder, TheChoiceAmongEqualKeysIsFreeUnlessItIsDeclared) {
+  expect_passes("changes_equal_keys", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_ANY);
+  expect_passes("changes_equal_keys", PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY);
+  expect_fails("changes_equal_keys", PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_REPEATED,
+               "second launch differs from the first");
+  expect_fails("changes_equal_keys", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
+               "of equal keys those with the lowest indices are declared to be taken");
+  expect_passes("right", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb bench: ratios measured in one run, of plumb itself or of a device's kernels. Never part of
+// a test: these are times.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cases/tables/case_file.h"
+#include "reference/bound.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/bench_device.h"
+#include "tools/commands.h"
+#include "tools/report.h"
+
+namespace plumb::tools {
+
+namespace {
+
+const std::vector<Benchmark>& all_benchmarks() {
+  static const std::vector<Benchmark> benchmarks{
+      {"reference",
+       "sparse MLA at the V4-Pro C4A shape (d 512, 128 main and 1024 extra candidates), as a share "
+       "of the speed of Eigen's own double product with the same multiplications; one thread",
+       &bench_reference},
+      {"ops",
+       "each op's reference, values and bounds: what its bytes or its operations need on this "
+       "machine, as a share of its time; the rates are measured in turn with it, one thread",
+       &bench_ops},
+      {"simulator",
+       "what a simulated thread costs; blocks of 256 threads, waves of 32 and 64, plain and "
+       "checked "
+       "kernels",
+       &bench_simulator},
+      {"cases", "the smoke tier on sim-sm90, one case at a time on one thread", &bench_cases},
+      {"cost",
+       "device time per unit of Problem::cost, by which tiers are thinned: plain kernels on "
+       "sim-sm90, smoke rows; and what checked kernels cost beside them",
+       &bench_cost},
+      {"watch",
+       "a decode step under watch of every detector beside the bare step, small geometry on "
+       "sim-sm90: "
+       "replay and metadata of four requests",
+       &bench_watch},
+  };
+  return benchmarks;
+}
+
+std::vector<Benchmark> chosen(const std::vector<std::string>& only) {
+  std::vector<std::string> names;
+  for (const Benchmark& benchmark : all_benchmarks()) names.emplace_back(benchmark.name);
+  std::vector<Benchmark> benchmarks;
+  for (const std::string& name : only) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      throw UsageError(
+          fmt::format("unknown benchmark \"{}\"; known: {}", name, fmt::join(names, ", ")));
+    }
+    benchmarks.push_back(all_benchmarks()[static_cast<std::size_t>(found - names.begin())]);
+  }
+  return only.empty() ? all_benchmarks() : benchmarks;
+}
+
+double load_average() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+std::map<std::string, double> read_milliseconds(const std::string& path) {
+  if (path.empty()) return {};
+  try {
+    return nlohmann::json::parse(read_file(path)).get<std::map<std::string, double>>();
+  } catch (const nlohmann::json::exception&) {
+    throw UsageError(fmt::format("{}: no JSON object of milliseconds by name", path));
+  }
+}
+
+// The kernels of a real device. Where it is absent there is nothing to measure: exit code 2, as
+// when every case of a run is skipped.
+int bench_on_device(const BenchArguments& arguments) {
+  const auto known = device::known_platforms();
+  if (std::find(known.begin(), known.end(), arguments.platform) == known.end()) {
+    throw UsageError(fmt::format("unknown platform \"{}\"; known: {}", arguments.platform,
+                                 fmt::join(known, ", ")));
+  }
+  if (arguments.platform.starts_with("sim-")) {
+    throw UsageError(
+        fmt::format("--platform {}: simulated, and no measurement of hardware; "
+                    "without --platform, bench measures plumb itself",
+                    arguments.platform));
+  }
+  const DeviceBenchOptions options{arguments.platform, arguments.only,
+                                   read_milliseconds(arguments.torch_topk)};
+  const std::string why = device::why_unavailable(arguments.platform);
+  if (!why.empty()) {
+    fmt::print("{}: skipped: {}\n", arguments.platform, why);
+    return 2;
+  }
+  const Benchmark benchmark{arguments.platform,
+                            "each op at production size: its floor as a share of its time; events "
+                            "around graph replays, inputs rotating through more than the L2",
+                            nullptr};
+  const auto measured = bench_device(options);
+  fmt::print("{}", bench_text(benchmark, measured));
+  if (!arguments.json.empty()) {
+    write_file(arguments.json, bench_json({{benchmark, measured}}, load_average()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int bench_command(const BenchArguments& arguments) {
+  if (!arguments.platform.empty()) return bench_on_device(arguments);
+  if (!arguments.torch_topk.empty()) throw UsageError("--torch-topk goes with --platform");
+  const std::vector<Benchmark> benchmarks = chosen(arguments.only);
+  const double load = load_average();
+  fmt::print("medians of repetitions in turn, in processor time; load average {:.1f} on {} cores\n",
+             load, std::thread::hardware_concurrency());
+  reference::set_thread_count(1);
+  std::vector<std::pair<Benchmark, std::vector<Measurement>>> measured;
+  for (const Benchmark& benchmark : benchmarks) {
+    measured.emplace_back(benchmark, benchmark.measure());
+    fmt::print("\n{}", bench_text(benchmark, measured.back().second));
+    std::fflush(stdout);
+  }
+  if (!arguments.json.empty()) write_file(arguments.json, bench_json(measured, load));
+  return 0;
+}
+
+}  // namespace plumb::tools

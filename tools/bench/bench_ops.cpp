@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each op's reference against what its bytes and operations allow (Problem::reference_work). The
+// time is that of values and bounds; the judge's comparisons are left out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cases/drivers/phase.h"
+#include "cases/drivers/session.h"
+#include "cases/tensors/fill.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/bench_rates.h"
+
+namespace plumb::tools {
+
+namespace {
+
+constexpr std::string_view kPlatform = "sim-sm90";
+constexpr double kMostCost = 5e8;  // of the one launch that makes the outputs, in nanoseconds
+constexpr int kRepetitions = 5;
+
+// Ops whose reference is to reach a fifth of what the machine allows. The others are listed.
+constexpr std::array<std::string_view, 11> kWithTarget = {"sparse_mla_decode",
+                                                          "sparse_mla_prefill",
+                                                          "fp8_mqa_logits",
+                                                          "fp8_paged_mqa_logits",
+                                                          "mhc_pre",
+                                                          "rms_norm",
+                                                          "fused_add_rms_norm",
+                                                          "q_kv_rms_norm",
+                                                          "q_head_rms_norm_rope",
+                                                          "mtp_input_rms_norm",
+                                                          "mtp_shared_head_rms_norm"};
+constexpr double kTarget = 0.2;
+
+bool has_target(std::string_view op) {
+  return std::find(kWithTarget.begin(), kWithTarget.end(), op) != kWithTarget.end();
+}
+
+// A case with what its launch stored, to be judged again and again.
+class Judged {
+ public:
+  Judged(const cases::Problem& problem, const cases::Case& which)
+      : step_{.seed = cases::seed_of(which.id()), .live = problem.capacity()},
+        problem_(problem),
+        session_(problem, which, point_, options_, result_) {
+    cases::Buffers buffers = session_.make_buffers();
+    session_.set_inputs(step_, buffers);
+    session_.poison(buffers, point_.poison);
+    session_.launch(buffers);
+    std::vector<std::string> damage;
+    stored_ = session_.read_back(buffers, point_.poison, damage);
+    const auto& implementation = device::builtin_implementation(kPlatform);
+    declared_ = device::find_entry(implementation, which.op->name)->numerics;
+    declared_.stores_partials = 0;  // the op's results alone
+  }
+
+  // Seconds of the reference in one verdict: its processor time, less the share of the comparisons.
+  double reference_seconds() const {
+    double whole = 0;
+    const double start = cpu_seconds(), verdicts = cases::verdict_seconds;
+    {
+      const cases::Stopwatch watch(whole);
+      problem_.judge(step_, stored_, cases::to_reference(declared_), declared_);
+    }
+    const double spent = cpu_seconds() - start;
+    return spent * (1 - (cases::verdict_seconds - verdicts) / whole);
+  }
+
+ private:
+  static cases::RunOptions on_platform() {
+    cases::RunOptions options;
+    options.platform = kPlatform;
+    return options;
+  }
+
+  cases::RunOptions options_ = on_platform();
+  cases::CaseResult result_;
+  cases::Point point_;
+  cases::Step step_;
+  const cases::Problem& problem_;
+  cases::Session session_;
+  cases::TensorSet stored_;
+  plumb_numerics declared_ = {};
+};
+
+// The row with the most work of those that the simulator launches in a moment.
+const cases::Case* largest_row(const std::vector<cases::Case>& all, std::string_view op,
+                               std::unique_ptr<cases::Problem>& problem) {
+  const auto properties = device::open_device(kPlatform)->properties();
+  const cases::Case* chosen = nullptr;
+  double most = 0;
+  for (const cases::Case& which : all) {
+    if (which.op->name != op || which.scenario->mode != cases::Scenario::Mode::eager) continue;
+    if (!which.row.trivial.empty()) continue;
+    auto candidate = which.op->make_problem(which.row, properties);
+    const cases::ReferenceWork work = candidate->reference_work();
+    const double size = work.bytes + work.multiply_adds + work.exps;
+    if (candidate->cost() > kMostCost || size <= most) continue;
+    most = size;
+    chosen = &which;
+    problem = std::move(candidate);
+  }
+  return chosen;
+}
+
+Measurement measure(const cases::Case& which, const cases::Problem& problem, RateTasks& machine) {
+  const Judged judged(problem, which);
+  std::vector<std::vector<double>> rate_seconds(machine.tasks().size());
+  std::vector<double> shares, times, floors;
+  const cases::ReferenceWork work = problem.reference_work();
+  for (int repetition = -1; repetition < kRepetitions; ++repetition) {
+    std::vector<double> seconds;
+    for (const auto& task : machine.tasks()) {
+      const double start = cpu_seconds();
+      task();
+      seconds.push_back(cpu_seconds() - start);
+    }
+    const double own = judged.reference_seconds();
+    if (repetition < 0) continue;  // warms up
+    const double floor = RateTasks::rates(seconds).floor(work);
+    for (std::size_t i = 0; i < seconds.size(); ++i) rate_seconds[i].push_back(seconds[i]);
+    shares.push_back(floor / own);
+    times.push_back(own);
+    floors.push_back(floor);
+  }
+  std::vector<double> medians;
+  for (const auto& seconds : rate_seconds) medians.push_back(summarize(seconds).median);
+  const Rates rates = RateTasks::rates(medians);
+  const Summary share = summarize(shares);
+  const double time = summarize(times).median, floor = summarize(floors).median;
+  return {.name = std::string(which.op->name),
+          .value = share.median,
+          .spread = share.spread,
+          .unit = "",
+          .target = has_target(which.op->name) ? Target{.least = kTarget} : Target{},
+          .note = fmt::format("{}: {:.3g} ms; bytes {:.3g} ms, operations {:.3g} ms",
+                              which.row.name, 1e3 * time, 1e3 * rates.seconds_of_bytes(work),
+                              1e3 * rates.seconds_of_operations(work)),
+          .parts = {{"reference", time, "s"},
+                    {"floor", floor, "s"},
+                    {"bytes", work.bytes, "B"},
+                    {"multiply_adds", work.multiply_adds, ""},
+                    {"exps", work.exps, ""},
+                    {"logs", work.logs, ""},
+                    {"rsqrts", work.rsqrts, ""},
+                    {"copy", rates.bytes, "B/s"},
+                    {"multiply and add", rates.operations, "1/s"},
+                    {"exp", rates.exps, "1/s"},
+                    {"log", rates.logs, "1/s"},
+                    {"rsqrt", rates.rsqrts, "1/s"}}};
+}
+
+}  // namespace
+
+std::vector<Measurement> bench_ops() {
+  const std::vector<cases::Case> all = cases::all_cases();
+  RateTasks machine;
+  std::vector<Measurement> measured;
+  for (const cases::OpDefinition& op : cases::all_ops()) {
+    std::unique_ptr<cases::Problem> problem;
+    const cases::Case* which = largest_row(all, op.name, problem);
+    if (which != nullptr) measured.push_back(measure(*which, *problem, machine));
+  }
+  return measured;
+}
+
+}  // namespace plumb::tools

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb bisect case: the smallest case that fails in the same way.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "bisect/cases/case_search.h"
+#include "tools/bisect/bisect_arguments.h"
+#include "tools/output.h"
+#include "tools/selection.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using bisect::CaseQuestion;
+using bisect::CaseResult;
+using bisect::Neighbour;
+using nlohmann::ordered_json;
+
+// The one case that is named, with its settings.
+cases::Case one_case(const bisect::Question& run) {
+  Selection selection;
+  selection.patterns = {run.which};
+  selection.settings = run.settings;
+  selection.case_files = run.case_files;
+  Selected selected = select(selection, kinds_of(run));
+  if (selected.cases.size() == 1) return selected.cases.front();
+  throw UsageError(fmt::format("{} matches {} cases, such as {} and {}: bisect case takes one",
+                               run.which, selected.cases.size(), selected.cases[0].id(),
+                               selected.cases[1].id()));
+}
+
+// Without settings, in all tiers.
+std::vector<cases::Case> cases_of_op(const bisect::Question& run, const cases::Case& which) {
+  Selection selection;
+  selection.ops = {std::string(which.op->name)};
+  selection.case_files = run.case_files;
+  selection.tier = "full";
+  return select(selection, kinds_of(run)).cases;
+}
+
+// The first simulated one on which it fails, if none was named.
+std::string platform_of(const BisectSearchArguments& arguments) {
+  if (!arguments.run.platform.empty()) return arguments.run.platform;
+  for (const std::string& platform : choose_platforms({})) {
+    bisect::Question run = arguments.run;
+    run.platform = platform;
+    const bisect::Oracle oracle("/proc/self/exe", arguments.timeout,
+                                {"--goldens", "", "--no-diagnosis"});
+    if (oracle.ask(run).verdict == bisect::Verdict::bad) return platform;
+  }
+  return choose_platforms({}).front();
+}
+
+CaseQuestion question_of(const BisectCaseArguments& arguments, const cases::Case& which) {
+  CaseQuestion question;
+  question.run = arguments.search.run;
+  question.run.which = which.id();
+  question.run.platform = platform_of(arguments.search);
+  question.repeat = arguments.search.repeat;
+  question.timeout = arguments.search.timeout;
+  question.seconds = arguments.seconds;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const bool simulated = question.run.platform.starts_with("sim-");
+  question.jobs = arguments.jobs > 0 ? arguments.jobs : simulated ? cores : 1;
+  return question;
+}
+
+std::string line_of(const bisect::Question& question) {
+  return "plumb run" + options_text(question);
+}
+
+std::string neighbours_text(const bisect::Shrunk& shrunk) {
+  std::string text;
+  for (const Neighbour& one : shrunk.neighbours) {
+    text += fmt::format("    {} {}: with {} it {}{}\n", one.knob, shrunk.smallest.at(one.knob),
+                        one.value.empty() ? "its default" : one.value, name_of(one.said.seen),
+                        one.said.reason.empty() ? "" : " (" + one.said.reason + ")");
+  }
+  return text.empty() ? "    nothing: every parameter has its plainest value\n" : text;
+}
+
+std::string report_text(const CaseResult& result) {
+  std::string text = "smallest failing case";
+  if (result.size) {
+    text += fmt::format(", {} of {}", result.size->text(), result.first_size->text());
+  }
+  text += ":\n    " + line_of(result.smallest) + "\n\n" + failure_text(result.failure) + "\n";
+  text += result.passing
+              ? "largest case beside it that passes:\n    " + line_of(*result.passing) + "\n"
+              : "no case beside it passes\n";
+  text += "matters:\n" + neighbours_text(result.shrunk);
+  if (!result.shrunk.irrelevant.empty()) {
+    text += fmt::format("does not matter: {}\n", fmt::join(result.shrunk.irrelevant, ", "));
+  }
+  if (!result.shrunk.complete) {
+    text += "the time was over: there may be smaller ones (the same command goes on)\n";
+  }
+  if (!result.rate.empty()) text += result.rate + "\n";
+  return text + fmt::format("\n{} runs in {:.1f} s\n", result.probes, result.seconds);
+}
+
+ordered_json to_json(const Neighbour& one) {
+  return {{"parameter", one.knob},
+          {"value", one.value},
+          {"verdict", name_of(one.said.seen)},
+          {"reason", one.said.reason}};
+}
+
+ordered_json to_json(const CaseQuestion& question, const CaseResult& result) {
+  ordered_json json{{"schema", 1}, {"command", "bisect case"}, {"question", to_json(question)}};
+  json["smallest"] = to_json(result.smallest);
+  json["reproduce"] = line_of(result.smallest);
+  if (result.size) {
+    json["requests"] = result.size->requests;
+    json["steps"] = result.size->steps;
+  }
+  json["parameters"] = result.shrunk.smallest;
+  json["failure"] = to_json(result.failure);
+  json["passes"] = result.passing ? ordered_json(line_of(*result.passing)) : ordered_json(nullptr);
+  json["matters"] = ordered_json::array();
+  for (const Neighbour& one : result.shrunk.neighbours) json["matters"].push_back(to_json(one));
+  json["does_not_matter"] = result.shrunk.irrelevant;
+  json["complete"] = result.shrunk.complete;
+  json["runs"] = result.probes;
+  json["seconds"] = result.seconds;
+  return json;
+}
+
+}  // namespace
+
+int bisect_case_command(const BisectCaseArguments& arguments) {
+  check_search(arguments.search, true);
+  const cases::Case which = one_case(arguments.search.run);
+  const std::vector<cases::Case> all = cases_of_op(arguments.search.run, which);
+  const CaseQuestion question = question_of(arguments, which);
+  bisect::Progress progress(arguments.search.quiet);
+  const auto journal = open_journal(arguments.search, "bisect case", to_json(question), progress);
+  return run_search(arguments.search, *journal, [&] {
+    bisect::CaseSearch search(question, which, all, *journal, progress);
+    const CaseResult result = search.run();
+    put(report_text(result));
+    return to_json(question, result);
+  });
+}
+
+}  // namespace plumb::tools

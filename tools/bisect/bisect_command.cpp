@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the sub-commands of plumb bisect share, and plumb bisect explain.
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <csignal>
+
+#include "bisect/search/search.h"
+#include "tools/bisect/bisect_arguments.h"
+#include "tools/output.h"
+#include "tools/report.h"
+#include "tools/selection.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// The same question has the same file.
+std::string state_file(const BisectSearchArguments& arguments, const json& question) {
+  if (arguments.state) return *arguments.state;
+  const std::string text = question.dump(-1, ' ', false, json::error_handler_t::replace);
+  return fmt::format("plumb-bisect-{:08x}.jsonl",
+                     static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size())));
+}
+
+}  // namespace
+
+Kinds kinds_of(const bisect::Question& run) {
+  return run.plugin.empty() ? Kinds::ops_and_decode_steps : Kinds::ops;
+}
+
+void check_search(const BisectSearchArguments& arguments, bool here) {
+  parse_seed(arguments.run.seed);
+  if (!arguments.run.platform.empty()) choose_platforms({arguments.run.platform});
+  if (!arguments.json.empty()) check_writable(arguments.json);
+  if (!here) return;
+  Selection selection;
+  selection.patterns = {arguments.run.which};
+  selection.settings = arguments.run.settings;
+  selection.case_files = arguments.run.case_files;
+  select(selection, kinds_of(arguments.run));
+}
+
+std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& arguments,
+                                              const std::string& command, const json& question,
+                                              bisect::Progress& progress) {
+  const std::string file = state_file(arguments, question);
+  if (!file.empty()) check_writable(file);
+  auto journal = std::make_unique<bisect::Journal>(file, command, question);
+  if (journal->cut()) progress.line(file + ": its last line was cut off, and is asked again");
+  if (journal->remembered() > 0) {
+    progress.line(fmt::format("{} answers are remembered in {}", journal->remembered(), file));
+  }
+  return journal;
+}
+
+int run_search(const BisectSearchArguments& arguments, const bisect::Journal& journal,
+               const std::function<ordered_json()>& search) {
+  // Whoever reads its lines may stop: the worktree is removed all the same.
+  std::signal(SIGPIPE, SIG_IGN);
+  ordered_json report;
+  int code = 0;
+  try {
+    const bisect::Interrupts interrupts;
+    report = search();
+  } catch (const bisect::Undecided& undecided) {
+    report = {{"schema", 1}, {"undecided", undecided.what()}};
+    code = 1;
+    fmt::print(stderr, "plumb: {}\n", one_line(undecided.what()));
+  } catch (const bisect::Interrupted& interrupted) {
+    const bool kept = !journal.path().empty();
+    throw std::runtime_error(fmt::format(
+        "{}; {}", interrupted.what(),
+        kept ? "the same command goes on from " + journal.path() : "nothing was kept (--state)"));
+  }
+  report["exit_code"] = code;
+  if (!arguments.json.empty()) {
+    write_file(arguments.json,
+               report.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  }
+  return code;
+}
+
+std::string failure_text(const bisect::Answer& answer) {
+  if (!answer.failed.is_object()) return "    " + answer.reason + "\n";
+  std::string text = fmt::format("{} on {}\n", answer.failed.at("case").get<std::string>(),
+                                 answer.failed.at("platform").get<std::string>());
+  const json failures = answer.failed.value("failures", json::array());
+  if (!failures.empty()) {
+    for (const json& line : failures[0].value("lines", json::array())) {
+      text += "    " + line.get<std::string>() + "\n";
+    }
+    text += "    at " + failures[0].value("context", "") + "\n";
+  }
+  const std::string diagnosis = answer.failed.value("diagnosis", "");
+  return diagnosis.empty() ? text : text + "    " + diagnosis + "\n";
+}
+
+ordered_json common_json(const bisect::SequenceResult& result) {
+  return {{"failure", to_json(result.failure)},
+          {"builds", result.builds},
+          {"failed_builds", result.failed_builds},
+          {"runs", result.runs},
+          {"rate", result.rate},
+          {"warnings", result.warnings}};
+}
+
+std::string as_program(const std::string& path) {
+  const bool here = path.find('/') == std::string::npos;
+  return bisect::shell_quoted(here ? "./" + path : path);
+}
+
+std::string as_one_command(const std::string& command) {
+  const bool plain = command.find_first_of(";|&#\n") == std::string::npos;
+  return plain ? command : "sh -c " + bisect::shell_quoted(command);
+}
+
+int bisect_explain_command(const std::string& file) {
+  put(explain(bisect::read_journal(file)));
+  return 0;
+}
+
+}  // namespace plumb::tools

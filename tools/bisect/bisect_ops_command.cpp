@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb bisect ops: which op, or what beside ops, makes a decode step fail.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <utility>
+
+#include "bisect/ops/step_ops.h"
+#include "bisect/search/search.h"
+#include "faults/decode/decode_faults.h"
+#include "faults/decode/decode_step_run.h"
+#include "reference/bound.h"
+#include "tools/bisect/bisect_arguments.h"
+#include "tools/bisect/bisect_ops_report.h"
+#include "tools/bisect/bisect_ops_worker.h"
+#include "tools/output.h"
+#include "tools/report.h"
+#include "tools/selection.h"
+#include "tools/worker.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using bisect::joined;
+using bisect::Ops;
+using bisect::OpsAnswer;
+using bisect::Undecided;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// The case on each platform that it may be asked about on.
+struct Served {
+  cases::Case source;
+  std::string which;
+  std::vector<std::string> platforms;
+  std::vector<cases::ServedCase> on;  // each of them
+};
+
+Selected select_one(const BisectOpsArguments& arguments) {
+  Selection selection;
+  selection.patterns = {arguments.search.run.which};
+  selection.settings = arguments.search.run.settings;
+  selection.case_files = arguments.search.run.case_files;
+  if (!arguments.search.run.platform.empty()) selection.platforms = {arguments.search.run.platform};
+  Selected selected = select(selection, Kinds::ops_and_decode_steps);
+  const cases::Case& first = selected.cases.front();
+  if (!cases::is_decode_step(first)) {
+    throw UsageError(
+        fmt::format("{}: bisect ops is for decode steps (decode_step/row/mode); of one "
+                    "op, plumb run says itself what is wrong",
+                    first.id()));
+  }
+  if (selected.cases.size() > 1) {
+    throw UsageError(fmt::format("\"{}\" names {} cases, from {} to {}: one is bisected",
+                                 arguments.search.run.which, selected.cases.size(), first.id(),
+                                 selected.cases.back().id()));
+  }
+  return selected;
+}
+
+// On a real device a graph cannot hold what looks at its memory from the host.
+void check_exchange(const cases::DecodeSetup& setup, const std::string& which) {
+  if (setup.sample > 0) {
+    throw UsageError(which + ": too large for the reference to stand in for ops; --twice can");
+  }
+  if (!is_real(setup.platform) || setup.mode == device::decode::GraphMode::none) return;
+  throw UsageError(
+      fmt::format("{}: in graphs of {} no op can be exchanged, because a host function "
+                  "cannot look at its memory; mode none can, and --twice",
+                  which, setup.platform));
+}
+
+Served serve_case(const BisectOpsArguments& arguments) {
+  const Selected selected = select_one(arguments);
+  Served served{selected.cases.front(), selected.cases.front().id(), {}, {}};
+  std::string why;
+  for (const std::string& platform : selected.platforms) {
+    const std::string absent = device::why_unavailable(platform);
+    if (!absent.empty()) throw NotInThisBuild(fmt::format("{}: {}", platform, absent));
+    try {
+      served.on.push_back(
+          planted_case(selected.cases.front(), platform, parse_seed(arguments.search.run.seed)));
+      served.platforms.push_back(platform);
+    } catch (const cases::NotOnThisPlatform& error) {
+      why = error.what();
+    } catch (const cases::BadRow&) {
+      throw;
+    } catch (const std::invalid_argument& error) {  // a mode that the model cannot have
+      why = error.what();
+    }
+  }
+  if (served.on.empty()) throw UsageError(served.which + ": " + why);
+  if (arguments.twice) return served;
+  for (const cases::ServedCase& one : served.on) check_exchange(one.setup, served.which);
+  return served;
+}
+
+json question_of(const BisectOpsArguments& arguments, const Served& served) {
+  json question = bisect::to_json(arguments.search.run);
+  question["case"] = served.which;
+  question["twice"] = arguments.twice;
+  return question;
+}
+
+json json_of(const OpsAnswer& answer) {
+  json findings = json::array();
+  for (const cases::Finding& f : answer.findings) {
+    findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
+  }
+  return {{"verdict", answer.clean() ? "nothing is found" : "something is found"},
+          {"findings", findings},
+          {"died", answer.died}};
+}
+
+OpsAnswer answer_from(const json& told) {
+  OpsAnswer answer{{}, told.at("died")};
+  for (const json& f : told.at("findings")) {
+    answer.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
+                               f.at(3), f.at(4), f.at(5)});
+  }
+  return answer;
+}
+
+// Questions about one case, those that the state file answers aside.
+class Questions {
+ public:
+  Questions(const BisectOpsArguments& arguments, const Served& served, bisect::Journal& journal,
+            bisect::Progress& progress)
+      : served_(served),
+        journal_(journal),
+        progress_(progress),
+        worker_(own_command_line(), arguments.search.timeout) {}
+
+  // The first platform on which the case fails.
+  std::size_t failing_platform() {
+    for (std::size_t i = 0; i < served_.platforms.size(); ++i) {
+      if (!watch(i, {}, "is anything found at all").clean()) return i;
+    }
+    throw Undecided(fmt::format("{} passes on {}: there is nothing to bisect", served_.which,
+                                fmt::join(served_.platforms, ", ")));
+  }
+
+  OpsAnswer watch(std::size_t platform, const Ops& exchanged, const std::string& why) {
+    const std::string key = key_of("watch", platform, exchanged);
+    if (const json* known = journal_.find(key)) return answer_from(*known);
+    const Step step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
+    ++asked_;
+    const OpsAnswer answer = worker_.watch(platform, exchanged);
+    bisect::Interrupts::check();  // a worker gets the signal too
+    journal_.record(key, json_of(answer), why);
+    return answer;
+  }
+
+  std::vector<float> results(std::size_t platform, const Ops& exchanged) {
+    const std::string key = key_of("results", platform, exchanged);
+    if (const json* known = journal_.find(key))
+      return known->at("results").get<std::vector<float>>();
+    const Step step(*this, "results, exchanged: " + joined(exchanged));
+    const std::vector<float> results = worker_.results(platform, exchanged);
+    bisect::Interrupts::check();
+    journal_.record(key, {{"results", results}}, "do culprits cancel");
+    return results;
+  }
+
+  // The time-th of this second run.
+  TwiceAnswer twice(std::size_t second, const std::string& name, std::int64_t time) {
+    const std::string key = fmt::format("twice, {}, {}, {}", served_.platforms.front(), name, time);
+    if (const json* known = journal_.find(key)) return twice_from_json(*known);
+    const Step step(*this, name);
+    ++asked_;
+    TwiceAnswer answer = worker_.twice(0, second);
+    bisect::Interrupts::check();
+    journal_.record(key, to_json(answer), "");
+    return answer;
+  }
+
+  void note(const std::string& text) {
+    journal_.note(text);
+    progress_.line(text);
+  }
+  void expect(int left) { left_ = left; }
+  int asked() const { return asked_; }
+
+ private:
+  struct Step {
+    Step(Questions& all, const std::string& what) : questions(all) {
+      questions.progress_.begin(what, std::max(questions.left_--, 1));
+    }
+    ~Step() { questions.progress_.end(); }
+    Questions& questions;
+  };
+
+  std::string key_of(const char* what, std::size_t platform, const Ops& exchanged) const {
+    return fmt::format("{}, {}, exchanged: {}", what, served_.platforms[platform],
+                       joined(exchanged));
+  }
+
+  const Served& served_;
+  bisect::Journal& journal_;
+  bisect::Progress& progress_;
+  OpsWorker worker_;
+  int asked_ = 0, left_ = 2;  // one op to blame: with it and without
+};
+
+std::string reproduce_line(const BisectOpsArguments& arguments, const Served& served,
+                           const std::string& platform) {
+  bisect::Question run = arguments.search.run;
+  run.which = served.which;
+  run.platform = platform;
+  if (!arguments.twice) return "plumb run" + options_text(run);
+  // The case stands alone here.
+  const std::string options = options_text(run), name = " --case " + served.which;
+  return "plumb bisect ops " + served.which + " --twice" + options.substr(name.size());
+}
+
+ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& served,
+                          Questions& questions) {
+  const std::size_t platform = questions.failing_platform();
+  bisect::OpsQuestions ask;
+  ask.watch = [&](const Ops& exchanged, const std::string& why) {
+    return questions.watch(platform, exchanged, why);
+  };
+  ask.results = [&](const Ops& exchanged) { return questions.results(platform, exchanged); };
+  ask.note = [&](const std::string& text) { questions.note(text); };
+  const bisect::OpsReport report = search_ops(bisect::exchangeable_ops(), ask);
+  if (report.kind == bisect::OpsReport::Kind::undecided) throw Undecided(report.why);
+  const std::string reproduce = reproduce_line(arguments, served, served.platforms[platform]);
+  put(report_text(report, served.which, served.platforms[platform], questions.asked()));
+  put("    reproduce: " + reproduce + "\n");
+  ordered_json told = to_json(report, questions.asked());
+  told["platform"] = served.platforms[platform];
+  told["reproduce"] = reproduce;
+  return told;
+}
+
+// What the second run may do differently, one by one. On a real device it is the same once more.
+ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served,
+                       Questions& questions) {
+  TwiceReport report{served.which, served.platforms.front(), {}, ""};
+  const auto runs = cases::second_runs(served.on.front().setup);
+  questions.expect(static_cast<int>(std::ssize(runs) + arguments.times - 1));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::int64_t times = i == 0 ? arguments.times : 1;
+    for (std::int64_t time = 0; time < times; ++time) {
+      const TwiceAnswer answer = questions.twice(i, runs[i].name, time);
+      if (!answer.failed.empty()) {
+        throw Undecided(fmt::format("{}: {}: {}", served.which, runs[i].name, answer.failed));
+      }
+      if (answer.difference) report.found.push_back({runs[i].name, *answer.difference});
+      if (answer.difference) break;
+    }
+  }
+  if (report.found.empty()) {
+    throw Undecided(fmt::format("{} on {}: {} second runs, each call of which made the same bits",
+                                served.which, report.platform,
+                                std::ssize(runs) + arguments.times - 1));
+  }
+  report.reproduce = reproduce_line(arguments, served, report.platform);
+  put(report_text(report));
+  return to_json(report, questions.asked());
+}
+
+}  // namespace
+
+int bisect_ops_command(const BisectOpsArguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
+  const Served served = serve_case(arguments);
+  if (is_worker()) {
+    const std::uint64_t seed = parse_seed(arguments.search.run.seed);
+    const auto anew = [&](std::size_t platform) {
+      return planted_case(served.source, served.platforms.at(platform), seed);
+    };
+    return serve([&](std::uint64_t task) { return answer_ops(anew, task); });
+  }
+  if (!arguments.search.json.empty()) check_writable(arguments.search.json);
+  bisect::Progress progress(arguments.search.quiet);
+  const json question = question_of(arguments, served);
+  const auto journal = open_journal(arguments.search, "bisect ops", question, progress);
+  Questions questions(arguments, served, *journal, progress);
+  return run_search(arguments.search, *journal, [&] {
+    ordered_json report{{"schema", 1}, {"command", "bisect ops"}, {"question", question}};
+    report.update(arguments.twice ? run_twice(arguments, served, questions)
+                                  : exchange_ops(arguments, served, questions));
+    return report;
+  });
+}
+
+}  // namespace plumb::tools

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bisect/bisect_ops_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace plumb::tools {
+
+namespace {
+
+using bisect::Cancelling;
+using bisect::Culprit;
+using bisect::OpsReport;
+using cases::Detector;
+using cases::Difference;
+using nlohmann::ordered_json;
+
+std::string text_of(const Culprit& one) {
+  const std::string call = one.call.empty() || one.call == one.op ? "" : " (" + one.call + ")";
+  std::string text =
+      fmt::format("    {}\n        step {}{}: {}\n", one.op, one.step, call, one.text);
+  if (!one.hidden_by.empty()) {
+    text +=
+        fmt::format("        hidden by {}: it shows only with that one exchanged\n", one.hidden_by);
+  }
+  return text;
+}
+
+std::string percent(double error) {
+  return std::isinf(error) ? "not comparable" : fmt::format("{:.2g} %", 100 * error);
+}
+
+std::string text_of(const Cancelling& pair) {
+  return fmt::format(
+      "    {0} and {1} cancel: the steps' results are off by {2} with both, {3} with {0} alone, "
+      "{4} "
+      "with {1} alone\n",
+      pair.one, pair.other, percent(pair.both), percent(pair.one_alone), percent(pair.other_alone));
+}
+
+// Who has to look: what an op computes is right, what it is told is not.
+std::string whose(const cases::Finding& left) {
+  switch (left.detector) {
+    case Detector::order: return "the calls of the step";
+    case Detector::inputs: return "the step's inputs";
+    case Detector::metadata:
+    case Detector::candidates: return "the metadata";
+    case Detector::path:
+    case Detector::ran:
+    case Detector::cost:
+    case Detector::address: return "the graphs, or what they hold";
+    case Detector::reference:
+      return "what an op is given, on which its reference is not right either";
+    default: return "what the host does around the ops";
+  }
+}
+
+std::string culprits_text(const OpsReport& report) {
+  std::string text;
+  for (const Culprit& one : report.culprits) text += text_of(one);
+  for (const Cancelling& pair : report.cancelling) text += text_of(pair);
+  return text;
+}
+
+ordered_json to_json(const Culprit& one) {
+  return {{"op", one.op},
+          {"call", one.call},
+          {"step", one.step},
+          {"text", one.text},
+          {"hidden_by", one.hidden_by}};
+}
+
+ordered_json to_json(const Cancelling& pair) {
+  return {{"ops", {pair.one, pair.other}},
+          {"error_with_both", pair.both},
+          {"errors_with_one", {pair.one_alone, pair.other_alone}}};
+}
+
+const char* name_of(Difference::From from) {
+  switch (from) {
+    case Difference::From::the_op: return "the op";
+    case Difference::From::an_op_that_may: return "an op that does not promise the same bits";
+    case Difference::From::its_inputs: return "its inputs";
+    case Difference::From::its_memory: return "its memory";
+    case Difference::From::nothing: break;
+  }
+  return "no call";
+}
+
+}  // namespace
+
+std::string report_text(const OpsReport& report, const std::string& which,
+                        const std::string& platform, int watches) {
+  std::string text = fmt::format("{} on {}: ", which, platform);
+  if (report.kind == OpsReport::Kind::ops) {
+    text += report.culprits.size() == 1
+                ? "the culprit is an op\n"
+                : fmt::format("{} ops are to blame\n", report.culprits.size());
+    text += culprits_text(report);
+    text += fmt::format("    exchanged for the reference, {} leaves nothing to be found\n",
+                        report.culprits.size() == 1 ? "it" : "all of them");
+  } else {
+    text += fmt::format("not an op but {}\n    with every op exchanged for the reference: {}\n",
+                        whose(*report.left), bisect::text_of(*report.left));
+    if (!report.culprits.empty()) text += "  and in front of that\n" + culprits_text(report);
+  }
+  return text + fmt::format("    {} watches of the steps\n", watches);
+}
+
+ordered_json to_json(const OpsReport& report, int watches) {
+  ordered_json json{{"kind", report.kind == OpsReport::Kind::ops ? "ops" : "not an op"}};
+  json["culprits"] = ordered_json::array();
+  for (const Culprit& one : report.culprits) json["culprits"].push_back(to_json(one));
+  json["cancelling"] = ordered_json::array();
+  for (const Cancelling& pair : report.cancelling) json["cancelling"].push_back(to_json(pair));
+  json["left"] = nullptr;
+  if (report.left) {
+    json["left"] = {{"detector", cases::name_of(report.left->detector)},
+                    {"step", report.left->step},
+                    {"op", report.left->op},
+                    {"call", report.left->call},
+                    {"text", report.left->text},
+                    {"whose", whose(*report.left)}};
+  }
+  json["watches"] = watches;
+  return json;
+}
+
+std::string report_text(const TwiceReport& report) {
+  std::string text =
+      fmt::format("{} on {}: two runs of the same steps differ\n", report.which, report.platform);
+  for (const auto& [run, difference] : report.found) {
+    text += fmt::format("    {}\n        {}\n", run, cases::text_of(difference));
+  }
+  return text + "    reproduce: " + report.reproduce + "\n";
+}
+
+ordered_json to_json(const TwiceReport& report, int runs) {
+  ordered_json json{{"kind", "twice"}, {"platform", report.platform}};
+  json["differences"] = ordered_json::array();
+  for (const auto& [run, d] : report.found) {
+    json["differences"].push_back({{"second_run", run},
+                                   {"from", name_of(d.from)},
+                                   {"step", d.step},
+                                   {"op", d.op},
+                                   {"call", d.call},
+                                   {"tensor", d.tensor},
+                                   {"rows", d.rows},
+                                   {"input", d.input},
+                                   {"text", cases::text_of(d)}});
+  }
+  json["second_runs"] = runs;
+  json["reproduce"] = report.reproduce;
+  return json;
+}
+
+}  // namespace plumb::tools

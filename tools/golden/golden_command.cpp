@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb golden regen, check and approve: what was computed before, what is computed now, and the
+// only ways by which the one takes the place of the other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "golden/git.h"
+#include "golden/regenerate.h"
+#include "tools/commands.h"
+#include "tools/golden/golden_check.h"
+#include "tools/output.h"
+
+namespace plumb::tools {
+
+namespace {
+
+using golden::Agreement;
+using golden::Change;
+using golden::Difference;
+using golden::GoldenFile;
+
+// Runs body(0) .. body(count - 1), on a real device one after the other. Throws what one of them
+// threw, after the others have ended.
+void run_all(std::size_t count, bool side_by_side, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        body(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  {
+    const unsigned jobs = side_by_side ? std::max(1U, std::thread::hardware_concurrency()) : 1;
+    std::vector<std::jthread> threads;
+    for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+// Cases by op, in the order of the ops.
+std::vector<std::vector<cases::Case>> by_op(const std::vector<cases::Case>& cases) {
+  std::vector<std::vector<cases::Case>> groups;
+  for (const cases::Case& which : cases) {
+    if (!golden::wants_golden(which)) continue;
+    if (groups.empty() || groups.back().front().op != which.op) groups.emplace_back();
+    groups.back().push_back(which);
+  }
+  return groups;
+}
+
+Selection every_tier(Selection selection) {
+  if (selection.tier.empty()) selection.tier = "full";
+  return selection;
+}
+
+Selected selected_cases(const Selection& selection) {
+  Selected selected = select(every_tier(selection));
+  for (const std::string& platform : selected.platforms) {
+    const std::string why = device::why_unavailable(platform);
+    if (!why.empty()) throw UsageError(platform + ": " + why);
+  }
+  if (by_op(selected.cases).empty()) throw UsageError("no case with a golden is selected");
+  return selected;
+}
+
+std::vector<std::string> known_ids(const std::string& op) {
+  std::vector<std::string> ids;
+  for (const cases::Case& which : cases::all_cases()) {
+    if (which.op->name == op && golden::wants_golden(which)) ids.push_back(which.id());
+  }
+  return ids;
+}
+
+GoldenFile stored_or_empty(const golden::Store& store, const std::string& platform,
+                           const std::string& op) {
+  if (auto stored = store.load(platform, op)) return *stored;
+  GoldenFile file;
+  file.platform = platform;
+  file.op = op;
+  file.simulated = device::open_device(platform)->properties().simulated;
+  return file;
+}
+
+// A count of every kind of change, and whether the reference has something against one.
+struct Tally {
+  std::size_t cases = 0, changed = 0, rejected = 0;
+  void add(const Difference& difference) {
+    cases += difference.next.cases.size();
+    changed += difference.changes.size();
+    for (const Change& change : difference.changes) rejected += !change.rejected.empty();
+  }
+};
+
+Tally print(const std::vector<Difference>& differences) {
+  Tally tally;
+  for (const Difference& difference : differences) {
+    tally.add(difference);
+    for (const Change& change : difference.changes) put(golden::text_of(change));
+  }
+  return tally;
+}
+
+std::vector<Difference> differences_of(const Selected& selected, const golden::Store& store,
+                                       const golden::Author& author) {
+  const std::string& platform = selected.platforms.front();
+  const auto groups = by_op(selected.cases);
+  std::vector<Difference> differences(groups.size());
+  run_all(groups.size(), !is_real(platform), [&](std::size_t i) {
+    cases::RunOptions options;
+    options.platform = platform;
+    const std::string op(groups[i].front().op->name);
+    differences[i] = golden::difference_of(stored_or_empty(store, platform, op), groups[i],
+                                           known_ids(op), options, author);
+  });
+  return differences;
+}
+
+void write(golden::Store& store, const std::vector<Difference>& differences) {
+  std::vector<GoldenFile> changed;
+  for (const Difference& difference : differences) {
+    if (!difference.changes.empty()) changed.push_back(difference.next);
+  }
+  if (!changed.empty()) store.replace(changed);
+}
+
+}  // namespace
+
+std::string golden_folder_of(const GoldenArguments& arguments) {
+  const std::string folder = arguments.goldens.empty() ? own_goldens() : arguments.goldens;
+  if (folder.empty()) {
+    throw UsageError("no goldens where this plumb was built; --goldens names a store");
+  }
+  return folder;
+}
+
+void require_reason(const std::string& reason) {
+  if (reason.find_first_not_of(" \t\n") == std::string::npos) {
+    throw UsageError("a golden changes for a reason: --reason \"...\"");
+  }
+  if (reason.size() > 1000 || reason != one_line(reason)) {
+    throw UsageError("--reason is one line of at most 1000 bytes");
+  }
+}
+
+int golden_regen_command(const GoldenArguments& arguments) {
+  if (!arguments.dry_run) require_reason(arguments.reason);
+  if (arguments.selection.platforms.size() != 1 || arguments.selection.platforms[0] == "all") {
+    throw UsageError("goldens of one platform at a time: --platform sim-sm90");
+  }
+  const Selected selected = selected_cases(arguments.selection);
+  const std::string folder = golden_folder_of(arguments);
+  std::optional<golden::FolderLock> lock;
+  if (!arguments.dry_run) lock.emplace(folder);
+  golden::Store store(folder);
+  const std::string& platform = selected.platforms.front();
+  const std::string commit =
+      arguments.commit.empty() ? golden::commit_of(PLUMB_SOURCE) : arguments.commit;
+  const golden::Author author{commit, "plumb golden regen --platform " + platform,
+                              arguments.reason};
+  const std::vector<Difference> differences = differences_of(selected, store, author);
+  const Tally tally = print(differences);
+  if (tally.rejected > 0) {
+    put(fmt::format("{}: the reference rejects {} of {} changes; nothing is written\n", platform,
+                    tally.rejected, tally.changed));
+    return 1;
+  }
+  if (!arguments.dry_run) write(store, differences);
+  put(fmt::format("{}: {} cases, {} of them changed{}\n", platform, tally.cases, tally.changed,
+                  tally.changed == 0  ? ""
+                  : arguments.dry_run ? "; nothing is written"
+                                      : "; written to " + store.folder()));
+  return 0;
+}
+
+namespace {
+
+// What came of a platform's cases.
+struct Checked {
+  std::size_t cases = 0, same = 0, drifted = 0, near = 0, failed = 0;
+};
+
+void add(const cases::Case& which, const std::string& platform,
+         const golden::Comparison& comparison, Checked& checked) {
+  ++checked.cases;
+  checked.same += comparison.agreement == Agreement::same;
+  checked.drifted += comparison.agreement == Agreement::drifted;
+  checked.near += comparison.agreement == Agreement::near_bound;
+  checked.failed += comparison.agreement == Agreement::failed;
+  if (comparison.agreement == Agreement::same) return;
+  const std::string_view word = comparison.agreement == Agreement::failed ? "FAIL" : "drift";
+  put(fmt::format("{}  {}   {}\n", word, which.id(), platform));
+  for (const std::string& line : comparison.lines) put("      " + line + "\n");
+  if (comparison.agreement == Agreement::failed) return;
+  put(fmt::format("      within the bounds; {}\n", comparison.toolchain));
+  for (const golden::TensorDrift& drift : comparison.drifts) put("      " + text_of(drift) + "\n");
+}
+
+// Files and cases of the store that nothing in this build stands for.
+std::size_t check_orphans(const golden::Store& store, const std::string& platform) {
+  std::vector<std::string> orphans;
+  for (const std::string& name : store.strays()) {
+    if (name.starts_with(platform + "/")) orphans.push_back(name + ": not in the manifest");
+  }
+  for (const auto& [name, digest] : store.manifest()) {
+    if (!name.starts_with(platform + "/")) continue;
+    const std::string op = name.substr(platform.size() + 1, name.size() - platform.size() - 4);
+    const auto file = store.load(platform, op);
+    const std::vector<std::string> known = known_ids(op);
+    for (const golden::CaseGolden& golden : file->cases) {
+      if (std::find(known.begin(), known.end(), golden.id) == known.end()) {
+        orphans.push_back(golden.id + ": a golden without a case");
+      }
+    }
+  }
+  for (const std::string& orphan : orphans) put(fmt::format("FAIL  {}   {}\n", orphan, platform));
+  return orphans.size();
+}
+
+bool names_cases(const Selection& selection) {
+  return !selection.patterns.empty() || !selection.ops.empty() || !selection.tier.empty();
+}
+
+// Failures on one platform.
+std::size_t check_platform(const Selected& selected, const std::string& platform,
+                           const GoldenArguments& arguments, GoldenChecker& checker) {
+  std::vector<const cases::Case*> wanted;
+  for (const cases::Case& which : selected.cases) {
+    if (golden::wants_golden(which)) wanted.push_back(&which);
+  }
+  std::vector<golden::Comparison> comparisons(wanted.size());
+  run_all(wanted.size(), !is_real(platform), [&](std::size_t i) {
+    cases::RunOptions options;
+    options.platform = platform;
+    comparisons[i] = checker.check(*wanted[i], options, arguments.exact);
+  });
+  Checked checked;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    add(*wanted[i], platform, comparisons[i], checked);
+  if (!names_cases(arguments.selection)) {
+    checked.failed += check_orphans(checker.store(), platform);
+  }
+  put(fmt::format(
+      "{}: {} cases: {} the same bits, {} drifted, {} of these near a bound; {} failures\n",
+      platform, checked.cases, checked.same, checked.drifted + checked.near, checked.near,
+      checked.failed));
+  return checked.failed;
+}
+
+}  // namespace
+
+int golden_check_command(const GoldenArguments& arguments) {
+  const Selected selected = selected_cases(arguments.selection);
+  GoldenChecker checker(golden_folder_of(arguments));
+  std::size_t failures = 0;
+  for (const std::string& platform : selected.platforms) {
+    if (!checker.store().has(platform)) {
+      throw UsageError(
+          fmt::format("{}: has no goldens for {}", checker.store().folder(), platform));
+    }
+    failures += check_platform(selected, platform, arguments, checker);
+  }
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace plumb::tools
