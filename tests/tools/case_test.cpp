@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every case of the default tier on every platform, one GoogleTest each: the suite is the platform
-// with "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case. A platform
-// that is not there has one test per op, which is skipped with the reason.
+// with "_" for "-" (which a GoogleTest filter reads as "but not"), the name is the case. ctest runs
+// it where the build has PLUMB_CTEST_CASES, and plumb run otherwise. A platform that is not there
+// has one test per op, which is skipped with the reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,8 +33,6 @@ class CaseTest : public testing::Test {
                           ? plumb::cases::run_decode_step(which_, options, true)
                           : plumb::cases::run_case(which_, options);
     finished.reproduce = "plumb run --case " + which_.id() + " --platform " + platform_;
-    // For the result files: .ci/run compares those of two compilers' builds, margins and all.
-    RecordProperty("result", plumb::tools::to_json_line(finished));
     if (finished.result.outcome == Outcome::skipped) GTEST_SKIP() << finished.result.reason;
     const std::string failure = plumb::tools::failure_text(finished, {});
     if (!failure.empty()) FAIL() << failure;

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# same_results.py accepts what differs in times only, and refuses another margin, a missing case and a
+# thin cell.   same_results_test.sh SAME_RESULTS.PY
+set -euo pipefail
+check=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+mkdir a b c d
+report() { # margin, seconds, comparing cases
+  printf '{"coverage":{"rms_norm":{"eager":{"sim-sm90":%s},"full_graph":{"sim-sm90":9}}},' "$3"
+  printf '"cases":[{"case":"rms_norm/r/eager","platform":"sim-sm90","seconds":%s,"tensors":[{"margin":%s}]}]}' "$2" "$1"
+}
+report 0.25 1 9 >a/x.json
+report 0.25 2 9 >b/x.json
+report 0.2500000000000001 1 9 >c/x.json
+report 0.25 1 7 >d/x.json
+echo '{"coverage":{},"cases":[]}' >none.json
+refused() { if python3 "$check" "$@" >said; then echo "accepted: $*"; cat said; exit 1; fi; }
+
+python3 "$check" a b
+refused a c
+refused a none.json
+refused none.json none.json
+python3 "$check" --covered 8 2 a
+refused --covered 8 2 d
+refused --covered 8 4 a
