@@ -106,14 +106,14 @@ void Block::start_threads() {
   live_ = block_size;
   arrived_ = 0;
   first_arrived_ = nullptr;
-  batch_.clear();
+  Line line;
   for (Thread& thread : threads_) {
     thread.fiber = nullptr;
     thread.site = Site{};
     thread.state = Thread::State::ready;
-    batch_.push_back(&thread);
+    add(thread, line);
   }
-  queue_in_order(batch_, false);
+  queue(line, false);
 }
 
 void Block::fiber_entry(Fiber& self) { running_block().fiber_loop(self); }
@@ -181,13 +181,13 @@ void Block::release_block() {
   sites_.note_executed(first_arrived_->site);
   if (checker != nullptr) checker->pass_block_sync();
   arrived_ = 0;
-  batch_.clear();
+  Line line;
   for (Thread& thread : threads_)
     if (thread.state == Thread::State::in_block_sync) {
       thread.state = Thread::State::ready;
-      batch_.push_back(&thread);
+      add(thread, line);
     }
-  queue_in_order(batch_, false);
+  queue(line, false);
 }
 
 std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
@@ -196,10 +196,12 @@ std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint
   Thread& self = running();
   Wave& wave = waves_[self.wave];
   const WaveCall call{self.lane, kind, mask, site};
-  if (!wave.is_legal(call)) fail_wave_call(call);
+  const bool joins = wave.joins(call);
+  if (!joins && !wave.is_legal(call)) fail_wave_call(call);
   self.site = site;
   self.state = Thread::State::in_wave_operation;
-  const std::uint64_t complete = wave.arrive(call, value, source_lane);
+  Wave::Operation& operation = joins ? wave.only() : wave.open(call);
+  const std::uint64_t complete = wave.arrive(operation, call, value, source_lane);
   if (complete != 0) {
     if (checker != nullptr) checker->pass_wave_operation(kind, self.wave, complete);
     if (kind == WaveKind::sync) sites_.note_executed(site);
@@ -211,40 +213,66 @@ std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint
 
 // The wave goes on before others do, which keeps its stacks in the cache; in random order perhaps.
 void Block::release_wave(int wave, std::uint64_t lanes) {
-  batch_.clear();
+  const bool in_front = order_ != Order::random || random() % 2 == 0;
+  Thread* const first = &threads_[wave * wave_size];
+  Line line;
   for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
-    Thread& thread = threads_[wave * wave_size + std::countr_zero(left)];
+    Thread& thread = first[std::countr_zero(left)];
     thread.state = Thread::State::ready;
-    batch_.push_back(&thread);
+    add(thread, line);
   }
-  queue_in_order(batch_, order_ != Order::random || random() % 2 == 0);
+  queue(line, in_front);
 }
 
-void Block::queue_in_order(std::vector<Thread*>& threads, bool in_front) {
-  if (threads.empty()) return;
-  if (order_ == Order::reverse) std::reverse(threads.begin(), threads.end());
-  if (order_ == Order::random)
-    for (std::size_t i = threads.size() - 1; i > 0; --i)
-      std::swap(threads[i], threads[random() % (i + 1)]);
-  for (std::size_t i = 0; i + 1 < threads.size(); ++i) threads[i]->next = threads[i + 1];
-  Thread* const first = threads.front();
-  Thread* const last = threads.back();
-  last->next = in_front ? head_ : nullptr;
+void Block::Line::append(Thread& thread) {
+  (first == nullptr ? first : last->next) = &thread;
+  last = &thread;
+}
+
+void Block::Line::prepend(Thread& thread) {
+  thread.next = first;
+  first = &thread;
+  if (last == nullptr) last = &thread;
+}
+
+void Block::add(Thread& thread, Line& line) {
+  switch (order_) {
+    case Order::forward: return line.append(thread);
+    case Order::reverse: return line.prepend(thread);
+    case Order::random: batch_.push_back(&thread);
+  }
+}
+
+Block::Line Block::shuffled_batch() {
+  Line line;
+  for (std::size_t i = batch_.size(); i > 1; --i) std::swap(batch_[i - 1], batch_[random() % i]);
+  for (Thread* const thread : batch_) line.append(*thread);
+  batch_.clear();
+  return line;
+}
+
+void Block::queue(Line line, bool in_front) {
+  if (order_ == Order::random) line = shuffled_batch();
+  if (line.first == nullptr) return;
+  line.last->next = in_front ? head_ : nullptr;
   if (in_front && head_ != nullptr) {
-    head_ = first;
+    head_ = line.first;
     return;
   }
-  if (head_ == nullptr)
-    head_ = first;
-  else
-    tail_->next = first;
-  tail_ = last;
+  (head_ == nullptr ? head_ : tail_->next) = line.first;
+  tail_ = line.last;
 }
 
 Thread* Block::next_ready() {
   Thread* const next = head_;
   if (next != nullptr) head_ = next->next;
   return next;
+}
+
+void* Block::static_shared(const SharedSite& site) {
+  void* const array = shared_.find_or_add(site);
+  if (array == nullptr) fail(Fault::launch_limits, shared_.why_full(site));
+  return array;
 }
 
 // The running thread waits until its state is ready and its turn has come.
@@ -257,5 +285,17 @@ void Block::wait() {
   current = next;
   Fiber::switch_to(*self.fiber, *next->fiber);
 }
+
+std::uint64_t all_lanes() { return running_block().all_lanes(); }
+
+void block_sync(const Site& site) { running_block().sync(site); }
+
+std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
+                             int source_lane, const Site& site) {
+  return running_block().wave_operation(kind, mask, value, source_lane, site);
+}
+
+void* static_shared(const SharedSite& site) { return running_block().static_shared(site); }
+void* dynamic_shared() { return running_block().dynamic_shared(); }
 
 }  // namespace plumb::device::sim

@@ -46,9 +46,9 @@ class Block : public BlockContext {
   void abandon();
 
   // Called by the running thread.
-  void sync(const Site& site);
-  std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
-                               int source_lane, const Site& site);
+  inline void sync(const Site& site);
+  inline std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
+                                      int source_lane, const Site& site);
   std::uint64_t all_lanes() const { return waves_[current->wave].lanes(); }
   void* static_shared(const SharedSite& site);
   void* dynamic_shared() { return shared_.dynamic(); }
@@ -75,9 +75,17 @@ class Block : public BlockContext {
   void leave();
   void release_block();
   void release_wave(int wave, std::uint64_t lanes);
-  void queue_in_order(std::vector<Thread*>& threads, bool in_front);
-  Thread* next_ready();
-  void wait();
+  // Threads that become ready together, linked in the run's order.
+  struct Line {
+    Thread *first = nullptr, *last = nullptr;
+    inline void append(Thread& thread);
+    inline void prepend(Thread& thread);
+  };
+  inline void add(Thread& thread, Line& line);  // in ascending order of threads
+  void queue(Line line, bool in_front);
+  Line shuffled_batch();
+  inline Thread* next_ready();
+  inline void wait();
   void rest();
   [[noreturn]] void fail_wave_call(const WaveCall& call);
   [[noreturn]] void fail_deadlock();
@@ -97,7 +105,7 @@ class Block : public BlockContext {
   BarrierSites sites_;
   std::vector<Thread> threads_;
   std::vector<Wave> waves_;
-  std::vector<Thread*> batch_;
+  std::vector<Thread*> batch_;  // of a random order: the line to be
   Thread* head_ = nullptr;
   Thread* tail_ = nullptr;
   int live_ = 0, arrived_ = 0;

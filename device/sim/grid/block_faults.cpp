@@ -86,26 +86,11 @@ std::string Block::describe_deadlock() const {
   return text;
 }
 
-void* Block::static_shared(const SharedSite& site) {
-  void* const array = shared_.find_or_add(site);
-  if (array == nullptr) fail(Fault::launch_limits, shared_.why_full(site));
-  return array;
-}
-
 namespace {
 
 Block& running_block() { return static_cast<Block&>(*current->block); }
 
 }  // namespace
-
-std::uint64_t all_lanes() { return running_block().all_lanes(); }
-
-void block_sync(const Site& site) { running_block().sync(site); }
-
-std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
-                             int source_lane, const Site& site) {
-  return running_block().wave_operation(kind, mask, value, source_lane, site);
-}
 
 void refuse_width(int width, const Site& site) {
   std::string message =
@@ -120,8 +105,5 @@ void refuse_alignment(const void* address, int bytes, const Site& site) {
       name_of_site(site), reinterpret_cast<std::uintptr_t>(address) % static_cast<unsigned>(bytes));
   running_block().fail(Fault::invalid_argument, std::move(message));
 }
-
-void* static_shared(const SharedSite& site) { return running_block().static_shared(site); }
-void* dynamic_shared() { return running_block().dynamic_shared(); }
 
 }  // namespace plumb::device::sim

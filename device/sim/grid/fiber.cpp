@@ -12,7 +12,6 @@ namespace plumb::device::sim {
 
 namespace {
 
-using boost::context::detail::jump_fcontext;
 using boost::context::detail::make_fcontext;
 using boost::context::detail::transfer_t;
 
@@ -57,12 +56,6 @@ void Fiber::restart() {
 
 void Fiber::adopt_host_thread() { tsan_fiber_ = sanitizers::host_fiber(); }
 
-void Fiber::switch_to(Fiber& from, Fiber& to) {
-  sanitizers::start_switch(&from.fake_stack_, to.bottom_, to.bytes_, to.tsan_fiber_);
-  Fiber* ends[2] = {&from, &to};
-  from.arrive(jump_fcontext(to.context_, ends));
-}
-
 void Fiber::begin_jump(const Fiber& to) {
   sanitizers::start_switch(nullptr, to.bottom_, to.bytes_, to.tsan_fiber_);
 }
@@ -75,17 +68,6 @@ void Fiber::start(transfer_t transfer) {
   Fiber& self = *static_cast<Fiber**>(transfer.data)[1];
   self.arrive(transfer);
   self.entry_(self);
-}
-
-// Runs on the stack that was switched to: notes where the other one stopped.
-void Fiber::arrive(transfer_t transfer) {
-  Fiber& previous = *static_cast<Fiber**>(transfer.data)[0];
-  previous.context_ = transfer.fctx;
-  sanitizers::finish_switch(fake_stack_, &previous.bottom_, &previous.bytes_);
-}
-
-bool Fiber::holds(const void* address) const {
-  return address >= bottom_ && address < static_cast<const std::byte*>(bottom_) + bytes_;
 }
 
 bool Fiber::guards(const void* address) const { return address >= mapping_ && address < bottom_; }

@@ -6,6 +6,7 @@
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -30,17 +31,29 @@ class Fiber {
   // Forgets whatever ran on the stack; the next switch to this fiber starts at its entry.
   void restart();
   // Leaves `from`, which must be running, and returns when something switches back to it.
-  static void switch_to(Fiber& from, Fiber& to);
+  static void switch_to(Fiber& from, Fiber& to) {
+    sanitizers::start_switch(&from.fake_stack_, to.bottom_, to.bytes_, to.tsan_fiber_);
+    Fiber* ends[2] = {&from, &to};
+    from.arrive(boost::context::detail::jump_fcontext(to.context_, ends));
+  }
   // Around a long jump to a stack that was left by switch_to: what the sanitizers have to know.
   static void begin_jump(const Fiber& to);
   static void finish_jump(const Fiber& to);
-  bool holds(const void* address) const;
+  bool holds(const void* address) const {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(bottom_) <
+           bytes_;
+  }
   bool guards(const void* address) const;  // in the guard page below the stack
   void adopt_host_thread();
 
  private:
   static void start(boost::context::detail::transfer_t transfer);
-  void arrive(boost::context::detail::transfer_t transfer);
+  // Runs on the stack that was switched to: notes where the other one stopped.
+  void arrive(boost::context::detail::transfer_t transfer) {
+    Fiber& previous = *static_cast<Fiber**>(transfer.data)[0];
+    previous.context_ = transfer.fctx;
+    sanitizers::finish_switch(fake_stack_, &previous.bottom_, &previous.bytes_);
+  }
 
   boost::context::detail::fcontext_t context_ = nullptr;
   Entry entry_ = nullptr;

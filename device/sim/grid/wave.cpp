@@ -46,11 +46,6 @@ void Wave::start_block(int lanes) {
   open_.clear();
 }
 
-bool Wave::is_same(const Operation& operation, const WaveCall& call) const {
-  return operation.kind == call.kind && operation.mask == call.mask &&
-         same_line(operation.site, call.site);
-}
-
 // Each waits for the other, so that neither can ever complete. Less than that may still resolve: a
 // lane that is awaited here may first complete an operation with others.
 bool Wave::conflicts(const Operation& operation, const WaveCall& call) const {
@@ -89,36 +84,38 @@ std::string Wave::why_illegal(const WaveCall& call, Fault& fault) const {
   return {};
 }
 
-std::uint64_t Wave::arrive(const WaveCall& call, std::uint64_t value, int source_lane) {
-  Operation& operation = open(call);
-  values_[call.lane] = value;
-  sources_[call.lane] = source_lane;
-  operation.arrived |= lane_bit(call.lane);
-  if (operation.arrived != call.mask) return 0;
-  complete(operation);
-  operation = open_.back();
-  open_.pop_back();
-  return call.mask;
-}
-
 Wave::Operation& Wave::open(const WaveCall& call) {
   for (Operation& operation : open_)
     if (is_same(operation, call)) return operation;
   return open_.emplace_back(Operation{call.kind, call.mask, 0, call.site});
 }
 
-void Wave::complete(const Operation& operation) {
-  std::uint64_t votes = 0;
+// Every lane has arrived: hands out the results, and closes the operation.
+std::uint64_t Wave::complete(Operation& operation) {
+  const std::uint64_t mask = operation.mask;
   if (operation.kind == WaveKind::ballot)
-    for (std::uint64_t left = operation.mask; left != 0; left &= left - 1)
-      votes |= values_[std::countr_zero(left)] << std::countr_zero(left);
-  for (std::uint64_t left = operation.mask; left != 0; left &= left - 1) {
+    give_votes(mask);
+  else if (operation.kind != WaveKind::sync)
+    give_values(mask);
+  operation = open_.back();
+  open_.pop_back();
+  return mask;
+}
+
+void Wave::give_votes(std::uint64_t mask) {
+  std::uint64_t votes = 0;
+  for (std::uint64_t left = mask; left != 0; left &= left - 1)
+    votes |= values_[std::countr_zero(left)] << std::countr_zero(left);
+  for (std::uint64_t left = mask; left != 0; left &= left - 1)
+    results_[std::countr_zero(left)] = votes;
+}
+
+void Wave::give_values(std::uint64_t mask) {
+  for (std::uint64_t left = mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const int source = sources_[lane];
-    const bool given =
-        source >= 0 && source < kMostLanes && (operation.mask & lane_bit(source)) != 0;
-    const std::uint64_t shuffled = given ? values_[source] : kPoisonWord;
-    results_[lane] = operation.kind == WaveKind::ballot ? votes : shuffled;
+    const bool given = source >= 0 && source < kMostLanes && (mask & lane_bit(source)) != 0;
+    results_[lane] = given ? values_[source] : kPoisonWord;
   }
 }
 

@@ -43,8 +43,24 @@ class Wave {
   bool is_legal(const WaveCall& call) const;
   // What is wrong with an illegal call, and its fault.
   std::string why_illegal(const WaveCall& call, Fault& fault) const;
+  // Whether the call is of the one operation that is open. It is legal then: a lane that returns
+  // while others wait for it ends the run, so the operation's mask is as good as when it was
+  // opened.
+  bool joins(const WaveCall& call) const {
+    return open_.size() == 1 && is_same(open_.front(), call) &&
+           (call.mask & lane_bit(call.lane)) != 0;
+  }
+  // The operation of a legal call.
+  Operation& open(const WaveCall& call);
   // The lanes that may go on, if this call was the last one missing; 0: the lane has to wait.
-  std::uint64_t arrive(const WaveCall& call, std::uint64_t value, int source_lane);
+  std::uint64_t arrive(Operation& operation, const WaveCall& call, std::uint64_t value,
+                       int source_lane) {
+    values_[call.lane] = value;
+    sources_[call.lane] = source_lane;
+    operation.arrived |= lane_bit(call.lane);
+    return operation.arrived == call.mask ? complete(operation) : 0;
+  }
+  Operation& only() { return open_.front(); }
   std::uint64_t result_of(int lane) const { return results_[lane]; }
   // The lane returned. The operation that waits for it in vain; nullptr if none does.
   const Operation* leave(int lane);
@@ -52,10 +68,14 @@ class Wave {
   const Operation* waiting_operation(int lane) const;
 
  private:
-  bool is_same(const Operation& operation, const WaveCall& call) const;
+  static bool is_same(const Operation& operation, const WaveCall& call) {
+    return operation.kind == call.kind && operation.mask == call.mask &&
+           same_line(operation.site, call.site);
+  }
   bool conflicts(const Operation& operation, const WaveCall& call) const;
-  Operation& open(const WaveCall& call);
-  void complete(const Operation& operation);
+  std::uint64_t complete(Operation& operation);
+  void give_votes(std::uint64_t mask);
+  void give_values(std::uint64_t mask);
 
   std::uint64_t lanes_ = 0, exited_ = 0;
   std::vector<Operation> open_;
