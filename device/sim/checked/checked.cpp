@@ -23,7 +23,7 @@ const char* verb(const Access& access) {
 void Checker::start_kernel(const KernelCall& call, const MemoryMap& memory, int wave_size) {
   call_ = &call;
   memory_ = &memory;
-  recent_.fill(nullptr);
+  recent_.fill({});
   shadow_.trim(clock_.is_worn_out());
   if (clock_.is_worn_out()) clock_.restart();
   clock_.start_kernel(call.shape.block, wave_size);
@@ -34,23 +34,17 @@ void Checker::pass_wave_operation(WaveKind kind, int wave, std::uint64_t lanes) 
   if (kind == WaveKind::sync) clock_.pass_wave_sync(wave, lanes);
 }
 
-void Checker::access(const Access& access) {
-  if (is_own_stack(access)) return;
-  if (block_.shared().contains(access.address))
-    access_shared(access);
-  else
-    access_global(access);
-}
-
-bool Checker::is_own_stack(const Access& access) const {
-  return block_.running().fiber->holds(reinterpret_cast<const void*>(access.address));
-}
-
 // What a kernel may read besides device memory: its arguments, and constants of the program.
 bool Checker::is_launch_data(const Access& access) const {
   if (access.write) return false;
   const auto arguments = reinterpret_cast<std::uintptr_t>(call_->arguments.get());
   return access.address - arguments < call_->argument_bytes || is_program_data(access.address);
+}
+
+void Checker::check_shadow(const Access& access, std::uint32_t floor, bool needs_write) {
+  Finding finding;
+  if (!shadow_.access(access, clock_, block_.running().thread, floor, needs_write, finding))
+    fail(access, finding);
 }
 
 void Checker::access_shared(const Access& access) {
@@ -62,10 +56,11 @@ void Checker::access_shared(const Access& access) {
 }
 
 const Checker::Region* Checker::find_region(std::uintptr_t address) {
-  for (const Region* region : recent_)
-    if (region != nullptr && address - region->begin < region->end - region->begin) return region;
+  for (const Recent& recent : recent_)
+    if (address - recent.begin < recent.bytes) return recent.region;
   const Region* const region = memory_->find(address);
-  if (region != nullptr) recent_[next_recent_++ % recent_.size()] = region;
+  if (region != nullptr)
+    recent_[next_recent_++ % recent_.size()] = {region->begin, region->end - region->begin, region};
   return region;
 }
 
@@ -80,10 +75,15 @@ void Checker::access_global(const Access& access) {
   check_shadow(access, clock_.first_segment_of_kernel(), false);
 }
 
-void Checker::check_shadow(const Access& access, std::uint32_t floor, bool needs_write) {
-  const Finding finding =
-      shadow_.access(access, clock_, block_.running().thread, floor, needs_write);
-  if (finding.kind == Finding::Kind::none) return;
+void Checker::access(const Access& access) {
+  if (block_.running().fiber->holds(reinterpret_cast<const void*>(access.address))) return;
+  if (block_.shared().contains(access.address))
+    access_shared(access);
+  else
+    access_global(access);
+}
+
+void Checker::fail(const Access& access, const Finding& finding) {
   const bool race = finding.kind == Finding::Kind::race;
   block_.fail(race ? Fault::race : Fault::uninitialized_read, describe(access, finding));
 }

@@ -30,12 +30,12 @@ class Checker {
 
  private:
   using Region = MemoryMap::Region;
-  bool is_own_stack(const Access& access) const;
   bool is_launch_data(const Access& access) const;
-  void access_shared(const Access& access);
-  void access_global(const Access& access);
-  const Region* find_region(std::uintptr_t address);
-  void check_shadow(const Access& access, std::uint32_t floor, bool needs_write);
+  inline void access_shared(const Access& access);
+  inline void access_global(const Access& access);
+  inline const Region* find_region(std::uintptr_t address);
+  inline void check_shadow(const Access& access, std::uint32_t floor, bool needs_write);
+  [[noreturn]] void fail(const Access& access, const Finding& finding);
   // Messages are built by functions of their own: fail() drops the stack of its caller.
   std::string describe(const Access& access, const Finding& finding);
   std::string describe_other(const Finding& finding) const;
@@ -47,7 +47,12 @@ class Checker {
   const MemoryMap* memory_ = nullptr;
   Clock clock_;
   Shadow shadow_;
-  std::array<const Region*, 8> recent_{};
+  // The regions that were found last, and where they lie.
+  struct Recent {
+    std::uintptr_t begin = 0, bytes = 0;
+    const Region* region = nullptr;
+  };
+  std::array<Recent, 8> recent_{};
   std::size_t next_recent_ = 0;
 };
 

@@ -10,6 +10,7 @@ namespace plumb::device::sim {
 
 void Clock::start_kernel(int block_size, int wave_size) {
   wave_size_ = wave_size;
+  wave_bits_ = std::countr_zero(static_cast<unsigned>(wave_size));
   blocks_.clear();
   known_.resize(block_size);
   wave_segment_.assign((block_size + wave_size - 1) / wave_size, 0);
@@ -29,17 +30,10 @@ void Clock::pass_wave_sync(int wave, std::uint64_t lanes) {
     const int lane = std::countr_zero(left);
     Lanes& mine = first[lane];
     if (mine[lane] < kLatestClock) ++mine[lane];
-    for (int i = 0; i < kMostLanes; ++i) latest[i] = std::max(latest[i], mine[i]);
+    for (int i = 0; i < wave_size_; ++i) latest[i] = std::max(latest[i], mine[i]);
   }
   for (std::uint64_t left = lanes; left != 0; left &= left - 1)
     first[std::countr_zero(left)] = latest;
-}
-
-bool Clock::may_meet(const Stamp& a, const Stamp& b) const {
-  const auto wave_of = [this](const Stamp& stamp) {
-    return static_cast<int>(stamp.thread) / wave_size_;
-  };
-  return a.segment == b.segment && wave_of(a) == wave_of(b);
 }
 
 const Clock::BlockStart& Clock::block_of(const Stamp& stamp) const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +33,7 @@ class Clock {
   void pass_wave_sync(int wave, std::uint64_t lanes);
 
   Stamp now(int thread, bool atomic) const {
-    const std::uint32_t clock = completed(thread, thread % wave_size_) + 1;
+    const std::uint32_t clock = completed(thread, thread & (wave_size_ - 1)) + 1;
     Stamp stamp;
     stamp.segment = segment_;
     stamp.thread = static_cast<std::uint32_t>(thread) & 0x3FFU;
@@ -48,12 +49,15 @@ class Clock {
     if (stamp.segment < segment_) return true;
     const auto thread = static_cast<int>(stamp.thread);
     if (thread == running_thread) return true;
-    if (thread / wave_size_ != running_thread / wave_size_) return false;
-    return completed(running_thread, thread % wave_size_) >= stamp.clock;
+    if (wave_of(thread) != wave_of(running_thread)) return false;
+    return completed(running_thread, thread & (wave_size_ - 1)) >= stamp.clock;
   }
 
   // Whether the two are of one wave and segment: a wave_sync may yet order what follows them.
-  bool may_meet(const Stamp& a, const Stamp& b) const;
+  bool may_meet(const Stamp& a, const Stamp& b) const {
+    return a.segment == b.segment &&
+           wave_of(static_cast<int>(a.thread)) == wave_of(static_cast<int>(b.thread));
+  }
 
   std::uint32_t first_segment_of_kernel() const { return blocks_.front().segment; }
   std::uint32_t first_segment_of_block() const { return blocks_.back().segment; }
@@ -70,11 +74,12 @@ class Clock {
  private:
   using Lanes = std::array<std::uint32_t, kMostLanes>;
   static constexpr std::uint32_t kLatestClock = (1U << 21) - 1;  // then, accesses count as ordered
+  int wave_of(int thread) const { return thread >> wave_bits_; }
   std::uint32_t completed(int thread, int lane) const {
-    return wave_segment_[thread / wave_size_] == segment_ ? known_[thread][lane] : 0;
+    return wave_segment_[wave_of(thread)] == segment_ ? known_[thread][lane] : 0;
   }
 
-  int wave_size_ = 0;
+  int wave_size_ = 0, wave_bits_ = 0;  // a power of two, and which
   std::uint32_t segment_ = 0;
   std::vector<BlockStart> blocks_;
   std::vector<Lanes> known_;  // [thread][lane]: wave_syncs of the lane that it knows of

@@ -3,7 +3,9 @@
 // The latest accesses to every byte that a launch touched, and whether a new one races with them.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,9 +24,9 @@ struct Access {
   bool uses_old_value = true;  // of an atomic: false for an exchange
 };
 
-// A new access has passed or not.
+// What is wrong with a new access.
 struct Finding {
-  enum class Kind { none, race, uninitialized } kind = Kind::none;
+  enum class Kind { race, uninitialized } kind = Kind::race;
   Stamp other;  // of a race: the earlier access
   bool other_wrote = false;
   std::uintptr_t address = 0;
@@ -34,8 +36,9 @@ class Shadow {
  public:
   // Checks an access of the running thread and remembers it. `floor`: older stamps count as absent.
   // `needs_write`: a byte that nobody wrote since `floor` may not be read.
-  Finding access(const Access& access, const Clock& clock, int thread, std::uint32_t floor,
-                 bool needs_write);
+  // Returns whether it passes; `finding` says why not.
+  inline bool access(const Access& access, const Clock& clock, int thread, std::uint32_t floor,
+                     bool needs_write, Finding& finding);
   // Forgets everything if much memory is held; `always`: in any case.
   void trim(bool always);
 
@@ -55,12 +58,16 @@ class Shadow {
     std::vector<Cell> cells;
   };
 
-  Page& page_at(std::uintptr_t number);
+  Page& page_at(std::uintptr_t number) {
+    const Recent& recent = recent_[number % kRecent];
+    return recent.page != nullptr && recent.number == number ? *recent.page : find_page(number);
+  }
+  Page& find_page(std::uintptr_t number);
   static void refine(Page& page, int shift);
-  static bool check(const Cell& cell, const Access& access, const Clock& clock, int thread,
-                    std::uint32_t floor, bool needs_write, Finding& finding);
-  static void remember(Cell& cell, const Access& access, const Clock& clock, int thread,
-                       std::uint32_t floor, const Stamp& now);
+  static inline bool check(const Cell& cell, const Access& access, const Clock& clock, int thread,
+                           std::uint32_t floor, bool needs_write, Finding& finding);
+  static inline void remember(Cell& cell, const Access& access, const Clock& clock, int thread,
+                              std::uint32_t floor, const Stamp& now);
 
   static constexpr int kPageShift = 12;
   static constexpr std::size_t kRecent = 64;
@@ -71,5 +78,63 @@ class Shadow {
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::array<Recent, kRecent> recent_;
 };
+
+// Inline: what follows runs for every access of every checked kernel.
+inline bool Shadow::access(const Access& access, const Clock& clock, int thread,
+                           std::uint32_t floor, bool needs_write, Finding& finding) {
+  const Stamp now = clock.now(thread, access.atomic);
+  const std::uintptr_t end = access.address + access.bytes;
+  const int shift = std::min(2, std::countr_zero(access.address | end));
+  for (std::uintptr_t at = access.address; at < end;) {
+    Page& page = page_at(at >> kPageShift);
+    if (shift < page.shift) refine(page, shift);
+    const std::uintptr_t page_end = (at | ((std::uintptr_t{1} << kPageShift) - 1)) + 1;
+    Cell* cell = &page.cells[(at & ((std::uintptr_t{1} << kPageShift) - 1)) >> page.shift];
+    for (; at < std::min(end, page_end); at += std::uintptr_t{1} << page.shift, ++cell) {
+      if (!check(*cell, access, clock, thread, floor, needs_write, finding)) {
+        finding.address = at;
+        return false;
+      }
+      remember(*cell, access, clock, thread, floor, now);
+    }
+  }
+  return true;
+}
+
+inline bool Shadow::check(const Cell& cell, const Access& access, const Clock& clock, int thread,
+                          std::uint32_t floor, bool needs_write, Finding& finding) {
+  const auto races = [&](const Stamp& other) {
+    return !(access.atomic && other.atomic) && !clock.is_before(other, thread, floor);
+  };
+  const auto found = [&](const Stamp& other, bool wrote) {
+    finding = {Finding::Kind::race, other, wrote};
+    return false;
+  };
+  if (races(cell.writer)) return found(cell.writer, true);
+  for (const Stamp& reader : cell.readers)
+    if ((access.write || reader.atomic) && races(reader)) return found(reader, reader.atomic);
+  const bool reads = !access.write || (access.atomic && access.uses_old_value);
+  if (reads && needs_write && cell.writer.segment < floor) {
+    finding = {Finding::Kind::uninitialized};
+    return false;
+  }
+  return true;
+}
+
+inline void Shadow::remember(Cell& cell, const Access& access, const Clock& clock, int thread,
+                             std::uint32_t floor, const Stamp& now) {
+  if (access.write) cell.writer = now;
+  if (access.write && !access.atomic) {
+    cell.readers = {};
+    return;
+  }
+  auto& [a, b] = cell.readers;
+  if (clock.is_before(a, thread, floor)) a = {};
+  if (clock.is_before(b, thread, floor)) b = {};
+  if (a.segment == 0)
+    a = now;
+  else if (b.segment == 0 || (clock.may_meet(a, b) && !clock.may_meet(a, now)))
+    b = now;
+}
 
 }  // namespace plumb::device::sim
