@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "device/device.h"
@@ -17,16 +19,21 @@ namespace {
 constexpr std::size_t kGap = 64;
 constexpr std::size_t kMostArrays = 64;
 
+// Copied, which takes a quarter of the time of writing word by word.
+constexpr std::array<std::uint16_t, 2048> kPoisoned = [] {
+  std::array<std::uint16_t, 2048> words{};
+  words.fill(kPoison);
+  return words;
+}();
+
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 
 void poison(void* memory, std::size_t bytes) {
-  auto* out = static_cast<unsigned char*>(memory);
-  constexpr std::uint64_t pattern = 0x0001000100010001U * kPoison;
-  std::size_t at = 0;
-  for (; at + 8 <= bytes; at += 8) std::memcpy(out + at, &pattern, 8);
-  std::memcpy(out + at, &pattern, bytes - at);
+  auto* const out = static_cast<unsigned char*>(memory);
+  for (std::size_t at = 0; at < bytes; at += sizeof kPoisoned)
+    std::memcpy(out + at, kPoisoned.data(), std::min(sizeof kPoisoned, bytes - at));
 }
 
 void SharedMemory::start_kernel(std::size_t limit, std::size_t dynamic_bytes) {
@@ -44,12 +51,6 @@ void SharedMemory::start_block() {
   used_ = arrays_[0].bytes;
   end_ = round_up(used_ + kGap, kGap);
   poison(base(), used_);
-}
-
-void* SharedMemory::find_or_add(const SharedSite& site) {
-  for (const Array& array : arrays_)
-    if (array.site == &site) return base() + array.begin;
-  return add(site);
 }
 
 void* SharedMemory::add(const SharedSite& site) {

@@ -30,7 +30,11 @@ class SharedMemory {
   void start_block();
 
   // The array of this site; nullptr if it does not fit any more: why() says so.
-  void* find_or_add(const SharedSite& site);
+  void* find_or_add(const SharedSite& site) {
+    for (const Array& array : arrays_)
+      if (array.site == &site) return base() + array.begin;
+    return add(site);
+  }
   void* dynamic() { return base(); }
   std::string why_full(const SharedSite& site) const;
 
