@@ -53,6 +53,27 @@ TEST_F(SimMemory, AddressesOfEmptyAllocationsDiffer) {
   EXPECT_NE(device->allocate(0, "a"), device->allocate(0, "b"));
 }
 
+// Its pages may be those of a device before it.
+TEST_F(SimMemory, ANewDeviceHoldsNothingOfAnEarlierOne) {
+  constexpr std::size_t kBytes = 200000;
+  for (const bool page_guards : {false, true, false}) {
+    open(Policy::early, page_guards);
+    device->fill(device->allocate(kBytes, "old"), 0x5A, kBytes, stream);
+    device.reset();
+    open(Policy::early);
+    const std::uint8_t* x = bytes_of(device->allocate(100, "x"));
+    EXPECT_FALSE(sim::compare_poison(x, 100, sim::kFreshPoison));
+    EXPECT_TRUE(device->check_guards().empty());
+    for (std::size_t beyond = 4096; beyond < kBytes; ++beyond) ASSERT_EQ(x[beyond], 0) << beyond;
+    expect_error(
+        [&] {
+          launch(stream, "stray", [x] { *const_cast<std::uint8_t*>(x + (2 << 20)) = 1; });
+          device->synchronize(stream);
+        },
+        "access to device memory outside every allocation");
+  }
+}
+
 TEST_F(SimMemory, StrayWriteIntoAGuardZoneIsFoundWithLabelAndOffset) {
   open(Policy::early);
   std::uint8_t* x = bytes_of(device->allocate(100, "scores"));

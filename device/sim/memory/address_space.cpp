@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "device/device.h"
 
@@ -23,6 +26,59 @@ void require(int result, const char* what) {
     throw DeviceError(Fault::out_of_memory, std::string("the system refused to ") + what);
   }
 }
+
+std::uintptr_t reserve(std::size_t bytes) {
+  void* const reserved =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(reserved == MAP_FAILED ? 1 : 0, "reserve address space");
+  return reinterpret_cast<std::uintptr_t>(reserved);
+}
+
+struct Span {
+  std::uintptr_t begin = 0;  // 0: none
+  std::size_t bytes = 0;
+  std::uintptr_t used_end = 0;
+};
+
+// Spaces that nobody uses. A device lives for one point of a case, and the next one needs as much.
+class LeftBehind {
+ public:
+  // The one that was left last.
+  Span take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(spans_.rbegin(), spans_.rend(),
+                                    [&](const Span& span) { return span.bytes == bytes; });
+    if (found == spans_.rend()) return {};
+    const Span span = *found;
+    spans_.erase(std::next(found).base());
+    return span;
+  }
+
+  bool keep(Span span) {
+    const std::lock_guard lock(mutex_);
+    if (spans_.size() == kMost) return false;
+    const std::uintptr_t most = span.begin + kMostUsed;
+    if (span.used_end > most) {
+      if (madvise(pointer(most), span.used_end - most, MADV_DONTNEED) != 0) return false;
+      span.used_end = most;
+    }
+    spans_.push_back(span);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 12;  // four engines' device and pinned memory, and more
+  static constexpr std::size_t kMostUsed = std::size_t{64} << 20;
+  std::mutex mutex_;
+  std::vector<Span> spans_;
+};
+
+// Never destroyed: a device may outlive every static object.
+LeftBehind& left_behind() {
+  static auto* const the_spaces = new LeftBehind;
+  return *the_spaces;
+}
+
 }  // namespace
 
 std::size_t page_size() {
@@ -30,15 +86,23 @@ std::size_t page_size() {
   return size;
 }
 
-AddressSpace::AddressSpace(std::size_t bytes) : bytes_(bytes) {
-  void* reserved =
-      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  require(reserved == MAP_FAILED ? 1 : 0, "reserve address space");
-  begin_ = open_end_ = reinterpret_cast<std::uintptr_t>(reserved);
+AddressSpace::AddressSpace(std::size_t bytes, Pages pages) : bytes_(bytes), pages_(pages) {
+  const Span left = pages == Pages::recycled ? left_behind().take(bytes) : Span{};
+  begin_ = left.begin != 0 ? left.begin : reserve(bytes);
+  old_end_ = left.begin != 0 ? left.used_end : begin_;
+  open_end_ = used_end_ = begin_;
   holes_[begin_] = bytes;
 }
 
-AddressSpace::~AddressSpace() { munmap(pointer(begin_), bytes_); }
+AddressSpace::~AddressSpace() {
+  const std::uintptr_t touched_end = std::max({open_end_, used_end_, old_end_});
+  if (pages_ == Pages::recycled &&
+      mprotect(pointer(begin_), touched_end - begin_, PROT_NONE) == 0 &&
+      left_behind().keep({begin_, bytes_, std::max(used_end_, old_end_)})) {
+    return;
+  }
+  munmap(pointer(begin_), bytes_);
+}
 
 std::uintptr_t AddressSpace::take(std::size_t bytes) {
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
@@ -46,6 +110,7 @@ std::uintptr_t AddressSpace::take(std::size_t bytes) {
     if (size < bytes) continue;
     holes_.erase(hole);
     if (size > bytes) holes_[begin + bytes] = size - bytes;
+    used_end_ = std::max(used_end_, begin + bytes);
     return begin;
   }
   return 0;
@@ -77,11 +142,17 @@ void AddressSpace::open_up_to(std::uintptr_t end, std::size_t step) {
   const std::size_t bytes =
       std::min<std::size_t>(align_up(end - open_end_, step), begin_ + bytes_ - open_end_);
   open_pages(open_end_, bytes);
+  if (old_end_ > open_end_)
+    std::memset(pointer(open_end_), 0, std::min(bytes, old_end_ - open_end_));
   open_end_ += bytes;
 }
 
 void AddressSpace::close_pages(std::uintptr_t begin, std::size_t bytes) {
   drop_pages(begin, bytes);
+  lock_pages(begin, bytes);
+}
+
+void AddressSpace::lock_pages(std::uintptr_t begin, std::size_t bytes) {
   require(mprotect(pointer(begin), bytes, PROT_NONE), "close pages");
 }
 

@@ -17,7 +17,10 @@ constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t multiple) {
 
 class AddressSpace {
  public:
-  explicit AddressSpace(std::size_t bytes);
+  // Recycled: the memory of pages that a space of this size left behind, which saves the system
+  // from finding and clearing it. They are as closed as fresh ones.
+  enum class Pages { fresh, recycled };
+  explicit AddressSpace(std::size_t bytes, Pages pages = Pages::fresh);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
@@ -30,11 +33,14 @@ class AddressSpace {
   std::size_t bytes() const { return bytes_; }
   bool holds(std::uintptr_t address) const { return address - begin_ < bytes_; }
 
-  // Pages become readable and writable; the reverse; or their memory only goes back to the system.
+  // Pages become readable and writable; the reverse, and their memory goes back to the system or
+  // not; or it only goes back.
   void open_pages(std::uintptr_t begin, std::size_t bytes);
-  // All pages from the start to `end` at least, in steps, so that few calls reach the system.
+  // All pages from the start to `end` at least, in steps, so that few calls reach the system. They
+  // read zero where nobody has written.
   void open_up_to(std::uintptr_t end, std::size_t step);
   void close_pages(std::uintptr_t begin, std::size_t bytes);
+  void lock_pages(std::uintptr_t begin, std::size_t bytes);
   void drop_pages(std::uintptr_t begin, std::size_t bytes);
   // One touched byte costs one small page, whatever the system's policy on huge ones.
   void keep_pages_small();
@@ -43,6 +49,9 @@ class AddressSpace {
   std::uintptr_t begin_ = 0;
   std::size_t bytes_ = 0;
   std::uintptr_t open_end_ = 0;
+  std::uintptr_t used_end_ = 0;  // behind it no piece was handed out yet
+  std::uintptr_t old_end_ = 0;   // behind it recycled pages are as fresh ones
+  Pages pages_;
   std::map<std::uintptr_t, std::size_t> holes_;
 };
 

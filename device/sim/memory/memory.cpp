@@ -37,7 +37,9 @@ std::uintptr_t align_down(std::uintptr_t value, std::size_t multiple) {
 
 }  // namespace
 
-Memory::Memory(const Options& options) : options_(options), space_(options.address_space) {}
+// Whatever recycled pages hold is overwritten when a block is laid onto them.
+Memory::Memory(const Options& options)
+    : options_(options), space_(options.address_space, AddressSpace::Pages::recycled) {}
 Memory::~Memory() = default;
 
 std::size_t Memory::size_of(std::size_t bytes) const {
@@ -159,7 +161,7 @@ void Memory::retire(Block& block) {
     return erase_overlapping(oldest.begin, oldest.end);
   }
   if (options_.page_guards) {
-    space_.close_pages(block.open_begin, block.open_end - block.open_begin);
+    space_.lock_pages(block.open_begin, block.open_end - block.open_begin);
   } else {
     lay_poison(bytes_at(block.region.begin), block.bytes(), kFreedPoison);
   }
@@ -178,7 +180,7 @@ void Memory::release_oldest() {
   const std::size_t size = block.end - block.begin;
   quarantined_bytes_ -= size;
   space_.give(block.begin, size);
-  if (size < kWorthDropping || options_.page_guards) return;
+  if (size < kWorthDropping) return;
   const std::uintptr_t first = align_up(block.begin, page_size());
   space_.drop_pages(first, align_down(block.end, page_size()) - first);
 }
