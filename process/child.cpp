@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// posix_spawn cannot set PR_SET_PDEATHSIG, so children are forked. Between fork and exec only calls
+// that are safe in a signal handler are made: another thread may hold any lock.
+#include "process/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "process/fork.h"
+#include "process/interrupts.h"
+
+extern char** environ;
+
+namespace plumb::process {
+
+namespace {
+
+// How long a wait does not look at signals and at processes without a pidfd.
+constexpr int kSlice = 20;  // milliseconds
+
+std::string_view name_of(std::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
+std::vector<std::string> environment_of(const Command& command) {
+  std::vector<std::string> all;
+  for (const std::string& variable : command.environment) {
+    if (variable.find('=') != std::string::npos) all.push_back(variable);
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const bool changed =
+        std::any_of(command.environment.begin(), command.environment.end(),
+                    [&](const std::string& v) { return name_of(v) == name_of(*entry); });
+    if (!changed) all.emplace_back(*entry);
+  }
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+// Above the numbers that the child's own descriptors get.
+int moved_up(int descriptor) {
+  if (descriptor < 0 || descriptor > Child::kChannel) return descriptor;
+  return fcntl(descriptor, F_DUPFD_CLOEXEC, Child::kChannel + 1);
+}
+
+bool redirect(const Redirection& stream, int target) {
+  switch (stream.to) {
+    case Redirection::To::inherited: return true;
+    case Redirection::To::closed: return close(target) == 0 || errno == EBADF;
+    case Redirection::To::descriptor: return dup2(stream.descriptor, target) == target;
+    default: break;
+  }
+  const char* path = stream.to == Redirection::To::nothing ? "/dev/null" : stream.path.c_str();
+  constexpr int kWritten = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND;
+  const int opened = open(path, target == STDIN_FILENO ? O_RDONLY : kWritten, 0644);
+  if (opened < 0 || opened == target) return opened >= 0;
+  return dup2(opened, target) == target && close(opened) == 0;
+}
+
+// What the child needs, made before the fork.
+struct Prepared {
+  std::array<Redirection, 3> streams;
+  const char* folder = nullptr;
+  char* const* words = nullptr;
+  char* const* environment = nullptr;
+  const std::function<int()>* body = nullptr;
+  int channel = -1, failure = -1;  // descriptors
+  pid_t parent = 0;
+};
+
+bool set_up(Prepared& child) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != child.parent) _exit(127);  // it ended before the call
+  // An ignored signal stays ignored over exec, and plumb ignores these two.
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
+  const int failure = moved_up(child.failure);
+  if (failure != child.failure) close(child.failure);
+  child.failure = failure;
+  child.channel = moved_up(child.channel);
+  for (Redirection& stream : child.streams) stream.descriptor = moved_up(stream.descriptor);
+  for (int i = 0; i < 3; ++i) {
+    if (!redirect(child.streams[static_cast<std::size_t>(i)], i)) return false;
+  }
+  if (child.folder != nullptr && chdir(child.folder) != 0) return false;
+  return child.channel < 0 || dup2(child.channel, Child::kChannel) == Child::kChannel;
+}
+
+[[noreturn]] void become(Prepared& child) {
+  bool ready = set_up(child);
+  if (ready && child.body != nullptr) {
+    close(child.failure);
+    _exit((*child.body)());
+  }
+  if (ready) execvpe(child.words[0], child.words, child.environment);
+  const int error = errno;
+  static_cast<void>(!write(child.failure, &error, sizeof error));
+  _exit(127);
+}
+
+// Closed at the end.
+struct OpenDescriptor {
+  int number = -1;
+  ~OpenDescriptor() { reset(); }
+  void reset() {
+    if (number >= 0) close(std::exchange(number, -1));
+  }
+};
+
+// errno of a child that could not become the program; 0: it has.
+int failure_of(int from) {
+  int error = 0;
+  ssize_t got = -1;
+  do {
+    got = read(from, &error, sizeof error);
+  } while (got < 0 && errno == EINTR);
+  return got == sizeof error ? error : 0;
+}
+
+// Waits until the process has ended, but only for a moment. A signal ends the wait too.
+void wait_a_moment(pid_t process, Deadline deadline) {
+  const int slice = deadline.milliseconds(kSlice);
+  const OpenDescriptor ended{static_cast<int>(syscall(SYS_pidfd_open, process, 0))};
+  pollfd readable{ended.number, POLLIN, 0};
+  if (ended.number >= 0) {
+    poll(&readable, 1, slice);
+  } else {
+    poll(nullptr, 0, std::min(slice, 2));
+  }
+}
+
+}  // namespace
+
+std::string Ending::text() const {
+  if (signal != 0) return fmt::format("ended with signal {} ({})", signal, strsignal(signal));
+  return fmt::format("ended with exit code {}", code);
+}
+
+Child::Child(const Command& command) { start(command, nullptr); }
+
+Child::Child(const std::function<int()>& body, const Command& command) { start(command, body); }
+
+Child::Child(Child&& other) noexcept
+    : id_(std::exchange(other.id_, -1)),
+      ended_(other.ended_),
+      ending_(other.ending_),
+      channel_(std::move(other.channel_)) {}
+
+Child::~Child() {
+  if (id_ > 0) end();
+}
+
+void Child::start(const Command& command, const std::function<int()>& body) {
+  std::vector<std::string> words = command.words, environment = environment_of(command);
+  const std::vector<char*> words_of = pointers(words), environment_pointers = pointers(environment);
+  Prepared child{{command.in, command.out, command.err}};
+  child.folder = body || command.folder.empty() ? nullptr : command.folder.c_str();
+  child.words = words_of.data();
+  child.environment = environment_pointers.data();
+  child.body = body ? &body : nullptr;
+  child.parent = getpid();
+  OpenDescriptor far, failure_read, failure_write;
+  if (command.channel) {
+    auto [near, other] = Channel::pair();
+    channel_ = std::make_unique<Channel>(near);
+    far.number = child.channel = other;
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pipe");
+  }
+  failure_read.number = ends[0];
+  failure_write.number = child.failure = ends[1];
+  id_ = fork_from_lasting_thread([&child] { become(child); });
+  failure_write.reset();
+  const int error = failure_of(failure_read.number);
+  if (error == 0) return;
+  end();
+  throw std::system_error(error, std::generic_category(),
+                          "cannot start " + (words.empty() ? "a process" : words.front()));
+}
+
+bool Child::has_ended() {
+  if (ended_) return true;
+  siginfo_t info = {};
+  // Not reaped yet: its number stays the group's.
+  if (waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  if (info.si_pid != id_) return false;
+  ended_ = true;
+  const bool exited = info.si_code == CLD_EXITED;
+  ending_ = exited ? Ending{info.si_status, 0} : Ending{0, info.si_status};
+  return true;
+}
+
+bool Child::wait(Deadline deadline, bool always) {
+  while (!has_ended()) {
+    if (!always) Interrupts::check();
+    if (deadline.is_over()) return false;
+    wait_a_moment(id_, deadline);
+  }
+  return true;
+}
+
+void Child::send_signal(int signal) const {
+  if (id_ > 0) kill(-id_, signal);
+}
+
+void Child::end(double seconds) {
+  if (seconds > 0 && !has_ended()) {
+    send_signal(SIGTERM);
+    wait(Deadline::in(seconds), true);
+  }
+  send_signal(SIGKILL);
+  release();
+}
+
+void Child::release() {
+  wait(Deadline::never(), true);
+  while (waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  id_ = -1;
+}
+
+}  // namespace plumb::process
