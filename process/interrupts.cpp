@@ -27,7 +27,8 @@ Interrupts::Interrupts(Second second) {
   action.sa_flags = second == Second::ends_at_once ? static_cast<int>(SA_RESETHAND) : 0;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before[i]);
-    const bool ignored = before[i].sa_handler == SIG_IGN;
+    // nohup: a terminal that is closed does not stop the run.
+    const bool ignored = kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
     if (!ignored) sigaction(kSignals[i], &action, nullptr);
   }
 }

@@ -12,14 +12,16 @@ namespace plumb::process {
 class Interrupted : public std::runtime_error {
  public:
   explicit Interrupted(int signal);
-  int signal() const { return signal_; }
+  // What was awaited has been interrupted, and not this process.
+  explicit Interrupted(const std::string& why) : std::runtime_error(why) {}
+  int signal() const { return signal_; }  // 0: this process got none
 
  private:
-  int signal_;
+  int signal_ = 0;
 };
 
 // While one is alive, SIGINT, SIGTERM and SIGHUP do not end this process: the waits of this library
-// throw Interrupted instead. A signal that was ignored before (nohup) stays ignored. One at a time.
+// throw Interrupted instead. A SIGHUP that was ignored before (nohup) stays ignored. One at a time.
 class Interrupts {
  public:
   enum class Second { waits, ends_at_once };  // what a second signal does

@@ -29,7 +29,7 @@ bool wait_for(Child& child, RunLimits limits) {
 }  // namespace
 
 std::string Ended::how() const {
-  return timed_out ? fmt::format("no result after {:.3g} s", seconds) : ending.text();
+  return timed_out ? fmt::format("no result after {:.3g} s", seconds) : text();
 }
 
 Ended run_to_end(Command command, RunLimits limits) {
@@ -42,7 +42,7 @@ Ended run_to_end(Command command, RunLimits limits) {
   Ended ended;
   ended.timed_out = !wait_for(child, limits);
   ended.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  ended.ending = child.ending();
+  static_cast<Ending&>(ended) = child.ending();
   if (!ended.timed_out) child.release();
   ended.out = out.text();
   ended.err = err.text();

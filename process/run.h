@@ -9,13 +9,12 @@
 
 namespace plumb::process {
 
-struct Ended {
-  Ending ending;
+struct Ended : Ending {
   bool timed_out = false;
   double seconds = 0;
   std::string out, err;  // what it printed
 
-  bool ok() const { return ending.ok() && !timed_out; }
+  bool ok() const { return Ending::ok() && !timed_out; }
   // "ended with exit code 2", "no result after 5 s"
   std::string how() const;
 };

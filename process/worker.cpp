@@ -115,7 +115,7 @@ Death Worker::bury(Got got, Deadline deadline) {
   const Ending ending = child_->ending();
   retire();
   if (ended) return {"its process " + ending.text()};
-  if (hung_up) return {"it closed its channel and did not end; its process was ended"};
+  if (hung_up) return {"it closed its channel and did not end; its process was ended", true};
   return {fmt::format("no result after {:g} s; its process was ended", options_.timeout), true};
 }
 

@@ -35,7 +35,7 @@ struct WorkerAnswer {
 // Why there is no answer: "its process ended with signal 11 (Segmentation fault)".
 struct Death {
   std::string why;
-  bool timed_out = false;
+  bool timed_out = false;  // it had to be ended
 };
 
 // No worker process can be started: too many descriptors, processes, too little memory.
@@ -83,6 +83,7 @@ class Worker {
 // The worker's side. The role that this process was started in; "" if it was not started as a
 // worker. Throws NotAWorker if the environment says that it is one and descriptor 3 does not.
 std::string worker_role();
+inline bool is_worker() { return !worker_role().empty(); }
 class NotAWorker : public std::runtime_error {
  public:
   NotAWorker();

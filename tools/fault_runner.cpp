@@ -2,24 +2,23 @@
 #include "tools/fault_runner.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <memory>
+#include <stdexcept>
 #include <utility>
+#include <variant>
 
+#include "process/ordered_map.h"
 #include "tools/selection.h"
 #include "tools/wire.h"
-#include "tools/worker.h"
 
 namespace plumb::tools {
 
 namespace {
 
 using cases::DecodeRun;
+using cases::DiagnosedWatch;
 using cases::FinishedRun;
+using process::Death;
 
 // Seconds of one run; in production geometry, whose runs have more to do.
 constexpr double kTimeout = 300, kLargeTimeout = 1800;
@@ -27,83 +26,56 @@ constexpr double kTimeout = 300, kLargeTimeout = 1800;
 // Faults are where they are meant to show, and nothing there is news.
 bool is_diagnosed(const DecodeRun& run) { return run.fault == nullptr || run.elsewhere; }
 
-class Runner {
+// In production geometry there is more to do.
+double timeout_of(const std::vector<DecodeRun>& runs) {
+  const bool large = std::any_of(runs.begin(), runs.end(),
+                                 [](const DecodeRun& run) { return run.setup.sample > 0; });
+  return large ? kLargeTimeout : kTimeout;
+}
+
+// One thread's way to take runs.
+class RunTaker {
  public:
-  Runner(const std::vector<DecodeRun>& runs, const std::vector<std::string>& worker)
-      : runs_(runs), worker_(worker), results_(runs.size()) {}
-
-  std::vector<FinishedRun> run(int jobs, const ReportRun& report) {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
-    std::vector<FinishedRun> all;
-    for (auto& result : results_) {
-      std::unique_lock lock(mutex_);
-      ready_.wait(lock, [&] { return result.has_value() || failure_; });
-      if (failure_) break;
-      all.push_back(std::move(*result));
-      lock.unlock();
-      report(all.back());
-    }
-    threads.clear();
-    if (failure_) std::rethrow_exception(failure_);
-    return all;
-  }
-
- private:
-  void work() {
-    const bool large = std::any_of(runs_.begin(), runs_.end(),
-                                   [](const DecodeRun& run) { return run.setup.sample > 0; });
-    Worker worker(worker_, large ? kLargeTimeout : kTimeout);
-    for (std::size_t i = next_++; i < runs_.size(); i = next_++) {
-      try {
-        FinishedRun finished = finish(i, worker);
-        const std::lock_guard lock(mutex_);
-        results_[i] = std::move(finished);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        failure_ = std::current_exception();
-        next_ = runs_.size();
-      }
-      ready_.notify_one();
-    }
-  }
+  RunTaker(const std::vector<DecodeRun>& runs, const std::vector<std::string>& worker)
+      : runs_(runs), worker_({.words = worker, .timeout = timeout_of(runs)}) {}
 
   // Whether a race shows on a real device is not for the host to say: it has another chance or two.
-  FinishedRun finish(std::size_t i, Worker& worker) const {
+  FinishedRun finish(std::size_t i) {
     constexpr int kTries = 3;
     const bool race = runs_[i].fault != nullptr && runs_[i].setup.environment.delays;
-    FinishedRun finished = finish_once(i, worker);
+    FinishedRun finished = finish_once(i);
     for (int tries = 1; race && !finished.found() && tries < kTries; ++tries) {
-      finished = finish_once(i, worker);
+      finished = finish_once(i);
     }
     return finished;
   }
 
-  FinishedRun finish_once(std::size_t i, Worker& worker) const {
+ private:
+  std::variant<DiagnosedWatch, Death> ask(std::size_t i, bool diagnosed) {
+    return process::ask<DiagnosedWatch>(worker_, i, runs_[i].name, WatchRequest{diagnosed});
+  }
+
+  FinishedRun finish_once(std::size_t i) {
     FinishedRun finished{runs_[i], {}, "", {}};
     if (finished.skipped()) return finished;
-    auto answer = worker.run(i);
-    // What has crashed it may be a hypothesis: once more without any.
-    if (std::get_if<Death>(&answer) && is_diagnosed(runs_[i]))
-      answer = worker.run(i + runs_.size());
+    auto answer = ask(i, is_diagnosed(runs_[i]));
     if (const auto* death = std::get_if<Death>(&answer)) {
       finished.died = death->why;
-    } else {
-      auto watch = watch_from(std::get<Bytes>(answer));
-      finished.result = std::move(watch.result);
-      finished.diagnosis = std::move(watch.diagnosis);
+      // A hypothesis of the diagnosis may have crashed: it begins when there are findings.
+      if (is_diagnosed(runs_[i])) answer = ask(i, false);
     }
-    if (!finished.result.clean() && is_real(runs_[i].setup.platform)) worker.retire();
+    if (auto* watch = std::get_if<DiagnosedWatch>(&answer)) {
+      if (!watch->result.clean()) finished.died.clear();
+      finished.result = std::move(watch->result);
+      finished.diagnosis = std::move(watch->diagnosis);
+    }
+    const bool failed = !finished.died.empty() || !finished.result.clean();
+    if (failed && is_real(runs_[i].setup.platform)) worker_.retire();
     return finished;
   }
 
   const std::vector<DecodeRun>& runs_;
-  const std::vector<std::string>& worker_;
-  std::vector<std::optional<FinishedRun>> results_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::exception_ptr failure_;
+  process::Worker worker_;
 };
 
 }  // namespace
@@ -111,15 +83,27 @@ class Runner {
 std::vector<FinishedRun> run_all(const std::vector<DecodeRun>& runs,
                                  const std::vector<std::string>& worker, int jobs,
                                  const ReportRun& report) {
-  return Runner(runs, worker).run(jobs, report);
+  std::vector<FinishedRun> all;
+  process::OrderedMap<FinishedRun> map(runs.size(), [&] {
+    return [taker = std::make_shared<RunTaker>(runs, worker)](std::size_t i) {
+      return taker->finish(i);
+    };
+  });
+  map.run(jobs, [&](std::size_t, FinishedRun&& finished) {
+    all.push_back(std::move(finished));
+    report(all.back());
+  });
+  return all;
 }
 
-Bytes answer_of(const std::vector<DecodeRun>& runs, std::uint64_t task) {
-  const DecodeRun& run = runs.at(task % runs.size());
-  if (task < runs.size() && is_diagnosed(run)) {
-    return to_bytes(cases::watch_and_diagnose(run.setup, run.schedule));
-  }
-  return to_bytes(cases::DiagnosedWatch{cases::result_of(run), {}});
+int serve_watches(const std::vector<DecodeRun>& runs) {
+  return process::serve([&](const process::WorkerRequest& request) {
+    const DecodeRun& run = runs.at(request.task);
+    if (run.name != request.name) throw std::runtime_error("no such run: " + request.name);
+    const bool diagnosed = process::decode<WatchRequest>(request.body).diagnosed;
+    return process::encode(diagnosed ? cases::watch_and_diagnose(run.setup, run.schedule)
+                                     : DiagnosedWatch{cases::result_of(run), {}});
+  });
 }
 
 }  // namespace plumb::tools

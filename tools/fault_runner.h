@@ -9,20 +9,19 @@
 #include <vector>
 
 #include "faults/decode/fault_verdict.h"
-#include "tools/worker.h"
+#include "process/worker.h"
 
 namespace plumb::tools {
 
 using ReportRun = std::function<void(const cases::FinishedRun&)>;
 
 // worker: the command line of a process that answers with the result of the run of a number. Some
-// at a time, told of in their order.
+// at a time, reported in their order.
 std::vector<cases::FinishedRun> run_all(const std::vector<cases::DecodeRun>& runs,
                                         const std::vector<std::string>& worker, int jobs,
                                         const ReportRun& report);
 
-// Such a worker's answer. It knows each run by two numbers: its own, and, without a diagnosis, that
-// much more as there are runs.
-Bytes answer_of(const std::vector<cases::DecodeRun>& runs, std::uint64_t task);
+// The worker's side.
+int serve_watches(const std::vector<cases::DecodeRun>& runs);
 
 }  // namespace plumb::tools

@@ -13,14 +13,14 @@
 
 #include "cases/tables/case_file.h"
 #include "device/device.h"
+#include "process/own_program.h"
+#include "process/worker.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/fault_runner.h"
 #include "tools/faults_report.h"
 #include "tools/output.h"
 #include "tools/selection.h"
-#include "tools/wire.h"
-#include "tools/worker.h"
 
 namespace plumb::tools {
 
@@ -156,11 +156,9 @@ int faults_command(const FaultsArguments& arguments) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
-  if (is_worker()) {
-    return serve([&](std::uint64_t task) { return answer_of(runs, task); });
-  }
+  if (process::is_worker()) return serve_watches(runs);
   if (!arguments.json.empty()) check_writable(arguments.json);
-  const auto all = run_all(runs, own_command_line(), jobs, Printer(arguments.quiet));
+  const auto all = run_all(runs, process::own_command_line(), jobs, Printer(arguments.quiet));
   const cases::Shares shares = shares_of(all);
   put(shares_text(shares, style_of(STDOUT_FILENO)));
   if (!arguments.json.empty()) write_file(arguments.json, to_json(all));

@@ -6,12 +6,15 @@
 #include "cases/tables/point_text.h"
 #include "diagnosis/case_diagnosis.h"
 #include "faults/decode/decode_step_run.h"
+#include "process/own_program.h"
 #include "tools/golden/golden_check.h"
 #include "tools/wire.h"
 
 namespace plumb::tools {
 
 namespace {
+
+using process::Death;
 
 // Of this process, so that a worker reads each file once. Nothing where a run has none to compare
 // with: other inputs, other kernels, or no store.
@@ -57,7 +60,7 @@ Finished without_result(const Task& task, const RunArguments& arguments, cases::
   return finished;
 }
 
-// What is known of a case whose process did not live to tell.
+// A case whose process gave no answer.
 Finished died(const Task& task, const RunArguments& arguments, const Death& death) {
   Finished finished = without_result(task, arguments, cases::Outcome::failed);
   finished.result.failures.push_back(
@@ -65,6 +68,26 @@ Finished died(const Task& task, const RunArguments& arguments, const Death& deat
        {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
        {}});
   return finished;
+}
+
+// The name of a task in requests.
+std::string name_of(const Task& task) { return task.which->id() + " " + task.platform; }
+
+CaseAnswer answer_to(const Task& task, const RunArguments& arguments, cases::Tier tier,
+                     const CaseRequest& request) {
+  try {
+    return {run_task(task, arguments, tier, request.diagnosed), ""};
+  } catch (const cases::BadRow& error) {
+    return {{}, error.what()};
+  } catch (const UsageError& error) {  // a plug-in that can no longer be loaded
+    return {{}, error.what()};
+  }
+}
+
+// Only the diagnosis may have crashed: it begins when the failure is known.
+bool explains_crash(const Finished& again) {
+  return again.result.outcome == cases::Outcome::failed ||
+         (again.result.outcome == cases::Outcome::known_bug && !again.result.findings.empty());
 }
 
 }  // namespace
@@ -112,6 +135,12 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   return finished;
 }
 
+Lane::Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)
+    : tasks_(tasks),
+      arguments_(arguments),
+      tier_(tier),
+      worker_({.words = process::own_command_line(), .timeout = arguments.timeout}) {}
+
 Finished Lane::run(std::size_t i) {
   const std::optional<PluginInfo>& plugin = arguments_.plugin;
   if (plugin && !plugin->offers(tasks_[i].which->op->name)) {
@@ -120,20 +149,55 @@ Finished Lane::run(std::size_t i) {
     return finished;
   }
   if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_, arguments_.diagnose);
-  const auto start = std::chrono::steady_clock::now();
-  auto answer = worker_.run(i);
-  // A wrong kernel that is tried as a hypothesis may be what has crashed it.
-  const auto* crash = std::get_if<Death>(&answer);
-  if (crash != nullptr && !crash->timed_out) answer = worker_.run(i + tasks_.size());
-  if (const auto* death = std::get_if<Death>(&answer)) {
-    Finished finished = died(tasks_[i], arguments_, *death);
-    finished.seconds = seconds_since(start);
-    return finished;
-  }
-  Finished finished = finished_from(std::get<Bytes>(answer));
+  Finished finished = run_in_worker(i);
   const bool failed = finished.result.outcome == cases::Outcome::failed;
   if (failed && is_real(tasks_[i].platform)) worker_.retire();
   return finished;
+}
+
+Finished Lane::run_in_worker(std::size_t i) {
+  const auto start = std::chrono::steady_clock::now();
+  auto answer =
+      process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{arguments_.diagnose});
+  if (const auto* death = std::get_if<Death>(&answer)) {
+    const bool diagnosed = arguments_.diagnose && !death->timed_out;
+    Finished finished =
+        diagnosed ? without_diagnosis(i, *death) : died(tasks_[i], arguments_, *death);
+    finished.seconds = seconds_since(start);
+    return finished;
+  }
+  auto& answered = std::get<CaseAnswer>(answer);
+  if (!answered.finished) throw cases::BadRow(answered.unusable);
+  return std::move(*answered.finished);
+}
+
+// After a crash. A diagnosis runs wrong kernels as hypotheses, and one of them may have crashed:
+// the case then fails without a diagnosis too, and its report says more. If it does not, the crash
+// is the failure.
+Finished Lane::without_diagnosis(std::size_t i, const Death& crash) {
+  auto again = process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{false});
+  Finished failure = died(tasks_[i], arguments_, crash);
+  const auto* answered = std::get_if<CaseAnswer>(&again);
+  if (answered == nullptr || !answered->finished) return failure;
+  if (!explains_crash(*answered->finished)) {
+    failure.result.failures.front().lines.emplace_back(
+        "a second run of the case did not crash: the crash is intermittent");
+    return failure;
+  }
+  failure = *answered->finished;
+  failure.result.diagnosis = "not diagnosed: " + crash.why;
+  return failure;
+}
+
+int serve_cases(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier) {
+  return process::serve([&](const process::WorkerRequest& request) {
+    const Task& task = tasks.at(request.task);
+    if (request.name != name_of(task)) {
+      throw std::runtime_error("its process has another list of cases: no " + request.name);
+    }
+    return process::encode(
+        answer_to(task, arguments, tier, process::decode<CaseRequest>(request.body)));
+  });
 }
 
 }  // namespace plumb::tools

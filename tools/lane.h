@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "process/worker.h"
 #include "tools/commands.h"
 #include "tools/plugin.h"
 #include "tools/report.h"
 #include "tools/selection.h"
-#include "tools/worker.h"
 
 namespace plumb::tools {
 
@@ -34,23 +34,25 @@ std::string golden_folder(const RunArguments& arguments);
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,
                   bool diagnosed);
 
-// One thread's way to run tasks: in a worker process, or here. A worker knows each task by two
-// numbers: its own, and, without a diagnosis, that much more as there are tasks.
+// One thread's way to run tasks: in a worker process, or here.
 class Lane {
  public:
-  Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)
-      : tasks_(tasks),
-        arguments_(arguments),
-        tier_(tier),
-        worker_(own_command_line(), arguments.timeout) {}
+  Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
 
+  // Throws cases::BadRow, process::CannotStart, process::Interrupted.
   Finished run(std::size_t task);
 
  private:
+  Finished run_in_worker(std::size_t task);
+  Finished without_diagnosis(std::size_t task, const process::Death& crash);
+
   const std::vector<Task>& tasks_;
   const RunArguments& arguments_;
   cases::Tier tier_;
-  Worker worker_;
+  process::Worker worker_;
 };
+
+// The worker's side: the same command line has made the same list of tasks.
+int serve_cases(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
 
 }  // namespace plumb::tools

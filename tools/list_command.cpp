@@ -5,6 +5,7 @@
 
 #include "decode/schedule/decode_step.h"
 #include "device/device.h"
+#include "process/worker.h"
 #include "tools/commands.h"
 #include "tools/plugin.h"
 
@@ -18,7 +19,7 @@ constexpr double kProbeTimeout = 300;  // seconds
 
 int list_command(const ListArguments& arguments) {
   const std::string& path = arguments.selection.plugin;
-  if (is_worker()) return serve_plugin_info(path);
+  if (process::is_worker()) return serve_plugin_info(path);
   std::optional<PluginInfo> plugin;
   if (!path.empty()) plugin = probe_plugin(path, kProbeTimeout);
   const auto has = [&](std::string_view op) { return !plugin || plugin->offers(op); };

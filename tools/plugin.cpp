@@ -8,20 +8,28 @@
 #include <nlohmann/json.hpp>
 
 #include "device/plugin/hosted_device.h"
+#include "process/codec.h"
+#include "process/own_program.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
 
 namespace {
 
-using nlohmann::json;
+// What a process that has loaded the library says of it.
+struct PluginAnswer {
+  std::string refused;  // why it is no plug-in; "": it is one
+  std::string name, version;
+  std::vector<std::string> ops;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PluginAnswer, refused, name, version, ops)
 
-Bytes describe(const std::string& path) {
+PluginAnswer describe(const std::string& path) {
   try {
     const PluginInfo info = info_of(path, loaded_plugin(path));
-    return json::to_cbor({{"name", info.name}, {"version", info.version}, {"ops", info.ops}});
+    return {"", info.name, info.version, info.ops};
   } catch (const UsageError& error) {
-    return json::to_cbor({{"refused", error.what()}});
+    return {error.what(), "", "", {}};
   }
 }
 
@@ -52,22 +60,20 @@ const device::Plugin& loaded_plugin(const std::string& path) {
 }
 
 PluginInfo probe_plugin(const std::string& path, double timeout) {
-  Worker worker({"/proc/self/exe", "list", "--plugin", path}, timeout);
-  const auto answer = worker.run(0);
-  if (const auto* death = std::get_if<Death>(&answer)) {
+  process::Worker worker(
+      {.words = {process::own_program(), "list", "--plugin", path}, .timeout = timeout});
+  const auto answer = process::ask<PluginAnswer>(worker, 0, path, nullptr);
+  if (const auto* death = std::get_if<process::Death>(&answer)) {
     throw UsageError(fmt::format("{}: while it was loaded, {}", path, death->why));
   }
-  try {
-    const json told = json::from_cbor(std::get<Bytes>(answer));
-    if (told.contains("refused")) throw UsageError(told.at("refused"));
-    return {path, told.at("name"), told.at("version"), told.at("ops")};
-  } catch (const json::exception& error) {
-    throw UsageError(fmt::format("{}: its process answered nonsense: {}", path, error.what()));
-  }
+  const auto& told = std::get<PluginAnswer>(answer);
+  if (!told.refused.empty()) throw UsageError(told.refused);
+  return {path, told.name, told.version, told.ops};
 }
 
 int serve_plugin_info(const std::string& path) {
-  return serve([&](std::uint64_t) { return describe(path); });
+  return process::serve(
+      [&](const process::WorkerRequest&) { return process::encode(describe(path)); });
 }
 
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin) {

@@ -10,7 +10,6 @@
 
 #include "cases/drivers/run.h"
 #include "device/plugin/plugin.h"
-#include "tools/worker.h"
 
 namespace plumb::tools {
 
@@ -31,7 +30,7 @@ const device::Plugin& loaded_plugin(const std::string& path);
 // Loads the library in a worker process and asks it. Throws UsageError: one line about the library.
 PluginInfo probe_plugin(const std::string& path, double timeout);
 
-// The worker's side of it: "plumb list --plugin LIB" as a worker serves this.
+// The worker's side: "plumb list --plugin LIB" as a worker serves this.
 int serve_plugin_info(const std::string& path);
 
 // Options under which cases call the plug-in's kernels.

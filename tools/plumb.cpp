@@ -14,6 +14,8 @@
 #include "cases/tables/case_file.h"
 #include "cases/tables/row.h"
 #include "device/device.h"
+#include "process/own_program.h"
+#include "process/worker.h"
 #include "tools/command_line.h"
 #include "tools/output.h"
 #include "tools/selection.h"
@@ -42,6 +44,8 @@ int answer_exception(bool bisecting) {
   } catch (const NotInThisBuild& error) {
     return complain(error.what(), Trouble::cannot_say, bisecting);
   } catch (const UsageError& error) {
+    return complain(error.what(), Trouble::usage, bisecting);
+  } catch (const plumb::process::NotAWorker& error) {
     return complain(error.what(), Trouble::usage, bisecting);
   } catch (const plumb::cases::BadRow& error) {
     return complain(error.what(), Trouble::usage, bisecting);
@@ -73,8 +77,10 @@ int main(int count, char** arguments) {
   using namespace plumb::tools;
   occupy_standard_descriptors();
   keep_memory();
+  plumb::process::remember_command_line(count, arguments);
   const bool bisecting = is_bisecting(count, arguments);
   try {
+    plumb::process::worker_role();  // throws if the environment is misleading
     const int code = read_command_line(count, arguments)();
     finish_output();
     return code;

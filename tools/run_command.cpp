@@ -6,15 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <mutex>
-#include <optional>
-#include <stdexcept>
+#include <memory>
 #include <thread>
 
 #include "cases/drivers/run.h"
@@ -22,62 +18,45 @@
 #include "cases/tables/point_text.h"
 #include "faults/decode/decode_faults.h"
 #include "faults/decode/decode_step_run.h"
+#include "process/ordered_map.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
 #include "tools/golden/golden_check.h"
 #include "tools/lane.h"
 #include "tools/output.h"
-#include "tools/wire.h"
 
 namespace plumb::tools {
 
 namespace {
 
-// Runs tasks on `jobs` threads and hands the results over in the order of the tasks.
-class Runner {
+// Runs tasks on several threads and reports the results in the order of the tasks.
+class Reporter {
  public:
-  Runner(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)
-      : tasks_(tasks), arguments_(arguments), tier_(tier), results_(tasks.size()) {}
+  Reporter(const std::vector<Task>& tasks, const RunArguments& arguments)
+      : tasks_(tasks), arguments_(arguments) {}
 
-  std::vector<Finished> run(int jobs) {
-    std::vector<std::jthread> workers;
-    for (int i = 0; i < jobs; ++i) workers.emplace_back([this] { work(); });
+  std::vector<Finished> run(int jobs, cases::Tier tier) {
     std::vector<Finished> all;
-    for (std::size_t i = 0; i < tasks_.size() && wait_for(i); ++i) {
-      all.push_back(std::move(*results_[i]));
-      report(all.back(), i + 1);
+    process::OrderedMap<Finished> map(tasks_.size(), [&] {
+      return [lane = std::make_shared<Lane>(tasks_, arguments_, tier)](std::size_t i) {
+        return lane->run(i);
+      };
+    });
+    try {
+      map.run(jobs, [&](std::size_t i, Finished&& finished) {
+        all.push_back(std::move(finished));
+        report(all.back(), i + 1);
+      });
+    } catch (...) {
+      clear_progress();
+      throw;
     }
-    workers.clear();
     clear_progress();
-    if (failure_) std::rethrow_exception(failure_);
     return all;
   }
 
  private:
-  void work() {
-    Lane lane(tasks_, arguments_, tier_);
-    for (std::size_t i = next_++; i < tasks_.size(); i = next_++) {
-      try {
-        Finished finished = lane.run(i);
-        const std::lock_guard lock(mutex_);
-        results_[i] = std::move(finished);
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        failure_ = std::current_exception();
-        next_ = tasks_.size();
-      }
-      ready_.notify_one();
-    }
-  }
-
-  // False: a case could not be run at all, and the rest is not tried.
-  bool wait_for(std::size_t i) {
-    std::unique_lock lock(mutex_);
-    ready_.wait(lock, [&] { return results_[i].has_value() || failure_; });
-    return !failure_;
-  }
-
   void clear_progress() const {
     if (progress_) std::fputs("\r\033[K", stderr);
   }
@@ -115,12 +94,6 @@ class Runner {
 
   const std::vector<Task>& tasks_;
   const RunArguments& arguments_;
-  cases::Tier tier_;
-  std::vector<std::optional<Finished>> results_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::exception_ptr failure_;
   int passed_of_op_ = 0, cases_of_op_ = 0;
   const Style style_ = style_of(STDOUT_FILENO);
   const bool progress_ = isatty(STDERR_FILENO) == 1;
@@ -276,24 +249,12 @@ int run_command(RunArguments arguments) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
-  if (is_worker()) {
-    return serve([&](std::uint64_t task) {
-      try {
-        const bool diagnosed = task < tasks.size();
-        const Task& which = tasks.at(diagnosed ? task : task - tasks.size());
-        return to_bytes(run_task(which, arguments, selected.tier, diagnosed && arguments.diagnose));
-      } catch (const cases::BadRow& error) {
-        return to_bytes(error);
-      } catch (const UsageError& error) {  // a plug-in that can no longer be loaded
-        return to_bytes(cases::BadRow(error.what()));
-      }
-    });
-  }
+  if (process::is_worker()) return serve_cases(tasks, arguments, selected.tier);
   if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
   check_reports(arguments);
   validate(selected);
   check_goldens(arguments, selected);
-  const std::vector<Finished> all = Runner(tasks, arguments, selected.tier).run(jobs);
+  const std::vector<Finished> all = Reporter(tasks, arguments).run(jobs, selected.tier);
 
   print_results(all, arguments, seconds_since(start));
   const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;

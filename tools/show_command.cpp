@@ -10,6 +10,8 @@
 #include "cases/drivers/run.h"
 #include "cases/tensors/fill.h"
 #include "faults/decode/decode_step_run.h"
+#include "process/own_program.h"
+#include "process/worker.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 #include "tools/plugin.h"
@@ -149,16 +151,11 @@ void show_case(const Selected& selected, const std::string& plugin) {
   show_bounds(which, options);
 }
 
-// What went wrong, for the parent; empty: nothing.
-Bytes show_in_worker(const Selected& selected, const std::string& plugin) {
-  std::string wrong;
-  try {
-    show_case(selected, plugin);
-    finish_output();
-  } catch (const std::exception& error) {
-    wrong = error.what();
-  }
-  return {wrong.begin(), wrong.end()};
+// An exception is the parent's to print.
+process::Bytes show_in_worker(const Selected& selected, const std::string& plugin) {
+  show_case(selected, plugin);
+  finish_output();
+  return {};
 }
 
 }  // namespace
@@ -178,14 +175,16 @@ int show_command(const Selection& selection) {
     show_case(selected, "");
     return 0;
   }
-  if (is_worker()) {
-    return serve([&](std::uint64_t) { return show_in_worker(selected, selection.plugin); });
+  if (process::is_worker()) {
+    return process::serve(
+        [&](const process::WorkerRequest&) { return show_in_worker(selected, selection.plugin); });
   }
   probe_plugin(selection.plugin, 0);
-  const auto answer = Worker(own_command_line(), 0).run(0);
-  if (const auto* death = std::get_if<Death>(&answer)) throw std::runtime_error(death->why);
-  const Bytes& wrong = std::get<Bytes>(answer);
-  if (!wrong.empty()) throw std::runtime_error(std::string(wrong.begin(), wrong.end()));
+  process::Worker worker({.words = process::own_command_line()});
+  const auto answer = worker.run({0, selected.cases.front().id(), {}});
+  if (const auto* death = std::get_if<process::Death>(&answer)) {
+    throw std::runtime_error(death->why);
+  }
   return 0;
 }
 

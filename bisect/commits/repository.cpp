@@ -14,12 +14,12 @@ namespace {
 // Without the user's hooks: one of them might build, ask or refuse.
 Ended git(const std::string& folder, const std::vector<std::string>& arguments,
           bool always = false) {
-  Command command{{"git", "-C", folder, "-c", "core.hooksPath=/dev/null", "-c",
-                   "advice.detachedHead=false", "-c", "gc.auto=0"},
-                  "",
-                  {"LC_ALL=C", "GIT_TERMINAL_PROMPT=0"},
-                  0,
-                  always};
+  ProcessCommand command{{"git", "-C", folder, "-c", "core.hooksPath=/dev/null", "-c",
+                          "advice.detachedHead=false", "-c", "gc.auto=0"},
+                         "",
+                         {"LC_ALL=C", "GIT_TERMINAL_PROMPT=0"},
+                         0,
+                         always};
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());
   try {
     return run_process(command);

@@ -200,7 +200,7 @@ Oracle::Oracle(std::string program, double timeout, std::vector<std::string> fur
 Answer Oracle::ask(const Question& question, const std::vector<std::string>& environment) const {
   const TemporaryFolder folder("plumb-oracle");
   const std::filesystem::path report = folder.path() / "report.json";
-  Command command{
+  ProcessCommand command{
       {program_, "run", "--bisect", "--quiet", "--json", report.string()}, "", environment, 0};
   // Not where it says nothing new: an older plumb may lack the option.
   if (timeout_ != kUsualTimeout) {

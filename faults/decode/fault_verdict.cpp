@@ -14,7 +14,8 @@ bool FinishedRun::is_within_numerics() const {
 }
 
 bool FinishedRun::alarm() const {
-  return !result.clean() || result.steps != run.schedule.steps || result.calls_judged == 0;
+  return !died.empty() || !result.clean() || result.steps != run.schedule.steps ||
+         result.calls_judged == 0;
 }
 
 Shares shares_of(const std::vector<FinishedRun>& all) {

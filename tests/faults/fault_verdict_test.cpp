@@ -2,7 +2,9 @@
 //
 // The verdict of plumb faults: what is wrong with faults, detectors or clean steps is never lost.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -196,9 +198,20 @@ TEST(FaultRunner, ADiagnosisThatCrashesIsLeftOut) {
   run.fault = &kFault;
   std::vector<cases::DecodeRun> runs(4, run);
   runs[1].elsewhere = true;
-  const auto all = run_all(runs, {PLUMB_WORKER_STUB, "watch"}, 1, [](const FinishedRun&) {});
+  const auto all = run_all(runs, {PLUMB_WORKER_STUB, "diagnosis"}, 1, [](const FinishedRun&) {});
   EXPECT_EQ(all[1].died, "");
-  EXPECT_EQ(all[1].result.steps, 5);
+  EXPECT_EQ(all[1].result.steps, 1);
+}
+
+// Of steps without a fault: a second run that passes does not undo the crash.
+TEST(FaultRunner, ACrashIsAnAlarmEvenIfTheNextRunPasses) {
+  const std::string file = testing::TempDir() + "plumb_crashed_once_" + std::to_string(getpid());
+  std::filesystem::remove(file);
+  const std::vector<cases::DecodeRun> runs(2);
+  const auto all = run_all(runs, {PLUMB_WORKER_STUB, "once", file}, 1, [](const FinishedRun&) {});
+  EXPECT_EQ(all[1].died, "its process ended with signal 11 (Segmentation fault)");
+  EXPECT_TRUE(all[1].alarm());
+  std::filesystem::remove(file);
 }
 
 TEST(FaultRunner, AWorkerThatCannotBeStartedIsAnError) {

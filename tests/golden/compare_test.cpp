@@ -251,7 +251,7 @@ TEST(GoldenCompareTest, AComparisonSurvivesTheWayFromAWorker) {
   drift.of_bound = 0.8;
   drift.histogram[7] = 3;
   finished.golden.drifts = {drift};
-  const golden::Comparison got = tools::finished_from(tools::to_bytes(finished)).golden;
+  const golden::Comparison got = process::decode<tools::Finished>(process::encode(finished)).golden;
   EXPECT_EQ(got.agreement, Agreement::near_bound);
   EXPECT_EQ(got.toolchain, "compiler");
   EXPECT_EQ(got.lines, finished.golden.lines);

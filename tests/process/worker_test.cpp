@@ -165,7 +165,7 @@ TEST(Worker, WithoutDescriptorsNoneCanBeStarted) {
 TEST(WorkerRole, IsNoneWithoutAParent) {
   EXPECT_EQ(worker_role(), "");
   const auto code_with = [](const std::string& variable) {
-    return run_to_end({{PLUMB_PROCESS_STUB}, "", {variable}}, {60}).ending.code;
+    return run_to_end({{PLUMB_PROCESS_STUB}, "", {variable}}, {60}).code;
   };
   EXPECT_EQ(code_with("OTHER=x"), 9);
   EXPECT_EQ(code_with("PLUMB_WORKER_CHANNEL=x"), 8);

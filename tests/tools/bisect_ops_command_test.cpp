@@ -47,6 +47,24 @@ TEST_F(BisectOps, NamesTheOpAndGoesOnFromItsStateFile) {
   expect_refused({"bisect", "ops", kStep, "--state", path("ops.jsonl")}, "ops.jsonl");
 }
 
+// A state file of an older plumb has the numbers of detectors, which have changed since.
+TEST_F(BisectOps, AnAnswerThatCannotBeReadIsRefusedWithItsKey) {
+  const Words words{"--set", "fault=hc_eps_lost"};
+  ASSERT_EQ(bisect(words).code, 0);
+  const std::string state = contents(path("ops.jsonl"));
+  const std::string name = "\"detector\":\"reference\"";
+  for (const std::string number : {"\"detector\":7", "\"detector\":\"none\"", "\"other\":1"}) {
+    std::string older = state;
+    ASSERT_NE(older.find(name), std::string::npos) << state;
+    older.replace(older.find(name), name.size(), number);
+    write("ops.jsonl", older);
+    const Finished finished = bisect(words);
+    EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
+    expect_in(finished.err, "ops.jsonl: the answer to \"watch, sim-sm90, exchanged: ");
+    expect_in(finished.err, "cannot be read");
+  }
+}
+
 TEST_F(BisectOps, SaysWhatIsNoOp) {
   const Finished finished = bisect({"--set", "fault=inverse_rope_left_out", "--quiet"});
   EXPECT_EQ(finished.code, 0) << finished.err;

@@ -1,50 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker that does what tests ask of it: answers, dies in several ways, or does not answer at
-// all.
-#include <unistd.h>
-
+// A worker for watches of decode steps, which answers what tests ask of it or crashes.
 #include <csignal>
 #include <cstdlib>
-#include <stdexcept>
-#include <string_view>
+#include <fstream>
+#include <string>
 
 #include "tools/wire.h"
-#include "tools/worker.h"
 
 namespace {
 
-using plumb::tools::Bytes;
+using plumb::process::WorkerRequest;
 
-// What a watch of as many steps has found; task 1 ends the process.
-Bytes watch(std::uint64_t task) {
-  if (task == 1) std::raise(SIGSEGV);
-  plumb::cases::WatchResult result;
-  result.steps = static_cast<std::int64_t>(task);
-  result.findings.push_back({plumb::cases::Detector::path, 1, 4, "sparse_mla_decode", "", ""});
-  return plumb::tools::to_bytes(plumb::cases::DiagnosedWatch{result, {}});
+// Task 1 ends the process: always, only with a diagnosis, or only as long as `file` is not there.
+bool crashes(const std::string& mode, const char* file, bool diagnosed) {
+  if (mode == "watch") return true;
+  if (mode == "diagnosis") return diagnosed;
+  const bool again = std::ifstream(file).good();
+  std::ofstream(file) << "crashed once";
+  return !again;
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (!plumb::tools::is_worker()) return 9;
-  if (count > 1 && std::string_view(arguments[1]) == "watch") return plumb::tools::serve(watch);
-  return plumb::tools::serve([](std::uint64_t task) -> Bytes {
-    switch (task) {
-      case 100: std::raise(SIGSEGV); break;
-      case 101: std::_Exit(3);
-      case 102:
-        while (true) pause();
-      case 103: throw std::runtime_error("on purpose");
-      case 104: return Bytes(3 << 20, 7);
-      case 105: {
-        const auto id = static_cast<std::uint32_t>(getpid());
-        return {static_cast<std::uint8_t>(id), static_cast<std::uint8_t>(id >> 8),
-                static_cast<std::uint8_t>(id >> 16)};
-      }
-      default: break;
+  if (!plumb::process::is_worker() || count < 2) return 9;
+  const std::string mode = arguments[1];
+  const char* file = count > 2 ? arguments[2] : "";
+  return plumb::process::serve([&](const WorkerRequest& request) {
+    const auto watch = plumb::process::decode<plumb::tools::WatchRequest>(request.body);
+    if (request.task == 1 && crashes(mode, file, watch.diagnosed)) std::raise(SIGSEGV);
+    plumb::cases::DiagnosedWatch answer;
+    answer.result.steps = static_cast<std::int64_t>(request.task);
+    if (mode != "once") {
+      answer.result.findings.push_back(
+          {plumb::cases::Detector::path, 1, 4, "sparse_mla_decode", "", ""});
     }
-    return {static_cast<std::uint8_t>(task + 1)};
+    return plumb::process::encode(answer);
   });
 }

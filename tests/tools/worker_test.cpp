@@ -1,137 +1,220 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases in processes of their own: a crash, a hang, a wrong answer cost one task.
-#include "tools/worker.h"
-
+// Results cross the channel of a worker whole. Each struct is taken apart into all its members, so
+// that a new member does not compile here until it is listed in tools/wire.h and filled below.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-#include <memory>
 
+#include "tools/bisect/bisect_ops_codec.h"
 #include "tools/wire.h"
 
 namespace plumb::tools {
-
 namespace {
 
-using Answer = std::variant<Bytes, Death>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::unique_ptr<Worker> stub(double timeout) {
-  return std::make_unique<Worker>(std::vector<std::string>{PLUMB_WORKER_STUB}, timeout);
+cases::Mismatch mismatch() { return {1, 2, "[1, 2]", 0.1, -kInfinity, 1e-300, 7}; }
+
+cases::TensorReport tensor_report() {
+  return {"out", 1,    2, 3,         4,          {1, 5},    mismatch(),   kInfinity,
+          0.25,  0.75, 6, "a for b", {"line 1"}, "shifted", {100, 10, 80}};
 }
 
-std::string why(const Answer& answer) {
-  const auto* death = std::get_if<Death>(&answer);
-  return death ? death->why : "it answered";
+cases::Finding finding() {
+  return {cases::Detector::cost, 2, 9, "host", "layer 1 attention", "text"};
 }
 
-TEST(Worker, AnswersTaskAfterTaskInOneProcess) {
-  const auto worker = stub(60);
-  const Bytes process = std::get<Bytes>(worker->run(105));
-  for (std::uint8_t task = 0; task < 50; ++task) {
-    EXPECT_EQ(std::get<Bytes>(worker->run(task)), Bytes{static_cast<std::uint8_t>(task + 1)});
+cases::TensorSummary summary() { return {"out", 10, 0.5, 0.25, 0.125, 6, "a for b", {9, 8, 7}}; }
+
+golden::Comparison comparison() {
+  const golden::TensorDrift drift{"out",  1, 2, 3, 4, 0.5, 0.25, "[1, 2]", {1, 2, 3, 4, 5, 6, 7, 8},
+                                  "shape"};
+  return {golden::Agreement::near_bound, "g++ 99", {drift}, {"line"}};
+}
+
+Finished finished() {
+  Finished all;
+  all.result = {.id = "op/row/eager",
+                .platform = "sim-sm90",
+                .outcome = cases::Outcome::untrusted,
+                .reason = "why",
+                .failures = {{"step 0", {"line"}, {tensor_report()}}},
+                .tensors = {summary()},
+                .points = 3,
+                .launches = 4,
+                .comparisons = 5,
+                .phases = {1, 2, 3, 4},
+                .diagnosis = "looks like",
+                .findings = {finding()},
+                .failed_at = "late"};
+  all.golden = comparison();
+  all.op = "op";
+  all.row = "row";
+  all.scenario = "eager";
+  all.reproduce = "plumb run";
+  all.seconds = 0.1;
+  return all;
+}
+
+cases::Diagnosis diagnosis() {
+  return {{{"fault", "stands for", {8, 7, 1, 2}}},
+          cases::Explanation{"other", "another", {8, 5, 3, 4}},
+          5,
+          1,
+          "too large",
+          "rows 3-6"};
+}
+
+template <class T>
+T sent(const T& value) {
+  return process::decode<T>(process::encode(value));
+}
+
+TEST(Wire, ATensorReportArrivesWhole) {
+  const cases::TensorReport report = sent(tensor_report());
+  const auto& [tensor, rows_compared, elements_compared, rows_total, wrong_elements, wrong_rows,
+               worst, margin, observability, zero_share, flips, flip, failures, pattern, sample] =
+      report;
+  EXPECT_EQ(tensor + flip + pattern, "outa for bshifted");
+  EXPECT_EQ((std::vector<std::int64_t>{rows_compared, elements_compared, rows_total, wrong_elements,
+                                       flips}),
+            (std::vector<std::int64_t>{1, 2, 3, 4, 6}));
+  EXPECT_EQ(wrong_rows, (std::vector<std::int64_t>{1, 5}));
+  EXPECT_EQ((std::vector<double>{margin, observability, zero_share}),
+            (std::vector<double>{kInfinity, 0.25, 0.75}));
+  EXPECT_EQ(failures, std::vector<std::string>{"line 1"});
+  EXPECT_FALSE(report.passed());
+  const auto& [row, column, coordinates, expected, got, bound, ratio] = worst.value();
+  EXPECT_EQ(row, 1);
+  EXPECT_EQ(column, 2);
+  EXPECT_EQ(coordinates, "[1, 2]");
+  EXPECT_EQ((std::vector<double>{expected, got, bound, ratio}),
+            (std::vector<double>{0.1, -kInfinity, 1e-300, 7}));
+  const auto& [rows, judged, repeated] = sample;
+  EXPECT_EQ(rows + 1000 * judged + 1'000'000 * repeated, 80'010'100);
+  EXPECT_FALSE(sent(cases::TensorReport{}).worst.has_value());
+  cases::TensorReport nan = tensor_report();
+  nan.worst->got = std::nan("");
+  EXPECT_TRUE(std::isnan(sent(nan).worst->got));
+}
+
+TEST(Wire, AFindingArrivesWhole) {
+  const cases::Finding arrived = sent(finding());
+  const auto& [detector, step, position, op, call, text] = arrived;
+  EXPECT_EQ(detector, cases::Detector::cost);
+  EXPECT_EQ(step, 2);
+  EXPECT_EQ(position, 9);
+  EXPECT_EQ(op + call + text, "hostlayer 1 attentiontext");
+}
+
+TEST(Wire, AComparisonArrivesWhole) {
+  const golden::Comparison arrived = sent(comparison());
+  const auto& [agreement, toolchain, drifts, lines] = arrived;
+  EXPECT_EQ(agreement, golden::Agreement::near_bound);
+  EXPECT_EQ(toolchain, "g++ 99");
+  EXPECT_EQ(lines, std::vector<std::string>{"line"});
+  const auto& [tensor, rows, rows_moved, elements, elements_moved, ulp, of_bound, where, histogram,
+               other] = drifts.at(0);
+  EXPECT_EQ(tensor + where + other, "out[1, 2]shape");
+  EXPECT_EQ((std::vector<std::int64_t>{rows, rows_moved, elements, elements_moved}),
+            (std::vector<std::int64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(ulp, 0.5);
+  EXPECT_EQ(of_bound, 0.25);
+  EXPECT_EQ(histogram.back(), 8);
+}
+
+void expect_result(const cases::CaseResult& result) {
+  const auto& [id, platform, outcome, reason, failures, tensors, points, launches, comparisons,
+               phases, evidence, text, findings, failed_at, known_verdicts] = result;
+  EXPECT_EQ(id + platform + reason + text + failed_at, "op/row/eagersim-sm90whylooks likelate");
+  EXPECT_EQ(outcome, cases::Outcome::untrusted);
+  EXPECT_EQ(points + 10 * launches + 100 * comparisons, 543);
+  EXPECT_EQ(findings.size(), 1u);
+  const auto& [fill, reference, device, judge] = phases;
+  EXPECT_EQ(fill + 10 * reference + 100 * device + 1000 * judge, 4321);
+  const auto& [context, lines, reports] = failures.at(0);
+  EXPECT_EQ(context + lines.at(0) + reports.at(0).tensor, "step 0lineout");
+  const auto& [tensor, elements_compared, margin, observability, zero_share, flips, flip, sample] =
+      tensors.at(0);
+  EXPECT_EQ(tensor + flip, "outa for b");
+  EXPECT_EQ(elements_compared + flips, 16);
+  EXPECT_EQ(margin + 10 * observability + 100 * zero_share, 15.5);
+  EXPECT_EQ(sample.judged, 8);
+  // Not sent: only the process that ran the case uses them.
+  EXPECT_TRUE(evidence == nullptr && known_verdicts.empty());
+}
+
+TEST(Wire, AFinishedCaseArrivesWhole) {
+  const Finished arrived = sent(finished());
+  const auto& [result, golden, op, row, scenario, reproduce, seconds] = arrived;
+  expect_result(result);
+  EXPECT_EQ(golden.drifts.size(), 1u);
+  EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
+  EXPECT_EQ(seconds, 0.1);
+  EXPECT_EQ(to_json({arrived}, "default", 0), to_json({finished()}, "default", 0));
+  EXPECT_EQ(failure_text(arrived, {}), failure_text(finished(), {}));
+}
+
+TEST(Wire, ADiagnosedWatchArrivesWhole) {
+  const cases::DiagnosedWatch arrived =
+      sent(cases::DiagnosedWatch{{{finding()}, 3, 77, 5, 6}, diagnosis()});
+  const auto& [result, diagnosed] = arrived;
+  const auto& [findings, steps, calls_judged, choices, flips] = result;
+  EXPECT_TRUE(result.found_by(cases::Detector::cost));
+  EXPECT_EQ(steps + 10 * calls_judged + 1000 * choices + 10'000 * flips, 65'773);
+  const auto& [named, next, known, left_out, not_tried, pattern] = diagnosed;
+  EXPECT_EQ(named.at(0).name + next.value().stands_for, "faultanother");
+  EXPECT_EQ(known + left_out, 6);
+  EXPECT_EQ(not_tried + pattern, "too largerows 3-6");
+  const auto& [wrong, explained, invented, by_chance] = next->match;
+  EXPECT_EQ(wrong + 10 * explained + 100 * invented + 1000 * by_chance, 4358);
+  EXPECT_EQ(text_of(diagnosed), text_of(diagnosis()));
+}
+
+TEST(Wire, ADifferenceArrivesWhole) {
+  const TwiceAnswer answer{cases::Difference{cases::Difference::From::its_memory,
+                                             1,
+                                             "part",
+                                             "call",
+                                             "op",
+                                             "out",
+                                             {1, 2},
+                                             9,
+                                             "x",
+                                             {7, 8}},
+                           "failed"};
+  const TwiceAnswer arrived = sent(answer);
+  const auto& [difference, failed] = arrived;
+  EXPECT_EQ(failed, "failed");
+  const auto& [from, step, part, call, op, tensor, rows, rows_total, input, digests] =
+      difference.value();
+  EXPECT_EQ(from, cases::Difference::From::its_memory);
+  EXPECT_EQ(part + call + op + tensor + input, "partcallopoutx");
+  EXPECT_EQ(step + 10 * rows_total, 91);
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(digests[1], 8u);
+}
+
+TEST(Wire, EnumsAreNames) {
+  const nlohmann::json json = finding();
+  EXPECT_EQ(json.at("detector"), "cost");
+  for (int i = 0; i < cases::kDetectors; ++i) {
+    const auto detector = static_cast<cases::Detector>(i);
+    EXPECT_EQ(nlohmann::json(detector).get<cases::Detector>(), detector);
   }
-  EXPECT_EQ(std::get<Bytes>(worker->run(105)), process);
-  EXPECT_EQ(std::get<Bytes>(worker->run(104)).size(), std::size_t{3} << 20);
-  worker->retire();
-  EXPECT_NE(std::get<Bytes>(worker->run(105)), process);
+  EXPECT_THROW(nlohmann::json("costs").get<cases::Detector>(), nlohmann::json::exception);
+  EXPECT_THROW(nlohmann::json(3).get<cases::Detector>(), nlohmann::json::exception);
 }
 
-TEST(Worker, ADeathIsNamedAndCostsOneTask) {
-  const auto worker = stub(60);
-  EXPECT_EQ(why(worker->run(100)), "its process ended with signal 11 (Segmentation fault)");
-  EXPECT_EQ(std::get<Bytes>(worker->run(1)), Bytes{2});
-  EXPECT_EQ(why(worker->run(101)), "its process ended with exit code 3");
-  EXPECT_EQ(std::get<Bytes>(worker->run(1)), Bytes{2});
-  EXPECT_EQ(why(worker->run(103)), "its process ended with signal 6 (Aborted)");
-  EXPECT_EQ(std::get<Bytes>(worker->run(1)), Bytes{2});
-}
-
-TEST(Worker, AnEndlessTaskIsEnded) {
-  const auto worker = stub(0.2);
-  const Answer answer = worker->run(102);
-  EXPECT_EQ(why(answer), "no result after 0.2 s; its process was ended");
-  EXPECT_TRUE(std::get<Death>(answer).timed_out);
-  EXPECT_EQ(std::get<Bytes>(worker->run(1)), Bytes{2});
-}
-
-TEST(Worker, AProgramThatCannotBeStartedIsAnError) {
-  Worker worker({"/no/such/program"}, 1);
-  EXPECT_THROW(worker.run(0), std::system_error);
-}
-
-TEST(Wire, AFinishedCaseComesBackAsItWas) {
-  Finished sent;
-  sent.result.id = "op/row/eager";
-  sent.result.platform = "sim-sm90";
-  sent.result.outcome = cases::Outcome::failed;
-  sent.result.points = 3;
-  sent.result.phases = {1, 2, 3, 4};
-  cases::TensorReport report;
-  report.tensor = "out";
-  report.wrong_rows = {1, 5};
-  report.margin = std::numeric_limits<double>::infinity();
-  report.worst = cases::Mismatch{1, 2, "[1, 2]", 0.1, std::nan(""), 1e-300, 7};
-  sent.result.failures = {{"step 0", {"line"}, {report}}};
-  sent.result.tensors = {{"out", 10, 0.5, 0.25, 0.125, 6, "a for b", {100, 10, 80}}};
-  sent.seconds = 0.1;
-  const Finished got = finished_from(to_bytes(sent));
-  EXPECT_EQ(to_json({got}, "default", 0), to_json({sent}, "default", 0));
-  EXPECT_EQ(failure_text(got, {}), failure_text(sent, {}));
-  EXPECT_TRUE(std::isnan(got.result.failures[0].reports[0].worst->got));
-  EXPECT_EQ(got.result.phases.judge, 4);
-  EXPECT_EQ(got.result.tensors[0].zero_share, 0.125);
-}
-
-TEST(Wire, ABadRowIsThrownAgain) {
-  EXPECT_THROW(finished_from(to_bytes(cases::BadRow("too large"))), cases::BadRow);
-}
-
-TEST(Wire, WhatAWatchFoundArrivesAsItWas) {
-  cases::WatchResult sent;
-  sent.steps = 3;
-  sent.calls_judged = 77;
-  sent.findings = {{cases::Detector::cost, 2, 9, "host", "call", "text"}};
-  const cases::WatchResult got = watch_from(to_bytes(cases::DiagnosedWatch{sent, {}})).result;
-  EXPECT_EQ(got.steps, 3);
-  EXPECT_EQ(got.calls_judged, 77);
-  ASSERT_EQ(got.findings.size(), 1u);
-  EXPECT_TRUE(got.found_by(cases::Detector::cost));
-  EXPECT_EQ(got.findings[0].step, 2);
-  EXPECT_EQ(got.findings[0].position, 9);
-  EXPECT_EQ(got.findings[0].op + got.findings[0].call + got.findings[0].text, "hostcalltext");
-}
-
-TEST(Wire, ADiagnosisArrivesAsItWas) {
-  cases::Diagnosis sent;
-  sent.named = {{"fault", "stands for", {8, 7, 1, 2}}};
-  sent.next = cases::Explanation{"other", "another", {8, 5, 0, 0}};
-  sent.known = 5;
-  sent.left_out = 1;
-  const cases::Diagnosis got = watch_from(to_bytes(cases::DiagnosedWatch{{}, sent})).diagnosis;
-  EXPECT_EQ(text_of(got), text_of(sent));
-  EXPECT_EQ(
-      text_of(got),
-      "looks like: fault (stands for): explains 88 % of 8 wrong values; next best: other, 62 %");
-  sent.named.clear();
-  EXPECT_EQ(text_of(watch_from(to_bytes(cases::DiagnosedWatch{{}, sent})).diagnosis),
-            "no known pattern; next best: other, 62 %; 1 of 5 known faults were not tried");
-  cases::Diagnosis skipped;
-  skipped.not_tried = "why";
-  EXPECT_EQ(text_of(watch_from(to_bytes(cases::DiagnosedWatch{{}, skipped})).diagnosis),
-            "not diagnosed: why");
-}
-
-TEST(Wire, NonsenseIsRefused) {
-  EXPECT_THROW(finished_from({}), std::runtime_error);
-  EXPECT_THROW(watch_from({1, 2, 3}), std::runtime_error);
-  EXPECT_THROW(finished_from({1, 2, 3}), std::runtime_error);
-  Bytes cut = to_bytes(Finished{});
+TEST(Wire, OtherBytesAreRefused) {
+  EXPECT_THROW(process::decode<CaseAnswer>({}), process::BadMessage);
+  EXPECT_THROW(process::decode<Finished>({1, 2, 3}), process::BadMessage);
+  process::Bytes cut = process::encode(finished());
   cut.resize(cut.size() / 2);
-  EXPECT_THROW(finished_from(cut), std::runtime_error);
+  EXPECT_THROW(process::decode<Finished>(cut), process::BadMessage);
 }
 
 }  // namespace
-
 }  // namespace plumb::tools

@@ -12,14 +12,14 @@
 #include "bisect/search/search.h"
 #include "faults/decode/decode_faults.h"
 #include "faults/decode/decode_step_run.h"
+#include "process/own_program.h"
 #include "reference/bound.h"
 #include "tools/bisect/bisect_arguments.h"
+#include "tools/bisect/bisect_ops_codec.h"
 #include "tools/bisect/bisect_ops_report.h"
-#include "tools/bisect/bisect_ops_worker.h"
 #include "tools/output.h"
 #include "tools/report.h"
 #include "tools/selection.h"
-#include "tools/worker.h"
 
 namespace plumb::tools {
 
@@ -106,25 +106,6 @@ json question_of(const BisectOpsArguments& arguments, const Served& served) {
   return question;
 }
 
-json json_of(const OpsAnswer& answer) {
-  json findings = json::array();
-  for (const cases::Finding& f : answer.findings) {
-    findings.push_back({static_cast<int>(f.detector), f.step, f.position, f.op, f.call, f.text});
-  }
-  return {{"verdict", answer.clean() ? "nothing is found" : "something is found"},
-          {"findings", findings},
-          {"died", answer.died}};
-}
-
-OpsAnswer answer_from(const json& told) {
-  OpsAnswer answer{{}, told.at("died")};
-  for (const json& f : told.at("findings")) {
-    answer.findings.push_back({static_cast<cases::Detector>(f.at(0).get<int>()), f.at(1), f.at(2),
-                               f.at(3), f.at(4), f.at(5)});
-  }
-  return answer;
-}
-
 // Questions about one case, those that the state file answers aside.
 class Questions {
  public:
@@ -133,7 +114,7 @@ class Questions {
       : served_(served),
         journal_(journal),
         progress_(progress),
-        worker_(own_command_line(), arguments.search.timeout) {}
+        worker_(process::own_command_line(), arguments.search.timeout) {}
 
   // The first platform on which the case fails.
   std::size_t failing_platform() {
@@ -146,35 +127,31 @@ class Questions {
 
   OpsAnswer watch(std::size_t platform, const Ops& exchanged, const std::string& why) {
     const std::string key = key_of("watch", platform, exchanged);
-    if (const json* known = journal_.find(key)) return answer_from(*known);
+    if (const json* known = journal_.find(key)) return read<OpsAnswer>(*known, key);
     const Step step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
     ++asked_;
-    const OpsAnswer answer = worker_.watch(platform, exchanged);
-    bisect::Interrupts::check();  // a worker gets the signal too
-    journal_.record(key, json_of(answer), why);
+    const OpsAnswer answer = worker_.watch(served_.platforms[platform], exchanged);
+    journal_.record(key, journal_entry(answer), why);
     return answer;
   }
 
   std::vector<float> results(std::size_t platform, const Ops& exchanged) {
     const std::string key = key_of("results", platform, exchanged);
-    if (const json* known = journal_.find(key))
-      return known->at("results").get<std::vector<float>>();
+    if (const json* known = journal_.find(key)) return read<std::vector<float>>(*known, key);
     const Step step(*this, "results, exchanged: " + joined(exchanged));
-    const std::vector<float> results = worker_.results(platform, exchanged);
-    bisect::Interrupts::check();
-    journal_.record(key, {{"results", results}}, "do culprits cancel");
+    const std::vector<float> results = worker_.results(served_.platforms[platform], exchanged);
+    journal_.record(key, journal_entry(results), "do culprits cancel");
     return results;
   }
 
   // The time-th of this second run.
   TwiceAnswer twice(std::size_t second, const std::string& name, std::int64_t time) {
     const std::string key = fmt::format("twice, {}, {}, {}", served_.platforms.front(), name, time);
-    if (const json* known = journal_.find(key)) return twice_from_json(*known);
+    if (const json* known = journal_.find(key)) return read<TwiceAnswer>(*known, key);
     const Step step(*this, name);
     ++asked_;
-    TwiceAnswer answer = worker_.twice(0, second);
-    bisect::Interrupts::check();
-    journal_.record(key, to_json(answer), "");
+    TwiceAnswer answer = worker_.twice(served_.platforms.front(), second);
+    journal_.record(key, journal_entry(answer), "");
     return answer;
   }
 
@@ -193,6 +170,11 @@ class Questions {
     ~Step() { questions.progress_.end(); }
     Questions& questions;
   };
+
+  template <class Answered>
+  Answered read(const json& known, const std::string& key) const {
+    return from_journal<Answered>(known, journal_, key);
+  }
 
   std::string key_of(const char* what, std::size_t platform, const Ops& exchanged) const {
     return fmt::format("{}, {}, exchanged: {}", what, served_.platforms[platform],
@@ -269,12 +251,10 @@ ordered_json run_twice(const BisectOpsArguments& arguments, const Served& served
 int bisect_ops_command(const BisectOpsArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
   const Served served = serve_case(arguments);
-  if (is_worker()) {
+  if (process::is_worker()) {
     const std::uint64_t seed = parse_seed(arguments.search.run.seed);
-    const auto anew = [&](std::size_t platform) {
-      return planted_case(served.source, served.platforms.at(platform), seed);
-    };
-    return serve([&](std::uint64_t task) { return answer_ops(anew, task); });
+    return serve_ops(
+        [&](const std::string& platform) { return planted_case(served.source, platform, seed); });
   }
   if (!arguments.search.json.empty()) check_writable(arguments.search.json);
   bisect::Progress progress(arguments.search.quiet);

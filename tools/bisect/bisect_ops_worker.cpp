@@ -4,75 +4,44 @@
 #include <utility>
 
 #include "bisect/ops/step_ops.h"
-#include "tools/wire.h"
+#include "tools/bisect/bisect_ops_codec.h"
 
 namespace plumb::tools {
 
 namespace {
 
-using cases::Difference;
-using nlohmann::json;
+using process::Bytes;
+using process::Death;
 
-enum class Kind : std::uint64_t { watch, results, twice };
+enum class OpsQuestion { watch, results, twice };
 
-// What a task is: below, a bit for each op, in the order of exchangeable_ops(), or the number of a
-// second run.
-constexpr int kPlatformBit = 52, kKindBit = 60;
-constexpr std::uint64_t kWhat = (std::uint64_t{1} << kPlatformBit) - 1;
-
-std::uint64_t task_of(Kind kind, std::size_t platform, std::uint64_t what) {
-  return static_cast<std::uint64_t>(kind) << kKindBit |
-         static_cast<std::uint64_t>(platform) << kPlatformBit | what;
-}
-
-std::uint64_t bits_of(const bisect::Ops& exchanged) {
-  std::uint64_t bits = 0, bit = 1;
-  for (const std::string& op : bisect::exchangeable_ops()) {
-    if (exchanged.contains(op)) bits |= bit;
-    bit <<= 1;
+std::string_view name_of(OpsQuestion question) {
+  switch (question) {
+    case OpsQuestion::watch: return "watch";
+    case OpsQuestion::results: return "results";
+    case OpsQuestion::twice: return "twice";
   }
-  return bits;
+  return "?";
+}
+PLUMB_ENUM_BY_NAME(OpsQuestion, 3)
+
+struct OpsRequest {
+  OpsQuestion question = OpsQuestion::watch;
+  std::string platform;
+  bisect::Ops exchanged;   // of watch and results
+  std::size_t second = 0;  // of twice: the number of a second run
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsRequest, question, platform, exchanged, second)
+
+template <class Answered>
+std::variant<Answered, Death> ask(process::Worker& worker, std::uint64_t task,
+                                  const OpsRequest& request) {
+  const std::string name = std::string(name_of(request.question)) + " on " + request.platform;
+  return process::ask<Answered>(worker, task, name, request);
 }
 
-bisect::Ops ops_of(std::uint64_t bits) {
-  bisect::Ops ops;
-  for (const std::string& op : bisect::exchangeable_ops()) {
-    if ((bits & 1) != 0) ops.insert(op);
-    bits >>= 1;
-  }
-  return ops;
-}
-
-json to_json(const Difference& d) {
-  return {static_cast<int>(d.from),
-          d.step,
-          d.part,
-          d.call,
-          d.op,
-          d.tensor,
-          d.rows,
-          d.rows_total,
-          d.input,
-          d.digests};
-}
-
-Difference difference_from(const json& j) {
-  Difference d;
-  d.from = static_cast<Difference::From>(j.at(0).get<int>());
-  d.step = j.at(1);
-  d.part = j.at(2);
-  d.call = j.at(3);
-  d.op = j.at(4);
-  d.tensor = j.at(5);
-  d.rows = j.at(6).get<std::vector<std::int64_t>>();
-  d.rows_total = j.at(7);
-  d.input = j.at(8);
-  d.digests = j.at(9);
-  return d;
-}
-
-Bytes answer_twice(const cases::ServedCase& served, const cases::ServedCase& again,
-                   std::size_t second) {
+TwiceAnswer answer_twice(const cases::ServedCase& served, const cases::ServedCase& again,
+                         std::size_t second) {
   TwiceAnswer answer;
   try {
     const auto runs = cases::second_runs(again.setup);
@@ -80,61 +49,50 @@ Bytes answer_twice(const cases::ServedCase& served, const cases::ServedCase& aga
   } catch (const std::exception& error) {
     answer.failed = error.what();
   }
-  return json::to_cbor(to_json(answer));
+  return answer;
+}
+
+Bytes answer_ops(const ServeCase& serve, const OpsRequest& request) {
+  const cases::ServedCase one = serve(request.platform);
+  switch (request.question) {
+    case OpsQuestion::watch:
+      return process::encode(bisect::watch_exchanged(one.setup, one.shape, request.exchanged));
+    case OpsQuestion::results:
+      return process::encode(bisect::results_of(one.setup, one.shape, request.exchanged));
+    case OpsQuestion::twice: break;
+  }
+  return process::encode(answer_twice(one, serve(request.platform), request.second));
 }
 
 }  // namespace
 
-json to_json(const TwiceAnswer& answer) {
-  json told{{"difference", nullptr}, {"failed", answer.failed}, {"verdict", "no difference"}};
-  if (!answer.failed.empty()) told["verdict"] = answer.failed;
-  if (!answer.difference) return told;
-  told["difference"] = to_json(*answer.difference);
-  told["verdict"] = text_of(*answer.difference);
-  return told;
-}
-
-TwiceAnswer twice_from_json(const json& told) {
-  TwiceAnswer answer{{}, told.at("failed")};
-  if (!told.at("difference").is_null()) answer.difference = difference_from(told.at("difference"));
-  return answer;
-}
-
 OpsWorker::OpsWorker(std::vector<std::string> command, double timeout)
-    : worker_(std::move(command), timeout) {}
+    : worker_({.words = std::move(command), .timeout = timeout}) {}
 
-bisect::OpsAnswer OpsWorker::watch(std::size_t platform, const bisect::Ops& exchanged) {
-  const auto answer = worker_.run(task_of(Kind::watch, platform, bits_of(exchanged)));
+bisect::OpsAnswer OpsWorker::watch(const std::string& platform, const bisect::Ops& exchanged) {
+  auto answer =
+      ask<bisect::OpsAnswer>(worker_, asked_++, {OpsQuestion::watch, platform, exchanged, 0});
   if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why};
-  return {watch_from(std::get<Bytes>(answer)).result.findings, ""};
+  return std::get<bisect::OpsAnswer>(std::move(answer));
 }
 
-std::vector<float> OpsWorker::results(std::size_t platform, const bisect::Ops& exchanged) {
-  const auto answer = worker_.run(task_of(Kind::results, platform, bits_of(exchanged)));
+std::vector<float> OpsWorker::results(const std::string& platform, const bisect::Ops& exchanged) {
+  auto answer =
+      ask<std::vector<float>>(worker_, asked_++, {OpsQuestion::results, platform, exchanged, 0});
   if (std::get_if<Death>(&answer) != nullptr) return {};
-  return json::from_cbor(std::get<Bytes>(answer)).get<std::vector<float>>();
+  return std::get<std::vector<float>>(std::move(answer));
 }
 
-TwiceAnswer OpsWorker::twice(std::size_t platform, std::size_t second) {
-  const auto answer = worker_.run(task_of(Kind::twice, platform, second));
+TwiceAnswer OpsWorker::twice(const std::string& platform, std::size_t second) {
+  auto answer = ask<TwiceAnswer>(worker_, asked_++, {OpsQuestion::twice, platform, {}, second});
   if (const auto* death = std::get_if<Death>(&answer)) return {{}, death->why};
-  return twice_from_json(json::from_cbor(std::get<Bytes>(answer)));
+  return std::get<TwiceAnswer>(std::move(answer));
 }
 
-Bytes answer_ops(const ServeCase& serve, std::uint64_t task) {
-  const auto kind = static_cast<Kind>(task >> kKindBit);
-  const std::uint64_t platforms = std::uint64_t{1} << (kKindBit - kPlatformBit);
-  const cases::ServedCase one = serve((task >> kPlatformBit) % platforms);
-  const std::uint64_t what = task & kWhat;
-  if (kind == Kind::twice)
-    return answer_twice(one, serve((task >> kPlatformBit) % platforms), what);
-  if (kind == Kind::results) {
-    return json::to_cbor(bisect::results_of(one.setup, one.shape, ops_of(what)));
-  }
-  const bisect::OpsAnswer watched = bisect::watch_exchanged(one.setup, one.shape, ops_of(what));
-  cases::DiagnosedWatch answer;
-  answer.result.findings = watched.findings;
-  return to_bytes(answer);
+int serve_ops(const ServeCase& serve) {
+  return process::serve([&](const process::WorkerRequest& request) {
+    return answer_ops(serve, process::decode<OpsRequest>(request.body));
+  });
 }
 
 }  // namespace plumb::tools

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The questions of plumb bisect ops, each put to a process of its own: what is broken may crash it.
-// A question is a number, so that a worker, which has the same command line, knows it.
+// The questions of plumb bisect ops, each asked in a process of its own: a broken op may crash it.
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +11,7 @@
 #include "bisect/ops/ops_search.h"
 #include "decode/schedule/decode_step.h"
 #include "decode/watch/twice.h"
-#include "tools/worker.h"
+#include "process/worker.h"
 
 namespace plumb::tools {
 
@@ -21,27 +19,26 @@ struct TwiceAnswer {
   std::optional<cases::Difference> difference;
   std::string failed;  // why there is no answer; "": there is
 };
-nlohmann::json to_json(const TwiceAnswer& answer);
-TwiceAnswer twice_from_json(const nlohmann::json& json);
 
-// The parent's side. `platform` is an index into those of the command line.
+// The parent's side.
 class OpsWorker {
  public:
   OpsWorker(std::vector<std::string> command, double timeout);
 
-  bisect::OpsAnswer watch(std::size_t platform, const bisect::Ops& exchanged);
+  bisect::OpsAnswer watch(const std::string& platform, const bisect::Ops& exchanged);
   // Empty where the process died or the steps threw.
-  std::vector<float> results(std::size_t platform, const bisect::Ops& exchanged);
+  std::vector<float> results(const std::string& platform, const bisect::Ops& exchanged);
   // The n-th of cases::second_runs().
-  TwiceAnswer twice(std::size_t platform, std::size_t second);
+  TwiceAnswer twice(const std::string& platform, std::size_t second);
 
  private:
-  Worker worker_;
+  process::Worker worker_;
+  std::uint64_t asked_ = 0;
 };
 
 // The worker's side. `serve` makes the case on a platform anew: what is planted may remember the
 // engines of another watch.
-using ServeCase = std::function<cases::ServedCase(std::size_t platform)>;
-Bytes answer_ops(const ServeCase& serve, std::uint64_t task);
+using ServeCase = std::function<cases::ServedCase(const std::string& platform)>;
+int serve_ops(const ServeCase& serve);
 
 }  // namespace plumb::tools

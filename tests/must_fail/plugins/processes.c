@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rms_norm and q_kv_rms_norm as a plug-in in C11 that harms the process which runs it, in the way
+ * that PLUMB_FAULT chooses. It happens in a launcher of rms_norm; q_kv_rms_norm computes nothing.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "device/plumb_plugin.h"
+
+#define CRASHES_ONCE 1 /* as long as the file PLUMB_TEST_ONCE is not there */
+#define FORKS 2        /* and returns in both processes */
+#define SHUTS_DOWN 3   /* the channel, and hangs */
+#define CLOSES 4       /* all descriptors, and hangs */
+#define NONSENSE 5     /* an answer of five bytes */
+
+static const plumb_host* host;
+
+static float from_bf16(uint16_t value) {
+  const uint32_t bits = (uint32_t)value << 16;
+  float result;
+  memcpy(&result, &bits, sizeof result);
+  return result;
+}
+
+static uint16_t to_bf16(float value) {
+  uint32_t bits;
+  if (isnan(value)) return 0x7fc0;
+  memcpy(&bits, &value, sizeof bits);
+  bits += 0x7fff + (bits >> 16 & 1);
+  return (uint16_t)(bits >> 16);
+}
+
+static void rms_norm_kernel(const void* arguments) {
+  const plumb_rms_norm_params* p = arguments;
+  for (int64_t row = 0; row < p->tokens; ++row) {
+    const uint16_t* x = p->x + row * p->x_row_stride;
+    float sum = 0;
+    for (int64_t i = 0; i < p->hidden; ++i) sum += from_bf16(x[i]) * from_bf16(x[i]);
+    const float scale = 1 / sqrtf(sum / (float)p->hidden + p->eps);
+    for (int64_t i = 0; i < p->hidden; ++i) {
+      const float w = p->weight ? from_bf16(p->weight[i]) : 1;
+      p->out[row * p->hidden + i] = to_bf16(from_bf16(x[i]) * scale * w);
+    }
+  }
+}
+
+static void crash_once(void) {
+  const char* name = getenv("PLUMB_TEST_ONCE");
+  FILE* file = name ? fopen(name, "r") : NULL;
+  if (file) {
+    fclose(file);
+    return;
+  }
+  file = name ? fopen(name, "w") : NULL;
+  if (file) fclose(file);
+  raise(SIGSEGV);
+}
+
+static int is_copy, has_forked, has_slept;
+
+/* The copy answers the first case before its original, and the second case, of 257 columns, while
+ * its original is in the third one: each answer comes one case late. */
+static void fork_once(int64_t hidden) {
+  if (has_forked) {
+    if (is_copy && hidden == 257 && !has_slept++) usleep(600000);
+    return;
+  }
+  has_forked = 1;
+  is_copy = fork() == 0;
+  if (!is_copy) usleep(300000);
+}
+
+static void hang(void) {
+  for (;;) pause();
+}
+
+static void answer_nonsense(void) {
+  const uint64_t length = 5;
+  char bytes[sizeof length + 5];
+  memcpy(bytes, &length, sizeof length);
+  memcpy(bytes + sizeof length, "hello", 5);
+  if (write(3, bytes, sizeof bytes) < 0) return;
+  hang();
+}
+
+static plumb_status rms_norm(const void* params) {
+  const plumb_rms_norm_params* p = params;
+  switch (PLUMB_FAULT) {
+    case CRASHES_ONCE: crash_once(); break;
+    case FORKS: fork_once(p->hidden); break;
+    case SHUTS_DOWN:
+      shutdown(3, SHUT_RDWR);
+      hang();
+      break;
+    case CLOSES:
+      for (int descriptor = 3; descriptor < 256; ++descriptor) close(descriptor);
+      hang();
+      break;
+    case NONSENSE: answer_nonsense(); break;
+    default: break;
+  }
+  return host->launch(host->context, "rms_norm_kernel", &rms_norm_kernel, p, sizeof *p, p->stream);
+}
+
+static void nothing(const void* arguments) { (void)arguments; }
+
+static plumb_status q_kv_rms_norm(const void* params) {
+  const plumb_q_kv_rms_norm_params* p = params;
+  if (has_forked) usleep(1000000);
+  return host->launch(host->context, "q_kv_rms_norm_kernel", &nothing, p, sizeof *p, p->stream);
+}
+
+static const plumb_op_entry entries[] = {
+    {"rms_norm", &rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}},
+    {"q_kv_rms_norm", &q_kv_rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
+static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "processes", NULL, entries, 2};
+
+PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
+  host = services;
+  return &table;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb run where processes, descriptors, memory or files fail it: each costs one case or is one
+// clear line, and no failure becomes a pass. The plug-ins are tests/must_fail/plugins/processes.c.
+#include <chrono>
+
+#include "process/run.h"
+#include "tests/support/command_line.h"
+
+namespace plumb {
+namespace {
+
+std::string library(const std::string& fault) {
+  return std::string(PLUMB_TEST_PLUGINS) + "/processes_" + fault + ".so";
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t times = 0;
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++times;
+  return times;
+}
+
+class Robustness : public CommandLine {
+ protected:
+  Words plugin_run(const std::string& fault, const Words& more) const {
+    Words words{"run",      "--plugin", library(fault),     "--platform",
+                "sim-sm90", "--json",   path("report.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  // plumb, started by a shell after `before`.
+  process::Ended shell_run(const std::string& before, const std::string& arguments) const {
+    return process::run_to_end(
+        {{"/bin/sh", "-c", before + "; exec \"$0\" run " + arguments, PLUMB_BINARY}, folder_},
+        {300});
+  }
+};
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(Robustness, ACrashIsAFailureEvenIfASecondRunPasses) {
+  for (const Words& more : {Words{}, Words{"--bisect"}, Words{"--no-diagnosis"}}) {
+    setenv("PLUMB_TEST_ONCE", path("once").c_str(), 1);
+    std::filesystem::remove(path("once"));
+    Words words = plugin_run("crashes_once", {"--case", "rms_norm/hidden_1/eager"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished crashed = run(words);
+    EXPECT_EQ(crashed.code, 1) << crashed.out << crashed.err;
+    EXPECT_SAYS(crashed.out, "crash: its process ended with signal 11 (Segmentation fault)");
+    EXPECT_SAYS(crashed.out, "\n0 passed, 1 failed");
+    EXPECT_EQ(run(words).code, 0) << "the kernel is right";
+    unsetenv("PLUMB_TEST_ONCE");
+  }
+}
+
+TEST_F(Robustness, AForkDoesNotShiftTheAnswersOfLaterCases) {
+  const Finished finished = run(plugin_run(
+      "forks", {"--jobs", "1", "--case", "rms_norm/hidden_1/eager", "--case",
+                "rms_norm/hidden_257/eager", "--case", "q_kv_rms_norm/one_token/eager"}));
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_SAYS(finished.out, "FAIL  q_kv_rms_norm/one_token/eager");
+  EXPECT_SAYS(finished.out, "crash: it forked and did not wait for the new process");
+}
+
+TEST_F(Robustness, AWorkerThatEndsItsChannelAndHangsIsEnded) {
+  for (const char* fault : {"shuts_down", "closes"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const Finished finished =
+        run(plugin_run(fault, {"--timeout", "3", "--case", "rms_norm/hidden_1/eager"}));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_EQ(finished.code, 1) << finished.err;
+    EXPECT_SAYS(finished.out, "it closed its channel and did not end; its process was ended");
+  }
+}
+
+TEST_F(Robustness, NonsenseFromAWorkerCostsOneCase) {
+  const Finished finished =
+      run(plugin_run("nonsense", {"--case", "rms_norm/hidden_1/eager", "--case",
+                                  "q_kv_rms_norm/one_token/eager"}));
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_SAYS(finished.out, "crash: its process answered nonsense: no message of a worker");
+  EXPECT_SAYS(finished.out, "FAIL  q_kv_rms_norm/one_token/eager");
+  EXPECT_TRUE(std::filesystem::exists(path("report.json")));
+}
+
+// Passes, or is refused in a line. No crash, and no hang.
+void expect_clear(const process::Ended& ended) {
+  EXPECT_EQ(ended.signal, 0) << ended.err;
+  EXPECT_FALSE(ended.timed_out);
+  if (ended.code == 0) return;
+  EXPECT_EQ(ended.code, 2) << ended.out << ended.err;
+  EXPECT_EQ(ended.err.find("plumb: "), 0u) << ended.err;
+  EXPECT_EQ(count(ended.err, "\n"), 1u) << ended.err;
+}
+
+TEST_F(Robustness, FewDescriptorsMeanFewWorkersOrAClearLine) {
+  const std::string some = "--case 'rms_norm/hidden_*/eager' --platform sim-sm90 --json \"\" -q ";
+  for (const int descriptors : {5, 6, 7, 8, 9}) {
+    expect_clear(shell_run("ulimit -n " + std::to_string(descriptors), some));
+  }
+  const process::Ended few = shell_run("ulimit -n 20", some + "--jobs 16");
+  EXPECT_EQ(few.code, 0) << few.out << few.err;
+  EXPECT_EQ(few.err, "");
+}
+
+TEST_F(Robustness, AVariableAloneMakesNoWorker) {
+  for (const char* value : {"x", "3", "0", ""}) {
+    setenv("PLUMB_WORKER_CHANNEL", value, 1);
+    expect_refused(small_run({}), "PLUMB_WORKER_CHANNEL is set, but this process was not started");
+    expect_refused(small_run({"--bisect"}), "PLUMB_WORKER_CHANNEL is set", 128);
+    unsetenv("PLUMB_WORKER_CHANNEL");
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(Robustness, TooLittleMemoryForACaseIsSaid) {
+  const process::Ended ended =
+      // 64 GiB of addresses are the simulator's reserve. One tensor takes 4 GiB.
+      shell_run("ulimit -v 71303168",
+                "--case rms_norm/hidden_1/eager --platform sim-sm90 --jobs 1 --set "
+                "tokens=65536 --set hidden=32768 --json report.json");
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_SAYS(ended.out, "crash: not enough memory in its process");
+}
+#endif
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bisect/bisect_ops_codec.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace plumb::tools {
+
+namespace {
+
+using nlohmann::json;
+
+void read(const json& entry, bisect::OpsAnswer& answer) { entry.get_to(answer); }
+void read(const json& entry, TwiceAnswer& answer) { entry.get_to(answer); }
+
+// JSON has no NaN and no infinity: they are null.
+void read(const json& entry, std::vector<float>& results) {
+  for (const json& value : entry.at("results")) {
+    results.push_back(value.is_null() ? std::numeric_limits<float>::quiet_NaN()
+                                      : value.get<float>());
+  }
+}
+
+}  // namespace
+
+json journal_entry(const bisect::OpsAnswer& answer) {
+  json entry = answer;
+  entry["verdict"] = answer.clean() ? "nothing is found" : "something is found";
+  return entry;
+}
+
+json journal_entry(const TwiceAnswer& answer) {
+  json entry = answer;
+  entry["verdict"] = !answer.failed.empty() ? answer.failed
+                     : answer.difference    ? text_of(*answer.difference)
+                                            : "no difference";
+  return entry;
+}
+
+json journal_entry(const std::vector<float>& results) { return {{"results", results}}; }
+
+template <class Answered>
+Answered from_journal(const json& entry, const bisect::Journal& journal, const std::string& key) {
+  try {
+    Answered answer;
+    read(entry, answer);
+    return answer;
+  } catch (const json::exception& error) {
+    throw bisect::BadJournal(
+        fmt::format("{}: the answer to \"{}\" cannot be read ({}): remove it "
+                    "or use another --state",
+                    journal.path(), key, error.what()));
+  }
+}
+
+template bisect::OpsAnswer from_journal(const json&, const bisect::Journal&, const std::string&);
+template TwiceAnswer from_journal(const json&, const bisect::Journal&, const std::string&);
+template std::vector<float> from_journal(const json&, const bisect::Journal&, const std::string&);
+
+}  // namespace plumb::tools
