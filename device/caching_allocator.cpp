@@ -30,7 +30,7 @@ void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address);
 std::uintptr_t address_of(void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
 [[noreturn]] void fail(const std::string& what) {
-  throw DeviceError(Fault::invalid_argument, "caching allocator: " + what);
+  throw DeviceError(ErrorKind::invalid_argument, "caching allocator: " + what);
 }
 
 }  // namespace
@@ -55,12 +55,12 @@ void* CachingAllocator::allocate(std::size_t bytes, std::string_view label) {
   if (found == pieces_.end()) found = add_segment(size, label, active_);
   auto& [address, piece] = *found;
   if (piece.bytes > size) {
-    Piece rest = piece;
+    CachedPiece rest = piece;
     rest.bytes -= size;
     piece.bytes = size;
     pieces_.emplace(address + size, std::move(rest));
   }
-  piece.state = State::used;
+  piece.state = PieceState::used;
   piece.label = label;
   piece.allocation = ++allocations_;
   return pointer(address);
@@ -70,15 +70,16 @@ CachingAllocator::Pieces::iterator CachingAllocator::add_segment(std::size_t byt
                                                                  std::string_view label,
                                                                  Pool pool) {
   void* segment = device_.allocate(bytes, "segment for '" + std::string(label) + "'");
-  return pieces_.emplace(address_of(segment), Piece{bytes, segment, pool, State::free, 0, ""})
+  return pieces_
+      .emplace(address_of(segment), CachedPiece{bytes, segment, pool, PieceState::free, 0, ""})
       .first;
 }
 
 CachingAllocator::Pieces::iterator CachingAllocator::smallest_free(std::size_t bytes, Pool pool) {
   auto best = pieces_.end();
   for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
-    const Piece& candidate = piece->second;
-    if (candidate.state != State::free || candidate.pool != pool || candidate.bytes < bytes) {
+    const CachedPiece& candidate = piece->second;
+    if (candidate.state != PieceState::free || candidate.pool != pool || candidate.bytes < bytes) {
       continue;
     }
     if (best == pieces_.end() || candidate.bytes < best->second.bytes) best = piece;
@@ -90,7 +91,7 @@ void CachingAllocator::free(void* memory) {
   if (memory == nullptr) return;
   const auto found = pieces_.find(address_of(memory));
   if (found == pieces_.end()) fail("free: not the start of a piece of this allocator");
-  if (found->second.state != State::used) {
+  if (found->second.state != PieceState::used) {
     fail("free: '" + found->second.label + "' has been freed already");
   }
   if (reuse_ == Reuse::at_once) return make_free(found);
@@ -98,9 +99,9 @@ void CachingAllocator::free(void* memory) {
 }
 
 void CachingAllocator::make_free(Pieces::iterator piece) {
-  piece->second.state = State::free;
+  piece->second.state = PieceState::free;
   const auto merge = [this](Pieces::iterator first, Pieces::iterator second) {
-    if (first->second.state != State::free || second->second.state != State::free ||
+    if (first->second.state != PieceState::free || second->second.state != PieceState::free ||
         first->second.segment != second->second.segment) {
       return false;
     }
@@ -114,10 +115,10 @@ void CachingAllocator::make_free(Pieces::iterator piece) {
 
 void CachingAllocator::quarantine(Pieces::iterator found) {
   auto& [address, piece] = *found;
-  piece.state = State::quarantined;
+  piece.state = PieceState::quarantined;
   if (!device_.capturing() || (piece.pool != 0 && piece.pool == active_)) {
     poison(address, piece.bytes);
-    piece.state = State::poisoned;
+    piece.state = PieceState::poisoned;
   }
   quarantined_.push_back(address);
   quarantined_bytes_ += piece.bytes;
@@ -146,7 +147,7 @@ std::uint64_t CachingAllocator::allocation_of(const void* address) const {
   auto piece = pieces_.upper_bound(at);
   if (piece == pieces_.begin()) return 0;
   --piece;
-  const bool used = piece->second.state == State::used;
+  const bool used = piece->second.state == PieceState::used;
   return used && at < piece->first + piece->second.bytes ? piece->second.allocation : 0;
 }
 
@@ -172,7 +173,7 @@ void CachingAllocator::release_pool(Pool pool) {
   require_pool(pool, "release_pool");
   if (pool == active_) fail("release_pool: the pool is active");
   for (const auto& [address, piece] : pieces_) {
-    if (piece.pool == pool && piece.state == State::used) {
+    if (piece.pool == pool && piece.state == PieceState::used) {
       fail("release_pool: '" + piece.label + "' is in use");
     }
   }
@@ -193,7 +194,7 @@ std::vector<GuardDamage> CachingAllocator::check_quarantine() {
   std::vector<GuardDamage> damage;
   const auto* expected = reinterpret_cast<const std::uint8_t*>(pattern().data());
   for (const auto& [address, piece] : pieces_) {
-    if (piece.state != State::poisoned || piece.pool != 0) continue;
+    if (piece.state != PieceState::poisoned || piece.pool != 0) continue;
     std::vector<std::uint8_t> bytes(piece.bytes);
     device_.copy(bytes.data(), pointer(address), bytes.size(), stream_);
     GuardDamage found{piece.label + " (freed)", 0, 0, 0, 0};

@@ -71,16 +71,16 @@ class CachingAllocator {
   std::vector<GuardDamage> check_quarantine();
 
  private:
-  enum class State { free, used, quarantined, poisoned };
-  struct Piece {
+  enum class PieceState { free, used, quarantined, poisoned };
+  struct CachedPiece {
     std::size_t bytes = 0;
     void* segment = nullptr;
     Pool pool = 0;
-    State state = State::free;
+    PieceState state = PieceState::free;
     std::uint64_t allocation = 0;  // counts from 1
     std::string label;             // of the last owner
   };
-  using Pieces = std::map<std::uintptr_t, Piece>;
+  using Pieces = std::map<std::uintptr_t, CachedPiece>;
 
   Pieces::iterator add_segment(std::size_t bytes, std::string_view label, Pool pool);
   Pieces::iterator smallest_free(std::size_t bytes, Pool pool);

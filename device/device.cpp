@@ -62,29 +62,29 @@ const Platform& find_platform(std::string_view name) {
   }
   std::string known;
   for (const std::string& one : known_platforms()) known += " " + one;
-  throw DeviceError(Fault::invalid_argument,
+  throw DeviceError(ErrorKind::invalid_argument,
                     "unknown platform '" + std::string(name) + "'; known are:" + known);
 }
 
 }  // namespace
 
-std::string_view name_of(Fault fault) {
-  switch (fault) {
-    case Fault::invalid_argument: return "invalid_argument";
-    case Fault::out_of_memory: return "out_of_memory";
-    case Fault::launch_limits: return "launch_limits";
-    case Fault::out_of_bounds: return "out_of_bounds";
-    case Fault::use_after_free: return "use_after_free";
-    case Fault::uninitialized_read: return "uninitialized_read";
-    case Fault::race: return "race";
-    case Fault::divergent_barrier: return "divergent_barrier";
-    case Fault::exited_lane: return "exited_lane";
-    case Fault::deadlock: return "deadlock";
-    case Fault::capture_unsupported: return "capture_unsupported";
-    case Fault::capture_invalid: return "capture_invalid";
-    case Fault::guard_damaged: return "guard_damaged";
-    case Fault::timeout: return "timeout";
-    case Fault::other: return "other";
+std::string_view name_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::invalid_argument: return "invalid_argument";
+    case ErrorKind::out_of_memory: return "out_of_memory";
+    case ErrorKind::launch_limits: return "launch_limits";
+    case ErrorKind::out_of_bounds: return "out_of_bounds";
+    case ErrorKind::use_after_free: return "use_after_free";
+    case ErrorKind::uninitialized_read: return "uninitialized_read";
+    case ErrorKind::race: return "race";
+    case ErrorKind::divergent_barrier: return "divergent_barrier";
+    case ErrorKind::exited_lane: return "exited_lane";
+    case ErrorKind::deadlock: return "deadlock";
+    case ErrorKind::capture_unsupported: return "capture_unsupported";
+    case ErrorKind::capture_invalid: return "capture_invalid";
+    case ErrorKind::guard_damaged: return "guard_damaged";
+    case ErrorKind::timeout: return "timeout";
+    case ErrorKind::other: return "other";
   }
   return "other";
 }
@@ -117,12 +117,12 @@ const plumb_op_entry* find_entry(const plumb_implementation& implementation, std
 }
 
 Event Device::create_timing_event() {
-  throw DeviceError(Fault::invalid_argument,
+  throw DeviceError(ErrorKind::invalid_argument,
                     "create_timing_event: " + properties().platform + " has no clock");
 }
 
 double Device::elapsed_seconds(Event, Event) {
-  throw DeviceError(Fault::invalid_argument,
+  throw DeviceError(ErrorKind::invalid_argument,
                     "elapsed_seconds: " + properties().platform + " has no clock");
 }
 
@@ -134,7 +134,7 @@ const RateKernels* rate_kernels(std::string_view platform) {
 std::unique_ptr<Device> open_device(std::string_view platform, const Conditions& conditions) {
   const Platform& found = find_platform(platform);
   if (!found.why_unavailable.empty()) {
-    throw DeviceError(Fault::invalid_argument,
+    throw DeviceError(ErrorKind::invalid_argument,
                       "open_device: " + found.properties.platform + ": " + found.why_unavailable);
   }
   if (const RealBackEnd* const back_end = find_real_back_end(platform)) return back_end->open();

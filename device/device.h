@@ -18,7 +18,7 @@
 namespace plumb::device {
 
 // Names of what can go wrong, stable: tests and reports match on them.
-enum class Fault {
+enum class ErrorKind {
   invalid_argument,
   out_of_memory,
   launch_limits,  // block, grid or shared memory beyond what the platform allows
@@ -35,15 +35,15 @@ enum class Fault {
   timeout,
   other
 };
-std::string_view name_of(Fault fault);
+std::string_view name_of(ErrorKind kind);
 
 class DeviceError : public std::runtime_error {
  public:
-  DeviceError(Fault fault, const std::string& what) : std::runtime_error(what), fault_(fault) {}
-  Fault fault() const { return fault_; }
+  DeviceError(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
 
  private:
-  Fault fault_;
+  ErrorKind kind_;
 };
 
 enum class Fp8Dialect { e4m3fn, e4m3fnuz };

@@ -15,9 +15,9 @@ constexpr double kBf16Ulp = 0x1p-8, kF32Ulp = 0x1p-16;
 
 bool is_float(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-class Comparison {
+class ValueComparison {
  public:
-  Comparison(const HostTensor& like, Closeness closeness)
+  ValueComparison(const HostTensor& like, Closeness closeness)
       : dtype_(like.spec().dtype),
         size_(size_of(dtype_)),
         exact_(closeness == Closeness::bits || !is_float(dtype_)) {}
@@ -81,7 +81,7 @@ Match match(const HostTensor& observed, const HostTensor& right, const HostTenso
             Closeness closeness) {
   Match result;
   if (observed.bytes() == right.bytes() && hypothesis.bytes() == right.bytes()) return result;
-  const Comparison compare(observed, closeness);
+  const ValueComparison compare(observed, closeness);
   const std::int64_t elements = observed.extent();
   // In the row beside; of a single row, in the column beside.
   const std::int64_t beside = observed.rows() > 1 ? elements / observed.rows() : 1;

@@ -24,7 +24,7 @@ class OneCall {
   void launch(const plumb_op_entry& entry) {
     const plumb_status status = problem_.launch(entry, addresses_, state_.get(), stream_);
     if (status == PLUMB_OK) return;
-    throw device::DeviceError(device::Fault::other, device_->take_launch_error());
+    throw device::DeviceError(device::ErrorKind::other, device_->take_launch_error());
   }
 
   TensorSet fetch() {

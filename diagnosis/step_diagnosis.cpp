@@ -74,7 +74,7 @@ class StepDiagnosis {
   }
 
   bool is_certain() {
-    return std::any_of(candidates_.begin(), candidates_.end(), [&](Candidate& one) {
+    return std::any_of(candidates_.begin(), candidates_.end(), [&](FaultTrial& one) {
       if (trial_.threw()) return trial_.threw_the_same(one);
       if (one.first.score() < kCertain) return false;
       if (!one.first.is_weak()) return true;
@@ -85,17 +85,17 @@ class StepDiagnosis {
 
   // Where values tell little, findings have to; and a verdict on values that are all alike, as NaN
   // everywhere, is none.
-  static bool says_enough(const Candidate& one) {
+  static bool says_enough(const FaultTrial& one) {
     if (!one.first.is_weak()) return true;
     const bool empty = one.first.is_alike() && one.fault->seen_by == Detector::reference;
     return !empty && one.findings >= kSimilarFindings;
   }
 
   // The candidates that explain about as much as the best does.
-  std::span<Candidate> rivals() {
-    sort_by(candidates_, [](const Candidate& one) { return one.first.score(); }, std::greater<>());
+  std::span<FaultTrial> rivals() {
+    sort_by(candidates_, [](const FaultTrial& one) { return one.first.score(); }, std::greater<>());
     const auto end =
-        std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& one) {
+        std::find_if(candidates_.begin(), candidates_.end(), [&](const FaultTrial& one) {
           return one.first.score() < kExplains ||
                  one.first.score() < candidates_.front().first.score() - kMargin;
         });
@@ -103,38 +103,38 @@ class StepDiagnosis {
   }
 
   // Sorts them, too.
-  static bool are_alike(std::span<Candidate> rivals) {
-    sort_by(rivals, [](const Candidate& one) { return one.sum(); }, std::greater<>());
+  static bool are_alike(std::span<FaultTrial> rivals) {
+    sort_by(rivals, [](const FaultTrial& one) { return one.sum(); }, std::greater<>());
     return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kMargin;
   }
 
   void name_by_values() {
-    const std::span<Candidate> best = rivals();
+    const std::span<FaultTrial> best = rivals();
     const bool weak = !best.empty() && best.front().first.is_weak();
     if (best.size() > 1 || weak) {
-      for (Candidate& one : best) trial_.look_at_findings(one);
+      for (FaultTrial& one : best) trial_.look_at_findings(one);
     }
     std::int64_t later = trial_.step() + 1;
     while (are_alike(best) && trial_.look_at_later(later, best)) ++later;
-    name(best.size(), [&](const Candidate& one) {
+    name(best.size(), [&](const FaultTrial& one) {
       return says_enough(one) && one.sum() >= best.front().sum() - kMargin;
     });
   }
 
   void name_by_error() {
-    const auto same = [&](const Candidate& one) { return trial_.threw_the_same(one); };
+    const auto same = [&](const FaultTrial& one) { return trial_.threw_the_same(one); };
     sort_by(candidates_, same, std::greater<>());
     name(candidates_.size(), same);
   }
 
   void name_by_findings() {
-    for (Candidate& one : candidates_) {
+    for (FaultTrial& one : candidates_) {
       if (one.first.invented == 0 && one.error.empty()) trial_.look_at_findings(one);
     }
     sort_by(
-        candidates_, [](const Candidate& one) { return one.findings.value_or(0); },
+        candidates_, [](const FaultTrial& one) { return one.findings.value_or(0); },
         std::greater<>());
-    name(candidates_.size(), [&](const Candidate& one) {
+    name(candidates_.size(), [&](const FaultTrial& one) {
       return one.findings >= kSameFindings &&
              *one.findings >= *candidates_.front().findings - kMargin;
     });
@@ -156,7 +156,7 @@ class StepDiagnosis {
   const StepEvidence& evidence_;
   const std::vector<DecodeFault>& library_;
   StepTrial trial_;
-  std::vector<Candidate> candidates_;
+  std::vector<FaultTrial> candidates_;
   Diagnosis diagnosis_;
 };
 

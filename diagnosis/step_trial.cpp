@@ -58,11 +58,11 @@ std::int64_t small_steps_in(const StepValues& values) {
 
 }  // namespace
 
-double Candidate::sum() const {
+double FaultTrial::sum() const {
   return first.score() + whole.score() + findings.value_or(0) + later + (exact ? 1 : 0);
 }
 
-Explanation Candidate::explanation() const { return {fault->name, fault->stands_for, first}; }
+Explanation FaultTrial::explanation() const { return {fault->name, fault->stands_for, first}; }
 
 StepTrial::StepTrial(const StepEvidence& evidence)
     : evidence_(evidence), clean_(as_it_should_be(evidence.setup)) {
@@ -82,26 +82,26 @@ bool StepTrial::is_affordable() const { return spent_ <= kMostSteps; }
 bool StepTrial::fails_without_any() const {
   if (by_values()) return false;
   if (!threw()) return findings_in_common(clean_) >= kSameFindings;
-  Candidate clean{nullptr, clean_};
+  FaultTrial clean{nullptr, clean_};
   take_steps(clean);
   return threw_the_same(clean);
 }
 
-std::optional<Candidate> StepTrial::run(const DecodeFault& fault) {
-  std::optional<Candidate> best = run(fault, fault.inject);
+std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault) {
+  std::optional<FaultTrial> best = run(fault, fault.inject);
   if (!best || !by_values() || !fault.sweep) return best;
   for (const Plant& plant : fault.sweep(builds_)) {
     if (best->first.score() >= kCertain) break;
-    std::optional<Candidate> one = run(fault, plant);
+    std::optional<FaultTrial> one = run(fault, plant);
     if (one && one->first.score() > best->first.score()) best = std::move(one);
   }
   return best;
 }
 
-std::optional<Candidate> StepTrial::run(const DecodeFault& fault, const Plant& plant) {
-  std::optional<Candidate> one;
+std::optional<FaultTrial> StepTrial::run(const DecodeFault& fault, const Plant& plant) {
+  std::optional<FaultTrial> one;
   try {
-    one = Candidate{&fault, with_fault(clean_, plant)};
+    one = FaultTrial{&fault, with_fault(clean_, plant)};
   } catch (const NotOnThisPlatform&) {
     return std::nullopt;
   }
@@ -114,14 +114,14 @@ std::optional<Candidate> StepTrial::run(const DecodeFault& fault, const Plant& p
 }
 
 // A kernel that is wrong shows in a call of its own first.
-bool StepTrial::is_possible(const Candidate& one) const {
+bool StepTrial::is_possible(const FaultTrial& one) const {
   const std::string& broken = one.fault->broken;
   return !one.setup.implementation || broken == evidence_.findings.front().op || threw() ||
          (matcher_ && broken == matcher_->first_wrong_op());
 }
 
 // As a watch has them: where something throws, it does so in the engine without taps.
-void StepTrial::take_steps(Candidate& one) const {
+void StepTrial::take_steps(FaultTrial& one) const {
   try {
     if (threw()) run_to_step(one.setup, evidence_.shape, step(), std::nullopt);
     const StepRun run = run_to_step(one.setup, evidence_.shape, step());
@@ -134,7 +134,7 @@ void StepTrial::take_steps(Candidate& one) const {
   }
 }
 
-void StepTrial::look_at_findings(Candidate& one) const {
+void StepTrial::look_at_findings(FaultTrial& one) const {
   if (!one.findings) one.findings = findings_in_common(one.setup);
 }
 
@@ -144,13 +144,13 @@ double StepTrial::findings_in_common(const DecodeSetup& setup) const {
   return share_in_common(signature_of(evidence_.findings), signature_of(result.findings));
 }
 
-bool StepTrial::look_at_later(std::int64_t later, std::span<Candidate> rivals) const {
+bool StepTrial::look_at_later(std::int64_t later, std::span<FaultTrial> rivals) const {
   if (later >= evidence_.shape.steps || later > step() + kMostLater) return false;
   try {
     const StepRun observed = run_to_step(evidence_.setup, evidence_.shape, later);
     StepRun right = run_to_step(clean_, evidence_.shape, later);
     const StepMatcher matcher(observed.values, std::move(right.values));
-    for (Candidate& one : rivals) {
+    for (FaultTrial& one : rivals) {
       const StepRun run = run_to_step(one.setup, evidence_.shape, later);
       const Match match = matcher.match_all(run.values);
       one.later += match.score();
@@ -162,7 +162,7 @@ bool StepTrial::look_at_later(std::int64_t later, std::span<Candidate> rivals) c
   return true;
 }
 
-bool StepTrial::threw_the_same(const Candidate& one) const {
+bool StepTrial::threw_the_same(const FaultTrial& one) const {
   const auto& findings = evidence_.findings;
   return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
     return finding.detector == Detector::error &&

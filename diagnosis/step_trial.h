@@ -21,7 +21,7 @@ inline constexpr double kCertain = 0.95;
 // A share of findings in common from which they count as the same.
 inline constexpr double kSameFindings = 0.75;
 
-struct Candidate {
+struct FaultTrial {
   const DecodeFault* fault = nullptr;
   DecodeSetup setup;
   Match first = {}, whole = {};         // up to the first wrong call; of all calls
@@ -47,18 +47,18 @@ class StepTrial {
   bool fails_without_any() const;
 
   // The best of the fault's parameters. Nothing for a fault that this setup cannot have.
-  std::optional<Candidate> run(const DecodeFault& fault);
-  void look_at_findings(Candidate& one) const;
+  std::optional<FaultTrial> run(const DecodeFault& fault);
+  void look_at_findings(FaultTrial& one) const;
   // What failed is here to take more steps, and so are all that explain it so far. False if there
   // is no such step.
-  bool look_at_later(std::int64_t later, std::span<Candidate> rivals) const;
-  bool threw_the_same(const Candidate& one) const;
+  bool look_at_later(std::int64_t later, std::span<FaultTrial> rivals) const;
+  bool threw_the_same(const FaultTrial& one) const;
 
  private:
   double findings_in_common(const DecodeSetup& setup) const;
-  bool is_possible(const Candidate& one) const;
-  std::optional<Candidate> run(const DecodeFault& fault, const Plant& plant);
-  void take_steps(Candidate& one) const;
+  bool is_possible(const FaultTrial& one) const;
+  std::optional<FaultTrial> run(const DecodeFault& fault, const Plant& plant);
+  void take_steps(FaultTrial& one) const;
 
   const StepEvidence& evidence_;
   const DecodeSetup clean_;

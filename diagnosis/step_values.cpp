@@ -21,7 +21,7 @@ const Taps::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
 
 CallValues values_of(const Taps::Tap& tap, const StepPart& part) {
   CallValues values{tap.op, part.name + ": " + tap.name, {}};
-  for (const Taps::Copy& copy : tap.copies) {
+  for (const Taps::TensorCopy& copy : tap.copies) {
     if (copy.tap != nullptr) values.tensors.push_back(tap.tensors.at(copy.tensor));
   }
   return values;
@@ -44,7 +44,8 @@ std::int64_t bytes_of(const WatchedEngine& twin, const Parts& parts) {
     const Taps::Calls* calls = calls_of(twin, part);
     if (calls == nullptr) continue;
     for (const auto& tap : *calls) {
-      for (const Taps::Copy& copy : tap->copies) bytes += copy.tap != nullptr ? copy.bytes : 0;
+      for (const Taps::TensorCopy& copy : tap->copies)
+        bytes += copy.tap != nullptr ? copy.bytes : 0;
     }
   }
   return static_cast<std::int64_t>(bytes);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "device/forwarding_device.h"
+#include "faults/dead_replay.h"
 #include "faults/replaced_op.h"
 #include "plumb_mutant_list.h"
 
@@ -48,12 +49,6 @@ std::vector<std::string> platforms_of(std::string_view list, [[maybe_unused]] bo
   return words;
 }
 
-class DeadReplay final : public device::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  void replay(device::GraphExec, device::Stream) override {}
-};
-
 // Captures in CUDA's global mode: an allocation by any thread is refused while there is one, and
 // spoils all that are in progress.
 class GlobalCaptures final : public device::ForwardingDevice {
@@ -64,7 +59,7 @@ class GlobalCaptures final : public device::ForwardingDevice {
     const std::lock_guard lock(mutex_);
     if (in_progress_.empty()) return ForwardingDevice::allocate(bytes, label);
     for (auto& [stream, spoilt] : in_progress_) spoilt = true;
-    throw device::DeviceError(device::Fault::capture_unsupported,
+    throw device::DeviceError(device::ErrorKind::capture_unsupported,
                               "allocate: another thread captures in global mode");
   }
   void begin_capture(device::Stream stream) override {
@@ -77,7 +72,7 @@ class GlobalCaptures final : public device::ForwardingDevice {
     const std::lock_guard lock(mutex_);
     const bool spoilt = in_progress_.extract(stream).mapped();
     if (!spoilt) return graph;
-    throw device::DeviceError(device::Fault::capture_invalid,
+    throw device::DeviceError(device::ErrorKind::capture_invalid,
                               "end_capture: another thread has allocated meanwhile");
   }
 
@@ -144,7 +139,7 @@ RunOptions with_warm_up_state_kept(RunOptions options) {
   return options;
 }
 
-RunOptions with_runners_sharing(RunOptions options, RunOptions::Shared what) {
+RunOptions with_runners_sharing(RunOptions options, RunOptions::Sharing what) {
   options.shared_by_runners = what;
   return options;
 }

@@ -37,6 +37,6 @@ RunOptions with_warm_up_state_kept(RunOptions options);
 // A capture that a neighbour's allocation spoils.
 RunOptions with_global_captures(RunOptions options);
 // Runners of a concurrent case that have inputs, or the state of the op, in common.
-RunOptions with_runners_sharing(RunOptions options, RunOptions::Shared what);
+RunOptions with_runners_sharing(RunOptions options, RunOptions::Sharing what);
 
 }  // namespace plumb::cases

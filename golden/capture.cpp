@@ -96,7 +96,7 @@ bool wants_golden(const cases::Case& which) {
   return which.row.golden && which.scenario->mode == cases::Scenario::Mode::eager;
 }
 
-Capture::Capture(const cases::Case& which, const cases::RunOptions& options)
+GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& options)
     : properties_(options.open(options.platform, {})->properties()),
       problem_(which.op->make_problem(which.row, properties_)),
       entry_(device::find_entry(options.implementation(options.platform, false), which.op->name)) {
@@ -136,7 +136,7 @@ Capture::Capture(const cases::Case& which, const cases::RunOptions& options)
   }
 }
 
-void Capture::judge() const {
+void GoldenCapture::judge() const {
   if (std::exchange(judged_, true)) return;
   const cases::EstimateWatch watch(
       [this](const HostTensor& got, const reference::Estimate& estimate) {
@@ -155,12 +155,12 @@ void Capture::judge() const {
   }
 }
 
-const std::vector<std::string>& Capture::rejected() const {
+const std::vector<std::string>& GoldenCapture::rejected() const {
   judge();
   return rejected_;
 }
 
-const Capture::Bounds* Capture::bounds_of(const std::string& output) const {
+const GoldenCapture::Bounds* GoldenCapture::bounds_of(const std::string& output) const {
   judge();
   const auto found = bounds_.find(output);
   return found == bounds_.end() ? nullptr : &found->second;

@@ -17,10 +17,10 @@ namespace plumb::golden {
 // Has the case a golden, on a platform that has any?
 bool wants_golden(const cases::Case& which);
 
-class Capture {
+class GoldenCapture {
  public:
   // Runs it. Throws cases::Unsupported and device::DeviceError.
-  Capture(const cases::Case& which, const cases::RunOptions& options);
+  GoldenCapture(const cases::Case& which, const cases::RunOptions& options);
 
   // Without provenance.
   const CaseGolden& golden() const { return golden_; }

@@ -16,7 +16,7 @@ namespace {
 using cases::HostTensor;
 
 // The stored rows of two tensors as one pair of host tensors.
-struct Rows {
+struct StoredRows {
   std::vector<std::int64_t> numbers;  // in the tensor
   HostTensor had, has;
 };
@@ -46,7 +46,7 @@ std::vector<std::int64_t> stored_rows(const TensorGolden& tensor) {
   return all;
 }
 
-Rows common_rows(const TensorGolden& had, const TensorGolden& has) {
+StoredRows common_rows(const TensorGolden& had, const TensorGolden& has) {
   const std::vector<std::int64_t> a = stored_rows(had), b = stored_rows(has);
   std::vector<std::int64_t> both;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
@@ -69,7 +69,7 @@ bool same_element(const HostTensor& a, const HostTensor& b, std::int64_t row, st
 
 // How much of what two results' arithmetic may differ theirs has to, for their roundings to be this
 // far apart. Infinite where a value is no number any more, or was none, or nothing may differ.
-double share_of(double had, double has, const Capture::Bounds& bounds, std::size_t i) {
+double share_of(double had, double has, const GoldenCapture::Bounds& bounds, std::size_t i) {
   if (!std::isfinite(had) || !std::isfinite(has)) {
     return had == has || (std::isnan(had) && std::isnan(has)) ? 0 : INFINITY;
   }
@@ -77,8 +77,8 @@ double share_of(double had, double has, const Capture::Bounds& bounds, std::size
   return distance <= 0 ? 0 : distance / bounds.arithmetic.at(i);
 }
 
-void add_element(const Rows& rows, std::int64_t row, std::int64_t column,
-                 const Capture::Bounds* bounds, TensorDrift& drift) {
+void add_element(const StoredRows& rows, std::int64_t row, std::int64_t column,
+                 const GoldenCapture::Bounds* bounds, TensorDrift& drift) {
   const double had = rows.had.value(row, column), has = rows.has.value(row, column);
   const double ulp = cases::steps_between(rows.had.spec().dtype, had, has);
   ++drift.elements_moved;
@@ -94,7 +94,7 @@ void add_element(const Rows& rows, std::int64_t row, std::int64_t column,
 }
 
 bool row_moved(const TensorGolden& had, const TensorGolden& has, std::int64_t row,
-               const Rows& rows) {
+               const StoredRows& rows) {
   if (had.is_sampled() && has.is_sampled()) {
     const auto at = static_cast<std::size_t>(row);
     return had.row_checksums[at] != has.row_checksums[at];
@@ -115,11 +115,11 @@ std::string other_tensor(const TensorGolden& had, const TensorGolden& has) {
 }
 
 TensorDrift drift_of(const TensorGolden& had, const TensorGolden& has,
-                     const Capture::Bounds* bounds) {
+                     const GoldenCapture::Bounds* bounds) {
   TensorDrift drift{
       .tensor = had.name, .rows = had.rows(), .where = {}, .other = other_tensor(had, has)};
   if (had.digest == has.digest || !drift.other.empty()) return drift;
-  const Rows rows = common_rows(had, has);
+  const StoredRows rows = common_rows(had, has);
   for (std::int64_t row = 0; row < had.rows(); ++row) {
     drift.rows_moved += row_moved(had, has, row, rows);
   }
@@ -148,7 +148,7 @@ std::string input_difference(const CaseGolden& golden, const CaseGolden& other) 
 }  // namespace
 
 std::vector<TensorDrift> drift_between(const CaseGolden& golden, const CaseGolden& other,
-                                       const Capture* capture) {
+                                       const GoldenCapture* capture) {
   std::vector<TensorDrift> drifts;
   const std::string inputs = input_difference(golden, other);
   if (!inputs.empty()) {
@@ -205,8 +205,8 @@ std::string_view name_of(Agreement agreement) {
   return "?";
 }
 
-Comparison compare(const CaseGolden& golden, const Capture& capture, bool exact) {
-  Comparison comparison{.agreement = Agreement::same, .toolchain = {}};
+GoldenComparison compare(const CaseGolden& golden, const GoldenCapture& capture, bool exact) {
+  GoldenComparison comparison{.agreement = Agreement::same, .toolchain = {}};
   Provenance now = provenance_of(golden.id.substr(0, golden.id.find('/')), capture.device());
   comparison.toolchain = toolchain_difference(golden.provenance, now);
   if (results_digest(golden) == results_digest(capture.golden())) return comparison;

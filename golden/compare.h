@@ -34,7 +34,7 @@ inline constexpr std::array<std::string_view, 8> kHistogram = {"1",    "2",     
 // Everything that differs between a golden and another, or what was just computed, whose bounds
 // then give the distances a meaning.
 std::vector<TensorDrift> drift_between(const CaseGolden& golden, const CaseGolden& other,
-                                       const Capture* capture = nullptr);
+                                       const GoldenCapture* capture = nullptr);
 // "out: 3 of 4 rows, 812 of 28672 elements moved, at most 1 ulp, 0.31 of the bound; out [0, 7]:
 // ..."
 std::string text_of(const TensorDrift& drift);
@@ -52,7 +52,7 @@ enum class Agreement {
 std::string_view name_of(Agreement agreement);
 inline constexpr double kNear = 0.75;
 
-struct Comparison {
+struct GoldenComparison {
   Agreement agreement = Agreement::not_asked;
   std::string toolchain;  // how this one differs from that recorded; empty: it does not
   std::vector<TensorDrift> drifts;
@@ -60,6 +60,6 @@ struct Comparison {
 };
 
 // Bit for bit on the recorded toolchain, or wherever `exact` says so; else within the bounds.
-Comparison compare(const CaseGolden& golden, const Capture& capture, bool exact);
+GoldenComparison compare(const CaseGolden& golden, const GoldenCapture& capture, bool exact);
 
 }  // namespace plumb::golden

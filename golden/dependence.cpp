@@ -29,7 +29,7 @@ constexpr Trait kTraits[] = {
 
 // A shape that the changed platform cannot run depends on the trait, too.
 bool depends_on(const Trait& trait, const cases::Case& which, const cases::RunOptions& options,
-                const Capture& capture) {
+                const GoldenCapture& capture) {
   cases::RunOptions changed = options;
   changed.open = [&](std::string_view name, const device::Conditions& conditions) {
     Properties properties = options.open(name, {})->properties();
@@ -37,7 +37,8 @@ bool depends_on(const Trait& trait, const cases::Case& which, const cases::RunOp
     return std::make_unique<device::sim::SimDevice>(properties, conditions);
   };
   try {
-    return results_digest(Capture(which, changed).golden()) != results_digest(capture.golden());
+    return results_digest(GoldenCapture(which, changed).golden()) !=
+           results_digest(capture.golden());
   } catch (const cases::Unsupported&) {
     return true;
   }
@@ -63,7 +64,7 @@ std::string part_of_device(const CaseGolden& golden, std::string_view trait) {
 }  // namespace
 
 std::string dependence_of(const cases::Case& which, const cases::RunOptions& options,
-                          const Capture& capture) {
+                          const GoldenCapture& capture) {
   std::string text;
   for (const Trait& trait : kTraits) {
     if (!depends_on(trait, which, options, capture)) continue;

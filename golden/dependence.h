@@ -14,7 +14,7 @@ namespace plumb::golden {
 // order), "FP8 dialect", "split plan" (how work is divided among 132 or 304 multiprocessors).
 // "nothing" if none of them matters.
 std::string dependence_of(const cases::Case& which, const cases::RunOptions& options,
-                          const Capture& capture);
+                          const GoldenCapture& capture);
 
 // The traits that differ between two simulated platforms and that one of the two results depends
 // on, in the same words; "" if none explains it.

@@ -13,7 +13,9 @@ namespace {
   throw GoldenError(fmt::format("{}: {}", where, what));
 }
 
-std::string path_of(const Node& node, const std::string& name) { return node.where + "/" + name; }
+std::string path_of(const Hdf5Node& node, const std::string& name) {
+  return node.where + "/" + name;
+}
 
 // A name is shown as it is only if nobody can mistake it for something else.
 std::string shown(const std::string& name) {
@@ -50,14 +52,14 @@ herr_t add_attribute(hid_t, const char* name, const H5A_info_t*, void* data) {
   return 0;
 }
 
-std::vector<std::string> names_in(const Node& node, Links links, herr_t result) {
+std::vector<std::string> names_in(const Hdf5Node& node, Links links, herr_t result) {
   if (!links.trouble.empty()) refuse(node.where, links.trouble);
   if (result < 0) refuse(node.where, "cannot be listed");
   return std::move(links.names);
 }
 
-void require_names(const Node& node, std::vector<std::string> got, std::vector<std::string> wanted,
-                   std::string_view kind) {
+void require_names(const Hdf5Node& node, std::vector<std::string> got,
+                   std::vector<std::string> wanted, std::string_view kind) {
   std::sort(got.begin(), got.end());
   std::sort(wanted.begin(), wanted.end());
   for (const std::string& name : wanted) {
@@ -72,7 +74,7 @@ void require_names(const Node& node, std::vector<std::string> got, std::vector<s
   }
 }
 
-Handle open_attribute(const Node& node, const std::string& name) {
+Handle open_attribute(const Hdf5Node& node, const std::string& name) {
   if (H5Aexists(node.handle, name.c_str()) <= 0) {
     refuse(node.where, fmt::format("no attribute {}", shown(name)));
   }
@@ -96,7 +98,8 @@ void require_type(hid_t got, hid_t wanted, const std::string& where) {
   if (H5Tequal(got, wanted) <= 0) refuse(where, "of another type than it has to be");
 }
 
-std::vector<std::int64_t> read_integers(const Node& node, const std::string& name, bool scalar) {
+std::vector<std::int64_t> read_integers(const Hdf5Node& node, const std::string& name,
+                                        bool scalar) {
   const std::string where = path_of(node, name);
   const Handle attribute = open_attribute(node, name);
   require_type(Handle(H5Aget_type(attribute), H5Tclose, where), H5T_STD_I64LE, where);
@@ -149,36 +152,36 @@ std::size_t bytes_of(const std::vector<hsize_t>& extent, hid_t type, const std::
 
 }  // namespace
 
-std::vector<std::string> children(const Node& group, std::size_t most) {
+std::vector<std::string> children(const Hdf5Node& group, std::size_t most) {
   Links links{most, {}, {}};
   const herr_t result =
       H5Literate(group.handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_link, &links);
   return names_in(group, std::move(links), result);
 }
 
-std::vector<std::string> attribute_names(const Node& node, std::size_t most) {
+std::vector<std::string> attribute_names(const Hdf5Node& node, std::size_t most) {
   Links links{most, {}, {}};
   const herr_t result =
       H5Aiterate2(node.handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &links);
   return names_in(node, std::move(links), result);
 }
 
-void require_children(const Node& group, const std::vector<std::string>& names) {
+void require_children(const Hdf5Node& group, const std::vector<std::string>& names) {
   require_names(group, children(group, Limits::cases), names, "object");
 }
 
-void require_attributes(const Node& node, const std::vector<std::string>& names) {
+void require_attributes(const Hdf5Node& node, const std::vector<std::string>& names) {
   require_names(node, attribute_names(node, Limits::history), names, "attribute");
 }
 
-Node open_group(const Node& parent, const std::string& name) {
+Hdf5Node open_group(const Hdf5Node& parent, const std::string& name) {
   const std::string where = path_of(parent, name);
   const Handle object(H5Oopen(parent.handle, name.c_str(), H5P_DEFAULT), H5Oclose, where);
   if (H5Iget_type(object) != H5I_GROUP) refuse(where, "not a group");
   return {Handle(H5Gopen2(parent.handle, name.c_str(), H5P_DEFAULT), H5Gclose, where), where};
 }
 
-std::string read_text(const Node& node, const std::string& name) {
+std::string read_text(const Hdf5Node& node, const std::string& name) {
   const std::string where = path_of(node, name);
   const Handle attribute = open_attribute(node, name);
   const Handle type(H5Aget_type(attribute), H5Tclose, where);
@@ -195,21 +198,21 @@ std::string read_text(const Node& node, const std::string& name) {
   return text.substr(0, text.find('\0'));
 }
 
-std::int64_t read_number(const Node& node, const std::string& name) {
+std::int64_t read_number(const Hdf5Node& node, const std::string& name) {
   return read_integers(node, name, true).front();
 }
 
-std::vector<std::int64_t> read_numbers(const Node& node, const std::string& name) {
+std::vector<std::int64_t> read_numbers(const Hdf5Node& node, const std::string& name) {
   return read_integers(node, name, false);
 }
 
-std::vector<std::byte> read_data(const Node& group, const std::string& name, hid_t type,
+std::vector<std::byte> read_data(const Hdf5Node& group, const std::string& name, hid_t type,
                                  const std::vector<hsize_t>& extent) {
   const std::string where = path_of(group, name);
   const Handle object(H5Oopen(group.handle, name.c_str(), H5P_DEFAULT), H5Oclose, where);
   if (H5Iget_type(object) != H5I_DATASET) refuse(where, "not a data set");
-  const Node data{Handle(H5Dopen2(group.handle, name.c_str(), H5P_DEFAULT), H5Dclose, where),
-                  where};
+  const Hdf5Node data{Handle(H5Dopen2(group.handle, name.c_str(), H5P_DEFAULT), H5Dclose, where),
+                      where};
   require_type(Handle(H5Dget_type(data.handle), H5Tclose, where), type, where);
   if (extent_of(Handle(H5Dget_space(data.handle), H5Sclose, where), where) != extent) {
     refuse(where, "not of the shape that it has to have");

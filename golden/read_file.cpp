@@ -24,7 +24,8 @@ cases::Dtype dtype_of(const std::string& name, const std::string& where) {
 }
 
 template <class T>
-std::vector<T> read_column(const Node& group, const std::string& name, hid_t type, hsize_t rows) {
+std::vector<T> read_column(const Hdf5Node& group, const std::string& name, hid_t type,
+                           hsize_t rows) {
   const std::vector<std::byte> bytes = read_data(group, name, type, {rows});
   std::vector<T> values(rows);
   std::memcpy(values.data(), bytes.data(), bytes.size());
@@ -33,7 +34,7 @@ std::vector<T> read_column(const Node& group, const std::string& name, hid_t typ
 
 // Sizes as the attributes say; each is checked against the file before anything is read, and a
 // shape that is nonsense never gets as far.
-void read_values(const Node& group, TensorGolden& tensor) {
+void read_values(const Hdf5Node& group, TensorGolden& tensor) {
   const std::vector<std::string> names = children(group, 3);
   const Handle type = type_of(tensor.dtype);
   if (names.empty()) return;
@@ -47,9 +48,9 @@ void read_values(const Node& group, TensorGolden& tensor) {
   tensor.row_checksums = read_column<std::uint64_t>(group, "row_checksums", H5T_STD_U64LE, rows);
   if (names.size() == 1) return;
   require_children(group, {"row_checksums", "sampled_rows", "sampled_values"});
-  const Node sampled{Handle(H5Dopen2(group.handle, "sampled_rows", H5P_DEFAULT), H5Dclose,
-                            group.where + "/sampled_rows"),
-                     group.where};
+  const Hdf5Node sampled{Handle(H5Dopen2(group.handle, "sampled_rows", H5P_DEFAULT), H5Dclose,
+                                group.where + "/sampled_rows"),
+                         group.where};
   const Handle space(H5Dget_space(sampled.handle), H5Sclose, group.where);
   const hssize_t count = H5Sget_simple_extent_npoints(space);
   if (count < 0 || count > static_cast<hssize_t>(rows)) {
@@ -61,8 +62,8 @@ void read_values(const Node& group, TensorGolden& tensor) {
                             {static_cast<hsize_t>(count), static_cast<hsize_t>(tensor.columns())});
 }
 
-TensorGolden read_tensor(const Node& outputs, const std::string& name) {
-  const Node group = open_group(outputs, name);
+TensorGolden read_tensor(const Hdf5Node& outputs, const std::string& name) {
+  const Hdf5Node group = open_group(outputs, name);
   require_attributes(group, {"dtype", "format", "scale_layout", "shape", "strides", "xxh3_128"});
   TensorGolden tensor;
   tensor.name = name;
@@ -77,8 +78,8 @@ TensorGolden read_tensor(const Node& outputs, const std::string& name) {
   return tensor;
 }
 
-std::vector<TensorGolden> read_outputs(const Node& group) {
-  const Node outputs = open_group(group, "outputs");
+std::vector<TensorGolden> read_outputs(const Hdf5Node& group) {
+  const Hdf5Node outputs = open_group(group, "outputs");
   require_attributes(outputs, {"order"});
   std::vector<std::string> order;
   std::istringstream words(read_text(outputs, "order"));
@@ -90,7 +91,7 @@ std::vector<TensorGolden> read_outputs(const Node& group) {
   return tensors;
 }
 
-std::map<std::string, std::string> read_texts(const Node& node) {
+std::map<std::string, std::string> read_texts(const Hdf5Node& node) {
   std::map<std::string, std::string> texts;
   for (const std::string& name : attribute_names(node, Limits::attributes)) {
     texts[name] = read_text(node, name);
@@ -98,8 +99,8 @@ std::map<std::string, std::string> read_texts(const Node& node) {
   return texts;
 }
 
-CaseGolden read_case(const Node& row, const std::string& scenario, std::string id) {
-  const Node group = open_group(row, scenario);
+CaseGolden read_case(const Hdf5Node& row, const std::string& scenario, std::string id) {
+  const Hdf5Node group = open_group(row, scenario);
   require_children(group, {"inputs", "outputs"});
   CaseGolden golden;
   golden.id = std::move(id);
@@ -113,10 +114,10 @@ CaseGolden read_case(const Node& row, const std::string& scenario, std::string i
   return golden;
 }
 
-void read_cases(const Node& root, GoldenFile& file) {
-  const Node rows = open_group(root, file.op);
+void read_cases(const Hdf5Node& root, GoldenFile& file) {
+  const Hdf5Node rows = open_group(root, file.op);
   for (const std::string& row : children(rows, Limits::cases)) {
-    const Node group = open_group(rows, row);
+    const Hdf5Node group = open_group(rows, row);
     for (const std::string& scenario : children(group, Limits::cases)) {
       const std::string id = file.op + "/" + row + "/" + scenario;
       file.cases.push_back(read_case(group, scenario, id));
@@ -127,14 +128,14 @@ void read_cases(const Node& root, GoldenFile& file) {
             [](const CaseGolden& a, const CaseGolden& b) { return a.id < b.id; });
 }
 
-void read_history(const Node& root, GoldenFile& file) {
-  const Node history = open_group(root, "history");
+void read_history(const Hdf5Node& root, GoldenFile& file) {
+  const Hdf5Node history = open_group(root, "history");
   for (const std::string& name : attribute_names(history, Limits::history)) {
     file.history.push_back(read_text(history, name));
   }
 }
 
-GoldenFile read_root(const Node& root) {
+GoldenFile read_root(const Hdf5Node& root) {
   const std::int64_t schema = read_number(root, "schema");
   if (schema > kSchema) {
     throw GoldenError(fmt::format("{}: schema {}, newer than {}, the newest that this plumb reads",

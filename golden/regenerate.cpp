@@ -12,7 +12,7 @@ namespace plumb::golden {
 namespace {
 
 CaseGolden with_provenance(const cases::Case& which, const cases::RunOptions& options,
-                           const Capture& capture, const Author& author) {
+                           const GoldenCapture& capture, const Author& author) {
   CaseGolden golden = capture.golden();
   golden.provenance = provenance_of(which.op->name, capture.device());
   golden.provenance["commit"] = author.commit;
@@ -25,8 +25,8 @@ CaseGolden with_provenance(const cases::Case& which, const cases::RunOptions& op
 }
 
 void add_case(const GoldenFile& stored, const cases::Case& which, const cases::RunOptions& options,
-              const Author& author, Difference& difference) {
-  const Capture capture(which, options);
+              const Author& author, GoldenChanges& difference) {
+  const GoldenCapture capture(which, options);
   if (!capture.deterministic()) return;
   const CaseGolden* had = stored.find(which.id());
   if (had && results_digest(*had) == results_digest(capture.golden())) {
@@ -34,7 +34,7 @@ void add_case(const GoldenFile& stored, const cases::Case& which, const cases::R
     ++difference.unchanged;
     return;
   }
-  Change change{.kind = had ? Change::Kind::moved : Change::Kind::added,
+  Change change{.kind = had ? Change::Fate::moved : Change::Fate::added,
                 .id = which.id(),
                 .rejected = capture.rejected()};
   if (had) change.drifts = drift_between(*had, capture.golden(), &capture);
@@ -42,21 +42,21 @@ void add_case(const GoldenFile& stored, const cases::Case& which, const cases::R
   difference.next.cases.push_back(with_provenance(which, options, capture, author));
 }
 
-std::string_view name_of(Change::Kind kind) {
+std::string_view name_of(Change::Fate kind) {
   switch (kind) {
-    case Change::Kind::added: return "new";
-    case Change::Kind::moved: return "moved";
-    case Change::Kind::removed: return "gone";
+    case Change::Fate::added: return "new";
+    case Change::Fate::moved: return "moved";
+    case Change::Fate::removed: return "gone";
   }
   return "?";
 }
 
 }  // namespace
 
-Difference difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
-                         const std::vector<std::string>& known, const cases::RunOptions& options,
-                         const Author& author) {
-  Difference difference;
+GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
+                            const std::vector<std::string>& known, const cases::RunOptions& options,
+                            const Author& author) {
+  GoldenChanges difference;
   difference.next = stored;
   difference.next.cases.clear();
   for (const cases::Case& which : wanted) add_case(stored, which, options, author, difference);
@@ -69,7 +69,7 @@ Difference difference_of(const GoldenFile& stored, const std::vector<cases::Case
     if (std::find(known.begin(), known.end(), golden.id) != known.end()) {
       difference.next.cases.push_back(golden);
     } else {
-      difference.changes.push_back({.kind = Change::Kind::removed, .id = golden.id});
+      difference.changes.push_back({.kind = Change::Fate::removed, .id = golden.id});
     }
   }
   std::sort(difference.next.cases.begin(), difference.next.cases.end(),
@@ -80,7 +80,7 @@ Difference difference_of(const GoldenFile& stored, const std::vector<cases::Case
   return difference;
 }
 
-std::string history_line(const Difference& difference, const Author& author) {
+std::string history_line(const GoldenChanges& difference, const Author& author) {
   std::string text;
   for (const Change& change : difference.changes) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", change.id, name_of(change.kind));

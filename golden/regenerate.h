@@ -13,15 +13,15 @@ namespace plumb::golden {
 
 // One case whose golden is new, moved, or gone.
 struct Change {
-  enum class Kind { added, moved, removed };
-  Kind kind = Kind::added;
+  enum class Fate { added, moved, removed };
+  Fate kind = Fate::added;
   std::string id;
   std::vector<TensorDrift> drifts;    // of moved ones
   std::vector<std::string> rejected;  // what the reference says against it: not to be written
 };
 
 // The difference between an op's goldens and their successors.
-struct Difference {
+struct GoldenChanges {
   GoldenFile next;
   std::vector<Change> changes;
   int unchanged = 0;
@@ -35,12 +35,12 @@ struct Author {
 // Of all cases of one op that `wanted` names: what they compute now, in the place of what `stored`
 // has. Cases of the store that are neither wanted nor `known` are removed. A case that computes
 // what it did keeps its golden as it is, provenance and all.
-Difference difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
-                         const std::vector<std::string>& known, const cases::RunOptions& options,
-                         const Author& author);
+GoldenChanges difference_of(const GoldenFile& stored, const std::vector<cases::Case>& wanted,
+                            const std::vector<std::string>& known, const cases::RunOptions& options,
+                            const Author& author);
 
 // The line that the difference leaves in the file's history.
-std::string history_line(const Difference& difference, const Author& author);
+std::string history_line(const GoldenChanges& difference, const Author& author);
 
 // The difference in words, a line for each case and indented ones for its tensors.
 std::string text_of(const Change& change);

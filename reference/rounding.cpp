@@ -12,12 +12,12 @@ namespace plumb::reference {
 
 namespace {
 
-struct Grid {
+struct RoundingGrid {
   int digits;          // of the significand, the leading one included
   int least_exponent;  // of a normal number
 };
 
-Grid grid_of(Format format) {
+RoundingGrid grid_of(Format format) {
   switch (format) {
     case Format::f64: return {53, -1022};
     case Format::f32: return {24, -126};
@@ -112,7 +112,7 @@ double largest_finite(Format format) {
 }
 
 double spacing(Format format, double x) {
-  const Grid grid = grid_of(format);
+  const RoundingGrid grid = grid_of(format);
   // The exponent field: 0 for subnormal numbers, which are below every format's least exponent.
   const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
   return power_of_two(std::max(field - 1023, grid.least_exponent) - grid.digits + 1);

@@ -43,7 +43,8 @@ int list_command(const ListArguments& arguments) {
     }
     return 0;
   }
-  for (const cases::Case& which : select(arguments.selection, Kinds::ops_and_decode_steps).cases) {
+  for (const cases::Case& which :
+       select(arguments.selection, CaseKinds::ops_and_decode_steps).cases) {
     if (!has(which.op->name)) continue;
     fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row.why : "");
   }

@@ -16,7 +16,7 @@ namespace plumb::tools {
 // A finished case and the line that repeats it.
 struct Finished {
   cases::CaseResult result;
-  golden::Comparison golden;
+  golden::GoldenComparison golden;
   std::string op, row, scenario;
   std::string reproduce;
   double seconds = 0;

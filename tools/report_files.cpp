@@ -58,7 +58,7 @@ ordered_json to_json(const cases::Sample& sample) {
           {"unjudged", sample.unjudged()}};
 }
 
-ordered_json to_json(const golden::Comparison& comparison) {
+ordered_json to_json(const golden::GoldenComparison& comparison) {
   ordered_json json{{"agreement", name_of(comparison.agreement)}};
   if (!comparison.toolchain.empty()) json["other_toolchain"] = comparison.toolchain;
   for (const golden::TensorDrift& drift : comparison.drifts) {

@@ -240,7 +240,7 @@ int run_command(RunArguments arguments) {
   // Whose kernels a plug-in's are is one op's question.
   const bool own = arguments.selection.plugin.empty();
   const Selected selected =
-      select(arguments.selection, own ? Kinds::ops_and_decode_steps : Kinds::ops);
+      select(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   check_point(arguments.selection, selected);
   std::vector<Task> tasks;
   for (const cases::Case& which : selected.cases) {

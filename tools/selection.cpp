@@ -90,9 +90,9 @@ std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& pat
   return files;
 }
 
-std::vector<cases::Case> known_cases(const std::vector<cases::CaseFile>& files, Kinds kinds) {
+std::vector<cases::Case> known_cases(const std::vector<cases::CaseFile>& files, CaseKinds kinds) {
   std::vector<cases::Case> all = cases::all_cases(files);
-  if (kinds == Kinds::ops) return all;
+  if (kinds == CaseKinds::ops) return all;
   for (cases::Case& which : cases::decode_step_cases(files)) all.push_back(std::move(which));
   return all;
 }
@@ -155,7 +155,7 @@ std::uint64_t parse_seed(const std::string& text) {
   throw UsageError(fmt::format("--seed is a whole number of 0 .. 2^64 - 1, not \"{}\"", text));
 }
 
-Selected select(const Selection& selection, Kinds kinds) {
+Selected select(const Selection& selection, CaseKinds kinds) {
   Selected selected;
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);

@@ -43,8 +43,8 @@ struct Selected {
 
 // Throws UsageError or cases::BadRow with one line that says what is wrong. Who asks for more than
 // single ops gets decode steps too.
-enum class Kinds { ops, ops_and_decode_steps };
-Selected select(const Selection& selection, Kinds kinds = Kinds::ops);
+enum class CaseKinds { ops, ops_and_decode_steps };
+Selected select(const Selection& selection, CaseKinds kinds = CaseKinds::ops);
 
 // Throws UsageError for a platform that plumb does not know. `all` stands for every one.
 std::vector<std::string> choose_platforms(const std::vector<std::string>& asked);

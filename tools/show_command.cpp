@@ -162,7 +162,8 @@ process::Bytes show_in_worker(const Selected& selected, const std::string& plugi
 
 int show_command(const Selection& selection) {
   const bool own = selection.plugin.empty();
-  const Selected selected = select(selection, own ? Kinds::ops_and_decode_steps : Kinds::ops);
+  const Selected selected =
+      select(selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   if (selected.cases.size() != 1) {
     throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
                                  selected.cases.size(), selected.cases.front().id()));

@@ -17,20 +17,20 @@
 
 namespace plumb::cases {
 
-inline std::string_view name_of(Difference::From from) {
+inline std::string_view name_of(ReplayDifference::From from) {
   switch (from) {
-    case Difference::From::the_op: return "the_op";
-    case Difference::From::an_op_that_may: return "an_op_that_may";
-    case Difference::From::its_inputs: return "its_inputs";
-    case Difference::From::its_memory: return "its_memory";
-    case Difference::From::nothing: return "nothing";
+    case ReplayDifference::From::the_op: return "the_op";
+    case ReplayDifference::From::an_op_that_may: return "an_op_that_may";
+    case ReplayDifference::From::its_inputs: return "its_inputs";
+    case ReplayDifference::From::its_memory: return "its_memory";
+    case ReplayDifference::From::nothing: return "nothing";
   }
   return "?";
 }
 
 PLUMB_ENUM_BY_NAME(Outcome, 5)
 PLUMB_ENUM_BY_NAME(Detector, kDetectors)
-PLUMB_ENUM_BY_NAME(Difference::From, 5)
+PLUMB_ENUM_BY_NAME(ReplayDifference::From, 5)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Mismatch, row, column, coordinates, expected, got, bound, ratio)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sample, rows, judged, repeated)
@@ -52,8 +52,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explanation, name, stands_for, match)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WatchResult, findings, steps, calls_judged, choices, flips)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiagnosedWatch, result, diagnosis)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Difference, from, step, part, call, op, tensor, rows, rows_total,
-                                   input, digests)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReplayDifference, from, step, part, call, op, tensor, rows,
+                                   rows_total, input, digests)
 
 }  // namespace plumb::cases
 
@@ -62,7 +62,7 @@ namespace plumb::golden {
 PLUMB_ENUM_BY_NAME(Agreement, 6)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorDrift, tensor, rows, rows_moved, elements, elements_moved,
                                    ulp, of_bound, where, histogram, other)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Comparison, agreement, toolchain, drifts, lines)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drifts, lines)
 
 }  // namespace plumb::golden
 

@@ -214,7 +214,7 @@ Answer CaseSearch::diagnosed(const Question& smallest) const {
       options_text(smallest)));
 }
 
-CaseResult CaseSearch::run() {
+CaseSearchResult CaseSearch::run() {
   const double start = now();
   progress_.begin("does it fail at all, and how", 0);
   first_ = first_answer();
@@ -234,7 +234,7 @@ CaseResult CaseSearch::run() {
   guess_steps();
   Prober prober = make_prober();
   prober.remember(subject_->start(), {Seen::same, "", first_.seconds});
-  CaseResult result;
+  CaseSearchResult result;
   result.shrunk = shrink(subject_->start(), subject_->subject(), prober);
   result.first = question_.run;
   result.smallest = subject_->question(result.shrunk.smallest);

@@ -22,7 +22,7 @@ struct CaseQuestion {
 };
 nlohmann::json to_json(const CaseQuestion& question);
 
-struct CaseResult {
+struct CaseSearchResult {
   Question first, smallest;
   Answer failure;                               // of the smallest, with its diagnosis
   std::optional<ServingSize> first_size, size;  // of a schedule; else ""
@@ -39,7 +39,7 @@ class CaseSearch {
   // which: with its settings; all: the cases of its op, without. Throws Undecided from run().
   CaseSearch(CaseQuestion question, const cases::Case& which, const std::vector<cases::Case>& all,
              Journal& journal, Progress& progress);
-  CaseResult run();
+  CaseSearchResult run();
 
  private:
   bool is_repeatable() const;

@@ -20,9 +20,9 @@ namespace plumb::bisect {
 
 namespace {
 
-class Reader {
+class EnvironmentReader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  explicit EnvironmentReader(const std::string& path) : path_(path) {}
 
   EnvironmentFile read(const toml::table& document) {
     EnvironmentFile file;
@@ -58,7 +58,7 @@ class Reader {
     return *node.value<std::string>();
   }
 
-  void set(Environment& environment, const toml::key& key, const toml::node& node,
+  void set(BuildEnvironment& environment, const toml::key& key, const toml::node& node,
            std::vector<std::string> others = {}) const {
     if (key == "build") {
       environment.build = text(node, "build");
@@ -77,7 +77,7 @@ class Reader {
     }
   }
 
-  void set_variables(Environment& environment, const toml::node& node) const {
+  void set_variables(BuildEnvironment& environment, const toml::node& node) const {
     const toml::table* table = node.as_table();
     if (table == nullptr) fail(node, "variables is a table: { NAME = \"value\" }");
     for (const auto& [name, value] : *table) {
@@ -90,15 +90,15 @@ class Reader {
   }
 
   // Each begins with what is common.
-  std::vector<Environment> tables(const toml::node& list, const Environment& common) {
+  std::vector<BuildEnvironment> tables(const toml::node& list, const BuildEnvironment& common) {
     const toml::array* array = list.as_array();
     if (array == nullptr) fail(list, "write it with two brackets, as [[environment]]");
-    std::vector<Environment> all;
+    std::vector<BuildEnvironment> all;
     std::set<std::string> names;
     for (const toml::node& element : *array) {
       const toml::table* table = element.as_table();
       if (table == nullptr) fail(element, "is no table");
-      Environment one = common;
+      BuildEnvironment one = common;
       for (const auto& [key, node] : *table) {
         if (key == "name") {
           one.name = text(node, "name");
@@ -113,9 +113,9 @@ class Reader {
     return all;
   }
 
-  std::vector<Environment> toggles(const toml::node& list) {
-    std::vector<Environment> all = tables(list, {});
-    for (const Environment& toggle : all) {
+  std::vector<BuildEnvironment> toggles(const toml::node& list) {
+    std::vector<BuildEnvironment> all = tables(list, {});
+    for (const BuildEnvironment& toggle : all) {
       if (!toggle.build.empty() || !toggle.artefact.empty()) {
         fail(list, toggle.name + ": a toggle has flags and variables only");
       }
@@ -131,9 +131,9 @@ class Reader {
 
   // A file that is built is removed before each build.
   void check(const toml::table& document, const EnvironmentFile& file) const {
-    std::vector<Environment> all = file.environments;
+    std::vector<BuildEnvironment> all = file.environments;
     if (!file.toggles.empty()) all.push_back(file.common);
-    for (const Environment& one : all) {
+    for (const BuildEnvironment& one : all) {
       if (one.build.empty()) continue;
       try {
         require_inside(one.artefact);
@@ -143,7 +143,7 @@ class Reader {
       }
     }
     const bool uses_flags = std::any_of(file.toggles.begin(), file.toggles.end(),
-                                        [](const Environment& t) { return !t.flags.empty(); });
+                                        [](const BuildEnvironment& t) { return !t.flags.empty(); });
     if (uses_flags && file.common.build.find("{flags}") == std::string::npos) {
       fail(document, "toggles have flags, but build has no {flags}");
     }
@@ -155,7 +155,7 @@ class Reader {
 }  // namespace
 
 EnvironmentFile parse_environments(const std::string& text, const std::string& path) {
-  Reader reader(path);
+  EnvironmentReader reader(path);
   toml::table document;
   try {
     document = toml::parse(text);

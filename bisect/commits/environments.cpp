@@ -26,7 +26,7 @@ std::string plain(std::string name) {
   return name;
 }
 
-json to_json(const Environment& environment) {
+json to_json(const BuildEnvironment& environment) {
   return {{"name", environment.name},     {"build", environment.build},
           {"path", environment.artefact}, {"plugin", environment.is_plugin},
           {"flags", environment.flags},   {"variables", environment.variables}};
@@ -36,12 +36,12 @@ json to_json(const Environment& environment) {
 
 json to_json(const EnvironmentFile& file) {
   json all{{"folder", file.folder}, {"common", to_json(file.common)}};
-  for (const Environment& one : file.environments) all["environments"].push_back(to_json(one));
-  for (const Environment& one : file.toggles) all["toggles"].push_back(to_json(one));
+  for (const BuildEnvironment& one : file.environments) all["environments"].push_back(to_json(one));
+  for (const BuildEnvironment& one : file.toggles) all["toggles"].push_back(to_json(one));
   return all;
 }
 
-Subject subject_of(const EnvironmentFile& file, const Environment& environment) {
+Subject subject_of(const EnvironmentFile& file, const BuildEnvironment& environment) {
   Subject subject{file.folder, environment.build, environment.artefact, environment.is_plugin,
                   environment.variables};
   for (std::string* text : {&subject.build, &subject.artefact}) {
@@ -51,11 +51,11 @@ Subject subject_of(const EnvironmentFile& file, const Environment& environment) 
   return subject;
 }
 
-Environment combine(const EnvironmentFile& file, const Switches& on) {
-  Environment all = file.common;
+BuildEnvironment combine(const EnvironmentFile& file, const Switches& on) {
+  BuildEnvironment all = file.common;
   all.name = on.empty() ? "no toggle" : "";
   for (const std::size_t i : on) {
-    const Environment& toggle = file.toggles.at(i);
+    const BuildEnvironment& toggle = file.toggles.at(i);
     all.name += (all.name.empty() ? "" : " + ") + toggle.name;
     if (!toggle.flags.empty()) all.flags += (all.flags.empty() ? "" : " ") + toggle.flags;
     all.variables.insert(all.variables.end(), toggle.variables.begin(), toggle.variables.end());
@@ -65,13 +65,13 @@ Environment combine(const EnvironmentFile& file, const Switches& on) {
 
 std::vector<std::string> EnvironmentSequence::keys() const {
   std::vector<std::string> all;
-  for (const Environment& one : file_.environments) all.push_back(one.name);
+  for (const BuildEnvironment& one : file_.environments) all.push_back(one.name);
   return all;
 }
 
 std::size_t EnvironmentSequence::index(const std::string& name) const {
   const auto found = std::find_if(file_.environments.begin(), file_.environments.end(),
-                                  [&](const Environment& one) { return one.name == name; });
+                                  [&](const BuildEnvironment& one) { return one.name == name; });
   return static_cast<std::size_t>(found - file_.environments.begin());
 }
 

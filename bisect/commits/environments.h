@@ -13,7 +13,7 @@
 
 namespace plumb::bisect {
 
-struct Environment {
+struct BuildEnvironment {
   std::string name;
   std::string build, artefact;
   bool is_plugin = false;
@@ -22,10 +22,10 @@ struct Environment {
 };
 
 struct EnvironmentFile {
-  std::string folder;                     // where builds run
-  Environment common;                     // what is said before the first table
-  std::vector<Environment> environments;  // in their order; or else
-  std::vector<Environment> toggles;
+  std::string folder;                          // where builds run
+  BuildEnvironment common;                     // what is said before the first table
+  std::vector<BuildEnvironment> environments;  // in their order; or else
+  std::vector<BuildEnvironment> toggles;
 };
 nlohmann::json to_json(const EnvironmentFile& file);
 
@@ -33,9 +33,9 @@ nlohmann::json to_json(const EnvironmentFile& file);
 EnvironmentFile parse_environments(const std::string& text, const std::string& path);
 
 // With {name} and {flags} filled in.
-Subject subject_of(const EnvironmentFile& file, const Environment& environment);
+Subject subject_of(const EnvironmentFile& file, const BuildEnvironment& environment);
 // Of the toggles that are on: the common environment with their flags and variables.
-Environment combine(const EnvironmentFile& file, const Switches& on);
+BuildEnvironment combine(const EnvironmentFile& file, const Switches& on);
 
 class EnvironmentSequence final : public Sequence {
  public:

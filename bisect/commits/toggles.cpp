@@ -29,7 +29,7 @@ ToggleSearch::ToggleSearch(const EnvironmentFile& file, Question run, std::int64
 const Judged& ToggleSearch::judge(const Switches& on, const std::string& why) {
   const auto known = judged_.find(on);
   if (known != judged_.end()) return known->second;
-  const Environment environment = combine(file_, on);
+  const BuildEnvironment environment = combine(file_, on);
   const Judging::Asked asked{environment.name, environment.name, why, steps_left(on.size() + 1),
                              [&] { return subject_of(file_, environment); }};
   Judged judged = on == all_ ? judging_.measure(asked) : judging_.ask(asked);

@@ -70,7 +70,7 @@ class Search {
 
   OpsReport run() {
     const OpsAnswer broken = watch({}, "is anything found at all");
-    if (broken.clean()) return {OpsReport::Kind::passes, {}, {}, {}, ""};
+    if (broken.clean()) return {OpsReport::Conclusion::passes, {}, {}, {}, ""};
     List found = follow_findings(broken);
     if (!watch(with({}, found), "").clean()) {
       const OpsAnswer left = watch(ops_, "is it an op at all: with every op exchanged");
@@ -149,10 +149,10 @@ class Search {
   }
 
   OpsReport culprits(const List& found, const OpsAnswer& broken) {
-    OpsReport report{OpsReport::Kind::ops, {}, {}, {}, ""};
+    OpsReport report{OpsReport::Conclusion::ops, {}, {}, {}, ""};
     const Ops all = with({}, found);
     if (!watch(all, "are they all").clean()) {
-      report.kind = OpsReport::Kind::undecided;
+      report.kind = OpsReport::Conclusion::undecided;
       report.why = "exchanging ops one by one does not make the steps right, all of them does";
       return report;
     }
@@ -207,7 +207,7 @@ class Search {
   // What is found with every op exchanged is no op's. An op that adds findings in front of it when
   // it alone is left in is one to blame beside it; behind it, ops may have been given anything.
   OpsReport not_an_op(const OpsAnswer& broken, const OpsAnswer& left) {
-    OpsReport report{OpsReport::Kind::not_an_op, {}, {}, {}, ""};
+    OpsReport report{OpsReport::Conclusion::not_an_op, {}, {}, {}, ""};
     note("no op: with every op exchanged " + first_text(left));
     if (left.findings.empty()) {
       report.left = Finding{.detector = cases::Detector::error, .text = left.died};

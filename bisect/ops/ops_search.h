@@ -48,13 +48,13 @@ struct Cancelling {
 };
 
 struct OpsReport {
-  enum class Kind {
+  enum class Conclusion {
     passes,     // nothing is found in the first place
     ops,        // the culprits
     not_an_op,  // something is left with every op exchanged: inputs, metadata, graphs, order
     undecided
   };
-  Kind kind = Kind::undecided;
+  Conclusion kind = Conclusion::undecided;
   std::vector<Culprit> culprits;       // beside what is left, too
   std::optional<cases::Finding> left;  // the first one with every op exchanged
   std::vector<Cancelling> cancelling;

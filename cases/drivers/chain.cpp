@@ -137,7 +137,7 @@ void Chain::feed(std::string_view link, std::string_view tensor, std::string_vie
 }
 
 void Chain::feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
-                      std::string_view from_tensor, const Rows& rows) {
+                      std::string_view from_tensor, const RowRange& rows) {
   Link& to = find(link);
   const Link& source = find(from);
   const HostTensor& there = source.host.at(from_tensor);
@@ -242,7 +242,7 @@ void Chain::enqueue() {
 
 void Chain::synchronize() { device_->synchronize(stream_); }
 
-void Chain::download(Link& link, Verdict& verdict) {
+void Chain::download(Link& link, LinkVerdict& verdict) {
   link.stored = link.host;
   for (HostTensor& tensor : link.stored.all()) {
     if (tensor.bytes().empty()) continue;
@@ -258,10 +258,10 @@ void Chain::download(Link& link, Verdict& verdict) {
   }
 }
 
-std::vector<Chain::Verdict> Chain::judge() {
-  std::vector<Verdict> verdicts;
+std::vector<Chain::LinkVerdict> Chain::judge() {
+  std::vector<LinkVerdict> verdicts;
   for (const auto& link : links_) {
-    Verdict verdict{link->name, link->entry->op, {}, {}};
+    LinkVerdict verdict{link->name, link->entry->op, {}, {}};
     download(*link, verdict);
     verdict.reports = link->problem->judge(
         link->step, link->stored, to_reference(link->entry->numerics), link->entry->numerics);
@@ -277,7 +277,7 @@ const HostTensor& Chain::stored(std::string_view link, std::string_view tensor) 
   return find(link).stored.at(tensor);
 }
 
-bool Chain::Verdict::passed() const {
+bool Chain::LinkVerdict::passed() const {
   return damage.empty() && std::all_of(reports.begin(), reports.end(),
                                        [](const TensorReport& r) { return r.passed(); });
 }

@@ -36,11 +36,11 @@ class Chain {
             std::string_view from_tensor);
   // Only some: `count` rows of the first dimension from `first` on go to `to_first` and behind.
   // Rows have as many bytes on both sides.
-  struct Rows {
+  struct RowRange {
     std::int64_t first = 0, to_first = 0, count = 0;
   };
   void feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
-                 std::string_view from_tensor, const Rows& rows);
+                 std::string_view from_tensor, const RowRange& rows);
   // The same through a seeded linear map of the rows (device/kernels/placeholders/stand_ins.h): the
   // last dimension may change, the number of rows may not.
   void project(std::string_view link, std::string_view tensor, std::string_view from,
@@ -54,14 +54,14 @@ class Chain {
   device::Device& device() { return *device_; }
   device::Stream stream() { return stream_; }
 
-  struct Verdict {
+  struct LinkVerdict {
     std::string link, op;
     std::vector<TensorReport> reports;
     std::vector<std::string> damage;  // inputs changed, guards damaged
     bool passed() const;
   };
   // Reads everything back; one verdict per link, in order.
-  std::vector<Verdict> judge();
+  std::vector<LinkVerdict> judge();
   // What the device holds of a tensor, after judge().
   const HostTensor& stored(std::string_view link, std::string_view tensor) const;
 
@@ -71,7 +71,7 @@ class Chain {
   const Link& find(std::string_view name) const;
   void upload(Link& link);
   void reset_outputs(const Link& link);
-  void download(Link& link, Verdict& verdict);
+  void download(Link& link, LinkVerdict& verdict);
 
   std::unique_ptr<device::Device> device_;
   const plumb_implementation& implementation_;

@@ -19,11 +19,11 @@ namespace plumb::cases {
 
 namespace {
 
-struct Runner {
+struct ConcurrentRunner {
   CaseResult counts;  // its own launches and times
   std::unique_ptr<Session> session;
   Buffers buffers;
-  Captured graph;
+  CapturedCall graph;
   Step step;
   TensorSet got;
   std::vector<std::string> damage;
@@ -35,7 +35,7 @@ std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const device::DeviceError& device_error) {
-    return fmt::format("{}: {}", device::name_of(device_error.fault()), device_error.what());
+    return fmt::format("{}: {}", device::name_of(device_error.kind()), device_error.what());
   }
 }
 
@@ -51,7 +51,7 @@ bool repeats_another(const std::string& text, const std::vector<std::string>& al
 class SideBySide {
  public:
   SideBySide(Session& alone, const Scenario& scenario, std::uint64_t seed,
-             RunOptions::Shared shared)
+             RunOptions::Sharing shared)
       : alone_(alone),
         scenario_(scenario),
         seed_(seed),
@@ -70,7 +70,7 @@ class SideBySide {
 
   ~SideBySide() {
     CaseResult& total = alone_.result();
-    for (const Runner& runner : runners_) {
+    for (const ConcurrentRunner& runner : runners_) {
       total.launches += runner.counts.launches;
       total.phases.fill += runner.counts.phases.fill;
       total.phases.device += runner.counts.phases.device;
@@ -88,9 +88,9 @@ class SideBySide {
   }
 
  private:
-  using Part = std::function<void(Runner&)>;
+  using Part = std::function<void(ConcurrentRunner&)>;
 
-  std::string name_of(const Runner& runner) const {
+  std::string name_of(const ConcurrentRunner& runner) const {
     return fmt::format("runner {} of {}", &runner - runners_.data() + 1, runners_.size());
   }
 
@@ -131,9 +131,9 @@ class SideBySide {
     const Step step = make_step(alone_, {100, 0}, 0, seed_);
     const bool made = together(
         "warm-up",
-        [&](Runner& runner) {
+        [&](ConcurrentRunner& runner) {
           const bool first = &runner == runners_.data();
-          if (first || shared_ != RunOptions::Shared::inputs) {
+          if (first || shared_ != RunOptions::Sharing::inputs) {
             runner.buffers = runner.session->make_buffers();
           }
         },
@@ -141,7 +141,7 @@ class SideBySide {
     if (!made) return false;
     share();
     return together("warm-up",
-                    [&](Runner& runner) {
+                    [&](ConcurrentRunner& runner) {
                       runner.session->set_inputs(step, runner.buffers);
                       runner.session->poison(runner.buffers, alone_.point().poison);
                       runner.session->launch(runner.buffers);
@@ -151,19 +151,19 @@ class SideBySide {
 
   // What a fault lets the runners have in common.
   void share() {
-    for (Runner& runner : runners_) {
+    for (ConcurrentRunner& runner : runners_) {
       if (&runner == runners_.data()) continue;
-      if (shared_ == RunOptions::Shared::inputs) {
+      if (shared_ == RunOptions::Sharing::inputs) {
         runner.buffers = runner.session->make_buffers(&runners_.front().buffers);
       }
-      if (shared_ == RunOptions::Shared::state) {
+      if (shared_ == RunOptions::Sharing::state) {
         runner.buffers.state = runners_.front().buffers.state;
       }
     }
   }
 
   bool wait(const std::string& when) {
-    return together(when, [](Runner& runner) {
+    return together(when, [](ConcurrentRunner& runner) {
       runner.session->device().synchronize(runner.session->stream());
     });
   }
@@ -173,23 +173,24 @@ class SideBySide {
     const bool captured =
         together(
             "capture",
-            [&](Runner& runner) {
-              if (shared_ != RunOptions::Shared::state)
+            [&](ConcurrentRunner& runner) {
+              if (shared_ != RunOptions::Sharing::state)
                 renew_state(*runner.session, runner.buffers);
               runner.session->device().begin_capture(runner.session->stream());
             },
             [](Neighbours& neighbours) { neighbours.begin(); }) &&
         together(
-            "capture", [](Runner& runner) { runner.session->launch(runner.buffers); },
+            "capture", [](ConcurrentRunner& runner) { runner.session->launch(runner.buffers); },
             [](Neighbours& neighbours) { neighbours.allocate_meanwhile(); }) &&
-        together("capture", [](Runner& runner) { runner.graph = end_capture(*runner.session); });
+        together("capture",
+                 [](ConcurrentRunner& runner) { runner.graph = end_capture(*runner.session); });
     return captured && finish_neighbours("capture");
   }
 
   bool finish_neighbours(const std::string& when) {
     std::vector<std::string> lines;
-    const bool done =
-        together(when, [](Runner&) {}, [&](Neighbours& neighbours) { neighbours.finish(lines); });
+    const bool done = together(
+        when, [](ConcurrentRunner&) {}, [&](Neighbours& neighbours) { neighbours.finish(lines); });
     if (!lines.empty()) alone_.fail(when + "; " + alone_.point().text(), lines);
     return done && lines.empty();
   }
@@ -203,7 +204,7 @@ class SideBySide {
     alone_.device().begin_capture(alone_.stream());
     alone_.launch(buffers_);
     graph_ = end_capture(alone_);
-    for (const Runner& runner : runners_) {
+    for (const ConcurrentRunner& runner : runners_) {
       if (runner.graph.kernels == graph_.kernels) continue;
       alone_.fail(name_of(runner) + ", capture; " + alone_.point().text(),
                   {fmt::format("the captured graph launches {}; one captured alone launches {}",
@@ -216,7 +217,7 @@ class SideBySide {
     const std::string when = fmt::format("step {}", index);
     const bool replayed =
         together(when,
-                 [&](Runner& runner) {
+                 [&](ConcurrentRunner& runner) {
                    const auto r = static_cast<std::size_t>(&runner - runners_.data());
                    const auto& plan = scenario_.steps[(index + r) % scenario_.steps.size()];
                    runner.step = make_step(alone_, plan, index + r, mix(seed_, 1000 + r));
@@ -224,17 +225,17 @@ class SideBySide {
                  }) &&
         wait(when) &&
         together(
-            when, [&](Runner& runner) { replay_all(runner); },
+            when, [&](ConcurrentRunner& runner) { replay_all(runner); },
             [](Neighbours& neighbours) { neighbours.begin(); }) &&
         wait(when) &&  // before anyone enqueues a copy back: what is pending would be chance
-        together(when, [&](Runner& runner) {
+        together(when, [&](ConcurrentRunner& runner) {
           runner.damage.clear();
           runner.got = runner.session->fetch(runner.buffers, alone_.point().poison, runner.damage);
         });
     return replayed && finish_neighbours(when);
   }
 
-  void replay_all(Runner& runner) const {
+  void replay_all(ConcurrentRunner& runner) const {
     Session& session = *runner.session;
     for (int i = 0; i < replays_; ++i) {
       session.poison(runner.buffers, alone_.point().poison);
@@ -249,7 +250,7 @@ class SideBySide {
     alone_.check_guards(guards);
     if (!guards.empty()) alone_.fail(fmt::format("step {}", index), std::move(guards));
     for (std::size_t r = 0; r < runners_.size(); ++r) {
-      Runner& runner = runners_[r];
+      ConcurrentRunner& runner = runners_[r];
       const std::string context =
           fmt::format("{}, {}", name_of(runner), describe(alone_, runner.step, index));
       std::vector<std::string> damage;
@@ -265,7 +266,7 @@ class SideBySide {
     }
   }
 
-  TensorSet replay_alone(const Runner& runner, std::vector<std::string>& damage) {
+  TensorSet replay_alone(const ConcurrentRunner& runner, std::vector<std::string>& damage) {
     alone_.set_inputs_of(*runner.session, buffers_);
     alone_.poison(buffers_, alone_.point().poison);
     alone_.device().replay(graph_.exec, alone_.stream());
@@ -275,12 +276,12 @@ class SideBySide {
   Session& alone_;
   const Scenario& scenario_;
   const std::uint64_t seed_;
-  const RunOptions::Shared shared_;
+  const RunOptions::Sharing shared_;
   const int replays_;
-  std::vector<Runner> runners_;
+  std::vector<ConcurrentRunner> runners_;
   std::unique_ptr<Neighbours> neighbours_;
   Buffers buffers_;  // of the work alone
-  Captured graph_;
+  CapturedCall graph_;
   Team team_;
 };
 

@@ -31,7 +31,7 @@ void launch_hog(device::Device& device, std::uint32_t* data, std::int32_t blocks
   if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
   const plumb_occupancy_hog_params params{data, blocks, rounds, stream};
   if (hog->launch(&params) != PLUMB_OK) {
-    throw device::DeviceError(device::Fault::other,
+    throw device::DeviceError(device::ErrorKind::other,
                               "the occupancy hog was not launched " + device.take_launch_error());
   }
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kRowsWorthAThread = 16;
 
-enum Salt : std::uint64_t { kPattern = 0x5e1ec7ed, kRepresentative };
+enum TilingSalt : std::uint64_t { kPattern = 0x5e1ec7ed, kRepresentative };
 
 // Rows with the same inputs and the same bits of every output.
 struct Alike {

@@ -171,7 +171,7 @@ void run_point(const Case& which, const Point& point, std::uint64_t seed, const 
     }
   } catch (const device::DeviceError& error) {
     result.failures.push_back(
-        {point.text(), {fmt::format("{}: {}", device::name_of(error.fault()), error.what())}, {}});
+        {point.text(), {fmt::format("{}: {}", device::name_of(error.kind()), error.what())}, {}});
   }
 }
 

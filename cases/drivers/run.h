@@ -63,8 +63,8 @@ struct RunOptions {
   std::optional<Point> point = {};
   bool fresh_state_for_capture = true;
   // What the runners of a concurrent case have in common, and may not.
-  enum class Shared { nothing, inputs, state };
-  Shared shared_by_runners = Shared::nothing;
+  enum class Sharing { nothing, inputs, state };
+  Sharing shared_by_runners = Sharing::nothing;
   // Nanoseconds of one core that a verdict may take. A problem whose verdict takes longer is judged
   // by a sample of its rows, if its op knows rows (OpDefinition::row_count).
   double verdict_budget = 4e9;

@@ -26,13 +26,13 @@ std::string join(const std::vector<device::GraphNode>& nodes) {
   return text.empty() ? "no kernel" : text;
 }
 
-Captured capture(Session& session, Buffers& buffers) {
+CapturedCall capture(Session& session, Buffers& buffers) {
   session.device().begin_capture(session.stream());
   session.launch(buffers);
   return end_capture(session);
 }
 
-TensorSet replay(Session& session, const Captured& graph, const Buffers& buffers, Poison poison,
+TensorSet replay(Session& session, const CapturedCall& graph, const Buffers& buffers, Poison poison,
                  std::vector<std::string>& damage) {
   session.poison(buffers, poison);
   session.device().replay(graph.exec, session.stream());
@@ -41,10 +41,10 @@ TensorSet replay(Session& session, const Captured& graph, const Buffers& buffers
 
 }  // namespace
 
-Captured end_capture(Session& session) {
+CapturedCall end_capture(Session& session) {
   device::Device& device = session.device();
   const device::Graph graph = device.end_capture(session.stream());
-  Captured captured{device.instantiate(graph), join(device.nodes(graph))};
+  CapturedCall captured{device.instantiate(graph), join(device.nodes(graph))};
   device.destroy_graph(graph);
   return captured;
 }
@@ -54,7 +54,7 @@ std::string describe(const Session& session, const Step& step, std::size_t index
                      session.problem().capacity(), name_of(step.dead_rows), session.point().text());
 }
 
-Step make_step(const Session& session, const Scenario::StepPlan& plan, std::size_t index,
+Step make_step(const Session& session, const Scenario::ScenarioStep& plan, std::size_t index,
                std::uint64_t seed) {
   Step step;
   step.seed = mix(seed, 100 + static_cast<std::uint64_t>(plan.inputs));
@@ -104,9 +104,9 @@ void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t se
   session.device().synchronize(session.stream());
   if (fresh_state_for_capture) buffers.state = session.problem().make_state(buffers.addresses);
 
-  const Captured graph = capture(session, buffers);
+  const CapturedCall graph = capture(session, buffers);
   eager.state = session.problem().make_state(eager.addresses);
-  const Captured fresh = capture(session, eager);
+  const CapturedCall fresh = capture(session, eager);
   if (graph.kernels != fresh.kernels) {
     session.fail("capture; " + session.point().text(),
                  {fmt::format("the captured graph launches {}; a call on fresh state launches {}",

@@ -180,10 +180,10 @@ void Session::launch(Buffers& buffers) {
     throw Unsupported("the implementation does not support this shape" + why);
   }
   if (status == PLUMB_INVALID_ARGUMENT) {
-    throw device::DeviceError(device::Fault::invalid_argument,
+    throw device::DeviceError(device::ErrorKind::invalid_argument,
                               "the implementation refused a legal call" + why);
   }
-  throw device::DeviceError(device::Fault::other, "the launch failed" + why);
+  throw device::DeviceError(device::ErrorKind::other, "the launch failed" + why);
 }
 
 void Session::read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to) {

@@ -89,12 +89,12 @@ class Session {
 };
 
 // A captured call and the kernels in it.
-struct Captured {
+struct CapturedCall {
   device::GraphExec exec = nullptr;
   std::string kernels;
 };
 // Ends the capture of the session's stream.
-Captured end_capture(Session& session);
+CapturedCall end_capture(Session& session);
 
 // The scenarios.
 void run_eager(Session& session, const Scenario& scenario, std::uint64_t seed);
@@ -104,7 +104,7 @@ void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed
                     const RunOptions& options);
 
 // Live rows of a step, and the kind of padding it gets.
-Step make_step(const Session& session, const Scenario::StepPlan& plan, std::size_t index,
+Step make_step(const Session& session, const Scenario::ScenarioStep& plan, std::size_t index,
                std::uint64_t seed);
 // "step 2: 3 of 7 rows live, dead rows nan; real fill, ..."
 std::string describe(const Session& session, const Step& step, std::size_t index);

@@ -20,7 +20,7 @@ constexpr double kNearlyAll = 0.9;
 bool is_float(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
 // The wrong rows from column `begin` on.
-struct View {
+struct WrongRows {
   const Evidence& evidence;
   std::vector<std::int64_t> rows;
   std::int64_t begin, end;
@@ -51,7 +51,7 @@ bool equal(double a, double b, double tolerance) {
 }
 
 template <class Condition>
-bool all_columns(const View& view, const Condition& condition) {
+bool all_columns(const WrongRows& view, const Condition& condition) {
   for (std::int64_t c = view.begin; c < view.end; ++c) {
     if (!condition(c)) return false;
   }
@@ -59,7 +59,7 @@ bool all_columns(const View& view, const Condition& condition) {
 }
 
 template <class Condition>
-bool nearly_all_rows(const View& view, const Condition& condition) {
+bool nearly_all_rows(const WrongRows& view, const Condition& condition) {
   const auto explained = std::count_if(view.rows.begin(), view.rows.end(), condition);
   return static_cast<double>(explained) >= kNearlyAll * static_cast<double>(view.rows.size());
 }
@@ -68,7 +68,7 @@ bool nearly_all_rows(const View& view, const Condition& condition) {
 
 // "each wrong row is zero", or "every wrong element is zero" where right ones stand beside them.
 template <class Condition>
-std::optional<std::string> all_are(const View& view, std::string_view what,
+std::optional<std::string> all_are(const WrongRows& view, std::string_view what,
                                    const Condition& condition) {
   std::int64_t wrong = 0;
   const auto whole_row = [&](std::int64_t r) {
@@ -87,7 +87,7 @@ std::optional<std::string> all_are(const View& view, std::string_view what,
   return {};
 }
 
-std::optional<std::string> poison(const View& view) {
+std::optional<std::string> poison(const WrongRows& view) {
   const auto& clue = view.evidence.clues.poison;
   if (!clue) return {};
   const HostTensor& got = view.evidence.got;
@@ -100,12 +100,12 @@ std::optional<std::string> poison(const View& view) {
       });
 }
 
-std::optional<std::string> nan(const View& view) {
+std::optional<std::string> nan(const WrongRows& view) {
   return all_are(view, "is NaN",
                  [&](std::int64_t r, std::int64_t c) { return std::isnan(view.got(r, c)); });
 }
 
-std::optional<std::string> one_for_another(const View& view) {
+std::optional<std::string> one_for_another(const WrongRows& view) {
   std::optional<std::pair<double, double>> seen;
   std::int64_t wrong = 0;
   for (const std::int64_t r : view.rows) {
@@ -121,14 +121,14 @@ std::optional<std::string> one_for_another(const View& view) {
   return fmt::format("every wrong element is {} where {} is expected", seen->second, seen->first);
 }
 
-std::optional<std::string> zero(const View& view) {
+std::optional<std::string> zero(const WrongRows& view) {
   return all_are(view, "is zero",
                  [&](std::int64_t r, std::int64_t c) { return view.got(r, c) == 0; });
 }
 
 // ---- whose values wrong rows hold ----
 
-std::optional<std::string> earlier_step(const View& view) {
+std::optional<std::string> earlier_step(const WrongRows& view) {
   for (const Clues::EarlierStep& step : view.evidence.clues.earlier) {
     if (step.expected.size() != view.evidence.expected.size()) continue;
     const auto holds = [&](std::int64_t r) {
@@ -148,7 +148,7 @@ std::optional<std::string> earlier_step(const View& view) {
   return {};
 }
 
-std::optional<std::int64_t> source_of(const View& view, std::int64_t r) {
+std::optional<std::int64_t> source_of(const WrongRows& view, std::int64_t r) {
   for (std::int64_t s = 0; s < view.evidence.got.rows(); ++s) {
     const bool same = s != r && all_columns(view, [&](std::int64_t c) {
                         return equal(view.got(r, c), view.expected(s, c), view.tolerance(s, c));
@@ -158,7 +158,7 @@ std::optional<std::int64_t> source_of(const View& view, std::int64_t r) {
   return {};
 }
 
-std::optional<std::string> other_row(const View& view) {
+std::optional<std::string> other_row(const WrongRows& view) {
   std::map<std::int64_t, std::int64_t> sources;
   const bool found = nearly_all_rows(view, [&](std::int64_t r) {
     const auto source = source_of(view, r);
@@ -187,7 +187,7 @@ std::optional<std::string> other_row(const View& view) {
 
 // ---- how wrong values follow from the right ones ----
 
-double factor_of(const View& view, std::int64_t r) {
+double factor_of(const WrongRows& view, std::int64_t r) {
   double product = 0, square = 0;
   for (std::int64_t c = view.begin; c < view.end; ++c) {
     product += view.got(r, c) * view.expected(r, c);
@@ -196,14 +196,14 @@ double factor_of(const View& view, std::int64_t r) {
   return product / square;
 }
 
-bool is_multiple(const View& view, std::int64_t r, double factor) {
+bool is_multiple(const WrongRows& view, std::int64_t r, double factor) {
   return all_columns(view, [&](std::int64_t c) {
     return equal(view.got(r, c), factor * view.expected(r, c),
                  std::max(1.0, std::abs(factor)) * view.tolerance(r, c));
   });
 }
 
-std::optional<std::string> factor(const View& view) {
+std::optional<std::string> factor(const WrongRows& view) {
   if (!is_float(view.evidence.got.spec().dtype)) return {};
   std::vector<double> factors;
   for (const std::int64_t r : view.rows) {
@@ -228,7 +228,7 @@ std::optional<std::string> factor(const View& view) {
 }
 
 // The one difference of all wrong elements of a row.
-std::optional<std::int64_t> offset_of(const View& view, std::int64_t r) {
+std::optional<std::int64_t> offset_of(const WrongRows& view, std::int64_t r) {
   std::optional<double> offset;
   for (std::int64_t c = view.begin; c < view.end; ++c) {
     if (!view.wrong(r, c)) continue;
@@ -240,7 +240,7 @@ std::optional<std::int64_t> offset_of(const View& view, std::int64_t r) {
   return static_cast<std::int64_t>(*offset);
 }
 
-std::optional<std::string> named_offset(const View& view) {
+std::optional<std::string> named_offset(const WrongRows& view) {
   if (is_float(view.evidence.got.spec().dtype)) return {};
   for (const Clues::Offset& clue : view.evidence.clues.offsets) {
     for (const int sign : {1, -1}) {
@@ -259,7 +259,7 @@ std::optional<std::string> named_offset(const View& view) {
   return {};
 }
 
-std::optional<std::string> offset(const View& view) {
+std::optional<std::string> offset(const WrongRows& view) {
   if (is_float(view.evidence.got.spec().dtype)) return {};
   std::map<std::int64_t, std::int64_t> offsets;
   std::int64_t wrong = 0;
@@ -283,7 +283,7 @@ std::optional<std::string> offset(const View& view) {
                      view.number(offsets.rbegin()->first));
 }
 
-std::vector<double> sorted_row(const View& view, std::int64_t r, bool got) {
+std::vector<double> sorted_row(const WrongRows& view, std::int64_t r, bool got) {
   std::vector<double> values;
   for (std::int64_t c = view.begin; c < view.end; ++c) {
     values.push_back(got ? view.got(r, c) : view.expected(r, c));
@@ -292,7 +292,7 @@ std::vector<double> sorted_row(const View& view, std::int64_t r, bool got) {
   return values;
 }
 
-std::optional<std::string> other_order(const View& view) {
+std::optional<std::string> other_order(const WrongRows& view) {
   if (is_float(view.evidence.got.spec().dtype)) return {};
   const bool permuted = nearly_all_rows(view, [&](std::int64_t r) {
     return sorted_row(view, r, true) == sorted_row(view, r, false);
@@ -301,7 +301,7 @@ std::optional<std::string> other_order(const View& view) {
   return fmt::format("{} holds the right values in another order", view.subject());
 }
 
-std::optional<std::string> duplicates(const View& view) {
+std::optional<std::string> duplicates(const WrongRows& view) {
   if (is_float(view.evidence.got.spec().dtype)) return {};
   double example = 0;
   std::int64_t where = 0;
@@ -325,7 +325,7 @@ std::optional<std::string> duplicates(const View& view) {
 // ---- where wrong elements are ----
 
 // First column of a lost suffix: the same in nearly all rows, and nearly all right of it is wrong.
-std::int64_t lost_columns(const View& view) {
+std::int64_t lost_columns(const WrongRows& view) {
   std::int64_t first = view.end;
   for (const std::int64_t r : view.rows) {
     for (std::int64_t c = 0; c < first; ++c) {
@@ -350,10 +350,10 @@ std::string lost_rows(const Evidence& evidence) {
   return suffix ? fmt::format("all rows from {} on are wrong, none before", first) : "";
 }
 
-using Pattern = std::optional<std::string> (*)(const View&);
+using Pattern = std::optional<std::string> (*)(const WrongRows&);
 
 template <std::size_t count>
-std::string first_of(const Pattern (&patterns)[count], const View& view) {
+std::string first_of(const Pattern (&patterns)[count], const WrongRows& view) {
   for (const Pattern pattern : patterns) {
     if (const auto text = pattern(view)) return *text;
   }
@@ -365,7 +365,7 @@ constexpr Pattern kOfElements[] = {poison, nan, one_for_another, zero, named_off
 constexpr Pattern kOfRows[] = {earlier_step, other_row, factor, other_order, duplicates};
 
 // What whole rows show; failing that, what their lost columns show.
-std::string describe(View view) {
+std::string describe(WrongRows view) {
   const std::int64_t lost = lost_columns(view);
   const std::string columns =
       lost > 0 ? fmt::format("only columns from {} on are wrong", lost) : "";

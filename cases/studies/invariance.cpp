@@ -149,7 +149,7 @@ InvarianceResult measure_invariance(const OpDefinition& op, const Row& row,
   } catch (const BadRow& reason) {
     result.not_measured = fmt::format("the row does not exist in every size: {}", reason.what());
   } catch (const device::DeviceError& error) {
-    result.not_measured = fmt::format("{}: {}", device::name_of(error.fault()), error.what());
+    result.not_measured = fmt::format("{}: {}", device::name_of(error.kind()), error.what());
   }
   if (!result.not_measured.empty()) result.sizes.clear();
   return result;

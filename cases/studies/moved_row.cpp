@@ -19,10 +19,10 @@ bool is_list(const TensorSpec& spec) {
 
 // The part of a tensor that one row of the batch owns: `count` rows of the last dimension from
 // `row` on, of each `length` columns from `column` on.
-struct Piece {
+struct RowPart {
   std::int64_t row = 0, column = 0, count = 0, length = 0;
 };
-Piece piece_of(const HostTensor& tensor, std::int64_t size, std::int64_t position) {
+RowPart piece_of(const HostTensor& tensor, std::int64_t size, std::int64_t position) {
   if (tensor.spec().shape.size() == 1) {
     const std::int64_t length = tensor.columns() / size;
     return {0, position * length, 1, length};
@@ -34,7 +34,7 @@ Piece piece_of(const HostTensor& tensor, std::int64_t size, std::int64_t positio
 // move(byte offset of each piece, bytes).
 void for_each_part(const HostTensor& tensor, std::int64_t size, std::int64_t position,
                    const auto& move) {
-  const Piece piece = piece_of(tensor, size, position);
+  const RowPart piece = piece_of(tensor, size, position);
   const std::size_t element = size_of(tensor.spec().dtype);
   for (std::int64_t row = piece.row; row < piece.row + piece.count; ++row) {
     move(static_cast<std::size_t>(tensor.row_offset(row) + piece.column) * element,
@@ -205,7 +205,7 @@ void MovedRow::launch(const Problem& problem, TensorSet& tensors) const {
   const plumb_status status = problem.launch(*entry_, addresses, state.get(), stream);
   if (status == PLUMB_UNSUPPORTED) throw NotMeasured("the implementation refuses a size");
   if (status != PLUMB_OK) {
-    throw device::DeviceError(device::Fault::other,
+    throw device::DeviceError(device::ErrorKind::other,
                               "the launch failed " + device->take_launch_error());
   }
   for (HostTensor& tensor : tensors.all()) {

@@ -17,13 +17,13 @@ namespace plumb::cases {
 struct Scenario {
   // decode_step: decode/schedule/decode_step.h has them.
   enum class Mode { eager, full_graph, composition, concurrent, decode_step };
-  struct StepPlan {
+  struct ScenarioStep {
     int live_percent = 100;  // of the captured size, rounded up
     int inputs = 0;          // which set of inputs; the same number again is the same set
   };
   std::string name, why;
   Mode mode = Mode::eager;
-  std::vector<StepPlan> steps;
+  std::vector<ScenarioStep> steps;
   // Of mode concurrent: host threads with a stream each, and whether only rows that ask for an
   // early tier (Row::concurrent) get cases. These are of tier full.
   int runners = 1;

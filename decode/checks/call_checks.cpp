@@ -79,7 +79,7 @@ class CallChecks {
   const std::string* stale_list(const Taps::Tap& call) const {
     for (const char* name : {"main_indices", "main_indptr", "main_lengths", "extra_indices",
                              "extra_indptr", "extra_lengths"}) {
-      for (const Taps::Copy& copy : call.copies) {
+      for (const Taps::TensorCopy& copy : call.copies) {
         if (copy.tensor != name || step_.writers.latest(copy.from) != nullptr) continue;
         if (const std::string* writer = step_.twin.taps->last_writer(copy.from)) return writer;
       }

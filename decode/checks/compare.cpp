@@ -66,7 +66,7 @@ RowMask promised_rows(const Taps::Tap& tap, const TensorSpec& spec) {
 }
 
 // What the op promises, in rows of the first tokens if the tensor has rows of single tokens.
-RowMask rows_of(const Taps::Tap& tap, const Taps::Copy& copy, const TokenRows& first) {
+RowMask rows_of(const Taps::Tap& tap, const Taps::TensorCopy& copy, const TokenRows& first) {
   const HostTensor& tensor = tap.tensors.at(copy.tensor);
   RowMask rows = promised_rows(tap, tensor.spec());
   const auto dimension = token_dimension(tensor, first.tokens);
@@ -85,14 +85,14 @@ RowMask rows_of(const Taps::Tap& tap, const Taps::Copy& copy, const TokenRows& f
 }  // namespace
 
 bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b) {
-  return std::all_of(a.copies.begin(), a.copies.end(), [&](const Taps::Copy& copy) {
+  return std::all_of(a.copies.begin(), a.copies.end(), [&](const Taps::TensorCopy& copy) {
     return copy.before || a.tensors.at(copy.tensor).bytes() == b.tensors.at(copy.tensor).bytes();
   });
 }
 
 std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::Tap& expected,
                                              const TokenRows& defined, std::string_view what) {
-  for (const Taps::Copy& copy : expected.copies) {
+  for (const Taps::TensorCopy& copy : expected.copies) {
     const Bytes& wanted = expected.tensors.at(copy.tensor).bytes();
     if (copy.before || got.tensors.at(copy.tensor).bytes() == wanted) continue;
     auto report = difference(got, expected, copy.tensor, rows_of(expected, copy, defined), what);
@@ -111,7 +111,7 @@ std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::T
 
 std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
                                                const TokenRows& live) {
-  for (const Taps::Copy& copy : expected.copies) {
+  for (const Taps::TensorCopy& copy : expected.copies) {
     const HostTensor& tensor = expected.tensors.at(copy.tensor);
     if (copy.before || !token_dimension(tensor, live.tokens)) continue;
     if (got.tensors.at(copy.tensor).bytes() == tensor.bytes()) continue;

@@ -86,7 +86,7 @@ class Engine {
   void observe(CallObserver* observer) { call_.observe(observer); }
   void exchange(CallExchange* exchange) { call_.exchange(exchange); }
   // All that steps read and write, but for the inputs that the host sends.
-  const Memory& memory() const { return memory_; }
+  const EngineMemory& memory() const { return memory_; }
   // Memory that comes and goes: temporaries and attention states.
   const CachingAllocator& temporaries() const { return temporaries_; }
   CachingAllocator& temporaries() { return temporaries_; }
@@ -118,7 +118,7 @@ class Engine {
   Event sent_;
   Caller call_;
   CachingAllocator temporaries_;
-  Memory memory_, inputs_memory_;
+  EngineMemory memory_, inputs_memory_;
   Requests requests_;
   StepInputs inputs_;
   Staging staging_;

@@ -5,11 +5,11 @@
 
 namespace plumb::device::decode {
 
-Memory::~Memory() {
-  for (const Block& block : blocks_) device_.free(block.address);
+EngineMemory::~EngineMemory() {
+  for (const NamedBlock& block : blocks_) device_.free(block.address);
 }
 
-void* Memory::bytes(std::size_t count, std::string_view label) {
+void* EngineMemory::bytes(std::size_t count, std::string_view label) {
   const std::size_t bytes = std::max<std::size_t>(count, 1);
   void* const address = device_.allocate(bytes, label);
   blocks_.push_back({std::string(label), static_cast<std::byte*>(address), bytes});

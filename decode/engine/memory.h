@@ -14,12 +14,12 @@
 
 namespace plumb::device::decode {
 
-class Memory {
+class EngineMemory {
  public:
-  explicit Memory(Device& device) : device_(device) {}
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  explicit EngineMemory(Device& device) : device_(device) {}
+  ~EngineMemory();
+  EngineMemory(const EngineMemory&) = delete;
+  EngineMemory& operator=(const EngineMemory&) = delete;
 
   // As the device gives it (poisoned), of at least one element. Throws DeviceError.
   template <class T>
@@ -27,18 +27,18 @@ class Memory {
     return static_cast<T*>(bytes(static_cast<std::size_t>(count) * sizeof(T), label));
   }
 
-  struct Block {
+  struct NamedBlock {
     std::string label;
     std::byte* address = nullptr;
     std::size_t bytes = 0;
   };
-  const std::vector<Block>& blocks() const { return blocks_; }
+  const std::vector<NamedBlock>& blocks() const { return blocks_; }
 
  private:
   void* bytes(std::size_t count, std::string_view label);
 
   Device& device_;
-  std::vector<Block> blocks_;
+  std::vector<NamedBlock> blocks_;
 };
 
 }  // namespace plumb::device::decode

@@ -18,7 +18,7 @@ struct ModelSite {
   const Policies& policies;
   Device& device;
   Stream stream;
-  Memory& memory;  // what is left there keeps its address
+  EngineMemory& memory;  // what is left there keeps its address
   CachingAllocator& temporaries;
   std::uint64_t seed;
 };

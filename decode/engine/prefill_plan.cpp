@@ -39,7 +39,7 @@ PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, 
   return plan;
 }
 
-PrefillInputs::PrefillInputs(const Geometry& geometry, Memory& memory) {
+PrefillInputs::PrefillInputs(const Geometry& geometry, EngineMemory& memory) {
   const std::int64_t tokens = geometry.max_tokens(), requests = geometry.max_requests;
   const auto integers = [&](std::int64_t count, const char* label) {
     return memory.allocate<std::int32_t>(count, label);

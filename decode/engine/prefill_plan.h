@@ -45,7 +45,7 @@ PrefillPlan plan_prefill(const std::vector<Query>& queries, std::int64_t ratio, 
 
 // Device addresses of the arrays of a plan, for max_requests and max_tokens.
 struct PrefillInputs {
-  PrefillInputs(const Geometry& geometry, Memory& memory);
+  PrefillInputs(const Geometry& geometry, EngineMemory& memory);
 
   std::int32_t* state_counts[kCaches];  // none for the window
   std::int32_t* key_starts;

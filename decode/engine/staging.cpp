@@ -14,10 +14,10 @@ std::size_t padded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlign
 
 }  // namespace
 
-Staging::Staging(Device& device, const Memory& buffers, bool waits)
+Staging::Staging(Device& device, const EngineMemory& buffers, bool waits)
     : device_(device), buffers_(buffers), waits_(waits) {
   std::size_t bytes = 0;
-  for (const Memory::Block& block : buffers.blocks()) bytes += padded(block.bytes);
+  for (const EngineMemory::NamedBlock& block : buffers.blocks()) bytes += padded(block.bytes);
   for (Mirror& mirror : mirrors_) {
     mirror.memory = static_cast<std::byte*>(device.allocate_pinned(bytes));
     mirror.copied = device.create_event();
@@ -34,7 +34,7 @@ Staging::~Staging() {
 std::size_t Staging::place_of(const void* address) const {
   const auto* at = static_cast<const std::byte*>(address);
   std::size_t place = 0;
-  for (const Memory::Block& block : buffers_.blocks()) {
+  for (const EngineMemory::NamedBlock& block : buffers_.blocks()) {
     if (block.address <= at && at < block.address + block.bytes) {
       return place + static_cast<std::size_t>(at - block.address);
     }

@@ -17,7 +17,7 @@ class Staging {
  public:
   // For transfers into this memory. `waits`: as it has to be; else a mirror is written while its
   // copies may be pending.
-  Staging(Device& device, const Memory& buffers, bool waits = true);
+  Staging(Device& device, const EngineMemory& buffers, bool waits = true);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -34,7 +34,7 @@ class Staging {
   std::size_t place_of(const void* address) const;  // in a mirror
 
   Device& device_;
-  const Memory& buffers_;
+  const EngineMemory& buffers_;
   bool waits_;
   Mirror mirrors_[2];
   int next_ = 0;

@@ -154,7 +154,7 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
   return plan;
 }
 
-StepInputs::StepInputs(const Geometry& geometry, Memory& memory) : prefill(geometry, memory) {
+StepInputs::StepInputs(const Geometry& geometry, EngineMemory& memory) : prefill(geometry, memory) {
   const std::int64_t tokens = geometry.max_tokens(), requests = geometry.max_requests;
   token_keys = memory.allocate<std::int64_t>(tokens, "token_keys");
   next_token_keys = memory.allocate<std::int64_t>(tokens, "next_token_keys");

@@ -69,7 +69,7 @@ StepPlan plan_step(const Geometry& geometry, const std::vector<Query>& queries,
 
 // Device addresses, for max_tokens and max_requests.
 struct StepInputs {
-  StepInputs(const Geometry& geometry, Memory& memory);
+  StepInputs(const Geometry& geometry, EngineMemory& memory);
 
   std::int64_t* token_keys;
   std::int64_t* next_token_keys;

@@ -7,11 +7,11 @@ namespace plumb::device::decode {
 
 namespace {
 
-struct Kinds {
+struct ModeKinds {
   GraphKind uniform, mixed;
 };
 
-Kinds kinds_of(GraphMode mode) {
+ModeKinds kinds_of(GraphMode mode) {
   using enum GraphKind;
   switch (mode) {
     case GraphMode::none: break;

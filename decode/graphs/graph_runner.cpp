@@ -37,7 +37,7 @@ void FullGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& exten
   policy.before_capture(*choice.captured, run);
   CapturedGraph graph(site_.device, site_.stream, [&] { run(*choice.captured); });
   graphs_.erase(key);
-  graphs_.emplace(key, Captured{std::move(graph), choice.kept, choice.captured});
+  graphs_.emplace(key, CapturedStep{std::move(graph), choice.kept, choice.captured});
 }
 
 int FullGraphs::replay(const BatchDescriptor& key, const Extent&) {

@@ -60,12 +60,12 @@ class FullGraphs final : public GraphRunner {
  private:
   void capture_in_pool(const BatchDescriptor& key, const Extent& extent) override;
 
-  struct Captured {
+  struct CapturedStep {
     CapturedGraph graph;
     CapturePolicy::State kept;
     std::weak_ptr<AttentionState> addresses;  // of what the graph has them
   };
-  std::map<BatchDescriptor, Captured> graphs_;
+  std::map<BatchDescriptor, CapturedStep> graphs_;
 };
 
 // A graph per piece that does not break. What breaks is not recorded: the step calls it.

@@ -15,7 +15,7 @@ plumb_mla_candidates dense_candidates(const std::int32_t* indices, const std::in
           .width = static_cast<std::int32_t>(width)};
 }
 
-DenseMetadata::DenseMetadata(const Geometry& geometry, Memory& memory) : geometry_(geometry) {
+DenseMetadata::DenseMetadata(const Geometry& geometry, EngineMemory& memory) : geometry_(geometry) {
   const std::int64_t tokens = geometry.max_tokens(), width = geometry.c128a_width();
   window_slots_ = memory.allocate<std::int32_t>(tokens * geometry.window, "window slots");
   window_lens_ = memory.allocate<std::int32_t>(tokens, "window lens");

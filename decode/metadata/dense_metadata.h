@@ -21,7 +21,7 @@ plumb_mla_candidates dense_candidates(const std::int32_t* indices, const std::in
 
 class DenseMetadata {
  public:
-  DenseMetadata(const Geometry& geometry, Memory& memory);
+  DenseMetadata(const Geometry& geometry, EngineMemory& memory);
   virtual ~DenseMetadata() = default;
   DenseMetadata(const DenseMetadata&) = delete;
   DenseMetadata& operator=(const DenseMetadata&) = delete;

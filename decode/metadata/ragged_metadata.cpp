@@ -8,7 +8,7 @@ namespace plumb::device::decode {
 namespace {
 
 Ragged allocate_ragged(const std::string& name, std::int64_t tokens, std::int64_t width,
-                       Memory& memory) {
+                       EngineMemory& memory) {
   return {memory.allocate<std::int32_t>(tokens * width, name + " indices"),
           memory.allocate<std::int32_t>(tokens + 1, name + " indptr"), width};
 }
@@ -25,7 +25,7 @@ plumb_mla_candidates ragged_candidates(const Ragged& ragged) {
 }
 
 RaggedMetadata::RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy,
-                               Memory& memory, CachingAllocator& temporaries)
+                               EngineMemory& memory, CachingAllocator& temporaries)
     : DenseMetadata(geometry, memory), policy_(policy), temporaries_(temporaries) {
   const std::int64_t tokens = geometry.max_tokens();
   window_.persistent = allocate_ragged("window", tokens, geometry.window, memory);
@@ -41,7 +41,7 @@ void RaggedMetadata::build(const Caller& call, const StepInputs& inputs, const S
 }
 
 void RaggedMetadata::flatten(const Caller& call, const std::string& name, const std::int32_t* dense,
-                             const std::int32_t* lengths, std::int64_t rows, Lists& to) {
+                             const std::int32_t* lengths, std::int64_t rows, ListBuffers& to) {
   if (rows == 0) return;
   const std::int64_t width = to.persistent.width;
   const Ragged built{words(rows * width, name + " flat"), words(rows + 1, name + " new indptr"),
@@ -70,7 +70,7 @@ std::int32_t* RaggedMetadata::words(std::int64_t count, const std::string& label
 
 // What a policy does not keep goes to a temporary.
 void RaggedMetadata::keep(const Caller& call, const std::string& name, const Ragged& built,
-                          std::int64_t rows, const Lists& to) {
+                          std::int64_t rows, const ListBuffers& to) {
   std::int32_t *lost_indices = nullptr, *lost_indptr = nullptr;
   if (!policy_.copies_indices(to.copies)) {
     lost_indices = words(rows * built.width, name + " lost indices");

@@ -25,7 +25,7 @@ plumb_mla_candidates ragged_candidates(const Ragged& ragged);
 
 class RaggedMetadata final : public DenseMetadata {
  public:
-  RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy, Memory& memory,
+  RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy, EngineMemory& memory,
                  CachingAllocator& temporaries);
 
   void build(const Caller& call, const StepInputs& inputs, const StepPlan& plan) override;
@@ -33,20 +33,20 @@ class RaggedMetadata final : public DenseMetadata {
   plumb_mla_candidates c128a() const override { return ragged_candidates(c128a_.handed_out); }
 
  private:
-  struct Lists {
+  struct ListBuffers {
     Ragged persistent, handed_out;
     std::int64_t copies = 0;  // into the persistent ones
   };
   // A dense table to its ragged list, by way of temporaries.
   void flatten(const Caller& call, const std::string& name, const std::int32_t* dense,
-               const std::int32_t* lengths, std::int64_t rows, Lists& to);
+               const std::int32_t* lengths, std::int64_t rows, ListBuffers& to);
   std::int32_t* words(std::int64_t count, const std::string& label);
   void keep(const Caller& call, const std::string& name, const Ragged& built, std::int64_t rows,
-            const Lists& to);
+            const ListBuffers& to);
 
   const MetadataPolicy& policy_;
   CachingAllocator& temporaries_;
-  Lists window_, c128a_;
+  ListBuffers window_, c128a_;
 };
 
 }  // namespace plumb::device::decode

@@ -20,7 +20,7 @@ void upload(std::int32_t* to, const std::vector<std::int32_t>& from, Device& dev
 
 }  // namespace
 
-V32Metadata::V32Metadata(const Geometry& g, Device& device, Stream stream, Memory& memory,
+V32Metadata::V32Metadata(const Geometry& g, Device& device, Stream stream, EngineMemory& memory,
                          V32Policies policies)
     : geometry_(g), device_(device), policies_(std::move(policies)) {
   const std::int64_t tokens = g.max_tokens();

@@ -22,7 +22,7 @@ inline constexpr std::int32_t kPlanGranularity = 16, kPlanOverhead = 5;
 
 class V32Metadata {
  public:
-  V32Metadata(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+  V32Metadata(const Geometry& geometry, Device& device, Stream stream, EngineMemory& memory,
               V32Policies policies);
 
   // Enqueues the kernels of a step. Never captured.

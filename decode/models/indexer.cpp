@@ -11,7 +11,7 @@ constexpr std::uint32_t kMinusInfinity = 0xff800000;
 
 }  // namespace
 
-IndexerWorkspace::IndexerWorkspace(const Geometry& g, Memory& memory) {
+IndexerWorkspace::IndexerWorkspace(const Geometry& g, EngineMemory& memory) {
   const bool any = g.max_batched_tokens > 0;
   const std::int64_t requests = any ? kPrefillRequests : 0, tokens = any ? g.max_tokens() : 0;
   const std::int64_t decodes = g.max_decode_tokens();
@@ -26,7 +26,7 @@ IndexerWorkspace::IndexerWorkspace(const Geometry& g, Memory& memory) {
 }
 
 Indexer::Indexer(const Geometry& geometry, Cache keys, plumb_format dialect,
-                 const TopKPolicy& policy, Memory& memory)
+                 const TopKPolicy& policy, EngineMemory& memory)
     : geometry_(geometry),
       keys_(keys),
       dialect_(dialect),

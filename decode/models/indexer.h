@@ -16,7 +16,7 @@ namespace plumb::device::decode {
 // Buffers of an indexer, shared by all layers and chunks. What is not written stays stale, and
 // nothing reads it.
 struct IndexerWorkspace {
-  IndexerWorkspace(const Geometry& geometry, Memory& memory);
+  IndexerWorkspace(const Geometry& geometry, EngineMemory& memory);
 
   std::int64_t key_columns;    // most keys of a chunk
   std::uint8_t* keys;          // fp8 [key_columns, index_dim], of a chunk
@@ -30,7 +30,7 @@ class Indexer {
  public:
   // `keys`: the cache whose block table its keys have.
   Indexer(const Geometry& geometry, Cache keys, plumb_format dialect, const TopKPolicy& policy,
-          Memory& memory);
+          EngineMemory& memory);
 
   struct Layer {
     std::string name;           // "layer 2 "

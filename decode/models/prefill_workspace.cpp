@@ -5,7 +5,7 @@
 
 namespace plumb::device::decode {
 
-PrefillWorkspace::PrefillWorkspace(const Geometry& g, Memory& memory) {
+PrefillWorkspace::PrefillWorkspace(const Geometry& g, EngineMemory& memory) {
   const bool any = g.max_batched_tokens > 0;
   const std::int64_t requests = any ? kPrefillRequests : 0, tokens = any ? g.max_tokens() : 0;
   std::int64_t rows = 0, widest = 0;

@@ -12,7 +12,7 @@
 namespace plumb::device::decode {
 
 struct PrefillWorkspace {
-  PrefillWorkspace(const Geometry& geometry, Memory& memory);
+  PrefillWorkspace(const Geometry& geometry, EngineMemory& memory);
 
   std::uint16_t* kv;                   // bf16 [chunk's requests, workspace_rows, 512]   [2.8]
   std::int32_t *flat, *indptr, *lens;  // rows of kv that each token of a chunk attends   [2.9]

@@ -3,7 +3,7 @@
 
 namespace plumb::device::decode {
 
-V32Workspace::V32Workspace(const Geometry& g, Memory& memory) {
+V32Workspace::V32Workspace(const Geometry& g, EngineMemory& memory) {
   const std::int64_t tokens = g.max_tokens(), splits = tokens + g.plan_parts;
   const auto bf16 = [&](std::int64_t columns, const char* label) {
     return memory.allocate<std::uint16_t>(tokens * columns, label);

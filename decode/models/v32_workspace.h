@@ -15,7 +15,7 @@ inline constexpr std::int64_t kV32TokenBytes = 656;              // of the cache
 
 // Of max_tokens rows each.
 struct V32Workspace {
-  V32Workspace(const Geometry& geometry, Memory& memory);
+  V32Workspace(const Geometry& geometry, EngineMemory& memory);
 
   std::uint16_t *residual, *hidden, *x;  // bf16 [tokens, hidden]; a step ends in `hidden`
   std::uint16_t *q_latent, *kv_latent,

@@ -48,14 +48,14 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
                                               .q_token_stride = g.heads * kHeadDim,
                                               .eps = kEps,
                                               .stream = nullptr});
-  const Writer writer{step.call, step.inputs, step.tokens};
+  const CacheWrite writer{step.call, step.inputs, step.tokens};
   write_window(writer, i);
   write_states(writer, i);
   if (g.layers[i] == Attention::c4a) prepare_indexer(step, i);
 }
 
 void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
-  const Writer step{call, inputs, tokens};
+  const CacheWrite step{call, inputs, tokens};
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
     step.call("seeded_rows", layer_name(i, "earlier tokens"),
               plumb_seeded_rows_params{.keys = step.inputs.token_keys,
@@ -69,7 +69,7 @@ void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::in
   }
 }
 
-void V4Layers::write_window(const Writer& step, std::size_t i) {
+void V4Layers::write_window(const CacheWrite& step, std::size_t i) {
   step.call("quantize_and_insert_k_cache", layer_name(i, "window cache insert"),
             plumb_quantize_and_insert_k_cache_params{.kv = space_.kv_normed,
                                                      .slot_mapping = step.inputs.slot_mapping[0],
@@ -80,7 +80,7 @@ void V4Layers::write_window(const Writer& step, std::size_t i) {
 }
 
 // The compressor's stand-in: what a state holds follows from request and number alone.
-void V4Layers::write_states(const Writer& step, std::size_t i) {
+void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
   if (geometry_.layers[i] == Attention::window) return;
   const Cache which = compressed_cache(geometry_.layers[i]);
   const auto index = static_cast<std::size_t>(which);

@@ -48,7 +48,7 @@ V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
                    static_cast<std::size_t>(elements) * sizeof(std::uint16_t), site.stream);
 }
 
-LayerCaches V4Layers::allocate_caches(std::size_t i, Memory& memory) const {
+LayerCaches V4Layers::allocate_caches(std::size_t i, EngineMemory& memory) const {
   const auto allocate = [&](Cache which, std::int64_t bytes_of_block, const char* name) {
     return memory.allocate<std::uint8_t>(requests_.blocks(which) * bytes_of_block,
                                          layer_name(i, name));
@@ -115,7 +115,7 @@ void V4Layers::add_attention(std::vector<Segment>& all, std::size_t i) {
 
 // Streams of the first layer are four times the embedding   [6.5].
 void V4Layers::mix_broadcast(const StepContext& step, const std::uint16_t* embeds) {
-  const MixWeights& weights = weights_.layers[0].attention;
+  const MixTensors& weights = weights_.layers[0].attention;
   const Residual to = residual(kAttention);
   step.call("mhc_pre_broadcast", layer_name(0, "attention mix"),
             plumb_mhc_pre_broadcast_params{.residual = embeds,
@@ -214,7 +214,7 @@ void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
 }
 
 // The sublayer's result into the streams, and the next sublayer's input out of them.
-void V4Layers::mix(const StepContext& step, const std::string& name, const MixWeights& weights,
+void V4Layers::mix(const StepContext& step, const std::string& name, const MixTensors& weights,
                    const Residual& from, const Residual& to) {
   step.call("mhc_fused_post_pre", name,
             plumb_mhc_fused_post_pre_params{.x = space_.x,

@@ -72,13 +72,13 @@ class V4Layers {
   static constexpr int kAttention = 0, kFeedForward = 1;
 
   void project(const StepContext& step, std::size_t layer);
-  struct Writer {
+  struct CacheWrite {
     const Caller& call;
     const StepInputs& inputs;
     std::int64_t tokens;
   };
-  void write_window(const Writer& step, std::size_t layer);
-  void write_states(const Writer& step, std::size_t layer);
+  void write_window(const CacheWrite& step, std::size_t layer);
+  void write_states(const CacheWrite& step, std::size_t layer);
   void prepare_indexer(const StepContext& step, std::size_t layer);
   void run_indexer(const StepContext& step, std::size_t layer);
   void attend(const StepContext& step, std::size_t layer);
@@ -94,12 +94,12 @@ class V4Layers {
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
   void repeat_norm(const StepContext& step, std::size_t layer);
-  void mix(const StepContext& step, const std::string& name, const MixWeights& weights,
+  void mix(const StepContext& step, const std::string& name, const MixTensors& weights,
            const Residual& from, const Residual& to);
   Residual residual(int turn) const;
   void add_indexer(std::vector<Segment>& all, std::size_t layer);
   void add_attention(std::vector<Segment>& all, std::size_t layer);
-  LayerCaches allocate_caches(std::size_t layer, Memory& memory) const;
+  LayerCaches allocate_caches(std::size_t layer, EngineMemory& memory) const;
   plumb_mla_cache cache(std::size_t layer, Cache which) const;
   plumb_paged_cache written_cache(std::size_t layer, Cache which) const;
   plumb_paged_cache indexer_cache(std::size_t layer) const;

@@ -13,7 +13,7 @@ constexpr std::int64_t kMixes = 24;
 // Uploads arrays of numbers around `middle`, uniform in [middle - spread, middle + spread).
 class Uploader {
  public:
-  Uploader(Device& device, Stream stream, Memory& memory, std::uint64_t seed)
+  Uploader(Device& device, Stream stream, EngineMemory& memory, std::uint64_t seed)
       : device_(device), stream_(stream), memory_(memory), state_(seed) {}
 
   float* floats(std::int64_t count, double middle, double spread, const std::string& label) {
@@ -62,11 +62,11 @@ class Uploader {
 
   Device& device_;
   Stream stream_;
-  Memory& memory_;
+  EngineMemory& memory_;
   std::uint64_t state_;
 };
 
-MixWeights mix_weights(Uploader& upload, const Geometry& g, std::int64_t columns,
+MixTensors mix_weights(Uploader& upload, const Geometry& g, std::int64_t columns,
                        const std::string& name) {
   const double spread = 3 / std::sqrt(static_cast<double>(columns));
   return {upload.floats(kMixes * columns, 0, spread, name + " fn"),
@@ -92,8 +92,8 @@ std::vector<float> angles(std::int64_t positions) {
 
 }  // namespace
 
-Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream stream, Memory& memory,
-                 std::uint64_t seed) {
+Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream stream,
+                 EngineMemory& memory, std::uint64_t seed) {
   Uploader upload(device, stream, memory, seed);
   for (std::size_t i = 0; i < g.layers.size(); ++i) {
     const std::string name = "layer " + std::to_string(i);
@@ -116,7 +116,7 @@ Weights::Weights(const Geometry& g, FirstMix first, Device& device, Stream strea
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
 }
 
-V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, Memory& memory,
+V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, EngineMemory& memory,
                        std::uint64_t seed) {
   Uploader upload(device, stream, memory, seed);
   for (std::size_t i = 0; i < g.layers.size(); ++i) {
@@ -132,7 +132,7 @@ V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, Memory&
   final_norm = upload.bf16(g.hidden, 1, 0.25, "final norm");
 }
 
-MtpWeights::MtpWeights(const Geometry& g, Device& device, Stream stream, Memory& memory,
+MtpWeights::MtpWeights(const Geometry& g, Device& device, Stream stream, EngineMemory& memory,
                        std::uint64_t seed) {
   Uploader upload(device, stream, memory, seed);
   enorm = upload.bf16(g.hidden, 1, 0.25, "draft enorm");

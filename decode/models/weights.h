@@ -13,7 +13,7 @@
 namespace plumb::device::decode {
 
 // Of mhc_pre and its kin.
-struct MixWeights {
+struct MixTensors {
   float* fn;            // [24, 4 hidden]; of the broadcast form [24, hidden]
   float* scale;         // [3]
   float* base;          // [24]
@@ -21,7 +21,7 @@ struct MixWeights {
 };
 
 struct LayerWeights {
-  MixWeights attention, ffn;
+  MixTensors attention, ffn;
   std::uint16_t* q_norm;   // bf16 [q_lora]
   std::uint16_t* kv_norm;  // bf16 [512]
   float* attn_sink;        // [heads]
@@ -33,8 +33,8 @@ enum class FirstMix { broadcast, streams };
 
 struct Weights {
   // Uploads everything.
-  Weights(const Geometry& geometry, FirstMix first, Device& device, Stream stream, Memory& memory,
-          std::uint64_t seed);
+  Weights(const Geometry& geometry, FirstMix first, Device& device, Stream stream,
+          EngineMemory& memory, std::uint64_t seed);
 
   std::vector<LayerWeights> layers;
   float* cos_sin;  // [max_context, 64]
@@ -52,7 +52,7 @@ struct V32LayerWeights {
 
 struct V32Weights {
   // Uploads everything.
-  V32Weights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+  V32Weights(const Geometry& geometry, Device& device, Stream stream, EngineMemory& memory,
              std::uint64_t seed);
 
   std::vector<V32LayerWeights> layers;
@@ -62,7 +62,7 @@ struct V32Weights {
 
 // Of what a drafter has in front of its layer.
 struct MtpWeights {
-  MtpWeights(const Geometry& geometry, Device& device, Stream stream, Memory& memory,
+  MtpWeights(const Geometry& geometry, Device& device, Stream stream, EngineMemory& memory,
              std::uint64_t seed);
 
   std::uint16_t *enorm, *hnorm;  // bf16 [hidden]

@@ -9,7 +9,7 @@ constexpr std::int64_t kMixes = 24;
 
 }  // namespace
 
-Workspace::Workspace(const Geometry& g, Memory& memory) {
+Workspace::Workspace(const Geometry& g, EngineMemory& memory) {
   const std::int64_t tokens = g.max_tokens();
   const auto bf16 = [&](std::int64_t columns, const char* label) {
     return memory.allocate<std::uint16_t>(tokens * columns, label);

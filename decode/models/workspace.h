@@ -16,7 +16,7 @@ inline constexpr std::int32_t kSplits = 2;  // parts of the sums of mhc_pre and 
 
 // Of max_tokens rows each.
 struct Workspace {
-  Workspace(const Geometry& geometry, Memory& memory);
+  Workspace(const Geometry& geometry, EngineMemory& memory);
 
   std::uint16_t *embeds, *layer_input, *x;     // bf16 [tokens, hidden]
   std::uint16_t* streams[2];                   // bf16 [tokens, 4, hidden], in turn

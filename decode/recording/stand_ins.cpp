@@ -43,7 +43,7 @@ void store(float value, std::int64_t row, std::int64_t column, HostTensor& to) {
 Dtype dtype_of(plumb_format format) { return format == PLUMB_F32 ? Dtype::f32 : Dtype::bf16; }
 
 // Rows made of the rows of one tensor.
-class Rows : public StandIn {
+class RowPlaceholder : public StandIn {
  public:
   TensorSet make_tensors() const override {
     TensorSet tensors;
@@ -78,7 +78,7 @@ class Rows : public StandIn {
   std::uint64_t seed_ = 0;
 };
 
-class LinearMap final : public Rows {
+class LinearMap final : public RowPlaceholder {
  public:
   std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
     auto few = std::make_unique<LinearMap>(*this);
@@ -111,7 +111,7 @@ class LinearMap final : public Rows {
   const char* wrong() const override { return "is no linear map of its input"; }
 };
 
-class SeededRows final : public Rows {
+class SeededRows final : public RowPlaceholder {
  public:
   std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
     auto few = std::make_unique<SeededRows>(*this);
@@ -211,9 +211,9 @@ class GatherIndexKeys final : public StandIn {
   plumb_gather_index_keys_params p_;
 };
 
-class TilePlan final : public StandIn {
+class TilePlanPlaceholder final : public StandIn {
  public:
-  explicit TilePlan(const plumb_tile_plan_params& p) : p_(p) {}
+  explicit TilePlanPlaceholder(const plumb_tile_plan_params& p) : p_(p) {}
 
   TensorSet make_tensors() const override {
     TensorSet tensors;
@@ -260,7 +260,8 @@ std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call) {
         *static_cast<const plumb_gather_index_keys_params*>(call.params));
   }
   if (call.op == "tile_plan") {
-    return std::make_unique<TilePlan>(*static_cast<const plumb_tile_plan_params*>(call.params));
+    return std::make_unique<TilePlanPlaceholder>(
+        *static_cast<const plumb_tile_plan_params*>(call.params));
   }
   if (call.op == "linear_map") {
     return std::make_unique<LinearMap>(*static_cast<const plumb_linear_map_params*>(call.params));

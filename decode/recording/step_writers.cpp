@@ -6,7 +6,7 @@
 namespace plumb::cases {
 
 void StepWriters::note(const Taps::Tap& call, std::int64_t position) {
-  for (const Taps::Copy& copy : call.copies) {
+  for (const Taps::TensorCopy& copy : call.copies) {
     if (copy.before) continue;
     writers_.push_back({{copy.from, copy.from + copy.bytes}, call.op, call.name, position});
   }

@@ -47,7 +47,7 @@ void Taps::begin(const device::decode::StepPart& part) {
   latest_[part.name] = part;
   auto& run = part.varies ? varying_[part.name] : parts_[{part.name, part.tokens}];
   if (part.varies && run) retired_.push_back(std::move(run));
-  if (!run) run = std::make_unique<Run>(device_);
+  if (!run) run = std::make_unique<PartRecord>(device_);
   run->poisoned = false;
   current_ = run.get();
 }
@@ -69,7 +69,7 @@ void Taps::after(const device::decode::Call&, device::Stream stream) {
 }
 
 void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
-  for (const Copy& copy : tap.copies) {
+  for (const TensorCopy& copy : tap.copies) {
     if (copy.tap != nullptr && copy.before == before) {
       device_.copy(copy.tap, copy.from, copy.bytes, stream);
     }
@@ -93,12 +93,12 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
 
 void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
   const HostTensor& tensor = tap.tensors.at(name);
-  Copy copy{.tensor = name,
-            .from = static_cast<const std::byte*>(bound.address),
-            .bytes = bytes_there(tensor, bound),
-            .row_bytes = bound.row_bytes,
-            .before = tensor.spec().role == Role::input,
-            .image = image_of(bound, bytes_there(tensor, bound))};
+  TensorCopy copy{.tensor = name,
+                  .from = static_cast<const std::byte*>(bound.address),
+                  .bytes = bytes_there(tensor, bound),
+                  .row_bytes = bound.row_bytes,
+                  .before = tensor.spec().role == Role::input,
+                  .image = image_of(bound, bytes_there(tensor, bound))};
   if (kept_ == Kept::rows &&
       (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
     copy.bytes = 0;
@@ -113,7 +113,7 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
 // A state, or a temporary, may be another one this time.
 void Taps::rebind(const device::decode::Call& call, Tap& tap) {
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
-  for (Copy& copy : tap.copies) {
+  for (TensorCopy& copy : tap.copies) {
     copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
     copy.allocation = temporaries_.allocation_of(copy.from);
     if (!copy.before) writers_[copy.from] = tap.op;
@@ -165,13 +165,13 @@ void Taps::poison(device::Stream stream) {
   }
   for (const auto& [name, run] : parts_) {
     if (std::exchange(run->poisoned, true)) continue;
-    for (const device::decode::Memory::Block& block : run->memory.blocks()) {
+    for (const device::decode::EngineMemory::NamedBlock& block : run->memory.blocks()) {
       device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
     }
   }
 }
 
-Taps::Run& Taps::run_of(const device::decode::StepPart& part) const {
+Taps::PartRecord& Taps::run_of(const device::decode::StepPart& part) const {
   return part.varies ? *varying_.at(part.name) : *parts_.at({part.name, part.tokens});
 }
 
@@ -185,7 +185,7 @@ std::optional<device::decode::StepPart> Taps::latest(const std::string& part) co
   return found->second;
 }
 
-void Taps::read_back(const Copy& copy, Tap& tap) {
+void Taps::read_back(const TensorCopy& copy, Tap& tap) {
   if (copy.image >= 0) return read_image(copy, tap);
   HostTensor& to = tap.tensors.at(copy.tensor);
   const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
@@ -199,11 +199,11 @@ void Taps::read_back(const Copy& copy, Tap& tap) {
 }
 
 const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) {
-  Run& run = run_of(part);
+  PartRecord& run = run_of(part);
   run.poisoned = false;
   if (part.varies) retired_.clear();
   for (const auto& tap : run.calls) {
-    for (const Copy& copy : tap->copies) {
+    for (const TensorCopy& copy : tap->copies) {
       const bool wanted = read == Read::everything || !copy.before;
       if (copy.bytes != 0 && wanted) read_back(copy, *tap);
     }
@@ -222,7 +222,7 @@ std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_
 }
 
 // Who reads a cache does so behind who wrote it in the step.
-void Taps::read_image(const Copy& copy, Tap& tap) {
+void Taps::read_image(const TensorCopy& copy, Tap& tap) {
   Image& image = images_[static_cast<std::size_t>(copy.image)];
   if (!image.read) {
     device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);

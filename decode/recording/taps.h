@@ -39,7 +39,7 @@ class Taps final : public device::decode::CallObserver {
   void after(const device::decode::Call& call, device::Stream stream) override;
 
   // One tensor of a call.
-  struct Copy {
+  struct TensorCopy {
     std::string tensor;
     const std::byte* from = nullptr;
     std::byte* tap = nullptr;  // the copy, packed as it is there; none of a weight
@@ -53,7 +53,7 @@ class Taps final : public device::decode::CallObserver {
     std::string name;
     const plumb_op_entry* entry = nullptr;
     TensorSet tensors;  // as fetched last
-    std::vector<Copy> copies;
+    std::vector<TensorCopy> copies;
 
     // Not of the implementation under test, nor what stands beside its ops.
     bool is_foreign() const { return problem != nullptr && entry == nullptr; }
@@ -90,11 +90,11 @@ class Taps final : public device::decode::CallObserver {
   void add_copy(const std::string& name, const Binding& bound, Tap& tap);
   void rebind(const device::decode::Call& call, Tap& tap);
   void copy(const Tap& tap, bool before, device::Stream stream);
-  void read_back(const Copy& copy, Tap& tap);
+  void read_back(const TensorCopy& copy, Tap& tap);
   // A part's calls and their copies.
-  struct Run {
-    explicit Run(device::Device& device) : memory(device) {}
-    device::decode::Memory memory;
+  struct PartRecord {
+    explicit PartRecord(device::Device& device) : memory(device) {}
+    device::decode::EngineMemory memory;
     Calls calls;
     bool poisoned = false;
   };
@@ -105,8 +105,8 @@ class Taps final : public device::decode::CallObserver {
     bool read = false;  // behind the step
   };
   int image_of(const Binding& bound, std::size_t bytes) const;
-  void read_image(const Copy& copy, Tap& tap);
-  Run& run_of(const device::decode::StepPart& part) const;
+  void read_image(const TensorCopy& copy, Tap& tap);
+  PartRecord& run_of(const device::decode::StepPart& part) const;
   device::Device& device_;
   const device::decode::Geometry& geometry_;
   const plumb_implementation& ops_;
@@ -116,12 +116,13 @@ class Taps final : public device::decode::CallObserver {
   std::shared_ptr<const Exchanged> exchanged_;
   device::Stream stream_;             // for reading back
   std::vector<std::byte> row_bytes_;  // read back, of rows that are further apart
-  std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<Run>> parts_;
-  std::map<std::string, std::unique_ptr<Run>, std::less<>> varying_;  // the latest run of each
-  std::vector<std::unique_ptr<Run>> retired_;                         // their work may be pending
+  std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<PartRecord>> parts_;
+  std::map<std::string, std::unique_ptr<PartRecord>, std::less<>>
+      varying_;                                       // the latest run of each
+  std::vector<std::unique_ptr<PartRecord>> retired_;  // their work may be pending
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
   bool fills_ = false;  // what comes is no part of a step, and not tapped
-  Run* current_ = nullptr;
+  PartRecord* current_ = nullptr;
   std::int64_t tokens_ = 0;  // of the part
   std::size_t next_ = 0;     // call of the part
   std::int64_t sample_ = 0;  // rows of a call that are judged; 0: all

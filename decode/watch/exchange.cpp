@@ -14,7 +14,7 @@ namespace plumb::cases {
 namespace {
 
 using device::DeviceError;
-using device::Fault;
+using device::ErrorKind;
 using device::decode::Call;
 
 // In host functions of a simulated device, whose memory is the host's.
@@ -106,7 +106,7 @@ void Exchange::launch(const Call& call, device::Stream stream) {
     return;
   }
   if (device_.capturing()) {
-    throw DeviceError(Fault::capture_unsupported,
+    throw DeviceError(ErrorKind::capture_unsupported,
                       fmt::format("{}: {} cannot be exchanged in a graph of {}: a host function "
                                   "cannot look at its memory; mode none can",
                                   call.name, call.op, properties_.platform));
@@ -121,8 +121,8 @@ void Exchange::run(void* argument) {
   } catch (const DeviceError&) {
     throw;
   } catch (const std::exception& error) {
-    throw DeviceError(Fault::other, fmt::format("{}: {} cannot be exchanged: {}", one.name,
-                                                one.judged.op, error.what()));
+    throw DeviceError(ErrorKind::other, fmt::format("{}: {} cannot be exchanged: {}", one.name,
+                                                    one.judged.op, error.what()));
   }
 }
 

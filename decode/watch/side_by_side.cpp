@@ -16,27 +16,27 @@ namespace {
 using Results = std::vector<std::vector<std::byte>>;  // of each step
 
 // Everything of the n-th runner that is its own.
-struct Runner {
+struct EngineRunner {
   DecodeSetup setup;
   std::vector<ScheduledStep> schedule;
 };
 
-Runner make_runner(const DecodeSetup& setup, ScheduleShape shape, int n) {
-  Runner runner{setup, {}};
+EngineRunner make_runner(const DecodeSetup& setup, ScheduleShape shape, int n) {
+  EngineRunner runner{setup, {}};
   runner.setup.environment.seed += static_cast<std::uint64_t>(n);
   shape.seed += static_cast<std::uint64_t>(n);
   runner.schedule = make_schedule(shape, setup.geometry);
   return runner;
 }
 
-void enqueue(const Runner& runner, std::size_t step, WatchedEngine& watched) {
+void enqueue(const EngineRunner& runner, std::size_t step, WatchedEngine& watched) {
   const ScheduledStep& scheduled = runner.schedule.at(step);
   let_requests_change(scheduled, watched.engine);
   disturb(scheduled, runner.setup.environment, watched);
   watched.engine.step(scheduled.batch);
 }
 
-Results run_alone(const Runner& runner) {
+Results run_alone(const EngineRunner& runner) {
   WatchedEngine watched(runner.setup);
   watched.engine.capture();
   Results results;
@@ -51,7 +51,7 @@ Results run_alone(const Runner& runner) {
 }  // namespace
 
 WatchResult watch_side_by_side(const DecodeSetup& setup, const ScheduleShape& shape, int count) {
-  std::vector<Runner> runners;
+  std::vector<EngineRunner> runners;
   std::vector<Results> alone;
   std::vector<std::unique_ptr<WatchedEngine>> engines;
   const std::shared_ptr<device::Device> device = open(setup);

@@ -35,17 +35,17 @@ constexpr std::pair<Policy, const char*> kPolicies[] = {
     {Policy::interleaved, "streams late and interleaved"}};
 
 // One run, step by step.
-class Run {
+class EngineRun {
  public:
-  Run(DecodeSetup setup, SecondRun::Engine how)
+  EngineRun(DecodeSetup setup, SecondRun::EngineUse how)
       : setup_(std::move(setup)), how_(how), engine_(make(setup_)) {}
 
   void take(const ScheduledStep& scheduled) {
     let_requests_change(scheduled, engine_->engine);
-    if (how_ == SecondRun::Engine::renewed) return renew(scheduled);
+    if (how_ == SecondRun::EngineUse::renewed) return renew(scheduled);
     disturb(scheduled, setup_.environment, *engine_);
     engine_->taps->poison(engine_->engine.stream());
-    if (how_ == SecondRun::Engine::eager) return engine_->engine.step_eagerly(scheduled.batch);
+    if (how_ == SecondRun::EngineUse::eager) return engine_->engine.step_eagerly(scheduled.batch);
     engine_->engine.step(scheduled.batch);
   }
 
@@ -65,7 +65,7 @@ class Run {
  private:
   std::unique_ptr<WatchedEngine> make(const DecodeSetup& setup) const {
     auto engine = std::make_unique<WatchedEngine>(setup, Taps::Kept::everything);
-    if (how_ != SecondRun::Engine::eager) engine->engine.capture();
+    if (how_ != SecondRun::EngineUse::eager) engine->engine.capture();
     return engine;
   }
 
@@ -78,7 +78,7 @@ class Run {
   }
 
   const DecodeSetup setup_;
-  const SecondRun::Engine how_;
+  const SecondRun::EngineUse how_;
   std::unique_ptr<WatchedEngine> engine_, fresh_;
   ScheduledStep pending_;
 };
@@ -93,16 +93,16 @@ class StepComparison {
   StepComparison(WatchedEngine& one, WatchedEngine& other, std::int64_t step)
       : one_(one), other_(other), step_(step) {}
 
-  std::optional<Difference> first() {
+  std::optional<ReplayDifference> first() {
     for (const StepPart& part : one_.engine.parts()) {
       if (auto found = first_of(part)) return found;
     }
     if (live_results(one_) == live_results(other_)) return std::nullopt;
-    return Difference{.from = Difference::From::nothing, .step = step_};
+    return ReplayDifference{.from = ReplayDifference::From::nothing, .step = step_};
   }
 
  private:
-  std::optional<Difference> first_of(const StepPart& part) {
+  std::optional<ReplayDifference> first_of(const StepPart& part) {
     const auto& plan = one_.engine.plan();
     const TokenRows defined{part.tokens, std::min(plan.attended, part.tokens)};
     StepPart there = part;
@@ -129,41 +129,42 @@ class StepComparison {
     return !part.replayed && enqueued ? enqueued->tokens : part.tokens;
   }
 
-  Difference other_rows(const StepPart& part, std::int64_t rows, std::int64_t there) const {
-    return {.from = Difference::From::nothing,
+  ReplayDifference other_rows(const StepPart& part, std::int64_t rows, std::int64_t there) const {
+    return {.from = ReplayDifference::From::nothing,
             .step = step_,
             .part = part.name,
             .input =
                 fmt::format("{} runs on {} rows, in the second run on {}", part.name, rows, there)};
   }
 
-  Difference another_call(const Taps::Tap& call, const StepPart& part) const {
-    return {.from = Difference::From::nothing,
+  ReplayDifference another_call(const Taps::Tap& call, const StepPart& part) const {
+    return {.from = ReplayDifference::From::nothing,
             .step = step_,
             .part = part.name,
             .call = call.name,
             .op = call.op};
   }
 
-  Difference describe(const Taps::Tap& a, const Taps::Tap& b, const StepPart& part,
-                      TensorReport& report) const {
+  ReplayDifference describe(const Taps::Tap& a, const Taps::Tap& b, const StepPart& part,
+                            TensorReport& report) const {
     const bool may = a.entry != nullptr && a.entry->numerics.deterministic == 0;
-    Difference found{.from = may ? Difference::From::an_op_that_may : Difference::From::the_op,
-                     .step = step_,
-                     .part = part.name,
-                     .call = a.name,
-                     .op = a.op,
-                     .tensor = report.tensor,
-                     .rows = std::move(report.wrong_rows),
-                     .rows_total = report.rows_total,
-                     .input = given(a, b)};
+    ReplayDifference found{
+        .from = may ? ReplayDifference::From::an_op_that_may : ReplayDifference::From::the_op,
+        .step = step_,
+        .part = part.name,
+        .call = a.name,
+        .op = a.op,
+        .tensor = report.tensor,
+        .rows = std::move(report.wrong_rows),
+        .rows_total = report.rows_total,
+        .input = given(a, b)};
     found.digests[0] = digest(a.tensors.at(found.tensor));
     found.digests[1] = digest(b.tensors.at(found.tensor));
-    if (!found.input.empty()) found.from = Difference::From::its_inputs;
+    if (!found.input.empty()) found.from = ReplayDifference::From::its_inputs;
     for (const Taps::Tap* call : {&a, &b}) {
       const std::string both = overlap(*call);
       if (!found.input.empty() || both.empty()) continue;
-      found.from = Difference::From::its_memory;
+      found.from = ReplayDifference::From::its_memory;
       found.input = both;
     }
     return found;
@@ -171,8 +172,8 @@ class StepComparison {
 
   // An output in the memory of an input, other than one that the op changes in place.
   static std::string overlap(const Taps::Tap& call) {
-    for (const Taps::Copy& in : call.copies) {
-      for (const Taps::Copy& out : call.copies) {
+    for (const Taps::TensorCopy& in : call.copies) {
+      for (const Taps::TensorCopy& out : call.copies) {
         const bool apart = in.from + in.bytes <= out.from || out.from + out.bytes <= in.from;
         if (!in.before || out.before || apart) continue;
         if (in.tensor == out.tensor + std::string(kBefore)) continue;
@@ -185,7 +186,7 @@ class StepComparison {
   // An input that differs and that no call has made so: what calls made is the same wherever they
   // promise anything. What a tensor held before the call is no input.
   std::string given(const Taps::Tap& a, const Taps::Tap& b) const {
-    for (const Taps::Copy& copy : a.copies) {
+    for (const Taps::TensorCopy& copy : a.copies) {
       if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
       const Bytes& bytes = a.tensors.at(copy.tensor).bytes();
       const Bytes& there = b.tensors.at(copy.tensor).bytes();
@@ -195,11 +196,11 @@ class StepComparison {
   }
 
   // By the call that wrote there last, all of it, and not changed since.
-  bool is_made(const Taps::Copy& input, const Bytes& bytes) const {
+  bool is_made(const Taps::TensorCopy& input, const Bytes& bytes) const {
     const StepWriters::Writer* const writer = writers_.latest(input.from);
     if (writer == nullptr) return false;
     const Taps::Tap& made = *made_.at(static_cast<std::size_t>(writer->position));
-    for (const Taps::Copy& output : made.copies) {
+    for (const Taps::TensorCopy& output : made.copies) {
       if (output.before || output.from != writer->range.begin) continue;
       if (made.tensors.contains(output.tensor + std::string(kBefore))) return false;
       const Bytes& then = made.tensors.at(output.tensor).bytes();
@@ -237,15 +238,15 @@ std::vector<SecondRun> second_runs(const DecodeSetup& setup) {
   all.back().setup.environment.churns = !setup.environment.churns;
   if (setup.in_flight > 1) return all;  // these wait for every step
   if (setup.mode != device::decode::GraphMode::none) {
-    all.push_back({"every step run eagerly on fresh state", setup, SecondRun::Engine::eager});
+    all.push_back({"every step run eagerly on fresh state", setup, SecondRun::EngineUse::eager});
   }
-  all.push_back({"every step taken by an engine made anew", setup, SecondRun::Engine::renewed});
+  all.push_back({"every step taken by an engine made anew", setup, SecondRun::EngineUse::renewed});
   return all;
 }
 
-std::optional<Difference> first_difference(const DecodeSetup& setup, const SecondRun& second,
-                                           const ScheduleShape& shape) {
-  Run one(setup, SecondRun::Engine::kept), other(second.setup, second.engine);
+std::optional<ReplayDifference> first_difference(const DecodeSetup& setup, const SecondRun& second,
+                                                 const ScheduleShape& shape) {
+  EngineRun one(setup, SecondRun::EngineUse::kept), other(second.setup, second.engine);
   const Schedule schedule = make_schedule(shape, setup.geometry);
   for (std::size_t step = 0; step < schedule.size(); ++step) {
     one.take(schedule[step]);
@@ -259,7 +260,7 @@ std::optional<Difference> first_difference(const DecodeSetup& setup, const Secon
   return std::nullopt;
 }
 
-std::string text_of(const Difference& d) {
+std::string text_of(const ReplayDifference& d) {
   if (d.call.empty() && !d.part.empty()) return fmt::format("step {}: {}", d.step, d.input);
   if (d.call.empty()) {
     return fmt::format("step {}: the results differ, and what each call made is the same", d.step);
@@ -270,10 +271,10 @@ std::string text_of(const Difference& d) {
       fmt::format("{}: {} differs in rows {} of {} (digests {:016x}, {:016x})", where, d.tensor,
                   row_ranges(d.rows), d.rows_total, d.digests[0], d.digests[1]);
   switch (d.from) {
-    case Difference::From::the_op: return what + ", on the same inputs";
-    case Difference::From::an_op_that_may:
+    case ReplayDifference::From::the_op: return what + ", on the same inputs";
+    case ReplayDifference::From::an_op_that_may:
       return what + ", on the same inputs: the op does not promise the same bits";
-    case Difference::From::its_memory: return what + "; its " + d.input + " share memory";
+    case ReplayDifference::From::its_memory: return what + "; its " + d.input + " share memory";
     default: break;
   }
   return fmt::format("{}; it was given another {}, and no call of the step has made it so", what,

@@ -18,19 +18,19 @@ namespace plumb::cases {
 
 // What is different about the second run.
 struct SecondRun {
-  enum class Engine {
+  enum class EngineUse {
     kept,    // one engine takes all steps
     eager,   // it runs each of them eagerly on fresh state
     renewed  // each step is taken by an engine made anew, with the requests and caches of the old
   };
   std::string name;  // "threads in reverse order"
   DecodeSetup setup;
-  Engine engine = Engine::kept;
+  EngineUse engine = EngineUse::kept;
 };
 // On a simulated device all that it may do differently; on a real one the same once more.
 std::vector<SecondRun> second_runs(const DecodeSetup& setup);
 
-struct Difference {
+struct ReplayDifference {
   // What the call made the difference from.
   enum class From {
     the_op,          // it was given the same
@@ -47,10 +47,10 @@ struct Difference {
   std::string input;                          // that differs
   std::array<std::uint64_t, 2> digests = {};  // XXH3 of the tensor, in either run
 };
-std::string text_of(const Difference& difference);
+std::string text_of(const ReplayDifference& difference);
 
 // Nothing: every call of every step made the same.
-std::optional<Difference> first_difference(const DecodeSetup& setup, const SecondRun& second,
-                                           const ScheduleShape& shape);
+std::optional<ReplayDifference> first_difference(const DecodeSetup& setup, const SecondRun& second,
+                                                 const ScheduleShape& shape);
 
 }  // namespace plumb::cases

@@ -26,7 +26,7 @@ using device::decode::Padding;
 constexpr Padding kOtherPadding{0x5eed0123456789, 1};
 
 // A step in flight in front of the watched one.
-struct EarlierStep {
+struct StepInFlight {
   device::decode::StepSegments::Parts parts;  // of the twin
   std::vector<PlannedInput> inputs;
 };
@@ -187,7 +187,7 @@ class Watcher {
   device::decode::GraphMode mode_;
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
-  std::vector<EarlierStep> earlier_;
+  std::vector<StepInFlight> earlier_;
   std::vector<std::byte> fresh_;  // results of an engine made anew
   bool is_as_new_ = true;
   std::optional<device::decode::StepPlan> before_;  // of the latest step that was checked

@@ -3,29 +3,29 @@
 
 namespace plumb::device::cuda {
 
-Fault fault_of(NativeError error) {
+ErrorKind error_kind_of(NativeError error) {
   switch (error) {
-    case cudaErrorMemoryAllocation: return Fault::out_of_memory;
+    case cudaErrorMemoryAllocation: return ErrorKind::out_of_memory;
     case cudaErrorInvalidValue:
     case cudaErrorInvalidResourceHandle:
-    case cudaErrorInvalidDevice: return Fault::invalid_argument;
+    case cudaErrorInvalidDevice: return ErrorKind::invalid_argument;
     case cudaErrorInvalidConfiguration:
-    case cudaErrorLaunchOutOfResources: return Fault::launch_limits;
+    case cudaErrorLaunchOutOfResources: return ErrorKind::launch_limits;
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorIllegalInstruction:
-    case cudaErrorHardwareStackError: return Fault::out_of_bounds;
-    case cudaErrorLaunchTimeout: return Fault::timeout;
+    case cudaErrorHardwareStackError: return ErrorKind::out_of_bounds;
+    case cudaErrorLaunchTimeout: return ErrorKind::timeout;
     case cudaErrorStreamCaptureUnsupported:
     case cudaErrorStreamCaptureImplicit:
-    case cudaErrorStreamCaptureIsolation: return Fault::capture_unsupported;
+    case cudaErrorStreamCaptureIsolation: return ErrorKind::capture_unsupported;
     case cudaErrorStreamCaptureInvalidated:
     case cudaErrorStreamCaptureUnmatched:
     case cudaErrorStreamCaptureUnjoined:
-    case cudaErrorStreamCaptureWrongThread: return Fault::capture_invalid;
-    default: return Fault::other;
+    case cudaErrorStreamCaptureWrongThread: return ErrorKind::capture_invalid;
+    default: return ErrorKind::other;
   }
 }
 

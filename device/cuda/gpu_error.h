@@ -14,7 +14,7 @@ namespace plumb::device::cuda {
 using NativeError = cudaError_t;
 inline constexpr NativeError kSuccess = cudaSuccess;
 
-Fault fault_of(NativeError error);
+ErrorKind error_kind_of(NativeError error);
 inline const char* error_text(NativeError error) { return cudaGetErrorString(error); }
 inline const char* error_name(NativeError error) { return cudaGetErrorName(error); }
 // So that the next call does not report it again.

@@ -33,7 +33,7 @@ constexpr std::int64_t kLeastTokens = 32, kLeastHidden = 1024;
 
 // Tiles of weights: the parts of mixes 0 to 15; the largest and the middle parts of mixes 16 to 23;
 // their smallest parts, eight rows, below which the tokens themselves are to stand.
-enum Tile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest };
+enum WeightTile { kLargest, kMiddle, kSmallest, kLastMixes, kLastSmallest };
 
 // Weights of one step as lanes take them: [32 columns][tile][half of them][lane], two rows by four
 // columns each; of the last tile [lane][half], one row. Halves lie apart, and 32 columns too, such
@@ -218,14 +218,14 @@ __device__ void multiply_last_smallest(TileSums& sums, const uint4& a, const Lan
 }
 
 // What a lane adds up for each eight tokens. Of the diagonal it may have one of two columns.
-struct LaneSums {
+struct MixSums {
   float mixes[kRows][4], last[kRows][2], squares[kRows];
 };
 
 __device__ unsigned diagonal_column() { return threadIdx.x / 4 % 2; }
 
 // `staged`: this lane's, of these columns.
-__device__ void add_part(LaneSums& sums, const LaneRows& rows, const uint4* staged) {
+__device__ void add_part(MixSums& sums, const LaneRows& rows, const uint4* staged) {
   TileSums products{};
   multiply_tile(products, staged + kSmallest * kTileVectors, rows);
   multiply_tile(products, staged + kMiddle * kTileVectors, rows);
@@ -256,7 +256,7 @@ __device__ void add_part(LaneSums& sums, const LaneRows& rows, const uint4* stag
 // Each warp's sums into shared memory, [warp's columns][token][mix or squares]. A lane has rows
 // l / 4 and l / 4 + 8 of each tile, of tokens 2 (l % 4) and + 1 of each eight; the diagonal's
 // column of row l / 4 is among these where l % 4 is l / 8.
-__device__ void spread(const LaneSums& sums, float* to) {
+__device__ void spread(const MixSums& sums, float* to) {
   const unsigned mix = own_lane() / 4, token = own_lane() % 4 * 2;
   float* const own = to + (own_columns() * kTokens + first_row()) * kSums;
 #pragma unroll
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kBlocks, 1, 1)
   const StagedPlace to = staged_place();
   const uint4* const from = staged + own_columns() * kParts * kPartVectors + own_lane();
   uint4* const copied = staged + kTurns * kStagedVectors + own_warp() * kTurns * kCopiedVectors;
-  LaneSums sums{};
+  MixSums sums{};
   StepPlace place = place_of_step(p, first_token, begin);
   // Each step has a group of copies, be it empty, so that the latest but one is what a step needs.
   const auto copy = [&](int step, int turn) {

@@ -11,7 +11,7 @@ std::string describe(NativeError error, const char* call) {
 void check(NativeError error, const char* call) {
   if (error == kSuccess) return;
   forget_last_error();
-  throw DeviceError(fault_of(error), describe(error, call));
+  throw DeviceError(error_kind_of(error), describe(error, call));
 }
 
 }  // namespace plumb::device::PLUMB_GPU

@@ -70,7 +70,7 @@ plumb_status launch_raw(const void* kernel, const LaunchShape& shape, plumb_stre
 GpuDevice::GpuDevice() : own_(runtime::create_stream()) {}
 
 GpuDevice::~GpuDevice() {
-  for (const Capture& capture : captures_) {  // left by an exception
+  for (const OpenCapture& capture : captures_) {  // left by an exception
     quietly([&] { runtime::destroy(runtime::end_capture(capture.stream)); });
   }
   for (const NativeStream stream : streams_) {
@@ -87,7 +87,7 @@ GpuDevice::~GpuDevice() {
 
 void GpuDevice::refuse_in_capture(const std::string& call) {
   if (!capturing()) return;
-  throw DeviceError(Fault::capture_unsupported, call + ": not allowed during capture");
+  throw DeviceError(ErrorKind::capture_unsupported, call + ": not allowed during capture");
 }
 
 void* GpuDevice::allocate(std::size_t bytes, std::string_view label) {
@@ -122,7 +122,7 @@ void GpuDevice::free(void* memory) {
   const auto found = allocations_.extract(static_cast<std::uint8_t*>(memory));
   lock.unlock();
   if (found.empty()) {
-    throw DeviceError(Fault::invalid_argument, "free: no allocation starts at this address");
+    throw DeviceError(ErrorKind::invalid_argument, "free: no allocation starts at this address");
   }
   runtime::free(found.mapped().base);
 }
@@ -181,7 +181,7 @@ std::vector<GuardDamage> GpuDevice::check_guards() {
   runtime::copy(device_zones, all.data(), zone_bytes, own_);
   runtime::fill(device_counts, 0, count_bytes, own_);
   if (count_damage(device_zones, static_cast<int>(all.size()), device_counts, own_) != PLUMB_OK) {
-    throw DeviceError(Fault::other, "check_guards: " + take_launch_error());
+    throw DeviceError(ErrorKind::other, "check_guards: " + take_launch_error());
   }
   runtime::copy(damaged.data(), device_counts, count_bytes, own_);
   runtime::free_async(scratch, own_);
@@ -246,7 +246,7 @@ void GpuDevice::synchronize() { runtime::synchronize_device(); }
 void GpuDevice::copy(void* to, const void* from, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
   if (runtime::is_captured(native(stream)) && runtime::is_pageable(to)) {
-    throw DeviceError(Fault::capture_unsupported,
+    throw DeviceError(ErrorKind::capture_unsupported,
                       "copy to pageable memory during capture: it is complete on return, so it "
                       "would have to wait");
   }

@@ -76,7 +76,7 @@ class GpuDevice final : public Device {
     bool guarded = true;
   };
   using Allocations = std::map<std::uint8_t*, Allocation>;  // by the address that was handed out
-  struct Capture {
+  struct OpenCapture {
     NativeStream stream = nullptr;
     std::thread::id thread;  // that began it
   };
@@ -90,8 +90,8 @@ class GpuDevice final : public Device {
   std::vector<NativeStream> streams_;
   std::vector<NativeEvent> events_;
   std::vector<void*> pinned_;
-  std::vector<Capture> captures_;  // in progress
-  NativeStream own_ = nullptr;     // for work that no caller ordered
+  std::vector<OpenCapture> captures_;  // in progress
+  NativeStream own_ = nullptr;         // for work that no caller ordered
 };
 
 }  // namespace plumb::device::PLUMB_GPU

@@ -17,7 +17,7 @@ void GpuDevice::begin_capture(Stream stream) {
 
 bool GpuDevice::capturing() {
   const std::lock_guard lock(mutex_);
-  return std::any_of(captures_.begin(), captures_.end(), [](const Capture& capture) {
+  return std::any_of(captures_.begin(), captures_.end(), [](const OpenCapture& capture) {
     return capture.thread == std::this_thread::get_id();
   });
 }
@@ -25,7 +25,7 @@ bool GpuDevice::capturing() {
 Graph GpuDevice::end_capture(Stream stream) {
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(captures_, [&](const Capture& one) { return one.stream == stream; });
+    std::erase_if(captures_, [&](const OpenCapture& one) { return one.stream == stream; });
   }
   return runtime::end_capture(static_cast<NativeStream>(stream));
 }

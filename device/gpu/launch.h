@@ -11,15 +11,12 @@
 #include <utility>
 
 #include "device/device.h"
+#include "device/launch_shape.h"
 #include "gpu_error.h"
 
 namespace plumb::device::PLUMB_GPU {
 
-struct LaunchShape {
-  std::int64_t grid_x = 1, grid_y = 1;
-  int block = 1;
-  std::size_t dynamic_shared_bytes = 0;
-};
+using device::LaunchShape;
 
 // Of the current device; the same for every stream on it.
 const Properties& stream_properties(plumb_stream stream);

@@ -3,24 +3,24 @@
 
 namespace plumb::device::hip {
 
-Fault fault_of(NativeError error) {
+ErrorKind error_kind_of(NativeError error) {
   switch (error) {
-    case hipErrorOutOfMemory: return Fault::out_of_memory;
+    case hipErrorOutOfMemory: return ErrorKind::out_of_memory;
     case hipErrorInvalidValue:
     case hipErrorInvalidHandle:
-    case hipErrorInvalidDevice: return Fault::invalid_argument;
+    case hipErrorInvalidDevice: return ErrorKind::invalid_argument;
     case hipErrorInvalidConfiguration:
-    case hipErrorLaunchOutOfResources: return Fault::launch_limits;
-    case hipErrorIllegalAddress: return Fault::out_of_bounds;
-    case hipErrorLaunchTimeOut: return Fault::timeout;
+    case hipErrorLaunchOutOfResources: return ErrorKind::launch_limits;
+    case hipErrorIllegalAddress: return ErrorKind::out_of_bounds;
+    case hipErrorLaunchTimeOut: return ErrorKind::timeout;
     case hipErrorStreamCaptureUnsupported:
     case hipErrorStreamCaptureImplicit:
-    case hipErrorStreamCaptureIsolation: return Fault::capture_unsupported;
+    case hipErrorStreamCaptureIsolation: return ErrorKind::capture_unsupported;
     case hipErrorStreamCaptureInvalidated:
     case hipErrorStreamCaptureUnmatched:
     case hipErrorStreamCaptureUnjoined:
-    case hipErrorStreamCaptureWrongThread: return Fault::capture_invalid;
-    default: return Fault::other;
+    case hipErrorStreamCaptureWrongThread: return ErrorKind::capture_invalid;
+    default: return ErrorKind::other;
   }
 }
 

@@ -14,7 +14,7 @@ namespace plumb::device::hip {
 using NativeError = hipError_t;
 inline constexpr NativeError kSuccess = hipSuccess;
 
-Fault fault_of(NativeError error);
+ErrorKind error_kind_of(NativeError error);
 inline const char* error_text(NativeError error) { return hipGetErrorString(error); }
 inline const char* error_name(NativeError error) { return hipGetErrorName(error); }
 // So that the next call does not report it again.

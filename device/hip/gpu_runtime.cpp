@@ -59,19 +59,19 @@ void call_host(void (*function)(void*), void* argument, NativeStream stream) {
 }
 #else
 void call_host(void (*function)(void*), void* argument, NativeStream stream) {
-  struct Call {
+  struct HostFunction {
     void (*function)(void*);
     void* argument;
   };
   hipStreamCaptureStatus status{};
   PLUMB_CHECKED(hipStreamIsCapturing, stream, &status);
   if (status != hipStreamCaptureStatusNone) {
-    throw DeviceError(Fault::capture_unsupported,
+    throw DeviceError(ErrorKind::capture_unsupported,
                       "hipStreamAddCallback: not allowed during capture");
   }
-  auto call = std::make_unique<Call>(Call{function, argument});
+  auto call = std::make_unique<HostFunction>(HostFunction{function, argument});
   const hipStreamCallback_t callback = [](hipStream_t, hipError_t, void* data) {
-    const std::unique_ptr<Call> due(static_cast<Call*>(data));
+    const std::unique_ptr<HostFunction> due(static_cast<HostFunction*>(data));
     due->function(due->argument);
   };
   PLUMB_CHECKED(hipStreamAddCallback, stream, callback, call.get(), 0);

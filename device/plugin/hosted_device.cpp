@@ -100,7 +100,7 @@ std::string HostedDevice::take_launch_error() {
 void HostedDevice::launch_frozen(const char* name, void (*function)(const void*),
                                  const void* arguments, std::size_t bytes, Stream stream) {
   const auto require = [](bool holds, const char* what) {
-    if (!holds) throw DeviceError(Fault::invalid_argument, fmt::format("launch: {}", what));
+    if (!holds) throw DeviceError(ErrorKind::invalid_argument, fmt::format("launch: {}", what));
   };
   require(name != nullptr && *name != '\0', "no name");
   require(function != nullptr, "no function");
@@ -121,10 +121,10 @@ void HostedDevice::run(void* argument) {
     try {
       call.function(call.arguments.data());
     } catch (const std::exception& error) {
-      throw DeviceError(Fault::other,
+      throw DeviceError(ErrorKind::other,
                         fmt::format("host function '{}' threw: {}", call.name, error.what()));
     } catch (...) {
-      throw DeviceError(Fault::other, fmt::format("host function '{}' threw", call.name));
+      throw DeviceError(ErrorKind::other, fmt::format("host function '{}' threw", call.name));
     }
     rethrow_service_error();
   } catch (const DeviceError& error) {
@@ -136,7 +136,7 @@ void HostedDevice::run(void* argument) {
 
 void HostedDevice::rethrow_late_error() {
   const std::lock_guard lock(mutex_);
-  if (!late_error_.empty()) throw DeviceError(Fault::other, std::exchange(late_error_, {}));
+  if (!late_error_.empty()) throw DeviceError(ErrorKind::other, std::exchange(late_error_, {}));
 }
 
 HostedDevice::Scratch& HostedDevice::scratch_of(Stream stream) {
@@ -151,7 +151,7 @@ void* HostedDevice::allocate_scratch(std::size_t bytes, Stream stream) {
   if (!scratch.capturing) {
     scratch.asked_for += granules(bytes);
   } else if (granules(bytes) > scratch.reserved) {
-    throw DeviceError(Fault::capture_unsupported,
+    throw DeviceError(ErrorKind::capture_unsupported,
                       fmt::format("allocate {} bytes in a capture, in which {} are left of what "
                                   "was asked for before it",
                                   bytes, scratch.reserved));

@@ -96,7 +96,7 @@ bool is_status(plumb_status status) {
 
 plumb_status call_plugin(std::size_t op, const void* params) {
   const auto fail = [&](const std::string& what) {
-    throw DeviceError(Fault::other, fmt::format("{}: {} {}", active_name, kOps[op].name, what));
+    throw DeviceError(ErrorKind::other, fmt::format("{}: {} {}", active_name, kOps[op].name, what));
   };
   const LentParameters lent(params, kOps[op].param_bytes);
   begin_plugin_call();
@@ -147,9 +147,9 @@ std::string why_bad(const plumb_numerics& n) {
 }
 
 // Fails with one line about the file. Reading the table stops at the first thing that is wrong.
-class Reader {
+class TableReader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  explicit TableReader(const std::string& path) : path_(path) {}
 
   const plumb_plugin_table& read() const {
     const auto entry_point = reinterpret_cast<const plumb_plugin_table* (*)(const plumb_host*)>(
@@ -216,7 +216,7 @@ class Reader {
 }  // namespace
 
 Plugin::Plugin(const std::string& path) : path_(path) {
-  const Reader reader(path_);
+  const TableReader reader(path_);
   if (is_active) reader.fail("another plug-in is loaded");
   const plumb_plugin_table& table = reader.read();
   std::array<Launcher, kOpCount> launchers{};

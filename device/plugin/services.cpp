@@ -34,7 +34,7 @@ HostedDevice* find_device(plumb_stream stream) {
 
 HostedDevice& device_of(const char* service, plumb_stream stream) {
   if (HostedDevice* device = find_device(stream)) return *device;
-  throw DeviceError(Fault::invalid_argument,
+  throw DeviceError(ErrorKind::invalid_argument,
                     std::string(service) + ": not the stream of an op's parameters");
 }
 
@@ -47,7 +47,7 @@ bool serve(const char* service, plumb_stream stream, const Body& body) {
   } catch (const DeviceError& error) {
     keep(error);
   } catch (const std::exception& error) {
-    keep({Fault::other, std::string(service) + ": " + error.what()});
+    keep({ErrorKind::other, std::string(service) + ": " + error.what()});
   }
   return false;
 }

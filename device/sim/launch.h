@@ -11,14 +11,11 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/launch_shape.h"
 
 namespace plumb::device::sim {
 
-struct LaunchShape {
-  std::int64_t grid_x = 1, grid_y = 1;
-  int block = 1;
-  std::size_t dynamic_shared_bytes = 0;
-};
+using device::LaunchShape;
 
 struct KernelCall {
   std::string name;

@@ -11,7 +11,7 @@ namespace plumb::device::sim {
 
 namespace {
 
-[[noreturn]] void fail(Fault fault, const std::string& what) { throw DeviceError(fault, what); }
+[[noreturn]] void fail(ErrorKind fault, const std::string& what) { throw DeviceError(fault, what); }
 
 }  // namespace
 
@@ -26,7 +26,7 @@ SimDevice::~SimDevice() { give_back(std::move(thread_)); }
 
 SimDevice::Lock SimDevice::enter(const char* call) {
   if (executor_.is_running_here()) {
-    fail(Fault::invalid_argument,
+    fail(ErrorKind::invalid_argument,
          std::string(call) + ": called by a host function or kernel; those may not use the device");
   }
   return Lock(mutex_);
@@ -35,7 +35,7 @@ SimDevice::Lock SimDevice::enter(const char* call) {
 SimDevice::Lock SimDevice::enter_alive(const char* call) {
   Lock lock = enter(call);
   if (lost_) {
-    fail(lost_->fault(), std::string(call) + ": the device is lost since: " + lost_->what());
+    fail(lost_->kind(), std::string(call) + ": the device is lost since: " + lost_->what());
   }
   return lock;
 }
@@ -44,19 +44,19 @@ StreamState& SimDevice::stream_of(const char* call, Stream stream) {
   for (const auto& known : streams_) {
     if (known.get() == stream && !known->destroyed) return *known;
   }
-  fail(Fault::invalid_argument, std::string(call) + ": not a stream of this device");
+  fail(ErrorKind::invalid_argument, std::string(call) + ": not a stream of this device");
 }
 
 EventState& SimDevice::event_of(const char* call, Event event) {
   const auto found = events_.find(event);
   if (found != events_.end() && !found->second->destroyed) return *found->second;
-  fail(Fault::invalid_argument, std::string(call) + ": not an event of this device");
+  fail(ErrorKind::invalid_argument, std::string(call) + ": not an event of this device");
 }
 
 SimDevice::GraphState& SimDevice::graph_of(const char* call, GraphTable& table, void* graph) {
   const auto found = table.find(graph);
   if (found != table.end() && found->second->data) return *found->second;
-  fail(Fault::capture_invalid, std::string(call) + ": no such graph, or it has been destroyed");
+  fail(ErrorKind::capture_invalid, std::string(call) + ": no such graph, or it has been destroyed");
 }
 
 void* SimDevice::allocate(std::size_t bytes, std::string_view label) {
@@ -159,7 +159,7 @@ void SimDevice::synchronize_event(Event event) {
     refuse(*state.capture, "synchronize_event during the capture that recorded the event");
   }
   if (state.capture) {
-    fail(Fault::capture_invalid, "synchronize_event: the event was recorded in a capture");
+    fail(ErrorKind::capture_invalid, "synchronize_event: the event was recorded in a capture");
   }
   drain(state.point);
 }
@@ -195,7 +195,7 @@ void SimDevice::run_everything() {
   thread_->run([&] { run_interleaved(streams_, executor_, conditions_.seed + tickets_); });
 }
 
-void SimDevice::drain(const Point& point) {
+void SimDevice::drain(const StreamPoint& point) {
   if (reached(point)) return;
   try {
     if (conditions_.policy == Policy::interleaved) return run_everything();
@@ -204,7 +204,7 @@ void SimDevice::drain(const Point& point) {
     lost_ = error;
     throw;
   } catch (const std::exception& error) {
-    lost_ = DeviceError(Fault::other, std::string("an operation threw: ") + error.what());
+    lost_ = DeviceError(ErrorKind::other, std::string("an operation threw: ") + error.what());
     throw *lost_;
   }
 }
@@ -219,7 +219,7 @@ void SimDevice::launch(StreamState& stream, KernelCall call) {
 void SimDevice::copy(void* to, const void* from, std::size_t bytes, Stream stream) {
   const Lock lock = enter_alive("copy");
   StreamState& state = stream_of("copy", stream);
-  Copy copy{to, from, bytes, nullptr};
+  MemoryCopy copy{to, from, bytes, nullptr};
   executor_.check(copy);
   if (state.capture) {
     refuse_copy_to_pageable(state, to);
@@ -240,7 +240,7 @@ void SimDevice::refuse_copy_to_pageable(const StreamState& stream, const void* t
 void SimDevice::fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) {
   const Lock lock = enter_alive("fill");
   StreamState& state = stream_of("fill", stream);
-  const Fill fill{to, value, bytes};
+  const MemoryFill fill{to, value, bytes};
   executor_.check(fill);
   submit(state, fill);
 }
@@ -253,18 +253,18 @@ void SimDevice::launch_host(std::string_view name, void (*function)(void*), void
                             Stream stream) {
   const Lock lock = enter_alive("call_host");
   StreamState& state = stream_of("call_host", stream);
-  if (function == nullptr) fail(Fault::invalid_argument, "call_host: no function");
+  if (function == nullptr) fail(ErrorKind::invalid_argument, "call_host: no function");
   submit(state, HostCall{function, argument, std::string(name)});
 }
 
 void enqueue(Stream stream, KernelCall call) {
-  if (stream == nullptr) fail(Fault::invalid_argument, "launch: no stream");
+  if (stream == nullptr) fail(ErrorKind::invalid_argument, "launch: no stream");
   auto* state = static_cast<StreamState*>(stream);
   state->device->launch(*state, std::move(call));
 }
 
 const Properties& stream_properties(Stream stream) {
-  if (stream == nullptr) fail(Fault::invalid_argument, "stream_properties: no stream");
+  if (stream == nullptr) fail(ErrorKind::invalid_argument, "stream_properties: no stream");
   return static_cast<StreamState*>(stream)->device->properties();
 }
 

@@ -73,7 +73,7 @@ class SimDevice : public Device {
   struct GraphState {
     // Null once destroyed; the object stays, so that no later graph has its address.
     std::shared_ptr<const GraphData> data;
-    Point last_launch;  // of an executable graph: its launches run one after the other
+    StreamPoint last_launch;  // of an executable graph: its launches run one after the other
   };
   using GraphTable = std::unordered_map<void*, std::unique_ptr<GraphState>>;
   using Lock = std::unique_lock<std::mutex>;
@@ -88,7 +88,7 @@ class SimDevice : public Device {
   GraphState& graph_of(const char* call, GraphTable& table, void* graph);
 
   void submit(StreamState& stream, Operation operation);
-  void drain(const Point& point);
+  void drain(const StreamPoint& point);
   void run_everything();
   // Spoils the captures that this thread began, and throws, if there are any.
   void refuse_in_capture(const char* call) const;

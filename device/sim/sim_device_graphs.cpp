@@ -12,7 +12,7 @@ void SimDevice::refuse_in_captures(const std::string& call,
   if (captures.empty()) return;
   const std::string what = call + " during capture of " + name_of(*captures.front()->origin);
   for (const auto& capture : captures) spoil(*capture, what);
-  throw DeviceError(Fault::capture_unsupported, what);
+  throw DeviceError(ErrorKind::capture_unsupported, what);
 }
 
 void SimDevice::refuse_in_capture(const char* call) const {
@@ -34,7 +34,7 @@ void SimDevice::begin_capture(Stream stream) {
   const Lock lock = enter_alive("begin_capture");
   StreamState& state = stream_of("begin_capture", stream);
   if (state.capture) {
-    throw DeviceError(Fault::capture_invalid,
+    throw DeviceError(ErrorKind::capture_invalid,
                       "begin_capture: " + name_of(state) + " is being captured already");
   }
   state.capture = std::make_shared<Capture>();
@@ -48,10 +48,11 @@ Graph SimDevice::end_capture(Stream stream) {
   StreamState& state = stream_of("end_capture", stream);
   const std::shared_ptr<Capture> capture = state.capture;
   if (!capture || capture->origin != &state) {
-    throw DeviceError(Fault::capture_invalid, "end_capture: no capture began on " + name_of(state));
+    throw DeviceError(ErrorKind::capture_invalid,
+                      "end_capture: no capture began on " + name_of(state));
   }
   if (capture->thread != std::this_thread::get_id()) {
-    throw DeviceError(Fault::capture_invalid, "end_capture: another host thread began it");
+    throw DeviceError(ErrorKind::capture_invalid, "end_capture: another host thread began it");
   }
   leave_capture(*capture);
   auto graph = std::make_unique<GraphState>();
@@ -75,7 +76,7 @@ void SimDevice::leave_capture(Capture& capture) {
 std::vector<GraphNode> SimDevice::nodes(Graph graph) {
   const Lock lock = enter_alive("nodes");
   std::vector<GraphNode> result;
-  for (const Node& node : graph_of("nodes", graphs_, graph).data->nodes) {
+  for (const CapturedNode& node : graph_of("nodes", graphs_, graph).data->nodes) {
     result.push_back(summary(node.operation));
   }
   return result;

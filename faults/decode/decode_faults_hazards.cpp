@@ -2,7 +2,7 @@
 //
 // Faults of hazards that none of the five changes stands for: rows of dead requests, stale state,
 // offsets, strides, codes, and a graph that never ran.
-#include "device/forwarding_device.h"
+#include "faults/dead_replay.h"
 #include "faults/decode/changed_calls.h"
 #include "faults/decode/decode_fault_lists.h"
 #include "faults/decode/injections.h"
@@ -15,12 +15,6 @@ namespace {
 
 using device::decode::GraphMode;
 using device::decode::Policies;
-
-class DeadReplay final : public device::ForwardingDevice {
- public:
-  using ForwardingDevice::ForwardingDevice;
-  void replay(device::GraphExec, device::Stream) override {}
-};
 
 DecodeSetup with_dead_device(DecodeSetup setup) {
   setup.wrap = [](std::unique_ptr<device::Device> inner) -> std::unique_ptr<device::Device> {

@@ -18,7 +18,7 @@ using Four = Eigen::Array4d;  // four columns side by side
 
 // The unrounded sum y of one token. Its errors: those of the gates, which all columns share, and
 // the roundings of four products and three additions, which are each column's own.
-struct Sum {
+struct GatedSum {
   std::vector<double> value, shifted, own_variance, worst;
 };
 
@@ -57,10 +57,10 @@ void for_each_four(std::int64_t columns, const auto& body) {
       });
 }
 
-Sum sum_streams(const std::vector<double>& x, const Gates& gates, std::int64_t hidden) {
+GatedSum sum_streams(const std::vector<double>& x, const Gates& gates, std::int64_t hidden) {
   const auto size = static_cast<std::size_t>(hidden);
-  Sum y{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size),
-        std::vector<double>(size)};
+  GatedSum y{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size),
+             std::vector<double>(size)};
   for_each_four(hidden, [&](const auto& load, const auto& store) {
     Four sum = Four::Zero(), shift = Four::Zero(), squares = Four::Zero(),
          magnitudes = Four::Zero(), from_gates = Four::Zero();
@@ -121,8 +121,8 @@ Four variances_of(const Gates& gates, const Four* column) {
   return variance;
 }
 
-void write_sum(const std::vector<double>& x, const Sum& y, const Gates& gates, std::int64_t row,
-               Estimate& out) {
+void write_sum(const std::vector<double>& x, const GatedSum& y, const Gates& gates,
+               std::int64_t row, Estimate& out) {
   const std::int64_t first = row * out.columns;
   for_each_four(out.columns, [&](const auto& load, const auto& store) {
     Four column[kStreams];
@@ -140,7 +140,7 @@ void write_sum(const std::vector<double>& x, const Sum& y, const Gates& gates, s
   mean.write(gates, 0, 0, row, out);
 }
 
-Uncertain mean_square_sum(const Sum& y, const Numerics& numerics) {
+Uncertain mean_square_sum(const GatedSum& y, const Numerics& numerics) {
   double sum = 0, fourth = 0, own = 0, worst = 0;
   for (std::size_t h = 0; h < y.value.size(); ++h) {
     const double square = y.value[h] * y.value[h];
@@ -162,7 +162,7 @@ struct Normalisation {
   Vector4 projection{};  // mean of y x_j
 };
 
-Normalisation normalisation(const std::vector<double>& x, const Sum& y, double eps,
+Normalisation normalisation(const std::vector<double>& x, const GatedSum& y, double eps,
                             const Numerics& numerics) {
   const auto hidden = static_cast<std::int64_t>(y.value.size());
   const auto n = static_cast<double>(hidden);
@@ -202,7 +202,7 @@ Crossing crossing(double y, double sigma, double worst) {
   return c;
 }
 
-void write_normalised(const std::vector<double>& x, const Sum& y, const Gates& gates,
+void write_normalised(const std::vector<double>& x, const GatedSum& y, const Gates& gates,
                       const FusedNorm& fused, const Numerics& numerics, std::int64_t row,
                       Estimate& out) {
   const Normalisation norm = normalisation(x, y, fused.eps, numerics);
@@ -239,7 +239,7 @@ void write_normalised(const std::vector<double>& x, const Sum& y, const Gates& g
 
 void gated_sum(const std::vector<double>& x, const Gates& gates, const FusedNorm& norm,
                const Numerics& numerics, std::int64_t row, Estimate& out) {
-  const Sum y = sum_streams(x, gates, out.columns);
+  const GatedSum y = sum_streams(x, gates, out.columns);
   if (norm.weight == nullptr) {
     write_sum(x, y, gates, row, out);
   } else {

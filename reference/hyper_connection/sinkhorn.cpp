@@ -17,10 +17,10 @@ constexpr double kLeastNormalF32 = 0x1p-126;
 constexpr double kSumRoundings = 0.25 + 0.5625 + 1 + 1;
 constexpr double kWorstSumRoundings = 4;
 
-enum class Axis { row, column };
+enum class MatrixAxis { row, column };
 
-int entry(Axis axis, int line, int i) {
-  return axis == Axis::row ? kSide * line + i : kSide * i + line;
+int entry(MatrixAxis axis, int line, int i) {
+  return axis == MatrixAxis::row ? kSide * line + i : kSide * i + line;
 }
 
 struct Iterate {
@@ -31,7 +31,7 @@ struct Iterate {
 };
 
 // What a normalisation subtracts from the logarithms of a line: their mean with these weights.
-void subtract_means(Covariance16& covariance, const Matrix4& weights, Axis axis) {
+void subtract_means(Covariance16& covariance, const Matrix4& weights, MatrixAxis axis) {
   for (int line = 0; line < kSide; ++line) {
     for (int c = 0; c < kCombEntries; ++c) {
       double mean = 0;
@@ -50,7 +50,7 @@ void transpose(Covariance16& covariance) {
   }
 }
 
-void add_line_variance(Covariance16& covariance, Axis axis, double variance) {
+void add_line_variance(Covariance16& covariance, MatrixAxis axis, double variance) {
   for (int line = 0; line < kSide; ++line) {
     for (int i = 0; i < kSide; ++i) {
       for (int j = 0; j < kSide; ++j) {
@@ -65,7 +65,7 @@ void add_variance(Covariance16& covariance, double variance) {
 }
 
 // Divides each line by (its sum + eps).
-void normalise(Iterate& x, Axis axis, double eps, const Numerics& numerics) {
+void normalise(Iterate& x, MatrixAxis axis, double eps, const Numerics& numerics) {
   const double u = unit_roundoff(numerics.accumulator);
   const double division = function_error(numerics);
   for (int line = 0; line < kSide; ++line) {
@@ -81,8 +81,8 @@ void normalise(Iterate& x, Axis axis, double eps, const Numerics& numerics) {
   add_line_variance(x.covariance, axis, kSumRoundings * rounding_variance(u));
   add_variance(x.covariance, rounding_variance(division));
 
-  double& scaled = axis == Axis::row ? x.rows : x.columns;
-  const double other = axis == Axis::row ? x.columns : x.rows;
+  double& scaled = axis == MatrixAxis::row ? x.rows : x.columns;
+  const double other = axis == MatrixAxis::row ? x.columns : x.rows;
   scaled = std::max(x.kernel + other, scaled) + kWorstSumRoundings * u;
   x.kernel += division;
 }
@@ -132,12 +132,12 @@ SinkhornResult sinkhorn(const Matrix4& logits, const Covariance16& log_covarianc
   x.covariance = log_covariance;
   x.kernel = worst;
   exponentiate(x, logits, numerics);
-  normalise(x, Axis::row, 0, numerics);
+  normalise(x, MatrixAxis::row, 0, numerics);
   add_eps(x, eps, numerics);
-  normalise(x, Axis::column, eps, numerics);
+  normalise(x, MatrixAxis::column, eps, numerics);
   for (int i = 1; i < iterations; ++i) {
-    normalise(x, Axis::row, eps, numerics);
-    normalise(x, Axis::column, eps, numerics);
+    normalise(x, MatrixAxis::row, eps, numerics);
+    normalise(x, MatrixAxis::column, eps, numerics);
   }
   return {x.value, x.covariance, x.kernel + x.rows + x.columns};
 }

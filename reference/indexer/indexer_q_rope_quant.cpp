@@ -13,11 +13,11 @@ namespace {
 bool is_fp32(double value) { return double{static_cast<float>(value)} == value; }
 
 // One output of a rotation: a * b + c * d in fp32.
-struct Rotated {
+struct RotatedValue {
   double value = 0, sigma = 0, worst = 0;
 };
 
-Rotated sum_of_products(double a, double b, double c, double d) {
+RotatedValue sum_of_products(double a, double b, double c, double d) {
   const double first = a * b, second = c * d, sum = first + second;
   // Nothing to round, with or without a fused multiply-add.
   if (is_fp32(first) && is_fp32(second) && is_fp32(sum)) return {sum, 0, 0};
@@ -26,8 +26,8 @@ Rotated sum_of_products(double a, double b, double c, double d) {
 }
 
 // Dimension d of a rotated head.
-Rotated rotated_value(const IndexerQRopeQuant& inputs, const std::uint16_t* head,
-                      const float* cos_sin, std::int64_t d) {
+RotatedValue rotated_value(const IndexerQRopeQuant& inputs, const std::uint16_t* head,
+                           const float* cos_sin, std::int64_t d) {
   const std::int64_t i = d - inputs.rope_offset, half = inputs.rope_dim / 2;
   if (i < 0 || i >= inputs.rope_dim) return {decode_bf16(head[d]), 0, 0};
   const std::int64_t pair = inputs.halves ? i % half : i / 2;
@@ -58,7 +58,7 @@ Estimate rotated_queries(const IndexerQRopeQuant& inputs) {
         inputs.q + token * inputs.q_token_stride + row % inputs.heads * inputs.dim;
     const float* cos_sin = inputs.cos_sin + inputs.positions[token] * inputs.rope_dim;
     for (std::int64_t d = 0; d < inputs.dim; ++d) {
-      const Rotated one = rotated_value(inputs, head, cos_sin, d);
+      const RotatedValue one = rotated_value(inputs, head, cos_sin, d);
       const std::int64_t at = row * inputs.dim + d;
       rotated.value[at] = one.value;
       rotated.sigma[at] = one.sigma;

@@ -10,7 +10,7 @@ namespace {
 
 // A state that the indexer did not name, or for which the table has no column, stays -1: shifted by
 // M b it would be a row of the request before.
-void append_states(const PrefillChunk& input, std::int64_t token, const QueryToken& query,
+void append_states(const ChunkLists& input, std::int64_t token, const QueryToken& query,
                    std::vector<std::int64_t>& flat) {
   const std::int64_t count = std::min((query.position + 1) / input.ratio, input.top_k);
   for (std::int64_t j = 0; j < count; ++j) {
@@ -20,7 +20,7 @@ void append_states(const PrefillChunk& input, std::int64_t token, const QueryTok
   }
 }
 
-void append_window(const PrefillChunk& input, const QueryToken& query,
+void append_window(const ChunkLists& input, const QueryToken& query,
                    std::vector<std::int64_t>& flat) {
   const std::int64_t first_gathered =
       std::int64_t{input.queries.seq_lens[query.request]} - input.gather_lens[query.request];
@@ -34,7 +34,7 @@ void append_window(const PrefillChunk& input, const QueryToken& query,
 
 }  // namespace
 
-RaggedSlots combine_topk_swa_indices_ragged(const PrefillChunk& input) {
+RaggedSlots combine_topk_swa_indices_ragged(const ChunkLists& input) {
   RaggedSlots out;
   const std::vector<QueryToken> queries = query_tokens(input.queries);
   for (std::int64_t token = 0; token < input.tokens; ++token) {

@@ -14,7 +14,7 @@ namespace plumb::reference {
 
 // Request b of the chunk owns workspace rows [M b, M (b + 1)): N for compressed states, then the
 // last gather_lens[b] tokens of its sequence.
-struct PrefillChunk {
+struct ChunkLists {
   QueryLayout queries;
   const std::int32_t* gather_lens = nullptr;   // [requests]
   const std::int32_t* topk_indices = nullptr;  // [tokens, topk_width]; < 0: none
@@ -25,7 +25,7 @@ struct PrefillChunk {
 };
 
 // Throws std::out_of_range where a row of the window was not gathered.
-RaggedSlots combine_topk_swa_indices_ragged(const PrefillChunk& input);
+RaggedSlots combine_topk_swa_indices_ragged(const ChunkLists& input);
 
 // Tokens of a request that have to be gathered: its queries, and what of the tokens before them
 // lies in the window of the first.

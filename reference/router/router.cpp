@@ -21,10 +21,10 @@ double variance(double largest) { return square(largest * kUniformSigma); }
 double function_error(const Numerics& numerics) { return numerics.function_ulp * 2 * kUnitF32; }
 
 // Relative error of e^x by exp2(x log2 e): the function's, and roundings of product and constant.
-struct RelativeError {
+struct FunctionError {
   double variance = 0, worst = 0;
 };
-RelativeError error_of_exp(double x, double function) {
+FunctionError error_of_exp(double x, double function) {
   const double argument = kUnitF32 * std::abs(x);
   return {variance(function) + 2 * variance(argument), function + 2 * argument};
 }
@@ -38,7 +38,7 @@ Score softplus(double x, double function) {
     return {x, worst * kUniformSigma, worst};
   }
   const double e = std::exp(x), t = 1 + e, value = std::log1p(e);
-  const RelativeError exp = error_of_exp(x, function);
+  const FunctionError exp = error_of_exp(x, function);
   const double logarithm = function * std::max(value, 1.0), scaling = 2 * kUnitF32 * value;
   const double carried = square(e / t) * exp.variance + variance(kUnitF32);
   return {value, std::sqrt(carried + variance(logarithm) + variance(scaling)),
@@ -53,16 +53,16 @@ double move_of_root(double x, double change) {
 
 // What the weights of a row have in common. `additions` is the relative variance of the sum's own
 // roundings in the order in which it grows fastest, from the largest score on.
-struct Sum {
+struct ScoreSum {
   double value = 0, worst = 0, variance = 0, additions = 0;
 };
 
-Sum sum_of(std::vector<Score> scores) {
+ScoreSum sum_of(std::vector<Score> scores) {
   const auto falling = [](const Score& a, const Score& b) {  // NaN last
     return std::isnan(b.value) ? !std::isnan(a.value) : a.value > b.value;
   };
   std::sort(scores.begin(), scores.end(), falling);
-  Sum sum;
+  ScoreSum sum;
   double squares = 0;
   for (const Score& score : scores) {
     sum.value += score.value;
@@ -82,7 +82,7 @@ double denominator(double sum, Divisor divisor) {
 
 // score / divisor with every score where it moves the quotient most, in both directions. A sum that
 // may vanish leaves a quotient between 0 and 1.
-double most_of_quotient(const Score& score, const Sum& all, Divisor divisor) {
+double most_of_quotient(const Score& score, const ScoreSum& all, Divisor divisor) {
   const double value = score.value / denominator(all.value, divisor);
   if (divisor == Divisor::one) return score.worst;
   const double others = all.value - score.value, others_worst = all.worst - score.worst;
@@ -93,7 +93,7 @@ double most_of_quotient(const Score& score, const Sum& all, Divisor divisor) {
 }
 
 // First order; only where no score's error is near the sum.
-double variance_of_quotient(const Score& score, const Sum& all, Divisor divisor) {
+double variance_of_quotient(const Score& score, const ScoreSum& all, Divisor divisor) {
   if (divisor == Divisor::one) return square(score.sigma);
   const double d = denominator(all.value, divisor);
   const double own = (1 - score.value / d) / d, of_others = score.value / square(d);
@@ -116,7 +116,7 @@ Score sigmoid_score(double x, const Numerics& numerics) {
   const double s = 1 / (1 + std::exp(-x));
   if (!std::isfinite(x)) return {s, 0, 0};
   const double function = function_error(numerics);
-  const RelativeError exp = error_of_exp(x, function);
+  const FunctionError exp = error_of_exp(x, function);
   const double of_tanh = function / 2 * std::abs(2 * s - 1);
   if (s == 0) return {0, of_tanh * kUniformSigma, of_tanh + kLeastNormalF32};
   const double relative = square(1 - s) * exp.variance + variance(kUnitF32) + variance(function);
@@ -180,7 +180,7 @@ bool are_experts(const std::int32_t* ids, std::int32_t count, std::int64_t exper
 
 void estimate_weights(const std::vector<Score>& scores, Divisor divisor, double scale,
                       const Numerics& numerics, std::int64_t row, Estimate& weights) {
-  const Sum sum = sum_of(scores);
+  const ScoreSum sum = sum_of(scores);
   const double d = denominator(sum.value, divisor);
   const double function = function_error(numerics);
   const auto count = static_cast<double>(scores.size());

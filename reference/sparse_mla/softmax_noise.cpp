@@ -45,7 +45,7 @@ void SoftmaxNoise::analyse(const Eigen::Ref<const Eigen::ArrayXd>& scores,
   summary_.score_deviation = std::sqrt((share_ * centred_score_.square()).sum());
   sorted_.resize(static_cast<std::size_t>(scores.size()));
   for (Eigen::Index i = 0; i < scores.size(); ++i) sorted_[i] = {scores[i], i};
-  std::sort(sorted_.begin(), sorted_.end(), [](const Candidate& a, const Candidate& b) {
+  std::sort(sorted_.begin(), sorted_.end(), [](const ScoredCandidate& a, const ScoredCandidate& b) {
     return a.score > b.score || (a.score == b.score && a.index < b.index);
   });
   group_equal_scores();

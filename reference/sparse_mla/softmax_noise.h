@@ -89,14 +89,14 @@ class SoftmaxNoise {
   void set_coherence(const Eigen::Ref<const Eigen::ArrayXd>& scores);
   double coherent_square(const Eigen::ArrayXd& terms, const Eigen::ArrayXd& places) const;
 
-  struct Candidate {
+  struct ScoredCandidate {
     double score = 0;
     Eigen::Index index = 0;
   };
   AttentionUnits units_;
   SoftmaxSummary summary_;
-  std::vector<Candidate> sorted_;  // by score, the maximum first
-  Eigen::ArrayXd places_;          // of scores, in teeth of p's format below the maximum
+  std::vector<ScoredCandidate> sorted_;  // by score, the maximum first
+  Eigen::ArrayXd places_;                // of scores, in teeth of p's format below the maximum
   Eigen::ArrayXd share_, group_share_, exponent_variance_, centred_score_, rounded_share_;
   Eigen::ArrayXd score_variance_, worst_score_;
 };

@@ -72,14 +72,14 @@ Ops names(const OpsReport& report) {
 
 TEST(OpsSearch, StepsThatAreRightPass) {
   Steps steps;
-  EXPECT_EQ(steps.search().kind, OpsReport::Kind::passes);
+  EXPECT_EQ(steps.search().kind, OpsReport::Conclusion::passes);
   EXPECT_EQ(steps.asked, 1);
 }
 
 TEST(OpsSearch, OneOpTakesTwoWatches) {
   Steps steps{{{"c", finding("c"), "", false}}, {}, {}, 0, {}};
   const OpsReport report = steps.search();
-  EXPECT_EQ(report.kind, OpsReport::Kind::ops);
+  EXPECT_EQ(report.kind, OpsReport::Conclusion::ops);
   EXPECT_EQ(names(report), Ops{"c"});
   EXPECT_EQ(report.culprits.front().call, "call of c");
   EXPECT_EQ(steps.asked, 2);
@@ -88,7 +88,7 @@ TEST(OpsSearch, OneOpTakesTwoWatches) {
 TEST(OpsSearch, WhoIsBlamedForAnothersFaultIsLeftOut) {
   Steps steps{{{"d", finding("b"), "", false}}, {}, {}, 0, {}};
   const OpsReport report = steps.search();
-  EXPECT_EQ(report.kind, OpsReport::Kind::ops);
+  EXPECT_EQ(report.kind, OpsReport::Conclusion::ops);
   EXPECT_EQ(names(report), Ops{"d"});
   EXPECT_LE(steps.asked, 10);
 }
@@ -96,7 +96,7 @@ TEST(OpsSearch, WhoIsBlamedForAnothersFaultIsLeftOut) {
 TEST(OpsSearch, WhatKillsTheProcessIsFoundInHalves) {
   Steps steps{{{"f", {}, "", true}, {"g", {}, "", true}}, {}, {}, 0, {}};
   const OpsReport report = steps.search();
-  EXPECT_EQ(report.kind, OpsReport::Kind::ops);
+  EXPECT_EQ(report.kind, OpsReport::Conclusion::ops);
   EXPECT_EQ(names(report), (Ops{"f", "g"}));
   EXPECT_EQ(report.culprits.front().text, "its process ended with signal 11");
 }
@@ -126,7 +126,7 @@ TEST(OpsSearch, ThoseThatCancelAreSaidSo) {
 TEST(OpsSearch, WhatNoExchangeRemovesIsNoOp) {
   Steps steps{{}, {finding("inputs", 2, Detector::inputs)}, {}, 0, {}};
   const OpsReport report = steps.search();
-  EXPECT_EQ(report.kind, OpsReport::Kind::not_an_op);
+  EXPECT_EQ(report.kind, OpsReport::Conclusion::not_an_op);
   EXPECT_EQ(report.left->op, "inputs");
   EXPECT_TRUE(report.culprits.empty());
 }
@@ -139,7 +139,7 @@ TEST(OpsSearch, AnOpBesideItIsToBlameInFrontOnly) {
               0,
               {}};
   const OpsReport report = steps.search();
-  EXPECT_EQ(report.kind, OpsReport::Kind::not_an_op);
+  EXPECT_EQ(report.kind, OpsReport::Conclusion::not_an_op);
   EXPECT_EQ(names(report), Ops{"b"});
 }
 

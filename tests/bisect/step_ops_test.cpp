@@ -49,13 +49,13 @@ void expect_named(const DecodeFault& fault, const std::string& platform) {
   const OpsReport report = search([&] { return plant().setup; }, run.schedule);
   // A launcher in place of the right one, or of none: an op by all means.
   const bool replaced = run.setup.implementation != nullptr;
-  EXPECT_TRUE(!replaced || report.kind == OpsReport::Kind::ops);
-  if (report.kind == OpsReport::Kind::ops) {
+  EXPECT_TRUE(!replaced || report.kind == OpsReport::Conclusion::ops);
+  if (report.kind == OpsReport::Conclusion::ops) {
     ASSERT_EQ(report.culprits.size(), 1u);
     EXPECT_EQ(report.culprits.front().op, fault.broken);
     EXPECT_FALSE(report.culprits.front().text.empty());
   } else {
-    ASSERT_EQ(report.kind, OpsReport::Kind::not_an_op);
+    ASSERT_EQ(report.kind, OpsReport::Conclusion::not_an_op);
     EXPECT_EQ(report.left->op, fault.broken);
     EXPECT_TRUE(report.culprits.empty());
   }
@@ -103,7 +103,7 @@ void expect_both(const DecodeFault& one, const DecodeFault& other) {
   SCOPED_TRACE(one.name + " and " + other.name);
   const auto plant = [&] { return other.inject(one.inject({})); };
   const OpsReport report = search(plant, cases::kRandom);
-  ASSERT_EQ(report.kind, OpsReport::Kind::ops);
+  ASSERT_EQ(report.kind, OpsReport::Conclusion::ops);
   Ops named;
   for (const Culprit& culprit : report.culprits) named.insert(culprit.op);
   EXPECT_EQ(named, (Ops{one.broken, other.broken}));
@@ -156,7 +156,7 @@ TEST(StepOps, SaysThatTwoCancel) {
   const auto both = cases::both(cases::changed_call(cases::changed<WrittenAsFnuz>()),
                                 cases::changed_call(cases::changed<ReadAsFnuz>()));
   const OpsReport report = search([&] { return both({}); }, cases::kRandom);
-  ASSERT_EQ(report.kind, OpsReport::Kind::ops);
+  ASSERT_EQ(report.kind, OpsReport::Conclusion::ops);
   ASSERT_EQ(report.culprits.size(), 2u);
   ASSERT_EQ(report.cancelling.size(), 1u);
   const Cancelling& pair = report.cancelling.front();
@@ -167,7 +167,7 @@ TEST(StepOps, SaysThatTwoCancel) {
 
 TEST(StepOps, StepsThatAreRightPass) {
   const auto plant = [] { return DecodeSetup(); };
-  EXPECT_EQ(search(plant, cases::kSteady).kind, OpsReport::Kind::passes);
+  EXPECT_EQ(search(plant, cases::kSteady).kind, OpsReport::Conclusion::passes);
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ void add_residual_stream(Chain& chain) {
   chain.feed("post", "comb", "pre", "comb");
 }
 
-std::string failures(const std::vector<Chain::Verdict>& verdicts) {
+std::string failures(const std::vector<Chain::LinkVerdict>& verdicts) {
   std::string text;
-  for (const Chain::Verdict& verdict : verdicts) {
+  for (const Chain::LinkVerdict& verdict : verdicts) {
     for (const std::string& line : verdict.damage) text += verdict.link + ": " + line + "\n";
     for (const TensorReport& report : verdict.reports) {
       for (const std::string& line : report.failures) text += verdict.link + ": " + line + "\n";
@@ -46,7 +46,7 @@ std::string failures(const std::vector<Chain::Verdict>& verdicts) {
   return text;
 }
 
-std::int64_t compared(const Chain::Verdict& verdict) {
+std::int64_t compared(const Chain::LinkVerdict& verdict) {
   std::int64_t elements = 0;
   for (const TensorReport& report : verdict.reports) elements += report.elements_compared;
   return elements;
@@ -68,7 +68,7 @@ TEST_P(ChainTest, EveryLinkIsRightOnItsOwnInputs) {
   const auto verdicts = chain.judge();
   ASSERT_EQ(verdicts.size(), 3u);
   EXPECT_EQ(failures(verdicts), "");
-  for (const Chain::Verdict& verdict : verdicts) {
+  for (const Chain::LinkVerdict& verdict : verdicts) {
     EXPECT_TRUE(verdict.passed());
     EXPECT_GE(compared(verdict), kTokens * kHidden) << verdict.link;
   }

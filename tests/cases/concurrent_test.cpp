@@ -78,12 +78,12 @@ TEST(StrayWrites, AreFoundWhereverTheyLand) {
 
 TEST_P(OnPlatform, InputsOfOneRunnerUnderAnotherAreFound) {
   expect_found("rms_norm/v4_pro_hidden/concurrent",
-               with_runners_sharing(on(GetParam()), RunOptions::Shared::inputs),
+               with_runners_sharing(on(GetParam()), RunOptions::Sharing::inputs),
                "at runner 1 of 4");
 }
 
 TEST_P(OnPlatform, OpStateOfTwoRunnersIsFound) {
-  expect_found(kStateful, with_runners_sharing(on(GetParam()), RunOptions::Shared::state),
+  expect_found(kStateful, with_runners_sharing(on(GetParam()), RunOptions::Sharing::state),
                "one captured alone launches plan_kernel");
 }
 

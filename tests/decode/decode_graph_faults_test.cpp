@@ -54,10 +54,10 @@ bool differs(const ServingOptions& faulty, const std::vector<Ids>& schedule, boo
   return false;
 }
 
-template <class Fault, class Base>
+template <class ErrorKind, class Base>
 ServingOptions with(GraphMode mode, std::shared_ptr<const Base> Policies::* where) {
   ServingOptions options{.mode = mode};
-  options.policies.*where = std::make_shared<Fault>();
+  options.policies.*where = std::make_shared<ErrorKind>();
   return options;
 }
 

@@ -302,7 +302,7 @@ TEST(DecodeModes, ACaptureInsideACaptureIsRefusedAndLeavesTheStreamUsable) {
   const Geometry geometry = small_geometry(2);
   const device::Stream stream = device->create_stream();
   device::CachingAllocator allocator(*device, stream, device::CachingAllocator::Reuse::at_once);
-  device::decode::Memory memory(*device);
+  device::decode::EngineMemory memory(*device);
   const device::decode::StepInputs inputs(geometry, memory);
   const device::decode::Policies policies;
   const device::decode::Caller call(ops, ops, *policies.missing_ops, stream);

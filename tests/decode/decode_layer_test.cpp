@@ -231,9 +231,9 @@ void build(Chain& chain) {
   add_rest(chain);
 }
 
-std::string failures(const std::vector<Chain::Verdict>& verdicts) {
+std::string failures(const std::vector<Chain::LinkVerdict>& verdicts) {
   std::string text;
-  for (const Chain::Verdict& verdict : verdicts) {
+  for (const Chain::LinkVerdict& verdict : verdicts) {
     for (const std::string& line : verdict.damage) text += verdict.link + ": " + line + "\n";
     for (const TensorReport& report : verdict.reports) {
       for (const std::string& line : report.failures) text += verdict.link + ": " + line + "\n";
@@ -253,7 +253,7 @@ TEST_P(DecodeLayer, EveryOpIsRightOnTheBytesBeforeIt) {
   const auto verdicts = chain.judge();
   EXPECT_EQ(verdicts.size(), 18u);
   EXPECT_EQ(failures(verdicts), "");
-  for (const Chain::Verdict& verdict : verdicts) {
+  for (const Chain::LinkVerdict& verdict : verdicts) {
     const bool compared =
         std::any_of(verdict.reports.begin(), verdict.reports.end(),
                     [](const TensorReport& r) { return r.elements_compared > 0; });
@@ -320,7 +320,7 @@ TEST_P(DecodeLayer, OnlyTheBrokenOpIsBlamed) {
     chain.start();
     chain.enqueue();
     chain.synchronize();
-    for (const Chain::Verdict& verdict : chain.judge()) {
+    for (const Chain::LinkVerdict& verdict : chain.judge()) {
       EXPECT_EQ(verdict.passed(), verdict.op != mutant->op) << name << " at " << verdict.link;
     }
   }

@@ -33,7 +33,7 @@ const SecondRun& named(const std::vector<SecondRun>& runs, const std::string& na
   return *found;
 }
 
-std::optional<Difference> difference(const DecodeRun& run, const std::string& second) {
+std::optional<ReplayDifference> difference(const DecodeRun& run, const std::string& second) {
   const auto runs = second_runs(run.setup);
   return first_difference(run.setup, named(runs, second), run.schedule);
 }
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Decode, EveryTraffic, testing::Range(0, 5));
 TEST(DecodeTwice, ARaceIsTheOpsOwn) {
   const auto found = difference(run_of("mhc_row_sums_of_wrong_lanes"), "threads in their order");
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->from, Difference::From::the_op);
+  EXPECT_EQ(found->from, ReplayDifference::From::the_op);
   EXPECT_EQ(found->op, "mhc_pre_broadcast");
   EXPECT_EQ(found->call, "layer 0 attention mix");
   EXPECT_EQ(found->step, 0);
@@ -80,13 +80,13 @@ TEST(DecodeTwice, AnOpThatPromisesNothingIsSaidSo) {
   run.setup.implementation = with_op_replaced(by);
   const auto found = difference(run, "threads in their order");
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->from, Difference::From::an_op_that_may);
+  EXPECT_EQ(found->from, ReplayDifference::From::an_op_that_may);
 }
 
 TEST(DecodeTwice, InputsThatAreOverwrittenAreNoOp) {
   const auto found = difference(run_of("staging_overwritten"), "streams as early as they may");
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->from, Difference::From::its_inputs) << text_of(*found);
+  EXPECT_EQ(found->from, ReplayDifference::From::its_inputs) << text_of(*found);
 }
 
 // The list that attention reads has been given back, and its own outputs are put there.
@@ -95,7 +95,7 @@ TEST(DecodeTwice, MemoryThatWasGivenBackIsNoOp) {
       difference(run_of("ragged_metadata_not_persistent"), "every step run eagerly on fresh state");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->op, "sparse_mla_decode");
-  EXPECT_EQ(found->from, Difference::From::its_memory) << text_of(*found);
+  EXPECT_EQ(found->from, ReplayDifference::From::its_memory) << text_of(*found);
 }
 
 TEST(DecodeTwice, APartOnOtherRowsIsNamed) {

@@ -161,7 +161,7 @@ class Builder {
   const plumb_implementation& ops_;
   device::decode::MissingOpPolicy missing_;
   device::decode::Caller call_;
-  device::decode::Memory memory_;
+  device::decode::EngineMemory memory_;
   device::decode::Geometry geometry_ = device::decode::small_v32_geometry(64);
   device::decode::StepInputs inputs_;
   device::decode::V32Metadata metadata_;

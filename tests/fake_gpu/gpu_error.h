@@ -15,7 +15,7 @@ namespace plumb::device::fake {
 enum class NativeError { success, out_of_memory, no_device, capture };
 inline constexpr NativeError kSuccess = NativeError::success;
 
-Fault fault_of(NativeError error);
+ErrorKind error_kind_of(NativeError error);
 const char* error_text(NativeError error);
 const char* error_name(NativeError error);
 inline void forget_last_error() {}

@@ -34,11 +34,11 @@ Ledger& ledger() {
   return one;
 }
 
-Fault fault_of(NativeError error) {
+ErrorKind error_kind_of(NativeError error) {
   switch (error) {
-    case NativeError::out_of_memory: return Fault::out_of_memory;
-    case NativeError::capture: return Fault::capture_invalid;
-    default: return Fault::other;
+    case NativeError::out_of_memory: return ErrorKind::out_of_memory;
+    case NativeError::capture: return ErrorKind::capture_invalid;
+    default: return ErrorKind::other;
   }
 }
 

@@ -85,7 +85,7 @@ TEST(GoldenCompareTest, RegeneratingTheSameKernelsChangesNothing) {
   const GoldenFile stored = goldens_of("rms_norm");
   ASSERT_GT(stored.cases.size(), 10u);
   const Author later{"another commit", "generator", "another reason"};
-  const Difference again =
+  const GoldenChanges again =
       difference_of(stored, wanted, ids_of(wanted), options_on("sim-sm90"), later);
   EXPECT_TRUE(again.changes.empty());
   EXPECT_EQ(again.unchanged, static_cast<int>(wanted.size()));
@@ -98,14 +98,14 @@ TEST(GoldenCompareTest, OneRoundingShowsInExactlyTheCasesThatItMoves) {
   const GoldenFile stored = goldens_of("rms_norm");
   std::set<std::string> moved, listed;
   for (const cases::Case& which : wanted) {
-    const Capture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
+    const GoldenCapture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
     if (before.outputs()[0].values != after.outputs()[0].values) moved.insert(which.id());
   }
-  const Difference difference =
+  const GoldenChanges difference =
       difference_of(stored, wanted, ids_of(wanted), rounded_up("sim-sm90"), kAuthor);
   for (const Change& change : difference.changes) {
     listed.insert(change.id);
-    EXPECT_EQ(change.kind, Change::Kind::moved);
+    EXPECT_EQ(change.kind, Change::Fate::moved);
     EXPECT_TRUE(change.rejected.empty()) << change.rejected[0];
     ASSERT_EQ(change.drifts.size(), 1u);
     const TensorDrift& drift = change.drifts[0];
@@ -123,7 +123,7 @@ TEST(GoldenCompareTest, OneRoundingShowsInExactlyTheCasesThatItMoves) {
 
 cases::Case first_moved_case() {
   for (const cases::Case& which : cases_of("rms_norm")) {
-    const Capture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
+    const GoldenCapture before(which, options_on("sim-sm90")), after(which, rounded_up("sim-sm90"));
     if (results_digest(before.golden()) != results_digest(after.golden())) return which;
   }
   throw std::logic_error("the mutant moves nothing");
@@ -132,33 +132,33 @@ cases::Case first_moved_case() {
 TEST(GoldenCompareTest, MovedBitsFailOnTheRecordedToolchainAndDriftOnAnother) {
   const cases::Case which = first_moved_case();
   CaseGolden golden = *goldens_of("rms_norm").find(which.id());
-  const Capture moved(which, rounded_up("sim-sm90"));
-  const Comparison failed = compare(golden, moved, false);
+  const GoldenCapture moved(which, rounded_up("sim-sm90"));
+  const GoldenComparison failed = compare(golden, moved, false);
   EXPECT_EQ(failed.agreement, Agreement::failed);
   ASSERT_FALSE(failed.lines.empty());
   EXPECT_NE(failed.lines[0].find("rows moved"), std::string::npos) << failed.lines[0];
 
   golden.provenance["compiler"] = "another one";
-  const Comparison drifted = compare(golden, moved, false);
+  const GoldenComparison drifted = compare(golden, moved, false);
   EXPECT_NE(drifted.agreement, Agreement::failed);
   EXPECT_NE(drifted.agreement, Agreement::same);
   EXPECT_NE(drifted.toolchain.find("recorded: another one"), std::string::npos);
   EXPECT_GE(drifted.drifts.at(0).of_bound, 0);
   EXPECT_EQ(compare(golden, moved, true).agreement, Agreement::failed) << "exact";
-  const Capture same(which, options_on("sim-sm90"));
+  const GoldenCapture same(which, options_on("sim-sm90"));
   EXPECT_EQ(compare(golden, same, false).agreement, Agreement::same);
 }
 
 // A weight of its golden, moved by so much of what two honest results may differ.
-Comparison compare_moved(double share) {
+GoldenComparison compare_moved(double share) {
   const cases::Case which = case_named("sqrt_softplus_topk/one_token/eager");
-  const Capture capture(which, options_on("sim-sm90"));
+  const GoldenCapture capture(which, options_on("sim-sm90"));
   CaseGolden golden = capture.golden();
   golden.provenance = provenance_of("sqrt_softplus_topk", capture.device());
   golden.provenance["compiler"] = "another one";
   const auto weights = std::find_if(golden.outputs.begin(), golden.outputs.end(),
                                     [](const auto& t) { return t.dtype == cases::Dtype::f32; });
-  const Capture::Bounds& bounds = *capture.bounds_of(weights->name);
+  const GoldenCapture::Bounds& bounds = *capture.bounds_of(weights->name);
   float value = 0;
   std::memcpy(&value, weights->values.data(), sizeof value);
   value += static_cast<float>(bounds.rounding.at(0) + share * bounds.arithmetic.at(0));
@@ -170,26 +170,26 @@ Comparison compare_moved(double share) {
 TEST(GoldenCompareTest, DriftIsWarnedOfNearItsBoundAndFailsBeyond) {
   EXPECT_EQ(compare_moved(0.4).agreement, Agreement::drifted);
   EXPECT_EQ(compare_moved(kNear + 0.1).agreement, Agreement::near_bound);
-  const Comparison beyond = compare_moved(1.1);
+  const GoldenComparison beyond = compare_moved(1.1);
   EXPECT_EQ(beyond.agreement, Agreement::failed);
   EXPECT_NE(beyond.lines.back().find("further from it than two honest results"), std::string::npos);
 }
 
 TEST(GoldenCompareTest, OtherInputsFailOnAnyToolchain) {
   const cases::Case which = case_named("rms_norm/hidden_1/eager");
-  const Capture capture(which, options_on("sim-sm90"));
+  const GoldenCapture capture(which, options_on("sim-sm90"));
   CaseGolden golden = capture.golden();
   golden.provenance = {{"compiler", "another one"}};
   golden.inputs["x"] = std::string(32, '0');
-  const Comparison comparison = compare(golden, capture, false);
+  const GoldenComparison comparison = compare(golden, capture, false);
   EXPECT_EQ(comparison.agreement, Agreement::failed);
   EXPECT_EQ(comparison.lines.at(0), "golden: inputs: x has other values");
 }
 
 TEST(GoldenCompareTest, WhatTheReferenceRejectsIsMarked) {
   const std::vector<cases::Case> wanted{case_named("rms_norm/v4_flash_hidden/eager")};
-  const Difference difference = difference_of(empty_file("rms_norm"), wanted, ids_of(wanted),
-                                              truncating("sim-sm90"), kAuthor);
+  const GoldenChanges difference = difference_of(empty_file("rms_norm"), wanted, ids_of(wanted),
+                                                 truncating("sim-sm90"), kAuthor);
   ASSERT_EQ(difference.changes.size(), 1u);
   EXPECT_FALSE(difference.changes[0].rejected.empty());
 }
@@ -202,9 +202,10 @@ TEST(GoldenCompareTest, ACaseThatIsGoneIsRemovedAndOneThatWasNotAskedForStays) {
       difference_of(stored, one, ids_of(wanted), options_on("sim-sm90"), kAuthor).changes.empty());
   std::vector<std::string> known = ids_of(wanted);
   known.pop_back();
-  const Difference difference = difference_of(stored, one, known, options_on("sim-sm90"), kAuthor);
+  const GoldenChanges difference =
+      difference_of(stored, one, known, options_on("sim-sm90"), kAuthor);
   ASSERT_EQ(difference.changes.size(), 1u);
-  EXPECT_EQ(difference.changes[0].kind, Change::Kind::removed);
+  EXPECT_EQ(difference.changes[0].kind, Change::Fate::removed);
   EXPECT_EQ(difference.changes[0].id, wanted.back().id());
 }
 
@@ -212,7 +213,7 @@ TEST(GoldenCompareTest, ADependenceIsFoundByChangingOneTrait) {
   const auto dependence = [](const std::string& id) {
     const cases::Case which = case_named(id);
     const cases::RunOptions options = options_on("sim-sm90");
-    return dependence_of(which, options, Capture(which, options));
+    return dependence_of(which, options, GoldenCapture(which, options));
   };
   EXPECT_EQ(dependence("concat_and_cache_ds_mla/one_token/eager"), "FP8 dialect");
   EXPECT_EQ(dependence("sparse_mla_decode/width_of_no_whole_block/eager"),
@@ -251,7 +252,8 @@ TEST(GoldenCompareTest, AComparisonSurvivesTheWayFromAWorker) {
   drift.of_bound = 0.8;
   drift.histogram[7] = 3;
   finished.golden.drifts = {drift};
-  const golden::Comparison got = process::decode<tools::Finished>(process::encode(finished)).golden;
+  const golden::GoldenComparison got =
+      process::decode<tools::Finished>(process::encode(finished)).golden;
   EXPECT_EQ(got.agreement, Agreement::near_bound);
   EXPECT_EQ(got.toolchain, "compiler");
   EXPECT_EQ(got.lines, finished.golden.lines);

@@ -14,7 +14,7 @@
 namespace {
 
 using plumb::device::DeviceError;
-using plumb::device::Fault;
+using plumb::device::ErrorKind;
 using plumb::device::GuardDamage;
 namespace fake = plumb::device::fake;
 
@@ -28,7 +28,7 @@ class GpuDeviceTest : public testing::Test {
     try {
       call();
     } catch (const DeviceError& error) {
-      return std::string(name_of(error.fault())) + ": " + error.what();
+      return std::string(name_of(error.kind())) + ": " + error.what();
     }
     return "not refused";
   }

@@ -200,7 +200,7 @@ TEST_F(SimDevice, AnErrorInAnOperationLosesTheDevice) {
   for (const Policy policy : kPolicies) {
     open(policy);
     std::int32_t* x = ints(1);
-    const auto broken = [] { throw DeviceError(Fault::race, "kernel 'bad': a race"); };
+    const auto broken = [] { throw DeviceError(ErrorKind::race, "kernel 'bad': a race"); };
     expect_error(
         [&] {
           launch(stream, "bad", broken);

@@ -104,7 +104,7 @@ TEST(SimGrid, ThreadsThatReturnedLeaveAllBarriers) {
 TEST(SimGrid, BarriersAtTwoLinesAreDivergent) {
   for (const Order order : kOrders)
     expect_fault({.kernel = "divergent_barrier", .shape = blocks(1, 64), .order = order},
-                 Fault::divergent_barrier,
+                 ErrorKind::divergent_barrier,
                  {"kernel divergent_barrier", "block (0, 0)", "thread 5 ",
                   line_of("barriers.cu", "divergent: thread 5"),
                   line_of("barriers.cu", "divergent: the others")});
@@ -113,7 +113,7 @@ TEST(SimGrid, BarriersAtTwoLinesAreDivergent) {
 TEST(SimGrid, BarrierAgainstWaveOperationIsADeadlock) {
   for (const Order order : kOrders)
     expect_fault({.kernel = "barrier_against_wave", .shape = blocks(1, 32), .order = order},
-                 Fault::deadlock,
+                 ErrorKind::deadlock,
                  {"kernel barrier_against_wave", "block (0, 0)", "31 threads", "1 thread ",
                   line_of("barriers.cu", "deadlock: thread 5"),
                   line_of("barriers.cu", "deadlock: the others"), "for lanes 5"});
@@ -122,41 +122,42 @@ TEST(SimGrid, BarrierAgainstWaveOperationIsADeadlock) {
 TEST(SimGrid, WaveOperationMayNotNameAnExitedLane) {
   for (const Order order : kOrders) {
     expect_fault({.kernel = "wave_after_exit", .shape = blocks(1, 32), .order = order},
-                 Fault::exited_lane,
+                 ErrorKind::exited_lane,
                  {"kernel wave_after_exit", "names lanes 0,", "returned",
                   line_of("waves.cu", "lane 0 has returned")});
     expect_fault(
-        {.kernel = "exit_in_wave", .shape = blocks(1, 32), .order = order}, Fault::exited_lane,
+        {.kernel = "exit_in_wave", .shape = blocks(1, 32), .order = order}, ErrorKind::exited_lane,
         {"kernel exit_in_wave", "3", "returned", line_of("waves.cu", "lane 3 does not come")});
   }
 }
 
 TEST(SimGrid, WaveOperationMayNotNameALaneThatDoesNotExist) {
-  expect_fault({.kernel = "lane_beyond_wave", .shape = blocks(1, 32)}, Fault::exited_lane,
+  expect_fault({.kernel = "lane_beyond_wave", .shape = blocks(1, 32)}, ErrorKind::exited_lane,
                {"kernel lane_beyond_wave", "lanes 32-63", "does not have"});
   expect_fault({.kernel = "lane_beyond_wave", .shape = blocks(1, 40), .wave_size = 64},
-               Fault::exited_lane, {"lanes 40-63"});
+               ErrorKind::exited_lane, {"lanes 40-63"});
   EXPECT_NO_THROW(
       (Launch{.kernel = "lane_beyond_wave", .shape = blocks(1, 128), .wave_size = 64}.run()));
 }
 
 TEST(SimGrid, CallerHasToBeInItsMask) {
-  expect_fault({.kernel = "caller_not_in_mask", .shape = blocks(1, 32)}, Fault::invalid_argument,
+  expect_fault({.kernel = "caller_not_in_mask", .shape = blocks(1, 32)},
+               ErrorKind::invalid_argument,
                {"kernel caller_not_in_mask", "thread 1 ", "waves.cu:"});
 }
 
 TEST(SimGrid, LanesThatMeetInDifferentOperationsAreDivergent) {
   for (const Order order : kOrders) {
     expect_fault({.kernel = "two_lines", .shape = blocks(1, 32), .order = order},
-                 Fault::divergent_barrier,
+                 ErrorKind::divergent_barrier,
                  {"kernel two_lines", line_of("waves.cu", "two lines: lane 7"),
                   line_of("waves.cu", "two lines: the others")});
     expect_fault({.kernel = "two_kinds", .shape = blocks(1, 32), .order = order},
-                 Fault::divergent_barrier,
+                 ErrorKind::divergent_barrier,
                  {"kernel two_kinds", "ballot at " + line_of("waves.cu", "two kinds: lane 7"),
                   "wave_sync at " + line_of("waves.cu", "two kinds: the others")});
     expect_fault({.kernel = "two_masks", .shape = blocks(1, 32), .order = order},
-                 Fault::divergent_barrier,
+                 ErrorKind::divergent_barrier,
                  {"kernel two_masks", line_of("waves.cu", "two masks"), "lanes 0-7", "lanes 0-31"});
   }
 }
@@ -196,13 +197,13 @@ TEST(SimGrid, ShufflesStayWithinTheirWidth) {
 TEST(SimGrid, ShuffleWidthIsAPowerOfTwoUpToTheWave) {
   for (const int width : {-1, 0, 3, 64})
     expect_fault({.kernel = "bad_width", .shape = blocks(1, 32), .n = width},
-                 Fault::invalid_argument, {"kernel bad_width", "waves.cu:"});
+                 ErrorKind::invalid_argument, {"kernel bad_width", "waves.cu:"});
 }
 
 TEST(SimGrid, AVectorStartsAtAMultipleOfSixteenBytes) {
   for (const std::string kernel : {"misaligned_load", "misaligned_store"}) {
     for (const int n : {1, 2, 3}) {
-      expect_fault({.kernel = kernel, .shape = blocks(1, 1), .n = n}, Fault::invalid_argument,
+      expect_fault({.kernel = kernel, .shape = blocks(1, 1), .n = n}, ErrorKind::invalid_argument,
                    {"kernel " + kernel, "memory.cu:", std::to_string(4 * n) + " bytes past"});
     }
     EXPECT_NO_THROW((Launch{.kernel = kernel, .shape = blocks(1, 1), .n = 4}.run())) << kernel;
@@ -247,9 +248,10 @@ TEST(SimGrid, SharedMemoryStartsAsPoisonInEveryBlock) {
 TEST(SimGrid, SharedMemoryHasALimit) {
   const Launch fits{.kernel = "shared_too_large", .shape = blocks(1, 32, 9152)};
   EXPECT_NO_THROW(fits.run());
-  expect_fault({.kernel = "shared_too_large", .shape = blocks(1, 32, 9153)}, Fault::launch_limits,
+  expect_fault({.kernel = "shared_too_large", .shape = blocks(1, 32, 9153)},
+               ErrorKind::launch_limits,
                {"kernel shared_too_large", "large", "40000", "9153", "49152"});
-  expect_fault({.kernel = "nothing", .shape = blocks(1, 32, 49153)}, Fault::launch_limits,
+  expect_fault({.kernel = "nothing", .shape = blocks(1, 32, 49153)}, ErrorKind::launch_limits,
                {"kernel nothing", "49153"});
 }
 
@@ -257,7 +259,8 @@ TEST(SimGrid, BlocksAndGridsHaveLimits) {
   for (const sim::LaunchShape& shape :
        {blocks(1, 0), blocks(1, 1025), blocks(0, 1), blocks(std::int64_t{1} << 31, 1),
         sim::LaunchShape{1, 0, 1, 0}, sim::LaunchShape{1, 65536, 1, 0}})
-    expect_fault({.kernel = "nothing", .shape = shape}, Fault::launch_limits, {"kernel nothing"});
+    expect_fault({.kernel = "nothing", .shape = shape}, ErrorKind::launch_limits,
+                 {"kernel nothing"});
   EXPECT_NO_THROW((Launch{.kernel = "nothing", .shape = {2, 65535, 1, 0}}.run()));
 }
 

@@ -33,7 +33,7 @@ inline std::string error_of(const std::function<void()>& action) {
   try {
     action();
   } catch (const DeviceError& error) {
-    return std::string(name_of(error.fault())) + ": " + error.what();
+    return std::string(name_of(error.kind())) + ": " + error.what();
   }
   return "no error";
 }

@@ -101,11 +101,12 @@ inline sim::LaunchShape blocks(std::int64_t count, int threads, std::size_t dyna
 }
 
 // Fails unless the launch ends with this fault and a message that contains all of the parts.
-inline void expect_fault(const Launch& launch, Fault fault, const std::vector<std::string>& parts) {
+inline void expect_fault(const Launch& launch, ErrorKind fault,
+                         const std::vector<std::string>& parts) {
   try {
     launch.run();
   } catch (const DeviceError& error) {
-    EXPECT_EQ(error.fault(), fault) << error.what();
+    EXPECT_EQ(error.kind(), fault) << error.what();
     for (const std::string& part : parts)
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
           << "'" << part << "' is not in: " << error.what();

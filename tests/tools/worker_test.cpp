@@ -28,7 +28,7 @@ cases::Finding finding() {
 
 cases::TensorSummary summary() { return {"out", 10, 0.5, 0.25, 0.125, 6, "a for b", {9, 8, 7}}; }
 
-golden::Comparison comparison() {
+golden::GoldenComparison comparison() {
   const golden::TensorDrift drift{"out",  1, 2, 3, 4, 0.5, 0.25, "[1, 2]", {1, 2, 3, 4, 5, 6, 7, 8},
                                   "shape"};
   return {golden::Agreement::near_bound, "g++ 99", {drift}, {"line"}};
@@ -110,7 +110,7 @@ TEST(Wire, AFindingArrivesWhole) {
 }
 
 TEST(Wire, AComparisonArrivesWhole) {
-  const golden::Comparison arrived = sent(comparison());
+  const golden::GoldenComparison arrived = sent(comparison());
   const auto& [agreement, toolchain, drifts, lines] = arrived;
   EXPECT_EQ(agreement, golden::Agreement::near_bound);
   EXPECT_EQ(toolchain, "g++ 99");
@@ -174,23 +174,23 @@ TEST(Wire, ADiagnosedWatchArrivesWhole) {
 }
 
 TEST(Wire, ADifferenceArrivesWhole) {
-  const TwiceAnswer answer{cases::Difference{cases::Difference::From::its_memory,
-                                             1,
-                                             "part",
-                                             "call",
-                                             "op",
-                                             "out",
-                                             {1, 2},
-                                             9,
-                                             "x",
-                                             {7, 8}},
+  const TwiceAnswer answer{cases::ReplayDifference{cases::ReplayDifference::From::its_memory,
+                                                   1,
+                                                   "part",
+                                                   "call",
+                                                   "op",
+                                                   "out",
+                                                   {1, 2},
+                                                   9,
+                                                   "x",
+                                                   {7, 8}},
                            "failed"};
   const TwiceAnswer arrived = sent(answer);
   const auto& [difference, failed] = arrived;
   EXPECT_EQ(failed, "failed");
   const auto& [from, step, part, call, op, tensor, rows, rows_total, input, digests] =
       difference.value();
-  EXPECT_EQ(from, cases::Difference::From::its_memory);
+  EXPECT_EQ(from, cases::ReplayDifference::From::its_memory);
   EXPECT_EQ(part + call + op + tensor + input, "partcallopoutx");
   EXPECT_EQ(step + 10 * rows_total, 91);
   EXPECT_EQ(rows, (std::vector<std::int64_t>{1, 2}));

@@ -17,9 +17,9 @@ namespace {
 constexpr std::string_view kPlatform = "sim-sm90";
 
 // One op at one shape on a device of its own, ready to be launched.
-class Bed {
+class CostBed {
  public:
-  Bed(const cases::Problem& problem, const cases::Case& which, bool checked)
+  CostBed(const cases::Problem& problem, const cases::Case& which, bool checked)
       : point_(point_of(checked)), session_(problem, which, point_, options_, result_) {
     buffers_ = session_.make_buffers();
     session_.set_inputs({.seed = cases::seed_of(which.id()), .live = problem.capacity()}, buffers_);
@@ -73,7 +73,7 @@ struct RowTimes {
 RowTimes time_row(const cases::Problem& problem, const cases::Case& which) {
   constexpr int kRepetitions = 5;
   RowTimes times{which.row.name, problem.cost(), problem.checked_factor(), {}, {}};
-  Bed plain(problem, which, false), checked(problem, which, true);
+  CostBed plain(problem, which, false), checked(problem, which, true);
   for (int repetition = -1; repetition < kRepetitions; ++repetition) {
     const double of_plain = plain.launch(), of_checked = checked.launch();
     if (repetition < 0) continue;  // warms up

@@ -40,9 +40,9 @@ bool has_target(std::string_view op) {
 }
 
 // A case with what its launch stored, to be judged again and again.
-class Judged {
+class StoredCase {
  public:
-  Judged(const cases::Problem& problem, const cases::Case& which)
+  StoredCase(const cases::Problem& problem, const cases::Case& which)
       : step_{.seed = cases::seed_of(which.id()), .live = problem.capacity()},
         problem_(problem),
         session_(problem, which, point_, options_, result_) {
@@ -107,7 +107,7 @@ const cases::Case* largest_row(const std::vector<cases::Case>& all, std::string_
 }
 
 Measurement measure(const cases::Case& which, const cases::Problem& problem, RateTasks& machine) {
-  const Judged judged(problem, which);
+  const StoredCase judged(problem, which);
   std::vector<std::vector<double>> rate_seconds(machine.tasks().size());
   std::vector<double> shares, times, floors;
   const cases::ReferenceWork work = problem.reference_work();

@@ -31,9 +31,9 @@ plumb_status launch_bench(bool checked, const BenchLaunch& launch, std::int32_t*
 }
 
 // A simulated device with memory for the kernels.
-class Bed {
+class SimulatorBed {
  public:
-  Bed(std::string_view platform, bool checked) : checked_(checked) {
+  SimulatorBed(std::string_view platform, bool checked) : checked_(checked) {
     device::Conditions conditions;
     conditions.checked = checked;
     device_ = device::open_device(platform, conditions);
@@ -54,7 +54,7 @@ class Bed {
   std::int32_t* data_ = nullptr;
 };
 
-struct Subject {
+struct BenchSubject {
   std::string name, unit;
   BenchLaunch launch;
   int launches = 1;
@@ -62,7 +62,7 @@ struct Subject {
   Target target = {};
 };
 
-std::vector<Subject> subjects() {
+std::vector<BenchSubject> subjects() {
   constexpr int kTimes = 800, kThreads = 256;
   const auto one_block = [](BenchKernel kernel) {
     return BenchLaunch{kernel, 1, kThreads, kTimes};
@@ -82,10 +82,10 @@ std::vector<Subject> subjects() {
 void measure_bed(std::string_view platform, bool checked, std::string_view suffix,
                  std::vector<Measurement>& measured) {
   constexpr int kRepetitions = 9;
-  Bed bed(platform, checked);
-  const std::vector<Subject> all = subjects();
+  SimulatorBed bed(platform, checked);
+  const std::vector<BenchSubject> all = subjects();
   std::vector<std::function<void()>> tasks;
-  for (const Subject& s : all) tasks.push_back([&bed, &s] { bed.run(s.launch, s.launches); });
+  for (const BenchSubject& s : all) tasks.push_back([&bed, &s] { bed.run(s.launch, s.launches); });
   const auto seconds = interleave(tasks, kRepetitions);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Summary summary = summarize(seconds[i]);

@@ -61,7 +61,7 @@ int bisect_explain_command(const std::string& file);
 // What the sub-commands share, in bisect_command.cpp.
 
 // A plug-in's kernels are judged op by op.
-Kinds kinds_of(const bisect::Question& run);
+CaseKinds kinds_of(const bisect::Question& run);
 
 // Throws UsageError for what no run could mean. `here`: this plumb judges, so the case has to be in
 // this build.

@@ -16,7 +16,7 @@ namespace plumb::tools {
 namespace {
 
 using bisect::CaseQuestion;
-using bisect::CaseResult;
+using bisect::CaseSearchResult;
 using bisect::Neighbour;
 using nlohmann::ordered_json;
 

@@ -29,8 +29,8 @@ std::string state_file(const BisectSearchArguments& arguments, const json& quest
 
 }  // namespace
 
-Kinds kinds_of(const bisect::Question& run) {
-  return run.plugin.empty() ? Kinds::ops_and_decode_steps : Kinds::ops;
+CaseKinds kinds_of(const bisect::Question& run) {
+  return run.plugin.empty() ? CaseKinds::ops_and_decode_steps : CaseKinds::ops;
 }
 
 void check_search(const BisectSearchArguments& arguments, bool here) {

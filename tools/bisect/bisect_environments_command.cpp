@@ -16,7 +16,7 @@ namespace plumb::tools {
 
 namespace {
 
-using bisect::Environment;
+using bisect::BuildEnvironment;
 using bisect::EnvironmentFile;
 using bisect::Judged;
 using bisect::SequenceResult;
@@ -36,11 +36,13 @@ EnvironmentFile read_environments(const std::string& path) {
 
 // Does this plumb judge anything?
 bool judges_here(const EnvironmentFile& file) {
-  const auto here = [](const Environment& one) { return one.is_plugin || one.artefact.empty(); };
+  const auto here = [](const BuildEnvironment& one) {
+    return one.is_plugin || one.artefact.empty();
+  };
   return here(file.common) || std::any_of(file.environments.begin(), file.environments.end(), here);
 }
 
-std::string reproduce_line(const EnvironmentFile& file, const Environment& environment,
+std::string reproduce_line(const EnvironmentFile& file, const BuildEnvironment& environment,
                            bisect::Question run) {
   const bisect::Subject subject = subject_of(file, environment);
   std::string text = "cd " + bisect::shell_quoted(file.folder) + " && ";
@@ -59,9 +61,9 @@ std::string warnings_text(const std::vector<std::string>& warnings) {
   return text;
 }
 
-const Environment& find(const EnvironmentFile& file, const std::string& name) {
+const BuildEnvironment& find(const EnvironmentFile& file, const std::string& name) {
   return *std::find_if(file.environments.begin(), file.environments.end(),
-                       [&](const Environment& one) { return one.name == name; });
+                       [&](const BuildEnvironment& one) { return one.name == name; });
 }
 
 std::string report_text(const EnvironmentFile& file, const SequenceResult& result) {

@@ -46,7 +46,7 @@ Selected select_one(const BisectOpsArguments& arguments) {
   selection.settings = arguments.search.run.settings;
   selection.case_files = arguments.search.run.case_files;
   if (!arguments.search.run.platform.empty()) selection.platforms = {arguments.search.run.platform};
-  Selected selected = select(selection, Kinds::ops_and_decode_steps);
+  Selected selected = select(selection, CaseKinds::ops_and_decode_steps);
   const cases::Case& first = selected.cases.front();
   if (!cases::is_decode_step(first)) {
     throw UsageError(
@@ -128,7 +128,7 @@ class Questions {
   OpsAnswer watch(std::size_t platform, const Ops& exchanged, const std::string& why) {
     const std::string key = key_of("watch", platform, exchanged);
     if (const json* known = journal_.find(key)) return read<OpsAnswer>(*known, key);
-    const Step step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
+    const ProgressStep step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
     ++asked_;
     const OpsAnswer answer = worker_.watch(served_.platforms[platform], exchanged);
     journal_.record(key, journal_entry(answer), why);
@@ -138,7 +138,7 @@ class Questions {
   std::vector<float> results(std::size_t platform, const Ops& exchanged) {
     const std::string key = key_of("results", platform, exchanged);
     if (const json* known = journal_.find(key)) return read<std::vector<float>>(*known, key);
-    const Step step(*this, "results, exchanged: " + joined(exchanged));
+    const ProgressStep step(*this, "results, exchanged: " + joined(exchanged));
     const std::vector<float> results = worker_.results(served_.platforms[platform], exchanged);
     journal_.record(key, journal_entry(results), "do culprits cancel");
     return results;
@@ -148,7 +148,7 @@ class Questions {
   TwiceAnswer twice(std::size_t second, const std::string& name, std::int64_t time) {
     const std::string key = fmt::format("twice, {}, {}, {}", served_.platforms.front(), name, time);
     if (const json* known = journal_.find(key)) return read<TwiceAnswer>(*known, key);
-    const Step step(*this, name);
+    const ProgressStep step(*this, name);
     ++asked_;
     TwiceAnswer answer = worker_.twice(served_.platforms.front(), second);
     journal_.record(key, journal_entry(answer), "");
@@ -163,11 +163,11 @@ class Questions {
   int asked() const { return asked_; }
 
  private:
-  struct Step {
-    Step(Questions& all, const std::string& what) : questions(all) {
+  struct ProgressStep {
+    ProgressStep(Questions& all, const std::string& what) : questions(all) {
       questions.progress_.begin(what, std::max(questions.left_--, 1));
     }
-    ~Step() { questions.progress_.end(); }
+    ~ProgressStep() { questions.progress_.end(); }
     Questions& questions;
   };
 
@@ -209,7 +209,7 @@ ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& ser
   ask.results = [&](const Ops& exchanged) { return questions.results(platform, exchanged); };
   ask.note = [&](const std::string& text) { questions.note(text); };
   const bisect::OpsReport report = search_ops(bisect::exchangeable_ops(), ask);
-  if (report.kind == bisect::OpsReport::Kind::undecided) throw Undecided(report.why);
+  if (report.kind == bisect::OpsReport::Conclusion::undecided) throw Undecided(report.why);
   const std::string reproduce = reproduce_line(arguments, served, served.platforms[platform]);
   put(report_text(report, served.which, served.platforms[platform], questions.asked()));
   put("    reproduce: " + reproduce + "\n");

@@ -13,7 +13,7 @@ using bisect::Cancelling;
 using bisect::Culprit;
 using bisect::OpsReport;
 using cases::Detector;
-using cases::Difference;
+using cases::ReplayDifference;
 using nlohmann::ordered_json;
 
 std::string text_of(const Culprit& one) {
@@ -77,13 +77,13 @@ ordered_json to_json(const Cancelling& pair) {
           {"errors_with_one", {pair.one_alone, pair.other_alone}}};
 }
 
-const char* name_of(Difference::From from) {
+const char* name_of(ReplayDifference::From from) {
   switch (from) {
-    case Difference::From::the_op: return "the op";
-    case Difference::From::an_op_that_may: return "an op that does not promise the same bits";
-    case Difference::From::its_inputs: return "its inputs";
-    case Difference::From::its_memory: return "its memory";
-    case Difference::From::nothing: break;
+    case ReplayDifference::From::the_op: return "the op";
+    case ReplayDifference::From::an_op_that_may: return "an op that does not promise the same bits";
+    case ReplayDifference::From::its_inputs: return "its inputs";
+    case ReplayDifference::From::its_memory: return "its memory";
+    case ReplayDifference::From::nothing: break;
   }
   return "no call";
 }
@@ -93,7 +93,7 @@ const char* name_of(Difference::From from) {
 std::string report_text(const OpsReport& report, const std::string& which,
                         const std::string& platform, int watches) {
   std::string text = fmt::format("{} on {}: ", which, platform);
-  if (report.kind == OpsReport::Kind::ops) {
+  if (report.kind == OpsReport::Conclusion::ops) {
     text += report.culprits.size() == 1
                 ? "the culprit is an op\n"
                 : fmt::format("{} ops are to blame\n", report.culprits.size());
@@ -109,7 +109,7 @@ std::string report_text(const OpsReport& report, const std::string& which,
 }
 
 ordered_json to_json(const OpsReport& report, int watches) {
-  ordered_json json{{"kind", report.kind == OpsReport::Kind::ops ? "ops" : "not an op"}};
+  ordered_json json{{"kind", report.kind == OpsReport::Conclusion::ops ? "ops" : "not an op"}};
   json["culprits"] = ordered_json::array();
   for (const Culprit& one : report.culprits) json["culprits"].push_back(to_json(one));
   json["cancelling"] = ordered_json::array();

@@ -20,7 +20,7 @@ nlohmann::ordered_json to_json(const bisect::OpsReport& report, int watches);
 // Of each second run that made something else: its first difference.
 struct TwiceReport {
   std::string which, platform;
-  std::vector<std::pair<std::string, cases::Difference>> found;
+  std::vector<std::pair<std::string, cases::ReplayDifference>> found;
   std::string reproduce;
 };
 std::string report_text(const TwiceReport& report);

@@ -16,7 +16,7 @@
 namespace plumb::tools {
 
 struct TwiceAnswer {
-  std::optional<cases::Difference> difference;
+  std::optional<cases::ReplayDifference> difference;
   std::string failed;  // why there is no answer; "": there is
 };
 

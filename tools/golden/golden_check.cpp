@@ -21,15 +21,15 @@ const golden::CaseGolden* GoldenChecker::find(const std::string& platform,
   return found->second ? found->second->find(which.id()) : nullptr;
 }
 
-golden::Comparison GoldenChecker::check(const cases::Case& which, const cases::RunOptions& options,
-                                        bool exact) {
-  golden::Comparison comparison;
+golden::GoldenComparison GoldenChecker::check(const cases::Case& which,
+                                              const cases::RunOptions& options, bool exact) {
+  golden::GoldenComparison comparison;
   if (!golden::wants_golden(which)) return comparison;
   comparison.agreement = golden::Agreement::no_goldens;
   if (!store_.has(options.platform)) return comparison;
   const golden::CaseGolden* golden = find(options.platform, which);
   try {
-    const golden::Capture capture(which, options);
+    const golden::GoldenCapture capture(which, options);
     if (golden) return compare(*golden, capture, exact);
     if (!capture.deterministic()) return {};
   } catch (const device::DeviceError& error) {

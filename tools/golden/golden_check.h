@@ -35,7 +35,8 @@ class GoldenChecker {
   const golden::CaseGolden* find(const std::string& platform, const cases::Case& which);
   // Launches the case once more, as its golden was. A case that wants a golden and has none fails,
   // unless the platform has none at all. Throws GoldenError.
-  golden::Comparison check(const cases::Case& which, const cases::RunOptions& options, bool exact);
+  golden::GoldenComparison check(const cases::Case& which, const cases::RunOptions& options,
+                                 bool exact);
 
  private:
   golden::Store store_;

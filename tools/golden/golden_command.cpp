@@ -24,7 +24,7 @@ namespace {
 
 using golden::Agreement;
 using golden::Change;
-using golden::Difference;
+using golden::GoldenChanges;
 using golden::GoldenFile;
 
 // Runs body(0) .. body(count - 1), on a real device one after the other. Throws what one of them
@@ -98,29 +98,29 @@ GoldenFile stored_or_empty(const golden::Store& store, const std::string& platfo
 }
 
 // A count of every kind of change, and whether the reference has something against one.
-struct Tally {
+struct ChangeTally {
   std::size_t cases = 0, changed = 0, rejected = 0;
-  void add(const Difference& difference) {
+  void add(const GoldenChanges& difference) {
     cases += difference.next.cases.size();
     changed += difference.changes.size();
     for (const Change& change : difference.changes) rejected += !change.rejected.empty();
   }
 };
 
-Tally print(const std::vector<Difference>& differences) {
-  Tally tally;
-  for (const Difference& difference : differences) {
+ChangeTally print(const std::vector<GoldenChanges>& differences) {
+  ChangeTally tally;
+  for (const GoldenChanges& difference : differences) {
     tally.add(difference);
     for (const Change& change : difference.changes) put(golden::text_of(change));
   }
   return tally;
 }
 
-std::vector<Difference> differences_of(const Selected& selected, const golden::Store& store,
-                                       const golden::Author& author) {
+std::vector<GoldenChanges> differences_of(const Selected& selected, const golden::Store& store,
+                                          const golden::Author& author) {
   const std::string& platform = selected.platforms.front();
   const auto groups = by_op(selected.cases);
-  std::vector<Difference> differences(groups.size());
+  std::vector<GoldenChanges> differences(groups.size());
   run_all(groups.size(), !is_real(platform), [&](std::size_t i) {
     cases::RunOptions options;
     options.platform = platform;
@@ -131,9 +131,9 @@ std::vector<Difference> differences_of(const Selected& selected, const golden::S
   return differences;
 }
 
-void write(golden::Store& store, const std::vector<Difference>& differences) {
+void write(golden::Store& store, const std::vector<GoldenChanges>& differences) {
   std::vector<GoldenFile> changed;
-  for (const Difference& difference : differences) {
+  for (const GoldenChanges& difference : differences) {
     if (!difference.changes.empty()) changed.push_back(difference.next);
   }
   if (!changed.empty()) store.replace(changed);
@@ -173,8 +173,8 @@ int golden_regen_command(const GoldenArguments& arguments) {
       arguments.commit.empty() ? golden::commit_of(PLUMB_SOURCE) : arguments.commit;
   const golden::Author author{commit, "plumb golden regen --platform " + platform,
                               arguments.reason};
-  const std::vector<Difference> differences = differences_of(selected, store, author);
-  const Tally tally = print(differences);
+  const std::vector<GoldenChanges> differences = differences_of(selected, store, author);
+  const ChangeTally tally = print(differences);
   if (tally.rejected > 0) {
     put(fmt::format("{}: the reference rejects {} of {} changes; nothing is written\n", platform,
                     tally.rejected, tally.changed));
@@ -196,7 +196,7 @@ struct Checked {
 };
 
 void add(const cases::Case& which, const std::string& platform,
-         const golden::Comparison& comparison, Checked& checked) {
+         const golden::GoldenComparison& comparison, Checked& checked) {
   ++checked.cases;
   checked.same += comparison.agreement == Agreement::same;
   checked.drifted += comparison.agreement == Agreement::drifted;
@@ -243,7 +243,7 @@ std::size_t check_platform(const Selected& selected, const std::string& platform
   for (const cases::Case& which : selected.cases) {
     if (golden::wants_golden(which)) wanted.push_back(&which);
   }
-  std::vector<golden::Comparison> comparisons(wanted.size());
+  std::vector<golden::GoldenComparison> comparisons(wanted.size());
   run_all(wanted.size(), !is_real(platform), [&](std::size_t i) {
     cases::RunOptions options;
     options.platform = platform;

@@ -60,19 +60,19 @@ Pairs pairs_of(const GoldenSide& a, const GoldenSide& b) {
 }
 
 // Cases by what came of them.
-struct Tally {
+struct CauseTally {
   std::size_t same = 0, different = 0;
   std::map<std::string, std::size_t> causes;
 };
 
 Change change_of(const CaseGolden* had, const CaseGolden* has) {
-  if (!had) return {.kind = Change::Kind::added, .id = has->id};
-  if (!has) return {.kind = Change::Kind::removed, .id = had->id};
-  return {.kind = Change::Kind::moved, .id = had->id, .drifts = golden::drift_between(*had, *has)};
+  if (!had) return {.kind = Change::Fate::added, .id = has->id};
+  if (!has) return {.kind = Change::Fate::removed, .id = had->id};
+  return {.kind = Change::Fate::moved, .id = had->id, .drifts = golden::drift_between(*had, *has)};
 }
 
 void compare_case(const CaseGolden* had, const CaseGolden* has, bool platforms_differ,
-                  Tally& tally) {
+                  CauseTally& tally) {
   if (had && has && golden::results_digest(*had) == golden::results_digest(*has)) {
     ++tally.same;
     return;
@@ -85,7 +85,8 @@ void compare_case(const CaseGolden* had, const CaseGolden* has, bool platforms_d
   ++tally.causes[causes.empty() ? "unknown" : causes];
 }
 
-void compare_files(const GoldenFile& a, const GoldenFile& b, bool platforms_differ, Tally& tally) {
+void compare_files(const GoldenFile& a, const GoldenFile& b, bool platforms_differ,
+                   CauseTally& tally) {
   std::set<std::string> ids;
   for (const GoldenFile* file : {&a, &b}) {
     for (const CaseGolden& golden : file->cases) ids.insert(golden.id);
@@ -93,7 +94,7 @@ void compare_files(const GoldenFile& a, const GoldenFile& b, bool platforms_diff
   for (const std::string& id : ids) compare_case(a.find(id), b.find(id), platforms_differ, tally);
 }
 
-void print_summary(const GoldenSide& a, const GoldenSide& b, const Tally& tally) {
+void print_summary(const GoldenSide& a, const GoldenSide& b, const CauseTally& tally) {
   put(fmt::format("{} and {}: {} cases the same, {} different\n", a.name, b.name, tally.same,
                   tally.different));
   for (const auto& [cause, cases] : tally.causes) put(fmt::format("{:>6}  {}\n", cases, cause));
@@ -113,7 +114,7 @@ int golden_diff_command(const GoldenArguments& arguments) {
   const Pairs pairs = pairs_of(a, b);
   if (pairs.empty())
     throw UsageError(fmt::format("{} and {} have no op in common", a.name, b.name));
-  Tally tally;
+  CauseTally tally;
   for (const auto& [key, pair] : pairs) {
     const auto& [had, has] = pair;
     const GoldenFile none;
@@ -138,7 +139,7 @@ int golden_approve_command(const GoldenArguments& arguments) {
     throw UsageError(fmt::format("{} holds other results than those reviewed: {}", arguments.first,
                                  golden::results_digest(reviewed)));
   }
-  golden::Difference difference;
+  golden::GoldenChanges difference;
   if (const auto stored = store.load(reviewed.platform, reviewed.op)) difference.next = *stored;
   GoldenFile& next = difference.next;
   next.platform = reviewed.platform;

@@ -11,14 +11,14 @@
 
 namespace plumb::cases {
 
-std::int64_t BlockPool::address(std::int64_t block) const {
+std::int64_t BlockNumbering::address(std::int64_t block) const {
   if (!far || block == 0) return block;
   const std::int64_t near = blocks / 2;
   const std::int64_t past = block < near ? std::int64_t{1} << 31 : std::int64_t{1} << 32;
   return past / block_bytes - 1 + (block < near ? block - 1 : block - near);
 }
 
-std::int64_t BlockPool::block_at(std::int64_t number) const {
+std::int64_t BlockNumbering::block_at(std::int64_t number) const {
   if (!far) return number >= 0 && number < blocks ? number : -1;
   for (std::int64_t block = 0; block < blocks; ++block) {
     if (address(block) == number) return block;
@@ -26,7 +26,7 @@ std::int64_t BlockPool::block_at(std::int64_t number) const {
   return -1;
 }
 
-TensorSpec BlockPool::spec(std::string name) const {
+TensorSpec BlockNumbering::spec(std::string name) const {
   TensorSpec spec{std::move(name), Dtype::u8, {blocks, block_bytes}, {}, Role::input, far, {}};
   for (std::int64_t block = 0; far && block < blocks; ++block) {
     spec.placement.push_back(address(block));

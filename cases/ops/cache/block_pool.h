@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-struct BlockPool {
+struct BlockNumbering {
   std::int64_t blocks = 1, block_bytes = 0;
   bool far = false;
 

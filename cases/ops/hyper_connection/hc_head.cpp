@@ -106,7 +106,7 @@ class HcHeadProblem : public Problem {
  private:
   StreamsLayout layout_;
   Norms norms_;
-  Logits logits_;
+  LogitRange logits_;
   float rms_eps_, hc_eps_;
   plumb_rounding rounding_;
 };

@@ -15,7 +15,15 @@ namespace {
 constexpr int kStreams = reference::kStreams;
 constexpr int kFirstPost = 4, kFirstComb = 8;
 
-enum Salt : std::uint64_t { kNorms = 1, kStreamValues, kWeights, kScales, kBases, kChoices, kNorm };
+enum PreSalt : std::uint64_t {
+  kNorms = 1,
+  kStreamValues,
+  kWeights,
+  kScales,
+  kBases,
+  kChoices,
+  kNorm
+};
 enum PostSalt : std::uint64_t { kPost = 102, kComb };
 
 template <class Word>
@@ -80,17 +88,17 @@ double scale_of_sum(std::int64_t n) {
   return scale;
 }
 
-double base_of(const Step& step, Logits logits, std::int64_t column) {
+double base_of(const Step& step, LogitRange logits, std::int64_t column) {
   const std::uint64_t seed = mix(step.seed, kBases);
   const double usual = normal(seed, column);
   const std::int64_t turn = integer(mix(step.seed, kChoices), ~0ULL, 0, 3);
   const std::int64_t entry = column - kFirstComb;
   const bool comb = column >= kFirstComb;
   switch (logits) {
-    case Logits::wide: return 3 * usual;
-    case Logits::equal: return comb ? 0.5 : usual;
-    case Logits::one_hot: return comb ? ((entry / 4 + turn) % 4 == entry % 4 ? 40 : 0) : usual;
-    case Logits::huge:
+    case LogitRange::wide: return 3 * usual;
+    case LogitRange::equal: return comb ? 0.5 : usual;
+    case LogitRange::one_hot: return comb ? ((entry / 4 + turn) % 4 == entry % 4 ? 40 : 0) : usual;
+    case LogitRange::huge:
       if (!comb) return column < kFirstPost ? -30 - 3 * uniform(seed, column) : 90 * usual;
       return entry % 4 == turn ? 70 + 40 * uniform(seed, column) : usual;
     default: return usual;
@@ -101,8 +109,8 @@ double base_of(const Step& step, Logits logits, std::int64_t column) {
 
 Norms norms_of(const Row& row) { return word_of<Norms>(row, "norms", {"wide", "ramp"}); }
 
-Logits logits_of(const Row& row) {
-  return word_of<Logits>(row, "logits", {"usual", "wide", "equal", "one_hot", "huge"});
+LogitRange logits_of(const Row& row) {
+  return word_of<LogitRange>(row, "logits", {"usual", "wide", "equal", "one_hot", "huge"});
 }
 
 StreamsLayout::StreamsLayout(const Row& row)
@@ -157,7 +165,7 @@ void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFi
   paint_gaps(streams);
 }
 
-void fill_mixing(const Step& step, Logits logits, HostTensor& fn, HostTensor& scale,
+void fill_mixing(const Step& step, LogitRange logits, HostTensor& fn, HostTensor& scale,
                  HostTensor& base) {
   const double weight = 1 / scale_of_sum(fn.columns());
   const std::uint64_t seed = mix(step.seed, kWeights);
@@ -170,10 +178,10 @@ void fill_mixing(const Step& step, Logits logits, HostTensor& fn, HostTensor& sc
   }
   for (std::int64_t i = 0; i < scale.elements(); ++i) {
     const double usual = 0.75 + uniform(mix(step.seed, kScales), i);
-    const bool none = i == 2 && (logits == Logits::equal);
-    scale.data<float>()[i] = static_cast<float>(none                     ? 0
-                                                : logits == Logits::wide ? 4 * usual
-                                                                         : usual);
+    const bool none = i == 2 && (logits == LogitRange::equal);
+    scale.data<float>()[i] = static_cast<float>(none                         ? 0
+                                                : logits == LogitRange::wide ? 4 * usual
+                                                                             : usual);
   }
   for (std::int64_t c = 0; c < base.elements(); ++c) {
     base.data<float>()[c] = static_cast<float>(base_of(step, logits, c));

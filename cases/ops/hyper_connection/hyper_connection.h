@@ -28,14 +28,14 @@ enum class Norms {
 // Throw BadRow on an unknown word; "" is the first.
 Norms norms_of(const Row& row);
 
-enum class Logits {
+enum class LogitRange {
   usual,    // mixes, scales and bases of order 1
   wide,     // four times as large: Sinkhorn converges slowly
   equal,    // all comb logits equal: 1/4 everywhere
   one_hot,  // a permutation
   huge      // differences beyond exp's range, closed gates: eps decides
 };
-Logits logits_of(const Row& row);
+LogitRange logits_of(const Row& row);
 
 struct StreamsLayout {
   std::int64_t tokens = 0, hidden = 0, slots = reference::kStreams, slot_gap = 0, token_gap = 0;
@@ -61,7 +61,7 @@ void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFi
                   HostTensor& streams);
 // fn [columns, 4 hidden], scale and base [columns]: of 4 columns all gates, of 24 also post and
 // comb.
-void fill_mixing(const Step& step, Logits logits, HostTensor& fn, HostTensor& scale,
+void fill_mixing(const Step& step, LogitRange logits, HostTensor& fn, HostTensor& scale,
                  HostTensor& base);
 // post [tokens, 4] and comb [tokens, 4, 4] of one token, as mhc_post takes them. Real: any.
 // Otherwise comb is a cyclic permutation with one small entry off it, and post is 0 or 2.

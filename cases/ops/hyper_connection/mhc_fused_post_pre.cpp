@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kStreams = reference::kStreams, kRowsPerGroup = 64;
 
-enum Salt : std::uint64_t { kX = 201, kGates, kTurns };
+enum FusedPostPreSalt : std::uint64_t { kX = 201, kGates, kTurns };
 
 struct FusedShape {
   StreamsLayout layout;

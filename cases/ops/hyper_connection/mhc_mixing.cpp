@@ -26,7 +26,7 @@ MhcMixing::MhcMixing(const Row& row, std::int64_t depth)
       hc_eps_(negative_power_of_ten(row, "hc_eps_exponent")),
       post_mult_(static_cast<float>(row.integer("post_mult"))) {
   check_trivial_tokens(row, tokens_);
-  if (hc_eps_ == 0 && logits_ == Logits::huge) {
+  if (hc_eps_ == 0 && logits_ == LogitRange::huge) {
     throw BadRow(row.where + ": logits = \"huge\" without eps divides 0 by 0");
   }
 }
@@ -121,7 +121,7 @@ void MhcMixing::judge_outputs(const Step& step, const TensorSet& tensors,
   adapt_coefficients(step, expected.comb);
   adapt_gated_sum(step, expected.layer_input);
   // Equal logits stay equal: all entries of comb round alike.
-  if (logits_ == Logits::equal) expected.comb.structured = true;
+  if (logits_ == LogitRange::equal) expected.comb.structured = true;
   judge_one("post", expected.post);
   judge_one("comb", expected.comb);
   judge_one("layer_input", expected.layer_input);

@@ -52,7 +52,7 @@ class MhcMixing {
 
   std::int64_t tokens_, hidden_, depth_;
   Norms norms_;
-  Logits logits_;
+  LogitRange logits_;
   std::int32_t splits_, iterations_;
   bool has_norm_;
   float rms_eps_, hc_eps_, post_mult_;

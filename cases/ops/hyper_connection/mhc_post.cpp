@@ -15,7 +15,7 @@ constexpr std::int64_t kStreams = reference::kStreams;
 constexpr std::int64_t kMostInteger = 4;  // 5 * 4 * 4 = 80 is exact in bf16
 constexpr std::int64_t kRowsPerGroup = 64;
 
-enum Salt : std::uint64_t { kX = 101, kPost, kComb };
+enum MhcPostSalt : std::uint64_t { kX = 101, kPost, kComb };
 
 class MhcPostProblem : public Problem {
  public:

@@ -231,7 +231,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
   std::int64_t heads_, dim_, max_context_len_;
   reference::IndexerCacheLayout layout_;
   std::vector<reference::CacheEntry> entries_;  // of each token of a block
-  BlockPool pool_;
+  BlockNumbering pool_;
   bool clean_;
   reference::Dialect q_dialect_, dialect_;
 };

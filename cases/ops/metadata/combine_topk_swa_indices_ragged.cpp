@@ -13,7 +13,7 @@ namespace plumb::cases {
 
 namespace {
 
-using reference::PrefillChunk;
+using reference::ChunkLists;
 
 class CombineProblem : public Problem {
  public:
@@ -125,8 +125,8 @@ class CombineProblem : public Problem {
     }
   }
 
-  PrefillChunk reference_input(const TensorSet& tensors) const {
-    PrefillChunk input;
+  ChunkLists reference_input(const TensorSet& tensors) const {
+    ChunkLists input;
     input.queries = queries_.reference(tensors);
     input.gather_lens = tensors.at("gather_lens").data<std::int32_t>();
     input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 
-enum Salt : std::uint64_t { kBlocks = 31, kQueries, kSequences, kTokens, kSlots, kLengths };
+enum IntegerSalt : std::uint64_t { kBlocks = 31, kQueries, kSequences, kTokens, kSlots, kLengths };
 
 std::int32_t dead_integer(DeadRows how) {
   switch (how) {

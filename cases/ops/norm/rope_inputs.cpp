@@ -19,28 +19,28 @@ const std::vector<std::int64_t> kExisting = {
 
 constexpr int kPairs = reference::kRopeDim / 2;
 
-struct Turn {
+struct RotationAngle {
   double cosine, sine;
 };
 
-Turn quarters(std::uint64_t bits) {
-  constexpr Turn kQuarters[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
+RotationAngle quarters(std::uint64_t bits) {
+  constexpr RotationAngle kQuarters[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
   return kQuarters[bits % 4];
 }
 
 // A point of the unit circle from its rational parametrisation: exactly rounded operations only.
-Turn any_turn(std::uint64_t seed, std::uint64_t counter) {
+RotationAngle any_turn(std::uint64_t seed, std::uint64_t counter) {
   const double t = uniform(seed, counter), norm = 1 + t * t;
-  const Turn turn = quarters(random_bits(seed, ~counter));
+  const RotationAngle turn = quarters(random_bits(seed, ~counter));
   const double x = (1 - t * t) / norm, y = 2 * t / norm;
   return {turn.cosine * x - turn.sine * y, turn.sine * x + turn.cosine * y};
 }
 
-Turn turn_of(Fill fill, std::uint64_t seed, std::uint64_t counter) {
+RotationAngle turn_of(Fill fill, std::uint64_t seed, std::uint64_t counter) {
   constexpr double kEighth = 0.70710678118654752, kYarn = 1.2772588722239782;
   const std::uint64_t bits = random_bits(seed ^ 1, counter);
   if (fill == Fill::exact) return quarters(bits);
-  const Turn turn = any_turn(seed, counter);
+  const RotationAngle turn = any_turn(seed, counter);
   if (fill == Fill::real) return turn;
   switch (bits / 4 % 4) {
     case 0: return quarters(bits);
@@ -73,7 +73,8 @@ void fill_rope(const Step& step, Positions how, TensorSet& tensors) {
   for (std::int64_t row = 0; row < cos_sin.rows(); ++row) {
     for (int pair = 0; pair < kPairs; ++pair) {
       const auto counter = static_cast<std::uint64_t>(row * kPairs + pair);
-      const Turn turn = row == 0 ? Turn{1, 0} : turn_of(step.fill, turns, counter);
+      const RotationAngle turn =
+          row == 0 ? RotationAngle{1, 0} : turn_of(step.fill, turns, counter);
       cos_sin.row<float>(row)[pair] = static_cast<float>(turn.cosine);
       cos_sin.row<float>(row)[kPairs + pair] = static_cast<float>(turn.sine);
     }

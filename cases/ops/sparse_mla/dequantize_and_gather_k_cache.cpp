@@ -20,7 +20,7 @@ using reference::kMlaDim;
 
 enum class SeqLens { full, edges, random };
 enum class GatherLens { all, window, random };  // all: none are given
-enum Salt : std::uint64_t { kCache = 1, kLengths, kWindows, kStale, kTable };
+enum GatherSalt : std::uint64_t { kCache = 1, kLengths, kWindows, kStale, kTable };
 
 struct GatherShape {
   std::int64_t requests = 1, most = 1, window = 1, offset = 0, rows = 1;

@@ -17,9 +17,9 @@ namespace {
 
 using reference::KvLayout;
 
-enum Salt : std::uint64_t { kLengths = 1, kCache, kRows, kKeep, kQ, kSink, kTail };
+enum MlaSalt : std::uint64_t { kLengths = 1, kCache, kRows, kKeep, kQ, kSink, kTail };
 
-std::uint64_t seed_for(const Step& step, std::string_view name, Salt salt) {
+std::uint64_t seed_for(const Step& step, std::string_view name, MlaSalt salt) {
   return mix(mix(step.seed, seed_of(name)), salt);
 }
 

@@ -46,9 +46,9 @@ reference::MlaCandidates candidates_of(const MlaSide& side, const TensorSet& ten
 }
 
 // The problem as the reference sees it: blocks of a far cache are numbered as the host holds them.
-class View {
+class MlaView {
  public:
-  View(const MlaShape& shape, const TensorSet& tensors) {
+  MlaView(const MlaShape& shape, const TensorSet& tensors) {
     const HostTensor& q = tensors.at("q");
     problem_.q = q.data<std::uint16_t>();
     problem_.requests = shape.requests;
@@ -66,8 +66,8 @@ class View {
     renumber(shape.main, tensors, main_slots_, problem_.main);
     renumber(shape.extra, tensors, extra_slots_, problem_.extra);
   }
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
+  MlaView(const MlaView&) = delete;
+  MlaView& operator=(const MlaView&) = delete;
 
   const reference::SparseMlaProblem& problem() const { return problem_; }
 
@@ -157,7 +157,7 @@ void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& prob
 }  // namespace
 
 reference::TilePlan mla_plan(const MlaShape& shape, const TensorSet& tensors) {
-  return plan_of(shape, View(shape, tensors).problem());
+  return plan_of(shape, MlaView(shape, tensors).problem());
 }
 
 RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan) {
@@ -191,7 +191,7 @@ std::vector<TensorReport> judge_tile_plan(const TensorSet& tensors, const refere
 
 std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
                                             const reference::Numerics& numerics, bool structured) {
-  const View view(shape, tensors);
+  const MlaView view(shape, tensors);
   reference::SparseMlaDecode expected = reference::sparse_mla_decode(view.problem(), numerics);
   return judge_outputs(shape, tensors, structured, expected);
 }
@@ -205,7 +205,7 @@ std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tens
         judge_indptr(tensors.at(side->name + "_indptr"), shape.rows() * side->width, side->width);
     if (!ranges.passed()) return {std::move(ranges)};
   }
-  const View view(shape, tensors);
+  const MlaView view(shape, tensors);
   const reference::SparseMlaProblem& problem = view.problem();
   const reference::TilePlan plan = plan_of(shape, problem);
   std::vector<TensorReport> reports = judge_mla_plan(shape, tensors);
@@ -225,7 +225,7 @@ std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tens
 
 std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
                                             const reference::Numerics& numerics, bool structured) {
-  const View view(shape, tensors);
+  const MlaView view(shape, tensors);
   reference::SparseMlaPrefill expected = reference::sparse_mla_prefill(view.problem(), numerics);
   std::vector<TensorReport> reports;
   const auto judge = [&](const char* name, reference::Estimate& estimate, std::int64_t group) {

@@ -44,7 +44,7 @@ std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
 // What patterns are read from: the wrong rows only.
 struct SelectionEvidence {
   const HostTensor& indices;
-  const Selection& selection;
+  const TopKWindows& selection;
   const Wrong& wrong;
   const std::vector<std::int64_t>& rows;  // the wrong ones
 
@@ -71,7 +71,7 @@ bool right_when_shifted(const SelectionEvidence& evidence, std::int64_t row) {
 
 // Right for a window whose end lies `change` columns further.
 bool right_when_longer(const SelectionEvidence& evidence, std::int64_t row, std::int64_t change) {
-  const Selection& selection = evidence.selection;
+  const TopKWindows& selection = evidence.selection;
   LogitWindow window = selection.windows[row];
   window.length += change;
   if (window.length < 0 || selection.starts[row] + window.length > selection.columns) return false;
@@ -169,7 +169,7 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
 }
 
 // The canonical one, in the declared order.
-void put_selection(const HostTensor& indices, const Selection& selection,
+void put_selection(const HostTensor& indices, const TopKWindows& selection,
                    const plumb_numerics& declared, RightValues& right) {
   const std::int32_t k = selection.k;
   std::vector<std::int32_t> best = select_top_k(selection.windows, k);
@@ -186,7 +186,7 @@ void put_selection(const HostTensor& indices, const Selection& selection,
 
 }  // namespace
 
-TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
+TensorReport judge_selection(const HostTensor& indices, const TopKWindows& selection,
                              const plumb_numerics& declared) {
   if (auto* const right = RightValues::active())
     put_selection(indices, selection, declared, *right);

@@ -17,7 +17,7 @@
 namespace plumb::cases {
 
 // What the rows of one launch had to select from.
-struct Selection {
+struct TopKWindows {
   std::vector<reference::LogitWindow> windows;
   std::vector<std::int64_t> starts;  // first column of each window
   std::int64_t columns = 0;          // of the logits
@@ -27,7 +27,7 @@ struct Selection {
 // Every row of indices [rows, k] in the op's own meaning: any order and any choice among equal
 // logits is right, dead rows (empty windows) are all -1. All rows are compared. Where the set is
 // right, the order and the choice among equal logits have to be those that are declared.
-TensorReport judge_selection(const HostTensor& indices, const Selection& selection,
+TensorReport judge_selection(const HostTensor& indices, const TopKWindows& selection,
                              const plumb_numerics& declared);
 
 // Row::trivial must say what its shape is; throws BadRow where it does

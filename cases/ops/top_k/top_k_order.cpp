@@ -92,7 +92,7 @@ void canonicalize_row(const LogitWindow& window, std::int32_t k, const plumb_num
 
 }  // namespace
 
-void judge_order(const HostTensor& indices, const Selection& selection,
+void judge_order(const HostTensor& indices, const TopKWindows& selection,
                  const plumb_numerics& declared, TensorReport& report) {
   const std::int32_t k = selection.k;
   BrokenPromise first;
@@ -112,7 +112,8 @@ void judge_order(const HostTensor& indices, const Selection& selection,
       report.rows_total, first.what, indices.coordinates(report.wrong_rows.front(), first.place)));
 }
 
-std::optional<HostTensor> canonical_selection(const HostTensor& indices, const Selection& selection,
+std::optional<HostTensor> canonical_selection(const HostTensor& indices,
+                                              const TopKWindows& selection,
                                               const plumb_numerics& declared) {
   const bool order_is_open = declared.index_order == PLUMB_INDICES_ANY_ORDER ||
                              declared.index_order == PLUMB_INDICES_BY_KEY;

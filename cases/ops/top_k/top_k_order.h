@@ -12,13 +12,14 @@
 namespace plumb::cases {
 
 // Adds a failure for the rows whose indices break the declaration.
-void judge_order(const HostTensor& indices, const Selection& selection,
+void judge_order(const HostTensor& indices, const TopKWindows& selection,
                  const plumb_numerics& declared, TensorReport& report);
 
 // The indices with what is declared to be open brought into one form: ascending, and with one mark
 // in the place of every index at the threshold where the choice among equal keys is open. Nothing
 // if the declaration leaves nothing open. Rows that are no selection stay as they are.
-std::optional<HostTensor> canonical_selection(const HostTensor& indices, const Selection& selection,
+std::optional<HostTensor> canonical_selection(const HostTensor& indices,
+                                              const TopKWindows& selection,
                                               const plumb_numerics& declared);
 
 }  // namespace plumb::cases

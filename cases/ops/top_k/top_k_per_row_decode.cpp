@@ -109,8 +109,8 @@ class TopKPerRowDecodeProblem : public Problem {
     return input;
   }
 
-  Selection selection(const TensorSet& tensors) const {
-    Selection selection{windows_of(reference_input(tensors)), {}, layout_.columns, k_};
+  TopKWindows selection(const TensorSet& tensors) const {
+    TopKWindows selection{windows_of(reference_input(tensors)), {}, layout_.columns, k_};
     selection.starts.assign(selection.windows.size(), 0);
     return selection;
   }

@@ -97,7 +97,7 @@ class TopKPerRowPrefillProblem : public Problem {
   double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
-  Selection selection(const TensorSet& tensors) const {
+  TopKWindows selection(const TensorSet& tensors) const {
     reference::TopKPerRowPrefill input;
     input.logits = tensors.at("logits").data<float>();
     input.row_starts = tensors.at("row_starts").data<std::int32_t>();
@@ -107,7 +107,7 @@ class TopKPerRowPrefillProblem : public Problem {
     input.logits_row_stride = layout_.row_stride();
     input.logits_column_stride = layout_.column_stride;
     input.k = k_;
-    Selection selection{windows_of(input), {}, layout_.columns, k_};
+    TopKWindows selection{windows_of(input), {}, layout_.columns, k_};
     selection.starts.assign(input.row_starts, input.row_starts + layout_.rows);
     return selection;
   }

@@ -42,7 +42,7 @@ bool Checker::is_launch_data(const Access& access) const {
 }
 
 void Checker::check_shadow(const Access& access, std::uint32_t floor, bool needs_write) {
-  Finding finding;
+  AccessVerdict finding;
   if (!shadow_.access(access, clock_, block_.running().thread, floor, needs_write, finding))
     fail(access, finding);
 }
@@ -51,12 +51,12 @@ void Checker::access_shared(const Access& access) {
   const SharedMemory& shared = block_.shared();
   const SharedMemory::Array* array = shared.array_at(access.address);
   if (array == nullptr || shared.array_at(access.address + access.bytes - 1) != array)
-    block_.fail(Fault::out_of_bounds, describe_shared_bounds(access));
+    block_.fail(ErrorKind::out_of_bounds, describe_shared_bounds(access));
   check_shadow(access, clock_.first_segment_of_block(), true);
 }
 
 const Checker::Region* Checker::find_region(std::uintptr_t address) {
-  for (const Recent& recent : recent_)
+  for (const RecentRegion& recent : recent_)
     if (address - recent.begin < recent.bytes) return recent.region;
   const Region* const region = memory_->find(address);
   if (region != nullptr)
@@ -68,10 +68,10 @@ void Checker::access_global(const Access& access) {
   const Region* const region = find_region(access.address);
   if (region == nullptr && is_launch_data(access)) return;
   if (region != nullptr && region->freed)
-    block_.fail(Fault::use_after_free, describe_global_bounds(access, region));
+    block_.fail(ErrorKind::use_after_free, describe_global_bounds(access, region));
   if (region == nullptr || access.address < region->begin ||
       access.address + access.bytes > region->end)
-    block_.fail(Fault::out_of_bounds, describe_global_bounds(access, region));
+    block_.fail(ErrorKind::out_of_bounds, describe_global_bounds(access, region));
   check_shadow(access, clock_.first_segment_of_kernel(), false);
 }
 
@@ -83,12 +83,12 @@ void Checker::access(const Access& access) {
     access_global(access);
 }
 
-void Checker::fail(const Access& access, const Finding& finding) {
-  const bool race = finding.kind == Finding::Kind::race;
-  block_.fail(race ? Fault::race : Fault::uninitialized_read, describe(access, finding));
+void Checker::fail(const Access& access, const AccessVerdict& finding) {
+  const bool race = finding.kind == AccessVerdict::Flaw::race;
+  block_.fail(race ? ErrorKind::race : ErrorKind::uninitialized_read, describe(access, finding));
 }
 
-std::string Checker::describe(const Access& access, const Finding& finding) {
+std::string Checker::describe(const Access& access, const AccessVerdict& finding) {
   std::string text = fmt::format("{} of {} bytes", verb(access), access.bytes);
   const SharedMemory& shared = block_.shared();
   if (shared.contains(finding.address)) {
@@ -100,13 +100,13 @@ std::string Checker::describe(const Access& access, const Finding& finding) {
     text +=
         fmt::format(" at byte {} of allocation {}", access.address - region.begin, *region.label);
   }
-  if (finding.kind == Finding::Kind::uninitialized)
+  if (finding.kind == AccessVerdict::Flaw::uninitialized)
     return text + ", which no thread of the block has written";
   return text + fmt::format(", {}; nothing orders it after {}",
                             block_.describe_progress(block_.running()), describe_other(finding));
 }
 
-std::string Checker::describe_other(const Finding& finding) const {
+std::string Checker::describe_other(const AccessVerdict& finding) const {
   const Stamp& other = finding.other;
   const char* const what = verb({0, 0, finding.other_wrote, other.atomic != 0});
   if (other.segment < clock_.first_segment_of_block()) {

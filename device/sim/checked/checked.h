@@ -35,10 +35,10 @@ class Checker {
   inline void access_global(const Access& access);
   inline const Region* find_region(std::uintptr_t address);
   inline void check_shadow(const Access& access, std::uint32_t floor, bool needs_write);
-  [[noreturn]] void fail(const Access& access, const Finding& finding);
+  [[noreturn]] void fail(const Access& access, const AccessVerdict& finding);
   // Messages are built by functions of their own: fail() drops the stack of its caller.
-  std::string describe(const Access& access, const Finding& finding);
-  std::string describe_other(const Finding& finding) const;
+  std::string describe(const Access& access, const AccessVerdict& finding);
+  std::string describe_other(const AccessVerdict& finding) const;
   std::string describe_shared_bounds(const Access& access) const;
   std::string describe_global_bounds(const Access& access, const Region* region) const;
 
@@ -48,11 +48,11 @@ class Checker {
   Clock clock_;
   Shadow shadow_;
   // The regions that were found last, and where they lie.
-  struct Recent {
+  struct RecentRegion {
     std::uintptr_t begin = 0, bytes = 0;
     const Region* region = nullptr;
   };
-  std::array<Recent, 8> recent_{};
+  std::array<RecentRegion, 8> recent_{};
   std::size_t next_recent_ = 0;
 };
 

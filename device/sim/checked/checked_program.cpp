@@ -12,7 +12,7 @@ namespace plumb::device::sim {
 
 namespace {
 
-struct Span {
+struct ProgramSpan {
   std::uintptr_t begin, end;
 };
 
@@ -21,13 +21,13 @@ int add_spans(dl_phdr_info* info, std::size_t, void* spans) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD) continue;
     const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-    static_cast<std::vector<Span>*>(spans)->push_back({begin, begin + segment.p_memsz});
+    static_cast<std::vector<ProgramSpan>*>(spans)->push_back({begin, begin + segment.p_memsz});
   }
   return 0;
 }
 
-bool any_holds(const std::vector<Span>& spans, std::uintptr_t address) {
-  for (const Span& span : spans)
+bool any_holds(const std::vector<ProgramSpan>& spans, std::uintptr_t address) {
+  for (const ProgramSpan& span : spans)
     if (address - span.begin < span.end - span.begin) return true;
   return false;
 }
@@ -36,7 +36,7 @@ bool any_holds(const std::vector<Span>& spans, std::uintptr_t address) {
 
 // A plug-in may have been loaded since the last look, so a miss looks again.
 bool is_program_data(std::uintptr_t address) {
-  static thread_local std::vector<Span> spans;
+  static thread_local std::vector<ProgramSpan> spans;
   if (any_holds(spans, address)) return true;
   spans.clear();
   dl_iterate_phdr(&add_spans, &spans);

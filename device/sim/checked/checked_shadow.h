@@ -25,8 +25,8 @@ struct Access {
 };
 
 // What is wrong with a new access.
-struct Finding {
-  enum class Kind { race, uninitialized } kind = Kind::race;
+struct AccessVerdict {
+  enum class Flaw { race, uninitialized } kind = Flaw::race;
   Stamp other;  // of a race: the earlier access
   bool other_wrote = false;
   std::uintptr_t address = 0;
@@ -38,7 +38,7 @@ class Shadow {
   // `needs_write`: a byte that nobody wrote since `floor` may not be read.
   // Returns whether it passes; `finding` says why not.
   inline bool access(const Access& access, const Clock& clock, int thread, std::uint32_t floor,
-                     bool needs_write, Finding& finding);
+                     bool needs_write, AccessVerdict& finding);
   // Forgets everything if much memory is held; `always`: in any case.
   void trim(bool always);
 
@@ -59,29 +59,29 @@ class Shadow {
   };
 
   Page& page_at(std::uintptr_t number) {
-    const Recent& recent = recent_[number % kRecent];
+    const RecentPage& recent = recent_[number % kRecent];
     return recent.page != nullptr && recent.number == number ? *recent.page : find_page(number);
   }
   Page& find_page(std::uintptr_t number);
   static void refine(Page& page, int shift);
   static inline bool check(const Cell& cell, const Access& access, const Clock& clock, int thread,
-                           std::uint32_t floor, bool needs_write, Finding& finding);
+                           std::uint32_t floor, bool needs_write, AccessVerdict& finding);
   static inline void remember(Cell& cell, const Access& access, const Clock& clock, int thread,
                               std::uint32_t floor, const Stamp& now);
 
   static constexpr int kPageShift = 12;
   static constexpr std::size_t kRecent = 64;
-  struct Recent {
+  struct RecentPage {
     std::uintptr_t number = 0;
     Page* page = nullptr;
   };
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
-  std::array<Recent, kRecent> recent_;
+  std::array<RecentPage, kRecent> recent_;
 };
 
 // Inline: what follows runs for every access of every checked kernel.
 inline bool Shadow::access(const Access& access, const Clock& clock, int thread,
-                           std::uint32_t floor, bool needs_write, Finding& finding) {
+                           std::uint32_t floor, bool needs_write, AccessVerdict& finding) {
   const Stamp now = clock.now(thread, access.atomic);
   const std::uintptr_t end = access.address + access.bytes;
   const int shift = std::min(2, std::countr_zero(access.address | end));
@@ -102,12 +102,12 @@ inline bool Shadow::access(const Access& access, const Clock& clock, int thread,
 }
 
 inline bool Shadow::check(const Cell& cell, const Access& access, const Clock& clock, int thread,
-                          std::uint32_t floor, bool needs_write, Finding& finding) {
+                          std::uint32_t floor, bool needs_write, AccessVerdict& finding) {
   const auto races = [&](const Stamp& other) {
     return !(access.atomic && other.atomic) && !clock.is_before(other, thread, floor);
   };
   const auto found = [&](const Stamp& other, bool wrote) {
-    finding = {Finding::Kind::race, other, wrote};
+    finding = {AccessVerdict::Flaw::race, other, wrote};
     return false;
   };
   if (races(cell.writer)) return found(cell.writer, true);
@@ -115,7 +115,7 @@ inline bool Shadow::check(const Cell& cell, const Access& access, const Clock& c
     if ((access.write || reader.atomic) && races(reader)) return found(reader, reader.atomic);
   const bool reads = !access.write || (access.atomic && access.uses_old_value);
   if (reads && needs_write && cell.writer.segment < floor) {
-    finding = {Finding::Kind::uninitialized};
+    finding = {AccessVerdict::Flaw::uninitialized};
     return false;
   }
   return true;

@@ -110,7 +110,7 @@ void Block::start_threads() {
   for (Thread& thread : threads_) {
     thread.fiber = nullptr;
     thread.site = Site{};
-    thread.state = Thread::State::ready;
+    thread.state = Thread::ThreadState::ready;
     add(thread, line);
   }
   queue(line, false);
@@ -147,9 +147,9 @@ void Block::invoke_kernel() {
 // The running thread returned: it leaves all barriers.
 void Block::leave() {
   Thread& self = running();
-  self.state = Thread::State::returned;
+  self.state = Thread::ThreadState::returned;
   const Wave::Operation* const left = waves_[self.wave].leave(self.lane);
-  if (left != nullptr) fail(Fault::exited_lane, describe_awaited(*left));
+  if (left != nullptr) fail(ErrorKind::exited_lane, describe_awaited(*left));
   --live_;
   if (arrived_ > 0 && arrived_ == live_) release_block();
 }
@@ -161,9 +161,9 @@ void Block::sync(const Site& site) {
   if (arrived_ == 0) {
     first_arrived_ = &self;
   } else if (!same_line(first_arrived_->site, site)) {
-    fail(Fault::divergent_barrier, describe_divergence(site));
+    fail(ErrorKind::divergent_barrier, describe_divergence(site));
   }
-  self.state = Thread::State::in_block_sync;
+  self.state = Thread::ThreadState::in_block_sync;
   if (++arrived_ == live_) {
     release_block();
     if (rests_) return rest();
@@ -183,8 +183,8 @@ void Block::release_block() {
   arrived_ = 0;
   Line line;
   for (Thread& thread : threads_)
-    if (thread.state == Thread::State::in_block_sync) {
-      thread.state = Thread::State::ready;
+    if (thread.state == Thread::ThreadState::in_block_sync) {
+      thread.state = Thread::ThreadState::ready;
       add(thread, line);
     }
   queue(line, false);
@@ -199,7 +199,7 @@ std::uint64_t Block::wave_operation(WaveKind kind, std::uint64_t mask, std::uint
   const bool joins = wave.joins(call);
   if (!joins && !wave.is_legal(call)) fail_wave_call(call);
   self.site = site;
-  self.state = Thread::State::in_wave_operation;
+  self.state = Thread::ThreadState::in_wave_operation;
   Wave::Operation& operation = joins ? wave.only() : wave.open(call);
   const std::uint64_t complete = wave.arrive(operation, call, value, source_lane);
   if (complete != 0) {
@@ -218,7 +218,7 @@ void Block::release_wave(int wave, std::uint64_t lanes) {
   Line line;
   for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
     Thread& thread = first[std::countr_zero(left)];
-    thread.state = Thread::State::ready;
+    thread.state = Thread::ThreadState::ready;
     add(thread, line);
   }
   queue(line, in_front);
@@ -271,7 +271,7 @@ Thread* Block::next_ready() {
 
 void* Block::static_shared(const SharedSite& site) {
   void* const array = shared_.find_or_add(site);
-  if (array == nullptr) fail(Fault::launch_limits, shared_.why_full(site));
+  if (array == nullptr) fail(ErrorKind::launch_limits, shared_.why_full(site));
   return array;
 }
 

@@ -21,10 +21,10 @@
 namespace plumb::device::sim {
 
 struct Thread : ThreadContext {
-  enum class State { ready, in_block_sync, in_wave_operation, returned };
+  enum class ThreadState { ready, in_block_sync, in_wave_operation, returned };
   Fiber* fiber = nullptr;  // nullptr: not started
   Thread* next = nullptr;  // in the queue of ready threads
-  State state = State::ready;
+  ThreadState state = ThreadState::ready;
   Site site;  // where it waits, or waited last
 };
 
@@ -54,7 +54,7 @@ class Block : public BlockContext {
   void* dynamic_shared() { return shared_.dynamic(); }
   // Ends the run: control goes back to run(), which throws. Stacks are dropped, not unwound.
   // The stack is not unwound: the caller may own nothing but `message`, which is taken over.
-  [[noreturn]] void fail(Fault fault, std::string&& message);
+  [[noreturn]] void fail(ErrorKind fault, std::string&& message);
 
   // Around a long jump to the host thread's stack, see launch.h.
   void begin_abandoning();
@@ -89,7 +89,7 @@ class Block : public BlockContext {
   void rest();
   [[noreturn]] void fail_wave_call(const WaveCall& call);
   [[noreturn]] void fail_deadlock();
-  [[noreturn]] void drop_stack(Fault fault, std::string&& message);
+  [[noreturn]] void drop_stack(ErrorKind fault, std::string&& message);
   std::string describe_awaited(const Wave::Operation& operation) const;
   std::string describe_divergence(const Site& site) const;
   std::string describe_deadlock() const;
@@ -110,7 +110,7 @@ class Block : public BlockContext {
   Thread* tail_ = nullptr;
   int live_ = 0, arrived_ = 0;
   const Thread* first_arrived_ = nullptr;
-  Fault fault_ = Fault::other;
+  ErrorKind fault_ = ErrorKind::other;
   std::string error_;
   std::exception_ptr exception_;
   std::unique_ptr<Checker> own_checker_;  // made by the first checked launch

@@ -68,7 +68,7 @@ std::int64_t BlockOrder::permute(std::int64_t value) const {
 void check_limits(const KernelCall& call, const Properties& properties) {
   const LaunchShape& shape = call.shape;
   const auto refuse = [&](const std::string& what) {
-    throw DeviceError(Fault::launch_limits, fmt::format("kernel {}: {}", call.name, what));
+    throw DeviceError(ErrorKind::launch_limits, fmt::format("kernel {}: {}", call.name, what));
   };
   if (shape.block < 1 || shape.block > properties.max_threads_per_block)
     refuse(fmt::format("block of {} threads, the platform allows 1 to {}", shape.block,

@@ -61,20 +61,20 @@ bool Wave::is_legal(const WaveCall& call) const {
   return true;
 }
 
-std::string Wave::why_illegal(const WaveCall& call, Fault& fault) const {
+std::string Wave::why_illegal(const WaveCall& call, ErrorKind& fault) const {
   const std::string where = fmt::format("{} at {}", name_of(call.kind), name_of_site(call.site));
-  fault = Fault::invalid_argument;
+  fault = ErrorKind::invalid_argument;
   if ((call.mask & lane_bit(call.lane)) == 0)
     return fmt::format("{} with a mask that does not name the calling lane (lanes {})", where,
                        lane_list(call.mask));
-  fault = Fault::exited_lane;
+  fault = ErrorKind::exited_lane;
   if ((call.mask & ~lanes_) != 0)
     return fmt::format("{} names lanes {}, which the wave does not have", where,
                        lane_list(call.mask & ~lanes_));
   if ((call.mask & exited_) != 0)
     return fmt::format("{} names lanes {}, which have returned", where,
                        lane_list(call.mask & exited_));
-  fault = Fault::divergent_barrier;
+  fault = ErrorKind::divergent_barrier;
   for (const Operation& other : open_)
     if (conflicts(other, call))
       return fmt::format(

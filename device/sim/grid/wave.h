@@ -42,7 +42,7 @@ class Wave {
 
   bool is_legal(const WaveCall& call) const;
   // What is wrong with an illegal call, and its fault.
-  std::string why_illegal(const WaveCall& call, Fault& fault) const;
+  std::string why_illegal(const WaveCall& call, ErrorKind& fault) const;
   // Whether the call is of the one operation that is open. It is legal then: a lane that returns
   // while others wait for it ends the run, so the operation's mask is as good as when it was
   // opened.

@@ -23,7 +23,7 @@ void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address);
 
 void require(int result, const char* what) {
   if (result != 0) {
-    throw DeviceError(Fault::out_of_memory, std::string("the system refused to ") + what);
+    throw DeviceError(ErrorKind::out_of_memory, std::string("the system refused to ") + what);
   }
 }
 
@@ -34,7 +34,7 @@ std::uintptr_t reserve(std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(reserved);
 }
 
-struct Span {
+struct FreedSpan {
   std::uintptr_t begin = 0;  // 0: none
   std::size_t bytes = 0;
   std::uintptr_t used_end = 0;
@@ -44,17 +44,17 @@ struct Span {
 class LeftBehind {
  public:
   // The one that was left last.
-  Span take(std::size_t bytes) {
+  FreedSpan take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(spans_.rbegin(), spans_.rend(),
-                                    [&](const Span& span) { return span.bytes == bytes; });
+                                    [&](const FreedSpan& span) { return span.bytes == bytes; });
     if (found == spans_.rend()) return {};
-    const Span span = *found;
+    const FreedSpan span = *found;
     spans_.erase(std::next(found).base());
     return span;
   }
 
-  bool keep(Span span) {
+  bool keep(FreedSpan span) {
     const std::lock_guard lock(mutex_);
     if (spans_.size() == kMost) return false;
     const std::uintptr_t most = span.begin + kMostUsed;
@@ -70,7 +70,7 @@ class LeftBehind {
   static constexpr std::size_t kMost = 12;  // four engines' device and pinned memory, and more
   static constexpr std::size_t kMostUsed = std::size_t{64} << 20;
   std::mutex mutex_;
-  std::vector<Span> spans_;
+  std::vector<FreedSpan> spans_;
 };
 
 // Never destroyed: a device may outlive every static object.
@@ -87,7 +87,7 @@ std::size_t page_size() {
 }
 
 AddressSpace::AddressSpace(std::size_t bytes, Pages pages) : bytes_(bytes), pages_(pages) {
-  const Span left = pages == Pages::recycled ? left_behind().take(bytes) : Span{};
+  const FreedSpan left = pages == Pages::recycled ? left_behind().take(bytes) : FreedSpan{};
   begin_ = left.begin != 0 ? left.begin : reserve(bytes);
   old_end_ = left.begin != 0 ? left.used_end : begin_;
   open_end_ = used_end_ = begin_;

@@ -41,12 +41,12 @@ void for_each_piece(std::size_t bytes, std::uint64_t position, const Body& body)
 }
 
 template <class Expected>
-std::optional<Difference> differences(const std::uint8_t* begin, std::size_t bytes,
-                                      const Expected& expected) {
-  std::optional<Difference> found;
+std::optional<ByteDifference> differences(const std::uint8_t* begin, std::size_t bytes,
+                                          const Expected& expected) {
+  std::optional<ByteDifference> found;
   for (std::size_t i = 0; i < bytes; ++i) {
     if (begin[i] == expected(i)) continue;
-    if (!found) found = Difference{i, expected(i), begin[i], 0};
+    if (!found) found = ByteDifference{i, expected(i), begin[i], 0};
     ++found->bytes;
   }
   return found;
@@ -60,8 +60,8 @@ void lay_guard(std::uint8_t* begin, std::size_t bytes, std::uint64_t position) {
   });
 }
 
-std::optional<Difference> compare_guard(const std::uint8_t* begin, std::size_t bytes,
-                                        std::uint64_t position) {
+std::optional<ByteDifference> compare_guard(const std::uint8_t* begin, std::size_t bytes,
+                                            std::uint64_t position) {
   bool same = true;
   for_each_piece(bytes, position, [&](std::size_t offset, std::size_t length, const auto* pattern) {
     same = same && std::memcmp(begin + offset, pattern, length) == 0;
@@ -79,8 +79,8 @@ void lay_poison(std::uint8_t* begin, std::size_t bytes, std::uint16_t word) {
   }
 }
 
-std::optional<Difference> compare_poison(const std::uint8_t* begin, std::size_t bytes,
-                                         std::uint16_t word) {
+std::optional<ByteDifference> compare_poison(const std::uint8_t* begin, std::size_t bytes,
+                                             std::uint16_t word) {
   if (bytes == 0) return std::nullopt;
   const auto expected = [&](std::size_t i) { return poison_byte(i, word); };
   // Equal to itself two bytes later, and right at the start: right everywhere.

@@ -17,7 +17,7 @@ inline constexpr std::uint16_t kPinnedPoison = 0x7FF3;
 inline constexpr std::uint16_t kFreedPoison = 0x7FFB;
 
 // A range that differs from what was laid there.
-struct Difference {
+struct ByteDifference {
   std::size_t offset = 0;  // of the first byte that differs
   std::uint8_t expected = 0, got = 0;
   std::int64_t bytes = 0;  // how many differ
@@ -26,12 +26,12 @@ struct Difference {
 // The pattern at a byte depends on `position` of that byte, so that a guard copied onto another
 // shows.
 void lay_guard(std::uint8_t* begin, std::size_t bytes, std::uint64_t position);
-std::optional<Difference> compare_guard(const std::uint8_t* begin, std::size_t bytes,
-                                        std::uint64_t position);
+std::optional<ByteDifference> compare_guard(const std::uint8_t* begin, std::size_t bytes,
+                                            std::uint64_t position);
 
 // `begin` is even.
 void lay_poison(std::uint8_t* begin, std::size_t bytes, std::uint16_t word);
-std::optional<Difference> compare_poison(const std::uint8_t* begin, std::size_t bytes,
-                                         std::uint16_t word);
+std::optional<ByteDifference> compare_poison(const std::uint8_t* begin, std::size_t bytes,
+                                             std::uint16_t word);
 
 }  // namespace plumb::device::sim

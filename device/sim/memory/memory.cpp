@@ -12,7 +12,7 @@ namespace plumb::device::sim {
 
 // [begin, end) holds the block and whatever guards it; [open_begin, open_end) of that can be
 // accessed.
-struct Memory::Block {
+struct Memory::GuardedBlock {
   std::string label;
   Region region;  // what the user asked for
   std::uintptr_t begin = 0, end = 0;
@@ -47,12 +47,12 @@ std::size_t Memory::size_of(std::size_t bytes) const {
   return align_up(std::max<std::size_t>(bytes, 1), page_size()) + 2 * page_size();
 }
 
-std::unique_ptr<Memory::Block> Memory::place(std::size_t bytes, std::string_view label) {
+std::unique_ptr<Memory::GuardedBlock> Memory::place(std::size_t bytes, std::string_view label) {
   const std::size_t size = size_of(bytes);
-  auto block = std::make_unique<Block>();
+  auto block = std::make_unique<GuardedBlock>();
   block->begin = block->open_begin = space_.take(size);
   if (block->begin == 0) {
-    throw DeviceError(Fault::out_of_memory,
+    throw DeviceError(ErrorKind::out_of_memory,
                       fmt::format("allocate '{}': no hole of {} bytes is left", label, size));
   }
   block->end = block->open_end = block->begin + size;
@@ -72,7 +72,7 @@ std::unique_ptr<Memory::Block> Memory::place(std::size_t bytes, std::string_view
 void* Memory::allocate(std::size_t bytes, std::string_view label) {
   if (bytes > options_.limit - live_bytes_) {
     throw DeviceError(
-        Fault::out_of_memory,
+        ErrorKind::out_of_memory,
         fmt::format("allocate '{}': {} bytes beside {} live ones exceed the device's {}", label,
                     bytes, live_bytes_, options_.limit));
   }
@@ -90,12 +90,12 @@ void* Memory::allocate(std::size_t bytes, std::string_view label) {
 
 void* Memory::allocate_sparse(std::size_t bytes, std::string_view label) {
   if (bytes > kLargestSparse) {
-    throw DeviceError(Fault::invalid_argument,
+    throw DeviceError(ErrorKind::invalid_argument,
                       fmt::format("allocate_sparse '{}': {} bytes; the most is {}", label, bytes,
                                   kLargestSparse));
   }
   const std::size_t open = align_up(std::max<std::size_t>(bytes, 1), page_size());
-  auto block = std::make_unique<Block>();
+  auto block = std::make_unique<GuardedBlock>();
   block->own_space = std::make_unique<AddressSpace>(open + 2 * page_size());
   block->begin = block->own_space->begin();
   block->end = block->begin + block->own_space->bytes();
@@ -110,7 +110,7 @@ void* Memory::allocate_sparse(std::size_t bytes, std::string_view label) {
   return insert(std::move(block));
 }
 
-void* Memory::insert(std::unique_ptr<Block> block) {
+void* Memory::insert(std::unique_ptr<GuardedBlock> block) {
   block->region.label = &block->label;
   void* memory = bytes_at(block->region.begin);
   const auto where = std::lower_bound(
@@ -132,17 +132,18 @@ void Memory::erase_overlapping(std::uintptr_t begin, std::uintptr_t end) {
 void Memory::free(void* memory) {
   if (memory == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  auto* block = const_cast<Block*>(find_block(address));
+  auto* block = const_cast<GuardedBlock*>(find_block(address));
   if (block == nullptr) {
-    throw DeviceError(Fault::invalid_argument, "free: the pointer is not of this device's memory");
+    throw DeviceError(ErrorKind::invalid_argument,
+                      "free: the pointer is not of this device's memory");
   }
   if (block->region.freed) {
-    throw DeviceError(Fault::invalid_argument,
+    throw DeviceError(ErrorKind::invalid_argument,
                       fmt::format("free: '{}' has been freed already", block->label));
   }
   if (block->region.begin != address) {
     throw DeviceError(
-        Fault::invalid_argument,
+        ErrorKind::invalid_argument,
         fmt::format("free: the pointer is at offset {} of '{}', not at its start",
                     static_cast<std::int64_t>(address - block->region.begin), block->label));
   }
@@ -150,13 +151,13 @@ void Memory::free(void* memory) {
   retire(*block);
 }
 
-void Memory::retire(Block& block) {
+void Memory::retire(GuardedBlock& block) {
   block.region.freed = true;
   if (block.own_space) {
     block.own_space->close_pages(block.open_begin, block.open_end - block.open_begin);
     retired_sparse_.push_back(&block);
     if (retired_sparse_.size() <= kRetiredSparse) return;
-    const Block& oldest = *retired_sparse_.front();
+    const GuardedBlock& oldest = *retired_sparse_.front();
     retired_sparse_.pop_front();
     return erase_overlapping(oldest.begin, oldest.end);
   }
@@ -173,7 +174,7 @@ void Memory::retire(Block& block) {
 }
 
 void Memory::release_oldest() {
-  Block& block = *quarantine_.front();
+  GuardedBlock& block = *quarantine_.front();
   quarantine_.pop_front();
   check(block);
   block.quarantined = false;
@@ -185,10 +186,11 @@ void Memory::release_oldest() {
   space_.drop_pages(first, align_down(block.end, page_size()) - first);
 }
 
-void Memory::check(Block& block) {
+void Memory::check(GuardedBlock& block) {
   const Region& region = block.region;
   if (region.sparse || (region.freed && options_.page_guards)) return;
-  const auto note = [&](std::uintptr_t begin, const Difference& difference, const char* suffix) {
+  const auto note = [&](std::uintptr_t begin, const ByteDifference& difference,
+                        const char* suffix) {
     const auto offset = static_cast<std::int64_t>(begin + difference.offset - region.begin);
     damage_.push_back(
         {block.label + suffix, offset, difference.expected, difference.got, difference.bytes});
@@ -216,20 +218,20 @@ std::vector<GuardDamage> Memory::check_guards() {
   return std::exchange(damage_, {});
 }
 
-const Memory::Block* Memory::find_block(std::uintptr_t address) const {
+const Memory::GuardedBlock* Memory::find_block(std::uintptr_t address) const {
   if (last_hit_ != nullptr && address >= last_hit_->begin && address < last_hit_->end) {
     return last_hit_;
   }
   const auto after = std::partition_point(
       blocks_.begin(), blocks_.end(), [&](const auto& block) { return block->begin <= address; });
   if (after == blocks_.begin()) return nullptr;
-  const Block* block = std::prev(after)->get();
+  const GuardedBlock* block = std::prev(after)->get();
   if (address >= block->end) return nullptr;
   return last_hit_ = block;
 }
 
 const MemoryMap::Region* Memory::find(std::uintptr_t address) const {
-  const Block* block = find_block(address);
+  const GuardedBlock* block = find_block(address);
   return block == nullptr ? nullptr : &block->region;
 }
 
@@ -246,12 +248,12 @@ void Memory::check_range(std::string_view call, const void* begin, std::size_t b
                       bytes <= region->end - address;
   if (inside && !region->freed) return;
   if (region == nullptr) {
-    throw DeviceError(Fault::out_of_bounds,
+    throw DeviceError(ErrorKind::out_of_bounds,
                       fmt::format("{}: {} bytes outside every allocation", call, bytes));
   }
   const auto offset = static_cast<std::int64_t>(address - region->begin);
   throw DeviceError(
-      region->freed ? Fault::use_after_free : Fault::out_of_bounds,
+      region->freed ? ErrorKind::use_after_free : ErrorKind::out_of_bounds,
       fmt::format(
           "{}: bytes {} to {} of '{}', which {}", call, offset,
           offset + static_cast<std::int64_t>(bytes), *region->label,
@@ -261,16 +263,16 @@ void Memory::check_range(std::string_view call, const void* begin, std::size_t b
 DeviceError Memory::explain(std::uintptr_t address, const std::string& who) const {
   const Region* region = find(address);
   if (region == nullptr) {
-    return DeviceError(Fault::out_of_bounds,
+    return DeviceError(ErrorKind::out_of_bounds,
                        who + ": access to device memory outside every allocation");
   }
   const auto offset = static_cast<std::int64_t>(address - region->begin);
   if (region->freed) {
-    return DeviceError(Fault::use_after_free,
+    return DeviceError(ErrorKind::use_after_free,
                        fmt::format("{}: access to offset {} of '{}', which has been freed", who,
                                    offset, *region->label));
   }
-  return DeviceError(Fault::out_of_bounds,
+  return DeviceError(ErrorKind::out_of_bounds,
                      fmt::format("{}: access to offset {} of '{}', which has {} bytes", who, offset,
                                  *region->label, region->end - region->begin));
 }

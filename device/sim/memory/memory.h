@@ -61,25 +61,25 @@ class Memory : public MemoryMap {
   DeviceError explain(std::uintptr_t address, const std::string& who) const;
 
  private:
-  struct Block;
-  const Block* find_block(std::uintptr_t address) const;
+  struct GuardedBlock;
+  const GuardedBlock* find_block(std::uintptr_t address) const;
   std::size_t size_of(std::size_t bytes) const;
-  std::unique_ptr<Block> place(std::size_t bytes, std::string_view label);
-  void* insert(std::unique_ptr<Block> block);
+  std::unique_ptr<GuardedBlock> place(std::size_t bytes, std::string_view label);
+  void* insert(std::unique_ptr<GuardedBlock> block);
   void erase_overlapping(std::uintptr_t begin, std::uintptr_t end);
-  void retire(Block& block);
+  void retire(GuardedBlock& block);
   void release_oldest();
-  void check(Block& block);
+  void check(GuardedBlock& block);
 
   Options options_;
   AddressSpace space_;
   // Sorted by address. A freed block stays until its addresses are used again.
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::deque<Block*> quarantine_;      // oldest first
-  std::deque<Block*> retired_sparse_;  // closed, their address space still held
-  std::vector<GuardDamage> damage_;    // found so far, not yet reported
+  std::vector<std::unique_ptr<GuardedBlock>> blocks_;
+  std::deque<GuardedBlock*> quarantine_;      // oldest first
+  std::deque<GuardedBlock*> retired_sparse_;  // closed, their address space still held
+  std::vector<GuardDamage> damage_;           // found so far, not yet reported
   std::size_t live_bytes_ = 0, quarantined_bytes_ = 0;
-  mutable const Block* last_hit_ = nullptr;
+  mutable const GuardedBlock* last_hit_ = nullptr;
 };
 
 }  // namespace plumb::device::sim

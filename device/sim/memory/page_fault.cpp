@@ -29,13 +29,13 @@ struct sigaction previous_action;
 void classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
   fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   // x86 reports an address that cannot exist (poison taken for a pointer) as zero, from the kernel.
-  fault.kind = info.si_code == SI_KERNEL ? PageFault::Kind::wild : PageFault::Kind::null;
-  if (fault.kind == PageFault::Kind::wild || fault.address < kNearNull) return;
-  fault.kind = PageFault::Kind::stray;
-  if (is_below_simulated_stack(fault.address)) fault.kind = PageFault::Kind::stack;
+  fault.kind = info.si_code == SI_KERNEL ? PageFault::Place::wild : PageFault::Place::null;
+  if (fault.kind == PageFault::Place::wild || fault.address < kNearNull) return;
+  fault.kind = PageFault::Place::stray;
+  if (is_below_simulated_stack(fault.address)) fault.kind = PageFault::Place::stack;
   for (const Memory* memory : watch.memories) {
     if (!memory->owns(info.si_addr)) continue;
-    fault.kind = PageFault::Kind::memory;
+    fault.kind = PageFault::Place::memory;
     fault.memory = memory;
   }
 }

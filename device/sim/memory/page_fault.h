@@ -14,14 +14,14 @@
 namespace plumb::device::sim {
 
 struct PageFault {
-  enum class Kind {
+  enum class Place {
     memory,  // at `address` of `memory`
     null,    // near zero
     wild,    // no address that can exist
     stack,   // a simulated thread needs more stack than it has
     stray    // anywhere else
   };
-  Kind kind = Kind::memory;
+  Place kind = Place::memory;
   std::uintptr_t address = 0;
   const Memory* memory = nullptr;
 };

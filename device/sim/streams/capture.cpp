@@ -13,8 +13,9 @@ namespace {
 
 void require_unspoilt(const Capture& capture, const std::string& call) {
   if (capture.offence.empty()) return;
-  throw DeviceError(Fault::capture_invalid, call + ": the capture of " + name_of(*capture.origin) +
-                                                " is invalid since: " + capture.offence);
+  throw DeviceError(ErrorKind::capture_invalid, call + ": the capture of " +
+                                                    name_of(*capture.origin) +
+                                                    " is invalid since: " + capture.offence);
 }
 
 // First node that the origin's last operation does not depend on, or -1.
@@ -47,7 +48,7 @@ void record_captured(EventState& event, const StreamState& stream) {
 
 void wait_captured(StreamState& stream, const EventState& event) {
   if (event.capture->ended) {
-    throw DeviceError(Fault::capture_invalid,
+    throw DeviceError(ErrorKind::capture_invalid,
                       "wait: event " + std::to_string(event.number) +
                           " was recorded in a capture that has ended; it has no meaning outside");
   }
@@ -70,13 +71,13 @@ void spoil(Capture& capture, const std::string& what) {
 
 void refuse(Capture& capture, const std::string& what) {
   spoil(capture, what);
-  throw DeviceError(Fault::capture_unsupported, what);
+  throw DeviceError(ErrorKind::capture_unsupported, what);
 }
 
 std::shared_ptr<const GraphData> finish(Capture& capture) {
   require_unspoilt(capture, "end_capture");
   if (const int node = unjoined_node(capture); node >= 0) {
-    throw DeviceError(Fault::capture_invalid,
+    throw DeviceError(ErrorKind::capture_invalid,
                       "end_capture: " + name_of(*capture.origin) + " does not wait for " +
                           describe(capture.nodes[node].operation) + ", node " +
                           std::to_string(node) + ", of a stream that joined the capture");

@@ -20,7 +20,7 @@ struct Capture {
   std::thread::id thread;  // that began it, and has to end it
   bool ended = false;
   std::string offence;  // empty: none so far
-  std::vector<Node> nodes;
+  std::vector<CapturedNode> nodes;
   std::vector<int> last;  // the origin's frontier, once the capture has ended
 };
 

@@ -39,8 +39,8 @@ std::string describe(const Operation& operation) {
   return std::visit(
       Overloaded{
           [](const KernelCall& call) { return "kernel '" + call.name + "'"; },
-          [](const Copy& copy) { return "copy of " + std::to_string(copy.bytes) + " bytes"; },
-          [](const Fill& fill) { return "fill of " + std::to_string(fill.bytes) + " bytes"; },
+          [](const MemoryCopy& copy) { return "copy of " + std::to_string(copy.bytes) + " bytes"; },
+          [](const MemoryFill& fill) { return "fill of " + std::to_string(fill.bytes) + " bytes"; },
           [](const HostCall& call) {
             return "host function" + (call.name.empty() ? "" : " '" + call.name + "'");
           },
@@ -53,8 +53,8 @@ std::string describe(const Operation& operation) {
 GraphNode summary(const Operation& operation) {
   return std::visit(Overloaded{
                         [](const KernelCall& call) { return GraphNode{"kernel", call.name}; },
-                        [](const Copy&) { return GraphNode{"copy", ""}; },
-                        [](const Fill&) { return GraphNode{"fill", ""}; },
+                        [](const MemoryCopy&) { return GraphNode{"copy", ""}; },
+                        [](const MemoryFill&) { return GraphNode{"fill", ""}; },
                         [](const HostCall& call) {
                           return GraphNode{call.name.empty() ? "host" : "kernel", call.name};
                         },
@@ -87,7 +87,7 @@ std::vector<int> replay_order(const GraphData& graph, Policy policy) {
   return order;
 }
 
-void Executor::check(const Copy& copy) const {
+void Executor::check(const MemoryCopy& copy) const {
   if (copy.bytes == 0) return;
   check_side("copy to", copy.to, copy.bytes);
   if (copy.snapshot) return;
@@ -95,27 +95,27 @@ void Executor::check(const Copy& copy) const {
   const auto to = reinterpret_cast<std::uintptr_t>(copy.to);
   const auto from = reinterpret_cast<std::uintptr_t>(copy.from);
   if (to < from + copy.bytes && from < to + copy.bytes) {
-    throw DeviceError(Fault::invalid_argument, "copy: source and destination overlap");
+    throw DeviceError(ErrorKind::invalid_argument, "copy: source and destination overlap");
   }
 }
 
-void Executor::check(const Fill& fill) const {
+void Executor::check(const MemoryFill& fill) const {
   if (fill.bytes == 0) return;
   check_side("fill", fill.to, fill.bytes);
   if (memory_.owns(fill.to) || pinned_.owns(fill.to)) return;
-  throw DeviceError(Fault::invalid_argument, "fill: pageable host memory");
+  throw DeviceError(ErrorKind::invalid_argument, "fill: pageable host memory");
 }
 
 void Executor::check_side(std::string_view call, const void* begin, std::size_t bytes) const {
   if (begin == nullptr) {
-    throw DeviceError(Fault::invalid_argument, std::string(call) + ": null pointer");
+    throw DeviceError(ErrorKind::invalid_argument, std::string(call) + ": null pointer");
   }
   memory_.check_range(call, begin, bytes);
   pinned_.check_range(call, begin, bytes);
 }
 
 void Executor::run(Operation operation) {
-  Progress progress(*this, std::move(operation));
+  OperationProgress progress(*this, std::move(operation));
   while (!progress.advance()) {
   }
 }
@@ -137,13 +137,13 @@ bool Executor::perform(const Operation& operation, std::optional<Grid>& grid) {
                           grid.reset();
                           return true;
                         },
-                        [&](const Copy& copy) {
+                        [&](const MemoryCopy& copy) {
                           check(copy);
                           const void* from = copy.snapshot ? copy.snapshot->data() : copy.from;
                           if (copy.bytes != 0) std::memcpy(copy.to, from, copy.bytes);
                           return true;
                         },
-                        [&](const Fill& fill) {
+                        [&](const MemoryFill& fill) {
                           check(fill);
                           if (fill.bytes != 0) std::memset(fill.to, fill.value, fill.bytes);
                           return true;
@@ -157,14 +157,14 @@ bool Executor::perform(const Operation& operation, std::optional<Grid>& grid) {
                     operation);
 }
 
-Progress::Progress(Executor& executor, Operation operation)
+OperationProgress::OperationProgress(Executor& executor, Operation operation)
     : executor_(executor), operation_(std::move(operation)), order_{0} {
   if (const Replay* replay = std::get_if<Replay>(&operation_)) {
     order_ = replay_order(*replay->graph, executor.conditions_.policy);
   }
 }
 
-bool Progress::advance() {
+bool OperationProgress::advance() {
   if (next_ == order_.size()) return true;
   const Replay* replay = std::get_if<Replay>(&operation_);
   const Operation& part = replay ? replay->graph->nodes[order_[next_]].operation : operation_;
@@ -177,17 +177,17 @@ void Executor::report(const PageFault& fault, const Operation& operation) const 
   const std::string thread = finish_abandoning_grid();
   if (!thread.empty()) who += ", " + thread;
   switch (fault.kind) {
-    case PageFault::Kind::memory: throw fault.memory->explain(fault.address, who);
-    case PageFault::Kind::null:
-      throw DeviceError(Fault::out_of_bounds, who + ": access through a null pointer");
-    case PageFault::Kind::wild:
-      throw DeviceError(Fault::out_of_bounds, who + ": access to an address that cannot exist");
-    case PageFault::Kind::stack:
-      throw DeviceError(Fault::out_of_memory, who + ": the simulated thread's stack is full");
-    case PageFault::Kind::stray:
-      throw DeviceError(Fault::out_of_bounds, who + ": access far outside of every allocation");
+    case PageFault::Place::memory: throw fault.memory->explain(fault.address, who);
+    case PageFault::Place::null:
+      throw DeviceError(ErrorKind::out_of_bounds, who + ": access through a null pointer");
+    case PageFault::Place::wild:
+      throw DeviceError(ErrorKind::out_of_bounds, who + ": access to an address that cannot exist");
+    case PageFault::Place::stack:
+      throw DeviceError(ErrorKind::out_of_memory, who + ": the simulated thread's stack is full");
+    case PageFault::Place::stray:
+      throw DeviceError(ErrorKind::out_of_bounds, who + ": access far outside of every allocation");
   }
-  throw DeviceError(Fault::other, who);
+  throw DeviceError(ErrorKind::other, who);
 }
 
 }  // namespace plumb::device::sim

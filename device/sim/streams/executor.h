@@ -47,12 +47,12 @@ class Executor {
   bool is_running_here() const { return running_ == std::this_thread::get_id(); }
 
   // Throws unless each side of the copy lies in pageable memory or in one live allocation.
-  void check(const Copy& copy) const;
-  void check(const Fill& fill) const;
+  void check(const MemoryCopy& copy) const;
+  void check(const MemoryFill& fill) const;
 
  private:
   void check_side(std::string_view call, const void* begin, std::size_t bytes) const;
-  friend class Progress;
+  friend class OperationProgress;
   // Runs a piece of an operation that is no replay; `grid` keeps what is left of a kernel. True:
   // the operation is over.
   bool advance(const Operation& operation, std::optional<Grid>& grid);
@@ -68,9 +68,9 @@ class Executor {
 };
 
 // An operation on its way.
-class Progress {
+class OperationProgress {
  public:
-  Progress(Executor& executor, Operation operation);
+  OperationProgress(Executor& executor, Operation operation);
   // Runs a piece. True: that was the last one. Throws as Executor::run does.
   bool advance();
 

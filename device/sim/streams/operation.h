@@ -18,7 +18,7 @@ namespace plumb::device::sim {
 struct StreamState;
 struct GraphData;
 
-struct Copy {
+struct MemoryCopy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
@@ -27,7 +27,7 @@ struct Copy {
   std::shared_ptr<const std::vector<std::byte>> snapshot;
 };
 
-struct Fill {
+struct MemoryFill {
   void* to = nullptr;
   std::uint8_t value = 0;
   std::size_t bytes = 0;
@@ -40,29 +40,29 @@ struct HostCall {
 };
 
 // Reached when `stream` has executed its first `position` operations.
-struct Point {
+struct StreamPoint {
   StreamState* stream = nullptr;
   std::uint64_t position = 0;
 };
 
 struct Wait {
-  Point point;
+  StreamPoint point;
 };
 
 struct Replay {
   std::shared_ptr<const GraphData> graph;
 };
 
-using Operation = std::variant<KernelCall, Copy, Fill, HostCall, Wait, Replay>;
+using Operation = std::variant<KernelCall, MemoryCopy, MemoryFill, HostCall, Wait, Replay>;
 
 // A node may run when all nodes in `needs` have: indices of earlier nodes of the same graph.
-struct Node {
+struct CapturedNode {
   Operation operation;
   std::vector<int> needs;
 };
 
 struct GraphData {
-  std::vector<Node> nodes;
+  std::vector<CapturedNode> nodes;
 };
 
 // "kernel 'rms_norm'", "copy of 64 bytes": for messages.

@@ -15,9 +15,9 @@ namespace {
 
 // A stream, and the first of its pending operations once it has begun. The operation is pending
 // until it is over.
-struct Lane {
+struct PendingStream {
   StreamState* stream = nullptr;
-  std::optional<Progress> progress = std::nullopt;
+  std::optional<OperationProgress> progress = std::nullopt;
 
   bool can_move() const {
     if (stream->pending.empty()) return false;
@@ -38,11 +38,11 @@ struct Lane {
 
 std::string name_of(const StreamState& stream) { return "stream " + std::to_string(stream.number); }
 
-bool reached(const Point& point) {
+bool reached(const StreamPoint& point) {
   return point.stream == nullptr || point.stream->done >= point.position;
 }
 
-void run_until(const Point& point, Executor& executor) {
+void run_until(const StreamPoint& point, Executor& executor) {
   while (!reached(point)) {
     StreamState& stream = *point.stream;
     if (const Wait* wait = std::get_if<Wait>(&stream.pending.front())) {
@@ -58,22 +58,22 @@ void run_until(const Point& point, Executor& executor) {
 
 void run_interleaved(const std::vector<std::unique_ptr<StreamState>>& streams, Executor& executor,
                      std::uint64_t seed) {
-  std::deque<Lane> lanes;
+  std::deque<PendingStream> lanes;
   for (const auto& stream : streams) {
     if (!stream->pending.empty()) lanes.emplace_back(stream.get());
   }
-  std::vector<Lane*> ready;
+  std::vector<PendingStream*> ready;
   for (std::uint64_t turn = 0;; ++turn) {
     ready.clear();
-    for (Lane& lane : lanes) {
+    for (PendingStream& lane : lanes) {
       if (lane.can_move()) ready.push_back(&lane);
     }
     if (ready.empty()) return;
-    Lane& lane = *ready[scramble(seed + turn * 0x9E3779B97F4A7C15U) % ready.size()];
+    PendingStream& lane = *ready[scramble(seed + turn * 0x9E3779B97F4A7C15U) % ready.size()];
     try {
       lane.move(executor);
     } catch (const DeviceError& error) {
-      throw DeviceError(error.fault(), name_of(*lane.stream) + ": " + error.what());
+      throw DeviceError(error.kind(), name_of(*lane.stream) + ": " + error.what());
     }
   }
 }

@@ -32,24 +32,24 @@ struct StreamState {
   std::vector<int> frontier;         // nodes that the next captured operation has to wait for
 
   std::uint64_t enqueued() const { return done + pending.size(); }
-  Point tail() { return {this, enqueued()}; }
+  StreamPoint tail() { return {this, enqueued()}; }
 };
 
 struct EventState {
   int number = 0;          // in order of creation
   bool destroyed = false;  // kept, so that no later event has its address
-  Point point;             // most recent record outside a capture; no stream: never recorded
+  StreamPoint point;       // most recent record outside a capture; no stream: never recorded
   std::shared_ptr<Capture> capture;  // set when the most recent record was captured
   std::vector<int> frontier;
 };
 
 std::string name_of(const StreamState& stream);  // "stream 2"
-bool reached(const Point& point);
+bool reached(const StreamPoint& point);
 
 // Executes what has to run before `point` is reached, and nothing else: the prefix of its stream
 // and, through waits, prefixes of others. Always ends: a wait names a record made before it, so
 // that the streams on the way down are all different.
-void run_until(const Point& point, Executor& executor);
+void run_until(const StreamPoint& point, Executor& executor);
 
 // Executes everything that is pending on the streams, in pieces: which stream the next piece is of,
 // among those that need not wait, is a function of the seed. A message says whose it is.

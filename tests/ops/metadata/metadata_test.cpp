@@ -125,8 +125,8 @@ TEST_F(GlobalTopK, TheHighestSlotIsAnInt) {
 // Requests of 2 and 1 query tokens, the chunk's first being number 5 of the batch.
 class Combine : public testing::Test {
  protected:
-  PrefillChunk input() const {
-    PrefillChunk chunk;
+  ChunkLists input() const {
+    ChunkLists chunk;
     chunk.queries = {starts.data(), seq_lens.data(), 2};
     chunk.gather_lens = gather_lens.data();
     chunk.topk_indices = topk.data();

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks, threads and dynamic shared memory of one launch, for every back end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plumb::device {
+
+struct LaunchShape {
+  std::int64_t grid_x = 1, grid_y = 1;
+  int block = 1;
+  std::size_t dynamic_shared_bytes = 0;
+};
+
+}  // namespace plumb::device
