@@ -205,8 +205,8 @@ std::string pattern_of(const CaseResult& result) {
 
 }  // namespace
 
-Diagnosis diagnose(const Case& which, const CaseResult& result, const RunOptions& options,
-                   const std::vector<DecodeFault>& library) {
+Diagnosis diagnose_case(const Case& which, const CaseResult& result, const RunOptions& options,
+                        const std::vector<DecodeFault>& library) {
   Diagnosis diagnosis;
   if (!result.evidence) {
     diagnosis.not_tried = "no verdict on values that are small enough to keep";

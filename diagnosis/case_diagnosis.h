@@ -12,7 +12,7 @@
 namespace plumb::cases {
 
 // Of the evidence in a result of this case; `options` as they were when it ran.
-Diagnosis diagnose(const Case& which, const CaseResult& result, const RunOptions& options,
-                   const std::vector<DecodeFault>& library = all_decode_faults());
+Diagnosis diagnose_case(const Case& which, const CaseResult& result, const RunOptions& options,
+                        const std::vector<DecodeFault>& library = all_decode_faults());
 
 }  // namespace plumb::cases

@@ -23,7 +23,8 @@ struct Diagnosis {
   std::optional<Explanation> next;  // the best of the others
   std::int64_t known = 0, left_out = 0;  // faults; of these, not tried for the time it takes
   std::string not_tried;                 // why nobody looked
-  std::string pattern;  // that the judge has recognised in the wrong rows (cases/judge/diagnose.h)
+  std::string
+      pattern;  // that the judge has recognised in the wrong rows (cases/judge/error_pattern.h)
 
   bool names(const std::string& fault) const;  // and no other
   bool names_among_others(const std::string& fault) const;

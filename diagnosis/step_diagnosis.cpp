@@ -164,7 +164,7 @@ class StepDiagnosis {
 
 DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape) {
   WatchedFailure failure = watch_for_evidence(setup, shape);
-  return {std::move(failure.result), diagnose(failure.evidence)};
+  return {std::move(failure.result), diagnose_step(failure.evidence)};
 }
 
 WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape) {
@@ -182,7 +182,7 @@ WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape&
   return failure;
 }
 
-Diagnosis diagnose(const StepEvidence& evidence, const std::vector<DecodeFault>& library) {
+Diagnosis diagnose_step(const StepEvidence& evidence, const std::vector<DecodeFault>& library) {
   Diagnosis diagnosis;
   diagnosis.not_tried = evidence.left_out;
   if (!diagnosis.not_tried.empty() || evidence.findings.empty()) return diagnosis;

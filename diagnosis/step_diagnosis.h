@@ -30,8 +30,8 @@ struct WatchedFailure {
 };
 WatchedFailure watch_for_evidence(const DecodeSetup& setup, const ScheduleShape& shape);
 
-Diagnosis diagnose(const StepEvidence& evidence,
-                   const std::vector<DecodeFault>& library = all_decode_faults());
+Diagnosis diagnose_step(const StepEvidence& evidence,
+                        const std::vector<DecodeFault>& library = all_decode_faults());
 
 struct DiagnosedWatch {
   WatchResult result;

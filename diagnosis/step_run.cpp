@@ -15,7 +15,7 @@ void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
 }  // namespace
 
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
-                    std::optional<Taps::Kept> taps) {
+                    std::optional<CallRecorder::Kept> taps) {
   WatchedEngine twin(setup, taps);
   twin.engine.capture();
   const std::vector<ScheduledStep> schedule = make_schedule(shape, setup.geometry);

@@ -18,7 +18,7 @@ struct StepRun {
 };
 // A fault that throws does so here. Without taps there are no values.
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
-                    std::optional<Taps::Kept> taps = Taps::Kept::everything);
+                    std::optional<CallRecorder::Kept> taps = CallRecorder::Kept::everything);
 
 // The same steps with all of plumb's own code as it should be.
 DecodeSetup as_it_should_be(DecodeSetup setup);

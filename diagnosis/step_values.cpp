@@ -11,7 +11,7 @@ using device::decode::StepPart;
 using Parts = device::decode::StepSegments::Parts;
 
 // nullptr: the part has not run.
-const Taps::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
+const CallRecorder::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
   try {
     return &twin.taps->enqueued(part);
   } catch (const std::out_of_range&) {
@@ -19,9 +19,9 @@ const Taps::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
   }
 }
 
-CallValues values_of(const Taps::Tap& tap, const StepPart& part) {
+CallValues values_of(const CallRecorder::Tap& tap, const StepPart& part) {
   CallValues values{tap.op, part.name + ": " + tap.name, {}};
-  for (const Taps::TensorCopy& copy : tap.copies) {
+  for (const CallRecorder::TensorCopy& copy : tap.copies) {
     if (copy.tap != nullptr) values.tensors.push_back(tap.tensors.at(copy.tensor));
   }
   return values;
@@ -41,10 +41,10 @@ StepValues values_of(const WatchedEngine& twin, const Parts& parts) {
 std::int64_t bytes_of(const WatchedEngine& twin, const Parts& parts) {
   std::size_t bytes = 0;
   for (const StepPart& part : parts) {
-    const Taps::Calls* calls = calls_of(twin, part);
+    const CallRecorder::Calls* calls = calls_of(twin, part);
     if (calls == nullptr) continue;
     for (const auto& tap : *calls) {
-      for (const Taps::TensorCopy& copy : tap->copies)
+      for (const CallRecorder::TensorCopy& copy : tap->copies)
         bytes += copy.tap != nullptr ? copy.bytes : 0;
     }
   }

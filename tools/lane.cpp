@@ -130,7 +130,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   finished.seconds = seconds_since(start);
   const bool one_op = !cases::is_decode_step(*task.which);
   if (diagnosed && one_op && finished.result.outcome == cases::Outcome::failed) {
-    finished.result.diagnosis = text_of(diagnose(*task.which, finished.result, options));
+    finished.result.diagnosis = text_of(diagnose_case(*task.which, finished.result, options));
   }
   return finished;
 }

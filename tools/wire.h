@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "bisect/ops/ops_search.h"
-#include "decode/watch/twice.h"
+#include "decode/watch/replay_diff.h"
 #include "diagnosis/step_diagnosis.h"
 #include "process/codec.h"
 #include "tools/report.h"

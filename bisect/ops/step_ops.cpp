@@ -6,7 +6,7 @@
 #include "cases/tables/registry.h"
 #include "decode/checks/fresh_checks.h"
 #include "decode/schedule/environment.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "reference/formats/bfloat16.h"
 
 namespace plumb::bisect {
@@ -16,9 +16,9 @@ namespace {
 Ops make_ops() {
   Ops ops;
   for (const cases::OpDefinition& op : cases::all_ops()) ops.insert(std::string(op.name));
-#define PLUMB_ADD_STAND_IN(name) ops.insert(#name);
-  PLUMB_FOR_EACH_STAND_IN(PLUMB_ADD_STAND_IN)
-#undef PLUMB_ADD_STAND_IN
+#define PLUMB_ADD_PLACEHOLDER(name) ops.insert(#name);
+  PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_ADD_PLACEHOLDER)
+#undef PLUMB_ADD_PLACEHOLDER
   return ops;
 }
 

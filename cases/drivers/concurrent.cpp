@@ -10,9 +10,9 @@
 
 #include <algorithm>
 
-#include "cases/drivers/neighbours.h"
+#include "cases/drivers/background_load.h"
 #include "cases/drivers/session.h"
-#include "cases/drivers/team.h"
+#include "cases/drivers/thread_team.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -65,7 +65,7 @@ class SideBySide {
       runners_[r].session =
           std::make_unique<Session>(alone, fmt::format("runner {}", r + 1), runners_[r].counts);
     }
-    neighbours_ = std::make_unique<Neighbours>(alone.device());
+    load_ = std::make_unique<BackgroundLoad>(alone.device());
   }
 
   ~SideBySide() {
@@ -97,10 +97,10 @@ class SideBySide {
   // All runners do their part at once, and so do the neighbours. False: an error, and a failure.
   bool together(
       const std::string& when, const Part& part,
-      const std::function<void(Neighbours&)>& beside = [](Neighbours&) {}) {
+      const std::function<void(BackgroundLoad&)>& beside = [](BackgroundLoad&) {}) {
     const auto errors = team_.run([&](int thread) {
       const auto r = static_cast<std::size_t>(thread);
-      if (r == runners_.size()) return beside(*neighbours_);
+      if (r == runners_.size()) return beside(*load_);
       part(runners_[r]);
     });
     std::vector<std::string> texts;
@@ -137,7 +137,7 @@ class SideBySide {
             runner.buffers = runner.session->make_buffers();
           }
         },
-        [](Neighbours& neighbours) { neighbours.allocate(); });
+        [](BackgroundLoad& load) { load.allocate(); });
     if (!made) return false;
     share();
     return together("warm-up",
@@ -178,19 +178,19 @@ class SideBySide {
                 renew_state(*runner.session, runner.buffers);
               runner.session->device().begin_capture(runner.session->stream());
             },
-            [](Neighbours& neighbours) { neighbours.begin(); }) &&
+            [](BackgroundLoad& load) { load.begin(); }) &&
         together(
             "capture", [](ConcurrentRunner& runner) { runner.session->launch(runner.buffers); },
-            [](Neighbours& neighbours) { neighbours.allocate_meanwhile(); }) &&
+            [](BackgroundLoad& load) { load.allocate_meanwhile(); }) &&
         together("capture",
                  [](ConcurrentRunner& runner) { runner.graph = end_capture(*runner.session); });
-    return captured && finish_neighbours("capture");
+    return captured && finish_load("capture");
   }
 
-  bool finish_neighbours(const std::string& when) {
+  bool finish_load(const std::string& when) {
     std::vector<std::string> lines;
-    const bool done = together(
-        when, [](ConcurrentRunner&) {}, [&](Neighbours& neighbours) { neighbours.finish(lines); });
+    const bool done =
+        together(when, [](ConcurrentRunner&) {}, [&](BackgroundLoad& load) { load.finish(lines); });
     if (!lines.empty()) alone_.fail(when + "; " + alone_.point().text(), lines);
     return done && lines.empty();
   }
@@ -226,13 +226,13 @@ class SideBySide {
         wait(when) &&
         together(
             when, [&](ConcurrentRunner& runner) { replay_all(runner); },
-            [](Neighbours& neighbours) { neighbours.begin(); }) &&
+            [](BackgroundLoad& load) { load.begin(); }) &&
         wait(when) &&  // before anyone enqueues a copy back: what is pending would be chance
         together(when, [&](ConcurrentRunner& runner) {
           runner.damage.clear();
           runner.got = runner.session->fetch(runner.buffers, alone_.point().poison, runner.damage);
         });
-    return replayed && finish_neighbours(when);
+    return replayed && finish_load(when);
   }
 
   void replay_all(ConcurrentRunner& runner) const {
@@ -279,10 +279,10 @@ class SideBySide {
   const RunOptions::Sharing shared_;
   const int replays_;
   std::vector<ConcurrentRunner> runners_;
-  std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<BackgroundLoad> load_;
   Buffers buffers_;  // of the work alone
   CapturedCall graph_;
-  Team team_;
+  ThreadTeam team_;
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "cases/drivers/composition.h"
-#include "cases/drivers/repeated_rows.h"
 #include "cases/drivers/session.h"
+#include "cases/drivers/tiled_problem.h"
 #include "cases/tables/covering.h"
 #include "cases/tables/point_text.h"
 #include "cases/tensors/fill.h"
@@ -281,7 +281,7 @@ std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& optio
     row.picked_from = rows;
     return finish(which.op->make_problem(row, properties));
   };
-  return repeat_rows(make, rows, sample);
+  return make_tiled_problem(make, rows, sample);
 }
 
 void settle(const Row& row, CaseResult& result) {

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "cases/drivers/phase.h"
-#include "cases/judge/diagnose.h"
+#include "cases/judge/error_pattern.h"
 #include "cases/judge/right_values.h"
 
 namespace plumb::cases {
@@ -137,7 +137,7 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
   report.failures.push_back(fmt::format("{}: {} wrong; {}", report.tensor, wrong_rows(report, got),
                                         first_wrong_row(report, got, wrong)));
   const std::vector<double> values(expected.begin(), expected.end());
-  report.pattern = diagnose({got, values, no_tolerance, report.wrong_rows, wrong, clues});
+  report.pattern = error_pattern({got, values, no_tolerance, report.wrong_rows, wrong, clues});
   number_rows(got, report);
   return report;
 }
@@ -198,7 +198,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
                                         first_wrong_row(report, got, wrong)));
   const HostTensor seen = promised_part(got, columns);
   const std::vector<double> values = values_of(promised_part(expected, columns));
-  report.pattern = diagnose({seen, values, no_tolerance, report.wrong_rows, wrong, clues});
+  report.pattern = error_pattern({seen, values, no_tolerance, report.wrong_rows, wrong, clues});
   number_rows(got, report);
   return report;
 }

@@ -21,7 +21,7 @@ struct Mismatch {
   double expected = 0, got = 0, bound = 0, ratio = 0;
 };
 
-// Rows of a problem too large to be judged row by row (cases/drivers/repeated_rows.h).
+// Rows of a problem too large to be judged row by row (cases/drivers/tiled_problem.h).
 struct Sample {
   std::int64_t rows = 0;      // of the problem; 0: every row was judged
   std::int64_t judged = 0;    // against the reference

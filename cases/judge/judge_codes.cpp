@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "cases/drivers/phase.h"
-#include "cases/judge/diagnose.h"
+#include "cases/judge/error_pattern.h"
 #include "cases/judge/right_values.h"
 
 namespace plumb::cases {
@@ -109,7 +109,7 @@ class CodeVerdict {
     if (!report_.wrong_rows.empty()) {
       report_wrong();
       const std::vector<double> values = as_stored();
-      report_.pattern = diagnose(
+      report_.pattern = error_pattern(
           {got_, values, [](std::int64_t) { return 0.0; }, report_.wrong_rows, wrong_, clues});
     }
     report_flips();

@@ -12,7 +12,7 @@
 
 #include "cases/drivers/phase.h"
 #include "cases/judge/bias.h"
-#include "cases/judge/diagnose.h"
+#include "cases/judge/error_pattern.h"
 #include "cases/judge/judge.h"
 #include "cases/judge/right_values.h"
 #include "cases/judge/row_model.h"
@@ -335,7 +335,8 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   if (!report.wrong_rows.empty()) {
     const auto tolerance = [&](std::int64_t i) { return expected.bound(i); };
     const HostTensor seen = promised_part(got, columns);
-    report.pattern = diagnose({seen, expected.value, tolerance, report.wrong_rows, wrong, clues});
+    report.pattern =
+        error_pattern({seen, expected.value, tolerance, report.wrong_rows, wrong, clues});
     report.wrong_rows = original_rows(got, std::move(report.wrong_rows));
   }
   return report;

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "cases/judge/spread.h"
+#include "cases/judge/error_spread.h"
 #include "reference/bound.h"
 
 namespace plumb::cases {

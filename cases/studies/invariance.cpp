@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "cases/studies/moved_row.h"
+#include "cases/studies/row_in_batch.h"
 
 namespace plumb::cases {
 
@@ -93,7 +93,8 @@ void refuse_what_is_no_rounding(const std::vector<BatchDifference>& differs) {
   }
 }
 
-std::vector<BatchDifference> measure(const MovedRow& row, const std::vector<std::int64_t>& sizes) {
+std::vector<BatchDifference> measure(const RowInBatch& row,
+                                     const std::vector<std::int64_t>& sizes) {
   std::vector<BatchDifference> differs;
   const std::vector<TensorSpec> outputs = row.outputs();
   const std::vector<Bytes> alone = row.run(1, false);
@@ -137,7 +138,7 @@ InvarianceResult measure_invariance(const OpDefinition& op, const Row& row,
     result.sizes = sizes;
     const auto with = [&](Fill fill) {
       const std::int64_t largest = *std::max_element(sizes.begin(), sizes.end());
-      return measure(MovedRow(op, row, result.batch, largest, fill, options), sizes);
+      return measure(RowInBatch(op, row, result.batch, largest, fill, options), sizes);
     };
     refuse_what_is_no_rounding(with(Fill::exact));
     result.differs = with(Fill::real);

@@ -143,7 +143,7 @@ struct OpDefinition {
   std::function<bool(const Row&)> fused = {};
   // The parameter that counts rows which have nothing to do with each other, nor with their number.
   // A row of this op that is too large for the reference then is judged by a sample of them
-  // (cases/drivers/repeated_rows.h). Empty: always as a whole.
+  // (cases/drivers/tiled_problem.h). Empty: always as a whole.
   std::string_view row_count = {};
 };
 

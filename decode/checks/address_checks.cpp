@@ -3,8 +3,8 @@
 
 namespace plumb::cases {
 
-void check_addresses(const Taps::Tap& call, WatchedStep& step) {
-  for (const Taps::TensorCopy& copy : call.copies) {
+void check_addresses(const CallRecorder::Tap& call, WatchedStep& step) {
+  for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (copy.allocation == step.twin.engine.temporaries().allocation_of(copy.from)) continue;
     step.findings.add(
         Detector::address, step.calls, call.op, call.name,

@@ -34,13 +34,13 @@ class CallChecks {
       step_.calls += std::ssize(calls);
       return;
     }
-    const Taps::Calls& twin = step_.twin.taps->fetch(part);
-    const Taps::Calls& eager = step_.eager.taps->fetch(part, Taps::Read::outputs);
-    const Taps::Calls& other = step_.other.taps->fetch(part);
+    const CallRecorder::Calls& twin = step_.twin.taps->fetch(part);
+    const CallRecorder::Calls& eager = step_.eager.taps->fetch(part, CallRecorder::Read::outputs);
+    const CallRecorder::Calls& other = step_.other.taps->fetch(part);
     bool same = true;
     eager_is_whole_ = false;
     for (std::size_t i = 0; i < twin.size(); ++i, ++step_.calls) {
-      const Taps::Tap& call = *twin[i];
+      const CallRecorder::Tap& call = *twin[i];
       if (part.replayed) check_addresses(call, step_);
       check_inputs_of(call, inputs_, step_);
       check_top_k(call);
@@ -54,14 +54,14 @@ class CallChecks {
   }
 
  private:
-  void check_top_k(const Taps::Tap& call) {
+  void check_top_k(const CallRecorder::Tap& call) {
     const auto wrong = wrong_top_k(call, plan(), step_.twin.engine.geometry());
     if (!wrong) return;
     step_.findings.add(Detector::candidates, step_.calls, wrong->op, call.name, wrong->text);
   }
 
   // Whoever made the list that is wrong, if one call did.
-  void check_candidates(const Taps::Tap& call) {
+  void check_candidates(const CallRecorder::Tap& call) {
     if (call.op != "sparse_mla_decode") return;
     const auto& engine = step_.twin.engine;
     const auto line = wrong_candidates(call, engine.plan(), engine.geometry());
@@ -76,10 +76,10 @@ class CallChecks {
   }
 
   // Who wrote a list of candidates in an earlier step, and nobody in this one.
-  const std::string* stale_list(const Taps::Tap& call) const {
+  const std::string* stale_list(const CallRecorder::Tap& call) const {
     for (const char* name : {"main_indices", "main_indptr", "main_lengths", "extra_indices",
                              "extra_indptr", "extra_lengths"}) {
-      for (const Taps::TensorCopy& copy : call.copies) {
+      for (const CallRecorder::TensorCopy& copy : call.copies) {
         if (copy.tensor != name || step_.writers.latest(copy.from) != nullptr) continue;
         if (const std::string* writer = step_.twin.taps->last_writer(copy.from)) return writer;
       }
@@ -87,7 +87,7 @@ class CallChecks {
     return nullptr;
   }
 
-  bool judge(const Taps::Tap& call, const StepPart& part) {
+  bool judge(const CallRecorder::Tap& call, const StepPart& part) {
     bool right = true;
     if (call.is_foreign()) {
       find(Detector::path, call, "the implementation has no such op: another one's has run");
@@ -107,8 +107,8 @@ class CallChecks {
   // Behind an attention that ran on live rows only, rows of padding are older than the step. A call
   // that is right on what it was given was given something else: then who should have made that is
   // to blame.
-  bool is_the_eager_one(const Taps::Tap& call, const Taps::Tap& eager, const StepPart& part,
-                        bool right) {
+  bool is_the_eager_one(const CallRecorder::Tap& call, const CallRecorder::Tap& eager,
+                        const StepPart& part, bool right) {
     if (have_same_outputs(call, eager)) return true;
     // What is promised follows from the inputs.
     if (!std::exchange(eager_is_whole_, true)) step_.eager.taps->fetch(part);
@@ -134,7 +134,8 @@ class CallChecks {
     return writer != nullptr ? writer : eager_writers_.latest(input.expected);
   }
 
-  bool is_free_of_padding(const Taps::Tap& other, const Taps::Tap& call, const StepPart& part) {
+  bool is_free_of_padding(const CallRecorder::Tap& other, const CallRecorder::Tap& call,
+                          const StepPart& part) {
     const auto line = live_row_difference(other, call, first_rows(part, plan().live_tokens));
     if (line) find(Detector::padding, call, *line);
     return !line;
@@ -146,7 +147,7 @@ class CallChecks {
     return {part.tokens, std::min(count, part.tokens)};
   }
 
-  void find(Detector detector, const Taps::Tap& call, const std::string& text) {
+  void find(Detector detector, const CallRecorder::Tap& call, const std::string& text) {
     step_.findings.add(detector, step_.calls, call.op, call.name, text);
   }
 

@@ -16,7 +16,7 @@ using device::decode::Geometry;
 using device::decode::StepPlan;
 using Slots = std::vector<std::int64_t>;
 
-Slots given(const Taps::Tap& attention, const std::string& side, std::int64_t token) {
+Slots given(const CallRecorder::Tap& attention, const std::string& side, std::int64_t token) {
   const HostTensor& indices = attention.tensors.at(side + "_indices");
   const auto* first = indices.data<std::int32_t>();
   if (attention.tensors.contains(side + "_lengths")) {
@@ -97,8 +97,8 @@ bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t
 
 }  // namespace
 
-std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const StepPlan& plan,
-                                            const Geometry& geometry) {
+std::optional<std::string> wrong_candidates(const CallRecorder::Tap& attention,
+                                            const StepPlan& plan, const Geometry& geometry) {
   const Attention kind = kind_of(attention.name, geometry);
   // One call attends to all tokens of V3.2.
   const std::int64_t rows = kind == Attention::tokens ? plan.attended : plan.decode_rows();
@@ -128,7 +128,7 @@ std::optional<std::string> wrong_candidates(const Taps::Tap& attention, const St
   return std::nullopt;
 }
 
-std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const StepPlan& plan,
+std::optional<WrongTopK> wrong_top_k(const CallRecorder::Tap& reader, const StepPlan& plan,
                                      const Geometry& geometry) {
   const bool chunk = reader.op == "combine_topk_swa_indices_ragged";
   if (!chunk && reader.op != "compute_global_topk_ragged_indices_and_indptr" &&

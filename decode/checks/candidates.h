@@ -8,14 +8,14 @@
 #include <string>
 
 #include "decode/engine/step_inputs.h"
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 namespace plumb::cases {
 
 // Of a layer's sparse_mla_decode: the window's slots in order; C128A: all states in order; C4A: as
 // many different states of the request as there are, up to k; V3.2: as many of its tokens. None for
 // padding. The first token for which that does not hold, in a line.
-std::optional<std::string> wrong_candidates(const Taps::Tap& attention,
+std::optional<std::string> wrong_candidates(const CallRecorder::Tap& attention,
                                             const device::decode::StepPlan& plan,
                                             const device::decode::Geometry& geometry);
 
@@ -25,7 +25,8 @@ struct WrongTopK {
   std::string op;  // that ought to have made it so
   std::string text;
 };
-std::optional<WrongTopK> wrong_top_k(const Taps::Tap& reader, const device::decode::StepPlan& plan,
+std::optional<WrongTopK> wrong_top_k(const CallRecorder::Tap& reader,
+                                     const device::decode::StepPlan& plan,
                                      const device::decode::Geometry& geometry);
 
 }  // namespace plumb::cases

@@ -15,7 +15,8 @@ bool has(const TensorSet& tensors, const std::string& name) {
 }
 
 // `got` with the expected bytes wherever neither call changed what was there.
-HostTensor without_kept(const Taps::Tap& got, const Taps::Tap& expected, const std::string& name) {
+HostTensor without_kept(const CallRecorder::Tap& got, const CallRecorder::Tap& expected,
+                        const std::string& name) {
   HostTensor result = got.tensors.at(name);
   const std::string before = name + "_before";
   if (!has(got.tensors, before)) return result;
@@ -46,9 +47,9 @@ bool same_bits(const HostTensor& got, const HostTensor& wanted, const RowMask& r
   return true;
 }
 
-std::optional<TensorReport> difference(const Taps::Tap& got, const Taps::Tap& expected,
-                                       const std::string& name, const RowMask& rows,
-                                       std::string_view what) {
+std::optional<TensorReport> difference(const CallRecorder::Tap& got,
+                                       const CallRecorder::Tap& expected, const std::string& name,
+                                       const RowMask& rows, std::string_view what) {
   const HostTensor& wanted = expected.tensors.at(name);
   ColumnRanges columns;
   if (expected.problem)
@@ -60,13 +61,14 @@ std::optional<TensorReport> difference(const Taps::Tap& got, const Taps::Tap& ex
   return report;
 }
 
-RowMask promised_rows(const Taps::Tap& tap, const TensorSpec& spec) {
+RowMask promised_rows(const CallRecorder::Tap& tap, const TensorSpec& spec) {
   if (!tap.problem) return {};
   return tap.problem->promised_rows_by_inputs(tap.step(), tap.tensors, spec);
 }
 
 // What the op promises, in rows of the first tokens if the tensor has rows of single tokens.
-RowMask rows_of(const Taps::Tap& tap, const Taps::TensorCopy& copy, const TokenRows& first) {
+RowMask rows_of(const CallRecorder::Tap& tap, const CallRecorder::TensorCopy& copy,
+                const TokenRows& first) {
   const HostTensor& tensor = tap.tensors.at(copy.tensor);
   RowMask rows = promised_rows(tap, tensor.spec());
   const auto dimension = token_dimension(tensor, first.tokens);
@@ -84,15 +86,16 @@ RowMask rows_of(const Taps::Tap& tap, const Taps::TensorCopy& copy, const TokenR
 
 }  // namespace
 
-bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b) {
-  return std::all_of(a.copies.begin(), a.copies.end(), [&](const Taps::TensorCopy& copy) {
+bool have_same_outputs(const CallRecorder::Tap& a, const CallRecorder::Tap& b) {
+  return std::all_of(a.copies.begin(), a.copies.end(), [&](const CallRecorder::TensorCopy& copy) {
     return copy.before || a.tensors.at(copy.tensor).bytes() == b.tensors.at(copy.tensor).bytes();
   });
 }
 
-std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::Tap& expected,
+std::optional<TensorReport> different_output(const CallRecorder::Tap& got,
+                                             const CallRecorder::Tap& expected,
                                              const TokenRows& defined, std::string_view what) {
-  for (const Taps::TensorCopy& copy : expected.copies) {
+  for (const CallRecorder::TensorCopy& copy : expected.copies) {
     const Bytes& wanted = expected.tensors.at(copy.tensor).bytes();
     if (copy.before || got.tensors.at(copy.tensor).bytes() == wanted) continue;
     auto report = difference(got, expected, copy.tensor, rows_of(expected, copy, defined), what);
@@ -101,7 +104,8 @@ std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::T
   return std::nullopt;
 }
 
-std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
+std::optional<std::string> output_difference(const CallRecorder::Tap& got,
+                                             const CallRecorder::Tap& expected,
                                              const TokenRows& defined) {
   const auto report = different_output(got, expected, defined,
                                        "differs from the same step run eagerly on fresh state");
@@ -109,9 +113,10 @@ std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::T
   return report->failures.front();
 }
 
-std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
+std::optional<std::string> live_row_difference(const CallRecorder::Tap& got,
+                                               const CallRecorder::Tap& expected,
                                                const TokenRows& live) {
-  for (const Taps::TensorCopy& copy : expected.copies) {
+  for (const CallRecorder::TensorCopy& copy : expected.copies) {
     const HostTensor& tensor = expected.tensors.at(copy.tensor);
     if (copy.before || !token_dimension(tensor, live.tokens)) continue;
     if (got.tensors.at(copy.tensor).bytes() == tensor.bytes()) continue;
@@ -122,7 +127,8 @@ std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps:
   return std::nullopt;
 }
 
-std::optional<DifferentInput> different_input(const Taps::Tap& got, const Taps::Tap& expected) {
+std::optional<DifferentInput> different_input(const CallRecorder::Tap& got,
+                                              const CallRecorder::Tap& expected) {
   for (std::size_t i = 0; i < expected.copies.size(); ++i) {
     const std::string& tensor = expected.copies[i].tensor;
     if (!expected.copies[i].before) continue;

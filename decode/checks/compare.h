@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 namespace plumb::cases {
 
@@ -17,20 +17,23 @@ struct TokenRows {
 };
 
 // Every byte of them, promised or not.
-bool have_same_outputs(const Taps::Tap& a, const Taps::Tap& b);
+bool have_same_outputs(const CallRecorder::Tap& a, const CallRecorder::Tap& b);
 
 // The first output that differs in what the op promises, in a line; nothing if none does. What an
 // op keeps of a tensor that it changes in place is not compared: it is older than the call. Rows of
 // tokens behind the `defined` ones may hold anything.
-std::optional<std::string> output_difference(const Taps::Tap& got, const Taps::Tap& expected,
+std::optional<std::string> output_difference(const CallRecorder::Tap& got,
+                                             const CallRecorder::Tap& expected,
                                              const TokenRows& defined);
 
 // The report of the first such output, in which `what` is wrong.
-std::optional<TensorReport> different_output(const Taps::Tap& got, const Taps::Tap& expected,
+std::optional<TensorReport> different_output(const CallRecorder::Tap& got,
+                                             const CallRecorder::Tap& expected,
                                              const TokenRows& defined, std::string_view what);
 
 // The same, but only of tensors that have a row per token.
-std::optional<std::string> live_row_difference(const Taps::Tap& got, const Taps::Tap& expected,
+std::optional<std::string> live_row_difference(const CallRecorder::Tap& got,
+                                               const CallRecorder::Tap& expected,
                                                const TokenRows& live);
 
 // The first input whose bytes differ, promised or not, and where each call has it.
@@ -38,6 +41,7 @@ struct DifferentInput {
   std::string tensor;
   const std::byte *got, *expected;
 };
-std::optional<DifferentInput> different_input(const Taps::Tap& got, const Taps::Tap& expected);
+std::optional<DifferentInput> different_input(const CallRecorder::Tap& got,
+                                              const CallRecorder::Tap& expected);
 
 }  // namespace plumb::cases

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/engine/calls.h"
 
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 
 namespace {
 
-bool is_stand_in(std::string_view op) {
-#define PLUMB_IS_STAND_IN(name) \
+bool is_placeholder(std::string_view op) {
+#define PLUMB_IS_PLACEHOLDER(name) \
   if (op == #name) return true;
-  PLUMB_FOR_EACH_STAND_IN(PLUMB_IS_STAND_IN)
-#undef PLUMB_IS_STAND_IN
+  PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_IS_PLACEHOLDER)
+#undef PLUMB_IS_PLACEHOLDER
   return false;
 }
 
 }  // namespace
 
 const plumb_op_entry* Caller::find(std::string_view op) const {
-  if (is_stand_in(op)) return find_entry(own_, op);
+  if (is_placeholder(op)) return find_entry(own_, op);
   const plumb_op_entry* const entry = find_entry(ops_, op);
   return entry != nullptr ? entry : missing_.instead(op, own_);
 }

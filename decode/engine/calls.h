@@ -22,7 +22,7 @@ class MissingOp : public std::runtime_error {
 };
 
 struct Call {
-  std::string_view op;  // of plumb_ops.h or device/kernels/placeholders/stand_ins.h
+  std::string_view op;  // of plumb_ops.h or device/kernels/placeholders/placeholder_kernels.h
   std::string name;     // where in the step: "layer 1 attention"
   void* params;         // the op's struct
 };
@@ -72,7 +72,7 @@ class MissingOpPolicy {
 class Caller {
  public:
   // `own`: plumb's table, for what no implementation of ops has
-  // (device/kernels/placeholders/stand_ins.h).
+  // (device/kernels/placeholders/placeholder_kernels.h).
   Caller(const plumb_implementation& ops, const plumb_implementation& own,
          const MissingOpPolicy& missing, Stream stream)
       : ops_(ops), own_(own), missing_(missing), stream_(stream) {}

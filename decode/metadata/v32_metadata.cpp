@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/linear.h"
 
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "decode/models/linear.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 

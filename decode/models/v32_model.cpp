@@ -2,7 +2,7 @@
 #include "decode/models/v32_model.h"
 
 #include "decode/models/linear.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 

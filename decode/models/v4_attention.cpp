@@ -5,7 +5,7 @@
 
 #include "decode/models/linear.h"
 #include "decode/models/v4_layers.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 

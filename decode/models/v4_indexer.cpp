@@ -2,7 +2,7 @@
 //
 // C4A layers: the indexer, and the slots that its choice stands for.
 #include "decode/models/v4_layers.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "decode/recording/placeholder_references.h"
 #include "decode/recording/prefill_records.h"
 #include "decode/recording/record.h"
-#include "decode/recording/stand_ins.h"
 #include "decode/recording/v32_call_record.h"
 #include "device/plumb_ops.h"
 
@@ -371,7 +371,7 @@ std::optional<CallRecord> record_of(const device::decode::Call& call,
   PLUMB_RECORD(sparse_mla_prefill)
 #undef PLUMB_RECORD
   if (std::optional<CallRecord> found = v32_record_of(call, geometry)) return found;
-  if (is_stand_in(call.op)) return std::nullopt;
+  if (is_placeholder(call.op)) return std::nullopt;
   throw std::invalid_argument("no decode step is known to call " + std::string(call.op));
 }
 

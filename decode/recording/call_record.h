@@ -27,7 +27,7 @@ struct CallRecord {
   std::vector<Binding> bindings;
 };
 
-// Nothing for what stands beside ops (device/kernels/placeholders/stand_ins.h). Throws
+// Nothing for what stands beside ops (device/kernels/placeholders/placeholder_kernels.h). Throws
 // std::invalid_argument for an op that no decode step calls.
 std::optional<CallRecord> record_of(const device::decode::Call& call,
                                     const device::decode::Geometry& geometry);

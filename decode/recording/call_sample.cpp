@@ -221,15 +221,15 @@ std::optional<std::vector<TensorReport>> judge_sample(const RecordedCall& call,
   return judge_rows(call, parameter, choose_rows(choice, rows));
 }
 
-std::optional<std::vector<TensorReport>> judge_sample(const StandIn& stand_in,
+std::optional<std::vector<TensorReport>> judge_sample(const PlaceholderReference& placeholder,
                                                       const TensorSet& tensors,
                                                       const RowChoice& choice) {
-  if (stand_in.rows() <= choice.most) return std::nullopt;
-  const Rows rows = choose_rows(choice, stand_in.rows());
-  const std::unique_ptr<StandIn> few = stand_in.with_rows(std::ssize(rows));
+  if (placeholder.rows() <= choice.most) return std::nullopt;
+  const Rows rows = choose_rows(choice, placeholder.rows());
+  const std::unique_ptr<PlaceholderReference> few = placeholder.with_rows(std::ssize(rows));
   if (few == nullptr) return std::nullopt;
-  return few->judge(
-      excerpt_of(few->make_tensors(), stand_in.make_tensors(), tensors, stand_in.rows(), rows));
+  return few->judge(excerpt_of(few->make_tensors(), placeholder.make_tensors(), tensors,
+                               placeholder.rows(), rows));
 }
 
 }  // namespace plumb::cases

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cases/tensors/problem.h"
-#include "decode/recording/stand_ins.h"
+#include "decode/recording/placeholder_references.h"
 
 namespace plumb::cases {
 
@@ -36,7 +36,7 @@ struct RecordedCall {
 // Nothing for an op whose calls are cheap enough, or have few rows: all of it has to be judged.
 std::optional<std::vector<TensorReport>> judge_sample(const RecordedCall& call,
                                                       const RowChoice& choice);
-std::optional<std::vector<TensorReport>> judge_sample(const StandIn& stand_in,
+std::optional<std::vector<TensorReport>> judge_sample(const PlaceholderReference& placeholder,
                                                       const TensorSet& tensors,
                                                       const RowChoice& choice);
 

@@ -37,7 +37,7 @@ RowBytes row_bytes_of(const HostTensor& tensor, std::int64_t row_bytes) {
 std::vector<Binding> bindings_of(const device::decode::Call& call,
                                  const device::decode::Geometry& geometry) {
   const std::optional<CallRecord> record = record_of(call, geometry);
-  return record ? record->bindings : make_stand_in(call)->bindings();
+  return record ? record->bindings : make_placeholder_reference(call)->bindings();
 }
 
 const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name) {
@@ -51,7 +51,7 @@ const Binding* find_binding(const std::vector<Binding>& bindings, std::string_vi
 }
 
 TensorSet JudgedCall::make_tensors(const std::vector<Binding>& bindings) const {
-  TensorSet tensors = problem ? problem->make_tensors() : stand_in->make_tensors();
+  TensorSet tensors = problem ? problem->make_tensors() : placeholder->make_tensors();
   for (HostTensor& planned : tensors.all()) {
     const std::string& name = planned.spec().name;
     const Binding* const bound = find_binding(bindings, name);
@@ -67,7 +67,7 @@ Step JudgedCall::step() const { return {0, problem->capacity(), Fill::real, Dead
 
 std::vector<TensorReport> JudgedCall::judge(const TensorSet& tensors,
                                             const plumb_op_entry* entry) const {
-  if (stand_in) return stand_in->judge(tensors);
+  if (placeholder) return placeholder->judge(tensors);
   return problem->judge(step(), tensors, to_reference(entry->numerics), entry->numerics);
 }
 
@@ -78,7 +78,7 @@ JudgedCall judged_call(const device::decode::Call& call, const device::decode::G
     judged.row = record->row;
     judged.problem = find_op(judged.op).make_problem(record->row, properties);
   } else {
-    judged.stand_in = make_stand_in(call);
+    judged.placeholder = make_placeholder_reference(call);
   }
   return judged;
 }

@@ -11,7 +11,7 @@
 
 #include "cases/tensors/problem.h"
 #include "decode/recording/call_record.h"
-#include "decode/recording/stand_ins.h"
+#include "decode/recording/placeholder_references.h"
 
 namespace plumb::cases {
 
@@ -25,7 +25,7 @@ struct JudgedCall {
   std::string op;
   Row row;                           // of the op
   std::unique_ptr<Problem> problem;  // none: what stands beside ops
-  std::unique_ptr<StandIn> stand_in;
+  std::unique_ptr<PlaceholderReference> placeholder;
 
   // As large as the call has them. Throws std::logic_error for one that nobody says the place of.
   TensorSet make_tensors(const std::vector<Binding>& bindings) const;

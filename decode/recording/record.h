@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cases/drivers/chain.h"
+#include "cases/drivers/op_chain.h"
 #include "cases/tables/registry.h"
 #include "decode/recording/call_record.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/schedule/environment.h"
 
-#include "cases/drivers/neighbours.h"
+#include "cases/drivers/background_load.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -38,9 +38,9 @@ class Watcher {
         mode_(setup.mode),
         in_flight_(setup.in_flight),
         plain_(setup),
-        twin_(setup, Taps::Kept::everything),
-        eager_(setup, Taps::Kept::everything),
-        other_(setup, Taps::Kept::rows) {}
+        twin_(setup, CallRecorder::Kept::everything),
+        eager_(setup, CallRecorder::Kept::everything),
+        other_(setup, CallRecorder::Kept::rows) {}
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();

@@ -65,10 +65,11 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::D
   if (setup.environment.delays) slow = device->allocate(kSlowBytes, "a slow kernel's");
 }
 
-WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept)
+WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<CallRecorder::Kept> kept)
     : WatchedEngine(setup, open(setup)) {
   if (!kept) return;
-  taps = std::make_unique<Taps>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
+  taps =
+      std::make_unique<CallRecorder>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
   taps->exchange(setup.exchanged);
   if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
   engine.observe(taps.get());

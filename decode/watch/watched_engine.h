@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "decode/engine/engine.h"
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 #include "decode/watch/exchange.h"
 
 namespace plumb::cases {
@@ -54,7 +54,7 @@ std::unique_ptr<device::Device> open(const DecodeSetup& setup);
 
 struct WatchedEngine {
   // Without taps, unless it is said what they keep.
-  explicit WatchedEngine(const DecodeSetup& setup, std::optional<Taps::Kept> kept = {});
+  explicit WatchedEngine(const DecodeSetup& setup, std::optional<CallRecorder::Kept> kept = {});
   // One of several on a device.
   WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared);
 
@@ -63,8 +63,8 @@ struct WatchedEngine {
   const device::decode::Geometry geometry;
   std::unique_ptr<Exchange> exchange;  // none: every op runs
   device::decode::Engine engine;
-  std::unique_ptr<Taps> taps;  // none: not tapped
-  void* slow = nullptr;        // what the kernel in front of a step works on, if there is one
+  std::unique_ptr<CallRecorder> taps;  // none: not tapped
+  void* slow = nullptr;  // what the kernel in front of a step works on, if there is one
 };
 
 // Of a step that follows those whose parts these are: what it runs again is its own.

@@ -5,7 +5,7 @@
 
 #include "device/gpu/gpu_device.h"
 #include "device/gpu/open.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {
@@ -14,7 +14,7 @@ namespace plumb::device {
 namespace PLUMB_KERNEL_SET {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
 PLUMB_DECLARE_ENTRY(occupancy_hog)
-PLUMB_FOR_EACH_STAND_IN(PLUMB_DECLARE_ENTRY)
+PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_DECLARE_ENTRY)
 }  // namespace PLUMB_KERNEL_SET
 #undef PLUMB_DECLARE_ENTRY
 
@@ -24,7 +24,7 @@ namespace {
 
 const plumb_implementation& builtin() {
   static const std::vector<plumb_op_entry> entries{PLUMB_FOR_EACH_OP(PLUMB_ENTRY) PLUMB_ENTRY(
-      occupancy_hog) PLUMB_FOR_EACH_STAND_IN(PLUMB_ENTRY)};
+      occupancy_hog) PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_ENTRY)};
   static const plumb_implementation table{PLUMB_ABI_VERSION, "plumb", entries.data(),
                                           static_cast<std::int32_t>(entries.size())};
   return table;

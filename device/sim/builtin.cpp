@@ -5,7 +5,7 @@
 
 #include "device/device.h"
 #include "device/gpu/open.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {
@@ -14,7 +14,7 @@ namespace plumb::device {
 namespace kernels {
 PLUMB_FOR_EACH_OP(PLUMB_DECLARE_ENTRY)
 PLUMB_DECLARE_ENTRY(occupancy_hog)
-PLUMB_FOR_EACH_STAND_IN(PLUMB_DECLARE_ENTRY)
+PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_DECLARE_ENTRY)
 }  // namespace kernels
 #ifdef PLUMB_CHECKED_KERNELS
 namespace checked_kernels {
@@ -40,7 +40,7 @@ const plumb_implementation& builtin_implementation(std::string_view platform) {
   if (const RealBackEnd* const back_end = find_real_back_end(platform)) return back_end->builtin();
   static const std::vector<plumb_op_entry> entries{
       PLUMB_FOR_EACH_OP(PLUMB_PLAIN_ENTRY) PLUMB_PLAIN_ENTRY(occupancy_hog)
-          PLUMB_FOR_EACH_STAND_IN(PLUMB_PLAIN_ENTRY)};
+          PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_PLAIN_ENTRY)};
   static const plumb_implementation table = make_table("plumb", entries);
   return table;
 }

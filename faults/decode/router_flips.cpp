@@ -50,7 +50,7 @@ void add_flips(const std::vector<Experts>& right, const std::vector<Experts>& ot
 
 RouterFlips count_router_flips(const DecodeSetup& right, const DecodeSetup& less_exact,
                                const ScheduleShape& shape) {
-  WatchedEngine exact(right, Taps::Kept::rows), other(less_exact, Taps::Kept::rows);
+  WatchedEngine exact(right, CallRecorder::Kept::rows), other(less_exact, CallRecorder::Kept::rows);
   RouterFlips flips;
   for (const ScheduledStep& scheduled : make_schedule(shape, right.geometry)) {
     take(scheduled, exact);

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "cases/drivers/team.h"
+#include "cases/drivers/thread_team.h"
 #include "device/forwarding_device.h"
 #include "faults/faults.h"
 #include "tests/support/rows_and_cases.h"
@@ -155,8 +155,8 @@ TEST(ConcurrentCases, FailTheSameWayEveryTime) {
   }
 }
 
-TEST(Team, RunsAllAtOnceAndHandsErrorsBack) {
-  Team team(3);
+TEST(ThreadTeam, RunsAllAtOnceAndHandsErrorsBack) {
+  ThreadTeam team(3);
   std::atomic<int> sum = 0;
   const auto errors = team.run([&](int i) {
     sum += i + 1;

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "tests/support/decode_serving.h"
 
 namespace plumb::tests {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "decode/engine/engine.h"
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 namespace plumb::cases {
 
@@ -49,7 +49,7 @@ struct Serving {
   Engine engine;
 };
 
-std::string failures(const Taps::Calls& calls) {
+std::string failures(const CallRecorder::Calls& calls) {
   std::string text;
   for (const auto& call : calls) {
     for (const TensorReport& report : call->judge()) {
@@ -63,7 +63,8 @@ class DecodeEngine : public testing::TestWithParam<std::string> {};
 
 TEST_P(DecodeEngine, EveryOpIsRightOnTheBytesThatItWasGiven) {
   Serving serving(GetParam(), GraphMode::none);
-  Taps taps(*serving.device, serving.engine.geometry(), serving.ops, serving.engine.temporaries());
+  CallRecorder taps(*serving.device, serving.engine.geometry(), serving.ops,
+                    serving.engine.temporaries());
   serving.engine.observe(&taps);
   serving.admit_all();
   for (const Ids& ids : {Ids{1, 2, 3, 4}, Ids{4, 2}, Ids{3}}) {

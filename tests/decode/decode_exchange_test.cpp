@@ -12,7 +12,7 @@
 #include "decode/watch/exchange.h"
 #include "decode/watch/watch.h"
 #include "device/forwarding_device.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "faults/decode/fault_runs.h"
 
 namespace plumb::cases {
@@ -24,7 +24,7 @@ std::set<std::string> every_op() {
   std::set<std::string> names;
   for (const OpDefinition& op : all_ops()) names.insert(std::string(op.name));
 #define PLUMB_NAME(name) names.insert(#name);
-  PLUMB_FOR_EACH_STAND_IN(PLUMB_NAME)
+  PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_NAME)
 #undef PLUMB_NAME
   return names;
 }

@@ -11,7 +11,7 @@
 #include <array>
 #include <cmath>
 
-#include "cases/drivers/chain.h"
+#include "cases/drivers/op_chain.h"
 #include "cases/tensors/fill.h"
 #include "faults/faults.h"
 
@@ -58,14 +58,14 @@ Step live(std::int64_t rows, std::uint64_t seed) {
 }
 
 template <class T>
-void set(Chain& chain, std::string_view link, std::string_view tensor,
+void set(OpChain& chain, std::string_view link, std::string_view tensor,
          const std::function<std::int64_t(std::int64_t)>& value) {
   HostTensor& host = chain.input(link, tensor);
   for (std::int64_t i = 0; i < host.elements(); ++i) host.data<T>()[i] = static_cast<T>(value(i));
 }
 
 // One physical block per request: the whole row of its table.
-void set_compressed_table(Chain& chain, std::string_view link) {
+void set_compressed_table(OpChain& chain, std::string_view link) {
   const std::int64_t columns = chain.input(link, "block_table").columns();
   set<std::int32_t>(chain, link, "block_table",
                     [columns](std::int64_t i) { return compressed_block_of(i / columns); });
@@ -74,7 +74,7 @@ void set_compressed_table(Chain& chain, std::string_view link) {
 std::int64_t position(std::int64_t token) { return kPositions[static_cast<std::size_t>(token)]; }
 
 // cos | sin of every position, as a model has them.
-void set_angles(Chain& chain, std::string_view link) {
+void set_angles(OpChain& chain, std::string_view link) {
   HostTensor& table = chain.input(link, "cos_sin");
   const std::int64_t half = table.columns() / 2;
   for (std::int64_t p = 0; p < table.rows(); ++p) {
@@ -98,7 +98,7 @@ std::int64_t state_slot(std::int64_t i) {
   return at < compressed_length(request) ? compressed_block_of(request) * kPage + at : -1;
 }
 
-void add_projections(Chain& chain) {
+void add_projections(OpChain& chain) {
   const Integers stream{{"tokens", kTokens}, {"hidden", kHidden}};
   chain.add("input_norm", row("mtp_input_rms_norm", stream), live(kTokens, 1));
   chain.add("attn_pre", row("mhc_pre", stream), live(kTokens, 2));
@@ -113,7 +113,7 @@ void add_projections(Chain& chain) {
   chain.project("q_norm", "q", "qkv_norm", "out_q", 104);
 }
 
-void add_caches(Chain& chain) {
+void add_caches(OpChain& chain) {
   chain.add("insert",
             row("quantize_and_insert_k_cache", {{"tokens", kRowsOfWriter}, {"page", kPage}}),
             live(kRowsOfWriter, 5));
@@ -129,7 +129,7 @@ void add_caches(Chain& chain) {
   set<std::int64_t>(chain, "indexer_keys", "slot_mapping", state_slot);
 }
 
-void add_indexer(Chain& chain) {
+void add_indexer(OpChain& chain) {
   chain.add("indexer_q",
             row("indexer_q_rope_quant",
                 {{"tokens", kTokens}, {"heads", kIndexHeads}, {"positions", kContext}}),
@@ -155,7 +155,7 @@ void add_indexer(Chain& chain) {
   set<std::int32_t>(chain, "top_k", "seq_lens", compressed_length);
 }
 
-void add_metadata(Chain& chain) {
+void add_metadata(OpChain& chain) {
   chain.add("window",
             row("swa_decode_metadata", {{"requests", kTokens},
                                         {"context", kContext},
@@ -184,7 +184,7 @@ void add_metadata(Chain& chain) {
   set_compressed_table(chain, "ragged_top_k");
 }
 
-void add_attention(Chain& chain) {
+void add_attention(OpChain& chain) {
   chain.add("attention",
             row("sparse_mla_decode",
                 {{"requests", kTokens},
@@ -209,7 +209,7 @@ void add_attention(Chain& chain) {
   chain.feed("inverse_rope", "positions", "q_norm", "positions");
 }
 
-void add_rest(Chain& chain) {
+void add_rest(OpChain& chain) {
   const Integers stream{{"tokens", kTokens}, {"hidden", kHidden}};
   chain.add("attn_post", row("mhc_post", stream), live(kTokens, 16));
   chain.project("attn_post", "x", "inverse_rope", "x", 107);
@@ -222,7 +222,7 @@ void add_rest(Chain& chain) {
   chain.project("router", "logits", "ffn_pre", "layer_input", 108);
 }
 
-void build(Chain& chain) {
+void build(OpChain& chain) {
   add_projections(chain);
   add_caches(chain);
   add_indexer(chain);
@@ -231,9 +231,9 @@ void build(Chain& chain) {
   add_rest(chain);
 }
 
-std::string failures(const std::vector<Chain::LinkVerdict>& verdicts) {
+std::string failures(const std::vector<OpChain::LinkVerdict>& verdicts) {
   std::string text;
-  for (const Chain::LinkVerdict& verdict : verdicts) {
+  for (const OpChain::LinkVerdict& verdict : verdicts) {
     for (const std::string& line : verdict.damage) text += verdict.link + ": " + line + "\n";
     for (const TensorReport& report : verdict.reports) {
       for (const std::string& line : report.failures) text += verdict.link + ": " + line + "\n";
@@ -245,7 +245,7 @@ std::string failures(const std::vector<Chain::LinkVerdict>& verdicts) {
 class DecodeLayer : public testing::TestWithParam<std::string> {};
 
 TEST_P(DecodeLayer, EveryOpIsRightOnTheBytesBeforeIt) {
-  Chain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
+  OpChain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
   build(chain);
   chain.start();
   chain.enqueue();
@@ -253,7 +253,7 @@ TEST_P(DecodeLayer, EveryOpIsRightOnTheBytesBeforeIt) {
   const auto verdicts = chain.judge();
   EXPECT_EQ(verdicts.size(), 18u);
   EXPECT_EQ(failures(verdicts), "");
-  for (const Chain::LinkVerdict& verdict : verdicts) {
+  for (const OpChain::LinkVerdict& verdict : verdicts) {
     const bool compared =
         std::any_of(verdict.reports.begin(), verdict.reports.end(),
                     [](const TensorReport& r) { return r.elements_compared > 0; });
@@ -263,7 +263,7 @@ TEST_P(DecodeLayer, EveryOpIsRightOnTheBytesBeforeIt) {
 
 // What no single op can know: the layer's metadata names what its caches hold.
 TEST_P(DecodeLayer, EveryCandidateIsATokenOfItsRequest) {
-  Chain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
+  OpChain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
   build(chain);
   chain.start();
   chain.enqueue();
@@ -288,7 +288,7 @@ TEST_P(DecodeLayer, EveryCandidateIsATokenOfItsRequest) {
 }
 
 TEST_P(DecodeLayer, AReplayGivesTheSameBits) {
-  Chain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
+  OpChain chain(GetParam(), {}, device::builtin_implementation(GetParam()));
   build(chain);
   chain.start();
   chain.enqueue();
@@ -315,12 +315,12 @@ TEST_P(DecodeLayer, OnlyTheBrokenOpIsBlamed) {
     RunOptions options;
     options.platform = GetParam();
     const RunOptions broken = with_mutant(options, *mutant);
-    Chain chain(GetParam(), {}, broken.implementation(GetParam(), false));
+    OpChain chain(GetParam(), {}, broken.implementation(GetParam(), false));
     build(chain);
     chain.start();
     chain.enqueue();
     chain.synchronize();
-    for (const Chain::LinkVerdict& verdict : chain.judge()) {
+    for (const OpChain::LinkVerdict& verdict : chain.judge()) {
       EXPECT_EQ(verdict.passed(), verdict.op != mutant->op) << name << " at " << verdict.link;
     }
   }

@@ -17,6 +17,7 @@ namespace plumb::tests {
 namespace {
 
 using cases::BuffersNotInitialised;
+using cases::CallRecorder;
 using cases::ExtentsLostWithPadding;
 using cases::forget_lengths;
 using cases::forget_query_lens;
@@ -24,7 +25,6 @@ using cases::ForgettingKey;
 using cases::IndptrOfLiveRows;
 using cases::NeverTheSameKey;
 using cases::sum_lengths;
-using cases::Taps;
 using cases::UnknownExtents;
 using device::decode::GraphMode;
 using device::decode::KeyedStep;
@@ -75,7 +75,8 @@ bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swa
 // op; "" if there is none.
 std::string first_wrong_op(const V32Policies& policies) {
   Serving serving(policies, GraphMode::none, swapped_lengths());
-  Taps taps(*serving.device, serving.engine.geometry(), serving.ops, serving.engine.temporaries());
+  CallRecorder taps(*serving.device, serving.engine.geometry(), serving.ops,
+                    serving.engine.temporaries());
   serving.engine.observe(&taps);
   std::size_t step = 0;
   for (const Ids& ids : swapped_lengths().steps) {

@@ -18,7 +18,7 @@ namespace plumb::tests {
 
 namespace {
 
-using cases::Taps;
+using cases::CallRecorder;
 using device::decode::Geometry;
 using device::decode::GraphMode;
 using device::decode::small_v32_geometry;
@@ -27,7 +27,8 @@ class DecodeV32 : public testing::TestWithParam<std::string> {};
 
 void expect_right_ops(const std::string& platform, const Geometry& geometry) {
   V32Serving serving(platform, GraphMode::none, geometry);
-  Taps taps(*serving.device, serving.engine.geometry(), serving.ops, serving.engine.temporaries());
+  CallRecorder taps(*serving.device, serving.engine.geometry(), serving.ops,
+                    serving.engine.temporaries());
   serving.engine.observe(&taps);
   serving.admit_all();
   for (const Ids& ids : {Ids{1, 2, 3, 4}, Ids{4, 2}, Ids{3}}) {
@@ -173,7 +174,7 @@ class RandomRequests {
 TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
   V32Serving eager(GetParam(), GraphMode::full, small_v32_geometry(6)),
       graph(GetParam(), GraphMode::full, small_v32_geometry(6));
-  Taps taps(*eager.device, eager.engine.geometry(), eager.ops, eager.engine.temporaries());
+  CallRecorder taps(*eager.device, eager.engine.geometry(), eager.ops, eager.engine.temporaries());
   eager.engine.observe(&taps);
   graph.engine.capture();
   RandomRequests requests;

@@ -31,7 +31,7 @@ Diagnosed run_and_diagnose(const Mutant& mutant, const std::string& platform) {
   const Case& which = find_case(std::string(mutant.case_id));
   const RunOptions options = with_mutant(on(platform), mutant);
   Diagnosed all{run_case(which, options), {}};
-  all.diagnosis = diagnose(which, all.result, options);
+  all.diagnosis = diagnose_case(which, all.result, options);
   return all;
 }
 
@@ -99,7 +99,7 @@ TEST(CaseDiagnosis, NamesAKernelOfADeviceThatRoundsElsewhere) {
     ASSERT_EQ(result.outcome, Outcome::failed);
     RunOptions options = on("sim-sm90");
     options.foreign = true;
-    const Diagnosis diagnosis = diagnose(which, result, options);
+    const Diagnosis diagnosis = diagnose_case(which, result, options);
     EXPECT_TRUE(diagnosis.names(name)) << text_of(diagnosis);
   }
 }
@@ -139,7 +139,7 @@ TEST(CaseDiagnosis, KnowsAnOpThatIsNotAppliedOrTwice) {
     entry.launch = launch;
     RunOptions options = on("sim-sm90");
     options.implementation = with_op_replaced({entry, {}});
-    return diagnose(which, run_case(which, options), options);
+    return diagnose_case(which, run_case(which, options), options);
   };
   EXPECT_TRUE(diagnosis(no_launch).names("not_applied")) << text_of(diagnosis(no_launch));
   EXPECT_TRUE(diagnosis(two_launches).names("applied_twice")) << text_of(diagnosis(two_launches));

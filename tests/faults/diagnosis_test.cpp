@@ -76,7 +76,7 @@ TEST(StepDiagnosis, NamesNothingThatIsNotInTheLibrary) {
   ASSERT_FALSE(failure.result.clean());
   std::vector<DecodeFault> others = all_decode_faults();
   std::erase_if(others, [](const auto& fault) { return fault.name == "top_k_reset_to_zero"; });
-  const Diagnosis diagnosis = diagnose(failure.evidence, others);
+  const Diagnosis diagnosis = diagnose_step(failure.evidence, others);
   EXPECT_TRUE(diagnosis.named.empty()) << text_of(diagnosis);
 }
 
@@ -84,7 +84,8 @@ TEST(StepDiagnosis, SaysThatNobodyLookedWhereTheValuesAreTooLarge) {
   StepEvidence evidence;
   evidence.findings = {{Detector::reference, 0, 0, "op", "call", "text"}};
   evidence.left_out = "the step is too large for the simulator";
-  EXPECT_EQ(text_of(diagnose(evidence)), "not diagnosed: the step is too large for the simulator");
+  EXPECT_EQ(text_of(diagnose_step(evidence)),
+            "not diagnosed: the step is too large for the simulator");
 }
 
 // A context shorter than a compressed state: no kernel of plumb's takes that either.

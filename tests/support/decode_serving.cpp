@@ -38,7 +38,7 @@ std::vector<std::uint16_t> Serving::out() {
   return all;
 }
 
-std::string failures(cases::Taps& taps, const device::decode::Engine& engine) {
+std::string failures(cases::CallRecorder& taps, const device::decode::Engine& engine) {
   std::string text;
   for (const auto& part : engine.parts()) {
     for (const auto& call : taps.fetch(part)) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "decode/engine/engine.h"
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 namespace plumb::tests {
 
@@ -45,6 +45,6 @@ struct Serving {
 };
 
 // Everything that the parts of the latest step got wrong, a line each; "" if nothing.
-std::string failures(cases::Taps& taps, const device::decode::Engine& engine);
+std::string failures(cases::CallRecorder& taps, const device::decode::Engine& engine);
 
 }  // namespace plumb::tests

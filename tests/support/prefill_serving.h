@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "decode/engine/engine.h"
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 namespace plumb::tests {
 
+using cases::CallRecorder;
 using cases::HostTensor;
-using cases::Taps;
 using cases::TensorReport;
 using device::decode::Engine;
 using device::decode::Geometry;
@@ -68,8 +68,8 @@ class PrefillServing {
   }
 
   // The calls of the latest step.
-  std::vector<const Taps::Tap*> calls() {
-    std::vector<const Taps::Tap*> all;
+  std::vector<const CallRecorder::Tap*> calls() {
+    std::vector<const CallRecorder::Tap*> all;
     for (const auto& part : engine_.parts()) {
       for (const auto& call : taps_.fetch(part)) all.push_back(call.get());
     }
@@ -114,15 +114,15 @@ class PrefillServing {
   std::unique_ptr<device::Device> device_;
   const plumb_implementation& ops_;
   Engine engine_;
-  Taps taps_;
+  CallRecorder taps_;
   std::set<std::uint64_t> admitted_;
 };
 
-using Calls = std::vector<const Taps::Tap*>;
+using Calls = std::vector<const CallRecorder::Tap*>;
 
 inline std::string failures(const Calls& calls) {
   std::string text;
-  for (const Taps::Tap* call : calls) {
+  for (const CallRecorder::Tap* call : calls) {
     for (const TensorReport& report : call->judge()) {
       for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
     }
@@ -132,14 +132,14 @@ inline std::string failures(const Calls& calls) {
 
 inline std::int64_t count_of(const Calls& calls, std::string_view op) {
   return std::count_if(calls.begin(), calls.end(),
-                       [&](const Taps::Tap* call) { return call->op == op; });
+                       [&](const CallRecorder::Tap* call) { return call->op == op; });
 }
 
 // Entries of ragged lists of prefills that name no row of the workspace: in a step, each list is
 // full.
 inline std::int64_t candidates_of_nobody(const Calls& calls) {
   std::int64_t count = 0;
-  for (const Taps::Tap* call : calls) {
+  for (const CallRecorder::Tap* call : calls) {
     if (call->op != "sparse_mla_prefill") continue;
     const auto* indices = call->tensors.at("kv_indices").data<std::int32_t>();
     const HostTensor& indptr = call->tensors.at("kv_indptr");

@@ -10,7 +10,7 @@
 
 #include "decode/checks/paged_buffers.h"
 #include "decode/engine/engine.h"
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 namespace plumb::tests {
 
@@ -60,7 +60,8 @@ inline std::string wrong_buffers(V32Serving& serving) {
 }
 
 // What the taps find wrong with a part of the latest step, a line each.
-inline std::string failures(cases::Taps& taps, const std::string& part, std::int64_t tokens) {
+inline std::string failures(cases::CallRecorder& taps, const std::string& part,
+                            std::int64_t tokens) {
   std::string text;
   for (const auto& call : taps.fetch({part, tokens})) {
     for (const cases::TensorReport& report : call->judge()) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bisect/ops/ops_search.h"
-#include "decode/watch/twice.h"
+#include "decode/watch/replay_diff.h"
 
 namespace plumb::tools {
 

@@ -10,7 +10,7 @@
 
 #include "bisect/ops/ops_search.h"
 #include "decode/schedule/decode_step.h"
-#include "decode/watch/twice.h"
+#include "decode/watch/replay_diff.h"
 #include "process/worker.h"
 
 namespace plumb::tools {

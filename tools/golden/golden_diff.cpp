@@ -11,8 +11,8 @@
 #include "golden/git.h"
 #include "golden/regenerate.h"
 #include "tools/commands.h"
+#include "tools/golden/diff_operands.h"
 #include "tools/golden/golden_check.h"
-#include "tools/golden/golden_sides.h"
 #include "tools/output.h"
 
 namespace plumb::tools {
@@ -22,13 +22,13 @@ namespace {
 using golden::CaseGolden;
 using golden::Change;
 using golden::GoldenFile;
-using Entry = GoldenSide::Entry;
+using Entry = DiffOperand::Entry;
 
 golden::Store store_of(const GoldenArguments& arguments) {
   return golden::Store(golden_folder_of(arguments));
 }
 
-std::set<std::string> platforms_of(const GoldenSide& side) {
+std::set<std::string> platforms_of(const DiffOperand& side) {
   std::set<std::string> platforms;
   for (const Entry& entry : side.entries) platforms.insert(entry.platform);
   return platforms;
@@ -37,7 +37,7 @@ std::set<std::string> platforms_of(const GoldenSide& side) {
 // Files that belong together: of one op, and where a side has several platforms, of one platform.
 // One side of a file takes of the other only what it has.
 using Pairs = std::map<std::string, std::pair<const Entry*, const Entry*>>;
-Pairs pairs_of(const GoldenSide& a, const GoldenSide& b) {
+Pairs pairs_of(const DiffOperand& a, const DiffOperand& b) {
   const std::set<std::string> of_a = platforms_of(a), of_b = platforms_of(b);
   const bool by_op = of_a.size() == 1 && of_b.size() == 1;
   Pairs pairs;
@@ -94,11 +94,11 @@ void compare_files(const GoldenFile& a, const GoldenFile& b, bool platforms_diff
   for (const std::string& id : ids) compare_case(a.find(id), b.find(id), platforms_differ, tally);
 }
 
-void print_summary(const GoldenSide& a, const GoldenSide& b, const CauseTally& tally) {
+void print_summary(const DiffOperand& a, const DiffOperand& b, const CauseTally& tally) {
   put(fmt::format("{} and {}: {} cases the same, {} different\n", a.name, b.name, tally.same,
                   tally.different));
   for (const auto& [cause, cases] : tally.causes) put(fmt::format("{:>6}  {}\n", cases, cause));
-  for (const GoldenSide* side : {&a, &b}) {
+  for (const DiffOperand* side : {&a, &b}) {
     if (!side->is_file) continue;
     put(fmt::format("{}: results {}\n", side->name,
                     golden::results_digest(side->entries.front().load())));
@@ -109,8 +109,8 @@ void print_summary(const GoldenSide& a, const GoldenSide& b, const CauseTally& t
 
 int golden_diff_command(const GoldenArguments& arguments) {
   const golden::Store store = store_of(arguments);
-  const GoldenSide a = golden_side(arguments.first, store),
-                   b = golden_side(arguments.second, store);
+  const DiffOperand a = diff_operand(arguments.first, store),
+                    b = diff_operand(arguments.second, store);
   const Pairs pairs = pairs_of(a, b);
   if (pairs.empty())
     throw UsageError(fmt::format("{} and {} have no op in common", a.name, b.name));

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cases/judge/right_values.h"
-#include "cases/ops/cache/block_pool.h"
+#include "cases/ops/cache/block_numbering.h"
 #include "cases/tensors/dialect.h"
 #include "cases/tensors/fill.h"
 

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cases/ops/cache/block_pool.h"
+#include "cases/ops/cache/block_numbering.h"
 #include "cases/ops/indexer/indexer_inputs.h"
 #include "cases/ops/metadata/sequence_lengths.h"
 #include "cases/tensors/fill.h"

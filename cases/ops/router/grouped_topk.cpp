@@ -3,7 +3,7 @@
 // Cases of grouped_topk. Rows are tokens; dead ones are routed like any other.
 #include "reference/router/grouped_topk.h"
 
-#include "cases/judge/judge_selection.h"
+#include "cases/judge/judge_choices.h"
 #include "cases/ops/norm/norm_inputs.h"
 #include "cases/ops/router/router_inputs.h"
 
@@ -85,7 +85,7 @@ class GroupedTopKProblem final : public Problem {
     choices.experts.score.structured = choices.group.score.structured = step.fill != Fill::real;
     const auto* ids = tensors.at("ids").data<std::int32_t>();
     auto weights = reference::grouped_topk_weights(inputs, choices, ids, numerics);
-    return {judge_selection(tensors.at("ids"), choices),
+    return {judge_choices(tensors.at("ids"), choices),
             judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
                          groups_of(shape_.tokens, 1, "token"))};
   }

@@ -4,7 +4,7 @@
 // rows and every fifth live one; without a mask, dead rows are routed like any other.
 #include "reference/router/sqrt_softplus_topk.h"
 
-#include "cases/judge/judge_selection.h"
+#include "cases/judge/judge_choices.h"
 #include "cases/ops/norm/norm_inputs.h"
 #include "cases/ops/router/router_inputs.h"
 
@@ -86,7 +86,7 @@ class SqrtSoftplusTopKProblem final : public Problem {
     const auto* ids = tensors.at("ids").data<std::int32_t>();
     auto weights = reference::sqrt_softplus_topk_weights(inputs, ids, numerics);
     std::vector<TensorReport> reports = {
-        judge_selection(tensors.at("ids"), choices),
+        judge_choices(tensors.at("ids"), choices),
         judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
                      groups_of(shape_.tokens, 1, "token"))};
     if (indexed_) {

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <span>
 
-#include "cases/ops/cache/block_pool.h"
+#include "cases/ops/cache/block_numbering.h"
 #include "cases/tensors/fill.h"
 #include "reference/formats/bfloat16.h"
 

@@ -186,8 +186,8 @@ void put_selection(const HostTensor& indices, const TopKWindows& selection,
 
 }  // namespace
 
-TensorReport judge_selection(const HostTensor& indices, const TopKWindows& selection,
-                             const plumb_numerics& declared) {
+TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection,
+                         const plumb_numerics& declared) {
   if (auto* const right = RightValues::active())
     put_selection(indices, selection, declared, *right);
   const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());

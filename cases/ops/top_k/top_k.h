@@ -27,8 +27,8 @@ struct TopKWindows {
 // Every row of indices [rows, k] in the op's own meaning: any order and any choice among equal
 // logits is right, dead rows (empty windows) are all -1. All rows are compared. Where the set is
 // right, the order and the choice among equal logits have to be those that are declared.
-TensorReport judge_selection(const HostTensor& indices, const TopKWindows& selection,
-                             const plumb_numerics& declared);
+TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection,
+                         const plumb_numerics& declared);
 
 // Row::trivial must say what its shape is; throws BadRow where it does
 // not. `longest` is the length of the longest window that a live row can have.

@@ -73,7 +73,7 @@ class TopKPerRowPrefillProblem : public Problem {
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics& declared) const override {
-    return {judge_selection(tensors.at("indices"), selection(tensors), declared)};
+    return {judge_top_k(tensors.at("indices"), selection(tensors), declared)};
   }
 
   std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,

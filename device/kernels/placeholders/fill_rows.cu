@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filling of device/kernels/placeholders/stand_ins.h. Thread i of the grid owns bytes 16 i ..
-// 16 i + 15. Launch: blocks of 256 in one dimension.
-#include "device/kernels/placeholders/stand_ins.h"
+// The filling of device/kernels/placeholders/placeholder_kernels.h. Thread i of the grid owns bytes
+// 16 i .. 16 i + 15. Launch: blocks of 256 in one dimension.
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

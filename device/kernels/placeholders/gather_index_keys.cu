@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gathering of index keys of device/kernels/placeholders/stand_ins.h. Thread i of the grid owns
-// byte i of the keys, in row order; that of a key's first byte also owns its scale. Launch: blocks
-// of 256 in one dimension.
-#include "device/kernels/placeholders/stand_ins.h"
+// The gathering of index keys of device/kernels/placeholders/placeholder_kernels.h. Thread i of the
+// grid owns byte i of the keys, in row order; that of a key's first byte also owns its scale.
+// Launch: blocks of 256 in one dimension.
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hash that the matrices and rows of device/kernels/placeholders/stand_ins.h are made of.
+// The hash that the matrices and rows of device/kernels/placeholders/placeholder_kernels.h are made
+// of.
 #pragma once
 
 #include "device/simt.h"

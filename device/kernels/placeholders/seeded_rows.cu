@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of device/kernels/placeholders/stand_ins.h. Thread i of the grid owns kEach output
-// elements from i * kEach, in row order. Launch: blocks of 256 in one dimension.
+// The rows of device/kernels/placeholders/placeholder_kernels.h. Thread i of the grid owns kEach
+// output elements from i * kEach, in row order. Launch: blocks of 256 in one dimension.
 #include "device/kernels/bf16.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/kernels/placeholders/scramble.h"
-#include "device/kernels/placeholders/stand_ins.h"
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

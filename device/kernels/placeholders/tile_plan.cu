@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The planner of device/kernels/placeholders/stand_ins.h. Launch: one block of one wave.
+// The planner of device/kernels/placeholders/placeholder_kernels.h. Launch: one block of one wave.
 #include "device/kernels/metadata/ragged.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 #include "device/kernels/sparse_mla/mla_plan.h"
 #include "device/simt.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/judge/judge_selection.h"
+#include "cases/judge/judge_choices.h"
 #include "reference/formats/bfloat16.h"
 #include "reference/router/grouped_topk.h"
 #include "reference/router/sqrt_softplus_topk.h"
@@ -159,7 +159,7 @@ void expect_selected(const Ids& ids, const ScoredChoices& choices, const std::st
   cases::HostTensor tensor(
       {.name = "ids", .dtype = cases::Dtype::i32, .shape = {kTokens, choices.k}});
   std::copy(ids.begin(), ids.end(), tensor.data<std::int32_t>());
-  const cases::TensorReport report = cases::judge_selection(tensor, choices);
+  const cases::TensorReport report = cases::judge_choices(tensor, choices);
   EXPECT_TRUE(report.passed()) << what << ": " << (report.passed() ? "" : report.failures.front());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands beside ops in a decode step (device/kernels/placeholders/stand_ins.h), worked out
-// again on the host. It is exact, so every bit is compared.
+// What stands beside ops in a decode step (device/kernels/placeholders/placeholder_kernels.h),
+// worked out again on the host. It is exact, so every bit is compared.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,19 @@
 
 namespace plumb::cases {
 
-class StandIn {
+class PlaceholderReference {
  public:
-  virtual ~StandIn() = default;
+  virtual ~PlaceholderReference() = default;
   virtual TensorSet make_tensors() const = 0;
   virtual std::vector<Binding> bindings() const = 0;
   virtual std::vector<TensorReport> judge(const TensorSet& tensors) const = 0;
   // Rows that have nothing to do with each other, and the same for another number of them. 0, and
   // nullptr: it has no such rows.
   virtual std::int64_t rows() const { return 0; }
-  virtual std::unique_ptr<StandIn> with_rows(std::int64_t) const { return nullptr; }
+  virtual std::unique_ptr<PlaceholderReference> with_rows(std::int64_t) const { return nullptr; }
 };
 
-bool is_stand_in(std::string_view op);
-std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call);
+bool is_placeholder(std::string_view op);
+std::unique_ptr<PlaceholderReference> make_placeholder_reference(const device::decode::Call& call);
 
 }  // namespace plumb::cases

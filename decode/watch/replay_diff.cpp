@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/watch/twice.h"
+#include "decode/watch/replay_diff.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -64,7 +64,7 @@ class EngineRun {
 
  private:
   std::unique_ptr<WatchedEngine> make(const DecodeSetup& setup) const {
-    auto engine = std::make_unique<WatchedEngine>(setup, Taps::Kept::everything);
+    auto engine = std::make_unique<WatchedEngine>(setup, CallRecorder::Kept::everything);
     if (how_ != SecondRun::EngineUse::eager) engine->engine.capture();
     return engine;
   }
@@ -112,7 +112,7 @@ class StepComparison {
     const std::int64_t rows = rows_of(one_, part), rows_there = rows_of(other_, there);
     if (rows != rows_there) return other_rows(part, rows, rows_there);
     if (rows != part.tokens) return std::nullopt;  // nothing that this step asked for
-    const Taps::Calls &a = one_.taps->fetch(part), &b = other_.taps->fetch(there);
+    const CallRecorder::Calls &a = one_.taps->fetch(part), &b = other_.taps->fetch(there);
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (i >= b.size() || a[i]->name != b[i]->name) return another_call(*a[i], part);
       auto report = different_output(*b[i], *a[i], defined, "differs");
@@ -137,7 +137,7 @@ class StepComparison {
                 fmt::format("{} runs on {} rows, in the second run on {}", part.name, rows, there)};
   }
 
-  ReplayDifference another_call(const Taps::Tap& call, const StepPart& part) const {
+  ReplayDifference another_call(const CallRecorder::Tap& call, const StepPart& part) const {
     return {.from = ReplayDifference::From::nothing,
             .step = step_,
             .part = part.name,
@@ -145,8 +145,8 @@ class StepComparison {
             .op = call.op};
   }
 
-  ReplayDifference describe(const Taps::Tap& a, const Taps::Tap& b, const StepPart& part,
-                            TensorReport& report) const {
+  ReplayDifference describe(const CallRecorder::Tap& a, const CallRecorder::Tap& b,
+                            const StepPart& part, TensorReport& report) const {
     const bool may = a.entry != nullptr && a.entry->numerics.deterministic == 0;
     ReplayDifference found{
         .from = may ? ReplayDifference::From::an_op_that_may : ReplayDifference::From::the_op,
@@ -161,7 +161,7 @@ class StepComparison {
     found.digests[0] = digest(a.tensors.at(found.tensor));
     found.digests[1] = digest(b.tensors.at(found.tensor));
     if (!found.input.empty()) found.from = ReplayDifference::From::its_inputs;
-    for (const Taps::Tap* call : {&a, &b}) {
+    for (const CallRecorder::Tap* call : {&a, &b}) {
       const std::string both = overlap(*call);
       if (!found.input.empty() || both.empty()) continue;
       found.from = ReplayDifference::From::its_memory;
@@ -171,9 +171,9 @@ class StepComparison {
   }
 
   // An output in the memory of an input, other than one that the op changes in place.
-  static std::string overlap(const Taps::Tap& call) {
-    for (const Taps::TensorCopy& in : call.copies) {
-      for (const Taps::TensorCopy& out : call.copies) {
+  static std::string overlap(const CallRecorder::Tap& call) {
+    for (const CallRecorder::TensorCopy& in : call.copies) {
+      for (const CallRecorder::TensorCopy& out : call.copies) {
         const bool apart = in.from + in.bytes <= out.from || out.from + out.bytes <= in.from;
         if (!in.before || out.before || apart) continue;
         if (in.tensor == out.tensor + std::string(kBefore)) continue;
@@ -185,8 +185,8 @@ class StepComparison {
 
   // An input that differs and that no call has made so: what calls made is the same wherever they
   // promise anything. What a tensor held before the call is no input.
-  std::string given(const Taps::Tap& a, const Taps::Tap& b) const {
-    for (const Taps::TensorCopy& copy : a.copies) {
+  std::string given(const CallRecorder::Tap& a, const CallRecorder::Tap& b) const {
+    for (const CallRecorder::TensorCopy& copy : a.copies) {
       if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
       const Bytes& bytes = a.tensors.at(copy.tensor).bytes();
       const Bytes& there = b.tensors.at(copy.tensor).bytes();
@@ -196,11 +196,11 @@ class StepComparison {
   }
 
   // By the call that wrote there last, all of it, and not changed since.
-  bool is_made(const Taps::TensorCopy& input, const Bytes& bytes) const {
+  bool is_made(const CallRecorder::TensorCopy& input, const Bytes& bytes) const {
     const StepWriters::Writer* const writer = writers_.latest(input.from);
     if (writer == nullptr) return false;
-    const Taps::Tap& made = *made_.at(static_cast<std::size_t>(writer->position));
-    for (const Taps::TensorCopy& output : made.copies) {
+    const CallRecorder::Tap& made = *made_.at(static_cast<std::size_t>(writer->position));
+    for (const CallRecorder::TensorCopy& output : made.copies) {
       if (output.before || output.from != writer->range.begin) continue;
       if (made.tensors.contains(output.tensor + std::string(kBefore))) return false;
       const Bytes& then = made.tensors.at(output.tensor).bytes();
@@ -213,8 +213,8 @@ class StepComparison {
 
   WatchedEngine &one_, &other_;
   std::int64_t step_;
-  StepWriters writers_;                 // of one
-  std::vector<const Taps::Tap*> made_;  // its calls that made the same
+  StepWriters writers_;                         // of one
+  std::vector<const CallRecorder::Tap*> made_;  // its calls that made the same
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace plumb::cases {
 using MakeRows = std::function<std::unique_ptr<Problem>(std::int64_t rows)>;
 
 // `sample`: rows that a verdict can afford; half of them are different.
-std::unique_ptr<Problem> repeat_rows(const MakeRows& make, std::int64_t rows, std::int64_t sample);
+std::unique_ptr<Problem> make_tiled_problem(const MakeRows& make, std::int64_t rows,
+                                            std::int64_t sample);
 
 }  // namespace plumb::cases

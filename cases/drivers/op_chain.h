@@ -20,11 +20,11 @@ namespace plumb::cases {
 Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>& integers,
                const std::map<std::string, std::string>& words = {});
 
-class Chain {
+class OpChain {
  public:
-  Chain(std::string_view platform, const device::Conditions& conditions,
-        const plumb_implementation& implementation);
-  ~Chain();
+  OpChain(std::string_view platform, const device::Conditions& conditions,
+          const plumb_implementation& implementation);
+  ~OpChain();
 
   // Adds an op, its inputs as `step` fills them. `name` stands in reports. Throws BadRow for a bad
   // row, std::out_of_range for an op that the implementation lacks.
@@ -41,8 +41,9 @@ class Chain {
   };
   void feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
                  std::string_view from_tensor, const RowRange& rows);
-  // The same through a seeded linear map of the rows (device/kernels/placeholders/stand_ins.h): the
-  // last dimension may change, the number of rows may not.
+  // The same through a seeded linear map of the rows
+  // (device/kernels/placeholders/placeholder_kernels.h): the last dimension may change, the number
+  // of rows may not.
   void project(std::string_view link, std::string_view tensor, std::string_view from,
                std::string_view from_tensor, std::uint64_t seed);
 

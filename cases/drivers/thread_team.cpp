@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/drivers/team.h"
+#include "cases/drivers/thread_team.h"
 
 #include <utility>
 
 namespace plumb::cases {
 
-Team::Team(int size) : errors_(static_cast<std::size_t>(size)), starts_(size + 1), ends_(size + 1) {
+ThreadTeam::ThreadTeam(int size)
+    : errors_(static_cast<std::size_t>(size)), starts_(size + 1), ends_(size + 1) {
   for (int i = 0; i < size; ++i) threads_.emplace_back([this, i] { serve(i); });
 }
 
-Team::~Team() {
+ThreadTeam::~ThreadTeam() {
   work_ = nullptr;
   starts_.arrive_and_wait();
 }
 
-std::vector<std::exception_ptr> Team::run(const std::function<void(int)>& work) {
+std::vector<std::exception_ptr> ThreadTeam::run(const std::function<void(int)>& work) {
   work_ = &work;
   starts_.arrive_and_wait();
   ends_.arrive_and_wait();
   return std::exchange(errors_, std::vector<std::exception_ptr>(threads_.size()));
 }
 
-void Team::serve(int self) {
+void ThreadTeam::serve(int self) {
   for (;;) {
     starts_.arrive_and_wait();
     if (work_ == nullptr) return;

@@ -22,17 +22,17 @@
 
 namespace plumb::cases {
 
-class Taps final : public device::decode::CallObserver {
+class CallRecorder final : public device::decode::CallObserver {
  public:
   // What is copied of a call. `rows`: outputs with a row per token of the part, and what they held
   // before.
   enum class Kept { everything, rows };
 
   // Both outlive the taps.
-  Taps(device::Device& device, const device::decode::Geometry& geometry,
-       const plumb_implementation& ops, const device::CachingAllocator& temporaries,
-       Kept kept = Kept::everything);
-  ~Taps() override;
+  CallRecorder(device::Device& device, const device::decode::Geometry& geometry,
+               const plumb_implementation& ops, const device::CachingAllocator& temporaries,
+               Kept kept = Kept::everything);
+  ~CallRecorder() override;
 
   void begin(const device::decode::StepPart& part) override;
   void before(const device::decode::Call& call, device::Stream stream) override;

@@ -2,7 +2,7 @@
 //
 // Problems that are judged by a sample of their rows: production sizes, here scaled down by a
 // verdict that may cost nothing.
-#include "cases/drivers/repeated_rows.h"
+#include "cases/drivers/tiled_problem.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, EveryRow, testing::ValuesIn(sampled_ops()),
 
 // ---- what is found ----
 
-TEST(RepeatedRows, WrongRowsAreAllNamedThoughFewAreJudged) {
+TEST(TiledProblem, WrongRowsAreAllNamedThoughFewAreJudged) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
   const CaseResult result =
       run_case(which, with_mutant(sampling(16), find_mutant("rms_norm_wrong_from_row_1000")));
@@ -108,7 +108,7 @@ TEST(RepeatedRows, WrongRowsAreAllNamedThoughFewAreJudged) {
   EXPECT_NE(report.find("16 of 1025 rows judged; 1009 more"), std::string::npos) << report;
 }
 
-TEST(RepeatedRows, RightRowsAreAllEqualToJudgedOnes) {
+TEST(TiledProblem, RightRowsAreAllEqualToJudgedOnes) {
   const CaseResult result = run_case(find_case("rms_norm/tokens_1025/eager"), sampling(16));
   EXPECT_EQ(result.outcome, Outcome::passed) << report_of(result);
   const Sample& sample = result.tensors.at(0).sample;
@@ -145,7 +145,7 @@ RunOptions with_faulty_row(RunOptions options, std::int64_t row) {
   return options;
 }
 
-TEST(RepeatedRows, OneWrongRowIsFoundWhereverItIs) {
+TEST(TiledProblem, OneWrongRowIsFoundWhereverItIs) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
   int found = 0;
   const std::vector<std::int64_t> rows = {0, 1, 63, 64, 500, 511, 777, 1000, 1023, 1024};
@@ -162,7 +162,7 @@ TEST(RepeatedRows, OneWrongRowIsFoundWhereverItIs) {
 
 // ---- what is on record ----
 
-TEST(RepeatedRows, ASampleIsNeverTakenForAllRows) {
+TEST(TiledProblem, ASampleIsNeverTakenForAllRows) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
   tools::Finished finished{
       run_case(which, sampling(16)), {}, "rms_norm", "tokens_1025", "eager", "", 0};
@@ -175,7 +175,7 @@ TEST(RepeatedRows, ASampleIsNeverTakenForAllRows) {
   EXPECT_NE(json.find("\"unjudged\": 0"), std::string::npos);
 }
 
-TEST(RepeatedRows, TheSeedDecidesWhichRowsRepeatWhich) {
+TEST(TiledProblem, TheSeedDecidesWhichRowsRepeatWhich) {
   const Case which = find_case("rms_norm/tokens_1025/eager");
   const auto inputs = [&](std::uint64_t seed) {
     const std::unique_ptr<Problem> problem = make_problem(which, sampling(16), false);
@@ -187,7 +187,7 @@ TEST(RepeatedRows, TheSeedDecidesWhichRowsRepeatWhich) {
   EXPECT_NE(inputs(1), inputs(2));
 }
 
-TEST(RepeatedRows, EveryProductionRowIsMadeAndFitsTheDevice) {
+TEST(TiledProblem, EveryProductionRowIsMadeAndFitsTheDevice) {
   int rows = 0;
   for (const Case& which : all_cases()) {
     if (!which.row.real_only || which.scenario->mode != Scenario::Mode::eager) continue;

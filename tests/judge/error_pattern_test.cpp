@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The sentences about wrong rows, each provoked once.
-#include "cases/judge/diagnose.h"
+#include "cases/judge/error_pattern.h"
 
 #include <gtest/gtest.h>
 

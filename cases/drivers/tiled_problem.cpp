@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/drivers/repeated_rows.h"
+#include "cases/drivers/tiled_problem.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -30,9 +30,9 @@ struct Alike {
   std::vector<std::int64_t> rows;
 };
 
-class RepeatedRows final : public Problem {
+class TiledProblem final : public Problem {
  public:
-  RepeatedRows(MakeRows make, std::int64_t rows, std::int64_t sample)
+  TiledProblem(MakeRows make, std::int64_t rows, std::int64_t sample)
       : make_(std::move(make)),
         rows_(rows),
         sample_(sample),
@@ -343,8 +343,9 @@ class RepeatedRows final : public Problem {
 
 }  // namespace
 
-std::unique_ptr<Problem> repeat_rows(const MakeRows& make, std::int64_t rows, std::int64_t sample) {
-  return std::make_unique<RepeatedRows>(make, rows, sample);
+std::unique_ptr<Problem> make_tiled_problem(const MakeRows& make, std::int64_t rows,
+                                            std::int64_t sample) {
+  return std::make_unique<TiledProblem>(make, rows, sample);
 }
 
 }  // namespace plumb::cases

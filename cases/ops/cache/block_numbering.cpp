@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/ops/cache/block_pool.h"
+#include "cases/ops/cache/block_numbering.h"
 
 #include <fmt/format.h>
 

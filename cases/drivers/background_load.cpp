@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/drivers/neighbours.h"
+#include "cases/drivers/background_load.h"
 
 #include <fmt/format.h>
 
@@ -38,18 +38,18 @@ void launch_hog(device::Device& device, std::uint32_t* data, std::int32_t blocks
 
 // On a real device long enough to last for some replays, on half of the multiprocessors; on a
 // simulated one a few pieces of work, because there pieces interleave in any case.
-Neighbours::Sizes Neighbours::sizes_on(const device::Properties& properties) {
+BackgroundLoad::Sizes BackgroundLoad::sizes_on(const device::Properties& properties) {
   if (properties.simulated) return {2, 3, std::size_t{16} << 10};
   return {std::max(1, properties.multiprocessors / 2), 20000, std::size_t{8} << 20};
 }
 
-Neighbours::Neighbours(device::Device& device)
+BackgroundLoad::BackgroundLoad(device::Device& device)
     : device_(device),
       sizes_(sizes_on(device.properties())),
       hog_stream_(device.create_stream()),
       copy_stream_(device.create_stream()) {}
 
-void Neighbours::allocate() {
+void BackgroundLoad::allocate() {
   const std::size_t hog_bytes = sizeof(std::uint32_t) * kHogBlock * sizes_.hog_blocks;
   hog_data_ = static_cast<std::uint32_t*>(device_.allocate(hog_bytes, "occupancy hog"));
   copied_ = static_cast<std::byte*>(device_.allocate(sizes_.copy_bytes, "slow copy"));
@@ -62,7 +62,7 @@ void Neighbours::allocate() {
   device_.fill(hog_data_, 0, hog_bytes, hog_stream_);
 }
 
-void Neighbours::begin() {
+void BackgroundLoad::begin() {
   launch_hog(device_, hog_data_, sizes_.hog_blocks, sizes_.hog_rounds, hog_stream_);
   hog_value_ = after_rounds(hog_value_, sizes_.hog_rounds);
   std::memset(back_, 0, sizes_.copy_bytes);
@@ -72,13 +72,13 @@ void Neighbours::begin() {
   }
 }
 
-void Neighbours::allocate_meanwhile() {
+void BackgroundLoad::allocate_meanwhile() {
   constexpr std::size_t kBytes = 4096;
   meanwhile_.push_back(device_.allocate(kBytes, "another thread's memory"));
   device_.fill(meanwhile_.back(), 0x55, kBytes, hog_stream_);
 }
 
-void Neighbours::finish(std::vector<std::string>& lines) {
+void BackgroundLoad::finish(std::vector<std::string>& lines) {
   device_.synchronize(hog_stream_);
   device_.synchronize(copy_stream_);
   for (void* memory : meanwhile_) device_.free(memory);
@@ -91,7 +91,7 @@ void Neighbours::finish(std::vector<std::string>& lines) {
   check_copy(lines);
 }
 
-void Neighbours::check_hog(std::vector<std::string>& lines) {
+void BackgroundLoad::check_hog(std::vector<std::string>& lines) {
   std::vector<std::uint32_t> got(kHogBlock * sizes_.hog_blocks);
   device_.copy(got.data(), hog_data_, got.size() * sizeof(std::uint32_t), hog_stream_);
   device_.synchronize(hog_stream_);
@@ -101,7 +101,7 @@ void Neighbours::check_hog(std::vector<std::string>& lines) {
   lines.push_back(fmt::format("occupancy hog: {} of its {} values are wrong", wrong, got.size()));
 }
 
-bool Neighbours::check_copy(std::vector<std::string>& lines) const {
+bool BackgroundLoad::check_copy(std::vector<std::string>& lines) const {
   if (std::memcmp(back_, source_, sizes_.copy_bytes) == 0) return true;
   const auto [a, b] = std::mismatch(back_, back_ + sizes_.copy_bytes, source_);
   lines.push_back(

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "decode/watch/twice.h"
+#include "decode/watch/replay_diff.h"
 #include "faults/decode/decode_mutants.h"
 #include "faults/decode/fault_runs.h"
 #include "faults/decode/injections.h"

@@ -18,6 +18,6 @@ namespace plumb::cases {
 // and over all rows, unless the scores are structured, no more choices differ from the exact one
 // than the distances of the scores, in standard deviations of their errors, can explain. All rows
 // are compared.
-TensorReport judge_selection(const HostTensor& ids, const reference::ScoredChoices& choices);
+TensorReport judge_choices(const HostTensor& ids, const reference::ScoredChoices& choices);
 
 }  // namespace plumb::cases

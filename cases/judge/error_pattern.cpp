@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/judge/diagnose.h"
+#include "cases/judge/error_pattern.h"
 
 #include <fmt/format.h>
 
@@ -380,7 +380,7 @@ std::string describe(WrongRows view) {
 
 }  // namespace
 
-std::string diagnose(const Evidence& evidence) {
+std::string error_pattern(const Evidence& evidence) {
   if (evidence.wrong_rows.empty() || evidence.got.columns() == 0) return {};
   const std::size_t looked_at = std::min(evidence.wrong_rows.size(), kMostRows);
   const auto first = evidence.wrong_rows.begin();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The verdict on selections by computed scores: free within the errors, strict beyond them.
-#include "cases/judge/judge_selection.h"
+#include "cases/judge/judge_choices.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ ScoredChoices grouped(const std::vector<double>& scores, const std::vector<doubl
 TensorReport judge(const ScoredChoices& choices, const Ids& ids) {
   HostTensor tensor({.name = "ids", .dtype = Dtype::i32, .shape = {choices.rows(), choices.k}});
   std::copy(ids.begin(), ids.end(), tensor.data<std::int32_t>());
-  return judge_selection(tensor, choices);
+  return judge_choices(tensor, choices);
 }
 
 TEST(JudgeSelection, TakesTheExactChoice) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/judge/judge_selection.h"
+#include "cases/judge/judge_choices.h"
 
 #include <fmt/format.h>
 
@@ -230,7 +230,7 @@ void count_row(const RowVerdict& verdict, std::int64_t row, const HostTensor& id
 
 }  // namespace
 
-TensorReport judge_selection(const HostTensor& ids, const ScoredChoices& choices) {
+TensorReport judge_choices(const HostTensor& ids, const ScoredChoices& choices) {
   const Stopwatch watch(verdict_seconds);
   if (ids.rows() != choices.rows() || ids.columns() != choices.k) {
     throw std::invalid_argument(fmt::format("{}: {} x {} stored, {} x {} chosen", ids.spec().name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/golden/golden_sides.h"
+#include "tools/golden/diff_operands.h"
 
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-GoldenSide side_of_file(const std::string& path) {
-  GoldenSide side{.name = path, .is_file = true};
+DiffOperand side_of_file(const std::string& path) {
+  DiffOperand side{.name = path, .is_file = true};
   std::string digest;
   const GoldenFile file = read_golden_file(path, &digest);
   side.entries.push_back({file.platform, file.op, digest, [file] { return file; }});
@@ -32,7 +32,7 @@ GoldenSide side_of_file(const std::string& path) {
 
 void add_manifest(const golden::Manifest& manifest, const std::string& platform,
                   const std::function<GoldenFile(const std::string& name)>& load,
-                  GoldenSide& side) {
+                  DiffOperand& side) {
   for (const auto& [name, digest] : manifest) {
     const std::size_t slash = name.find('/');
     const std::string of = name.substr(0, slash);
@@ -42,11 +42,11 @@ void add_manifest(const golden::Manifest& manifest, const std::string& platform,
   }
 }
 
-GoldenSide side_of_platform(const std::string& platform, const golden::Store& store) {
+DiffOperand side_of_platform(const std::string& platform, const golden::Store& store) {
   if (!store.has(platform)) {
     throw UsageError(fmt::format("{} has no goldens for {}", store.folder(), platform));
   }
-  GoldenSide side{.name = platform};
+  DiffOperand side{.name = platform};
   const auto load = [&store](const std::string& name) {
     return golden::decode(store.bytes_of(name), name);
   };
@@ -86,11 +86,11 @@ class Revision {
   std::string folder_, commit_, name_, prefix_;
 };
 
-GoldenSide side_of_revision(const std::string& name, const std::string& commit,
-                            const std::string& platform, const golden::Store& store) {
+DiffOperand side_of_revision(const std::string& name, const std::string& commit,
+                             const std::string& platform, const golden::Store& store) {
   const Revision revision(store.folder(), commit, name);
   const golden::Manifest manifest = revision.manifest();
-  GoldenSide side{.name = name};
+  DiffOperand side{.name = name};
   add_manifest(
       manifest, platform,
       [revision, manifest](const std::string& file) {
@@ -118,7 +118,7 @@ GoldenFile read_golden_file(const std::string& path, std::string* digest) {
   return golden::decode_untrusted(*bytes, path);
 }
 
-GoldenSide golden_side(const std::string& name, const golden::Store& store) {
+DiffOperand diff_operand(const std::string& name, const golden::Store& store) {
   std::error_code ignored;
   if (std::filesystem::is_regular_file(name, ignored)) return side_of_file(name);
   for (const std::string& platform : device::known_platforms()) {

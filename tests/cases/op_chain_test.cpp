@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A chain of ops on the simulator, each judged on the bytes that the device gave it.
-#include "cases/drivers/chain.h"
+#include "cases/drivers/op_chain.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ Step all_live(std::uint64_t seed) { return {seed, kTokens, Fill::real, DeadRows:
 
 // The residual stream of one sublayer: input norm, mixing, a projection for the sublayer, mixing
 // back.
-void add_residual_stream(Chain& chain) {
+void add_residual_stream(OpChain& chain) {
   chain.add("input_norm", row("mtp_input_rms_norm", {{"tokens", kTokens}, {"hidden", kHidden}}),
             all_live(1));
   chain.add("pre", row("mhc_pre", {{"tokens", kTokens}, {"hidden", kHidden}}), all_live(2));
@@ -35,9 +35,9 @@ void add_residual_stream(Chain& chain) {
   chain.feed("post", "comb", "pre", "comb");
 }
 
-std::string failures(const std::vector<Chain::LinkVerdict>& verdicts) {
+std::string failures(const std::vector<OpChain::LinkVerdict>& verdicts) {
   std::string text;
-  for (const Chain::LinkVerdict& verdict : verdicts) {
+  for (const OpChain::LinkVerdict& verdict : verdicts) {
     for (const std::string& line : verdict.damage) text += verdict.link + ": " + line + "\n";
     for (const TensorReport& report : verdict.reports) {
       for (const std::string& line : report.failures) text += verdict.link + ": " + line + "\n";
@@ -46,7 +46,7 @@ std::string failures(const std::vector<Chain::LinkVerdict>& verdicts) {
   return text;
 }
 
-std::int64_t compared(const Chain::LinkVerdict& verdict) {
+std::int64_t compared(const OpChain::LinkVerdict& verdict) {
   std::int64_t elements = 0;
   for (const TensorReport& report : verdict.reports) elements += report.elements_compared;
   return elements;
@@ -60,7 +60,7 @@ class ChainTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(ChainTest, EveryLinkIsRightOnItsOwnInputs) {
-  Chain chain(GetParam(), {}, builtin());
+  OpChain chain(GetParam(), {}, builtin());
   add_residual_stream(chain);
   chain.start();
   chain.enqueue();
@@ -68,7 +68,7 @@ TEST_P(ChainTest, EveryLinkIsRightOnItsOwnInputs) {
   const auto verdicts = chain.judge();
   ASSERT_EQ(verdicts.size(), 3u);
   EXPECT_EQ(failures(verdicts), "");
-  for (const Chain::LinkVerdict& verdict : verdicts) {
+  for (const OpChain::LinkVerdict& verdict : verdicts) {
     EXPECT_TRUE(verdict.passed());
     EXPECT_GE(compared(verdict), kTokens * kHidden) << verdict.link;
   }
@@ -78,7 +78,7 @@ TEST_P(ChainTest, EveryLinkIsRightOnItsOwnInputs) {
 }
 
 TEST_P(ChainTest, AReplayOfTheWholeChainIsRightForOtherInputs) {
-  Chain chain(GetParam(), {}, builtin());
+  OpChain chain(GetParam(), {}, builtin());
   add_residual_stream(chain);
   chain.start();
   chain.device().begin_capture(chain.stream());
@@ -108,7 +108,7 @@ TEST_P(ChainTest, OnlyTheBrokenLinkIsBlamed) {
   RunOptions options;
   options.platform = GetParam();
   const RunOptions broken = with_mutant(options, *mutant);
-  Chain chain(GetParam(), {}, broken.implementation(GetParam(), false));
+  OpChain chain(GetParam(), {}, broken.implementation(GetParam(), false));
   add_residual_stream(chain);
   chain.start();
   chain.enqueue();
@@ -120,7 +120,7 @@ TEST_P(ChainTest, OnlyTheBrokenLinkIsBlamed) {
 }
 
 TEST_P(ChainTest, WhatDoesNotFitIsRefusedByName) {
-  Chain chain(GetParam(), {}, builtin());
+  OpChain chain(GetParam(), {}, builtin());
   add_residual_stream(chain);
   EXPECT_THROW(chain.feed("post", "x", "pre", "comb"), std::invalid_argument);
   EXPECT_THROW(chain.feed("nobody", "x", "pre", "comb"), std::out_of_range);
@@ -137,7 +137,7 @@ TEST_P(ChainTest, ARowThatItsInputsDoNotFitIntoIsRefused) {
       {"combine_topk_swa_indices_ragged", {{"requests", 4}, {"tokens", 1}}},
       {"dequantize_and_gather_k_cache", {{"requests", 4}, {"seq_len", 9}, {"rows", 8}}}};
   for (const auto& [op, integers] : rows) {
-    Chain chain(GetParam(), {}, builtin());
+    OpChain chain(GetParam(), {}, builtin());
     EXPECT_THROW(chain.add(op, ad_hoc_row(find_op(op), integers), full), BadRow) << op;
   }
 }

@@ -5,8 +5,8 @@
  * (tile_plan); and what a framework brings along: filling a buffer (fill_rows), the keys of several
  * requests one behind the other for a prefill's indexer (gather_index_keys). They are called as ops
  * are, and are entries beside the ops in the table of plumb's own kernels. */
-#ifndef PLUMB_STAND_INS_H
-#define PLUMB_STAND_INS_H
+#ifndef PLUMB_PLACEHOLDER_KERNELS_H
+#define PLUMB_PLACEHOLDER_KERNELS_H
 
 #include <stdint.h>
 
@@ -70,7 +70,7 @@ typedef struct plumb_fill_rows_params {
 } plumb_fill_rows_params;
 
 /* X(name) of each. */
-#define PLUMB_FOR_EACH_STAND_IN(X) \
+#define PLUMB_FOR_EACH_PLACEHOLDER(X) \
   X(fill_rows) X(gather_index_keys) X(linear_map) X(seeded_rows) X(tile_plan)
 
 #endif

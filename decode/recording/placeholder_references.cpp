@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/recording/stand_ins.h"
+#include "decode/recording/placeholder_references.h"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "cases/ops/sparse_mla/mla_judge.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::cases {
 
@@ -43,7 +43,7 @@ void store(float value, std::int64_t row, std::int64_t column, HostTensor& to) {
 Dtype dtype_of(plumb_format format) { return format == PLUMB_F32 ? Dtype::f32 : Dtype::bf16; }
 
 // Rows made of the rows of one tensor.
-class RowPlaceholder : public StandIn {
+class RowPlaceholder : public PlaceholderReference {
  public:
   TensorSet make_tensors() const override {
     TensorSet tensors;
@@ -80,7 +80,7 @@ class RowPlaceholder : public StandIn {
 
 class LinearMap final : public RowPlaceholder {
  public:
-  std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
+  std::unique_ptr<PlaceholderReference> with_rows(std::int64_t rows) const override {
     auto few = std::make_unique<LinearMap>(*this);
     few->rows_ = rows;
     return few;
@@ -113,7 +113,7 @@ class LinearMap final : public RowPlaceholder {
 
 class SeededRows final : public RowPlaceholder {
  public:
-  std::unique_ptr<StandIn> with_rows(std::int64_t rows) const override {
+  std::unique_ptr<PlaceholderReference> with_rows(std::int64_t rows) const override {
     auto few = std::make_unique<SeededRows>(*this);
     few->rows_ = rows;
     return few;
@@ -139,7 +139,7 @@ class SeededRows final : public RowPlaceholder {
   const char* wrong() const override { return "is not made of its keys"; }
 };
 
-class FillRows final : public StandIn {
+class FillRows final : public PlaceholderReference {
  public:
   explicit FillRows(const plumb_fill_rows_params& p) : p_(p) {}
 
@@ -159,7 +159,7 @@ class FillRows final : public StandIn {
   plumb_fill_rows_params p_;
 };
 
-class GatherIndexKeys final : public StandIn {
+class GatherIndexKeys final : public PlaceholderReference {
  public:
   explicit GatherIndexKeys(const plumb_gather_index_keys_params& p) : p_(p) {}
 
@@ -211,7 +211,7 @@ class GatherIndexKeys final : public StandIn {
   plumb_gather_index_keys_params p_;
 };
 
-class TilePlanPlaceholder final : public StandIn {
+class TilePlanPlaceholder final : public PlaceholderReference {
  public:
   explicit TilePlanPlaceholder(const plumb_tile_plan_params& p) : p_(p) {}
 
@@ -243,15 +243,15 @@ class TilePlanPlaceholder final : public StandIn {
 
 }  // namespace
 
-bool is_stand_in(std::string_view op) {
-#define PLUMB_IS_STAND_IN(name) \
+bool is_placeholder(std::string_view op) {
+#define PLUMB_IS_PLACEHOLDER(name) \
   if (op == #name) return true;
-  PLUMB_FOR_EACH_STAND_IN(PLUMB_IS_STAND_IN)
-#undef PLUMB_IS_STAND_IN
+  PLUMB_FOR_EACH_PLACEHOLDER(PLUMB_IS_PLACEHOLDER)
+#undef PLUMB_IS_PLACEHOLDER
   return false;
 }
 
-std::unique_ptr<StandIn> make_stand_in(const device::decode::Call& call) {
+std::unique_ptr<PlaceholderReference> make_placeholder_reference(const device::decode::Call& call) {
   if (call.op == "fill_rows") {
     return std::make_unique<FillRows>(*static_cast<const plumb_fill_rows_params*>(call.params));
   }

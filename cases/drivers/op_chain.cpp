@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/drivers/chain.h"
+#include "cases/drivers/op_chain.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "cases/drivers/run.h"
-#include "device/kernels/placeholders/stand_ins.h"
+#include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::cases {
 
@@ -44,7 +44,7 @@ std::size_t bytes_of_row(const HostTensor& tensor) {
   return static_cast<std::size_t>(spec.strides.front()) * size_of(spec.dtype);
 }
 
-struct Chain::Link {
+struct OpChain::Link {
   std::string name;
   const plumb_op_entry* entry = nullptr;
   std::unique_ptr<Problem> problem;
@@ -78,16 +78,16 @@ Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>
   return row;
 }
 
-Chain::Chain(std::string_view platform, const device::Conditions& conditions,
-             const plumb_implementation& implementation)
+OpChain::OpChain(std::string_view platform, const device::Conditions& conditions,
+                 const plumb_implementation& implementation)
     : device_(device::open_device(platform, conditions)),
       implementation_(implementation),
       linear_map_(entry_of(device::builtin_implementation(platform), "linear_map")),
       stream_(device_->create_stream()) {}
 
-Chain::~Chain() = default;
+OpChain::~OpChain() = default;
 
-void Chain::add(std::string name, const Row& row, const Step& step) {
+void OpChain::add(std::string name, const Row& row, const Step& step) {
   auto link = std::make_unique<Link>();
   link->name = std::move(name);
   link->entry = &entry_of(implementation_, row.op);
@@ -105,23 +105,23 @@ void Chain::add(std::string name, const Row& row, const Step& step) {
   links_.push_back(std::move(link));
 }
 
-Chain::Link& Chain::find(std::string_view name) {
+OpChain::Link& OpChain::find(std::string_view name) {
   for (const auto& link : links_) {
     if (link->name == name) return *link;
   }
   throw std::out_of_range(fmt::format("the chain has no {}", name));
 }
 
-const Chain::Link& Chain::find(std::string_view name) const {
-  return const_cast<Chain*>(this)->find(name);
+const OpChain::Link& OpChain::find(std::string_view name) const {
+  return const_cast<OpChain*>(this)->find(name);
 }
 
-HostTensor& Chain::input(std::string_view link, std::string_view tensor) {
+HostTensor& OpChain::input(std::string_view link, std::string_view tensor) {
   return find(link).host.at(tensor);
 }
 
-void Chain::feed(std::string_view link, std::string_view tensor, std::string_view from,
-                 std::string_view from_tensor) {
+void OpChain::feed(std::string_view link, std::string_view tensor, std::string_view from,
+                   std::string_view from_tensor) {
   Link& to = find(link);
   const Link& source = find(from);
   const HostTensor& there = source.host.at(from_tensor);
@@ -136,8 +136,8 @@ void Chain::feed(std::string_view link, std::string_view tensor, std::string_vie
                       .bytes = there.bytes().size()});
 }
 
-void Chain::feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
-                      std::string_view from_tensor, const RowRange& rows) {
+void OpChain::feed_rows(std::string_view link, std::string_view tensor, std::string_view from,
+                        std::string_view from_tensor, const RowRange& rows) {
   Link& to = find(link);
   const Link& source = find(from);
   const HostTensor& there = source.host.at(from_tensor);
@@ -157,8 +157,8 @@ void Chain::feed_rows(std::string_view link, std::string_view tensor, std::strin
                       .bytes = static_cast<std::size_t>(rows.count) * bytes});
 }
 
-void Chain::project(std::string_view link, std::string_view tensor, std::string_view from,
-                    std::string_view from_tensor, std::uint64_t seed) {
+void OpChain::project(std::string_view link, std::string_view tensor, std::string_view from,
+                      std::string_view from_tensor, std::uint64_t seed) {
   Link& to = find(link);
   const Link& source = find(from);
   const HostTensor& there = source.host.at(from_tensor);
@@ -176,14 +176,14 @@ void Chain::project(std::string_view link, std::string_view tensor, std::string_
                       .seed = seed});
 }
 
-void Chain::start() {
+void OpChain::start() {
   for (const auto& link : links_) {
     upload(*link);
     link->state = link->problem->make_state(link->addresses);
   }
 }
 
-void Chain::upload(Link& link) {
+void OpChain::upload(Link& link) {
   for (const HostTensor& tensor : link.host.all()) {
     if (tensor.spec().role != Role::input || tensor.bytes().empty()) continue;
     auto* to = link.addresses.get<std::byte>(tensor.spec().name);
@@ -193,7 +193,7 @@ void Chain::upload(Link& link) {
   }
 }
 
-void Chain::reset_outputs(const Link& link) {
+void OpChain::reset_outputs(const Link& link) {
   for (const HostTensor& tensor : link.host.all()) {
     const TensorSpec& spec = tensor.spec();
     const bool written = spec.role == Role::output || spec.role == Role::scratch;
@@ -208,7 +208,7 @@ void Chain::reset_outputs(const Link& link) {
   }
 }
 
-void Chain::enqueue() {
+void OpChain::enqueue() {
   for (const auto& link : links_) {
     for (const Feed& feed : link->feeds) {
       const HostTensor& tensor = link->host.at(feed.tensor);
@@ -240,9 +240,9 @@ void Chain::enqueue() {
   }
 }
 
-void Chain::synchronize() { device_->synchronize(stream_); }
+void OpChain::synchronize() { device_->synchronize(stream_); }
 
-void Chain::download(Link& link, LinkVerdict& verdict) {
+void OpChain::download(Link& link, LinkVerdict& verdict) {
   link.stored = link.host;
   for (HostTensor& tensor : link.stored.all()) {
     if (tensor.bytes().empty()) continue;
@@ -258,7 +258,7 @@ void Chain::download(Link& link, LinkVerdict& verdict) {
   }
 }
 
-std::vector<Chain::LinkVerdict> Chain::judge() {
+std::vector<OpChain::LinkVerdict> OpChain::judge() {
   std::vector<LinkVerdict> verdicts;
   for (const auto& link : links_) {
     LinkVerdict verdict{link->name, link->entry->op, {}, {}};
@@ -273,11 +273,11 @@ std::vector<Chain::LinkVerdict> Chain::judge() {
   return verdicts;
 }
 
-const HostTensor& Chain::stored(std::string_view link, std::string_view tensor) const {
+const HostTensor& OpChain::stored(std::string_view link, std::string_view tensor) const {
   return find(link).stored.at(tensor);
 }
 
-bool Chain::LinkVerdict::passed() const {
+bool OpChain::LinkVerdict::passed() const {
   return damage.empty() && std::all_of(reports.begin(), reports.end(),
                                        [](const TensorReport& r) { return r.passed(); });
 }

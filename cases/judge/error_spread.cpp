@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/judge/spread.h"
+#include "cases/judge/error_spread.h"
 
 #include <algorithm>
 #include <cmath>

@@ -26,6 +26,6 @@ struct Evidence {
 };
 
 // "" if nothing known fits nearly all wrong rows.
-std::string diagnose(const Evidence& evidence);
+std::string error_pattern(const Evidence& evidence);
 
 }  // namespace plumb::cases

@@ -27,10 +27,10 @@ class NotMeasured : public std::runtime_error {
 std::string find_batch_parameter(const OpDefinition& op, const Row& row,
                                  const device::Properties& properties);
 
-class MovedRow {
+class RowInBatch {
  public:
-  MovedRow(const OpDefinition& op, const Row& row, std::string batch, std::int64_t largest,
-           Fill fill, const RunOptions& options);
+  RowInBatch(const OpDefinition& op, const Row& row, std::string batch, std::int64_t largest,
+             Fill fill, const RunOptions& options);
 
   // The row's own part of each output that has one, from a call with the row first or last in a
   // batch of `size`. What stands beside it differs from size to size.

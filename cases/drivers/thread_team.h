@@ -12,12 +12,12 @@
 
 namespace plumb::cases {
 
-class Team {
+class ThreadTeam {
  public:
-  explicit Team(int size);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadTeam(int size);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   // Calls work(i) on thread i, for all i at once. Returns when all have ended, with what each
   // threw.

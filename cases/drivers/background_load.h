@@ -19,9 +19,9 @@ namespace plumb::cases {
 void launch_hog(device::Device& device, std::uint32_t* data, std::int32_t blocks,
                 std::int32_t rounds, device::Stream stream);
 
-class Neighbours {
+class BackgroundLoad {
  public:
-  explicit Neighbours(device::Device& device);
+  explicit BackgroundLoad(device::Device& device);
 
   void allocate();
   void begin();  // enqueues both

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/recording/taps.h"
+#include "decode/recording/call_recorder.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,8 +28,9 @@ bool is_constant(std::string_view tensor) {
 
 }  // namespace
 
-Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
-           const plumb_implementation& ops, const device::CachingAllocator& temporaries, Kept kept)
+CallRecorder::CallRecorder(device::Device& device, const device::decode::Geometry& geometry,
+                           const plumb_implementation& ops,
+                           const device::CachingAllocator& temporaries, Kept kept)
     : device_(device),
       geometry_(geometry),
       ops_(ops),
@@ -37,9 +38,9 @@ Taps::Taps(device::Device& device, const device::decode::Geometry& geometry,
       kept_(kept),
       stream_(device.create_stream()) {}
 
-Taps::~Taps() { device_.destroy_stream(stream_); }
+CallRecorder::~CallRecorder() { device_.destroy_stream(stream_); }
 
-void Taps::begin(const device::decode::StepPart& part) {
+void CallRecorder::begin(const device::decode::StepPart& part) {
   next_ = 0;
   fills_ = part.fills;
   if (fills_) return;
@@ -52,7 +53,7 @@ void Taps::begin(const device::decode::StepPart& part) {
   current_ = run.get();
 }
 
-void Taps::before(const device::decode::Call& call, device::Stream stream) {
+void CallRecorder::before(const device::decode::Call& call, device::Stream stream) {
   if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   if (next_ == current_->calls.size()) current_->calls.push_back(make_tap(call));
@@ -64,11 +65,11 @@ void Taps::before(const device::decode::Call& call, device::Stream stream) {
   copy(tap, true, stream);
 }
 
-void Taps::after(const device::decode::Call&, device::Stream stream) {
+void CallRecorder::after(const device::decode::Call&, device::Stream stream) {
   if (!fills_) copy(*current_->calls.at(next_++), false, stream);
 }
 
-void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
+void CallRecorder::copy(const Tap& tap, bool before, device::Stream stream) {
   for (const TensorCopy& copy : tap.copies) {
     if (copy.tap != nullptr && copy.before == before) {
       device_.copy(copy.tap, copy.from, copy.bytes, stream);
@@ -76,7 +77,7 @@ void Taps::copy(const Tap& tap, bool before, device::Stream stream) {
   }
 }
 
-std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
+std::unique_ptr<CallRecorder::Tap> CallRecorder::make_tap(const device::decode::Call& call) {
   auto tap = std::make_unique<Tap>();
   static_cast<JudgedCall&>(*tap) = judged_call(call, geometry_, device_.properties());
   tap->name = call.name;
@@ -91,7 +92,7 @@ std::unique_ptr<Taps::Tap> Taps::make_tap(const device::decode::Call& call) {
   return tap;
 }
 
-void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
+void CallRecorder::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
   const HostTensor& tensor = tap.tensors.at(name);
   TensorCopy copy{.tensor = name,
                   .from = static_cast<const std::byte*>(bound.address),
@@ -111,7 +112,7 @@ void Taps::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
 }
 
 // A state, or a temporary, may be another one this time.
-void Taps::rebind(const device::decode::Call& call, Tap& tap) {
+void CallRecorder::rebind(const device::decode::Call& call, Tap& tap) {
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
   for (TensorCopy& copy : tap.copies) {
     copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
@@ -120,12 +121,12 @@ void Taps::rebind(const device::decode::Call& call, Tap& tap) {
   }
 }
 
-const std::string* Taps::last_writer(const std::byte* address) const {
+const std::string* CallRecorder::last_writer(const std::byte* address) const {
   const auto found = writers_.find(address);
   return found == writers_.end() ? nullptr : &found->second;
 }
 
-void Taps::sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches) {
+void CallRecorder::sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches) {
   sample_ = rows;
   if (kept_ == Kept::rows) return;
   for (const device::decode::CacheView& cache : caches) {
@@ -136,20 +137,20 @@ void Taps::sample(std::int64_t rows, const std::vector<device::decode::CacheView
   }
 }
 
-std::vector<TensorReport> Taps::judge(const Tap& tap, const device::decode::StepPart& part,
-                                      std::int64_t live, std::uint64_t seed) const {
+std::vector<TensorReport> CallRecorder::judge(const Tap& tap, const device::decode::StepPart& part,
+                                              std::int64_t live, std::uint64_t seed) const {
   if (sample_ == 0) return tap.judge();
   const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
   const device::Properties properties = device_.properties();
   auto some =
-      tap.stand_in
-          ? judge_sample(*tap.stand_in, tap.tensors, choice)
+      tap.placeholder
+          ? judge_sample(*tap.placeholder, tap.tensors, choice)
           : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
   return some ? std::move(*some) : tap.judge();
 }
 
 // A whole cache, nothing of it.
-int Taps::image_of(const Binding& bound, std::size_t bytes) const {
+int CallRecorder::image_of(const Binding& bound, std::size_t bytes) const {
   for (std::size_t i = 0; i < images_.size(); ++i) {
     if (images_[i].address == bound.address && images_[i].after.bytes().size() == bytes) {
       return static_cast<int>(i);
@@ -158,7 +159,7 @@ int Taps::image_of(const Binding& bound, std::size_t bytes) const {
   return -1;
 }
 
-void Taps::poison(device::Stream stream) {
+void CallRecorder::poison(device::Stream stream) {
   for (Image& image : images_) {
     device_.copy(image.before.bytes().data(), image.address, image.before.bytes().size(), stream);
     image.read = false;
@@ -171,21 +172,21 @@ void Taps::poison(device::Stream stream) {
   }
 }
 
-Taps::PartRecord& Taps::run_of(const device::decode::StepPart& part) const {
+CallRecorder::PartRecord& CallRecorder::run_of(const device::decode::StepPart& part) const {
   return part.varies ? *varying_.at(part.name) : *parts_.at({part.name, part.tokens});
 }
 
-const Taps::Calls& Taps::enqueued(const device::decode::StepPart& part) const {
+const CallRecorder::Calls& CallRecorder::enqueued(const device::decode::StepPart& part) const {
   return run_of(part).calls;
 }
 
-std::optional<device::decode::StepPart> Taps::latest(const std::string& part) const {
+std::optional<device::decode::StepPart> CallRecorder::latest(const std::string& part) const {
   const auto found = latest_.find(part);
   if (found == latest_.end()) return std::nullopt;
   return found->second;
 }
 
-void Taps::read_back(const TensorCopy& copy, Tap& tap) {
+void CallRecorder::read_back(const TensorCopy& copy, Tap& tap) {
   if (copy.image >= 0) return read_image(copy, tap);
   HostTensor& to = tap.tensors.at(copy.tensor);
   const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
@@ -198,7 +199,7 @@ void Taps::read_back(const TensorCopy& copy, Tap& tap) {
   unpack_rows(row_bytes_.data(), copy.row_bytes, to);
 }
 
-const Taps::Calls& Taps::fetch(const device::decode::StepPart& part, Read read) {
+const CallRecorder::Calls& CallRecorder::fetch(const device::decode::StepPart& part, Read read) {
   PartRecord& run = run_of(part);
   run.poisoned = false;
   if (part.varies) retired_.clear();
@@ -222,7 +223,7 @@ std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_
 }
 
 // Who reads a cache does so behind who wrote it in the step.
-void Taps::read_image(const TensorCopy& copy, Tap& tap) {
+void CallRecorder::read_image(const TensorCopy& copy, Tap& tap) {
   Image& image = images_[static_cast<std::size_t>(copy.image)];
   if (!image.read) {
     device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);

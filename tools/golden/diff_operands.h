@@ -12,7 +12,7 @@
 
 namespace plumb::tools {
 
-struct GoldenSide {
+struct DiffOperand {
   struct Entry {
     std::string platform, op;
     std::string digest;  // of the file: equal ones need not be read
@@ -25,7 +25,7 @@ struct GoldenSide {
 
 // Files that are not the store's own are read in a process of their own. Throws UsageError for a
 // name that is none of these, GoldenError for what cannot be used.
-GoldenSide golden_side(const std::string& name, const golden::Store& store);
+DiffOperand diff_operand(const std::string& name, const golden::Store& store);
 
 // A golden file from anywhere.
 golden::GoldenFile read_golden_file(const std::string& path, std::string* digest = nullptr);

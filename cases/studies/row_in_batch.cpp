@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/studies/moved_row.h"
+#include "cases/studies/row_in_batch.h"
 
 #include <fmt/format.h>
 
@@ -70,8 +70,8 @@ std::string find_batch_parameter(const OpDefinition& op, const Row& row,
   throw NotMeasured("no parameter is the number of its rows");
 }
 
-MovedRow::MovedRow(const OpDefinition& op, const Row& row, std::string batch, std::int64_t largest,
-                   Fill fill, const RunOptions& options)
+RowInBatch::RowInBatch(const OpDefinition& op, const Row& row, std::string batch,
+                       std::int64_t largest, Fill fill, const RunOptions& options)
     : op_(op),
       row_(row),
       batch_(std::move(batch)),
@@ -88,7 +88,7 @@ MovedRow::MovedRow(const OpDefinition& op, const Row& row, std::string batch, st
   classify();
 }
 
-std::vector<std::vector<std::byte>> MovedRow::run(std::int64_t size, bool last) const {
+std::vector<std::vector<std::byte>> RowInBatch::run(std::int64_t size, bool last) const {
   const std::int64_t position = last ? size - 1 : 0;
   const auto problem = problem_of(size);
   TensorSet tensors = problem->make_tensors();
@@ -104,7 +104,7 @@ std::vector<std::vector<std::byte>> MovedRow::run(std::int64_t size, bool last) 
   return outputs;
 }
 
-std::vector<TensorSpec> MovedRow::outputs() const {
+std::vector<TensorSpec> RowInBatch::outputs() const {
   std::vector<TensorSpec> specs;
   const TensorSet tensors = problem_of(1)->make_tensors();
   for (const HostTensor& tensor : tensors.all()) {
@@ -113,20 +113,20 @@ std::vector<TensorSpec> MovedRow::outputs() const {
   return specs;
 }
 
-std::unique_ptr<Problem> MovedRow::problem_of(std::int64_t size) const {
+std::unique_ptr<Problem> RowInBatch::problem_of(std::int64_t size) const {
   Row sized = row_;
   sized.integers[batch_] = size;
   return op_.make_problem(sized, properties_);
 }
 
-Step MovedRow::step_of(std::int64_t size, std::int64_t salt) const {
+Step RowInBatch::step_of(std::int64_t size, std::int64_t salt) const {
   return {.seed = mix(seed_, static_cast<std::uint64_t>(salt)),
           .live = problem_of(size)->capacity(),
           .fill = fill_};
 }
 
 // By the first dimension at sizes 1, 2 and the largest.
-void MovedRow::classify() {
+void RowInBatch::classify() {
   const TensorSet one = problem_of(1)->make_tensors(), two = problem_of(2)->make_tensors();
   bool any_output = false;
   for (const HostTensor& tensor : base_.all()) {
@@ -146,8 +146,8 @@ void MovedRow::classify() {
   if (!any_output) throw NotMeasured("no output has a part for each row");
 }
 
-MovedRow::Scope MovedRow::scope_of(const HostTensor& one, const HostTensor& two,
-                                   const HostTensor& most) const {
+RowInBatch::Scope RowInBatch::scope_of(const HostTensor& one, const HostTensor& two,
+                                       const HostTensor& most) const {
   const auto& a = one.spec().shape;
   const auto& b = two.spec().shape;
   const auto& c = most.spec().shape;
@@ -161,17 +161,17 @@ MovedRow::Scope MovedRow::scope_of(const HostTensor& one, const HostTensor& two,
   return is_list(one.spec()) ? Scope::other : Scope::shared;
 }
 
-MovedRow::Scope MovedRow::scope_of(std::string_view name) const {
+RowInBatch::Scope RowInBatch::scope_of(std::string_view name) const {
   return std::find_if(scopes_.begin(), scopes_.end(),
                       [&](const auto& entry) { return entry.first == name; })
       ->second;
 }
 
-bool MovedRow::is_compared(const TensorSpec& spec) const {
+bool RowInBatch::is_compared(const TensorSpec& spec) const {
   return spec.role == Role::output && scope_of(spec.name) == Scope::row;
 }
 
-void MovedRow::put_in(HostTensor& tensor, std::int64_t size, std::int64_t position) const {
+void RowInBatch::put_in(HostTensor& tensor, std::int64_t size, std::int64_t position) const {
   const HostTensor& from = base_.at(tensor.spec().name);
   if (scope_of(tensor.spec().name) == Scope::shared) {
     tensor = from;
@@ -186,7 +186,7 @@ void MovedRow::put_in(HostTensor& tensor, std::int64_t size, std::int64_t positi
 }
 
 // Uploads, calls the op once, and reads the outputs back into `tensors`.
-void MovedRow::launch(const Problem& problem, TensorSet& tensors) const {
+void RowInBatch::launch(const Problem& problem, TensorSet& tensors) const {
   const auto device = options_.open(options_.platform, {});
   const device::Stream stream = device->create_stream();
   DeviceTensors addresses;
