@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the case files into the binary: cmake -DOUTPUT=... -DFILES=a;b -P case_files.cmake
+# Compiles case files into the binary: cmake -DOUTPUT=... -DNAME=kCaseFiles -DFILES=a;b -P case_files.cmake
 set(entries "")
 foreach(file ${FILES})
   get_filename_component(name ${file} NAME_WE)
   file(READ ${file} text)
   string(APPEND entries "  {\"${name}\", R\"toml(${text})toml\"},\n")
 endforeach()
-file(WRITE ${OUTPUT} "// Made from cases/*.toml by cmake/case_files.cmake.
+file(WRITE ${OUTPUT} "// Made from case files by cmake/case_files.cmake.
 #pragma once
 #include <string_view>
 namespace plumb::cases {
 struct CaseFileText { std::string_view name, text; };
-inline constexpr CaseFileText kCaseFiles[] = {
+inline constexpr CaseFileText ${NAME}[] = {
 ${entries}};
 }  // namespace plumb::cases
 ")

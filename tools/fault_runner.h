@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "faults/decode/fault_verdict.h"
+#include "diagnosis/fault_verdict.h"
 #include "process/worker.h"
 
 namespace plumb::tools {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "faults/decode/fault_verdict.h"
+#include "diagnosis/fault_verdict.h"
 #include "tools/report.h"
 
 namespace plumb::tools {

@@ -5,7 +5,7 @@
 
 #include "cases/tables/point_text.h"
 #include "diagnosis/case_diagnosis.h"
-#include "faults/decode/decode_step_run.h"
+#include "diagnosis/decode_step_run.h"
 #include "process/own_program.h"
 #include "tools/golden/golden_check.h"
 #include "tools/wire.h"
@@ -30,7 +30,7 @@ void compare_with_golden(const Task& task, const RunArguments& arguments,
   if (finished.result.outcome != cases::Outcome::passed) return;
   GoldenChecker* checker = checker_of(arguments);
   if (!checker) return;
-  finished.golden = checker->check(*task.which, options, false);
+  finished.golden = checker->check(*task.which->of_op(), options, false);
   if (finished.golden.agreement != golden::Agreement::failed) return;
   finished.result.outcome = cases::Outcome::failed;
   finished.result.failures.push_back({"the launch of its golden", finished.golden.lines, {}});
@@ -44,9 +44,9 @@ std::string reproduce_line(const Task& task, const RunArguments& arguments) {
 // A finished task but for its result.
 Finished name_task(const Task& task, const RunArguments& arguments) {
   Finished finished;
-  finished.op = task.which->op->name;
-  finished.row = task.which->row.name;
-  finished.scenario = task.which->scenario->name;
+  finished.op = task.which->op();
+  finished.row = task.which->row().name;
+  finished.scenario = task.which->scenario();
   finished.reproduce = reproduce_line(task, arguments);
   return finished;
 }
@@ -87,7 +87,7 @@ CaseAnswer answer_to(const Task& task, const RunArguments& arguments, cases::Tie
 // Only the diagnosis may have crashed: it begins when the failure is known.
 bool explains_crash(const Finished& again) {
   return again.result.outcome == cases::Outcome::failed ||
-         (again.result.outcome == cases::Outcome::known_bug && !again.result.findings.empty());
+         (again.result.outcome == cases::Outcome::known_bug && !again.findings.empty());
 }
 
 }  // namespace
@@ -118,19 +118,21 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   const auto start = std::chrono::steady_clock::now();
   Finished finished = name_task(task, arguments);
   try {
-    if (cases::is_decode_step(*task.which)) {
-      finished.result = cases::run_decode_step(*task.which, options, diagnosed);
+    if (const cases::StepCase* steps = task.which->of_steps()) {
+      cases::StepCaseResult one = cases::run_decode_step(*steps, options, diagnosed);
+      finished.result = std::move(one.result);
+      finished.findings = std::move(one.findings);
     } else {
-      finished.result = cases::run_case(*task.which, options);
+      finished.result = cases::run_case(*task.which->of_op(), options);
       compare_with_golden(task, arguments, options, finished);
     }
   } catch (const cases::BadRow& error) {
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }
   finished.seconds = seconds_since(start);
-  const bool one_op = !cases::is_decode_step(*task.which);
-  if (diagnosed && one_op && finished.result.outcome == cases::Outcome::failed) {
-    finished.result.diagnosis = text_of(diagnose_case(*task.which, finished.result, options));
+  const cases::Case* one_op = task.which->of_op();
+  if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed) {
+    finished.result.diagnosis = text_of(diagnose_case(*one_op, finished.result, options));
   }
   return finished;
 }
@@ -143,7 +145,7 @@ Lane::Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases:
 
 Finished Lane::run(std::size_t i) {
   const std::optional<PluginInfo>& plugin = arguments_.plugin;
-  if (plugin && !plugin->offers(tasks_[i].which->op->name)) {
+  if (plugin && !plugin->offers(tasks_[i].which->op())) {
     Finished finished = without_result(tasks_[i], arguments_, cases::Outcome::skipped);
     finished.result.reason = lacks_the_op(*plugin);
     return finished;

@@ -19,7 +19,7 @@
 namespace plumb::tools {
 
 struct Task {
-  const cases::Case* which;
+  const cases::AnyCase* which;
   std::string platform;
 };
 

@@ -3,7 +3,6 @@
 // plumb list: cases, or --ops, --platforms, --scenarios.
 #include <fmt/format.h>
 
-#include "decode/schedule/decode_step.h"
 #include "device/device.h"
 #include "process/worker.h"
 #include "tools/commands.h"
@@ -38,15 +37,15 @@ int list_command(const ListArguments& arguments) {
   }
   if (arguments.scenarios) {
     for (const cases::Scenario& s : cases::all_scenarios()) fmt::print("{:<20}{}\n", s.name, s.why);
-    for (const cases::Scenario& s : cases::graph_mode_scenarios()) {
-      fmt::print("{:<20}decode steps: {}\n", s.name, s.why);
+    for (const cases::GraphModeName& mode : cases::graph_mode_names()) {
+      fmt::print("{:<20}decode steps: {}\n", mode.name, mode.why);
     }
     return 0;
   }
-  for (const cases::Case& which :
-       select(arguments.selection, CaseKinds::ops_and_decode_steps).cases) {
-    if (!has(which.op->name)) continue;
-    fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row.why : "");
+  for (const cases::AnyCase& which :
+       select_any(arguments.selection, CaseKinds::ops_and_decode_steps).cases) {
+    if (!has(which.op())) continue;
+    fmt::print("{}{}\n", which.id(), arguments.why ? "\n    " + which.row().why : "");
   }
   return 0;
 }

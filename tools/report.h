@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cases/drivers/run.h"
+#include "decode/checks/findings.h"
 #include "golden/compare.h"
 #include "tools/plugin.h"
 
@@ -16,6 +17,7 @@ namespace plumb::tools {
 // A finished case and the line that repeats it.
 struct Finished {
   cases::CaseResult result;
+  std::vector<cases::Finding> findings = {};  // of a decode step: the failure for machines
   golden::GoldenComparison golden;
   std::string op, row, scenario;
   std::string reproduce;

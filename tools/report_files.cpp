@@ -101,7 +101,7 @@ ordered_json to_json(const Finished& finished) {
   }
   for (const cases::Failure& failure : result.failures)
     json["failures"].push_back(to_json(failure));
-  for (const cases::Finding& finding : result.findings) {
+  for (const cases::Finding& finding : finished.findings) {
     json["findings"].push_back({{"detector", name_of(finding.detector)},
                                 {"step", finding.step},
                                 {"op", finding.op},

@@ -16,8 +16,7 @@
 #include "cases/drivers/run.h"
 #include "cases/tables/case_file.h"
 #include "cases/tables/point_text.h"
-#include "faults/decode/decode_faults.h"
-#include "faults/decode/decode_step_run.h"
+#include "faults/decode/planted_case.h"
 #include "process/ordered_map.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
@@ -80,11 +79,11 @@ class Reporter {
 
   // Without a terminal: a line as each of several ops ends, so that a log shows the run going on.
   void report_op(std::size_t done) {
-    const cases::OpDefinition* op = tasks_[done - 1].which->op;
-    if (done < tasks_.size() && tasks_[done].which->op == op) return;
-    const bool lacking = arguments_.plugin && !arguments_.plugin->offers(op->name);
-    if (tasks_.front().which->op != tasks_.back().which->op && !arguments_.quiet && !lacking) {
-      put(fmt::format("{:<46}{} of {} passed\n", op->name, passed_of_op_, cases_of_op_));
+    const std::string_view op = tasks_[done - 1].which->op();
+    if (done < tasks_.size() && tasks_[done].which->op() == op) return;
+    const bool lacking = arguments_.plugin && !arguments_.plugin->offers(op);
+    if (tasks_.front().which->op() != tasks_.back().which->op() && !arguments_.quiet && !lacking) {
+      put(fmt::format("{:<46}{} of {} passed\n", op, passed_of_op_, cases_of_op_));
       std::fflush(stdout);
     }
     passed_of_op_ = cases_of_op_ = 0;
@@ -122,7 +121,7 @@ int most_jobs_on(const std::string& platform) {
   return std::clamp(static_cast<int>(fit), 1, kMost);
 }
 
-int jobs_of(const RunArguments& arguments, const Selected& selected, int cores) {
+int jobs_of(const RunArguments& arguments, const SelectedAny& selected, int cores) {
   if (arguments.jobs > 0) return arguments.jobs;
   int jobs = cores;
   for (const std::string& platform : selected.platforms) {
@@ -132,7 +131,7 @@ int jobs_of(const RunArguments& arguments, const Selected& selected, int cores) 
   return jobs;
 }
 
-void check_decode_step(const cases::Case& which, const std::string& platform) {
+void check_decode_step(const cases::StepCase& which, const std::string& platform) {
   try {
     cases::planted_case(which, platform, 0);
   } catch (const cases::NotOnThisPlatform&) {  // it will be skipped
@@ -141,14 +140,15 @@ void check_decode_step(const cases::Case& which, const std::string& platform) {
 }
 
 // A bad row is reported before anything runs.
-void validate(const Selected& selected) {
-  for (const cases::Case& which : selected.cases) {
+void validate(const SelectedAny& selected) {
+  for (const cases::AnyCase& which : selected.cases) {
     for (const std::string& platform : selected.platforms) {
       if (!device::why_unavailable(platform).empty()) continue;
-      if (cases::is_decode_step(which)) {
-        check_decode_step(which, platform);
+      if (const cases::StepCase* steps = which.of_steps()) {
+        check_decode_step(*steps, platform);
       } else {
-        which.op->make_problem(which.row, device::open_device(platform)->properties());
+        const cases::Case& one = *which.of_op();
+        one.op->make_problem(one.row, device::open_device(platform)->properties());
       }
     }
   }
@@ -164,9 +164,10 @@ void check_reports(const RunArguments& arguments) {
 }
 
 // Conditions that only a simulated device, and only plumb's own kernels, can have.
-void check_point(const Selection& selection, const Selected& selected) {
+void check_point(const Selection& selection, const SelectedAny& selected) {
   if (selection.point.empty()) return;
-  if (std::any_of(selected.cases.begin(), selected.cases.end(), cases::is_decode_step)) {
+  if (std::any_of(selected.cases.begin(), selected.cases.end(),
+                  [](const cases::AnyCase& which) { return which.of_steps() != nullptr; })) {
     throw UsageError("--point is for single ops: the conditions of a decode step are parameters");
   }
   const cases::Point point = cases::point_from(selection.point);
@@ -184,14 +185,15 @@ void check_point(const Selection& selection, const Selected& selected) {
 }
 
 // A store that cannot be used is better known before the first case.
-void check_goldens(const RunArguments& arguments, const Selected& selected) {
+void check_goldens(const RunArguments& arguments, const SelectedAny& selected) {
   const std::string folder = golden_folder(arguments);
   if (folder.empty()) return;
   if (!std::filesystem::is_directory(folder)) throw UsageError(folder + ": no folder of goldens");
   GoldenChecker checker(folder);
-  for (const cases::Case& which : selected.cases) {
-    if (!golden::wants_golden(which)) continue;
-    for (const std::string& platform : selected.platforms) checker.find(platform, which);
+  for (const cases::AnyCase& any : selected.cases) {
+    const cases::Case* which = any.of_op();
+    if (which == nullptr || !golden::wants_golden(*which)) continue;
+    for (const std::string& platform : selected.platforms) checker.find(platform, *which);
   }
 }
 
@@ -239,11 +241,11 @@ int run_command(RunArguments arguments) {
   arguments.seed = parse_seed(arguments.seed_text);
   // Whose kernels a plug-in's are is one op's question.
   const bool own = arguments.selection.plugin.empty();
-  const Selected selected =
-      select(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
+  const SelectedAny selected =
+      select_any(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   check_point(arguments.selection, selected);
   std::vector<Task> tasks;
-  for (const cases::Case& which : selected.cases) {
+  for (const cases::AnyCase& which : selected.cases) {
     for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

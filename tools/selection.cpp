@@ -14,7 +14,6 @@
 
 #include "bisect/search/process.h"
 #include "cases/tables/case_file.h"
-#include "decode/schedule/decode_step.h"
 #include "device/device.h"
 
 namespace plumb::tools {
@@ -28,17 +27,15 @@ cases::Tier parse_tier(const std::string& name) {
   throw UsageError(fmt::format("--tier is smoke, default or full, not \"{}\"", name));
 }
 
-bool in_tier(const cases::Case& which, cases::Tier tier) { return which.tier() <= tier; }
+bool in_tier(const cases::AnyCase& which, cases::Tier tier) { return which.tier() <= tier; }
 
 // A pattern that spells a whole case runs it in whatever tier it lies.
 bool names_exactly(const std::string& pattern, const std::string& id) { return pattern == id; }
 
-bool is_selected(const cases::Case& which, const Selection& selection, cases::Tier tier) {
+bool is_selected(const cases::AnyCase& which, const Selection& selection, cases::Tier tier) {
   const std::string id = which.id();
-  if (!selection.ops.empty() && std::find(selection.ops.begin(), selection.ops.end(),
-                                          which.op->name) == selection.ops.end()) {
-    return false;
-  }
+  const auto& ops = selection.ops;
+  if (!ops.empty() && std::find(ops.begin(), ops.end(), which.op()) == ops.end()) return false;
   if (selection.patterns.empty()) return in_tier(which, tier);
   return std::any_of(
       selection.patterns.begin(), selection.patterns.end(), [&](const auto& pattern) {
@@ -46,14 +43,13 @@ bool is_selected(const cases::Case& which, const Selection& selection, cases::Ti
       });
 }
 
-void apply_settings(const std::vector<std::string>& settings, cases::Case& which) {
+void apply_settings(const std::vector<std::string>& settings, cases::AnyCase& which) {
   for (const std::string& setting : settings) {
     const auto equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
       throw UsageError(fmt::format("--set wants name=value, not \"{}\"", setting));
     }
-    cases::set_parameter(*which.op, which.row, setting.substr(0, equals),
-                         setting.substr(equals + 1));
+    which.set_parameter(setting.substr(0, equals), setting.substr(equals + 1));
   }
 }
 
@@ -68,7 +64,7 @@ std::string what_was_asked(const Selection& selection) {
 
 void require_op(const std::string& op) {
   try {
-    cases::find_op(op);
+    cases::find_schema(op);
   } catch (const cases::BadRow& error) {
     throw NotInThisBuild(error.what());
   }
@@ -81,7 +77,7 @@ std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& pat
     files.push_back({path, read_file(path)});
     const std::string op = cases::op_of_case_file(files.back().text, path);
     try {
-      cases::find_op(op);
+      cases::find_schema(op);
     } catch (const cases::BadRow& error) {
       throw cases::BadRow(fmt::format("{}: {}", path, error.what()));
     }
@@ -90,11 +86,11 @@ std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& pat
   return files;
 }
 
-std::vector<cases::Case> known_cases(const std::vector<cases::CaseFile>& files, CaseKinds kinds) {
-  std::vector<cases::Case> all = cases::all_cases(files);
-  if (kinds == CaseKinds::ops) return all;
-  for (cases::Case& which : cases::decode_step_cases(files)) all.push_back(std::move(which));
-  return all;
+std::vector<cases::AnyCase> known_cases(const std::vector<cases::CaseFile>& files,
+                                        CaseKinds kinds) {
+  if (kinds == CaseKinds::ops_and_decode_steps) return cases::cases_of_all_kinds(files);
+  const std::vector<cases::Case> of_ops = cases::op_cases(files);
+  return {of_ops.begin(), of_ops.end()};
 }
 
 [[noreturn]] void nothing_matches(const Selection& selection, const std::vector<std::string>& ids) {
@@ -155,19 +151,26 @@ std::uint64_t parse_seed(const std::string& text) {
   throw UsageError(fmt::format("--seed is a whole number of 0 .. 2^64 - 1, not \"{}\"", text));
 }
 
-Selected select(const Selection& selection, CaseKinds kinds) {
-  Selected selected;
+SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
+  SelectedAny selected;
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);
   for (const std::string& op : selection.ops) require_op(op);
   std::vector<std::string> ids;
-  for (cases::Case& which : known_cases(read_case_files(selection.case_files), kinds)) {
+  for (cases::AnyCase& which : known_cases(read_case_files(selection.case_files), kinds)) {
     ids.push_back(which.id());
     if (!is_selected(which, selection, selected.tier)) continue;
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
   }
   if (selected.cases.empty()) nothing_matches(selection, ids);
+  return selected;
+}
+
+Selected select(const Selection& selection) {
+  const SelectedAny any = select_any(selection, CaseKinds::ops);
+  Selected selected{{}, any.platforms, any.tier};
+  for (const cases::AnyCase& which : any.cases) selected.cases.push_back(*which.of_op());
   return selected;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/tables/registry.h"
+#include "decode/schedule/any_case.h"
 
 namespace plumb::tools {
 
@@ -41,10 +41,18 @@ struct Selected {
   cases::Tier tier = cases::Tier::standard;
 };
 
-// Throws UsageError or cases::BadRow with one line that says what is wrong. Who asks for more than
-// single ops gets decode steps too.
+// Cases of ops. Throws UsageError or cases::BadRow with one line that says what is wrong.
+Selected select(const Selection& selection);
+
+struct SelectedAny {
+  std::vector<cases::AnyCase> cases;
+  std::vector<std::string> platforms;
+  cases::Tier tier = cases::Tier::standard;
+};
+
+// As select, with decode steps if they are asked for.
 enum class CaseKinds { ops, ops_and_decode_steps };
-Selected select(const Selection& selection, CaseKinds kinds = CaseKinds::ops);
+SelectedAny select_any(const Selection& selection, CaseKinds kinds);
 
 // Throws UsageError for a platform that plumb does not know. `all` stands for every one.
 std::vector<std::string> choose_platforms(const std::vector<std::string>& asked);

@@ -9,7 +9,8 @@
 
 #include "cases/drivers/run.h"
 #include "cases/tensors/fill.h"
-#include "faults/decode/decode_step_run.h"
+#include "diagnosis/decode_step_run.h"
+#include "faults/decode/planted_case.h"
 #include "process/own_program.h"
 #include "process/worker.h"
 #include "tools/commands.h"
@@ -107,14 +108,14 @@ void show_schedule(const cases::ServedCase& served) {
   }
 }
 
-void show_what_is_asked(const cases::Case& which, const std::string& platform) {
-  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), platform, which.row.why, which.scenario->name,
-             which.scenario->why);
-  for (const auto& [name, value] : which.row.integers) fmt::print("  {} = {}\n", name, value);
-  for (const auto& [name, value] : which.row.words) fmt::print("  {} = {}\n", name, value);
+void show_what_is_asked(const cases::AnyCase& which, const std::string& platform) {
+  fmt::print("{}   {}\n{}\n{}: {}\n", which.id(), platform, which.row().why, which.scenario(),
+             which.scenario_why());
+  for (const auto& [name, value] : which.row().integers) fmt::print("  {} = {}\n", name, value);
+  for (const auto& [name, value] : which.row().words) fmt::print("  {} = {}\n", name, value);
 }
 
-void show_decode_step(const cases::Case& which, const std::string& platform) {
+void show_decode_step(const cases::StepCase& which, const std::string& platform) {
   show_what_is_asked(which, platform);
   const cases::ServedCase served = cases::planted_case(which, platform, 0);
   const auto& geometry = served.setup.geometry;
@@ -123,14 +124,14 @@ void show_decode_step(const cases::Case& which, const std::string& platform) {
   show_schedule(served);
   cases::RunOptions options;
   options.platform = platform;
-  const cases::CaseResult result = cases::run_decode_step(which, options, false);
+  const cases::CaseResult result = cases::run_decode_step(which, options, false).result;
   fmt::print("run: {}{}, {} steps, {} calls judged\n", name_of(result.outcome),
              result.reason.empty() ? "" : " (" + result.reason + ")", result.launches,
              result.comparisons);
 }
 
-void show_case(const Selected& selected, const std::string& plugin) {
-  const cases::Case& which = selected.cases.front();
+void show_case(const SelectedAny& selected, const std::string& plugin) {
+  const cases::Case& which = *selected.cases.front().of_op();
   cases::RunOptions options;
   options.platform = selected.platforms.front();
   options.tier = selected.tier;
@@ -152,7 +153,7 @@ void show_case(const Selected& selected, const std::string& plugin) {
 }
 
 // An exception is the parent's to print.
-process::Bytes show_in_worker(const Selected& selected, const std::string& plugin) {
+process::Bytes show_in_worker(const SelectedAny& selected, const std::string& plugin) {
   show_case(selected, plugin);
   finish_output();
   return {};
@@ -162,14 +163,14 @@ process::Bytes show_in_worker(const Selected& selected, const std::string& plugi
 
 int show_command(const Selection& selection) {
   const bool own = selection.plugin.empty();
-  const Selected selected =
-      select(selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
+  const SelectedAny selected =
+      select_any(selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   if (selected.cases.size() != 1) {
     throw UsageError(fmt::format("show wants one case; this names {}, the first is {}",
                                  selected.cases.size(), selected.cases.front().id()));
   }
-  if (cases::is_decode_step(selected.cases.front())) {
-    show_decode_step(selected.cases.front(), selected.platforms.front());
+  if (const cases::StepCase* which = selected.cases.front().of_steps()) {
+    show_decode_step(*which, selected.platforms.front());
     return 0;
   }
   if (own) {

@@ -45,8 +45,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSummary, tensor, elements_compared, mar
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Phases, fill, reference, device, judge)
 // Not `evidence` and not `known_verdicts`: only the process that ran the case uses them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, id, platform, outcome, reason, failures, tensors,
-                                   points, launches, comparisons, phases, diagnosis, findings,
-                                   failed_at)
+                                   points, launches, comparisons, phases, diagnosis, failed_at)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Match, wrong, explained, invented, by_chance)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explanation, name, stands_for, match)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern)
@@ -74,7 +73,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsAnswer, findings, died)
 
 namespace plumb::tools {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, golden, op, row, scenario, reproduce, seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, golden, op, row, scenario, reproduce,
+                                   seconds)
 
 // plumb run: the case of the request's task.
 struct CaseRequest {

@@ -57,8 +57,8 @@ json to_json(const CaseQuestion& question) {
       {"run", to_json(question.run)}, {"repeat", question.repeat}, {"timeout", question.timeout}};
 }
 
-CaseSearch::CaseSearch(CaseQuestion question, const cases::Case& which,
-                       const std::vector<cases::Case>& all, Journal& journal, Progress& progress)
+CaseSearch::CaseSearch(CaseQuestion question, const cases::AnyCase& which,
+                       const std::vector<cases::AnyCase>& all, Journal& journal, Progress& progress)
     : question_(std::move(question)),
       which_(which),
       all_(all),

@@ -37,8 +37,8 @@ struct CaseSearchResult {
 class CaseSearch {
  public:
   // which: with its settings; all: the cases of its op, without. Throws Undecided from run().
-  CaseSearch(CaseQuestion question, const cases::Case& which, const std::vector<cases::Case>& all,
-             Journal& journal, Progress& progress);
+  CaseSearch(CaseQuestion question, const cases::AnyCase& which,
+             const std::vector<cases::AnyCase>& all, Journal& journal, Progress& progress);
   CaseSearchResult run();
 
  private:
@@ -58,8 +58,8 @@ class CaseSearch {
   std::string key(const Candidate& candidate) const;
 
   CaseQuestion question_;
-  const cases::Case& which_;
-  const std::vector<cases::Case>& all_;
+  const cases::AnyCase& which_;
+  const std::vector<cases::AnyCase>& all_;
   Journal& journal_;
   Progress& progress_;
   std::unique_ptr<CaseSubject> subject_;

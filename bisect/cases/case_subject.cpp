@@ -8,10 +8,8 @@
 #include <utility>
 
 #include "bisect/cases/smaller_values.h"
-#include "cases/tables/case_file.h"
 #include "cases/tables/point_text.h"
 #include "cases/tensors/sort_by.h"
-#include "decode/schedule/decode_step.h"
 
 namespace plumb::bisect {
 
@@ -21,24 +19,34 @@ constexpr const char* kScenario = "scenario";
 const std::string kPoint = "point.";
 
 // Scenarios from the plainest on; graph modes as they are numbered.
-int plainness(const cases::Scenario& scenario) {
+int plainness(const cases::AnyCase& which) {
   using Mode = cases::Scenario::Mode;
-  switch (scenario.mode) {
+  const cases::Case* one = which.of_op();
+  if (one == nullptr) return 0;
+  switch (one->scenario->mode) {
     case Mode::eager: return 0;
     case Mode::full_graph: return 1;
     case Mode::composition: return 2;
-    case Mode::decode_step: return 0;
-    default: return 2 + scenario.runners;
+    default: return 2 + one->scenario->runners;
   }
 }
 
-std::vector<std::int64_t> values_in_rows(const std::vector<cases::Case>& all,
-                                         const cases::OpDefinition& op, std::string_view name) {
+bool is_composition(const cases::AnyCase& which) {
+  const cases::Case* one = which.of_op();
+  return one != nullptr && one->scenario->mode == cases::Scenario::Mode::composition;
+}
+
+std::vector<std::int64_t> values_in_rows(const std::vector<cases::AnyCase>& all,
+                                         std::string_view op, std::string_view name) {
   std::set<std::int64_t> values;
-  for (const cases::Case& one : all) {
-    if (one.op == &op) values.insert(one.row.integer(name));
+  for (const cases::AnyCase& one : all) {
+    if (one.op() == op) values.insert(one.row().integer(name));
   }
   return {values.begin(), values.end()};
+}
+
+std::unique_ptr<cases::Problem> problem_of(const cases::Case& which, const std::string& platform) {
+  return which.op->make_problem(which.row, device::open_device(platform)->properties());
 }
 
 // The plain value of a word is not to say it.
@@ -49,11 +57,11 @@ std::vector<std::string> default_and(const std::string& value) {
 
 }  // namespace
 
-CaseSubject::CaseSubject(cases::Case which, const std::vector<cases::Case>& all, Question run)
+CaseSubject::CaseSubject(cases::AnyCase which, const std::vector<cases::AnyCase>& all, Question run)
     : run_(std::move(run)) {
   add_scenarios(which, all);
   add_row(which, all);
-  if (cases::is_decode_step(which)) describe_serving();
+  if (which.of_steps() != nullptr) describe_serving();
   if (run_.seed != "0") add({.name = "--seed", .words = {"0", run_.seed}}, run_.seed);
 }
 
@@ -63,29 +71,30 @@ void CaseSubject::add(Knob knob, std::string value) {
 }
 
 // A composition compares other ops: it is a case of its own.
-void CaseSubject::add_scenarios(const cases::Case& which, const std::vector<cases::Case>& all) {
-  for (const cases::Case& one : all) {
-    if (one.op == which.op && one.row.name == which.row.name) scenarios_.push_back(one);
+void CaseSubject::add_scenarios(const cases::AnyCase& which,
+                                const std::vector<cases::AnyCase>& all) {
+  for (const cases::AnyCase& one : all) {
+    if (one.op() == which.op() && one.row().name == which.row().name) scenarios_.push_back(one);
   }
-  cases::sort_by(scenarios_, [](const cases::Case& one) { return plainness(*one.scenario); });
+  cases::sort_by(scenarios_, plainness);
   Knob knob{.name = kScenario};
-  for (const cases::Case& one : scenarios_) {
-    const bool composition = one.scenario->mode == cases::Scenario::Mode::composition;
-    if (!composition || one.scenario == which.scenario) knob.words.push_back(one.scenario->name);
+  for (const cases::AnyCase& one : scenarios_) {
+    if (is_composition(one) && one.scenario() != which.scenario()) continue;
+    knob.words.emplace_back(one.scenario());
   }
-  add(std::move(knob), which.scenario->name);
+  add(std::move(knob), std::string(which.scenario()));
 }
 
-void CaseSubject::add_row(const cases::Case& which, const std::vector<cases::Case>& all) {
-  for (const cases::Parameter& parameter : which.op->parameters) {
+void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all) {
+  for (const cases::Parameter& parameter : which.schema().parameters) {
     const std::string name(parameter.name);
     add({.name = name,
          .least = parameter.least,
-         .worth_a_try = values_in_rows(all, *which.op, name)},
-        fmt::to_string(which.row.integer(name)));
+         .worth_a_try = values_in_rows(all, which.op(), name)},
+        fmt::to_string(which.row().integer(name)));
   }
-  for (const std::string_view word : which.op->word_parameters) {
-    const std::string value(which.row.word(word));
+  for (const std::string_view word : which.schema().word_parameters) {
+    const std::string value(which.row().word(word));
     add({.name = std::string(word), .words = default_and(value)}, value);
   }
 }
@@ -102,23 +111,23 @@ void CaseSubject::take_point(const std::string& spec) {
     }
   }
   // As many as there are.
-  const cases::Case which = case_of(start_);
-  const auto problem =
-      which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
+  const cases::AnyCase any = case_of(start_);
+  const cases::Case& which = *any.of_op();
+  const auto problem = problem_of(which, run_.platform);
   add({.name = kPoint + "live", .least = 1},
       fmt::to_string(std::max<std::int64_t>(problem->capacity(), 1)));
   add({.name = kPoint + "steps", .least = 1}, fmt::to_string(which.scenario->steps.size()));
 }
 
-cases::Case CaseSubject::case_of(const Candidate& candidate) const {
+cases::AnyCase CaseSubject::case_of(const Candidate& candidate) const {
   const auto found = std::find_if(
       scenarios_.begin(), scenarios_.end(),
-      [&](const cases::Case& one) { return one.scenario->name == candidate.at(kScenario); });
+      [&](const cases::AnyCase& one) { return one.scenario() == candidate.at(kScenario); });
   if (found == scenarios_.end()) throw cases::BadRow("no such case");
-  cases::Case which = *found;
+  cases::AnyCase which = *found;
   for (const auto& [name, value] : candidate) {
     if (name == kScenario || name.starts_with("--") || name.starts_with(kPoint)) continue;
-    cases::set_parameter(*which.op, which.row, name, value);
+    which.set_parameter(name, value);
   }
   return which;
 }
@@ -132,7 +141,8 @@ void CaseSubject::describe_serving() {
     return [this, name, numbers](const Candidate& candidate) {
       Candidate whole = candidate;
       whole["keep_requests"] = whole["keep_steps"] = "";
-      std::vector<std::int64_t> all = numbers(schedule_of(case_of(whole), run_.platform));
+      std::vector<std::int64_t> all =
+          numbers(schedule_of(*case_of(whole).of_steps(), run_.platform));
       const auto list = cases::KeepList::from(candidate.at(name));
       std::erase_if(all, [&](std::int64_t number) { return !list.keeps(number); });
       return all;
@@ -144,11 +154,11 @@ void CaseSubject::describe_serving() {
 
 bool CaseSubject::is_possible(const Candidate& candidate) const {
   try {
-    const cases::Case which = case_of(candidate);
-    if (cases::is_decode_step(which)) {
-      schedule_of(which, run_.platform);
+    const cases::AnyCase which = case_of(candidate);
+    if (const cases::StepCase* steps = which.of_steps()) {
+      schedule_of(*steps, run_.platform);
     } else {
-      which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
+      problem_of(*which.of_op(), run_.platform);
     }
     return true;
   } catch (const std::exception&) {  // BadRow, or a size that overflows
@@ -163,56 +173,57 @@ std::string CaseSubject::point_of(const Candidate& candidate, const cases::Case&
   }
   // What limits nothing need not be said.
   if (point.most_steps >= std::ssize(which.scenario->steps)) point.most_steps.reset();
-  const auto problem =
-      which.op->make_problem(which.row, device::open_device(run_.platform)->properties());
+  const auto problem = problem_of(which, run_.platform);
   if (point.most_live >= problem->capacity()) point.most_live.reset();
   return spec_of(point);
 }
 
 // The row as the file has it, but for what has to be said: in a decode step some parameters come to
 // the same as their defaults.
-cases::Case CaseSubject::said(const cases::Case& which) const {
-  cases::Case least = which;
-  if (!cases::is_decode_step(which)) return least;
-  const cases::Row& row = scenarios_.front().row;
+cases::AnyCase CaseSubject::said(const cases::AnyCase& which) const {
+  const cases::StepCase* whole = which.of_steps();
+  if (whole == nullptr) return which;
+  cases::StepCase least = *whole;
+  const cases::Row& row = scenarios_.front().row();
   const auto try_default = [&](auto& values, const std::string& name, auto value) {
     const auto before = std::exchange(values[name], value);
     try {
-      if (serve_the_same(least, which, run_.platform)) return;
+      if (serve_the_same(least, *whole, run_.platform)) return;
     } catch (const std::exception&) {  // the default is impossible here
     }
     values[name] = before;
   };
-  for (const auto& [name, value] : which.row.integers) {
+  for (const auto& [name, value] : whole->row.integers) {
     try_default(least.row.integers, name, row.integer(name));
   }
-  for (const auto& [name, value] : which.row.words) {
+  for (const auto& [name, value] : whole->row.words) {
     try_default(least.row.words, name, std::string(row.word(name)));
   }
   return least;
 }
 
 Question CaseSubject::question(const Candidate& candidate) const {
-  const cases::Case which = said(case_of(candidate));
-  const cases::Row& row = scenarios_.front().row;
+  const cases::AnyCase which = said(case_of(candidate));
+  const cases::Row& row = scenarios_.front().row();
   Question question = run_;
   question.which = which.id();
   question.settings.clear();
-  for (const auto& [name, value] : which.row.integers) {
+  for (const auto& [name, value] : which.row().integers) {
     if (row.integer(name) != value) question.settings.push_back(fmt::format("{}={}", name, value));
   }
-  for (const auto& [name, value] : which.row.words) {
+  for (const auto& [name, value] : which.row().words) {
     if (row.word(name) != value) question.settings.push_back(name + "=" + value);
   }
   if (candidate.contains("--seed")) question.seed = candidate.at("--seed");
-  if (has_point_) question.point = point_of(candidate, which);
+  if (has_point_) question.point = point_of(candidate, *which.of_op());
   return question;
 }
 
 std::optional<ServingSize> CaseSubject::size(const Candidate& candidate) const {
-  const cases::Case which = case_of(candidate);
-  if (!cases::is_decode_step(which)) return std::nullopt;
-  return serving_size(which, run_.platform);
+  const cases::AnyCase which = case_of(candidate);
+  const cases::StepCase* steps = which.of_steps();
+  if (steps == nullptr) return std::nullopt;
+  return serving_size(*steps, run_.platform);
 }
 
 }  // namespace plumb::bisect

@@ -13,14 +13,14 @@
 #include "bisect/cases/shrink.h"
 #include "bisect/search/oracle.h"
 #include "cases/drivers/run.h"
-#include "cases/tables/registry.h"
+#include "decode/schedule/any_case.h"
 
 namespace plumb::bisect {
 
 class CaseSubject {
  public:
   // which: with what --set has changed. run: what is asked but for what the candidate says.
-  CaseSubject(cases::Case which, const std::vector<cases::Case>& all, Question run);
+  CaseSubject(cases::AnyCase which, const std::vector<cases::AnyCase>& all, Question run);
 
   // From now on candidates say at which point they run: this one at first.
   void take_point(const std::string& spec);
@@ -35,15 +35,15 @@ class CaseSubject {
   std::optional<ServingSize> size(const Candidate& candidate) const;
 
  private:
-  cases::Case case_of(const Candidate& candidate) const;  // throws cases::BadRow
-  cases::Case said(const cases::Case& which) const;
+  cases::AnyCase case_of(const Candidate& candidate) const;  // throws cases::BadRow
+  cases::AnyCase said(const cases::AnyCase& which) const;
   std::string point_of(const Candidate& candidate, const cases::Case& which) const;
   void describe_serving();
-  void add_row(const cases::Case& which, const std::vector<cases::Case>& all);
-  void add_scenarios(const cases::Case& which, const std::vector<cases::Case>& all);
+  void add_row(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
+  void add_scenarios(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all);
   void add(Knob knob, std::string value);
 
-  std::vector<cases::Case> scenarios_;  // of this row, as the files have it
+  std::vector<cases::AnyCase> scenarios_;  // of this row, as the files have it
   Question run_;
   Shrinkable subject_;
   Candidate start_;

@@ -10,7 +10,7 @@
 
 #include "cases/tensors/sort_by.h"
 #include "decode/schedule/kept_schedule.h"
-#include "faults/decode/decode_step_run.h"
+#include "faults/decode/planted_case.h"
 
 namespace plumb::bisect {
 
@@ -99,7 +99,7 @@ void order_serving(Candidate& start, Shrinkable& subject) {
   subject.seed = "seed";
 }
 
-std::vector<cases::ScheduledStep> schedule_of(const cases::Case& which,
+std::vector<cases::ScheduledStep> schedule_of(const cases::StepCase& which,
                                               const std::string& platform) {
   const cases::ServedCase served = cases::planted_case(which, platform, 0);
   return cases::make_schedule(served.shape, served.setup.geometry);
@@ -121,7 +121,8 @@ std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep
   return {ids.begin(), ids.end()};
 }
 
-bool serve_the_same(const cases::Case& one, const cases::Case& other, const std::string& platform) {
+bool serve_the_same(const cases::StepCase& one, const cases::StepCase& other,
+                    const std::string& platform) {
   const auto parts = [](const cases::ServedCase& served) {
     const cases::DecodeSetup& setup = served.setup;
     const auto& conditions = setup.conditions;
@@ -141,7 +142,7 @@ std::string ServingSize::text() const {
                      steps == 1 ? "" : "s");
 }
 
-ServingSize serving_size(const cases::Case& which, const std::string& platform) {
+ServingSize serving_size(const cases::StepCase& which, const std::string& platform) {
   const auto schedule = schedule_of(which, platform);
   return {cases::requests_of(schedule), std::ssize(schedule)};
 }

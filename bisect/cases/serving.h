@@ -10,7 +10,7 @@
 
 #include "bisect/cases/shrink.h"
 #include "cases/tables/registry.h"
-#include "decode/schedule/schedule.h"
+#include "decode/schedule/decode_step.h"
 
 namespace plumb::bisect {
 
@@ -20,19 +20,20 @@ namespace plumb::bisect {
 void order_serving(Candidate& start, Shrinkable& subject);
 
 // Throws cases::BadRow and std::invalid_argument for what cannot be served.
-std::vector<cases::ScheduledStep> schedule_of(const cases::Case& which,
+std::vector<cases::ScheduledStep> schedule_of(const cases::StepCase& which,
                                               const std::string& platform);
 std::vector<std::int64_t> step_numbers(const std::vector<cases::ScheduledStep>& schedule);
 std::vector<std::int64_t> request_numbers(const std::vector<cases::ScheduledStep>& schedule);
 
 // Do two cases with the same fault, or without one, come to the same?
-bool serve_the_same(const cases::Case& one, const cases::Case& other, const std::string& platform);
+bool serve_the_same(const cases::StepCase& one, const cases::StepCase& other,
+                    const std::string& platform);
 
 // What takes part in a schedule.
 struct ServingSize {
   std::int64_t requests = 0, steps = 0;
   std::string text() const;  // "2 requests in 3 steps"
 };
-ServingSize serving_size(const cases::Case& which, const std::string& platform);
+ServingSize serving_size(const cases::StepCase& which, const std::string& platform);
 
 }  // namespace plumb::bisect

@@ -34,7 +34,6 @@ double launches_of(const Scenario& scenario) {
     case Scenario::Mode::full_graph: return 1 + 3 * steps;
     case Scenario::Mode::composition: return 4 * steps;  // fused and plain
     case Scenario::Mode::concurrent: return scenario.runners * (1 + 2 * steps);
-    case Scenario::Mode::decode_step: break;  // not of one op
   }
   return 0;
 }

@@ -14,7 +14,6 @@
 
 #include "cases/judge/judge.h"
 #include "cases/tables/registry.h"
-#include "decode/checks/findings.h"
 #include "device/device.h"
 
 namespace plumb::cases {
@@ -113,9 +112,8 @@ struct CaseResult {
   Phases phases;
   // Of the first verdict that failed, unless it is too large to keep.
   std::shared_ptr<const CaseEvidence> evidence = nullptr;
-  std::string diagnosis = {};          // what the failure looks like, in a line
-  std::vector<Finding> findings = {};  // of a decode step: the same failure for machines
-  std::string failed_at = {};          // the point, as --point reads it (cases/tables/point_text.h)
+  std::string diagnosis = {};  // what the failure looks like, in a line
+  std::string failed_at = {};  // the point, as --point reads it (cases/tables/point_text.h)
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
   std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;

@@ -18,23 +18,23 @@ std::string at(std::string_view file, const toml::source_region& region) {
   return fmt::format("{}:{}", file, region.begin.line);
 }
 
-const Parameter* find_parameter(const OpDefinition& op, std::string_view name) {
-  const auto found = std::find_if(op.parameters.begin(), op.parameters.end(),
+const Parameter* find_parameter(const RowSchema& schema, std::string_view name) {
+  const auto found = std::find_if(schema.parameters.begin(), schema.parameters.end(),
                                   [&](const Parameter& p) { return p.name == name; });
-  return found == op.parameters.end() ? nullptr : &*found;
+  return found == schema.parameters.end() ? nullptr : &*found;
 }
 
-bool is_word(const OpDefinition& op, std::string_view name) {
-  return std::find(op.word_parameters.begin(), op.word_parameters.end(), name) !=
-         op.word_parameters.end();
+bool is_word(const RowSchema& schema, std::string_view name) {
+  return std::find(schema.word_parameters.begin(), schema.word_parameters.end(), name) !=
+         schema.word_parameters.end();
 }
 
-[[noreturn]] void unknown(const OpDefinition& op, std::string_view where, std::string_view name,
+[[noreturn]] void unknown(const RowSchema& schema, std::string_view where, std::string_view name,
                           std::vector<std::string> names = {}) {
-  for (const Parameter& p : op.parameters) names.emplace_back(p.name);
-  for (const std::string_view word : op.word_parameters) names.emplace_back(word);
+  for (const Parameter& p : schema.parameters) names.emplace_back(p.name);
+  for (const std::string_view word : schema.word_parameters) names.emplace_back(word);
   const std::string nearest = nearest_name(name, names);
-  throw BadRow(fmt::format("{}: {} has no parameter \"{}\"{}", where, op.name, name,
+  throw BadRow(fmt::format("{}: {} has no parameter \"{}\"{}", where, schema.name, name,
                            nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
 }
 
@@ -72,7 +72,7 @@ std::string text_of(const toml::node& node, std::string_view key, std::string_vi
   return *text;
 }
 
-void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const toml::node& node,
+void set_from_node(const RowSchema& schema, Row& row, std::string_view key, const toml::node& node,
                    std::string_view where) {
   if (key == "name") {
     row.name = text_of(node, key, where);
@@ -93,24 +93,24 @@ void set_from_node(const OpDefinition& op, Row& row, std::string_view key, const
   } else if (key == "golden") {
     if (!node.is_boolean()) throw BadRow(fmt::format("{}: golden is true or false", where));
     row.golden = *node.value<bool>();
-  } else if (is_word(op, key)) {
+  } else if (is_word(schema, key)) {
     row.words[std::string(key)] = text_of(node, key, where);
-  } else if (const Parameter* parameter = find_parameter(op, key)) {
+  } else if (const Parameter* parameter = find_parameter(schema, key)) {
     if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
   } else {
-    unknown(op, where, key,
+    unknown(schema, where, key,
             {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden"});
   }
 }
 
-Row parse_row(const OpDefinition& op, const toml::table& table, std::string_view file) {
+Row parse_row(const RowSchema& schema, const toml::table& table, std::string_view file) {
   Row row;
-  row.op = op.name;
-  for (const Parameter& p : op.parameters) row.integers[std::string(p.name)] = p.default_value;
+  row.op = schema.name;
+  for (const Parameter& p : schema.parameters) row.integers[std::string(p.name)] = p.default_value;
   for (const auto& [key, node] : table) {
-    set_from_node(op, row, key.str(), node, at(file, node.source()));
+    set_from_node(schema, row, key.str(), node, at(file, node.source()));
   }
   row.where = at(file, table.source());
   if (!table.contains("golden")) row.golden = row.tier != Tier::full;
@@ -165,7 +165,7 @@ std::string nearest_name(std::string_view wrong, const std::vector<std::string>&
   return best;
 }
 
-std::vector<Row> parse_rows(const OpDefinition& op, std::string_view text, std::string_view file) {
+std::vector<Row> parse_rows(const RowSchema& schema, std::string_view text, std::string_view file) {
   const toml::table document = parse(text, file);
   std::vector<Row> rows;
   std::set<std::string> names;
@@ -180,7 +180,7 @@ std::vector<Row> parse_rows(const OpDefinition& op, std::string_view text, std::
     for (const toml::node& element : *tables) {
       const toml::table* table = element.as_table();
       if (!table) throw BadRow(fmt::format("{}: a row is a table", at(file, element.source())));
-      rows.push_back(parse_row(op, *table, file));
+      rows.push_back(parse_row(schema, *table, file));
       if (!names.insert(rows.back().name).second) {
         throw BadRow(fmt::format("{}: {} is there twice", rows.back().where, rows.back().name));
       }
@@ -189,15 +189,15 @@ std::vector<Row> parse_rows(const OpDefinition& op, std::string_view text, std::
   return rows;
 }
 
-void set_parameter(const OpDefinition& op, Row& row, std::string_view name,
+void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
                    std::string_view value) {
   row.where = "--set";
-  if (is_word(op, name)) {
+  if (is_word(schema, name)) {
     row.words[std::string(name)] = value;
     return;
   }
-  const Parameter* parameter = find_parameter(op, name);
-  if (!parameter) unknown(op, "--set", name);
+  const Parameter* parameter = find_parameter(schema, name);
+  if (!parameter) unknown(schema, "--set", name);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size()) {

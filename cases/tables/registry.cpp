@@ -10,7 +10,6 @@
 #include <toml++/toml.h>
 
 #include "cases/tables/case_file.h"
-#include "decode/schedule/decode_step.h"
 #include "plumb_case_files.h"
 #include "plumb_op_list.h"
 
@@ -130,32 +129,32 @@ const OpDefinition& find_op(std::string_view name) {
     if (op.name == name) return op;
     names.emplace_back(op.name);
   }
-  if (name == kDecodeStep) return decode_step_definition();
-  names.emplace_back(kDecodeStep);
   const std::string nearest = nearest_name(name, names);
   throw BadRow(fmt::format("unknown op \"{}\"{}", name,
                            nearest.empty() ? "; plumb list --ops shows them"
                                            : fmt::format(" (did you mean \"{}\"?)", nearest)));
 }
 
-std::vector<Row> rows_of(const OpDefinition& op, const std::vector<CaseFile>& overrides) {
+std::vector<Row> rows_of(const RowSchema& schema, const CaseFile& own,
+                         const std::vector<CaseFile>& overrides) {
   std::vector<Row> rows;
   bool overridden = false;
   for (const CaseFile& file : overrides) {
-    if (op_of_case_file(file.text, file.name) != op.name) continue;
-    const std::vector<Row> own = parse_rows(op, file.text, file.name);
-    rows.insert(rows.end(), own.begin(), own.end());
+    if (op_of_case_file(file.text, file.name) != schema.name) continue;
+    const std::vector<Row> replacing = parse_rows(schema, file.text, file.name);
+    rows.insert(rows.end(), replacing.begin(), replacing.end());
     overridden = true;
   }
   if (overridden) return rows;
-  return parse_rows(op, case_file_text(op.name), fmt::format("cases/{}.toml", op.name));
+  return parse_rows(schema, own.text, own.name);
 }
 
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides) {
   for (const CaseFile& file : overrides) find_op(op_of_case_file(file.text, file.name));
   std::vector<Case> cases;
   for (const OpDefinition& op : all_ops()) {
-    for (const Row& row : rows_of(op, overrides)) {
+    const CaseFile own{fmt::format("cases/{}.toml", op.name), std::string(case_file_text(op.name))};
+    for (const Row& row : rows_of(op, own, overrides)) {
       for (const Scenario& scenario : all_scenarios()) {
         if (applies(scenario, op, row)) cases.push_back({&op, row, &scenario});
       }

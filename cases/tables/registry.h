@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every op, row, scenario and so every case that this build knows.
+// Every op, row, scenario and so every case of one op that this build knows.
 #pragma once
 
 #include <string>
@@ -15,8 +15,7 @@ namespace plumb::cases {
 // How an op is driven: cases/tables/scenarios.toml. Of mode composition only rows of fused ops get
 // cases.
 struct Scenario {
-  // decode_step: decode/schedule/decode_step.h has them.
-  enum class Mode { eager, full_graph, composition, concurrent, decode_step };
+  enum class Mode { eager, full_graph, composition, concurrent };
   struct ScenarioStep {
     int live_percent = 100;  // of the captured size, rounded up
     int inputs = 0;          // which set of inputs; the same number again is the same set
@@ -30,6 +29,8 @@ struct Scenario {
   bool few_rows = false;
 };
 
+// One op, or an op and what composes it. A whole decode step is a StepCase
+// (decode/schedule/decode_step.h).
 struct Case {
   const OpDefinition* op = nullptr;
   Row row;
@@ -43,14 +44,15 @@ const std::vector<Scenario>& all_scenarios();
 // Throws BadRow, naming the nearest known name.
 const OpDefinition& find_op(std::string_view name);
 
-// Cases of single ops. The compiled-in rows of an op; rows of `overrides` (text of a case file and
-// its name) take the place of all rows of their op.
+// The compiled-in rows of every op; rows of `overrides` (text of a case file and its name) take the
+// place of all rows of their op.
 struct CaseFile {
   std::string name, text;
 };
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides = {});
-// Those of one op, or of decode steps.
-std::vector<Row> rows_of(const OpDefinition& op, const std::vector<CaseFile>& overrides);
+// The rows of `own`, or those of the overrides with this schema's name.
+std::vector<Row> rows_of(const RowSchema& schema, const CaseFile& own,
+                         const std::vector<CaseFile>& overrides);
 
 // Does `pattern` ("*" and "?" as in a shell; "op", "op/row" stand for all below them) name this
 // case?

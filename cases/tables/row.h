@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows: named parameters of one op, from cases/<op>.toml.
+// Rows: named parameters of one case, from a case file, and what a row may set.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,21 @@ struct Row {
   // How many rows the launch has, for what depends on that: a path of its own for few tokens.
   std::int64_t launched(std::string_view parameter) const;
   std::string_view word(std::string_view parameter) const;  // "" if unset
+};
+
+struct Parameter {
+  std::string_view name;
+  std::int64_t default_value;
+  std::int64_t least, most;
+  std::string_view meaning;
+};
+
+// What the rows of one op, or those of decode steps, may set. Anything else in a row is an error.
+struct RowSchema {
+  std::string_view name;  // first part of a case's name
+  std::string_view summary;
+  std::vector<Parameter> parameters;
+  std::vector<std::string_view> word_parameters;  // "variant = \"double\"": words, not numbers
 };
 
 }  // namespace plumb::cases

@@ -123,20 +123,8 @@ double reference_bytes(const TensorSet& tensors);
 
 inline constexpr double kShuffleCost = 40, kBarrierCost = 20;
 
-struct Parameter {
-  std::string_view name;
-  std::int64_t default_value;
-  std::int64_t least, most;
-  std::string_view meaning;
-};
-
 // One op: cases/<op>.cpp defines `OpDefinition define_<op>()`.
-struct OpDefinition {
-  std::string_view name;
-  std::string_view summary;
-  std::vector<Parameter> parameters;  // what a row may set; anything else is an error
-  std::vector<std::string_view>
-      word_parameters;  // "variant = \"double\"": parameters that are words
+struct OpDefinition : RowSchema {
   // Throws BadRow on an impossible combination.
   std::function<std::unique_ptr<Problem>(const Row&, const device::Properties&)> make_problem;
   // Has this row's Problem a composition()? Rows that have get cases of that scenario. Unset: none.

@@ -11,6 +11,7 @@
 
 #include "cases/tables/case_file.h"
 #include "decode/models/v32_model.h"
+#include "plumb_step_case_files.h"
 
 namespace plumb::cases {
 
@@ -152,26 +153,10 @@ void require_possible(const Row& row, const ServedCase& served) {
   }
 }
 
-std::vector<Scenario> make_scenarios() {
-  using Mode = Scenario::Mode;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kModes{
-      {{"eager", "Every step is launched op by op."},
-       {"piecewise", "Graphs of everything but indexer and attention, which run between them."},
-       {"full", "One graph per captured size holds the whole step."},
-       {"full_decode_only", "Graphs of whole decode steps; batches with prompts run eagerly."},
-       {"full_and_piecewise", "Graphs of whole decode steps, pieces for batches with prompts."},
-       {"breakable", "A capture that stops for indexer and attention, and goes on behind them."}}};
-  std::vector<Scenario> scenarios;
-  for (const auto& [name, why] : kModes) {
-    scenarios.push_back({std::string(name), std::string(why), Mode::decode_step, {}});
-  }
-  return scenarios;
-}
-
 }  // namespace
 
-const OpDefinition& decode_step_definition() {
-  static const OpDefinition definition{
+const RowSchema& decode_step_schema() {
+  static const RowSchema schema{
       kDecodeStep,
       "a decode step as it is served: metadata, layers, drafter, graphs, over a schedule",
       {{"requests", 4, 1, 512, "most requests in a batch"},
@@ -189,38 +174,48 @@ const OpDefinition& decode_step_definition() {
        {"seed", 1, 0, 1000000000, "of the schedule"},
        {"weights", 1, 0, 1000000000, "seed of weights and of where blocks are"}},
       {"model", "geometry", "lists", "traffic", "lengths", "accepted", "between", "order", "policy",
-       "fault", "keep_requests", "keep_steps"},
-      [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-        throw BadRow(fmt::format("{}: a decode step is more than one op", row.where));
-      }};
-  return definition;
+       "fault", "keep_requests", "keep_steps"}};
+  return schema;
 }
 
-const std::vector<Scenario>& graph_mode_scenarios() {
-  static const std::vector<Scenario> scenarios = make_scenarios();
-  return scenarios;
+const std::array<GraphModeName, 6>& graph_mode_names() {
+  static constexpr std::array<GraphModeName, 6> kModes{
+      {{GraphMode::none, "eager", "Every step is launched op by op."},
+       {GraphMode::piecewise, "piecewise",
+        "Graphs of everything but indexer and attention, which run between them."},
+       {GraphMode::full, "full", "One graph per captured size holds the whole step."},
+       {GraphMode::full_decode_only, "full_decode_only",
+        "Graphs of whole decode steps; batches with prompts run eagerly."},
+       {GraphMode::full_and_piecewise, "full_and_piecewise",
+        "Graphs of whole decode steps, pieces for batches with prompts."},
+       {GraphMode::breakable, "breakable",
+        "A capture that stops for indexer and attention, and goes on behind them."}}};
+  return kModes;
 }
 
-std::vector<Case> decode_step_cases(const std::vector<CaseFile>& overrides) {
-  std::vector<Case> cases;
-  for (const Row& row : rows_of(decode_step_definition(), overrides)) {
-    for (const Scenario& scenario : graph_mode_scenarios()) {
-      cases.push_back({&decode_step_definition(), row, &scenario});
-    }
+const GraphModeName& graph_mode_name(GraphMode mode) {
+  return graph_mode_names().at(static_cast<std::size_t>(mode));
+}
+
+std::string StepCase::id() const {
+  return fmt::format("{}/{}/{}", kDecodeStep, row.name, graph_mode_name(mode).name);
+}
+
+std::vector<StepCase> decode_step_cases(const std::vector<CaseFile>& overrides) {
+  const CaseFile own{"cases/decode_step.toml", std::string(std::begin(kStepCaseFiles)->text)};
+  std::vector<StepCase> cases;
+  for (const Row& row : rows_of(decode_step_schema(), own, overrides)) {
+    for (const GraphModeName& mode : graph_mode_names()) cases.push_back({row, mode.mode});
   }
   return cases;
 }
 
-bool is_decode_step(const Case& which) {
-  return which.scenario->mode == Scenario::Mode::decode_step;
-}
-
-ServedCase served_case(const Case& which, DecodeSetup base, std::uint64_t seed) {
+ServedCase served_case(const StepCase& which, DecodeSetup base, std::uint64_t seed) {
   const Row& row = which.row;
   ServedCase served{std::move(base), shape_of(row, seed)};
   DecodeSetup& setup = served.setup;
   setup.geometry = geometry_of(row, setup.geometry);
-  setup.mode = static_cast<GraphMode>(which.scenario - graph_mode_scenarios().data());
+  setup.mode = which.mode;
   if (row.word("geometry") == "production") setup.sample = kSampledRows;
   if (const std::int64_t in_flight = row.integer("in_flight"); in_flight > 0) {
     setup.in_flight = in_flight;

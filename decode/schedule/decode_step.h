@@ -4,11 +4,13 @@
 // says which model is served, to how many requests, and what happens to them.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cases/tables/registry.h"
+#include "decode/graphs/graph_mode.h"
 #include "decode/schedule/schedule.h"
 #include "decode/watch/watched_engine.h"
 
@@ -16,13 +18,24 @@ namespace plumb::cases {
 
 inline constexpr std::string_view kDecodeStep = "decode_step";
 
-// What its rows may set. It makes no Problem.
-const OpDefinition& decode_step_definition();
-// One per graph mode, in the order of device::decode::GraphMode.
-const std::vector<Scenario>& graph_mode_scenarios();
-// As all_cases, whose ops these are not.
-std::vector<Case> decode_step_cases(const std::vector<CaseFile>& overrides = {});
-bool is_decode_step(const Case& which);
+const RowSchema& decode_step_schema();
+
+// A graph mode as names of cases have it.
+struct GraphModeName {
+  device::decode::GraphMode mode;
+  std::string_view name, why;
+};
+// In the order of the enumerators.
+const std::array<GraphModeName, 6>& graph_mode_names();
+const GraphModeName& graph_mode_name(device::decode::GraphMode mode);
+
+struct StepCase {
+  Row row;
+  device::decode::GraphMode mode = device::decode::GraphMode::none;
+  std::string id() const;  // "decode_step/row/graph mode"
+};
+// As all_cases for ops: rows of `overrides` take the place of the compiled-in ones.
+std::vector<StepCase> decode_step_cases(const std::vector<CaseFile>& overrides = {});
 
 // The engine that a case asks for, and the schedule that it is driven through.
 struct ServedCase {
@@ -31,6 +44,6 @@ struct ServedCase {
 };
 // `base` has what the row does not set. The seed is added to the row's. Throws BadRow, and
 // std::invalid_argument for a graph mode that the model cannot have.
-ServedCase served_case(const Case& which, DecodeSetup base, std::uint64_t seed);
+ServedCase served_case(const StepCase& which, DecodeSetup base, std::uint64_t seed);
 
 }  // namespace plumb::cases

@@ -5,19 +5,14 @@
 #pragma once
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decode/watch/step_case_run.h"
 #include "decode/watch/watch.h"
 
 namespace plumb::cases {
-
-// What inject throws for a platform that cannot have the fault, with the reason.
-struct NotOnThisPlatform : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 using Plant = std::function<DecodeSetup(DecodeSetup)>;
 
@@ -28,7 +23,7 @@ struct DecodeFault {
   Detector seen_by;
   Detector blind;
   ScheduleShape schedule;
-  // The returned setup owns what it changed.
+  // The returned setup owns what it changed. Throws NotOnThisPlatform.
   Plant inject;
   // The same with other parameters, as a hypothesis for a failure in a step before which metadata
   // was built so many times: the likely ones first.

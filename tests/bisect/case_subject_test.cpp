@@ -7,8 +7,7 @@
 
 #include <algorithm>
 
-#include "cases/tables/case_file.h"
-#include "decode/schedule/decode_step.h"
+#include "decode/schedule/any_case.h"
 
 namespace plumb::bisect {
 
@@ -16,20 +15,19 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-std::vector<cases::Case> all_of(const std::string& op) {
-  auto all = op == "decode_step" ? cases::decode_step_cases() : cases::all_cases();
-  std::erase_if(all, [&](const cases::Case& one) { return one.op->name != op; });
+std::vector<cases::AnyCase> all_of(const std::string& op) {
+  auto all = cases::cases_of_all_kinds();
+  std::erase_if(all, [&](const cases::AnyCase& one) { return one.op() != op; });
   return all;
 }
 
 CaseSubject subject_of(const std::string& id, const Texts& settings, Question run = {}) {
   const auto all = all_of(id.substr(0, id.find('/')));
-  cases::Case which =
-      *std::find_if(all.begin(), all.end(), [&](const cases::Case& one) { return one.id() == id; });
+  cases::AnyCase which = *std::find_if(all.begin(), all.end(),
+                                       [&](const cases::AnyCase& one) { return one.id() == id; });
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
-    cases::set_parameter(*which.op, which.row, setting.substr(0, equals),
-                         setting.substr(equals + 1));
+    which.set_parameter(setting.substr(0, equals), setting.substr(equals + 1));
   }
   run.platform = "sim-sm90";
   return CaseSubject(which, all, run);

@@ -8,32 +8,35 @@
 #include <string>
 
 #include "cases/tables/case_file.h"
+#include "diagnosis/decode_step_run.h"
 #include "faults/decode/decode_faults.h"
-#include "faults/decode/decode_step_run.h"
+#include "faults/decode/planted_case.h"
 
 namespace plumb::cases {
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-Case decode_case(const std::string& id, const Settings& settings = {}) {
-  const std::vector<Case> all = decode_step_cases();
+StepCase decode_case(const std::string& id, const Settings& settings = {}) {
+  const std::vector<StepCase> all = decode_step_cases();
   const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Case& one) { return one.id() == id; });
+      std::find_if(all.begin(), all.end(), [&](const StepCase& one) { return one.id() == id; });
   if (found == all.end()) throw std::out_of_range(id);
-  Case which = *found;
-  for (const auto& [name, value] : settings) set_parameter(*which.op, which.row, name, value);
+  StepCase which = *found;
+  for (const auto& [name, value] : settings) {
+    set_parameter(decode_step_schema(), which.row, name, value);
+  }
   return which;
 }
 
-CaseResult run(const Case& which, bool diagnosed = false) {
+StepCaseResult run(const StepCase& which, bool diagnosed = false) {
   RunOptions options;
   options.platform = "sim-sm90";
   return run_decode_step(which, options, diagnosed);
 }
 
 TEST(DecodeStepCase, EveryRowHasACasePerGraphMode) {
-  const std::vector<Case> all = decode_step_cases();
+  const std::vector<StepCase> all = decode_step_cases();
   EXPECT_EQ(std::ssize(all) % 6, 0);
   for (const char* mode :
        {"eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", "breakable"}) {
@@ -42,14 +45,14 @@ TEST(DecodeStepCase, EveryRowHasACasePerGraphMode) {
 }
 
 TEST(DecodeStepCase, WhatTheRowSaysIsServed) {
-  const Case which = decode_case("decode_step/v32/piecewise", {{"requests", "7"},
-                                                               {"steps", "9"},
-                                                               {"speculated", "2"},
-                                                               {"seed", "5"},
-                                                               {"lengths", "equal"},
-                                                               {"policy", "late"},
-                                                               {"between", "captures"},
-                                                               {"context", "512"}});
+  const StepCase which = decode_case("decode_step/v32/piecewise", {{"requests", "7"},
+                                                                   {"steps", "9"},
+                                                                   {"speculated", "2"},
+                                                                   {"seed", "5"},
+                                                                   {"lengths", "equal"},
+                                                                   {"policy", "late"},
+                                                                   {"between", "captures"},
+                                                                   {"context", "512"}});
   const ServedCase served = planted_case(which, "sim-sm90", 3);
   EXPECT_EQ(served.setup.mode, device::decode::GraphMode::piecewise);
   EXPECT_EQ(served.setup.geometry.architecture, device::decode::Architecture::v32);
@@ -65,24 +68,24 @@ TEST(DecodeStepCase, WhatTheRowSaysIsServed) {
 }
 
 TEST(DecodeStepCase, AFaultIsFoundAndPutDownToItsOp) {
-  const CaseResult right = run(decode_case("decode_step/v4/full"));
+  const CaseResult right = run(decode_case("decode_step/v4/full")).result;
   EXPECT_EQ(right.outcome, Outcome::passed) << right.reason;
   EXPECT_EQ(right.launches, 4);
   EXPECT_GT(right.comparisons, 100);
-  const CaseResult wrong =
+  const auto [wrong, findings] =
       run(decode_case("decode_step/v4/full", {{"fault", "ragged_indptr_one_off"}}), true);
   EXPECT_EQ(wrong.outcome, Outcome::failed);
-  ASSERT_FALSE(wrong.findings.empty());
+  ASSERT_FALSE(findings.empty());
   const auto& library = all_decode_faults();
   const auto fault = std::find_if(library.begin(), library.end(), [](const DecodeFault& one) {
     return one.name == "ragged_indptr_one_off";
   });
-  EXPECT_EQ(wrong.findings.front().op, fault->broken);
+  EXPECT_EQ(findings.front().op, fault->broken);
   EXPECT_NE(wrong.diagnosis.find("ragged_indptr_one_off"), std::string::npos) << wrong.diagnosis;
 }
 
 TEST(DecodeStepCase, WhatARowLeavesOpenIsAsTheFaultHasIt) {
-  Case which = decode_case("decode_step/v4/full", {{"fault", "v32_tail_not_cleared"}});
+  StepCase which = decode_case("decode_step/v4/full", {{"fault", "v32_tail_not_cleared"}});
   which.row.words.erase("model");
   const ServedCase served = planted_case(which, "sim-sm90", 0);
   EXPECT_EQ(served.setup.geometry.architecture, device::decode::Architecture::v32);
@@ -123,13 +126,13 @@ TEST(DecodeStepCase, ABurstIsMorePromptsThanTwoChunksTake) {
 }
 
 TEST(DecodeStepCase, AModeThatTheModelLacksIsSkipped) {
-  const CaseResult result = run(decode_case("decode_step/v32/full", {{"speculated", "1"}}));
+  const CaseResult result = run(decode_case("decode_step/v32/full", {{"speculated", "1"}})).result;
   EXPECT_EQ(result.outcome, Outcome::skipped);
   EXPECT_NE(result.reason.find("one query token only"), std::string::npos) << result.reason;
 }
 
 TEST(DecodeStepCase, ARowForRealDevicesIsSkipped) {
-  const CaseResult result = run(decode_case("decode_step/v4_production/full"));
+  const CaseResult result = run(decode_case("decode_step/v4_production/full")).result;
   EXPECT_EQ(result.outcome, Outcome::skipped);
 }
 

@@ -10,28 +10,33 @@
 #include <utility>
 
 #include "cases/drivers/run.h"
+#include "decode/schedule/any_case.h"
 #include "device/device.h"
-#include "faults/decode/decode_step_run.h"
+#include "diagnosis/decode_step_run.h"
 #include "reference/bound.h"
 #include "tools/report.h"
 
 namespace {
 
-using plumb::cases::Case;
+using plumb::cases::AnyCase;
 using plumb::cases::Outcome;
 
 class CaseTest : public testing::Test {
  public:
-  CaseTest(const Case& which, std::string platform)
+  CaseTest(const AnyCase& which, std::string platform)
       : which_(which), platform_(std::move(platform)) {}
 
   void TestBody() override {
     plumb::cases::RunOptions options;
     options.platform = platform_;
     plumb::tools::Finished finished;
-    finished.result = plumb::cases::is_decode_step(which_)
-                          ? plumb::cases::run_decode_step(which_, options, true)
-                          : plumb::cases::run_case(which_, options);
+    if (const plumb::cases::StepCase* steps = which_.of_steps()) {
+      auto [result, findings] = plumb::cases::run_decode_step(*steps, options, true);
+      finished.result = std::move(result);
+      finished.findings = std::move(findings);
+    } else {
+      finished.result = plumb::cases::run_case(*which_.of_op(), options);
+    }
     finished.reproduce = "plumb run --case " + which_.id() + " --platform " + platform_;
     if (finished.result.outcome == Outcome::skipped) GTEST_SKIP() << finished.result.reason;
     const std::string failure = plumb::tools::failure_text(finished, {});
@@ -39,7 +44,7 @@ class CaseTest : public testing::Test {
   }
 
  private:
-  const Case& which_;
+  const AnyCase& which_;
   std::string platform_;
 };
 
@@ -57,8 +62,8 @@ std::string suite_of(std::string platform) {
   return platform;
 }
 
-void register_cases(const std::vector<Case>& all, const std::string& platform) {
-  for (const Case& which : all) {
+void register_cases(const std::vector<AnyCase>& all, const std::string& platform) {
+  for (const AnyCase& which : all) {
     if (which.tier() > plumb::cases::Tier::standard) continue;
     testing::RegisterTest(
         suite_of(platform).c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
@@ -81,11 +86,7 @@ int main(int count, char** arguments) {
   testing::InitGoogleTest(&count, arguments);
   // ctest runs several of these side by side.
   plumb::reference::set_thread_count(1);
-  static const std::vector<Case> all = [] {
-    std::vector<Case> cases = plumb::cases::all_cases();
-    for (Case& which : plumb::cases::decode_step_cases()) cases.push_back(std::move(which));
-    return cases;
-  }();
+  static const std::vector<AnyCase> all = plumb::cases::cases_of_all_kinds();
   for (const std::string& platform : plumb::device::known_platforms()) {
     const std::string why = plumb::device::why_unavailable(platform);
     if (why.empty()) {

@@ -47,8 +47,8 @@ Finished finished() {
                 .comparisons = 5,
                 .phases = {1, 2, 3, 4},
                 .diagnosis = "looks like",
-                .findings = {finding()},
                 .failed_at = "late"};
+  all.findings = {finding()};
   all.golden = comparison();
   all.op = "op";
   all.row = "row";
@@ -127,11 +127,10 @@ TEST(Wire, AComparisonArrivesWhole) {
 
 void expect_result(const cases::CaseResult& result) {
   const auto& [id, platform, outcome, reason, failures, tensors, points, launches, comparisons,
-               phases, evidence, text, findings, failed_at, known_verdicts] = result;
+               phases, evidence, text, failed_at, known_verdicts] = result;
   EXPECT_EQ(id + platform + reason + text + failed_at, "op/row/eagersim-sm90whylooks likelate");
   EXPECT_EQ(outcome, cases::Outcome::untrusted);
   EXPECT_EQ(points + 10 * launches + 100 * comparisons, 543);
-  EXPECT_EQ(findings.size(), 1u);
   const auto& [fill, reference, device, judge] = phases;
   EXPECT_EQ(fill + 10 * reference + 100 * device + 1000 * judge, 4321);
   const auto& [context, lines, reports] = failures.at(0);
@@ -148,8 +147,9 @@ void expect_result(const cases::CaseResult& result) {
 
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, golden, op, row, scenario, reproduce, seconds] = arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, seconds] = arrived;
   expect_result(result);
+  EXPECT_EQ(findings.size(), 1u);
   EXPECT_EQ(golden.drifts.size(), 1u);
   EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
   EXPECT_EQ(seconds, 0.1);

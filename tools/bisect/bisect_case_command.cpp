@@ -21,12 +21,12 @@ using bisect::Neighbour;
 using nlohmann::ordered_json;
 
 // The one case that is named, with its settings.
-cases::Case one_case(const bisect::Question& run) {
+cases::AnyCase one_case(const bisect::Question& run) {
   Selection selection;
   selection.patterns = {run.which};
   selection.settings = run.settings;
   selection.case_files = run.case_files;
-  Selected selected = select(selection, kinds_of(run));
+  SelectedAny selected = select_any(selection, kinds_of(run));
   if (selected.cases.size() == 1) return selected.cases.front();
   throw UsageError(fmt::format("{} matches {} cases, such as {} and {}: bisect case takes one",
                                run.which, selected.cases.size(), selected.cases[0].id(),
@@ -34,12 +34,12 @@ cases::Case one_case(const bisect::Question& run) {
 }
 
 // Without settings, in all tiers.
-std::vector<cases::Case> cases_of_op(const bisect::Question& run, const cases::Case& which) {
+std::vector<cases::AnyCase> cases_of_op(const bisect::Question& run, const cases::AnyCase& which) {
   Selection selection;
-  selection.ops = {std::string(which.op->name)};
+  selection.ops = {std::string(which.op())};
   selection.case_files = run.case_files;
   selection.tier = "full";
-  return select(selection, kinds_of(run)).cases;
+  return select_any(selection, kinds_of(run)).cases;
 }
 
 // The first simulated one on which it fails, if none was named.
@@ -55,7 +55,7 @@ std::string platform_of(const BisectSearchArguments& arguments) {
   return choose_platforms({}).front();
 }
 
-CaseQuestion question_of(const BisectCaseArguments& arguments, const cases::Case& which) {
+CaseQuestion question_of(const BisectCaseArguments& arguments, const cases::AnyCase& which) {
   CaseQuestion question;
   question.run = arguments.search.run;
   question.run.which = which.id();
@@ -83,7 +83,7 @@ std::string neighbours_text(const bisect::Shrunk& shrunk) {
   return text.empty() ? "    nothing: every parameter has its plainest value\n" : text;
 }
 
-std::string report_text(const CaseResult& result) {
+std::string report_text(const CaseSearchResult& result) {
   std::string text = "smallest failing case";
   if (result.size) {
     text += fmt::format(", {} of {}", result.size->text(), result.first_size->text());
@@ -110,7 +110,7 @@ ordered_json to_json(const Neighbour& one) {
           {"reason", one.said.reason}};
 }
 
-ordered_json to_json(const CaseQuestion& question, const CaseResult& result) {
+ordered_json to_json(const CaseQuestion& question, const CaseSearchResult& result) {
   ordered_json json{{"schema", 1}, {"command", "bisect case"}, {"question", to_json(question)}};
   json["smallest"] = to_json(result.smallest);
   json["reproduce"] = line_of(result.smallest);
@@ -134,14 +134,14 @@ ordered_json to_json(const CaseQuestion& question, const CaseResult& result) {
 
 int bisect_case_command(const BisectCaseArguments& arguments) {
   check_search(arguments.search, true);
-  const cases::Case which = one_case(arguments.search.run);
-  const std::vector<cases::Case> all = cases_of_op(arguments.search.run, which);
+  const cases::AnyCase which = one_case(arguments.search.run);
+  const std::vector<cases::AnyCase> all = cases_of_op(arguments.search.run, which);
   const CaseQuestion question = question_of(arguments, which);
   bisect::Progress progress(arguments.search.quiet);
   const auto journal = open_journal(arguments.search, "bisect case", to_json(question), progress);
   return run_search(arguments.search, *journal, [&] {
     bisect::CaseSearch search(question, which, all, *journal, progress);
-    const CaseResult result = search.run();
+    const CaseSearchResult result = search.run();
     put(report_text(result));
     return to_json(question, result);
   });

@@ -42,7 +42,7 @@ void check_search(const BisectSearchArguments& arguments, bool here) {
   selection.patterns = {arguments.run.which};
   selection.settings = arguments.run.settings;
   selection.case_files = arguments.run.case_files;
-  select(selection, kinds_of(arguments.run));
+  select_any(selection, kinds_of(arguments.run));
 }
 
 std::unique_ptr<bisect::Journal> open_journal(const BisectSearchArguments& arguments,

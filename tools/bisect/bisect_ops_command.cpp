@@ -10,8 +10,7 @@
 
 #include "bisect/ops/step_ops.h"
 #include "bisect/search/search.h"
-#include "faults/decode/decode_faults.h"
-#include "faults/decode/decode_step_run.h"
+#include "faults/decode/planted_case.h"
 #include "process/own_program.h"
 #include "reference/bound.h"
 #include "tools/bisect/bisect_arguments.h"
@@ -34,21 +33,26 @@ using nlohmann::ordered_json;
 
 // The case on each platform that it may be asked about on.
 struct Served {
-  cases::Case source;
+  cases::StepCase source;
   std::string which;
   std::vector<std::string> platforms;
   std::vector<cases::ServedCase> on;  // each of them
 };
 
-Selected select_one(const BisectOpsArguments& arguments) {
+struct SelectedSteps {
+  cases::StepCase which;
+  std::vector<std::string> platforms;
+};
+
+SelectedSteps select_one(const BisectOpsArguments& arguments) {
   Selection selection;
   selection.patterns = {arguments.search.run.which};
   selection.settings = arguments.search.run.settings;
   selection.case_files = arguments.search.run.case_files;
   if (!arguments.search.run.platform.empty()) selection.platforms = {arguments.search.run.platform};
-  Selected selected = select(selection, CaseKinds::ops_and_decode_steps);
-  const cases::Case& first = selected.cases.front();
-  if (!cases::is_decode_step(first)) {
+  const SelectedAny selected = select_any(selection, CaseKinds::ops_and_decode_steps);
+  const cases::AnyCase& first = selected.cases.front();
+  if (first.of_steps() == nullptr) {
     throw UsageError(
         fmt::format("{}: bisect ops is for decode steps (decode_step/row/mode); of one "
                     "op, plumb run says itself what is wrong",
@@ -59,7 +63,7 @@ Selected select_one(const BisectOpsArguments& arguments) {
                                  arguments.search.run.which, selected.cases.size(), first.id(),
                                  selected.cases.back().id()));
   }
-  return selected;
+  return {*first.of_steps(), selected.platforms};
 }
 
 // On a real device a graph cannot hold what looks at its memory from the host.
@@ -75,15 +79,15 @@ void check_exchange(const cases::DecodeSetup& setup, const std::string& which) {
 }
 
 Served serve_case(const BisectOpsArguments& arguments) {
-  const Selected selected = select_one(arguments);
-  Served served{selected.cases.front(), selected.cases.front().id(), {}, {}};
+  const SelectedSteps selected = select_one(arguments);
+  Served served{selected.which, selected.which.id(), {}, {}};
   std::string why;
   for (const std::string& platform : selected.platforms) {
     const std::string absent = device::why_unavailable(platform);
     if (!absent.empty()) throw NotInThisBuild(fmt::format("{}: {}", platform, absent));
     try {
       served.on.push_back(
-          planted_case(selected.cases.front(), platform, parse_seed(arguments.search.run.seed)));
+          planted_case(selected.which, platform, parse_seed(arguments.search.run.seed)));
       served.platforms.push_back(platform);
     } catch (const cases::NotOnThisPlatform& error) {
       why = error.what();

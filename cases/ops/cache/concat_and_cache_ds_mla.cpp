@@ -89,10 +89,10 @@ class ConcatAndCacheProblem final : public CacheWriterProblem {
 OpDefinition define_concat_and_cache_ds_mla() {
   std::vector<Parameter> parameters = cache_writer_parameters(64);
   parameters.push_back({"block_gap", 0, 0, 1 << 20, "bytes between blocks, guarded"});
-  return {"concat_and_cache_ds_mla",
-          "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
-          std::move(parameters),
-          {"dialect"},
+  return {{"concat_and_cache_ds_mla",
+           "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
+           std::move(parameters),
+           {"dialect"}},
           [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
             return std::make_unique<ConcatAndCacheProblem>(row, platform);
           }};

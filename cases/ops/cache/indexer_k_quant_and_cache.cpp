@@ -109,10 +109,10 @@ OpDefinition define_indexer_k_quant_and_cache() {
   parameters.push_back({"head_dim", 128, 1, 4096, "columns of a key"});
   parameters.push_back({"quant_block", 128, 1, 4096, "columns under one scale"});
   parameters.push_back({"ue8m0", 1, 0, 1, "1: scales are powers of two"});
-  return {"indexer_k_quant_and_cache",
-          "the indexer cache's writer: fp8 keys and fp32 scales into slots",
-          std::move(parameters),
-          {"dialect", "layout"},
+  return {{"indexer_k_quant_and_cache",
+           "the indexer cache's writer: fp8 keys and fp32 scales into slots",
+           std::move(parameters),
+           {"dialect", "layout"}},
           [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
             return std::make_unique<IndexerKQuantProblem>(row, platform);
           }};

@@ -90,10 +90,10 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem {
 }  // namespace
 
 OpDefinition define_quantize_and_insert_k_cache() {
-  return {"quantize_and_insert_k_cache",
-          "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
-          cache_writer_parameters(64),
-          {"dialect"},
+  return {{"quantize_and_insert_k_cache",
+           "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
+           cache_writer_parameters(64),
+           {"dialect"}},
           [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
             return std::make_unique<QuantizeAndInsertProblem>(row, platform);
           }};

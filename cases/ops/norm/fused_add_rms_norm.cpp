@@ -182,13 +182,13 @@ class FusedAddRmsNormProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_fused_add_rms_norm() {
-  return {"fused_add_rms_norm",
-          "in place: residual = x + residual, x = its norm",
-          {{"tokens", 4, 0, 1 << 20, "rows"},
-           {"hidden", 7168, 1, 1 << 20, "columns"},
-           {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-           {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"}},
-          {"rounding"},
+  return {{"fused_add_rms_norm",
+           "in place: residual = x + residual, x = its norm",
+           {{"tokens", 4, 0, 1 << 20, "rows"},
+            {"hidden", 7168, 1, 1 << 20, "columns"},
+            {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
+            {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"}},
+           {"rounding"}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<FusedAddRmsNormProblem>(row);
           },

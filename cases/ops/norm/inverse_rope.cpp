@@ -85,12 +85,12 @@ class InverseRopeProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_inverse_rope() {
-  return {"inverse_rope",
-          "in place: the last 64 of each head's 512 dims rotated back",
-          {{"tokens", 4, 0, 1 << 20, "tokens"},
-           {"heads", 16, 1, 128, "heads per token"},
-           {"token_gap", 0, 0, 1 << 20, "elements between tokens, guarded"}},
-          {"positions"},
+  return {{"inverse_rope",
+           "in place: the last 64 of each head's 512 dims rotated back",
+           {{"tokens", 4, 0, 1 << 20, "tokens"},
+            {"heads", 16, 1, 128, "heads per token"},
+            {"token_gap", 0, 0, 1 << 20, "elements between tokens, guarded"}},
+           {"positions"}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<InverseRopeProblem>(row);
           },

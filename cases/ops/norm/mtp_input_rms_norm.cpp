@@ -173,12 +173,12 @@ class MtpInputProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_mtp_input_rms_norm() {
-  return {"mtp_input_rms_norm",
-          "enorm of the masked embedding and hnorm of every hidden slot, fused",
-          {{"tokens", 4, 0, 1 << 20, "rows"},
-           {"hidden", 7168, 1, 1 << 20, "columns"},
-           {"hc_mult", 4, 1, 64, "hidden slots per token"}},
-          {},
+  return {{"mtp_input_rms_norm",
+           "enorm of the masked embedding and hnorm of every hidden slot, fused",
+           {{"tokens", 4, 0, 1 << 20, "rows"},
+            {"hidden", 7168, 1, 1 << 20, "columns"},
+            {"hc_mult", 4, 1, 64, "hidden slots per token"}},
+           {}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<MtpInputProblem>(row);
           },

@@ -72,10 +72,10 @@ class MtpSharedHeadProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_mtp_shared_head_rms_norm() {
-  return {"mtp_shared_head_rms_norm",
-          "rms_norm of the drafter's hidden states before the shared head",
-          {{"tokens", 4, 0, 1 << 20, "rows"}, {"hidden", 7168, 1, 1 << 20, "columns"}},
-          {},
+  return {{"mtp_shared_head_rms_norm",
+           "rms_norm of the drafter's hidden states before the shared head",
+           {{"tokens", 4, 0, 1 << 20, "rows"}, {"hidden", 7168, 1, 1 << 20, "columns"}},
+           {}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<MtpSharedHeadProblem>(row);
           },

@@ -89,12 +89,12 @@ class QHeadProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_q_head_rms_norm_rope() {
-  return {"q_head_rms_norm_rope",
-          "the norm of each query head, then RoPE of its last 64 dims",
-          {{"tokens", 4, 0, 1 << 20, "tokens"},
-           {"heads", 16, 1, 128, "heads per token"},
-           {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"}},
-          {"positions"},
+  return {{"q_head_rms_norm_rope",
+           "the norm of each query head, then RoPE of its last 64 dims",
+           {{"tokens", 4, 0, 1 << 20, "tokens"},
+            {"heads", 16, 1, 128, "heads per token"},
+            {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"}},
+           {"positions"}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<QHeadProblem>(row);
           },

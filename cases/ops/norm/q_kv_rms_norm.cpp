@@ -142,14 +142,14 @@ class QKvRmsNormProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_q_kv_rms_norm() {
-  return {"q_kv_rms_norm",
-          "the norms of the query's and the key's latent, fused",
-          {{"tokens", 4, 0, 1 << 20, "rows"},
-           {"q_hidden", 1536, 1, 1 << 20, "columns of q"},
-           {"kv_hidden", 512, 1, 1 << 20, "columns of kv"},
-           {"q_gap", 0, 0, 1 << 20, "elements between rows of q, guarded"},
-           {"kv_gap", 0, 0, 1 << 20, "elements between rows of kv, guarded"}},
-          {},
+  return {{"q_kv_rms_norm",
+           "the norms of the query's and the key's latent, fused",
+           {{"tokens", 4, 0, 1 << 20, "rows"},
+            {"q_hidden", 1536, 1, 1 << 20, "columns of q"},
+            {"kv_hidden", 512, 1, 1 << 20, "columns of kv"},
+            {"q_gap", 0, 0, 1 << 20, "elements between rows of q, guarded"},
+            {"kv_gap", 0, 0, 1 << 20, "elements between rows of kv, guarded"}},
+           {}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<QKvRmsNormProblem>(row);
           },

@@ -83,13 +83,13 @@ class RmsNormProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_rms_norm() {
-  return {"rms_norm",
-          "out = x / sqrt(mean(x^2) + eps) * weight",
-          {{"tokens", 4, 0, 1 << 20, "rows"},
-           {"hidden", 7168, 1, 1 << 20, "columns"},
-           {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-           {"weight", 1, 0, 1, "0: no weight (a factor of 1)"}},
-          {"rounding"},
+  return {{"rms_norm",
+           "out = x / sqrt(mean(x^2) + eps) * weight",
+           {{"tokens", 4, 0, 1 << 20, "rows"},
+            {"hidden", 7168, 1, 1 << 20, "columns"},
+            {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
+            {"weight", 1, 0, 1, "0: no weight (a factor of 1)"}},
+           {"rounding"}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<RmsNormProblem>(row);
           },

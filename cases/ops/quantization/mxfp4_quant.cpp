@@ -114,13 +114,13 @@ class Mxfp4QuantProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_mxfp4_quant() {
-  return {"mxfp4_quant",
-          "E2M1 codes and UE8M0 scales of groups of 32 columns",
-          {{"tokens", 4, 0, 1 << 20, "rows"},
-           {"columns", 7168, 32, 1 << 20, "columns, a multiple of 32"},
-           {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-           {"amax_floor", -4, -10, -4, "least amax: 10^-4 (-4) or 10^-10"}},
-          {},
+  return {{"mxfp4_quant",
+           "E2M1 codes and UE8M0 scales of groups of 32 columns",
+           {{"tokens", 4, 0, 1 << 20, "rows"},
+            {"columns", 7168, 32, 1 << 20, "columns, a multiple of 32"},
+            {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
+            {"amax_floor", -4, -10, -4, "least amax: 10^-4 (-4) or 10^-10"}},
+           {}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<Mxfp4QuantProblem>(row);
           },

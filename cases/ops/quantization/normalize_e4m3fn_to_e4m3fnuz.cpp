@@ -129,14 +129,14 @@ class NormalizeProblem final : public Problem {
 }  // namespace
 
 OpDefinition define_normalize_e4m3fn_to_e4m3fnuz() {
-  return {"normalize_e4m3fn_to_e4m3fnuz",
-          "OCP weights and scales made readable for fnuz hardware",
-          {{"rows", 128, 1, 1 << 20, "rows of the weight"},
-           {"columns", 128, 1, 1 << 20, "columns of the weight"},
-           {"row_gap", 0, 0, 1 << 20, "bytes between rows of the weight, guarded"},
-           {"input_scales", 0, 0, 1 << 20, "scales of static activations; 0: none"},
-           {"in_place", 1, 0, 1, "1: outputs are the inputs themselves"}},
-          {},
+  return {{"normalize_e4m3fn_to_e4m3fnuz",
+           "OCP weights and scales made readable for fnuz hardware",
+           {{"rows", 128, 1, 1 << 20, "rows of the weight"},
+            {"columns", 128, 1, 1 << 20, "columns of the weight"},
+            {"row_gap", 0, 0, 1 << 20, "bytes between rows of the weight, guarded"},
+            {"input_scales", 0, 0, 1 << 20, "scales of static activations; 0: none"},
+            {"in_place", 1, 0, 1, "1: outputs are the inputs themselves"}},
+           {}},
           [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
             return std::make_unique<NormalizeProblem>(row);
           }};

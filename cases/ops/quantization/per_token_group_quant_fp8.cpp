@@ -237,16 +237,16 @@ QuantShape shape_of(const Row& row, const device::Properties& platform) {
 }  // namespace
 
 OpDefinition define_per_token_group_quant_fp8() {
-  return {"per_token_group_quant_fp8",
-          "fp8 codes and scales of groups of columns of activations",
-          {{"tokens", 4, 0, 1 << 20, "rows"},
-           {"columns", 7168, 1, 1 << 20, "columns of x; a last group may be shorter"},
-           {"group", 128, 1, 1 << 16, "columns under one scale"},
-           {"x_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-           {"q_gap", 0, 0, 1 << 20, "bytes between rows of q, guarded"},
-           {"amax_floor", -10, -10, 0, "least amax: 10^-10 or 10^-4 (-4); 0: none"},
-           {"scale_floor", 0, -10, 0, "least scale: 10^-10 or 10^-4 (-4); 0: none"}},
-          {"dialect", "scales", "layout", "quotient"},
+  return {{"per_token_group_quant_fp8",
+           "fp8 codes and scales of groups of columns of activations",
+           {{"tokens", 4, 0, 1 << 20, "rows"},
+            {"columns", 7168, 1, 1 << 20, "columns of x; a last group may be shorter"},
+            {"group", 128, 1, 1 << 16, "columns under one scale"},
+            {"x_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
+            {"q_gap", 0, 0, 1 << 20, "bytes between rows of q, guarded"},
+            {"amax_floor", -10, -10, 0, "least amax: 10^-10 or 10^-4 (-4); 0: none"},
+            {"scale_floor", 0, -10, 0, "least scale: 10^-10 or 10^-4 (-4); 0: none"}},
+           {"dialect", "scales", "layout", "quotient"}},
           [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
             return std::make_unique<PerTokenGroupQuantProblem>(shape_of(row, platform));
           },

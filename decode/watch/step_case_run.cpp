@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "faults/decode/decode_step_run.h"
+#include "decode/watch/step_case_run.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
 #include <utility>
-#include <vector>
-
-#include "cases/tables/case_file.h"
-#include "diagnosis/step_diagnosis.h"
-#include "faults/decode/decode_faults.h"
 
 namespace plumb::cases {
 
 namespace {
-
-const DecodeFault& find_fault(const Row& row) {
-  std::vector<std::string> names;
-  for (const auto* library : {&all_decode_faults(), &faults_within_numerics()}) {
-    for (const DecodeFault& fault : *library) {
-      if (fault.name == row.word("fault")) return fault;
-      names.push_back(fault.name);
-    }
-  }
-  const std::string nearest = nearest_name(row.word("fault"), names);
-  throw BadRow(fmt::format("{}: unknown fault \"{}\"{}", row.where, row.word("fault"),
-                           nearest.empty() ? "; plumb faults shows them"
-                                           : fmt::format(" (did you mean \"{}\"?)", nearest)));
-}
 
 // "layers: layer 1 attention", or the op alone.
 std::string place_of(const Finding& finding) {
@@ -50,21 +31,20 @@ Failure failure_of(const ServedCase& served, const WatchResult& watched) {
   return failure;
 }
 
-void watch_case(const ServedCase& served, bool diagnosed, CaseResult& result) {
-  const DiagnosedWatch watched =
-      diagnosed ? watch_and_diagnose(served.setup, served.shape)
-                : DiagnosedWatch{watch(served.setup, served.shape), Diagnosis{}};
+void watch_case(const ServedCase& served, const StepCaseDriver& driver, StepCaseResult& one) {
+  const WatchedCase watched = driver.watch(served);
+  CaseResult& result = one.result;
   result.points = 1;
   result.launches = watched.result.steps;
   result.comparisons = watched.result.calls_judged;
   if (watched.result.clean()) return;
   result.failures.push_back(failure_of(served, watched.result));
-  result.findings = watched.result.findings;
-  if (diagnosed) result.diagnosis = text_of(watched.diagnosis);
+  result.diagnosis = watched.diagnosis;
+  one.findings = watched.result.findings;
 }
 
 // Why the platform cannot have the case; "" if it can.
-std::string why_skipped(const Case& which, const std::string& platform) {
+std::string why_skipped(const StepCase& which, const std::string& platform) {
   const std::string unavailable = device::why_unavailable(platform);
   if (!unavailable.empty()) return unavailable;
   const bool simulated = device::open_device(platform)->properties().simulated;
@@ -74,24 +54,20 @@ std::string why_skipped(const Case& which, const std::string& platform) {
 
 }  // namespace
 
-ServedCase planted_case(const Case& which, const std::string& platform, std::uint64_t seed) {
-  DecodeSetup base{.platform = platform};
-  if (!which.row.word("fault").empty()) base = find_fault(which.row).inject(std::move(base));
-  return served_case(which, std::move(base), seed);
-}
-
-CaseResult run_decode_step(const Case& which, const RunOptions& options, bool diagnosed) {
-  CaseResult result;
+StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
+                             const StepCaseDriver& driver) {
+  StepCaseResult one;
+  CaseResult& result = one.result;
   result.id = which.id();
   result.platform = options.platform;
   result.reason = why_skipped(which, options.platform);
   if (!result.reason.empty()) {
     result.outcome = Outcome::skipped;
-    return result;
+    return one;
   }
   const auto start = std::chrono::steady_clock::now();
   try {
-    watch_case(planted_case(which, options.platform, options.seed), diagnosed, result);
+    watch_case(driver.serve(which, options.platform, options.seed), driver, one);
     settle(which.row, result);
   } catch (const NotOnThisPlatform& why) {
     result.outcome = Outcome::skipped;
@@ -102,7 +78,7 @@ CaseResult run_decode_step(const Case& which, const RunOptions& options, bool di
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   result.phases.device = taken.count();
-  return result;
+  return one;
 }
 
 }  // namespace plumb::cases

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "faults/decode/fault_verdict.h"
+#include "diagnosis/fault_verdict.h"
 
 #include <fmt/format.h>
 

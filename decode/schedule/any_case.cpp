@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode/schedule/any_case.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cases/tables/case_file.h"
+
+namespace plumb::cases {
+
+const Row& AnyCase::row() const {
+  return std::visit([](const auto& which) -> const Row& { return which.row; }, which_);
+}
+
+const RowSchema& AnyCase::schema() const {
+  if (const Case* which = of_op()) return *which->op;
+  return decode_step_schema();
+}
+
+std::string_view AnyCase::scenario() const {
+  if (const Case* which = of_op()) return which->scenario->name;
+  return graph_mode_name(of_steps()->mode).name;
+}
+
+std::string_view AnyCase::scenario_why() const {
+  if (const Case* which = of_op()) return which->scenario->why;
+  return graph_mode_name(of_steps()->mode).why;
+}
+
+std::string AnyCase::id() const {
+  return std::visit([](const auto& which) { return which.id(); }, which_);
+}
+
+Tier AnyCase::tier() const {
+  if (const Case* which = of_op()) return which->tier();
+  return row().tier;
+}
+
+void AnyCase::set_parameter(std::string_view name, std::string_view value) {
+  const RowSchema& known = schema();
+  std::visit([&](auto& which) { cases::set_parameter(known, which.row, name, value); }, which_);
+}
+
+std::vector<Case> op_cases(const std::vector<CaseFile>& overrides) {
+  std::vector<CaseFile> of_ops;
+  for (const CaseFile& file : overrides) {
+    if (op_of_case_file(file.text, file.name) != kDecodeStep) of_ops.push_back(file);
+  }
+  return all_cases(of_ops);
+}
+
+std::vector<AnyCase> cases_of_all_kinds(const std::vector<CaseFile>& overrides) {
+  std::vector<AnyCase> all;
+  for (Case& which : op_cases(overrides)) all.emplace_back(std::move(which));
+  for (StepCase& which : decode_step_cases(overrides)) all.emplace_back(std::move(which));
+  return all;
+}
+
+const RowSchema& find_schema(std::string_view name) {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (op.name == name) return op;
+    names.emplace_back(op.name);
+  }
+  if (name == kDecodeStep) return decode_step_schema();
+  names.emplace_back(kDecodeStep);
+  const std::string nearest = nearest_name(name, names);
+  throw BadRow(fmt::format("unknown op \"{}\"{}", name,
+                           nearest.empty() ? "; plumb list --ops shows them"
+                                           : fmt::format(" (did you mean \"{}\"?)", nearest)));
+}
+
+}  // namespace plumb::cases
