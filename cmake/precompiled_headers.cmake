@@ -2,7 +2,7 @@
 # What most sources of a target include, compiled once for all of them.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional>
     <span> <string> <string_view> <utility> <vector>)
-set(case_headers <fmt/format.h> "${PROJECT_SOURCE_DIR}/cases/tensors/problem.h")
+set(case_headers <fmt/format.h> "${PROJECT_SOURCE_DIR}/cases/tables/problem.h")
 set(report_headers <fmt/format.h> <nlohmann/json.hpp>)
 target_precompile_headers(plumb_reference PRIVATE ${standard_headers} <Eigen/Core>)
 target_precompile_headers(plumb_decode PRIVATE ${standard_headers} <fmt/format.h>)

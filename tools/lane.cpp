@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cases/tables/point_text.h"
+#include "cases/drivers/point_text.h"
 #include "diagnosis/case_diagnosis.h"
 #include "diagnosis/decode_step_run.h"
 #include "process/own_program.h"

@@ -13,9 +13,9 @@
 #include <memory>
 #include <thread>
 
+#include "cases/drivers/point_text.h"
 #include "cases/drivers/run.h"
 #include "cases/tables/case_file.h"
-#include "cases/tables/point_text.h"
 #include "faults/decode/planted_case.h"
 #include "process/ordered_map.h"
 #include "reference/bound.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "bisect/cases/smaller_values.h"
-#include "cases/tables/point_text.h"
+#include "cases/drivers/point_text.h"
 #include "cases/tensors/sort_by.h"
 
 namespace plumb::bisect {

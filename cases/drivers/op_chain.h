@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/registry.h"
-#include "cases/tensors/problem.h"
 #include "device/device.h"
 
 namespace plumb::cases {

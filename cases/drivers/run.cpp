@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "cases/drivers/composition.h"
+#include "cases/drivers/point_text.h"
 #include "cases/drivers/session.h"
 #include "cases/drivers/tiled_problem.h"
 #include "cases/tables/covering.h"
-#include "cases/tables/point_text.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -113,7 +113,7 @@ struct CaseResult {
   // Of the first verdict that failed, unless it is too large to keep.
   std::shared_ptr<const CaseEvidence> evidence = nullptr;
   std::string diagnosis = {};  // what the failure looks like, in a line
-  std::string failed_at = {};  // the point, as --point reads it (cases/tables/point_text.h)
+  std::string failed_at = {};  // the point, as --point reads it (cases/drivers/point_text.h)
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
   std::map<std::array<std::uint64_t, 2>, std::vector<TensorReport>> known_verdicts;

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "cases/drivers/composition.h"
-#include "cases/drivers/phase.h"
+#include "cases/judge/phase.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

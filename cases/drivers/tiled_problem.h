@@ -10,7 +10,7 @@
 #include <functional>
 #include <memory>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 
 namespace plumb::cases {
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "cases/drivers/phase.h"
+#include "cases/judge/phase.h"
 #include "cases/judge/right_values.h"
 #include "reference/codes.h"
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "cases/drivers/phase.h"
 #include "cases/judge/error_pattern.h"
+#include "cases/judge/phase.h"
 #include "cases/judge/right_values.h"
 
 namespace plumb::cases {

@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "cases/drivers/phase.h"
 #include "cases/judge/bias.h"
 #include "cases/judge/error_pattern.h"
 #include "cases/judge/judge.h"
+#include "cases/judge/phase.h"
 #include "cases/judge/right_values.h"
 #include "cases/judge/row_model.h"
 #include "reference/rounding.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
-#include "cases/tensors/problem.h"
 
 namespace plumb::cases {
 

@@ -5,20 +5,15 @@
 
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cases/tensors/bad_row.h"
+
 namespace plumb::cases {
 
 enum class Tier { smoke, standard, full };
-
-// A row or case file that cannot be used; the message names file, line and what is wrong.
-class BadRow : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct Row {
   std::string op, name, why;

@@ -9,6 +9,8 @@
 #include <limits>
 #include <vector>
 
+#include "reference/bound.h"
+
 namespace plumb::cases {
 
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cases/tensors/problem.h"
+#include "cases/tensors/step.h"
 #include "cases/tensors/tensor.h"
 
 namespace plumb::cases {

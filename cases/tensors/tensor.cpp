@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cases/tables/row.h"
+#include "cases/tensors/bad_row.h"
 #include "reference/bound.h"
 
 namespace plumb::cases {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "decode/engine/memory.h"
 #include "decode/engine/model.h"
 #include "decode/recording/call_tensors.h"

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "decode/recording/placeholder_references.h"
 
 namespace plumb::cases {

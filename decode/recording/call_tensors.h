@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "decode/recording/call_record.h"
 #include "decode/recording/placeholder_references.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tensors/fill.h"
-#include "cases/tensors/problem.h"
 #include "reference/formats/bfloat16.h"
 #include "reference/formats/e4m3.h"
 #include "reference/top_k/top_k_per_row_decode.h"

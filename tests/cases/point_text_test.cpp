@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Points in words, and cases at one of them.
-#include "cases/tables/point_text.h"
+#include "cases/drivers/point_text.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/registry.h"
-#include "cases/tensors/problem.h"
 #include "device/device.h"
 #include "tests/support/rows_and_cases.h"
 

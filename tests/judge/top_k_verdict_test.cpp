@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cases/ops/top_k/top_k.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "reference/top_k/top_k_per_row.h"
 #include "tests/support/rows_and_cases.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "device/device.h"
 
 namespace plumb::cases {

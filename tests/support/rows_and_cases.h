@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "cases/drivers/run.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 
 namespace plumb::cases {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
-#include "cases/drivers/phase.h"
 #include "cases/drivers/session.h"
+#include "cases/judge/phase.h"
 #include "cases/tensors/fill.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_rates.h"

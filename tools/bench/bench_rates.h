@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 
 namespace plumb::tools {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cases/judge/judge.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "reference/cache/cache_entry.h"
 #include "reference/formats/e4m3.h"
 

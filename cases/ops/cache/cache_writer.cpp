@@ -5,7 +5,7 @@
 
 #include "cases/judge/judge_codes.h"
 #include "cases/ops/quantization/quant_inputs.h"
-#include "cases/tensors/dialect.h"
+#include "cases/tables/dialect.h"
 
 namespace plumb::cases {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cases/ops/cache/cache_pool.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "reference/quantization/group_quant.h"
 
 namespace plumb::cases {

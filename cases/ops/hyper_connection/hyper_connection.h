@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
-#include "cases/tensors/problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/hyper_connection/hyper_connection.h"
 

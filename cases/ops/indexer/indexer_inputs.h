@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cases/tensors/dialect.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/dialect.h"
+#include "cases/tables/problem.h"
 #include "reference/formats/e4m3.h"
 
 namespace plumb::cases {

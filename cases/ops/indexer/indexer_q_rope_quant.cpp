@@ -15,7 +15,7 @@
 
 #include "cases/ops/indexer/indexer_inputs.h"
 #include "cases/ops/quantization/quant_inputs.h"
-#include "cases/tensors/dialect.h"
+#include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
 #include "reference/formats/bfloat16.h"
 

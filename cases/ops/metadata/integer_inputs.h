@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cases/judge/judge.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/metadata/block_table.h"
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "cases/ops/metadata/integer_inputs.h"
+#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
-#include "cases/tensors/problem.h"
 
 namespace plumb::cases {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
-#include "cases/tensors/problem.h"
 #include "cases/tensors/tensor.h"
 
 namespace plumb::cases {

@@ -4,8 +4,8 @@
 // rows are promised.
 #pragma once
 
+#include "cases/tables/problem.h"
 #include "cases/tensors/fill.h"
-#include "cases/tensors/problem.h"
 
 namespace plumb::cases {
 

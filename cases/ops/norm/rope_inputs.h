@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "reference/norm/rope.h"
 
 namespace plumb::cases {

@@ -4,8 +4,8 @@
 // A weight has no padded rows: those past `live` are weights like the others.
 #include "reference/quantization/normalize_e4m3fn_to_e4m3fnuz.h"
 
+#include "cases/tables/problem.h"
 #include "cases/tensors/fill.h"
-#include "cases/tensors/problem.h"
 
 namespace plumb::cases {
 

@@ -7,7 +7,7 @@
 
 #include "cases/judge/right_values.h"
 #include "cases/ops/quantization/quant_inputs.h"
-#include "cases/tensors/dialect.h"
+#include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cases/judge/judge_codes.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "reference/quantization/group_quant.h"
 
 namespace plumb::cases {

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
-#include "cases/tensors/problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/router/router.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cases/ops/sparse_mla/mla_tokens.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "cases/tensors/tensor.h"
 
 namespace plumb::cases {

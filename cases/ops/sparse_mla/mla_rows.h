@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cases/ops/sparse_mla/mla_inputs.h"
-#include "cases/tensors/dialect.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/dialect.h"
+#include "cases/tables/problem.h"
 
 namespace plumb::cases {
 

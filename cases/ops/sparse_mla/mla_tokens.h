@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/cache/kv_cache.h"
 

@@ -11,7 +11,7 @@
 
 #include "cases/judge/right_values.h"
 #include "cases/ops/top_k/top_k_order.h"
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 
 namespace plumb::cases {
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <string_view>
 
+#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
-#include "cases/tensors/problem.h"
 #include "cases/tensors/tensor.h"
 
 namespace plumb::cases {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #define PLUMB_KERNEL_SET cache_writer_test_kernels
+#include "cases/tables/problem.h"
 #include "cases/tensors/fill.h"
-#include "cases/tensors/problem.h"
 #include "device/device.h"
 #include "device/kernels/quantization/group_quant.h"
 #include "reference/cache/kv_cache.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "device/device.h"
 #include "tests/support/rows_and_cases.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "reference/formats/bfloat16.h"
 #include "tests/support/op_session.h"
 #include "tests/support/random.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "device/device.h"
 #include "tests/support/device_buffers.h"
 #include "tests/support/op_session.h"

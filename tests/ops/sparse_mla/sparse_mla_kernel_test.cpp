@@ -11,7 +11,7 @@
 #include <vector>
 
 #define PLUMB_KERNEL_SET sparse_mla_test_kernels
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 #include "device/device.h"
 #include "device/kernels/fp8.h"
 #include "reference/formats/e4m3.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cases/ops/top_k/top_k.h"
+#include "cases/tables/problem.h"
 #include "cases/tensors/fill.h"
-#include "cases/tensors/problem.h"
 #include "device/device.h"
 #include "tests/support/rows_and_cases.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/tensors/problem.h"
+#include "cases/tables/problem.h"
 
 namespace plumb::cases {
 

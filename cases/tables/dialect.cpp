@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/tensors/dialect.h"
+#include "cases/tables/dialect.h"
 
 #include <fmt/format.h>
 

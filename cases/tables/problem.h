@@ -13,29 +13,13 @@
 
 #include "cases/judge/judge.h"
 #include "cases/tables/row.h"
+#include "cases/tensors/step.h"
 #include "cases/tensors/tensor.h"
 #include "device/device.h"
 #include "device/plumb_ops.h"
 #include "reference/bound.h"
 
 namespace plumb::cases {
-
-enum class Fill {
-  exact,       // every honest result has the same bits, or an exactly known value
-  real,        // realistic magnitudes, rows of very different norm, outliers
-  adversarial  // the values that this op is known to get wrong
-};
-enum class DeadRows { zero, nan, infinity, huge, foreign };
-std::string_view name_of(Fill fill);
-std::string_view name_of(DeadRows dead);
-
-// One set of inputs. Rows [live, capacity) are padding.
-struct Step {
-  std::uint64_t seed = 0;
-  std::int64_t live = 0;
-  Fill fill = Fill::real;
-  DeadRows dead_rows = DeadRows::zero;
-};
 
 // Host-side state of an op that outlives a call (FlashMLA's lazily planned metadata).
 struct OpState {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/tables/point_text.h"
+#include "cases/drivers/point_text.h"
 
 #include <fmt/format.h>
 
