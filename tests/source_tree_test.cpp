@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rules about where things may stand in this repository. Vendor names belong to the back ends: a
-// kernel or a case that uses one runs on one vendor's device only.
+// kernel or a case that uses one runs on one vendor's device only. A folder includes folders below
+// it only, and holds few enough files to be read as a list.
+#include "tests/support/source_tree.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
 
+namespace plumb::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,20 +34,15 @@ bool may_use_vendor_names(const fs::path& relative) {
   return relative == fs::path("tests/source_tree_test.cpp");
 }
 
+const std::vector<std::string>& top_folders() {
+  static const std::vector<std::string> folders{"reference", "device", "cases",   "decode",
+                                                "faults",    "golden", "bisect",  "diagnosis",
+                                                "tests",     "tools",  "examples"};
+  return folders;
+}
+
 std::vector<fs::path> sources() {
-  std::vector<fs::path> found;
-  const fs::path root = PLUMB_SOURCE_DIR;
-  for (const char* folder : {"reference", "device", "cases", "tests", "tools", "golden", "bisect",
-                             "examples", "decode", "faults", "diagnosis"}) {
-    if (!fs::exists(root / folder)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string kind = entry.path().extension();
-      if (kind == ".h" || kind == ".c" || kind == ".cpp" || kind == ".cu") {
-        found.push_back(fs::relative(entry.path(), root));
-      }
-    }
-  }
-  return found;
+  return files_below(PLUMB_SOURCE_DIR, top_folders(), {".h", ".c", ".cpp", ".cu"});
 }
 
 TEST(SourceTree, VendorNamesAreRecognised) {
@@ -79,4 +80,154 @@ TEST(SourceTree, EveryFileStartsWithItsLicence) {
   }
 }
 
+// One job, the folders that do it, and the jobs whose headers these may include beside their own.
+struct Unit {
+  std::string name;
+  std::vector<std::string> folders, may_include;
+};
+
+const std::vector<Unit>& units() {
+  static const std::vector<Unit> all = [] {
+    using Names = std::vector<std::string>;
+    const auto with = [](Names names, const Names& more) {
+      names.insert(names.end(), more.begin(), more.end());
+      return names;
+    };
+    const Names ground{"reference", "device"};
+    const Names tables = with(ground, {"tensors", "judge"});
+    const Names drivers = with(tables, {"tables"});
+    const Names ops = with(drivers, {"drivers"});
+    const Names cases = with(ops, {"ops", "studies"});
+    const Names watch = with(ops, {"ops", "decode engine"});
+    const Names faults = with(watch, {"decode watch"});
+    const Names diagnosis = with(faults, {"faults"});
+    const Names bisect = with(diagnosis, {"diagnosis"});
+    return std::vector<Unit>{
+        {"reference", {"reference"}, {}},
+        {"device", {"device"}, {}},
+        {"decode engine",
+         {"decode/engine", "decode/models", "decode/metadata", "decode/graphs", "decode/policies"},
+         {"device"}},
+        {"tensors", {"cases/tensors"}, ground},
+        {"judge", {"cases/judge"}, {"reference", "tensors"}},
+        {"tables", {"cases/tables"}, tables},
+        {"drivers", {"cases/drivers"}, drivers},
+        {"ops", {"cases/ops"}, ops},
+        {"studies", {"cases/studies"}, ops},
+        {"decode watch",
+         {"decode/recording", "decode/checks", "decode/schedule", "decode/watch"},
+         watch},
+        {"faults", {"faults"}, faults},
+        {"diagnosis", {"diagnosis"}, diagnosis},
+        {"golden", {"golden"}, cases},
+        {"bisect", {"bisect"}, bisect},
+        {"tools", {"tools"}, with(bisect, {"studies", "golden", "bisect"})}};
+  }();
+  return all;
+}
+
+const Unit* unit_of(const fs::path& path) {
+  for (const Unit& unit : units()) {
+    for (const std::string& folder : unit.folders) {
+      if (path.string().starts_with(folder + "/")) return &unit;
+    }
+  }
+  return nullptr;
+}
+
+// The file that is included, relative to the root; "" for one of the including file's own folder,
+// or one that the build makes.
+fs::path included_by(const fs::path& file, const std::string& line) {
+  static const std::regex include(R"re(\s*#\s*include\s*"([^"]+)".*)re");
+  std::smatch found;
+  if (!std::regex_match(line, found, include)) return {};
+  const fs::path named = found[1].str();
+  const std::string first = *named.begin();
+  if (first == "..") return (file.parent_path() / named).lexically_normal();
+  const auto& top = top_folders();
+  return std::find(top.begin(), top.end(), first) == top.end() ? fs::path() : named;
+}
+
+// "cases/a.h:3: tensors may not include decode watch (decode/watch/watch.h)", a line each.
+std::vector<std::string> forbidden_includes(const fs::path& root) {
+  std::vector<std::string> found;
+  const std::vector<std::string> folders{"reference", "device",    "cases",  "decode", "faults",
+                                         "golden",    "diagnosis", "bisect", "tools"};
+  for (const fs::path& path : files_below(root, folders, {".h", ".cpp", ".cu"})) {
+    const Unit* from = unit_of(path);
+    if (from == nullptr) {
+      found.push_back(path.string() + ": its folder is not in the table");
+      continue;
+    }
+    std::ifstream file(root / path);
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      const fs::path included = included_by(path, line);
+      if (included.empty()) continue;
+      const Unit* to = unit_of(included);
+      const auto& may = from->may_include;
+      if (to == from || (to && std::find(may.begin(), may.end(), to->name) != may.end())) continue;
+      found.push_back(path.string() + ":" + std::to_string(number) + ": " + from->name +
+                      " may not include " + (to ? to->name : "it") + " (" + included.string() +
+                      ")");
+    }
+  }
+  return found;
+}
+
+TEST(SourceTree, FoldersIncludeOnlyThoseBelowThem) {
+  for (const std::string& line : forbidden_includes(PLUMB_SOURCE_DIR)) ADD_FAILURE() << line;
+}
+
+TEST(SourceTree, AForbiddenIncludeIsFound) {
+  const PlantedTree tree;
+  tree.write("cases/drivers/run.h", "#include <vector>\n\n#include \"decode/watch/watch.h\"\n");
+  tree.write("decode/engine/a.cpp", "#include \"device/device.h\"\n#include \"calls.h\"\n");
+  tree.write("decode/models/b.cpp", "  #  include \"cases/tensors/tensor.h\"  // why\n");
+  tree.write("device/kernels/c.cu", "#include \"../../reference/bound.h\"\n");
+  tree.write("golden/d.cpp", "#include \"tests/support/source_tree.h\"\n");
+  tree.write("cases/other/e.h", "");
+  EXPECT_EQ(
+      forbidden_includes(tree.root()),
+      (std::vector<std::string>{
+          "cases/drivers/run.h:3: drivers may not include decode watch (decode/watch/watch.h)",
+          "cases/other/e.h: its folder is not in the table",
+          "decode/models/b.cpp:1: decode engine may not include tensors (cases/tensors/tensor.h)",
+          "device/kernels/c.cu:1: device may not include reference (reference/bound.h)",
+          "golden/d.cpp:1: golden may not include it (tests/support/source_tree.h)"}));
+}
+
+// "cases/ops: 36 sources", a line for each folder with more than can be read as a list.
+std::vector<std::string> full_folders(const fs::path& root) {
+  constexpr int kMost = 35;
+  std::map<std::string, int> sources_in;
+  for (const fs::path& path : files_below(root, top_folders(), {".h", ".cpp", ".cu", ".toml"})) {
+    ++sources_in[path.parent_path().string()];
+  }
+  std::vector<std::string> found;
+  for (const auto& [folder, sources] : sources_in) {
+    if (sources > kMost) found.push_back(folder + ": " + std::to_string(sources) + " sources");
+  }
+  return found;
+}
+
+TEST(SourceTree, FoldersHoldAtMost35Sources) {
+  for (const std::string& line : full_folders(PLUMB_SOURCE_DIR)) ADD_FAILURE() << line;
+}
+
+TEST(SourceTree, AFullFolderIsFound) {
+  const PlantedTree tree;
+  const auto plant = [&](const std::string& folder, int sources) {
+    const char* const kinds[] = {".h", ".cpp", ".cu", ".toml"};
+    for (int i = 0; i < sources; ++i) {
+      tree.write(folder + "/file" + std::to_string(i) + kinds[i % 4], "");
+    }
+  };
+  plant("cases/ops/norm", 36);
+  plant("tools", 35);
+  tree.write("tools/CMakeLists.txt", "");
+  EXPECT_EQ(full_folders(tree.root()), (std::vector<std::string>{"cases/ops/norm: 36 sources"}));
+}
+
 }  // namespace
+}  // namespace plumb::tests

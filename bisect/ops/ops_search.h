@@ -19,7 +19,7 @@ using Ops = std::set<std::string>;
 
 // Of one watch.
 struct OpsAnswer {
-  std::vector<cases::Finding> findings;  // in the order of decode/watch.h
+  std::vector<cases::Finding> findings;  // in the order of decode/watch/watch.h
   std::string died;                      // how its process ended, if before there was a result
   bool clean() const { return findings.empty() && died.empty(); }
 };
