@@ -4,7 +4,6 @@
 // The address and thread sanitizers are told of every switch. A pool belongs to one host thread.
 #pragma once
 
-#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +16,10 @@ namespace plumb::device::sim {
 // Stack of one fiber, guard page excluded. A kernel that needs more runs into the guard page. The
 // sanitizers' frames are several times as large.
 constexpr std::size_t kFiberStackBytes = (sanitizers::kActive ? 256 : 64) << 10;
+
+// Leaves the running stack, whose place goes to *from, for the one that was left at `to`.
+// `argument` is for the function that a fresh stack starts with.
+extern "C" void plumb_switch_stacks(void** from, void* to, void* argument);
 
 class Fiber {
  public:
@@ -33,8 +36,9 @@ class Fiber {
   // Leaves `from`, which must be running, and returns when something switches back to it.
   static void switch_to(Fiber& from, Fiber& to) {
     sanitizers::start_switch(&from.fake_stack_, to.bottom_, to.bytes_, to.tsan_fiber_);
-    Fiber* ends[2] = {&from, &to};
-    from.arrive(boost::context::detail::jump_fcontext(to.context_, ends));
+    to.previous_ = &from;
+    plumb_switch_stacks(&from.context_, to.context_, &to);
+    from.arrive();
   }
   // Around a long jump to a stack that was left by switch_to: what the sanitizers have to know.
   static void begin_jump(const Fiber& to);
@@ -47,15 +51,12 @@ class Fiber {
   void adopt_host_thread();
 
  private:
-  static void start(boost::context::detail::transfer_t transfer);
-  // Runs on the stack that was switched to: notes where the other one stopped.
-  void arrive(boost::context::detail::transfer_t transfer) {
-    Fiber& previous = *static_cast<Fiber**>(transfer.data)[0];
-    previous.context_ = transfer.fctx;
-    sanitizers::finish_switch(fake_stack_, &previous.bottom_, &previous.bytes_);
-  }
+  static void start(void* self);
+  // Runs on the stack that was switched to.
+  void arrive() { sanitizers::finish_switch(fake_stack_, &previous_->bottom_, &previous_->bytes_); }
 
-  boost::context::detail::fcontext_t context_ = nullptr;
+  void* context_ = nullptr;  // where it goes on
+  Fiber* previous_ = nullptr;
   Entry entry_ = nullptr;
   std::byte* mapping_ = nullptr;
   std::byte* top_ = nullptr;
