@@ -282,6 +282,7 @@ void Block::wait() {
   if (next == &self) return;
   if (next == nullptr) fail_deadlock();
   if (next->fiber == nullptr) next->fiber = &pool_.take();
+  if (head_ != nullptr && head_->fiber != nullptr) head_->fiber->expect_switch();
   current = next;
   Fiber::switch_to(*self.fiber, *next->fiber);
 }
