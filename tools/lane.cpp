@@ -6,6 +6,7 @@
 #include "cases/drivers/point_text.h"
 #include "diagnosis/case_diagnosis.h"
 #include "diagnosis/decode_step_run.h"
+#include "process/interrupts.h"
 #include "process/own_program.h"
 #include "tools/golden/golden_check.h"
 #include "tools/wire.h"
@@ -144,6 +145,7 @@ Lane::Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases:
       worker_({.words = process::own_command_line(), .timeout = arguments.timeout}) {}
 
 Finished Lane::run(std::size_t i) {
+  process::Interrupts::check();
   const std::optional<PluginInfo>& plugin = arguments_.plugin;
   if (plugin && !plugin->offers(tasks_[i].which->op())) {
     Finished finished = without_result(tasks_[i], arguments_, cases::Outcome::skipped);

@@ -167,6 +167,10 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
          phase_shares(all);
 }
 
+std::string text_of(const Interruption& interruption, std::size_t done) {
+  return fmt::format("{}: {} of {} cases done", interruption.why, done, interruption.cases);
+}
+
 int exit_code(const std::vector<Finished>& all) {
   if (count(all, Outcome::failed) + count(all, Outcome::untrusted) > 0) return 1;
   return count(all, Outcome::passed) + count(all, Outcome::known_bug) > 0 ? 0 : 2;

@@ -24,6 +24,15 @@ struct Finished {
   double seconds = 0;
 };
 
+// A run that ended before its last case.
+struct Interruption {
+  std::string why;  // "SIGINT", "cannot start a worker process: Too many open files"
+  int exit_code = 0;
+  std::size_t cases = 0;  // that were selected
+};
+// "interrupted by SIGINT: 5 of 40 cases done"
+std::string text_of(const Interruption& interruption, std::size_t done);
+
 struct Style {
   bool color = false;
   std::string paint(std::string_view text, std::string_view code) const;
@@ -47,12 +56,15 @@ SampledCases sampled_cases(const std::vector<Finished>& all);
 // 0 all passed, 1 something failed or was untrusted, 2 nothing but skips.
 int exit_code(const std::vector<Finished>& all);
 
-// Machine-readable. Equal runs give equal text but for the members named "seconds".
+// Machine-readable. An interrupted run has the member "interrupted" and its exit code. Equal runs
+// give equal text but for the members named "seconds".
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
-                    const std::optional<PluginInfo>& plugin = std::nullopt);
+                    const std::optional<PluginInfo>& plugin = std::nullopt,
+                    const std::optional<Interruption>& interruption = std::nullopt);
 // One case of it, on one line.
 std::string to_json_line(const Finished& finished);
-std::string to_junit(const std::vector<Finished>& all);
+std::string to_junit(const std::vector<Finished>& all,
+                     const std::optional<Interruption>& interruption = std::nullopt);
 
 // Throws UsageError if a file of this name cannot be made. Leaves nothing behind.
 void check_writable(const std::string& path);

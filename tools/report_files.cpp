@@ -150,6 +150,15 @@ std::string testcase_xml(const Finished& finished) {
   return text + "    </testcase>\n";
 }
 
+// A test that ended with an error, so that no reader takes the file for a whole run.
+std::string interruption_xml(const Interruption& interruption, std::size_t done) {
+  return fmt::format(
+      "  <testsuite name=\"plumb run\" tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\">\n"
+      "    <testcase name=\"interrupted\" classname=\"plumb run\" time=\"0\">\n"
+      "      <error message=\"{}\"/>\n    </testcase>\n  </testsuite>\n",
+      escape_xml(text_of(interruption, done)));
+}
+
 // A pipe or a device cannot be replaced by a rename.
 bool is_replaced(const std::string& path) {
   std::error_code missing;
@@ -159,8 +168,14 @@ bool is_replaced(const std::string& path) {
 }  // namespace
 
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
-                    const std::optional<PluginInfo>& plugin) {
-  ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", exit_code(all)}};
+                    const std::optional<PluginInfo>& plugin,
+                    const std::optional<Interruption>& interruption) {
+  const int code = interruption ? interruption->exit_code : exit_code(all);
+  ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", code}};
+  if (interruption) {
+    json["interrupted"] = {
+        {"why", interruption->why}, {"done", all.size()}, {"cases", interruption->cases}};
+  }
   if (plugin) {
     json["plugin"] = {{"path", plugin->path},
                       {"name", plugin->name},
@@ -171,13 +186,14 @@ std::string to_json(const std::vector<Finished>& all, const std::string& tier, s
   std::map<std::string, int> outcomes;
   for (const Finished& f : all) ++outcomes[std::string(name_of(f.result.outcome))];
   json["outcomes"] = outcomes;
-  ordered_json coverage;
+  ordered_json coverage = ordered_json::object();
   for (const Finished& f : all) {
     ordered_json& cell = coverage[f.op][f.scenario][f.result.platform];
     cell = (cell.is_null() ? 0 : cell.get<int>()) + (f.result.comparisons > 0 ? 1 : 0);
   }
   json["coverage"] = coverage;
   json["sampled"] = sampled_cases(all).cases;
+  json["cases"] = ordered_json::array();
   for (const Finished& f : all) json["cases"].push_back(to_json(f));
   // Paths in a command line need not be UTF-8, but JSON does.
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -187,7 +203,8 @@ std::string to_json_line(const Finished& finished) {
   return to_json(finished).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-std::string to_junit(const std::vector<Finished>& all) {
+std::string to_junit(const std::vector<Finished>& all,
+                     const std::optional<Interruption>& interruption) {
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
   std::map<std::string, std::vector<const Finished*>> suites;
   for (const Finished& f : all) suites[f.result.platform].push_back(&f);
@@ -204,6 +221,7 @@ std::string to_junit(const std::vector<Finished>& all) {
                         escape_xml(platform), cases.size(), failures, skipped, body);
     text += "  </testsuite>\n";
   }
+  if (interruption) text += interruption_xml(*interruption, all.size());
   return text + "</testsuites>\n";
 }
 

@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "cases/drivers/point_text.h"
 #include "cases/drivers/run.h"
 #include "cases/tables/case_file.h"
 #include "faults/decode/planted_case.h"
+#include "process/interrupts.h"
 #include "process/ordered_map.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
@@ -35,8 +37,8 @@ class Reporter {
   Reporter(const std::vector<Task>& tasks, const RunArguments& arguments)
       : tasks_(tasks), arguments_(arguments) {}
 
-  std::vector<Finished> run(int jobs, cases::Tier tier) {
-    std::vector<Finished> all;
+  // Appends to `all`. After an exception it holds what was done before.
+  void run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
     process::OrderedMap<Finished> map(tasks_.size(), [&] {
       return [lane = std::make_shared<Lane>(tasks_, arguments_, tier)](std::size_t i) {
         return lane->run(i);
@@ -52,7 +54,6 @@ class Reporter {
       throw;
     }
     clear_progress();
-    return all;
   }
 
  private:
@@ -142,6 +143,7 @@ void check_decode_step(const cases::StepCase& which, const std::string& platform
 // A bad row is reported before anything runs.
 void validate(const SelectedAny& selected) {
   for (const cases::AnyCase& which : selected.cases) {
+    process::Interrupts::check();
     for (const std::string& platform : selected.platforms) {
       if (!device::why_unavailable(platform).empty()) continue;
       if (const cases::StepCase* steps = which.of_steps()) {
@@ -222,14 +224,58 @@ std::vector<Finished> offered(const std::vector<Finished>& all, const RunArgumen
   return some;
 }
 
-void print_results(const std::vector<Finished>& all, const RunArguments& arguments,
-                   double seconds) {
-  put(summary_text(all, seconds, style_of(STDOUT_FILENO)));
+// What a run has done, and why it did not go on.
+struct RunRecord {
+  std::vector<Finished> all;
+  std::optional<Interruption> interruption;
+};
+
+void print_results(const RunRecord& run, const RunArguments& arguments, double seconds) {
+  put(summary_text(run.all, seconds, style_of(STDOUT_FILENO)));
   if (arguments.plugin) {
     put(fmt::format("plug-in {}: {} of {} ops; no checked kernels\n", arguments.plugin->text(),
                     arguments.plugin->ops.size(), cases::all_ops().size()));
   }
-  if (!arguments.quiet) put(coverage_text(offered(all, arguments)));
+  if (!arguments.quiet) put(coverage_text(offered(run.all, arguments)));
+  if (!run.interruption) return;
+  const std::string line = text_of(*run.interruption, run.all.size());
+  put(line + "\n");
+  std::fputs(("plumb: " + line + "\n").c_str(), stderr);
+}
+
+void write_reports(const RunRecord& run, const RunArguments& arguments) {
+  const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
+  if (!arguments.json.empty()) {
+    write_file(arguments.json,
+               to_json(run.all, tier, arguments.seed, arguments.plugin, run.interruption));
+  }
+  if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(run.all, run.interruption));
+}
+
+int code_of(const RunRecord& run, const RunArguments& arguments) {
+  if (run.interruption) return run.interruption->exit_code;
+  if (arguments.bisect) return bisect_code(run.all);
+  return std::max(exit_code(run.all),
+                  coverage_code(offered(run.all, arguments), arguments.least_coverage));
+}
+
+// Ctrl-C and requests to end end the run with reports of what is done.
+RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected, int jobs,
+                    RunArguments& arguments) {
+  RunRecord run;
+  try {
+    if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
+    validate(selected);
+    check_goldens(arguments, selected);
+    Reporter(tasks, arguments).run(jobs, selected.tier, run.all);
+  } catch (const process::Interrupted& interrupted) {
+    const int signal = interrupted.signal();
+    run.interruption = {"interrupted by " + process::name_of_signal(signal), 128 + signal,
+                        tasks.size()};
+  } catch (const process::CannotStart& error) {
+    run.interruption = {error.what(), arguments.bisect ? 125 : 2, tasks.size()};
+  }
+  return run;
 }
 
 }  // namespace
@@ -238,6 +284,9 @@ int run_command(RunArguments arguments) {
   const auto start = std::chrono::steady_clock::now();
   // Whoever reads the text may stop reading: the reports and the exit code are still wanted.
   std::signal(SIGPIPE, SIG_IGN);
+  // A second signal ends plumb at once, and with it the workers.
+  std::optional<process::Interrupts> interrupts;
+  if (!process::is_worker()) interrupts.emplace(process::Interrupts::Second::ends_at_once);
   arguments.seed = parse_seed(arguments.seed_text);
   // Whose kernels a plug-in's are is one op's question.
   const bool own = arguments.selection.plugin.empty();
@@ -252,20 +301,11 @@ int run_command(RunArguments arguments) {
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (process::is_worker()) return serve_cases(tasks, arguments, selected.tier);
-  if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
   check_reports(arguments);
-  validate(selected);
-  check_goldens(arguments, selected);
-  const std::vector<Finished> all = Reporter(tasks, arguments).run(jobs, selected.tier);
-
-  print_results(all, arguments, seconds_since(start));
-  const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
-  if (!arguments.json.empty()) {
-    write_file(arguments.json, to_json(all, tier, arguments.seed, arguments.plugin));
-  }
-  if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(all));
-  if (arguments.bisect) return bisect_code(all);
-  return std::max(exit_code(all), coverage_code(offered(all, arguments), arguments.least_coverage));
+  const RunRecord run = run_tasks(tasks, selected, jobs, arguments);
+  print_results(run, arguments, seconds_since(start));
+  write_reports(run, arguments);
+  return code_of(run, arguments);
 }
 
 }  // namespace plumb::tools

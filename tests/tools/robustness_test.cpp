@@ -2,7 +2,12 @@
 //
 // plumb run where processes, descriptors, memory or files fail it: each costs one case or is one
 // clear line, and no failure becomes a pass. The plug-ins are tests/must_fail/plugins/processes.c.
+#include <signal.h>
+
 #include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
 
 #include "process/run.h"
 #include "tests/support/command_line.h"
@@ -124,6 +129,103 @@ TEST_F(Robustness, TooLittleMemoryForACaseIsSaid) {
   EXPECT_SAYS(ended.out, "crash: not enough memory in its process");
 }
 #endif
+
+// A run of the smoke tier in the background.
+class Interruption : public Robustness {
+ protected:
+  void SetUp() override {
+    Robustness::SetUp();
+    std::ofstream(path("report.json")) << "{\"older\": true}";
+  }
+
+  process::Child start_run() const {
+    process::Command command{{PLUMB_BINARY, "run", "--tier", "smoke", "--json", "report.json",
+                              "--junit", "report.xml", "--quiet"},
+                             folder_};
+    command.out = process::Redirection::file(path("out"));
+    command.err = process::Redirection::file(path("err"));
+    return process::Child(command);
+  }
+
+  // plumb catches signals from the start of its command; before that it has read nothing.
+  static void wait_until_it_runs(pid_t process) {
+    const std::string status = "/proc/" + std::to_string(process) + "/status";
+    for (int i = 0; i < 1000; ++i) {
+      const std::string text = contents(status);
+      const std::size_t caught = text.find("SigCgt:");
+      if (caught == std::string::npos) return;
+      if ((std::stoull(text.substr(caught + 7), nullptr, 16) & (1u << (SIGTERM - 1))) != 0) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  // Processes of this test's binary whose folder is this test's: plumb and its workers.
+  std::size_t processes_left() const {
+    std::size_t left = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::error_code gone;
+      const auto folder = std::filesystem::read_symlink(entry.path() / "cwd", gone);
+      left += !gone && folder == std::filesystem::canonical(folder_);
+    }
+    return left;
+  }
+
+  void expect_marked(const std::string& name, int code) const {
+    const auto json = nlohmann::json::parse(contents(path("report.json")));
+    EXPECT_EQ(json.at("exit_code"), code);
+    EXPECT_EQ(json.at("interrupted").at("why"), "interrupted by " + name);
+    EXPECT_EQ(json.at("interrupted").at("done"), json.at("cases").size());
+    EXPECT_LT(json.at("cases").size(), json.at("interrupted").at("cases"));
+    const std::string line =
+        "interrupted by " + name + ": " + std::to_string(json.at("cases").size()) + " of ";
+    EXPECT_SAYS(contents(path("report.xml")), "<error message=\"" + line);
+    EXPECT_SAYS(contents(path("report.xml")), "</testsuites>\n");
+    EXPECT_SAYS(contents(path("out")), line);
+    EXPECT_EQ(contents(path("err")).find("plumb: " + line), 0u) << contents(path("err"));
+  }
+};
+
+TEST_F(Interruption, ReportsHoldWhatIsDoneAndNoProcessIsLeft) {
+  for (int moment = 0; moment < 10; ++moment) {
+    const int signal = moment % 3 == 2 ? SIGTERM : SIGINT;
+    process::Child plumb = start_run();
+    wait_until_it_runs(plumb.id());
+    std::this_thread::sleep_for(std::chrono::milliseconds(moment * 137 % 1500));
+    kill(plumb.id(), signal);
+    ASSERT_TRUE(plumb.wait(process::Deadline::in(60))) << "moment " << moment;
+    EXPECT_EQ(plumb.ending().text(), "ended with exit code " + std::to_string(128 + signal));
+    plumb.release();
+    EXPECT_EQ(processes_left(), 0u) << "moment " << moment;
+    expect_marked(signal == SIGINT ? "SIGINT" : "SIGTERM", 128 + signal);
+  }
+}
+
+TEST_F(Interruption, ASecondSignalEndsARunInThisProcess) {
+  process::Command command{{PLUMB_BINARY, "run", "--tier", "smoke", "--in-process"}, folder_};
+  command.out = process::Redirection::file(path("out"));
+  process::Child plumb(command);
+  wait_until_it_runs(plumb.id());
+  kill(plumb.id(), SIGINT);
+  for (int i = 0; i < 100 && !plumb.has_ended(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    kill(plumb.id(), SIGINT);
+  }
+  EXPECT_TRUE(plumb.wait(process::Deadline::in(60)));
+  EXPECT_FALSE(plumb.ending().ok());
+}
+
+TEST_F(Interruption, AKilledRunLeavesNoProcess) {
+  process::Child plumb = start_run();
+  wait_until_it_runs(plumb.id());
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  kill(plumb.id(), SIGKILL);
+  ASSERT_TRUE(plumb.wait(process::Deadline::in(60)));
+  plumb.release();
+  for (int i = 0; i < 100 && processes_left() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(processes_left(), 0u);
+}
 
 }  // namespace
 }  // namespace plumb
