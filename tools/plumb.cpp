@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <new>
@@ -77,6 +78,8 @@ int main(int count, char** arguments) {
   using namespace plumb::tools;
   occupy_standard_descriptors();
   keep_memory();
+  // A file that reaches the limit of its size is an error of the write, and has a message.
+  std::signal(SIGXFSZ, SIG_IGN);
   plumb::process::remember_command_line(count, arguments);
   const bool bisecting = is_bisecting(count, arguments);
   try {

@@ -118,6 +118,14 @@ TEST_F(Robustness, AVariableAloneMakesNoWorker) {
   }
 }
 
+TEST_F(Robustness, AReportBeyondTheLimitOfFileSizesIsAClearLine) {
+  const process::Ended ended = shell_run(
+      "exec >/dev/null; ulimit -f 1",
+      "--case rms_norm/hidden_1/eager --case rms_norm/hidden_257/eager --json report.json");
+  EXPECT_EQ(ended.how(), "ended with exit code 2");
+  EXPECT_EQ(ended.err, "plumb: cannot write report.json: File too large\n");
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(Robustness, TooLittleMemoryForACaseIsSaid) {
   const process::Ended ended =
