@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden/sandbox.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "device/sim/sanitizers.h"
 #include "golden/file_cbor.h"
 #include "golden/hdf5_file.h"
+#include "process/child.h"
 
 namespace plumb::golden {
 
@@ -34,17 +32,8 @@ void set_limits() {
   limit(RLIMIT_CORE, 0);
 }
 
-void send(int to, const std::vector<std::uint8_t>& bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t sent = write(to, bytes.data() + done, bytes.size() - done);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return;
-    done += static_cast<std::size_t>(sent);
-  }
-}
-
-// Never returns. The first byte of the answer says which kind follows.
-[[noreturn]] void answer(int to, std::span<const std::byte> bytes, const std::string& name) {
+// The child's side. The first byte of the answer says which kind follows.
+int answer(std::span<const std::byte> bytes, const std::string& name) {
   set_limits();
   std::vector<std::uint8_t> text;
   try {
@@ -56,45 +45,36 @@ void send(int to, const std::vector<std::uint8_t>& bytes) {
     text.assign(what.begin(), what.end());
     text.insert(text.begin(), 'e');
   }
-  send(to, text);
-  _exit(0);
+  process::Channel parent(process::Child::kChannel);
+  parent.send(text, process::Deadline::never());
+  return 0;
 }
 
-std::vector<std::uint8_t> receive(int from) {
-  std::vector<std::uint8_t> all;
-  std::uint8_t buffer[1 << 16];
-  while (all.size() <= kLongestAnswer) {
-    const ssize_t got = read(from, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    all.insert(all.end(), buffer, buffer + got);
-  }
-  return all;
-}
-
-std::string reason_of(int status) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) return "takes too long to read";
-  if (WIFSIGNALED(status)) {
-    return fmt::format("reading it ends with signal {}", WTERMSIG(status));
-  }
+std::string reason_of(const process::Ending& ending) {
+  if (ending.signal == SIGXCPU) return "takes too long to read";
+  if (ending.signal != 0) return fmt::format("reading it ends with signal {}", ending.signal);
   return "reading it gives no answer";
 }
 
 }  // namespace
 
 GoldenFile decode_untrusted(std::span<const std::byte> bytes, const std::string& name) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw GoldenError(name + ": " + std::strerror(errno));
-  const pid_t child = fork();
-  if (child == 0) answer(ends[1], bytes, name);
-  close(ends[1]);
-  const std::vector<std::uint8_t> text = child > 0 ? receive(ends[0]) : std::vector<std::uint8_t>{};
-  close(ends[0]);
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child) {
-    throw GoldenError(name + ": no process to read it in");
+  // The processor time is limited too. A process may wait longer than it computes.
+  const auto deadline = process::Deadline::in(10 * kSeconds);
+  process::Command command;
+  command.channel = true;
+  std::vector<std::uint8_t> text;
+  try {
+    process::Child child([&] { return answer(bytes, name); }, command);
+    const process::Got got = child.channel().receive(text, deadline);
+    if (!child.wait(deadline)) throw GoldenError(name + ": takes too long to read");
+    if (got != process::Got::message || text.empty() || text.size() > kLongestAnswer ||
+        !child.ending().ok()) {
+      throw GoldenError(name + ": " + reason_of(child.ending()));
+    }
+  } catch (const std::system_error& error) {
+    throw GoldenError(fmt::format("{}: no process to read it in: {}", name, error.what()));
   }
-  if (text.empty() || status != 0) throw GoldenError(name + ": " + reason_of(status));
   const std::span<const std::uint8_t> rest = std::span(text).subspan(1);
   if (text[0] == 'e') throw GoldenError(std::string(rest.begin(), rest.end()));
   return from_cbor(rest, name);
