@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <thread>
 #include <utility>
+
+#include "process/ordered_map.h"
 
 namespace plumb::bisect {
 
@@ -41,26 +41,14 @@ bool Prober::time_is_over() {
 void Prober::ask_all(const std::vector<Candidate>& candidates, const std::string& why) {
   options_.asking(why, std::max<int>(left_, static_cast<int>(candidates.size())));
   left_ -= static_cast<int>(candidates.size());
-  std::vector<Said> said(candidates.size());
-  std::vector<std::exception_ptr> errors(candidates.size());
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      threads.emplace_back([&, i] {
-        try {
-          said[i] = options_.ask(candidates[i]);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
+  process::ordered_map<Said>(
+      candidates.size(), static_cast<int>(candidates.size()),
+      [&](std::size_t i) { return options_.ask(candidates[i]); },
+      [&](std::size_t i, Said&& said) {
+        ++asked_;
+        options_.heard(candidates[i], said, why);
+        remember(candidates[i], std::move(said));
       });
-    }
-  }
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (errors[i]) std::rethrow_exception(errors[i]);
-    ++asked_;
-    options_.heard(candidates[i], said[i], why);
-    remember(candidates[i], std::move(said[i]));
-  }
 }
 
 std::optional<std::size_t> Prober::first_failing(const std::vector<Candidate>& candidates,

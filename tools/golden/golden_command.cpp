@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "golden/git.h"
 #include "golden/regenerate.h"
+#include "process/ordered_map.h"
 #include "tools/commands.h"
 #include "tools/golden/golden_check.h"
 #include "tools/output.h"
@@ -27,30 +25,16 @@ using golden::Change;
 using golden::GoldenChanges;
 using golden::GoldenFile;
 
-// Runs body(0) .. body(count - 1), on a real device one after the other. Throws what one of them
-// threw, after the others have ended.
-void run_all(std::size_t count, bool side_by_side, const std::function<void(std::size_t)>& body) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        body(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-        next = count;
-      }
-    }
-  };
-  {
-    const unsigned jobs = side_by_side ? std::max(1U, std::thread::hardware_concurrency()) : 1;
-    std::vector<std::jthread> threads;
-    for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
+// Results of work(0) .. work(count - 1), on a real device one after the other.
+template <class Result>
+std::vector<Result> results_of(std::size_t count, bool side_by_side,
+                               const std::function<Result(std::size_t)>& work) {
+  const unsigned jobs = side_by_side ? std::max(1U, std::thread::hardware_concurrency()) : 1;
+  std::vector<Result> all;
+  process::ordered_map<Result>(
+      count, static_cast<int>(jobs), work,
+      [&](std::size_t, Result&& result) { all.push_back(std::move(result)); });
+  return all;
 }
 
 // Cases by op, in the order of the ops.
@@ -120,15 +104,13 @@ std::vector<GoldenChanges> differences_of(const Selected& selected, const golden
                                           const golden::Author& author) {
   const std::string& platform = selected.platforms.front();
   const auto groups = by_op(selected.cases);
-  std::vector<GoldenChanges> differences(groups.size());
-  run_all(groups.size(), !is_real(platform), [&](std::size_t i) {
+  return results_of<GoldenChanges>(groups.size(), !is_real(platform), [&](std::size_t i) {
     cases::RunOptions options;
     options.platform = platform;
     const std::string op(groups[i].front().op->name);
-    differences[i] = golden::difference_of(stored_or_empty(store, platform, op), groups[i],
-                                           known_ids(op), options, author);
+    return golden::difference_of(stored_or_empty(store, platform, op), groups[i], known_ids(op),
+                                 options, author);
   });
-  return differences;
 }
 
 void write(golden::Store& store, const std::vector<GoldenChanges>& differences) {
@@ -243,12 +225,12 @@ std::size_t check_platform(const Selected& selected, const std::string& platform
   for (const cases::Case& which : selected.cases) {
     if (golden::wants_golden(which)) wanted.push_back(&which);
   }
-  std::vector<golden::GoldenComparison> comparisons(wanted.size());
-  run_all(wanted.size(), !is_real(platform), [&](std::size_t i) {
-    cases::RunOptions options;
-    options.platform = platform;
-    comparisons[i] = checker.check(*wanted[i], options, arguments.exact);
-  });
+  const auto comparisons =
+      results_of<golden::GoldenComparison>(wanted.size(), !is_real(platform), [&](std::size_t i) {
+        cases::RunOptions options;
+        options.platform = platform;
+        return checker.check(*wanted[i], options, arguments.exact);
+      });
   Checked checked;
   for (std::size_t i = 0; i < wanted.size(); ++i)
     add(*wanted[i], platform, comparisons[i], checked);
