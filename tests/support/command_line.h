@@ -3,10 +3,7 @@
 // Runs the built plumb binary, for tests of what it does with what people type.
 #pragma once
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +11,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-extern char** environ;
+#include "process/child.h"
 
 namespace plumb {
 
@@ -52,32 +50,17 @@ class CommandLine : public testing::Test {
   // Runs plumb with stdout in a file, or in `out` if it names one ("" = closed).
   Finished run(Words words, const std::string& out = "-") const {
     words.insert(words.begin(), PLUMB_BINARY);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    const std::string text = path("out"), errors = path("err");
-    const std::string target = out == "-" ? text : out;
-    if (target.empty()) {
-      posix_spawn_file_actions_addclose(&files, 1);
-    } else {
-      posix_spawn_file_actions_addopen(&files, 1, target.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                       0644);
-    }
-    posix_spawn_file_actions_addopen(&files, 2, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    pid_t process = 0;
-    Finished finished;
-    const int error =
-        posix_spawn(&process, PLUMB_BINARY, &files, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&files);
-    EXPECT_EQ(error, 0);
-    int status = 0;
-    waitpid(process, &status, 0);
-    finished.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    finished.out = out == "-" ? contents(text) : "";
-    finished.err = contents(errors);
-    return finished;
+    process::Command command{std::move(words)};
+    command.in = process::Redirection::inherited();
+    command.out = out.empty() ? process::Redirection::closed()
+                              : process::Redirection::file(out == "-" ? path("out") : out);
+    command.err = process::Redirection::file(path("err"));
+    process::Child plumb(command);
+    EXPECT_TRUE(plumb.wait(process::Deadline::in(kLongestRun))) << "plumb hangs";
+    plumb.end();
+    const process::Ending& ending = plumb.ending();
+    return {ending.signal == 0 ? ending.code : 128 + ending.signal,
+            out == "-" ? contents(path("out")) : "", contents(path("err"))};
   }
 
   // A run of one small case, in this test's folder.
@@ -100,6 +83,7 @@ class CommandLine : public testing::Test {
     EXPECT_FALSE(std::filesystem::exists(path("report.json"))) << says;
   }
 
+  static constexpr double kLongestRun = 1800;  // seconds
   std::filesystem::path folder_;
 };
 
