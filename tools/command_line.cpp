@@ -165,10 +165,14 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("bench", "what plumb itself costs, or kernels on a device, as ratios");
   command
-      ->add_option(
-          "--only", arguments->only,
-          "reference, ops, simulator, cases, cost, watch; with --platform: ops; default: all")
+      ->add_option("--only", arguments->only,
+                   "reference, ops, simulator, cases, cost, watch, tiers; with --platform: ops; "
+                   "default: all "
+                   "but tiers")
       ->take_all();
+  command->add_option("--tier", arguments->tiers, "for tiers: which; default: smoke and default")
+      ->take_all();
+  command->add_option("--case", arguments->patterns, "for tiers: only these cases")->take_all();
   command->add_option("--platform", arguments->platform,
                       "a real device: its kernels at production size, as shares of their floors");
   command->add_option("--torch-topk", arguments->torch_topk,

@@ -34,6 +34,7 @@ struct ListArguments {
 
 struct BenchArguments {
   std::vector<std::string> only;
+  std::vector<std::string> tiers, patterns;  // of the benchmark "tiers"
   std::string json;
   std::string platform;    // a real one: its kernels instead of plumb itself
   std::string torch_topk;  // file

@@ -284,6 +284,27 @@ TEST_F(CommandLine, KernelsAreTimedOnRealDevicesOnly) {
   EXPECT_NE(no_table.err.find("torch.json: no JSON object"), std::string::npos) << no_table.err;
 }
 
+TEST_F(CommandLine, TiersAreTimedInCalibrations) {
+  const Words words{"bench",           "--only",  "tiers",  "--tier",           "smoke",
+                    "--tier",          "default", "--case", "pack_seq/*/eager", "--json",
+                    path("bench.json")};
+  const Finished finished = run(words);
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const std::string json = contents(path("bench.json"));
+  for (const std::string tier : {"smoke", "default"}) {
+    const std::regex line(tier + " tier +[0-9.e+-]+ calibrations .* s of processor time");
+    EXPECT_TRUE(std::regex_search(finished.out, line)) << finished.out;
+    EXPECT_NE(json.find(tier + " tier"), std::string::npos) << json;
+  }
+  const Finished unasked = run({"bench", "--only", "cases", "--tier", "smoke"});
+  EXPECT_EQ(unasked.code, 2);
+  EXPECT_NE(unasked.err.find("go with --only tiers"), std::string::npos) << unasked.err;
+  const Finished unknown = run({"bench", "--only", "tiers", "--case", "nothing/*"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("plumb run --tier smoke ended with 2"), std::string::npos)
+      << unknown.err;
+}
+
 TEST_F(CommandLine, TheReproducingLineSurvivesAShell) {
   const std::string file = write(
       "it's mine.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\nhidden = 8\n");

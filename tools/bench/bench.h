@@ -52,6 +52,14 @@ std::vector<Measurement> bench_cases();
 std::vector<Measurement> bench_cost();
 std::vector<Measurement> bench_watch();
 
+// What one run of each tier costs; of the cases that match a pattern, if there are any.
+struct TierBenchOptions {
+  std::vector<std::string> tiers{"smoke", "default"};
+  std::vector<std::string> patterns;
+};
+// Throws UsageError for a tier that does not pass.
+std::vector<Measurement> bench_tiers(const TierBenchOptions& options);
+
 Selected smoke_cases(std::string_view platform);
 
 // Processor time of this process so far: unlike the clock on the wall, it stands still while other

@@ -22,6 +22,8 @@ namespace plumb::tools {
 
 namespace {
 
+constexpr std::string_view kTiers = "tiers";  // takes minutes: only where it is asked for
+
 const std::vector<Benchmark>& all_benchmarks() {
   static const std::vector<Benchmark> benchmarks{
       {"reference",
@@ -47,6 +49,10 @@ const std::vector<Benchmark>& all_benchmarks() {
        "sim-sm90: "
        "replay and metadata of four requests",
        &bench_watch},
+      {kTiers,
+       "processor time of plumb run, workers included, in calibrations: a fixed amount of integer, "
+       "double and cache work, measured before and behind each tier",
+       nullptr},
   };
   return benchmarks;
 }
@@ -63,7 +69,18 @@ std::vector<Benchmark> chosen(const std::vector<std::string>& only) {
     }
     benchmarks.push_back(all_benchmarks()[static_cast<std::size_t>(found - names.begin())]);
   }
-  return only.empty() ? all_benchmarks() : benchmarks;
+  if (!only.empty()) return benchmarks;
+  for (const Benchmark& benchmark : all_benchmarks())
+    if (benchmark.measure != nullptr) benchmarks.push_back(benchmark);
+  return benchmarks;
+}
+
+std::vector<Measurement> measure(const Benchmark& benchmark, const BenchArguments& arguments) {
+  if (benchmark.measure != nullptr) return benchmark.measure();
+  TierBenchOptions options;
+  if (!arguments.tiers.empty()) options.tiers = arguments.tiers;
+  options.patterns = arguments.patterns;
+  return bench_tiers(options);
 }
 
 double load_average() {
@@ -119,13 +136,18 @@ int bench_command(const BenchArguments& arguments) {
   if (!arguments.platform.empty()) return bench_on_device(arguments);
   if (!arguments.torch_topk.empty()) throw UsageError("--torch-topk goes with --platform");
   const std::vector<Benchmark> benchmarks = chosen(arguments.only);
+  if (std::none_of(benchmarks.begin(), benchmarks.end(),
+                   [](const Benchmark& one) { return one.name == kTiers; }) &&
+      !(arguments.tiers.empty() && arguments.patterns.empty())) {
+    throw UsageError("--tier and --case go with --only tiers");
+  }
   const double load = load_average();
   fmt::print("medians of repetitions in turn, in processor time; load average {:.1f} on {} cores\n",
              load, std::thread::hardware_concurrency());
   reference::set_thread_count(1);
   std::vector<std::pair<Benchmark, std::vector<Measurement>>> measured;
   for (const Benchmark& benchmark : benchmarks) {
-    measured.emplace_back(benchmark, benchmark.measure());
+    measured.emplace_back(benchmark, measure(benchmark, arguments));
     fmt::print("\n{}", bench_text(benchmark, measured.back().second));
     std::fflush(stdout);
   }
