@@ -19,25 +19,14 @@
 #include <string_view>
 
 #include "device/device.h"
+#include "device/plugin/known_ops.h"
 #include "device/plugin/services.h"
-#include "plumb_op_list.h"
 
 namespace plumb::device {
 
 namespace {
 
 using Launcher = plumb_status (*)(const void* params);
-
-struct KnownOp {
-  std::string_view name;
-  std::size_t param_bytes;
-};
-constexpr KnownOp kOps[] = {
-#define PLUMB_KNOWN_OP(op) {#op, sizeof(plumb_##op##_params)},
-    PLUMB_FOR_EACH_OP(PLUMB_KNOWN_OP)
-#undef PLUMB_KNOWN_OP
-};
-constexpr std::size_t kOpCount = std::size(kOps);
 
 // Of the loaded plug-in; null: it lacks the op.
 std::string active_name;
@@ -63,11 +52,7 @@ class LentParameters {
   const void* get() const { return copy_->data(); }
 
  private:
-  static constexpr std::size_t kMostBytes = 1024;
-  static_assert(std::ranges::all_of(kOps, [](const KnownOp& op) {
-    return op.param_bytes <= kMostBytes;
-  }));
-  struct alignas(std::max_align_t) Bytes : std::array<std::byte, kMostBytes> {};
+  struct alignas(std::max_align_t) Bytes : std::array<std::byte, kMostParamBytes> {};
   using Copy = std::unique_ptr<Bytes>;
 
   static std::mutex& mutex() {

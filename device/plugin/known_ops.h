@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops that a plug-in may have an entry for, and the size of their parameters.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+
+#include "device/plumb_ops.h"
+#include "plumb_op_list.h"
+
+namespace plumb::device {
+
+struct KnownOp {
+  std::string_view name;
+  std::size_t param_bytes;
+};
+inline constexpr KnownOp kOps[] = {
+#define PLUMB_KNOWN_OP(op) {#op, sizeof(plumb_##op##_params)},
+    PLUMB_FOR_EACH_OP(PLUMB_KNOWN_OP)
+#undef PLUMB_KNOWN_OP
+};
+inline constexpr std::size_t kOpCount = std::size(kOps);
+
+inline constexpr std::size_t kMostParamBytes = 1024;
+static_assert(std::ranges::all_of(kOps, [](const KnownOp& op) {
+  return op.param_bytes <= kMostParamBytes;
+}));
+
+}  // namespace plumb::device
