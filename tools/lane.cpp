@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cases/drivers/point_text.h"
+#include "device/plugin/float_environment.h"
 #include "diagnosis/case_diagnosis.h"
 #include "diagnosis/decode_step_run.h"
 #include "process/interrupts.h"
@@ -127,6 +128,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
       finished.result = cases::run_case(*task.which->of_op(), options);
       compare_with_golden(task, arguments, options, finished);
     }
+    if (!plugin.empty()) finished.notes = device::take_float_notes();
   } catch (const cases::BadRow& error) {
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }

@@ -37,6 +37,16 @@ std::string skip_reasons(const std::vector<Finished>& all) {
   return text;
 }
 
+std::string noted_text(const std::vector<Finished>& all) {
+  std::map<std::string, int> notes;
+  for (const Finished& f : all) {
+    for (const std::string& note : f.notes) ++notes[note];
+  }
+  std::string text;
+  for (const auto& [note, cases] : notes) text += fmt::format("  noted {:6}  {}\n", cases, note);
+  return text;
+}
+
 std::string slowest(const std::vector<Finished>& all) {
   std::vector<const Finished*> order;
   for (const Finished& f : all) order.push_back(&f);
@@ -163,8 +173,8 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);
-  return text + skip_reasons(all) + sampled_text(all) + golden_text(all, style) + slowest(all) +
-         phase_shares(all);
+  return text + skip_reasons(all) + noted_text(all) + sampled_text(all) + golden_text(all, style) +
+         slowest(all) + phase_shares(all);
 }
 
 std::string text_of(const Interruption& interruption, std::size_t done) {

@@ -21,6 +21,7 @@ struct Finished {
   golden::GoldenComparison golden;
   std::string op, row, scenario;
   std::string reproduce;
+  std::vector<std::string> notes = {};  // what the plug-in did that does not fail the case
   double seconds = 0;
 };
 

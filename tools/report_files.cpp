@@ -85,6 +85,7 @@ ordered_json to_json(const Finished& finished) {
                     {"comparisons", result.comparisons},
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
+  if (!finished.notes.empty()) json["notes"] = finished.notes;
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
   if (!result.failed_at.empty()) json["point"] = result.failed_at;
   for (const cases::TensorSummary& tensor : result.tensors) {

@@ -74,7 +74,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsAnswer, findings, died)
 namespace plumb::tools {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, golden, op, row, scenario, reproduce,
-                                   seconds)
+                                   notes, seconds)
 
 // plumb run: the case of the request's task.
 struct CaseRequest {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "device/plugin/float_environment.h"
 #include "device/plugin/services.h"
 
 namespace plumb::device {
@@ -119,6 +120,7 @@ void HostedDevice::run(void* argument) {
   const FrozenCall& call = *static_cast<const FrozenCall*>(argument);
   try {
     try {
+      const KeptFloatEnvironment kept(fmt::format("host function '{}'", call.name));
       call.function(call.arguments.data());
     } catch (const std::exception& error) {
       throw DeviceError(ErrorKind::other,

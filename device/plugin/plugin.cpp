@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "device/device.h"
+#include "device/plugin/float_environment.h"
 #include "device/plugin/known_ops.h"
 #include "device/plugin/services.h"
 
@@ -87,6 +88,7 @@ plumb_status call_plugin(std::size_t op, const void* params) {
   begin_plugin_call();
   plumb_status status = PLUMB_OK;
   try {
+    const KeptFloatEnvironment kept(fmt::format("{}: {}", active_name, kOps[op].name));
     status = active_launchers[op](lent.get());
   } catch (const std::exception& error) {
     fail(fmt::format("threw through its C interface: {}", error.what()));
@@ -175,6 +177,7 @@ class TableReader {
     if (!std::ifstream(path_)) fail(std::strerror(errno));
     // A name without a slash would be looked for elsewhere.
     const std::string file = path_.find('/') == std::string::npos ? "./" + path_ : path_;
+    const KeptFloatEnvironment kept("the library's constructors");  // -ffast-math links one
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       std::string why = dlerror();
@@ -186,6 +189,7 @@ class TableReader {
 
   const plumb_plugin_table* call(
       const plumb_plugin_table* (*entry_point)(const plumb_host*)) const {
+    const KeptFloatEnvironment kept("plumb_plugin");
     try {
       return entry_point(&plugin_services());
     } catch (const std::exception& error) {

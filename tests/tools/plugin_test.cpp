@@ -150,6 +150,28 @@ TEST_F(PluginCommand, ACaseInWhichItDiesOrNeverEndsIsLostAndNoOther) {
   EXPECT_NE(hang.out.find("timeout: no result after 1 s"), std::string::npos) << hang.out;
 }
 
+TEST_F(PluginCommand, ChangedFloatingPointModesAreRestoredAndReported) {
+  const auto expect_noted = [&](const std::string& name, const std::string& says) {
+    const Finished finished = run(run_of(library(name), "rms_norm/hidden_*"));
+    EXPECT_EQ(finished.code, 0) << name << finished.out << finished.err;
+    const std::string line = says + " and did not restore it\n";
+    EXPECT_NE(finished.out.find(line), std::string::npos) << name << finished.out;
+    const std::string report = contents(path("report.json"));
+    EXPECT_NE(report.find("\"notes\": ["), std::string::npos) << name;
+    EXPECT_NE(report.find(says), std::string::npos) << name << report;
+  };
+  expect_noted("launches_rounds_up", "launches: rms_norm changed the rounding mode to upward");
+  expect_noted("launches_traps",
+               "host function 'rms_norm_kernel' changed the traps of floating-point exceptions");
+#if defined(__SSE__)
+  expect_noted("launches_flushes",
+               "host function 'rms_norm_kernel' changed flush to zero of results");
+#endif
+  const Finished right = run(run_of(library("launches_right"), "rms_norm/hidden_1/*"));
+  EXPECT_EQ(right.out.find("noted"), std::string::npos) << right.out;
+  EXPECT_EQ(contents(path("report.json")).find("notes"), std::string::npos);
+}
+
 TEST_F(PluginCommand, WhatLaunchersSayAndThrowIsReported) {
   const std::string one = "rms_norm/hidden_1/*";
   expect_found("throws_in_launcher", one,

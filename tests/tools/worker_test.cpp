@@ -54,6 +54,7 @@ Finished finished() {
   all.row = "row";
   all.scenario = "eager";
   all.reproduce = "plumb run";
+  all.notes = {"noted"};
   all.seconds = 0.1;
   return all;
 }
@@ -147,9 +148,10 @@ void expect_result(const cases::CaseResult& result) {
 
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, findings, golden, op, row, scenario, reproduce, seconds] = arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, notes, seconds] = arrived;
   expect_result(result);
   EXPECT_EQ(findings.size(), 1u);
+  EXPECT_EQ(notes, std::vector<std::string>{"noted"});
   EXPECT_EQ(golden.drifts.size(), 1u);
   EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
   EXPECT_EQ(seconds, 0.1);

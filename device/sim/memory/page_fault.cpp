@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <cfenv>
 #include <mutex>
 
 namespace plumb::device::sim {
@@ -119,7 +120,13 @@ std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned
   watch.memories[0] = &memory;
   watch.memories[1] = &pinned;
   const Watching scope(watch);
-  if (sigsetjmp(watch.out, 1) != 0) return watch.fault;
+  // A long jump leaves the rounding mode and the traps as the operation has set them.
+  std::fenv_t float_environment;
+  std::fegetenv(&float_environment);
+  if (sigsetjmp(watch.out, 1) != 0) {
+    std::fesetenv(&float_environment);
+    return watch.fault;
+  }
   body();
   return std::nullopt;
 }

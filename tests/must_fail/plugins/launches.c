@@ -2,12 +2,18 @@
  *
  * rms_norm and q_kv_rms_norm as a plug-in in C11, right, or wrong in the way that PLUMB_FAULT
  * chooses. */
+#define _GNU_SOURCE /* feenableexcept */
+#include <fenv.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 #include "device/plumb_plugin.h"
 
@@ -33,6 +39,9 @@
 #define STALE_NUMERICS 19 /* declares less error than it has */
 #define PLANS_ONCE 20     /* a plan made at warm-up is not made in the captured graph */
 #define NOW_AND_THEN 21   /* ignores the weight, in one process of three */
+#define ROUNDS_UP 22      /* the rounding mode, after each launch */
+#define FLUSHES 23        /* after each kernel */
+#define TRAPS 24          /* as soon as anything is inexact */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -50,6 +59,14 @@ static uint16_t to_bf16(float value) {
   memcpy(&bits, &value, sizeof bits);
   if (PLUMB_FAULT != STALE_NUMERICS) bits += 0x7fff + (bits >> 16 & 1);
   return (uint16_t)(bits >> 16);
+}
+
+static void leave_float_environment(int in_launcher) {
+  if (PLUMB_FAULT == ROUNDS_UP && in_launcher) fesetround(FE_UPWARD);
+  if (PLUMB_FAULT == TRAPS && !in_launcher) feenableexcept(FE_INEXACT);
+#if defined(__SSE__)
+  if (PLUMB_FAULT == FLUSHES && !in_launcher) _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
 }
 
 static int ignores_weight(void) {
@@ -103,6 +120,7 @@ static void rms_norm_kernel(const void* arguments) {
   for (int64_t row = 0; row < p->tokens; ++row) {
     norm_row(p->x + row * p->x_row_stride, p->weight, p->out + row * p->hidden, p->hidden, p->eps);
   }
+  leave_float_environment(0);
 }
 
 /* Gets a pointer to where the parameters were. */
@@ -175,7 +193,9 @@ static plumb_status rms_norm(const void* params) {
     case ALLOCATES_IN_CAPTURE: return enqueue_with_scratch(&call);
     default: break;
   }
-  return enqueue(&call);
+  const plumb_status status = enqueue(&call);
+  leave_float_environment(1);
+  return status;
 }
 
 static void q_kv_rms_norm_kernel(const void* arguments) {

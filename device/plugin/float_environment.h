@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The floating-point environment of a thread around a call of a plug-in: rounding mode, flush to
+// zero, traps. A plug-in that leaves another one behind would change what the thread computes
+// later.
+#pragma once
+
+#include <cfenv>
+#include <string>
+#include <vector>
+
+namespace plumb::device {
+
+// Saves the environment; at its end notes what the call has changed, and restores it. The
+// exception flags are no part of it.
+class KeptFloatEnvironment {
+ public:
+  // who: "launches: rms_norm"
+  explicit KeptFloatEnvironment(std::string who);
+  ~KeptFloatEnvironment();
+  KeptFloatEnvironment(const KeptFloatEnvironment&) = delete;
+  KeptFloatEnvironment& operator=(const KeptFloatEnvironment&) = delete;
+
+ private:
+  struct Modes {
+    int rounding = 0, traps = 0;
+    bool flushes_results = false, flushes_operands = false;
+    bool operator==(const Modes&) const = default;
+  };
+  static Modes modes();
+  void note(const Modes& changed) const;
+
+  std::string who_;
+  Modes before_;
+  std::fenv_t saved_;
+};
+
+// One line for each change since the last call, without repetitions, of all threads.
+std::vector<std::string> take_float_notes();
+
+}  // namespace plumb::device
