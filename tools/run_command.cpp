@@ -26,6 +26,7 @@
 #include "tools/golden/golden_check.h"
 #include "tools/lane.h"
 #include "tools/output.h"
+#include "tools/shard.h"
 
 namespace plumb::tools {
 
@@ -259,6 +260,17 @@ int code_of(const RunRecord& run, const RunArguments& arguments) {
                   coverage_code(offered(run.all, arguments), arguments.least_coverage));
 }
 
+std::vector<Task> tasks_of(const SelectedAny& selected, const Shard& shard) {
+  std::vector<Task> tasks;
+  std::size_t number = 0;
+  for (const cases::AnyCase& which : selected.cases) {
+    for (const std::string& platform : selected.platforms) {
+      if (shard.has(number++)) tasks.push_back({&which, platform});
+    }
+  }
+  return tasks;
+}
+
 // Ctrl-C and requests to end end the run with reports of what is done.
 RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected, int jobs,
                     RunArguments& arguments) {
@@ -293,15 +305,18 @@ int run_command(RunArguments arguments) {
   const SelectedAny selected =
       select_any(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   check_point(arguments.selection, selected);
-  std::vector<Task> tasks;
-  for (const cases::AnyCase& which : selected.cases) {
-    for (const std::string& platform : selected.platforms) tasks.push_back({&which, platform});
-  }
+  const std::optional<Shard> shard = shard_of_environment();
+  const std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
   if (process::is_worker()) return serve_cases(tasks, arguments, selected.tier);
   check_reports(arguments);
+  if (shard && tasks.empty()) {
+    put(fmt::format("no case in shard {} of {}\n", shard->index, shard->total));
+    write_reports({}, arguments);
+    return 0;
+  }
   const RunRecord run = run_tasks(tasks, selected, jobs, arguments);
   print_results(run, arguments, seconds_since(start));
   write_reports(run, arguments);
