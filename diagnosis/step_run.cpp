@@ -15,8 +15,8 @@ void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
 }  // namespace
 
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
-                    std::optional<CallRecorder::Kept> taps) {
-  WatchedEngine twin(setup, taps);
+                    std::optional<CallRecorder::Kept> recorder) {
+  WatchedEngine twin(setup, recorder);
   twin.engine.capture();
   const std::vector<ScheduledStep> schedule = make_schedule(shape, setup.geometry);
   StepRun run;
@@ -26,7 +26,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     admit(scheduled, twin.engine);
     if (i % setup.in_flight == 0) {
       if (i > 0) twin.device->synchronize();
-      if (taps) twin.taps->poison(twin.engine.stream());
+      if (recorder) twin.recorder->poison(twin.engine.stream());
       snapshot(twin);  // as a watch does: a race may turn on it
       parts.clear();
     }
@@ -36,7 +36,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
     add_parts(twin.engine.parts(), parts);
   }
   twin.device->synchronize();
-  if (taps) run.values = values_of(twin, parts);
+  if (recorder) run.values = values_of(twin, parts);
   return run;
 }
 

@@ -16,9 +16,9 @@ struct StepRun {
   StepValues values;
   std::int64_t builds = 0;  // of metadata before the step
 };
-// A fault that throws does so here. Without taps there are no values.
+// A fault that throws does so here. Without a recorder there are no values.
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
-                    std::optional<CallRecorder::Kept> taps = CallRecorder::Kept::everything);
+                    std::optional<CallRecorder::Kept> recorder = CallRecorder::Kept::everything);
 
 // The same steps with all of plumb's own code as it should be.
 DecodeSetup as_it_should_be(DecodeSetup setup);

@@ -120,7 +120,7 @@ bool StepTrial::is_possible(const FaultTrial& one) const {
          (matcher_ && broken == matcher_->first_wrong_op());
 }
 
-// As a watch has them: where something throws, it does so in the engine without taps.
+// As a watch has them: where something throws, it does so in the engine that records nothing.
 void StepTrial::take_steps(FaultTrial& one) const {
   try {
     if (threw()) run_to_step(one.setup, evidence_.shape, step(), std::nullopt);

@@ -13,16 +13,16 @@ using Parts = device::decode::StepSegments::Parts;
 // nullptr: the part has not run.
 const CallRecorder::Calls* calls_of(const WatchedEngine& twin, const StepPart& part) {
   try {
-    return &twin.taps->enqueued(part);
+    return &twin.recorder->enqueued(part);
   } catch (const std::out_of_range&) {
     return nullptr;
   }
 }
 
-CallValues values_of(const CallRecorder::Tap& tap, const StepPart& part) {
-  CallValues values{tap.op, part.name + ": " + tap.name, {}};
-  for (const CallRecorder::TensorCopy& copy : tap.copies) {
-    if (copy.tap != nullptr) values.tensors.push_back(tap.tensors.at(copy.tensor));
+CallValues values_of(const CallRecorder::CallRecording& recording, const StepPart& part) {
+  CallValues values{recording.op, part.name + ": " + recording.name, {}};
+  for (const CallRecorder::TensorCopy& copy : recording.copies) {
+    if (copy.to != nullptr) values.tensors.push_back(recording.tensors.at(copy.tensor));
   }
   return values;
 }
@@ -33,7 +33,8 @@ StepValues values_of(const WatchedEngine& twin, const Parts& parts) {
   StepValues values;
   for (const StepPart& part : parts) {
     if (calls_of(twin, part) == nullptr) continue;
-    for (const auto& tap : twin.taps->fetch(part)) values.push_back(values_of(*tap, part));
+    for (const auto& recording : twin.recorder->fetch(part))
+      values.push_back(values_of(*recording, part));
   }
   return values;
 }
@@ -43,9 +44,9 @@ std::int64_t bytes_of(const WatchedEngine& twin, const Parts& parts) {
   for (const StepPart& part : parts) {
     const CallRecorder::Calls* calls = calls_of(twin, part);
     if (calls == nullptr) continue;
-    for (const auto& tap : *calls) {
-      for (const CallRecorder::TensorCopy& copy : tap->copies)
-        bytes += copy.tap != nullptr ? copy.bytes : 0;
+    for (const auto& recording : *calls) {
+      for (const CallRecorder::TensorCopy& copy : recording->copies)
+        bytes += copy.to != nullptr ? copy.bytes : 0;
     }
   }
   return static_cast<std::int64_t>(bytes);

@@ -3,7 +3,7 @@
 
 namespace plumb::cases {
 
-void check_addresses(const CallRecorder::Tap& call, WatchedStep& step) {
+void check_addresses(const CallRecorder::CallRecording& call, WatchedStep& step) {
   for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (copy.allocation == step.twin.engine.temporaries().allocation_of(copy.from)) continue;
     step.findings.add(

@@ -6,6 +6,6 @@
 namespace plumb::cases {
 
 // What a call of a graph was captured with is still allocated, to the same owner.
-void check_addresses(const CallRecorder::Tap& call, WatchedStep& step);
+void check_addresses(const CallRecorder::CallRecording& call, WatchedStep& step);
 
 }  // namespace plumb::cases

@@ -25,22 +25,23 @@ class CallChecks {
 
   // A part of the twin that has run on other rows than that of the eager engine is no such part.
   void check(const StepPart& part) {
-    const std::optional<StepPart> enqueued = step_.twin.taps->latest(part.name);
+    const std::optional<StepPart> enqueued = step_.twin.recorder->latest(part.name);
     if (!part.replayed && enqueued && enqueued->tokens != part.tokens) {
-      const auto& calls = step_.eager.taps->fetch(part);
+      const auto& calls = step_.eager.recorder->fetch(part);
       find(Detector::eager, *calls.front(),
            fmt::format("{} runs on {} tokens, in the eager step on {}", part.name, enqueued->tokens,
                        part.tokens));
       step_.calls += std::ssize(calls);
       return;
     }
-    const CallRecorder::Calls& twin = step_.twin.taps->fetch(part);
-    const CallRecorder::Calls& eager = step_.eager.taps->fetch(part, CallRecorder::Read::outputs);
-    const CallRecorder::Calls& other = step_.other.taps->fetch(part);
+    const CallRecorder::Calls& twin = step_.twin.recorder->fetch(part);
+    const CallRecorder::Calls& eager =
+        step_.eager.recorder->fetch(part, CallRecorder::Read::outputs);
+    const CallRecorder::Calls& other = step_.other.recorder->fetch(part);
     bool same = true;
     eager_is_whole_ = false;
     for (std::size_t i = 0; i < twin.size(); ++i, ++step_.calls) {
-      const CallRecorder::Tap& call = *twin[i];
+      const CallRecorder::CallRecording& call = *twin[i];
       if (part.replayed) check_addresses(call, step_);
       check_inputs_of(call, inputs_, step_);
       check_top_k(call);
@@ -54,14 +55,14 @@ class CallChecks {
   }
 
  private:
-  void check_top_k(const CallRecorder::Tap& call) {
+  void check_top_k(const CallRecorder::CallRecording& call) {
     const auto wrong = wrong_top_k(call, plan(), step_.twin.engine.geometry());
     if (!wrong) return;
     step_.findings.add(Detector::candidates, step_.calls, wrong->op, call.name, wrong->text);
   }
 
   // Whoever made the list that is wrong, if one call did.
-  void check_candidates(const CallRecorder::Tap& call) {
+  void check_candidates(const CallRecorder::CallRecording& call) {
     if (call.op != "sparse_mla_decode") return;
     const auto& engine = step_.twin.engine;
     const auto line = wrong_candidates(call, engine.plan(), engine.geometry());
@@ -76,18 +77,18 @@ class CallChecks {
   }
 
   // Who wrote a list of candidates in an earlier step, and nobody in this one.
-  const std::string* stale_list(const CallRecorder::Tap& call) const {
+  const std::string* stale_list(const CallRecorder::CallRecording& call) const {
     for (const char* name : {"main_indices", "main_indptr", "main_lengths", "extra_indices",
                              "extra_indptr", "extra_lengths"}) {
       for (const CallRecorder::TensorCopy& copy : call.copies) {
         if (copy.tensor != name || step_.writers.latest(copy.from) != nullptr) continue;
-        if (const std::string* writer = step_.twin.taps->last_writer(copy.from)) return writer;
+        if (const std::string* writer = step_.twin.recorder->last_writer(copy.from)) return writer;
       }
     }
     return nullptr;
   }
 
-  bool judge(const CallRecorder::Tap& call, const StepPart& part) {
+  bool judge(const CallRecorder::CallRecording& call, const StepPart& part) {
     bool right = true;
     if (call.is_foreign()) {
       find(Detector::path, call, "the implementation has no such op: another one's has run");
@@ -95,7 +96,7 @@ class CallChecks {
     }
     const auto seed = mix(static_cast<std::uint64_t>(step_.findings.step()), step_.calls);
     for (const TensorReport& report :
-         step_.twin.taps->judge(call, part, plan().live_tokens, seed)) {
+         step_.twin.recorder->judge(call, part, plan().live_tokens, seed)) {
       if (report.passed()) continue;
       right = false;
       find(Detector::reference, call,
@@ -107,11 +108,12 @@ class CallChecks {
   // Behind an attention that ran on live rows only, rows of padding are older than the step. A call
   // that is right on what it was given was given something else: then who should have made that is
   // to blame.
-  bool is_the_eager_one(const CallRecorder::Tap& call, const CallRecorder::Tap& eager,
-                        const StepPart& part, bool right) {
+  bool is_the_eager_one(const CallRecorder::CallRecording& call,
+                        const CallRecorder::CallRecording& eager, const StepPart& part,
+                        bool right) {
     if (have_same_outputs(call, eager)) return true;
     // What is promised follows from the inputs.
-    if (!std::exchange(eager_is_whole_, true)) step_.eager.taps->fetch(part);
+    if (!std::exchange(eager_is_whole_, true)) step_.eager.recorder->fetch(part);
     const auto line = output_difference(call, eager, first_rows(part, plan().attended));
     if (!line) return true;
     const auto input = right ? different_input(call, eager) : std::nullopt;
@@ -134,8 +136,8 @@ class CallChecks {
     return writer != nullptr ? writer : eager_writers_.latest(input.expected);
   }
 
-  bool is_free_of_padding(const CallRecorder::Tap& other, const CallRecorder::Tap& call,
-                          const StepPart& part) {
+  bool is_free_of_padding(const CallRecorder::CallRecording& other,
+                          const CallRecorder::CallRecording& call, const StepPart& part) {
     const auto line = live_row_difference(other, call, first_rows(part, plan().live_tokens));
     if (line) find(Detector::padding, call, *line);
     return !line;
@@ -147,7 +149,7 @@ class CallChecks {
     return {part.tokens, std::min(count, part.tokens)};
   }
 
-  void find(Detector detector, const CallRecorder::Tap& call, const std::string& text) {
+  void find(Detector detector, const CallRecorder::CallRecording& call, const std::string& text) {
     step_.findings.add(detector, step_.calls, call.op, call.name, text);
   }
 

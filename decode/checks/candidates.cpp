@@ -16,7 +16,8 @@ using device::decode::Geometry;
 using device::decode::StepPlan;
 using Slots = std::vector<std::int64_t>;
 
-Slots given(const CallRecorder::Tap& attention, const std::string& side, std::int64_t token) {
+Slots given(const CallRecorder::CallRecording& attention, const std::string& side,
+            std::int64_t token) {
   const HostTensor& indices = attention.tensors.at(side + "_indices");
   const auto* first = indices.data<std::int32_t>();
   if (attention.tensors.contains(side + "_lengths")) {
@@ -97,7 +98,7 @@ bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t
 
 }  // namespace
 
-std::optional<std::string> wrong_candidates(const CallRecorder::Tap& attention,
+std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& attention,
                                             const StepPlan& plan, const Geometry& geometry) {
   const Attention kind = kind_of(attention.name, geometry);
   // One call attends to all tokens of V3.2.
@@ -128,8 +129,8 @@ std::optional<std::string> wrong_candidates(const CallRecorder::Tap& attention,
   return std::nullopt;
 }
 
-std::optional<WrongTopK> wrong_top_k(const CallRecorder::Tap& reader, const StepPlan& plan,
-                                     const Geometry& geometry) {
+std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,
+                                     const StepPlan& plan, const Geometry& geometry) {
   const bool chunk = reader.op == "combine_topk_swa_indices_ragged";
   if (!chunk && reader.op != "compute_global_topk_ragged_indices_and_indptr" &&
       reader.op != "compute_global_topk_indices_and_lens" && reader.op != "v32_paged_kv_indices") {

@@ -15,7 +15,7 @@ namespace plumb::cases {
 // Of a layer's sparse_mla_decode: the window's slots in order; C128A: all states in order; C4A: as
 // many different states of the request as there are, up to k; V3.2: as many of its tokens. None for
 // padding. The first token for which that does not hold, in a line.
-std::optional<std::string> wrong_candidates(const CallRecorder::Tap& attention,
+std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& attention,
                                             const device::decode::StepPlan& plan,
                                             const device::decode::Geometry& geometry);
 
@@ -25,7 +25,7 @@ struct WrongTopK {
   std::string op;  // that ought to have made it so
   std::string text;
 };
-std::optional<WrongTopK> wrong_top_k(const CallRecorder::Tap& reader,
+std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,
                                      const device::decode::StepPlan& plan,
                                      const device::decode::Geometry& geometry);
 

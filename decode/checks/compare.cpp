@@ -15,8 +15,8 @@ bool has(const TensorSet& tensors, const std::string& name) {
 }
 
 // `got` with the expected bytes wherever neither call changed what was there.
-HostTensor without_kept(const CallRecorder::Tap& got, const CallRecorder::Tap& expected,
-                        const std::string& name) {
+HostTensor without_kept(const CallRecorder::CallRecording& got,
+                        const CallRecorder::CallRecording& expected, const std::string& name) {
   HostTensor result = got.tensors.at(name);
   const std::string before = name + "_before";
   if (!has(got.tensors, before)) return result;
@@ -47,9 +47,10 @@ bool same_bits(const HostTensor& got, const HostTensor& wanted, const RowMask& r
   return true;
 }
 
-std::optional<TensorReport> difference(const CallRecorder::Tap& got,
-                                       const CallRecorder::Tap& expected, const std::string& name,
-                                       const RowMask& rows, std::string_view what) {
+std::optional<TensorReport> difference(const CallRecorder::CallRecording& got,
+                                       const CallRecorder::CallRecording& expected,
+                                       const std::string& name, const RowMask& rows,
+                                       std::string_view what) {
   const HostTensor& wanted = expected.tensors.at(name);
   ColumnRanges columns;
   if (expected.problem)
@@ -61,16 +62,16 @@ std::optional<TensorReport> difference(const CallRecorder::Tap& got,
   return report;
 }
 
-RowMask promised_rows(const CallRecorder::Tap& tap, const TensorSpec& spec) {
-  if (!tap.problem) return {};
-  return tap.problem->promised_rows_by_inputs(tap.step(), tap.tensors, spec);
+RowMask promised_rows(const CallRecorder::CallRecording& recording, const TensorSpec& spec) {
+  if (!recording.problem) return {};
+  return recording.problem->promised_rows_by_inputs(recording.step(), recording.tensors, spec);
 }
 
 // What the op promises, in rows of the first tokens if the tensor has rows of single tokens.
-RowMask rows_of(const CallRecorder::Tap& tap, const CallRecorder::TensorCopy& copy,
+RowMask rows_of(const CallRecorder::CallRecording& recording, const CallRecorder::TensorCopy& copy,
                 const TokenRows& first) {
-  const HostTensor& tensor = tap.tensors.at(copy.tensor);
-  RowMask rows = promised_rows(tap, tensor.spec());
+  const HostTensor& tensor = recording.tensors.at(copy.tensor);
+  RowMask rows = promised_rows(recording, tensor.spec());
   const auto dimension = token_dimension(tensor, first.tokens);
   if (first.count == first.tokens || !dimension) return rows;
   rows.resize(static_cast<std::size_t>(tensor.rows()), true);
@@ -86,14 +87,14 @@ RowMask rows_of(const CallRecorder::Tap& tap, const CallRecorder::TensorCopy& co
 
 }  // namespace
 
-bool have_same_outputs(const CallRecorder::Tap& a, const CallRecorder::Tap& b) {
+bool have_same_outputs(const CallRecorder::CallRecording& a, const CallRecorder::CallRecording& b) {
   return std::all_of(a.copies.begin(), a.copies.end(), [&](const CallRecorder::TensorCopy& copy) {
     return copy.before || a.tensors.at(copy.tensor).bytes() == b.tensors.at(copy.tensor).bytes();
   });
 }
 
-std::optional<TensorReport> different_output(const CallRecorder::Tap& got,
-                                             const CallRecorder::Tap& expected,
+std::optional<TensorReport> different_output(const CallRecorder::CallRecording& got,
+                                             const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined, std::string_view what) {
   for (const CallRecorder::TensorCopy& copy : expected.copies) {
     const Bytes& wanted = expected.tensors.at(copy.tensor).bytes();
@@ -104,8 +105,8 @@ std::optional<TensorReport> different_output(const CallRecorder::Tap& got,
   return std::nullopt;
 }
 
-std::optional<std::string> output_difference(const CallRecorder::Tap& got,
-                                             const CallRecorder::Tap& expected,
+std::optional<std::string> output_difference(const CallRecorder::CallRecording& got,
+                                             const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined) {
   const auto report = different_output(got, expected, defined,
                                        "differs from the same step run eagerly on fresh state");
@@ -113,8 +114,8 @@ std::optional<std::string> output_difference(const CallRecorder::Tap& got,
   return report->failures.front();
 }
 
-std::optional<std::string> live_row_difference(const CallRecorder::Tap& got,
-                                               const CallRecorder::Tap& expected,
+std::optional<std::string> live_row_difference(const CallRecorder::CallRecording& got,
+                                               const CallRecorder::CallRecording& expected,
                                                const TokenRows& live) {
   for (const CallRecorder::TensorCopy& copy : expected.copies) {
     const HostTensor& tensor = expected.tensors.at(copy.tensor);
@@ -127,8 +128,8 @@ std::optional<std::string> live_row_difference(const CallRecorder::Tap& got,
   return std::nullopt;
 }
 
-std::optional<DifferentInput> different_input(const CallRecorder::Tap& got,
-                                              const CallRecorder::Tap& expected) {
+std::optional<DifferentInput> different_input(const CallRecorder::CallRecording& got,
+                                              const CallRecorder::CallRecording& expected) {
   for (std::size_t i = 0; i < expected.copies.size(); ++i) {
     const std::string& tensor = expected.copies[i].tensor;
     if (!expected.copies[i].before) continue;

@@ -17,23 +17,23 @@ struct TokenRows {
 };
 
 // Every byte of them, promised or not.
-bool have_same_outputs(const CallRecorder::Tap& a, const CallRecorder::Tap& b);
+bool have_same_outputs(const CallRecorder::CallRecording& a, const CallRecorder::CallRecording& b);
 
 // The first output that differs in what the op promises, in a line; nothing if none does. What an
 // op keeps of a tensor that it changes in place is not compared: it is older than the call. Rows of
 // tokens behind the `defined` ones may hold anything.
-std::optional<std::string> output_difference(const CallRecorder::Tap& got,
-                                             const CallRecorder::Tap& expected,
+std::optional<std::string> output_difference(const CallRecorder::CallRecording& got,
+                                             const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined);
 
 // The report of the first such output, in which `what` is wrong.
-std::optional<TensorReport> different_output(const CallRecorder::Tap& got,
-                                             const CallRecorder::Tap& expected,
+std::optional<TensorReport> different_output(const CallRecorder::CallRecording& got,
+                                             const CallRecorder::CallRecording& expected,
                                              const TokenRows& defined, std::string_view what);
 
 // The same, but only of tensors that have a row per token.
-std::optional<std::string> live_row_difference(const CallRecorder::Tap& got,
-                                               const CallRecorder::Tap& expected,
+std::optional<std::string> live_row_difference(const CallRecorder::CallRecording& got,
+                                               const CallRecorder::CallRecording& expected,
                                                const TokenRows& live);
 
 // The first input whose bytes differ, promised or not, and where each call has it.
@@ -41,7 +41,7 @@ struct DifferentInput {
   std::string tensor;
   const std::byte *got, *expected;
 };
-std::optional<DifferentInput> different_input(const CallRecorder::Tap& got,
-                                              const CallRecorder::Tap& expected);
+std::optional<DifferentInput> different_input(const CallRecorder::CallRecording& got,
+                                              const CallRecorder::CallRecording& expected);
 
 }  // namespace plumb::cases

@@ -21,7 +21,7 @@ enum class Detector {
   reference,   // an op is wrong on the bytes that it was given
   state,       // bytes changed that no call has written, or slots that no live token owns
   eager,       // a call of the replay differs from the same call run eagerly on fresh state
-  twin,        // the graph with taps and the one without give different results
+  twin,        // the graph with a recorder and the one without give different results
   padding,     // what padding holds reaches a live row
   path,        // the graph does not launch what the eager step launches, or is not there
   cost,        // a step waits for the device, captures or plans again what it had

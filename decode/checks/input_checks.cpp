@@ -53,10 +53,10 @@ std::vector<PlannedInput> planned_inputs(const WatchedEngine& watched) {
   return all;
 }
 
-void check_inputs_of(const CallRecorder::Tap& call, const std::vector<PlannedInput>& planned,
-                     WatchedStep& step) {
+void check_inputs_of(const CallRecorder::CallRecording& call,
+                     const std::vector<PlannedInput>& planned, WatchedStep& step) {
   for (const CallRecorder::TensorCopy& copy : call.copies) {
-    if (!copy.before || copy.tap == nullptr || copy.row_bytes != 0) continue;
+    if (!copy.before || copy.to == nullptr || copy.row_bytes != 0) continue;
     const auto input = std::find_if(planned.begin(), planned.end(), [&](const PlannedInput& one) {
       return one.there.begin <= copy.from && copy.from < one.there.end;
     });

@@ -20,7 +20,7 @@ std::vector<PlannedInput> planned_inputs(const WatchedEngine& watched);
 void check_inputs(WatchedStep& step);
 
 // They were so too when this call read them.
-void check_inputs_of(const CallRecorder::Tap& call, const std::vector<PlannedInput>& planned,
-                     WatchedStep& step);
+void check_inputs_of(const CallRecorder::CallRecording& call,
+                     const std::vector<PlannedInput>& planned, WatchedStep& step);
 
 }  // namespace plumb::cases

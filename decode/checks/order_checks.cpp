@@ -100,9 +100,9 @@ void check_order(WatchedStep& step) {
                       fmt::format("{} is {} the model's order of ops", op, what));
   };
   for (const auto& part : engine.parts()) {
-    const auto enqueued = step.twin.taps->latest(part.name);
+    const auto enqueued = step.twin.recorder->latest(part.name);
     if (!part.replayed && enqueued && enqueued->tokens != part.tokens) return;  // no such part
-    for (const auto& call : step.twin.taps->enqueued(part)) {
+    for (const auto& call : step.twin.recorder->enqueued(part)) {
       const bool expected = next < wanted.size() && call->op == wanted[next];
       if (expected || !has_its_place(call->op)) {
         next += expected ? 1 : 0;

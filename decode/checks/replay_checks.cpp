@@ -75,9 +75,9 @@ void check_runner(const ModelRunner& graphs, const ModelRunner& eager, WatchedSt
 // What comes first is captured in every mode.
 bool check_ran(WatchedStep& step) {
   const auto part = step.twin.engine.target().parts().front();
-  for (const auto& call : step.twin.taps->fetch(part)) {
+  for (const auto& call : step.twin.recorder->fetch(part)) {
     for (const CallRecorder::TensorCopy& copy : call->copies) {
-      const bool whole = copy.tap != nullptr && copy.row_bytes == 0;
+      const bool whole = copy.to != nullptr && copy.row_bytes == 0;
       if (whole && !is_poison(call->tensors.at(copy.tensor).bytes())) return true;
     }
   }

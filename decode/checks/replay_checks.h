@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-// Some call of the twin's step has read or written: taps were poisoned before it.
+// Some call of the twin's step has read or written: copies were poisoned before it.
 bool check_ran(WatchedStep& step);
 // The plain engine's results are those of the twin.
 void check_twin(WatchedStep& step);

@@ -104,7 +104,7 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
 
 namespace {
 
-// What both have. Few sizes are captured, because each has its own taps when it is watched.
+// What both have. Few sizes are captured, because each has its own copies when it is watched.
 Geometry served(std::int64_t max_requests) {
   Geometry g;
   g.hidden = 7168;

@@ -56,44 +56,47 @@ void CallRecorder::begin(const device::decode::StepPart& part) {
 void CallRecorder::before(const device::decode::Call& call, device::Stream stream) {
   if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
-  if (next_ == current_->calls.size()) current_->calls.push_back(make_tap(call));
-  Tap& tap = *current_->calls.at(next_);
-  if (tap.name != call.name) {
-    throw std::logic_error(call.name + " is called where " + tap.name + " was called before");
+  if (next_ == current_->calls.size()) current_->calls.push_back(make_recording(call));
+  CallRecording& recording = *current_->calls.at(next_);
+  if (recording.name != call.name) {
+    throw std::logic_error(call.name + " is called where " + recording.name + " was called before");
   }
-  rebind(call, tap);
-  copy(tap, true, stream);
+  rebind(call, recording);
+  copy(recording, true, stream);
 }
 
 void CallRecorder::after(const device::decode::Call&, device::Stream stream) {
   if (!fills_) copy(*current_->calls.at(next_++), false, stream);
 }
 
-void CallRecorder::copy(const Tap& tap, bool before, device::Stream stream) {
-  for (const TensorCopy& copy : tap.copies) {
-    if (copy.tap != nullptr && copy.before == before) {
-      device_.copy(copy.tap, copy.from, copy.bytes, stream);
+void CallRecorder::copy(const CallRecording& recording, bool before, device::Stream stream) {
+  for (const TensorCopy& copy : recording.copies) {
+    if (copy.to != nullptr && copy.before == before) {
+      device_.copy(copy.to, copy.from, copy.bytes, stream);
     }
   }
 }
 
-std::unique_ptr<CallRecorder::Tap> CallRecorder::make_tap(const device::decode::Call& call) {
-  auto tap = std::make_unique<Tap>();
-  static_cast<JudgedCall&>(*tap) = judged_call(call, geometry_, device_.properties());
-  tap->name = call.name;
-  if (tap->problem)
-    tap->entry = exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
+std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
+    const device::decode::Call& call) {
+  auto recording = std::make_unique<CallRecording>();
+  static_cast<JudgedCall&>(*recording) = judged_call(call, geometry_, device_.properties());
+  recording->name = call.name;
+  if (recording->problem)
+    recording->entry =
+        exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
-  tap->tensors = tap->make_tensors(bindings);
-  for (const HostTensor& tensor : tap->tensors.all()) {
+  recording->tensors = recording->make_tensors(bindings);
+  for (const HostTensor& tensor : recording->tensors.all()) {
     const std::string& name = tensor.spec().name;
-    add_copy(name, *find_binding(bindings, name), *tap);
+    add_copy(name, *find_binding(bindings, name), *recording);
   }
-  return tap;
+  return recording;
 }
 
-void CallRecorder::add_copy(const std::string& name, const Binding& bound, Tap& tap) {
-  const HostTensor& tensor = tap.tensors.at(name);
+void CallRecorder::add_copy(const std::string& name, const Binding& bound,
+                            CallRecording& recording) {
+  const HostTensor& tensor = recording.tensors.at(name);
   TensorCopy copy{.tensor = name,
                   .from = static_cast<const std::byte*>(bound.address),
                   .bytes = bytes_there(tensor, bound),
@@ -105,19 +108,19 @@ void CallRecorder::add_copy(const std::string& name, const Binding& bound, Tap& 
     copy.bytes = 0;
   }
   if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
-    copy.tap = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                                    "tap of " + tap.name + " " + name);
+    copy.to = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
+                                                   "tap of " + recording.name + " " + name);
   }
-  tap.copies.push_back(std::move(copy));
+  recording.copies.push_back(std::move(copy));
 }
 
 // A state, or a temporary, may be another one this time.
-void CallRecorder::rebind(const device::decode::Call& call, Tap& tap) {
+void CallRecorder::rebind(const device::decode::Call& call, CallRecording& recording) {
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
-  for (TensorCopy& copy : tap.copies) {
+  for (TensorCopy& copy : recording.copies) {
     copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
     copy.allocation = temporaries_.allocation_of(copy.from);
-    if (!copy.before) writers_[copy.from] = tap.op;
+    if (!copy.before) writers_[copy.from] = recording.op;
   }
 }
 
@@ -137,16 +140,18 @@ void CallRecorder::sample(std::int64_t rows, const std::vector<device::decode::C
   }
 }
 
-std::vector<TensorReport> CallRecorder::judge(const Tap& tap, const device::decode::StepPart& part,
+std::vector<TensorReport> CallRecorder::judge(const CallRecording& recording,
+                                              const device::decode::StepPart& part,
                                               std::int64_t live, std::uint64_t seed) const {
-  if (sample_ == 0) return tap.judge();
+  if (sample_ == 0) return recording.judge();
   const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
   const device::Properties properties = device_.properties();
-  auto some =
-      tap.placeholder
-          ? judge_sample(*tap.placeholder, tap.tensors, choice)
-          : judge_sample({tap.row, properties, *tap.problem, *tap.entry, tap.tensors}, choice);
-  return some ? std::move(*some) : tap.judge();
+  auto some = recording.placeholder
+                  ? judge_sample(*recording.placeholder, recording.tensors, choice)
+                  : judge_sample({recording.row, properties, *recording.problem, *recording.entry,
+                                  recording.tensors},
+                                 choice);
+  return some ? std::move(*some) : recording.judge();
 }
 
 // A whole cache, nothing of it.
@@ -186,10 +191,10 @@ std::optional<device::decode::StepPart> CallRecorder::latest(const std::string& 
   return found->second;
 }
 
-void CallRecorder::read_back(const TensorCopy& copy, Tap& tap) {
-  if (copy.image >= 0) return read_image(copy, tap);
-  HostTensor& to = tap.tensors.at(copy.tensor);
-  const std::byte* const from = copy.tap != nullptr ? copy.tap : copy.from;
+void CallRecorder::read_back(const TensorCopy& copy, CallRecording& recording) {
+  if (copy.image >= 0) return read_image(copy, recording);
+  HostTensor& to = recording.tensors.at(copy.tensor);
+  const std::byte* const from = copy.to != nullptr ? copy.to : copy.from;
   if (copy.row_bytes == 0) {
     device_.copy(to.bytes().data(), from, copy.bytes, stream_);
     return;
@@ -203,10 +208,10 @@ const CallRecorder::Calls& CallRecorder::fetch(const device::decode::StepPart& p
   PartRecord& run = run_of(part);
   run.poisoned = false;
   if (part.varies) retired_.clear();
-  for (const auto& tap : run.calls) {
-    for (const TensorCopy& copy : tap->copies) {
+  for (const auto& recording : run.calls) {
+    for (const TensorCopy& copy : recording->copies) {
       const bool wanted = read == Read::everything || !copy.before;
-      if (copy.bytes != 0 && wanted) read_back(copy, *tap);
+      if (copy.bytes != 0 && wanted) read_back(copy, *recording);
     }
   }
   return run.calls;
@@ -223,13 +228,13 @@ std::optional<std::size_t> token_dimension(const HostTensor& tensor, std::int64_
 }
 
 // Who reads a cache does so behind who wrote it in the step.
-void CallRecorder::read_image(const TensorCopy& copy, Tap& tap) {
+void CallRecorder::read_image(const TensorCopy& copy, CallRecording& recording) {
   Image& image = images_[static_cast<std::size_t>(copy.image)];
   if (!image.read) {
     device_.copy(image.after.bytes().data(), image.address, copy.bytes, stream_);
     image.read = true;
   }
-  HostTensor& tensor = tap.tensors.at(copy.tensor);
+  HostTensor& tensor = recording.tensors.at(copy.tensor);
   tensor = (copy.tensor.ends_with(kBefore) ? image.before : image.after).alias(tensor.spec());
 }
 

@@ -28,7 +28,7 @@ class CallRecorder final : public device::decode::CallObserver {
   // before.
   enum class Kept { everything, rows };
 
-  // Both outlive the taps.
+  // Both outlive the recorder.
   CallRecorder(device::Device& device, const device::decode::Geometry& geometry,
                const plumb_implementation& ops, const device::CachingAllocator& temporaries,
                Kept kept = Kept::everything);
@@ -42,14 +42,14 @@ class CallRecorder final : public device::decode::CallObserver {
   struct TensorCopy {
     std::string tensor;
     const std::byte* from = nullptr;
-    std::byte* tap = nullptr;  // the copy, packed as it is there; none of a weight
+    std::byte* to = nullptr;  // the copy, packed as it is there; none of a weight
     std::size_t bytes = 0;
     std::int64_t row_bytes = 0;    // there; 0: as in the Problem's tensor
     bool before = false;           // the call, else behind it
     std::uint64_t allocation = 0;  // of the allocator that memory comes from and goes back to
-    int image = -1;                // of the cache that it is read from; -1: from the tap
+    int image = -1;                // of the cache that it is read from; -1: from `to`
   };
-  struct Tap : JudgedCall {
+  struct CallRecording : JudgedCall {
     std::string name;
     const plumb_op_entry* entry = nullptr;
     TensorSet tensors;  // as fetched last
@@ -59,7 +59,7 @@ class CallRecorder final : public device::decode::CallObserver {
     bool is_foreign() const { return problem != nullptr && entry == nullptr; }
     std::vector<TensorReport> judge() const { return JudgedCall::judge(tensors, entry); }
   };
-  using Calls = std::vector<std::unique_ptr<Tap>>;
+  using Calls = std::vector<std::unique_ptr<CallRecording>>;
 
   // Whose calls the reference stands in for. Before the first call.
   void exchange(std::shared_ptr<const Exchanged> which) { exchanged_ = std::move(which); }
@@ -67,8 +67,9 @@ class CallRecorder final : public device::decode::CallObserver {
   // as the step found them and left them, not around each call. Before the first call.
   void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
   // What is wrong with a fetched call of so many live tokens.
-  std::vector<TensorReport> judge(const Tap& tap, const device::decode::StepPart& part,
-                                  std::int64_t live, std::uint64_t seed) const;
+  std::vector<TensorReport> judge(const CallRecording& recording,
+                                  const device::decode::StepPart& part, std::int64_t live,
+                                  std::uint64_t seed) const;
 
   // The call that was the last to be enqueued with this output, in whatever step. nullptr: none.
   const std::string* last_writer(const std::byte* address) const;
@@ -86,11 +87,11 @@ class CallRecorder final : public device::decode::CallObserver {
   const Calls& enqueued(const device::decode::StepPart& part) const;
 
  private:
-  std::unique_ptr<Tap> make_tap(const device::decode::Call& call);
-  void add_copy(const std::string& name, const Binding& bound, Tap& tap);
-  void rebind(const device::decode::Call& call, Tap& tap);
-  void copy(const Tap& tap, bool before, device::Stream stream);
-  void read_back(const TensorCopy& copy, Tap& tap);
+  std::unique_ptr<CallRecording> make_recording(const device::decode::Call& call);
+  void add_copy(const std::string& name, const Binding& bound, CallRecording& recording);
+  void rebind(const device::decode::Call& call, CallRecording& recording);
+  void copy(const CallRecording& recording, bool before, device::Stream stream);
+  void read_back(const TensorCopy& copy, CallRecording& recording);
   // A part's calls and their copies.
   struct PartRecord {
     explicit PartRecord(device::Device& device) : memory(device) {}
@@ -105,7 +106,7 @@ class CallRecorder final : public device::decode::CallObserver {
     bool read = false;  // behind the step
   };
   int image_of(const Binding& bound, std::size_t bytes) const;
-  void read_image(const TensorCopy& copy, Tap& tap);
+  void read_image(const TensorCopy& copy, CallRecording& recording);
   PartRecord& run_of(const device::decode::StepPart& part) const;
   device::Device& device_;
   const device::decode::Geometry& geometry_;
@@ -121,7 +122,8 @@ class CallRecorder final : public device::decode::CallObserver {
       varying_;                                       // the latest run of each
   std::vector<std::unique_ptr<PartRecord>> retired_;  // their work may be pending
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
-  bool fills_ = false;  // what comes is no part of a step, and not tapped
+  bool fills_ =
+      false;  // true while the caches of a new request are filled: these calls are not recorded
   PartRecord* current_ = nullptr;
   std::int64_t tokens_ = 0;  // of the part
   std::size_t next_ = 0;     // call of the part

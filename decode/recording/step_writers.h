@@ -23,7 +23,7 @@ class StepWriters {
     std::int64_t position = 0;  // of the call in the step
   };
   // What the call is to write.
-  void note(const CallRecorder::Tap& call, std::int64_t position);
+  void note(const CallRecorder::CallRecording& call, std::int64_t position);
   // Of those noted so far. nullptr: none writes there.
   const Writer* latest(const std::byte* address) const;
   // The bytes in between that no call writes, in order.

@@ -44,12 +44,12 @@ class EngineRun {
     let_requests_change(scheduled, engine_->engine);
     if (how_ == SecondRun::EngineUse::renewed) return renew(scheduled);
     disturb(scheduled, setup_.environment, *engine_);
-    engine_->taps->poison(engine_->engine.stream());
+    engine_->recorder->poison(engine_->engine.stream());
     if (how_ == SecondRun::EngineUse::eager) return engine_->engine.step_eagerly(scheduled.batch);
     engine_->engine.step(scheduled.batch);
   }
 
-  // The engine whose taps hold the step, which is over.
+  // The engine whose recorder holds the step, which is over.
   WatchedEngine& wait() {
     if (!fresh_) {
       engine_->device->synchronize();
@@ -112,7 +112,7 @@ class StepComparison {
     const std::int64_t rows = rows_of(one_, part), rows_there = rows_of(other_, there);
     if (rows != rows_there) return other_rows(part, rows, rows_there);
     if (rows != part.tokens) return std::nullopt;  // nothing that this step asked for
-    const CallRecorder::Calls &a = one_.taps->fetch(part), &b = other_.taps->fetch(there);
+    const CallRecorder::Calls &a = one_.recorder->fetch(part), &b = other_.recorder->fetch(there);
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (i >= b.size() || a[i]->name != b[i]->name) return another_call(*a[i], part);
       auto report = different_output(*b[i], *a[i], defined, "differs");
@@ -125,7 +125,7 @@ class StepComparison {
 
   // That a part ran on, which may be another one than the step asked for.
   static std::int64_t rows_of(const WatchedEngine& watched, const StepPart& part) {
-    const auto enqueued = watched.taps->latest(part.name);
+    const auto enqueued = watched.recorder->latest(part.name);
     return !part.replayed && enqueued ? enqueued->tokens : part.tokens;
   }
 
@@ -137,7 +137,8 @@ class StepComparison {
                 fmt::format("{} runs on {} rows, in the second run on {}", part.name, rows, there)};
   }
 
-  ReplayDifference another_call(const CallRecorder::Tap& call, const StepPart& part) const {
+  ReplayDifference another_call(const CallRecorder::CallRecording& call,
+                                const StepPart& part) const {
     return {.from = ReplayDifference::From::nothing,
             .step = step_,
             .part = part.name,
@@ -145,8 +146,9 @@ class StepComparison {
             .op = call.op};
   }
 
-  ReplayDifference describe(const CallRecorder::Tap& a, const CallRecorder::Tap& b,
-                            const StepPart& part, TensorReport& report) const {
+  ReplayDifference describe(const CallRecorder::CallRecording& a,
+                            const CallRecorder::CallRecording& b, const StepPart& part,
+                            TensorReport& report) const {
     const bool may = a.entry != nullptr && a.entry->numerics.deterministic == 0;
     ReplayDifference found{
         .from = may ? ReplayDifference::From::an_op_that_may : ReplayDifference::From::the_op,
@@ -161,7 +163,7 @@ class StepComparison {
     found.digests[0] = digest(a.tensors.at(found.tensor));
     found.digests[1] = digest(b.tensors.at(found.tensor));
     if (!found.input.empty()) found.from = ReplayDifference::From::its_inputs;
-    for (const CallRecorder::Tap* call : {&a, &b}) {
+    for (const CallRecorder::CallRecording* call : {&a, &b}) {
       const std::string both = overlap(*call);
       if (!found.input.empty() || both.empty()) continue;
       found.from = ReplayDifference::From::its_memory;
@@ -171,7 +173,7 @@ class StepComparison {
   }
 
   // An output in the memory of an input, other than one that the op changes in place.
-  static std::string overlap(const CallRecorder::Tap& call) {
+  static std::string overlap(const CallRecorder::CallRecording& call) {
     for (const CallRecorder::TensorCopy& in : call.copies) {
       for (const CallRecorder::TensorCopy& out : call.copies) {
         const bool apart = in.from + in.bytes <= out.from || out.from + out.bytes <= in.from;
@@ -185,7 +187,8 @@ class StepComparison {
 
   // An input that differs and that no call has made so: what calls made is the same wherever they
   // promise anything. What a tensor held before the call is no input.
-  std::string given(const CallRecorder::Tap& a, const CallRecorder::Tap& b) const {
+  std::string given(const CallRecorder::CallRecording& a,
+                    const CallRecorder::CallRecording& b) const {
     for (const CallRecorder::TensorCopy& copy : a.copies) {
       if (!copy.before || copy.tensor.ends_with(kBefore)) continue;
       const Bytes& bytes = a.tensors.at(copy.tensor).bytes();
@@ -199,7 +202,7 @@ class StepComparison {
   bool is_made(const CallRecorder::TensorCopy& input, const Bytes& bytes) const {
     const StepWriters::Writer* const writer = writers_.latest(input.from);
     if (writer == nullptr) return false;
-    const CallRecorder::Tap& made = *made_.at(static_cast<std::size_t>(writer->position));
+    const CallRecorder::CallRecording& made = *made_.at(static_cast<std::size_t>(writer->position));
     for (const CallRecorder::TensorCopy& output : made.copies) {
       if (output.before || output.from != writer->range.begin) continue;
       if (made.tensors.contains(output.tensor + std::string(kBefore))) return false;
@@ -213,8 +216,8 @@ class StepComparison {
 
   WatchedEngine &one_, &other_;
   std::int64_t step_;
-  StepWriters writers_;                         // of one
-  std::vector<const CallRecorder::Tap*> made_;  // its calls that made the same
+  StepWriters writers_;                                   // of one
+  std::vector<const CallRecorder::CallRecording*> made_;  // its calls that made the same
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same steps twice, and what every call made, recorded by taps in the graphs: the first
+// The same steps twice, and what every call made, recorded inside the graphs: the first
 // difference is where a race, or something that a replay keeps, comes in. Ops promise the same bits
 // on one platform; whatever else is different about the second run may not matter.
 #pragma once

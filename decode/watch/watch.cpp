@@ -83,7 +83,7 @@ class Watcher {
   void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
     for (WatchedEngine* watched : all()) {
       prepare(scheduled.front(), *watched);
-      if (watched->taps) watched->taps->poison(watched->engine.stream());
+      if (watched->recorder) watched->recorder->poison(watched->engine.stream());
     }
     const bool renews = renews_at(step.findings.step());
     if (renews) fresh_ = fresh_results(scheduled.front(), setup_, plain_);
@@ -135,7 +135,7 @@ class Watcher {
   void remember(WatchedStep& step) {
     earlier_.push_back({twin_.engine.parts(), planned_inputs(twin_)});
     for (const auto& part : earlier_.back().parts) {
-      for (const auto& call : twin_.taps->enqueued(part)) step.writers.note(*call, 0);
+      for (const auto& call : twin_.recorder->enqueued(part)) step.writers.note(*call, 0);
     }
   }
 
@@ -145,7 +145,8 @@ class Watcher {
     for (auto one = earlier_.rbegin(); one != earlier_.rend(); ++one) {
       for (const auto& part : one->parts) {
         if (part.varies || std::find(later.begin(), later.end(), part) != later.end()) continue;
-        for (const auto& call : twin_.taps->fetch(part)) check_inputs_of(*call, one->inputs, step);
+        for (const auto& call : twin_.recorder->fetch(part))
+          check_inputs_of(*call, one->inputs, step);
       }
       later.insert(later.end(), one->parts.begin(), one->parts.end());
     }

@@ -2,10 +2,11 @@
 //
 // A decode step under watch. Four engines run the same schedule, each on a device of its own:
 //
-//   plain   as it would be served: graphs, no taps
-//   twin    the same with taps in its graphs: every op is judged against the reference on the bytes
+//   plain   as it would be served: graphs, nothing recorded
+//   twin    the same with a recorder in its graphs: every op is judged against the reference on the
+//   bytes
 //           that it was given, and nothing but its outputs may have changed
-//   eager   every step run eagerly at the same padded shape, on a fresh attention state, with taps:
+//   eager   every step run eagerly at the same padded shape, on a fresh attention state, recorded:
 //           the twin's calls must have the same bits
 //   other   as plain, with other values wherever padding may hold anything: the same live rows
 //

@@ -68,11 +68,11 @@ WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::D
 WatchedEngine::WatchedEngine(const DecodeSetup& setup, std::optional<CallRecorder::Kept> kept)
     : WatchedEngine(setup, open(setup)) {
   if (!kept) return;
-  taps =
+  recorder =
       std::make_unique<CallRecorder>(*device, engine.geometry(), ops, engine.temporaries(), *kept);
-  taps->exchange(setup.exchanged);
-  if (setup.sample > 0) taps->sample(setup.sample, engine.caches());
-  engine.observe(taps.get());
+  recorder->exchange(setup.exchanged);
+  if (setup.sample > 0) recorder->sample(setup.sample, engine.caches());
+  engine.observe(recorder.get());
 }
 
 void add_parts(const StepSegments::Parts& step, StepSegments::Parts& to) {

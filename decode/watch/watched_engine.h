@@ -53,7 +53,7 @@ struct DecodeSetup {
 std::unique_ptr<device::Device> open(const DecodeSetup& setup);
 
 struct WatchedEngine {
-  // Without taps, unless it is said what they keep.
+  // Without a recorder, unless it is said what it keeps.
   explicit WatchedEngine(const DecodeSetup& setup, std::optional<CallRecorder::Kept> kept = {});
   // One of several on a device.
   WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared);
@@ -63,7 +63,7 @@ struct WatchedEngine {
   const device::decode::Geometry geometry;
   std::unique_ptr<Exchange> exchange;  // none: every op runs
   device::decode::Engine engine;
-  std::unique_ptr<CallRecorder> taps;  // none: not tapped
+  std::unique_ptr<CallRecorder> recorder;  // none: nothing is recorded
   void* slow = nullptr;  // what the kernel in front of a step works on, if there is one
 };
 

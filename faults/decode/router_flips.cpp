@@ -23,7 +23,7 @@ void take(const ScheduledStep& scheduled, WatchedEngine& watched) {
 std::map<std::string, std::vector<Experts>> choices(WatchedEngine& watched) {
   std::map<std::string, std::vector<Experts>> all;
   for (const auto& part : watched.engine.parts()) {
-    for (const auto& call : watched.taps->fetch(part)) {
+    for (const auto& call : watched.recorder->fetch(part)) {
       if (call->op != "grouped_topk" && call->op != "sqrt_softplus_topk") continue;
       const HostTensor& ids = call->tensors.at("ids");
       const std::int64_t live = std::min(ids.rows(), watched.engine.plan().live_tokens);

@@ -63,16 +63,16 @@ class DecodeEngine : public testing::TestWithParam<std::string> {};
 
 TEST_P(DecodeEngine, EveryOpIsRightOnTheBytesThatItWasGiven) {
   Serving serving(GetParam(), GraphMode::none);
-  CallRecorder taps(*serving.device, serving.engine.geometry(), serving.ops,
-                    serving.engine.temporaries());
-  serving.engine.observe(&taps);
+  CallRecorder recorder(*serving.device, serving.engine.geometry(), serving.ops,
+                        serving.engine.temporaries());
+  serving.engine.observe(&recorder);
   serving.admit_all();
   for (const Ids& ids : {Ids{1, 2, 3, 4}, Ids{4, 2}, Ids{3}}) {
     serving.engine.step(ids);
     serving.device->synchronize();
     const std::int64_t tokens = serving.engine.plan().tokens;
-    EXPECT_EQ(failures(taps.fetch({"metadata", tokens})), "");
-    const auto& layers = taps.fetch({"layers", tokens});
+    EXPECT_EQ(failures(recorder.fetch({"metadata", tokens})), "");
+    const auto& layers = recorder.fetch({"layers", tokens});
     EXPECT_EQ(failures(layers), "");
     EXPECT_GT(layers.size(), 50u);
   }

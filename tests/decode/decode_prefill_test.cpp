@@ -13,7 +13,7 @@ namespace {
 
 // Slots that the decode part attends and its requests do not own.
 std::string wrong_decode_candidates(PrefillServing& serving, const Calls& calls) {
-  for (const CallRecorder::Tap* call : calls) {
+  for (const CallRecorder::CallRecording* call : calls) {
     if (call->op != "sparse_mla_decode") continue;
     const Engine& engine = serving.engine();
     if (const auto line = cases::wrong_candidates(*call, engine.plan(), engine.geometry())) {

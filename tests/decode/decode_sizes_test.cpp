@@ -25,7 +25,7 @@ void expect_clean(const DecodeSetup& setup, const ScheduleShape& shape) {
   EXPECT_EQ(result.steps, shape.steps);
 }
 
-// Of few captured sizes, each of which has taps of its own.
+// Of few captured sizes, each of which has copies of its own.
 DecodeSetup many(const std::string& platform, GraphMode mode, Geometry geometry) {
   DecodeSetup setup;
   setup.platform = platform;

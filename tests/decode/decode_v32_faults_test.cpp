@@ -75,14 +75,14 @@ bool changes_outputs(const V32Policies& policies, const Schedule& schedule = swa
 // op; "" if there is none.
 std::string first_wrong_op(const V32Policies& policies) {
   Serving serving(policies, GraphMode::none, swapped_lengths());
-  CallRecorder taps(*serving.device, serving.engine.geometry(), serving.ops,
-                    serving.engine.temporaries());
-  serving.engine.observe(&taps);
+  CallRecorder recorder(*serving.device, serving.engine.geometry(), serving.ops,
+                        serving.engine.temporaries());
+  serving.engine.observe(&recorder);
   std::size_t step = 0;
   for (const Ids& ids : swapped_lengths().steps) {
     serving.engine.step_eagerly(ids);
     serving.device->synchronize();
-    const std::string wrong = failures(taps, "layers", serving.engine.plan().tokens);
+    const std::string wrong = failures(recorder, "layers", serving.engine.plan().tokens);
     if (!wrong.empty()) return std::to_string(step) + " " + wrong.substr(0, wrong.find(':'));
     ++step;
   }

@@ -27,18 +27,18 @@ class DecodeV32 : public testing::TestWithParam<std::string> {};
 
 void expect_right_ops(const std::string& platform, const Geometry& geometry) {
   V32Serving serving(platform, GraphMode::none, geometry);
-  CallRecorder taps(*serving.device, serving.engine.geometry(), serving.ops,
-                    serving.engine.temporaries());
-  serving.engine.observe(&taps);
+  CallRecorder recorder(*serving.device, serving.engine.geometry(), serving.ops,
+                        serving.engine.temporaries());
+  serving.engine.observe(&recorder);
   serving.admit_all();
   for (const Ids& ids : {Ids{1, 2, 3, 4}, Ids{4, 2}, Ids{3}}) {
     serving.engine.step(ids);
     serving.device->synchronize();
     const std::int64_t tokens = serving.engine.plan().tokens;
-    EXPECT_EQ(failures(taps, "metadata", tokens), "");
-    EXPECT_EQ(failures(taps, "plan", tokens), "");
-    EXPECT_EQ(failures(taps, "layers", tokens), "");
-    EXPECT_GT(taps.fetch({"layers", tokens}).size(), 35u);
+    EXPECT_EQ(failures(recorder, "metadata", tokens), "");
+    EXPECT_EQ(failures(recorder, "plan", tokens), "");
+    EXPECT_EQ(failures(recorder, "layers", tokens), "");
+    EXPECT_GT(recorder.fetch({"layers", tokens}).size(), 35u);
     EXPECT_EQ(wrong_buffers(serving), "");
   }
 }
@@ -174,8 +174,9 @@ class RandomRequests {
 TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
   V32Serving eager(GetParam(), GraphMode::full, small_v32_geometry(6)),
       graph(GetParam(), GraphMode::full, small_v32_geometry(6));
-  CallRecorder taps(*eager.device, eager.engine.geometry(), eager.ops, eager.engine.temporaries());
-  eager.engine.observe(&taps);
+  CallRecorder recorder(*eager.device, eager.engine.geometry(), eager.ops,
+                        eager.engine.temporaries());
+  eager.engine.observe(&recorder);
   graph.engine.capture();
   RandomRequests requests;
   for (int step = 0; step < 100; ++step) {
@@ -184,9 +185,9 @@ TEST_P(DecodeV32, AHundredRandomStepsAreClean) {
     eager.engine.step_eagerly(ids);
     graph.engine.step(ids);
     ASSERT_EQ(graph.out(), eager.out()) << step;
-    ASSERT_EQ(failures(taps, "metadata", eager.engine.plan().tokens), "") << step;
+    ASSERT_EQ(failures(recorder, "metadata", eager.engine.plan().tokens), "") << step;
     const bool judged = step % 4 == 0;  // a verdict costs ten steps
-    ASSERT_EQ(judged ? failures(taps, "layers", eager.engine.plan().tokens) : "", "") << step;
+    ASSERT_EQ(judged ? failures(recorder, "layers", eager.engine.plan().tokens) : "", "") << step;
     ASSERT_EQ(wrong_buffers(graph), "") << step;
     requests.finish_some({&eager, &graph});
   }

@@ -38,10 +38,10 @@ std::vector<std::uint16_t> Serving::out() {
   return all;
 }
 
-std::string failures(cases::CallRecorder& taps, const device::decode::Engine& engine) {
+std::string failures(cases::CallRecorder& recorder, const device::decode::Engine& engine) {
   std::string text;
   for (const auto& part : engine.parts()) {
-    for (const auto& call : taps.fetch(part)) {
+    for (const auto& call : recorder.fetch(part)) {
       for (const cases::TensorReport& report : call->judge()) {
         for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
       }

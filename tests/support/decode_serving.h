@@ -45,6 +45,6 @@ struct Serving {
 };
 
 // Everything that the parts of the latest step got wrong, a line each; "" if nothing.
-std::string failures(cases::CallRecorder& taps, const device::decode::Engine& engine);
+std::string failures(cases::CallRecorder& recorder, const device::decode::Engine& engine);
 
 }  // namespace plumb::tests

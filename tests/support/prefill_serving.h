@@ -48,13 +48,13 @@ class PrefillServing {
         ops_(setting.conditions.checked ? device::checked_implementation(setting.platform)
                                         : device::builtin_implementation(setting.platform)),
         engine_(*device_, ops_, setting.geometry, setting.mode, setting.policies),
-        taps_(*device_, engine_.geometry(), ops_, engine_.temporaries()) {}
+        recorder_(*device_, engine_.geometry(), ops_, engine_.temporaries()) {}
 
   void admit(std::uint64_t request, std::int64_t tokens) {
     engine_.admit(request, tokens);
     admitted_.insert(request);
   }
-  void observe() { engine_.observe(&taps_); }
+  void observe() { engine_.observe(&recorder_); }
 
   void step(const Batch& batch) {
     admit_new(batch);
@@ -68,10 +68,10 @@ class PrefillServing {
   }
 
   // The calls of the latest step.
-  std::vector<const CallRecorder::Tap*> calls() {
-    std::vector<const CallRecorder::Tap*> all;
+  std::vector<const CallRecorder::CallRecording*> calls() {
+    std::vector<const CallRecorder::CallRecording*> all;
     for (const auto& part : engine_.parts()) {
-      for (const auto& call : taps_.fetch(part)) all.push_back(call.get());
+      for (const auto& call : recorder_.fetch(part)) all.push_back(call.get());
     }
     return all;
   }
@@ -114,15 +114,15 @@ class PrefillServing {
   std::unique_ptr<device::Device> device_;
   const plumb_implementation& ops_;
   Engine engine_;
-  CallRecorder taps_;
+  CallRecorder recorder_;
   std::set<std::uint64_t> admitted_;
 };
 
-using Calls = std::vector<const CallRecorder::Tap*>;
+using Calls = std::vector<const CallRecorder::CallRecording*>;
 
 inline std::string failures(const Calls& calls) {
   std::string text;
-  for (const CallRecorder::Tap* call : calls) {
+  for (const CallRecorder::CallRecording* call : calls) {
     for (const TensorReport& report : call->judge()) {
       for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
     }
@@ -132,14 +132,14 @@ inline std::string failures(const Calls& calls) {
 
 inline std::int64_t count_of(const Calls& calls, std::string_view op) {
   return std::count_if(calls.begin(), calls.end(),
-                       [&](const CallRecorder::Tap* call) { return call->op == op; });
+                       [&](const CallRecorder::CallRecording* call) { return call->op == op; });
 }
 
 // Entries of ragged lists of prefills that name no row of the workspace: in a step, each list is
 // full.
 inline std::int64_t candidates_of_nobody(const Calls& calls) {
   std::int64_t count = 0;
-  for (const CallRecorder::Tap* call : calls) {
+  for (const CallRecorder::CallRecording* call : calls) {
     if (call->op != "sparse_mla_prefill") continue;
     const auto* indices = call->tensors.at("kv_indices").data<std::int32_t>();
     const HostTensor& indptr = call->tensors.at("kv_indptr");

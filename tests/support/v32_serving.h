@@ -59,11 +59,11 @@ inline std::string wrong_buffers(V32Serving& serving) {
   return lines;
 }
 
-// What the taps find wrong with a part of the latest step, a line each.
-inline std::string failures(cases::CallRecorder& taps, const std::string& part,
+// What the recorder finds wrong with a part of the latest step, a line each.
+inline std::string failures(cases::CallRecorder& recorder, const std::string& part,
                             std::int64_t tokens) {
   std::string text;
-  for (const auto& call : taps.fetch({part, tokens})) {
+  for (const auto& call : recorder.fetch({part, tokens})) {
     for (const cases::TensorReport& report : call->judge()) {
       for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to watch a decode step: four engines, taps, and the verdict on every call, beside
-// the engine alone. Captures are not counted.
+// What it costs to watch a decode step: four engines, records, and the verdict on every call,
+// beside the engine alone. Captures are not counted.
 #include <fmt/format.h>
 
 #include "decode/watch/watch.h"
