@@ -20,7 +20,7 @@ const CallRecorder::Calls* calls_of(const WatchedEngine& twin, const StepPart& p
 }
 
 CallValues values_of(const CallRecorder::CallRecording& recording, const StepPart& part) {
-  CallValues values{recording.op, part.name + ": " + recording.name, {}};
+  CallValues values{recording.op, part.name + ": " + recording.place.name, {}};
   for (const CallRecorder::TensorCopy& copy : recording.copies) {
     if (copy.to != nullptr) values.tensors.push_back(recording.tensors.at(copy.tensor));
   }

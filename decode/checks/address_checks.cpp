@@ -7,7 +7,7 @@ void check_addresses(const CallRecorder::CallRecording& call, WatchedStep& step)
   for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (copy.allocation == step.twin.engine.temporaries().allocation_of(copy.from)) continue;
     step.findings.add(
-        Detector::address, step.calls, call.op, call.name,
+        Detector::address, step.calls, call.op, call.place.name,
         copy.tensor + " was captured where something else, or nothing, is allocated now");
     return;
   }

@@ -58,7 +58,7 @@ class CallChecks {
   void check_top_k(const CallRecorder::CallRecording& call) {
     const auto wrong = wrong_top_k(call, plan(), step_.twin.engine.geometry());
     if (!wrong) return;
-    step_.findings.add(Detector::candidates, step_.calls, wrong->op, call.name, wrong->text);
+    step_.findings.add(Detector::candidates, step_.calls, wrong->op, call.place.name, wrong->text);
   }
 
   // Whoever made the list that is wrong, if one call did.
@@ -72,7 +72,7 @@ class CallChecks {
       find(Detector::candidates, call, *line);
       return;
     }
-    step_.findings.add(Detector::candidates, 0, *writer, call.name,
+    step_.findings.add(Detector::candidates, 0, *writer, call.place.name,
                        *line + "; no call of this step has written that list");
   }
 
@@ -125,7 +125,7 @@ class CallChecks {
     step_.findings.add(
         Detector::eager, writer->position, writer->op, writer->call,
         fmt::format("what {} reads as {} is not what this call made in the eager step; its {}",
-                    call.name, input->tensor, *line));
+                    call.place.name, input->tensor, *line));
     return false;
   }
 
@@ -150,7 +150,7 @@ class CallChecks {
   }
 
   void find(Detector detector, const CallRecorder::CallRecording& call, const std::string& text) {
-    step_.findings.add(detector, step_.calls, call.op, call.name, text);
+    step_.findings.add(detector, step_.calls, call.op, call.place.name, text);
   }
 
   WatchedStep& step_;

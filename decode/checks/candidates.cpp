@@ -12,6 +12,7 @@ namespace {
 
 using device::decode::Attention;
 using device::decode::Cache;
+using device::decode::CallPlace;
 using device::decode::Geometry;
 using device::decode::StepPlan;
 using Slots = std::vector<std::int64_t>;
@@ -77,15 +78,14 @@ std::optional<std::string> compare_chosen(std::int64_t token, Slots got, Slots a
                      numbers(got), wanted, numbers(all));
 }
 
-// "layer 1 attention"; "draft layer 0 attention", which has a window only
-Attention kind_of(const std::string& call, const Geometry& geometry) {
-  if (call.starts_with("draft")) return Attention::window;
-  return geometry.layers.at(std::stoul(call.substr(call.find(' ') + 1)));
+// Of the layer that calls. The drafter's has a window only.
+Attention kind_of(const CallPlace& place, const Geometry& geometry) {
+  if (place.draft) return Attention::window;
+  return geometry.layers.at(static_cast<std::size_t>(place.layer));
 }
 
-// "layer 1 prefill candidates of chunk 0"
-const device::decode::PrefillChunk& chunk_of(const std::string& call, const StepPlan& plan) {
-  return plan.prefill.chunks.at(std::stoul(call.substr(call.rfind(' ') + 1)));
+const device::decode::PrefillChunk& chunk_of(const CallPlace& place, const StepPlan& plan) {
+  return plan.prefill.chunks.at(static_cast<std::size_t>(place.chunk));
 }
 
 // Different ones of so many.
@@ -100,7 +100,7 @@ bool names_entries(const std::int32_t* entries, std::int64_t count, std::int64_t
 
 std::optional<std::string> wrong_candidates(const CallRecorder::CallRecording& attention,
                                             const StepPlan& plan, const Geometry& geometry) {
-  const Attention kind = kind_of(attention.name, geometry);
+  const Attention kind = kind_of(attention.place, geometry);
   // One call attends to all tokens of V3.2.
   const std::int64_t rows = kind == Attention::tokens ? plan.attended : plan.decode_rows();
   for (std::int64_t token = 0; token < rows; ++token) {
@@ -136,10 +136,10 @@ std::optional<WrongTopK> wrong_top_k(const CallRecorder::CallRecording& reader,
       reader.op != "compute_global_topk_indices_and_lens" && reader.op != "v32_paged_kv_indices") {
     return std::nullopt;
   }
-  const Attention kind = kind_of(reader.name, geometry);
+  const Attention kind = kind_of(reader.place, geometry);
   if (kind != Attention::c4a && kind != Attention::tokens) return std::nullopt;
   const HostTensor& top_k = reader.tensors.at("topk_indices");
-  const std::int64_t first = chunk ? chunk_of(reader.name, plan).first_token : 0;
+  const std::int64_t first = chunk ? chunk_of(reader.place, plan).first_token : 0;
   for (std::int64_t row = 0; row < top_k.rows(); ++row) {
     const std::int64_t states =
         std::max(plan.state_lens[static_cast<std::size_t>(first + row)], std::int32_t{0});

@@ -64,9 +64,9 @@ void check_inputs_of(const CallRecorder::CallRecording& call,
     const auto bytes = std::min(copy.bytes, static_cast<std::size_t>(input->there.end - copy.from));
     const auto* const wanted = input->bytes.data() + (copy.from - input->there.begin);
     if (std::memcmp(call.tensors.at(copy.tensor).bytes().data(), wanted, bytes) == 0) continue;
-    step.findings.add(
-        Detector::inputs, 0, kInputs, kInputs,
-        fmt::format("{} was not what the host planned when {} read it", input->name, call.name));
+    step.findings.add(Detector::inputs, 0, kInputs, kInputs,
+                      fmt::format("{} was not what the host planned when {} read it", input->name,
+                                  call.place.name));
     return;
   }
 }

@@ -110,8 +110,8 @@ void check_order(WatchedStep& step) {
         continue;
       }
       const bool left_out = next + 1 < wanted.size() && call->op == wanted[next + 1];
-      return left_out ? find(wanted[next], call->name, "left out of")
-                      : find(call->op, call->name, "called against");
+      return left_out ? find(wanted[next], call->place.name, "left out of")
+                      : find(call->op, call->place.name, "called against");
     }
   }
   if (next < wanted.size()) find(wanted[next], std::string(wanted[next]), "left out of");

@@ -17,6 +17,12 @@ bool is_placeholder(std::string_view op) {
 
 }  // namespace
 
+CallPlace layer_place(std::size_t layer, std::string_view what) {
+  CallPlace place("layer " + std::to_string(layer) + " " + std::string(what));
+  place.layer = static_cast<int>(layer);
+  return place;
+}
+
 const plumb_op_entry* Caller::find(std::string_view op) const {
   if (is_placeholder(op)) return find_entry(own_, op);
   const plumb_op_entry* const entry = find_entry(ops_, op);
@@ -25,7 +31,7 @@ const plumb_op_entry* Caller::find(std::string_view op) const {
 
 const plumb_op_entry& Caller::require(const Call& call) const {
   if (const plumb_op_entry* const entry = find(call.op)) return *entry;
-  throw MissingOp(call.op, call.name + ": " + ops_.name + " has no " + std::string(call.op));
+  throw MissingOp(call.op, call.place.name + ": " + ops_.name + " has no " + std::string(call.op));
 }
 
 void Caller::launch(const Call& call) const {
@@ -35,8 +41,8 @@ void Caller::launch(const Call& call) const {
   if (exchanged) {
     exchange_->launch(call, stream_);
   } else if (entry->launch(call.params) != PLUMB_OK) {
-    throw MissingOp(call.op,
-                    call.name + ": " + ops_.name + " refuses this call of " + std::string(call.op));
+    throw MissingOp(call.op, call.place.name + ": " + ops_.name + " refuses this call of " +
+                                 std::string(call.op));
   }
   ++calls_;
   if (observer_ != nullptr) observer_->after(call, stream_);

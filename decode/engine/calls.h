@@ -4,10 +4,12 @@
 // wants to look (detectors) or to meddle (faults).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "device/device.h"
 
@@ -21,10 +23,35 @@ class MissingOp : public std::runtime_error {
   std::string op;
 };
 
+// Where in a step an op is called. The name is for reports only: checks and seeds use the numbers.
+struct CallPlace {
+  CallPlace() = default;
+  CallPlace(std::string text) : name(std::move(text)) {}
+  CallPlace(const char* text) : name(text) {}
+  // The same place under a longer name.
+  CallPlace with(std::string_view more) const {
+    CallPlace place = *this;
+    place.name += more;
+    return place;
+  }
+  CallPlace in_chunk(std::size_t number) const {
+    CallPlace place = with(" of chunk " + std::to_string(number));
+    place.chunk = static_cast<int>(number);
+    return place;
+  }
+
+  std::string name;    // "layer 1 attention"
+  int layer = -1;      // of the target model, or of the drafter; -1: of no layer
+  int chunk = -1;      // of a prefill; -1: of none
+  bool draft = false;  // a call of the drafter
+};
+// "layer 2 attention"
+CallPlace layer_place(std::size_t layer, std::string_view what);
+
 struct Call {
   std::string_view op;  // of plumb_ops.h or device/kernels/placeholders/placeholder_kernels.h
-  std::string name;     // where in the step: "layer 1 attention"
-  void* params;         // the op's struct
+  CallPlace place;
+  void* params;  // the op's struct
 };
 
 // A part of a step ("metadata", "layers"), of so many tokens with padding. Its calls are the same
@@ -79,9 +106,9 @@ class Caller {
 
   // Enqueues the op on the stream. Throws MissingOp.
   template <class Params>
-  void operator()(std::string_view op, std::string name, Params params) const {
+  void operator()(std::string_view op, CallPlace place, Params params) const {
     params.stream = stream_;
-    launch({op, std::move(name), &params});
+    launch({op, std::move(place), &params});
   }
 
   // The calls that follow are those of a part of a step.

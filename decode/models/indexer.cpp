@@ -35,7 +35,7 @@ Indexer::Indexer(const Geometry& geometry, Cache keys, plumb_format dialect,
 
 void Indexer::run(const StepContext& step, const Layer& layer) const {
   const StepPlan& plan = step.plan;
-  reset(step, layer.name + "top-k reset", layer.top_k, plan.tokens);
+  reset(step, layer.place.with("top-k reset"), layer.top_k, plan.tokens);
   for (std::size_t chunk = 0; chunk < plan.prefill.chunks.size(); ++chunk) {
     rank_prefill(step, layer, chunk);
   }
@@ -47,11 +47,11 @@ void Indexer::run(const StepContext& step, const Layer& layer) const {
                plan.next_n});
 }
 
-void Indexer::reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
+void Indexer::reset(const StepContext& step, const CallPlace& place, std::int32_t* top_k,
                     std::int64_t rows) const {
   const auto byte = policy_.reset();
   if (!byte) return;
-  step.call("fill_rows", name,
+  step.call("fill_rows", place,
             plumb_fill_rows_params{
                 .out = reinterpret_cast<std::uint8_t*>(top_k),
                 .rows = rows,
@@ -63,7 +63,7 @@ void Indexer::reset(const StepContext& step, const std::string& name, std::int32
 void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Batch& batch) const {
   const Geometry& g = geometry_;
   const auto next_n = static_cast<std::int32_t>(batch.next_n);
-  step.call("fp8_paged_mqa_logits", layer.name + "index logits",
+  step.call("fp8_paged_mqa_logits", layer.place.with("index logits"),
             plumb_fp8_paged_mqa_logits_params{
                 .q = batch.codes,
                 .cache = layer.cache,
@@ -86,7 +86,7 @@ void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Bat
                 .stream = nullptr});
   const std::int64_t ranked =
       policy_.ranked(batch.requests, batch.next_n, step.plan.num_decode_tokens);
-  step.call("top_k_per_row_decode", layer.name + "top-k",
+  step.call("top_k_per_row_decode", layer.place.with("top-k"),
             plumb_top_k_per_row_decode_params{.logits = layer.logits,
                                               .seq_lens = batch.lens,
                                               .indices = batch.top_k,
@@ -107,7 +107,7 @@ void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
   const StepPlan& plan = step.plan;
   const auto pack = [&](const char* name, const void* x, void* out, std::int64_t columns,
                         std::int32_t bytes, std::uint32_t pad_bits) {
-    step.call("pack_seq", layer.name + name,
+    step.call("pack_seq", layer.place.with(name),
               plumb_pack_seq_params{.x = x,
                                     .lengths = step.inputs.decode_lens,
                                     .out = out,
@@ -122,12 +122,12 @@ void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
   };
   pack("packed index q", layer.codes, space_.packed_codes, g.index_heads * g.index_dim, 1, 0);
   pack("packed index scales", layer.scales, space_.packed_scales, g.index_heads, 4, kMinusInfinity);
-  reset(step, layer.name + "packed top-k reset", space_.packed_top_k,
+  reset(step, layer.place.with("packed top-k reset"), space_.packed_top_k,
         plan.num_decodes * plan.next_n);
   rank_decode(step, layer,
               {space_.packed_codes, space_.packed_scales, step.inputs.packed_state_lens,
                space_.packed_top_k, plan.num_decodes, plan.next_n});
-  step.call("unpack_seq", layer.name + "unpacked top-k",
+  step.call("unpack_seq", layer.place.with("unpacked top-k"),
             plumb_unpack_seq_params{.x = space_.packed_top_k,
                                     .lengths = step.inputs.decode_lens,
                                     .out = layer.top_k,
@@ -145,13 +145,12 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
   const Geometry& g = geometry_;
   const PrefillChunk& chunk = step.plan.prefill.chunks[number];
   if (chunk.keys == 0) return;
-  const std::string of = " of chunk " + std::to_string(number);
-  gather_keys(step, layer.name + "index keys" + of, layer, chunk);
+  gather_keys(step, layer.place.with("index keys").in_chunk(number), layer, chunk);
   const std::int64_t first = chunk.first_token - step.plan.num_decode_tokens;
   const std::int32_t *starts = step.inputs.prefill.starts + first,
                      *ends = step.inputs.prefill.ends + first;
   const std::int64_t columns = space_.key_columns;
-  step.call("fp8_mqa_logits", layer.name + "index logits" + of,
+  step.call("fp8_mqa_logits", layer.place.with("index logits").in_chunk(number),
             plumb_fp8_mqa_logits_params{
                 .q = layer.codes + chunk.first_token * g.index_heads * g.index_dim,
                 .k = space_.keys,
@@ -170,7 +169,7 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
                 .q_dialect = dialect_,
                 .k_dialect = dialect_,
                 .stream = nullptr});
-  step.call("top_k_per_row_prefill", layer.name + "top-k" + of,
+  step.call("top_k_per_row_prefill", layer.place.with("top-k").in_chunk(number),
             plumb_top_k_per_row_prefill_params{.logits = space_.logits,
                                                .row_starts = starts,
                                                .row_ends = ends,
@@ -183,12 +182,12 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
                                                .stream = nullptr});
 }
 
-void Indexer::gather_keys(const StepContext& step, const std::string& name, const Layer& layer,
+void Indexer::gather_keys(const StepContext& step, const CallPlace& place, const Layer& layer,
                           const PrefillChunk& chunk) const {
   const PrefillInputs& prefill = step.inputs.prefill;
   const std::int64_t first = chunk.first_request - step.plan.num_decodes;
   const std::int64_t blocks = geometry_.blocks_per_request(keys_);
-  step.call("gather_index_keys", name,
+  step.call("gather_index_keys", place,
             plumb_gather_index_keys_params{
                 .cache = layer.cache,
                 .block_table = step.inputs.block_tables[static_cast<int>(keys_)] +

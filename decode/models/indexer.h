@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "decode/engine/model.h"
 #include "decode/policies/top_k_policy.h"
@@ -33,7 +32,7 @@ class Indexer {
           EngineMemory& memory);
 
   struct Layer {
-    std::string name;           // "layer 2 "
+    CallPlace place;            // "layer 2 "
     plumb_paged_cache cache;    // of keys
     const std::uint8_t* codes;  // fp8 [tokens, index_heads, index_dim]: queries
     const float* scales;        // [tokens, index_heads]
@@ -44,7 +43,7 @@ class Indexer {
   void run(const StepContext& step, const Layer& layer) const;
 
  private:
-  void reset(const StepContext& step, const std::string& name, std::int32_t* top_k,
+  void reset(const StepContext& step, const CallPlace& place, std::int32_t* top_k,
              std::int64_t rows) const;
   // What one launch over the paged cache ranks.
   struct Batch {
@@ -57,7 +56,7 @@ class Indexer {
   void rank_decode(const StepContext& step, const Layer& layer, const Batch& batch) const;
   void rank_packed(const StepContext& step, const Layer& layer) const;
   void rank_prefill(const StepContext& step, const Layer& layer, std::size_t chunk) const;
-  void gather_keys(const StepContext& step, const std::string& name, const Layer& layer,
+  void gather_keys(const StepContext& step, const CallPlace& place, const Layer& layer,
                    const PrefillChunk& chunk) const;
 
   const Geometry& geometry_;

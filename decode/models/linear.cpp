@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/linear.h"
 
+#include <array>
+#include <string>
+#include <string_view>
+
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {
 
 namespace {
 
-// FNV-1a: each projection its own matrix.
-std::uint64_t seed_of(const std::string& name) {
+// By Projection. These words are seeds, not labels: another word is another matrix.
+constexpr std::array<std::string_view, 12> kIdentities{"q projection",
+                                                       "kv projection",
+                                                       "rope key projection",
+                                                       "head projection",
+                                                       "index q projection",
+                                                       "index key projection",
+                                                       "index weights projection",
+                                                       "output projection",
+                                                       "router projection",
+                                                       "experts",
+                                                       "draft embedding projection",
+                                                       "draft stream projection"};
+
+// FNV-1a of model, layer and projection.
+std::uint64_t seed_of(const CallPlace& place, Projection projection) {
+  std::string identity;
+  if (place.layer >= 0) {
+    identity = (place.draft ? "draft layer " : "layer ") + std::to_string(place.layer) + " ";
+  }
+  identity += kIdentities.at(static_cast<std::size_t>(projection));
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char letter : name) {
+  for (const char letter : identity) {
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
   }
   return hash;
@@ -18,13 +41,9 @@ std::uint64_t seed_of(const std::string& name) {
 
 }  // namespace
 
-std::string layer_name(std::size_t layer, const char* what) {
-  return "layer " + std::to_string(layer) + " " + what;
-}
-
-void linear(const StepContext& step, const std::string& name, const void* in,
+void linear(const StepContext& step, const CallPlace& place, Projection projection, const void* in,
             std::int64_t in_columns, void* out, std::int64_t out_columns, plumb_format out_format) {
-  step.call("linear_map", name,
+  step.call("linear_map", place,
             plumb_linear_map_params{.in = in,
                                     .out = out,
                                     .rows = step.tokens,
@@ -32,7 +51,7 @@ void linear(const StepContext& step, const std::string& name, const void* in,
                                     .out_columns = out_columns,
                                     .in_format = PLUMB_BF16,
                                     .out_format = out_format,
-                                    .seed = seed_of(name),
+                                    .seed = seed_of(place, projection),
                                     .stream = nullptr});
 }
 

@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The linear maps between the ops of a step, each a matrix of its own by its name.
+// The linear maps between the ops of a step, each a matrix of its own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "decode/engine/model.h"
 
 namespace plumb::device::decode {
 
-// "layer 2 attention"
-std::string layer_name(std::size_t layer, const char* what);
+enum class Projection {
+  q,
+  kv,
+  rope_key,
+  head,
+  index_q,
+  index_key,
+  index_weights,
+  output,
+  router,
+  experts,
+  draft_embedding,
+  draft_stream
+};
 
-// bf16 [tokens, in_columns] to [tokens, out_columns].
-void linear(const StepContext& step, const std::string& name, const void* in,
+// bf16 [tokens, in_columns] to [tokens, out_columns]. The matrix is that of the projection in the
+// layer and model of `place`.
+void linear(const StepContext& step, const CallPlace& place, Projection projection, const void* in,
             std::int64_t in_columns, void* out, std::int64_t out_columns,
             plumb_format out_format = PLUMB_BF16);
 

@@ -16,7 +16,7 @@ Geometry drafter_geometry(Geometry target) {
 MtpModel::MtpModel(const Geometry& geometry, const std::uint16_t* previous, const ModelSite& site)
     : geometry_(geometry),
       previous_(previous),
-      layers_(geometry, FirstMix::streams, "draft ", site),
+      layers_(geometry, FirstMix::streams, true, site),
       weights_(geometry, site.device, site.stream, site.memory, site.seed),
       normed_embeds_(site.memory.allocate<std::uint16_t>(geometry.max_tokens() * geometry.hidden,
                                                          "draft normed embeds")),
@@ -80,9 +80,10 @@ void MtpModel::join(const StepContext& step) {
   Workspace& space = layers_.space();
   std::uint16_t* const streams = space.streams[1];  // the first mix writes the other ones
   const std::int64_t hidden = geometry_.hidden;
-  linear(step, "draft embedding projection", normed_embeds_, hidden, space.x, hidden);
-  linear(step, "draft stream projection", normed_streams_, kStreams * hidden, streams,
-         kStreams * hidden);
+  linear(step, "draft embedding projection", Projection::draft_embedding, normed_embeds_, hidden,
+         space.x, hidden);
+  linear(step, "draft stream projection", Projection::draft_stream, normed_streams_,
+         kStreams * hidden, streams, kStreams * hidden);
   layers_.mix_first(step, {streams, weights_.ones, weights_.identities});
 }
 

@@ -19,11 +19,13 @@ constexpr int kTokens = static_cast<int>(Cache::window);
 void V32Model::project(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const V32LayerWeights& weights = weights_.layers[i];
-  linear(step, layer_name(i, "q projection"), space_.hidden, g.hidden, space_.q_latent, g.q_lora);
-  linear(step, layer_name(i, "kv projection"), space_.hidden, g.hidden, space_.kv_latent, kHeadDim);
-  linear(step, layer_name(i, "rope key projection"), space_.hidden, g.hidden, space_.k_rope,
-         kRopeDim);
-  step.call("q_kv_rms_norm", layer_name(i, "q and kv norm"),
+  linear(step, layer_place(i, "q projection"), Projection::q, space_.hidden, g.hidden,
+         space_.q_latent, g.q_lora);
+  linear(step, layer_place(i, "kv projection"), Projection::kv, space_.hidden, g.hidden,
+         space_.kv_latent, kHeadDim);
+  linear(step, layer_place(i, "rope key projection"), Projection::rope_key, space_.hidden, g.hidden,
+         space_.k_rope, kRopeDim);
+  step.call("q_kv_rms_norm", layer_place(i, "q and kv norm"),
             plumb_q_kv_rms_norm_params{.q = space_.q_latent,
                                        .kv = space_.kv_latent,
                                        .q_weight = weights.q_norm,
@@ -37,10 +39,10 @@ void V32Model::project(const StepContext& step, std::size_t i) {
                                        .kv_row_stride = kHeadDim,
                                        .eps = kEps,
                                        .stream = nullptr});
-  linear(step, layer_name(i, "head projection"), space_.q_normed, g.q_lora, space_.q,
-         g.heads * kV32KeyDim);
-  linear(step, layer_name(i, "index key projection"), space_.hidden, g.hidden, space_.index_keys,
-         g.index_dim);
+  linear(step, layer_place(i, "head projection"), Projection::head, space_.q_normed, g.q_lora,
+         space_.q, g.heads * kV32KeyDim);
+  linear(step, layer_place(i, "index key projection"), Projection::index_key, space_.hidden,
+         g.hidden, space_.index_keys, g.index_dim);
   write_caches(step.call, step.inputs, step.tokens, i);
   prepare_indexer(step, i);
 }
@@ -48,7 +50,7 @@ void V32Model::project(const StepContext& step, std::size_t i) {
 void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
                             std::size_t i) {
   const auto dim = static_cast<std::int32_t>(geometry_.index_dim);
-  call("concat_and_cache_ds_mla", layer_name(i, "token cache insert"),
+  call("concat_and_cache_ds_mla", layer_place(i, "token cache insert"),
        plumb_concat_and_cache_ds_mla_params{.kv_c = space_.kv_normed,
                                             .k_pe = space_.k_rope,
                                             .slot_mapping = inputs.slot_mapping[kTokens],
@@ -57,7 +59,7 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
                                             .kv_c_row_stride = kHeadDim,
                                             .k_pe_row_stride = kRopeDim,
                                             .stream = nullptr});
-  call("indexer_k_quant_and_cache", layer_name(i, "index cache insert"),
+  call("indexer_k_quant_and_cache", layer_place(i, "index cache insert"),
        plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
                                               .slot_mapping = inputs.slot_mapping[kTokens],
                                               .cache = indexer_cache(i),
@@ -73,11 +75,11 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
 // V3.2 rotates the first dimensions of an index query, in halves.
 void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
-  linear(step, layer_name(i, "index q projection"), space_.q_normed, g.q_lora, space_.index_q,
-         g.index_heads * g.index_dim);
-  linear(step, layer_name(i, "index weights projection"), space_.hidden, g.hidden,
-         space_.index_weights, g.index_heads);
-  step.call("indexer_q_rope_quant", layer_name(i, "index q"),
+  linear(step, layer_place(i, "index q projection"), Projection::index_q, space_.q_normed, g.q_lora,
+         space_.index_q, g.index_heads * g.index_dim);
+  linear(step, layer_place(i, "index weights projection"), Projection::index_weights, space_.hidden,
+         g.hidden, space_.index_weights, g.index_heads);
+  step.call("indexer_q_rope_quant", layer_place(i, "index q"),
             plumb_indexer_q_rope_quant_params{
                 .q = space_.index_q,
                 .positions = step.inputs.positions,
@@ -99,7 +101,7 @@ void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
 }
 
 void V32Model::run_indexer(const StepContext& step, std::size_t i) {
-  indexer_.run(step, {.name = layer_name(i, ""),
+  indexer_.run(step, {.place = layer_place(i, ""),
                       .cache = indexer_cache(i),
                       .codes = space_.index_q_codes,
                       .scales = space_.index_scales,
@@ -110,7 +112,7 @@ void V32Model::run_indexer(const StepContext& step, std::size_t i) {
 
 void V32Model::map_top_k(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
-  step.call("v32_paged_kv_indices", layer_name(i, "top-k slots"),
+  step.call("v32_paged_kv_indices", layer_place(i, "top-k slots"),
             plumb_v32_paged_kv_indices_params{
                 .topk_indices = space_.top_k,
                 .req_id_per_token = metadata_.req_id_per_token(),
@@ -153,7 +155,7 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
   params.q_request_stride = params.q_query_stride = g.heads * kV32KeyDim;
   params.q_head_stride = kV32KeyDim;
   params.sm_scale = kSmScale;
-  step.call("sparse_mla_decode", layer_name(i, "attention"), params);
+  step.call("sparse_mla_decode", layer_place(i, "attention"), params);
 }
 
 }  // namespace plumb::device::decode

@@ -35,7 +35,7 @@ V32Model::V32Model(const Geometry& geometry, const ModelSite& site)
     const auto allocate = [&](std::int64_t token_bytes, const char* name) {
       const plumb_paged_cache cache = paged(nullptr, token_bytes);
       return site.memory.allocate<std::uint8_t>(cache.num_blocks * cache.block_stride_bytes,
-                                                layer_name(i, name));
+                                                layer_place(i, name).name);
     };
     caches_.push_back({allocate(kV32TokenBytes, "token cache"),
                        allocate(geometry.index_dim + kIndexScaleBytes, "indexer cache")});
@@ -62,20 +62,20 @@ void V32Model::add_layer(std::vector<Segment>& all, std::size_t i) {
   const auto bytes = [](std::int64_t count, std::size_t of_one) {
     return count * static_cast<std::int64_t>(of_one);
   };
-  all.push_back({.name = layer_name(i, "projections"),
+  all.push_back({.name = layer_place(i, "projections").name,
                  .run = [this, i](const StepContext& step) { project(step, i); }});
-  all.push_back({.name = layer_name(i, "indexer"),
+  all.push_back({.name = layer_place(i, "indexer").name,
                  .breaks = true,
                  .run = [this, i](const StepContext& step) { run_indexer(step, i); },
                  .result_bytes = bytes(geometry_.top_k, sizeof(std::int32_t)),
                  .return_at = [this](void* at) { space_.top_k = static_cast<std::int32_t*>(at); }});
   all.push_back(
-      {.name = layer_name(i, "attention"),
+      {.name = layer_place(i, "attention").name,
        .breaks = true,
        .run = [this, i](const StepContext& step) { attend(step, i); },
        .result_bytes = bytes(geometry_.heads * kHeadDim, sizeof(std::uint16_t)),
        .return_at = [this](void* at) { space_.attention = static_cast<std::uint16_t*>(at); }});
-  all.push_back({.name = layer_name(i, "feed-forward"),
+  all.push_back({.name = layer_place(i, "feed-forward").name,
                  .run = [this, i](const StepContext& step) { feed_forward(step, i); }});
 }
 
@@ -88,7 +88,7 @@ void V32Model::embed(const StepContext& step) {
                                      .columns = geometry_.hidden,
                                      .seed = kEmbeddingSeed,
                                      .stream = nullptr});
-  step.call("rms_norm", layer_name(0, "attention norm"),
+  step.call("rms_norm", layer_place(0, "attention norm"),
             plumb_rms_norm_params{.x = space_.residual,
                                   .weight = weights_.layers[0].attention_norm,
                                   .out = space_.hidden,
@@ -104,7 +104,7 @@ void V32Model::fill_caches(const Caller& call, const StepInputs& inputs, std::in
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
     const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,
                           std::uint64_t seed) {
-      call("seeded_rows", layer_name(i, name),
+      call("seeded_rows", layer_place(i, name),
            plumb_seeded_rows_params{.keys = inputs.token_keys,
                                     .out = out,
                                     .rows = tokens,
@@ -121,13 +121,14 @@ void V32Model::fill_caches(const Caller& call, const StepInputs& inputs, std::in
 
 void V32Model::feed_forward(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
-  linear(step, layer_name(i, "output projection"), space_.attention, g.heads * kHeadDim, space_.x,
-         g.hidden);
-  add_and_norm(step, layer_name(i, "feed-forward norm"), space_.x, weights_.layers[i].ffn_norm);
+  linear(step, layer_place(i, "output projection"), Projection::output, space_.attention,
+         g.heads * kHeadDim, space_.x, g.hidden);
+  add_and_norm(step, layer_place(i, "feed-forward norm"), space_.x, weights_.layers[i].ffn_norm);
   route(step, i);
-  linear(step, layer_name(i, "experts"), space_.x, g.hidden, space_.hidden, g.hidden);
+  linear(step, layer_place(i, "experts"), Projection::experts, space_.x, g.hidden, space_.hidden,
+         g.hidden);
   if (i + 1 < g.layers.size()) {
-    add_and_norm(step, layer_name(i + 1, "attention norm"), space_.hidden,
+    add_and_norm(step, layer_place(i + 1, "attention norm"), space_.hidden,
                  weights_.layers[i + 1].attention_norm);
   } else {
     add_and_norm(step, "final norm", space_.hidden, weights_.final_norm);
@@ -136,9 +137,9 @@ void V32Model::feed_forward(const StepContext& step, std::size_t i) {
 
 void V32Model::route(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
-  linear(step, layer_name(i, "router projection"), space_.x, g.hidden, space_.router_logits,
-         g.experts, router_logits_);
-  step.call("grouped_topk", layer_name(i, "router"),
+  linear(step, layer_place(i, "router projection"), Projection::router, space_.x, g.hidden,
+         space_.router_logits, g.experts, router_logits_);
+  step.call("grouped_topk", layer_place(i, "router"),
             plumb_grouped_topk_params{.logits = space_.router_logits,
                                       .bias = weights_.layers[i].router_bias,
                                       .weights = space_.router_weights,
@@ -157,9 +158,9 @@ void V32Model::route(const StepContext& step, std::size_t i) {
 }
 
 // residual += x, x = norm of that: the next sublayer's input.
-void V32Model::add_and_norm(const StepContext& step, const std::string& name, std::uint16_t* x,
+void V32Model::add_and_norm(const StepContext& step, const CallPlace& place, std::uint16_t* x,
                             const std::uint16_t* weight) {
-  step.call("fused_add_rms_norm", name,
+  step.call("fused_add_rms_norm", place,
             plumb_fused_add_rms_norm_params{.x = x,
                                             .residual = space_.residual,
                                             .weight = weight,
@@ -193,8 +194,8 @@ std::vector<CacheView> V32Model::caches() const {
   std::vector<CacheView> all;
   for (std::size_t i = 0; i < caches_.size(); ++i) {
     const auto add = [&](const char* name, const plumb_paged_cache& cache) {
-      all.push_back(
-          {layer_name(i, name), Cache::window, cache.data, cache.page, cache.block_stride_bytes});
+      all.push_back({layer_place(i, name).name, Cache::window, cache.data, cache.page,
+                     cache.block_stride_bytes});
     };
     add("token cache", token_cache(i));
     add("indexer cache", indexer_cache(i));

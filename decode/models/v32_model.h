@@ -52,7 +52,7 @@ class V32Model final : public Model {
   void attend(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
   void route(const StepContext& step, std::size_t layer);
-  void add_and_norm(const StepContext& step, const std::string& name, std::uint16_t* x,
+  void add_and_norm(const StepContext& step, const CallPlace& place, std::uint16_t* x,
                     const std::uint16_t* weight);
   plumb_paged_cache paged(std::uint8_t* data, std::int64_t token_bytes) const;
   plumb_paged_cache token_cache(std::size_t layer) const;

@@ -18,11 +18,11 @@ constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
 void V4Layers::project(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   const LayerWeights& weights = weights_.layers[i];
-  linear(step, layer_name(i, "q projection"), space_.layer_input, g.hidden, space_.q_latent,
-         g.q_lora);
-  linear(step, layer_name(i, "kv projection"), space_.layer_input, g.hidden, space_.kv_latent,
-         kHeadDim);
-  step.call("q_kv_rms_norm", layer_name(i, "q and kv norm"),
+  linear(step, place(i, "q projection"), Projection::q, space_.layer_input, g.hidden,
+         space_.q_latent, g.q_lora);
+  linear(step, place(i, "kv projection"), Projection::kv, space_.layer_input, g.hidden,
+         space_.kv_latent, kHeadDim);
+  step.call("q_kv_rms_norm", place(i, "q and kv norm"),
             plumb_q_kv_rms_norm_params{.q = space_.q_latent,
                                        .kv = space_.kv_latent,
                                        .q_weight = weights.q_norm,
@@ -36,9 +36,9 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
                                        .kv_row_stride = kHeadDim,
                                        .eps = kEps,
                                        .stream = nullptr});
-  linear(step, layer_name(i, "head projection"), space_.q_normed, g.q_lora, space_.q_heads,
-         g.heads * kHeadDim);
-  step.call("q_head_rms_norm_rope", layer_name(i, "q head norm"),
+  linear(step, place(i, "head projection"), Projection::head, space_.q_normed, g.q_lora,
+         space_.q_heads, g.heads * kHeadDim);
+  step.call("q_head_rms_norm_rope", place(i, "q head norm"),
             plumb_q_head_rms_norm_rope_params{.q = space_.q_heads,
                                               .positions = step.inputs.positions,
                                               .cos_sin = weights_.cos_sin,
@@ -57,7 +57,7 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
 void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens) {
   const CacheWrite step{call, inputs, tokens};
   for (std::size_t i = 0; i < geometry_.layers.size(); ++i) {
-    step.call("seeded_rows", layer_name(i, "earlier tokens"),
+    step.call("seeded_rows", place(i, "earlier tokens"),
               plumb_seeded_rows_params{.keys = step.inputs.token_keys,
                                        .out = space_.kv_normed,
                                        .rows = step.tokens,
@@ -70,7 +70,7 @@ void V4Layers::fill_caches(const Caller& call, const StepInputs& inputs, std::in
 }
 
 void V4Layers::write_window(const CacheWrite& step, std::size_t i) {
-  step.call("quantize_and_insert_k_cache", layer_name(i, "window cache insert"),
+  step.call("quantize_and_insert_k_cache", place(i, "window cache insert"),
             plumb_quantize_and_insert_k_cache_params{.kv = space_.kv_normed,
                                                      .slot_mapping = step.inputs.slot_mapping[0],
                                                      .cache = written_cache(i, Cache::window),
@@ -86,7 +86,7 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
   const auto index = static_cast<std::size_t>(which);
   const auto make = [&](const char* name, std::uint16_t* out, std::int64_t columns,
                         std::uint64_t seed) {
-    step.call("seeded_rows", layer_name(i, name),
+    step.call("seeded_rows", place(i, name),
               plumb_seeded_rows_params{.keys = step.inputs.state_keys[index],
                                        .out = out,
                                        .rows = step.tokens,
@@ -96,7 +96,7 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
   };
   make("compressed states", space_.states, kHeadDim, kStateSeed);
   step.call(
-      "quantize_and_insert_k_cache", layer_name(i, "compressed cache insert"),
+      "quantize_and_insert_k_cache", place(i, "compressed cache insert"),
       plumb_quantize_and_insert_k_cache_params{.kv = space_.states,
                                                .slot_mapping = step.inputs.slot_mapping[index],
                                                .cache = written_cache(i, which),
@@ -105,7 +105,7 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
                                                .stream = nullptr});
   if (which != Cache::c4a) return;
   make("index keys", space_.index_keys, geometry_.index_dim, kIndexKeySeed);
-  step.call("indexer_k_quant_and_cache", layer_name(i, "index cache insert"),
+  step.call("indexer_k_quant_and_cache", place(i, "index cache insert"),
             plumb_indexer_k_quant_and_cache_params{
                 .k = space_.index_keys,
                 .slot_mapping = step.inputs.slot_mapping[index],
@@ -121,11 +121,11 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
 
 void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
-  linear(step, layer_name(i, "index q projection"), space_.q_normed, g.q_lora, space_.index_q,
-         g.index_heads * g.index_dim);
-  linear(step, layer_name(i, "index weights projection"), space_.layer_input, g.hidden,
-         space_.index_weights, g.index_heads);
-  step.call("indexer_q_rope_quant", layer_name(i, "index q"),
+  linear(step, place(i, "index q projection"), Projection::index_q, space_.q_normed, g.q_lora,
+         space_.index_q, g.index_heads * g.index_dim);
+  linear(step, place(i, "index weights projection"), Projection::index_weights, space_.layer_input,
+         g.hidden, space_.index_weights, g.index_heads);
+  step.call("indexer_q_rope_quant", place(i, "index q"),
             plumb_indexer_q_rope_quant_params{
                 .q = space_.index_q,
                 .positions = step.inputs.positions,
@@ -182,7 +182,7 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.q_request_stride = params.q_query_stride = g.heads * kHeadDim;
   params.q_head_stride = kHeadDim;
   params.sm_scale = kSmScale;
-  step.call("sparse_mla_decode", layer_name(i, "attention"), params);
+  step.call("sparse_mla_decode", place(i, "attention"), params);
   scratch_.give_back(partial_out, temporaries_);
 }
 

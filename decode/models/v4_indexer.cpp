@@ -13,7 +13,7 @@ constexpr int kStates = static_cast<int>(Cache::c4a);
 }  // namespace
 
 void V4Layers::run_indexer(const StepContext& step, std::size_t i) {
-  indexer_.run(step, {.name = layer_name(i, ""),
+  indexer_.run(step, {.place = place(i, ""),
                       .cache = indexer_cache(i),
                       .codes = space_.index_q_codes,
                       .scales = space_.index_scales,
@@ -30,7 +30,7 @@ plumb_mla_candidates V4Layers::c4a_candidates() const {
 void V4Layers::map_top_k(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   if (g.lists == Lists::dense) {
-    step.call("compute_global_topk_indices_and_lens", layer_name(i, "top-k slots"),
+    step.call("compute_global_topk_indices_and_lens", place(i, "top-k slots"),
               plumb_compute_global_topk_indices_and_lens_params{
                   .topk_indices = space_.top_k,
                   .token_to_req = metadata_->token_to_req(),
@@ -48,7 +48,7 @@ void V4Layers::map_top_k(const StepContext& step, std::size_t i) {
                   .stream = nullptr});
     return;
   }
-  step.call("compute_global_topk_ragged_indices_and_indptr", layer_name(i, "top-k slots"),
+  step.call("compute_global_topk_ragged_indices_and_indptr", place(i, "top-k slots"),
             plumb_compute_global_topk_ragged_indices_and_indptr_params{
                 .topk_indices = space_.top_k,
                 .token_to_req = metadata_->token_to_req(),

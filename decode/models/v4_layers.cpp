@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/v4_layers.h"
 
-#include <utility>
-
 #include "decode/models/linear.h"
 
 namespace plumb::device::decode {
@@ -26,12 +24,12 @@ Cache compressed_cache(Attention kind) {
   return kind == Attention::c4a ? Cache::c4a : Cache::c128a;
 }
 
-V4Layers::V4Layers(const Geometry& geometry, FirstMix first, std::string prefix,
-                   const ModelSite& site)
+V4Layers::V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const ModelSite& site)
     : geometry_(geometry),
       requests_(site.requests),
       dialect_(site.dialect),
-      prefix_(std::move(prefix)),
+      drafts_(drafts),
+      prefix_(drafts ? "draft " : ""),
       layer_policy_(*site.policies.layers),
       scratch_(*site.policies.scratch),
       temporaries_(site.temporaries),
@@ -67,12 +65,15 @@ LayerCaches V4Layers::allocate_caches(std::size_t i, EngineMemory& memory) const
   return caches;
 }
 
-std::string V4Layers::layer_name(std::size_t layer, const char* what) const {
-  return prefix_ + decode::layer_name(layer, what);
+CallPlace V4Layers::place(std::size_t layer, const char* what) const {
+  CallPlace place = layer_place(layer, what);
+  place.name = prefix_ + place.name;
+  place.draft = drafts_;
+  return place;
 }
 
-std::string V4Layers::chunk_name(std::size_t layer, const char* what, std::size_t chunk) const {
-  return layer_name(layer, what) + " of chunk " + std::to_string(chunk);
+std::string V4Layers::layer_name(std::size_t layer, const char* what) const {
+  return place(layer, what).name;
 }
 
 void V4Layers::build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan) {
@@ -117,7 +118,7 @@ void V4Layers::add_attention(std::vector<Segment>& all, std::size_t i) {
 void V4Layers::mix_broadcast(const StepContext& step, const std::uint16_t* embeds) {
   const MixTensors& weights = weights_.layers[0].attention;
   const Residual to = residual(kAttention);
-  step.call("mhc_pre_broadcast", layer_name(0, "attention mix"),
+  step.call("mhc_pre_broadcast", place(0, "attention mix"),
             plumb_mhc_pre_broadcast_params{.residual = embeds,
                                            .fn = weights.fn,
                                            .scale = weights.scale,
@@ -143,8 +144,7 @@ void V4Layers::mix_broadcast(const StepContext& step, const std::uint16_t* embed
 }
 
 void V4Layers::mix_first(const StepContext& step, const Residual& from) {
-  mix(step, layer_name(0, "attention mix"), weights_.layers[0].attention, from,
-      residual(kAttention));
+  mix(step, place(0, "attention mix"), weights_.layers[0].attention, from, residual(kAttention));
 }
 
 Residual V4Layers::residual(int turn) const {
@@ -153,7 +153,7 @@ Residual V4Layers::residual(int turn) const {
 
 void V4Layers::turn_back(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
-  step.call("inverse_rope", layer_name(i, "inverse rope"),
+  step.call("inverse_rope", place(i, "inverse rope"),
             plumb_inverse_rope_params{.x = space_.attention,
                                       .positions = step.inputs.positions,
                                       .cos_sin = weights_.cos_sin,
@@ -166,14 +166,14 @@ void V4Layers::turn_back(const StepContext& step, std::size_t i) {
 void V4Layers::finish_attention(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   if (layer_policy_.turns_back()) turn_back(step, i);
-  linear(step, layer_name(i, "output projection"), space_.attention, g.heads * kHeadDim, space_.x,
-         g.hidden);
-  mix(step, layer_name(i, "feed-forward mix"), weights_.layers[i].ffn, residual(kAttention),
+  linear(step, place(i, "output projection"), Projection::output, space_.attention,
+         g.heads * kHeadDim, space_.x, g.hidden);
+  mix(step, place(i, "feed-forward mix"), weights_.layers[i].ffn, residual(kAttention),
       residual(kFeedForward));
 }
 
 void V4Layers::repeat_norm(const StepContext& step, std::size_t i) {
-  step.call("rms_norm", layer_name(i, "feed-forward norm"),
+  step.call("rms_norm", place(i, "feed-forward norm"),
             plumb_rms_norm_params{.x = space_.layer_input,
                                   .weight = weights_.layers[i].ffn.norm,
                                   .out = space_.layer_input,
@@ -188,9 +188,9 @@ void V4Layers::repeat_norm(const StepContext& step, std::size_t i) {
 void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
   const Geometry& g = geometry_;
   if (layer_policy_.repeats_ffn_norm()) repeat_norm(step, i);
-  linear(step, layer_name(i, "router projection"), space_.layer_input, g.hidden,
+  linear(step, place(i, "router projection"), Projection::router, space_.layer_input, g.hidden,
          space_.router_logits, g.experts, PLUMB_F32);
-  step.call("sqrt_softplus_topk", layer_name(i, "router"),
+  step.call("sqrt_softplus_topk", place(i, "router"),
             plumb_sqrt_softplus_topk_params{.logits = space_.router_logits,
                                             .bias = weights_.layers[i].router_bias,
                                             .is_padding = step.inputs.is_padding,
@@ -206,17 +206,18 @@ void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
                                             .renormalize = 1,
                                             .routed_scaling_factor = kRoutedScaling,
                                             .stream = nullptr});
-  linear(step, layer_name(i, "experts"), space_.layer_input, g.hidden, space_.x, g.hidden);
+  linear(step, place(i, "experts"), Projection::experts, space_.layer_input, g.hidden, space_.x,
+         g.hidden);
   if (i + 1 < g.layers.size()) {
-    mix(step, layer_name(i + 1, "attention mix"), weights_.layers[i + 1].attention,
+    mix(step, place(i + 1, "attention mix"), weights_.layers[i + 1].attention,
         residual(kFeedForward), residual(kAttention));
   }
 }
 
 // The sublayer's result into the streams, and the next sublayer's input out of them.
-void V4Layers::mix(const StepContext& step, const std::string& name, const MixTensors& weights,
+void V4Layers::mix(const StepContext& step, const CallPlace& place, const MixTensors& weights,
                    const Residual& from, const Residual& to) {
-  step.call("mhc_fused_post_pre", name,
+  step.call("mhc_fused_post_pre", place,
             plumb_mhc_fused_post_pre_params{.x = space_.x,
                                             .residual = from.streams,
                                             .post_before = from.post,

@@ -44,9 +44,9 @@ struct Residual {
 
 class V4Layers {
  public:
-  // `first`: what the first mix reads. `prefix`: of the names of calls, from which the matrices of
-  // the linear maps follow.
-  V4Layers(const Geometry& geometry, FirstMix first, std::string prefix, const ModelSite& site);
+  // `first`: what the first mix reads. `drafts`: these are the drafter's layers, with matrices of
+  // their own.
+  V4Layers(const Geometry& geometry, FirstMix first, bool drafts, const ModelSite& site);
 
   void build_metadata(const Caller& call, const StepInputs& inputs, const StepPlan& plan);
   void fill_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens);
@@ -84,9 +84,9 @@ class V4Layers {
   void attend(const StepContext& step, std::size_t layer);
   void attend_decode(const StepContext& step, std::size_t layer);
   void attend_prefill(const StepContext& step, std::size_t layer, std::size_t chunk);
-  void gather_states(const StepContext& step, const std::string& name, std::size_t layer,
+  void gather_states(const StepContext& step, const CallPlace& place, std::size_t layer,
                      const PrefillChunk& chunk);
-  void combine(const StepContext& step, const std::string& name, Attention kind,
+  void combine(const StepContext& step, const CallPlace& place, Attention kind,
                const PrefillChunk& chunk);
   plumb_mla_candidates c4a_candidates() const;
   void map_top_k(const StepContext& step, std::size_t layer);
@@ -94,7 +94,7 @@ class V4Layers {
   void finish_attention(const StepContext& step, std::size_t layer);
   void feed_forward(const StepContext& step, std::size_t layer);
   void repeat_norm(const StepContext& step, std::size_t layer);
-  void mix(const StepContext& step, const std::string& name, const MixTensors& weights,
+  void mix(const StepContext& step, const CallPlace& place, const MixTensors& weights,
            const Residual& from, const Residual& to);
   Residual residual(int turn) const;
   void add_indexer(std::vector<Segment>& all, std::size_t layer);
@@ -104,12 +104,13 @@ class V4Layers {
   plumb_paged_cache written_cache(std::size_t layer, Cache which) const;
   plumb_paged_cache indexer_cache(std::size_t layer) const;
   std::string layer_name(std::size_t layer, const char* what) const;  // "layer 2 attention"
-  std::string chunk_name(std::size_t layer, const char* what, std::size_t chunk) const;
+  CallPlace place(std::size_t layer, const char* what) const;
 
   const Geometry& geometry_;
   const Requests& requests_;
   plumb_format dialect_;
-  std::string prefix_;
+  const bool drafts_;
+  const std::string prefix_;  // of the names of calls
   const LayerPolicy& layer_policy_;
   const ScratchPolicy& scratch_;
   CachingAllocator& temporaries_;

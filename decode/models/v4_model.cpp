@@ -6,7 +6,7 @@
 namespace plumb::device::decode {
 
 V4Model::V4Model(const Geometry& geometry, const ModelSite& site)
-    : geometry_(geometry), layers_(geometry, FirstMix::broadcast, "", site) {}
+    : geometry_(geometry), layers_(geometry, FirstMix::broadcast, false, site) {}
 
 ModelTraits V4Model::traits() const {
   return {.name = "V4",

@@ -10,11 +10,11 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
   const Geometry& g = geometry_;
   const PrefillChunk& chunk = step.plan.prefill.chunks[number];
   const Attention kind = g.layers[i];
-  gather_states(step, chunk_name(i, "gathered", number), i, chunk);
-  combine(step, chunk_name(i, "prefill candidates", number), kind, chunk);
+  gather_states(step, place(i, "gathered").in_chunk(number), i, chunk);
+  combine(step, place(i, "prefill candidates").in_chunk(number), kind, chunk);
   const std::int64_t row = g.heads * kHeadDim;
   step.call(
-      "sparse_mla_prefill", chunk_name(i, "prefill attention", number),
+      "sparse_mla_prefill", place(i, "prefill attention").in_chunk(number),
       plumb_sparse_mla_prefill_params{
           .q = space_.q + chunk.first_token * row,
           .kv = prefill_.kv,
@@ -40,7 +40,7 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
 }
 
 // Compressed states to the front of a request's rows, the window's tokens behind them.
-void V4Layers::gather_states(const StepContext& step, const std::string& name, std::size_t i,
+void V4Layers::gather_states(const StepContext& step, const CallPlace& place, std::size_t i,
                              const PrefillChunk& chunk) {
   const Geometry& g = geometry_;
   const Attention kind = g.layers[i];
@@ -49,7 +49,7 @@ void V4Layers::gather_states(const StepContext& step, const std::string& name, s
                           const std::int32_t* gather_lens, std::int64_t offset) {
     const std::int64_t blocks = g.blocks_per_request(from);
     const std::int32_t* table = step.inputs.block_tables[static_cast<int>(from)];
-    step.call("dequantize_and_gather_k_cache", name + what,
+    step.call("dequantize_and_gather_k_cache", place.with(what),
               plumb_dequantize_and_gather_k_cache_params{
                   .cache = cache(i, from),
                   .block_table = table + chunk.first_request * blocks,
@@ -74,7 +74,7 @@ void V4Layers::gather_states(const StepContext& step, const std::string& name, s
          metadata_->gather_lens() + chunk.first_request, g.state_rows(kind));
 }
 
-void V4Layers::combine(const StepContext& step, const std::string& name, Attention kind,
+void V4Layers::combine(const StepContext& step, const CallPlace& place, Attention kind,
                        const PrefillChunk& chunk) {
   const Geometry& g = geometry_;
   const std::int64_t first = chunk.first_token - step.plan.num_decode_tokens;
@@ -99,7 +99,7 @@ void V4Layers::combine(const StepContext& step, const std::string& name, Attenti
   params.window = g.window;
   params.rows_per_request = g.workspace_rows(kind);
   params.compressed_rows = g.state_rows(kind);
-  step.call("combine_topk_swa_indices_ragged", name, params);
+  step.call("combine_topk_swa_indices_ragged", place, params);
 }
 
 }  // namespace plumb::device::decode

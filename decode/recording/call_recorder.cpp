@@ -58,8 +58,9 @@ void CallRecorder::before(const device::decode::Call& call, device::Stream strea
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
   if (next_ == current_->calls.size()) current_->calls.push_back(make_recording(call));
   CallRecording& recording = *current_->calls.at(next_);
-  if (recording.name != call.name) {
-    throw std::logic_error(call.name + " is called where " + recording.name + " was called before");
+  if (recording.place.name != call.place.name) {
+    throw std::logic_error(call.place.name + " is called where " + recording.place.name +
+                           " was called before");
   }
   rebind(call, recording);
   copy(recording, true, stream);
@@ -81,7 +82,7 @@ std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
     const device::decode::Call& call) {
   auto recording = std::make_unique<CallRecording>();
   static_cast<JudgedCall&>(*recording) = judged_call(call, geometry_, device_.properties());
-  recording->name = call.name;
+  recording->place = call.place;
   if (recording->problem)
     recording->entry =
         exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
@@ -109,7 +110,7 @@ void CallRecorder::add_copy(const std::string& name, const Binding& bound,
   }
   if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
     copy.to = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                                   "tap of " + recording.name + " " + name);
+                                                   "tap of " + recording.place.name + " " + name);
   }
   recording.copies.push_back(std::move(copy));
 }

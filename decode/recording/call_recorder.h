@@ -50,7 +50,7 @@ class CallRecorder final : public device::decode::CallObserver {
     int image = -1;                // of the cache that it is read from; -1: from `to`
   };
   struct CallRecording : JudgedCall {
-    std::string name;
+    device::decode::CallPlace place;
     const plumb_op_entry* entry = nullptr;
     TensorSet tensors;  // as fetched last
     std::vector<TensorCopy> copies;

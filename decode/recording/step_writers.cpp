@@ -8,7 +8,7 @@ namespace plumb::cases {
 void StepWriters::note(const CallRecorder::CallRecording& call, std::int64_t position) {
   for (const CallRecorder::TensorCopy& copy : call.copies) {
     if (copy.before) continue;
-    writers_.push_back({{copy.from, copy.from + copy.bytes}, call.op, call.name, position});
+    writers_.push_back({{copy.from, copy.from + copy.bytes}, call.op, call.place.name, position});
   }
 }
 

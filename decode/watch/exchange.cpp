@@ -50,7 +50,7 @@ bool is_plan(const HostTensor& tensor) { return tensor.spec().role == Role::stat
 }  // namespace
 
 bool Exchanged::covers(const Call& call) const {
-  return names_.contains(std::string(call.op)) || names_.contains(call.name);
+  return names_.contains(std::string(call.op)) || names_.contains(call.place.name);
 }
 
 const plumb_op_entry* Exchanged::entry_of(const Call& call, const plumb_implementation& ops) const {
@@ -88,7 +88,7 @@ bool Exchange::takes(const Call& call) {
   if (!which_->covers(call)) return false;
   try {
     taken_ = One{this, judged_call(call, geometry_, properties_), bindings_of(call, geometry_),
-                 which_->entry_of(call, ops_), call.name};
+                 which_->entry_of(call, ops_), call.place.name};
   } catch (const BadRow&) {
     return false;
   }
@@ -109,7 +109,7 @@ void Exchange::launch(const Call& call, device::Stream stream) {
     throw DeviceError(ErrorKind::capture_unsupported,
                       fmt::format("{}: {} cannot be exchanged in a graph of {}: a host function "
                                   "cannot look at its memory; mode none can",
-                                  call.name, call.op, properties_.platform));
+                                  call.place.name, call.op, properties_.platform));
   }
   exchange(one, stream);
 }

@@ -114,7 +114,7 @@ class StepComparison {
     if (rows != part.tokens) return std::nullopt;  // nothing that this step asked for
     const CallRecorder::Calls &a = one_.recorder->fetch(part), &b = other_.recorder->fetch(there);
     for (std::size_t i = 0; i < a.size(); ++i) {
-      if (i >= b.size() || a[i]->name != b[i]->name) return another_call(*a[i], part);
+      if (i >= b.size() || a[i]->place.name != b[i]->place.name) return another_call(*a[i], part);
       auto report = different_output(*b[i], *a[i], defined, "differs");
       if (report) return describe(*a[i], *b[i], part, *report);
       writers_.note(*a[i], std::ssize(made_));
@@ -142,7 +142,7 @@ class StepComparison {
     return {.from = ReplayDifference::From::nothing,
             .step = step_,
             .part = part.name,
-            .call = call.name,
+            .call = call.place.name,
             .op = call.op};
   }
 
@@ -154,7 +154,7 @@ class StepComparison {
         .from = may ? ReplayDifference::From::an_op_that_may : ReplayDifference::From::the_op,
         .step = step_,
         .part = part.name,
-        .call = a.name,
+        .call = a.place.name,
         .op = a.op,
         .tensor = report.tensor,
         .rows = std::move(report.wrong_rows),

@@ -30,7 +30,7 @@ std::map<std::string, std::vector<Experts>> choices(WatchedEngine& watched) {
       const std::int64_t width = live == 0 ? 0 : ids.elements() / ids.rows();
       for (std::int64_t token = 0; token < live; ++token) {
         const auto* row = ids.row<std::int32_t>(token);
-        all[call->name].emplace_back(row, row + width);
+        all[call->place.name].emplace_back(row, row + width);
       }
     }
   }

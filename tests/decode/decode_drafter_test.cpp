@@ -33,7 +33,7 @@ class Recorder final : public device::decode::CallObserver {
  private:
   template <class Params>
   static void keep(const Call& call, std::string_view name, Params& where) {
-    if (call.name == name) where = *static_cast<const Params*>(call.params);
+    if (call.place.name == name) where = *static_cast<const Params*>(call.params);
   }
 };
 

@@ -53,7 +53,7 @@ std::string failures(const CallRecorder::Calls& calls) {
   std::string text;
   for (const auto& call : calls) {
     for (const TensorReport& report : call->judge()) {
-      for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
+      for (const std::string& line : report.failures) text += call->place.name + ": " + line + "\n";
     }
   }
   return text;

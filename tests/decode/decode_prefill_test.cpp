@@ -17,7 +17,7 @@ std::string wrong_decode_candidates(PrefillServing& serving, const Calls& calls)
     if (call->op != "sparse_mla_decode") continue;
     const Engine& engine = serving.engine();
     if (const auto line = cases::wrong_candidates(*call, engine.plan(), engine.geometry())) {
-      return call->name + ": " + *line;
+      return call->place.name + ": " + *line;
     }
   }
   return "";

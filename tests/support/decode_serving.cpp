@@ -43,7 +43,8 @@ std::string failures(cases::CallRecorder& recorder, const device::decode::Engine
   for (const auto& part : engine.parts()) {
     for (const auto& call : recorder.fetch(part)) {
       for (const cases::TensorReport& report : call->judge()) {
-        for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
+        for (const std::string& line : report.failures)
+          text += call->place.name + ": " + line + "\n";
       }
     }
   }

@@ -124,7 +124,7 @@ inline std::string failures(const Calls& calls) {
   std::string text;
   for (const CallRecorder::CallRecording* call : calls) {
     for (const TensorReport& report : call->judge()) {
-      for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
+      for (const std::string& line : report.failures) text += call->place.name + ": " + line + "\n";
     }
   }
   return text;

@@ -65,7 +65,7 @@ inline std::string failures(cases::CallRecorder& recorder, const std::string& pa
   std::string text;
   for (const auto& call : recorder.fetch({part, tokens})) {
     for (const cases::TensorReport& report : call->judge()) {
-      for (const std::string& line : report.failures) text += call->name + ": " + line + "\n";
+      for (const std::string& line : report.failures) text += call->place.name + ": " + line + "\n";
     }
   }
   return text;
