@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/plugin.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "device/plugin/hosted_device.h"
+#include "device/remote/serve_plugin.h"
 #include "process/codec.h"
 #include "process/own_program.h"
 #include "tools/selection.h"
@@ -23,6 +27,8 @@ struct PluginAnswer {
   std::vector<std::string> ops;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PluginAnswer, refused, name, version, ops)
+
+constexpr std::string_view kServePlugin = "--serve-plugin";
 
 PluginAnswer describe(const std::string& path) {
   try {
@@ -86,6 +92,23 @@ cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& p
     return std::unique_ptr<device::Device>(new device::HostedDevice(open(name, conditions)));
   };
   return options;
+}
+
+std::optional<std::string> plugin_to_serve(int count, char** arguments) {
+  if (count != 3 || arguments[1] != kServePlugin) return std::nullopt;
+  return arguments[2];
+}
+
+void serve_plugin_process(const std::string& path) {
+  struct stat input = {};
+  if (fstat(STDIN_FILENO, &input) != 0 || !S_ISSOCK(input.st_mode)) {
+    throw UsageError(
+        fmt::format("{} is for plumb itself: standard input is no socket", kServePlugin));
+  }
+  const device::remote::Descriptor control(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  const device::remote::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(nothing.number(), STDIN_FILENO);  // what a plug-in reads
+  device::remote::serve_plugin(path, control);
 }
 
 std::string lacks_the_op(const PluginInfo& plugin) {

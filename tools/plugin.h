@@ -4,6 +4,7 @@
 // it, and the cases' way to its kernels.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +34,13 @@ PluginInfo probe_plugin(const std::string& path, double timeout);
 // The worker's side: "plumb list --plugin LIB" as a worker serves this.
 int serve_plugin_info(const std::string& path);
 
-// Options under which cases call the plug-in's kernels.
+// Options under which cases call the plug-in's kernels in this process.
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin);
+
+// The library of a command line that starts a plug-in's process, and the whole life of that
+// process, which has to end at once when it returns.
+std::optional<std::string> plugin_to_serve(int count, char** arguments);
+void serve_plugin_process(const std::string& path);
 
 // The case of an op that the plug-in lacks.
 std::string lacks_the_op(const PluginInfo& plugin);

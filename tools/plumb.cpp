@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "process/worker.h"
 #include "tools/command_line.h"
 #include "tools/output.h"
+#include "tools/plugin.h"
 #include "tools/selection.h"
 
 namespace {
@@ -84,6 +86,10 @@ int main(int count, char** arguments) {
   const bool bisecting = is_bisecting(count, arguments);
   try {
     plumb::process::worker_role();  // throws if the environment is misleading
+    if (const auto library = plugin_to_serve(count, arguments)) {
+      serve_plugin_process(*library);
+      std::_Exit(0);  // threads of the plug-in may still run
+    }
     const int code = read_command_line(count, arguments)();
     finish_output();
     return code;

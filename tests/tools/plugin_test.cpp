@@ -172,6 +172,11 @@ TEST_F(PluginCommand, ChangedFloatingPointModesAreRestoredAndReported) {
   EXPECT_EQ(contents(path("report.json")).find("notes"), std::string::npos);
 }
 
+TEST_F(PluginCommand, OnlyPlumbStartsAProcessThatServesAPlugIn) {
+  expect_refused({"--serve-plugin", library("launches_right")},
+                 "--serve-plugin is for plumb itself: standard input is no socket");
+}
+
 TEST_F(PluginCommand, WhatLaunchersSayAndThrowIsReported) {
   const std::string one = "rms_norm/hidden_1/*";
   expect_found("throws_in_launcher", one,

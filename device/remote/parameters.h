@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Addresses of a device in another process. In this process such an address carries a mark in its
+// upper bits: it can be told from memory of this process, and an access to it fails. Parameters of
+// an op lose the marks before they are sent.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "device/ops/sparse_mla.h"
+#include "device/remote/codec.h"
+
+namespace plumb::device::remote {
+
+// As a number of 64 bits not a size, as two of 32 bits neither a usual size nor a usual float.
+inline constexpr std::uint64_t kMark = std::uint64_t{0xa5d5} << 48;
+inline constexpr std::uint64_t kMarkBits = std::uint64_t{0xffff} << 48;
+
+inline bool is_marked(std::uint64_t word) { return (word & kMarkBits) == kMark; }
+inline bool is_marked(const void* address) {
+  return is_marked(reinterpret_cast<std::uintptr_t>(address));
+}
+inline void* marked(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address | kMark));
+}
+inline std::uint64_t unmarked(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) & ~kMarkBits;
+}
+
+// The bytes of a structure with unmarked addresses.
+Bytes without_marks(const void* structure, std::size_t bytes);
+
+// Whether the parameters of an op point to a tile plan: the one structure in host memory that an
+// op's parameters name. A launcher may write to it.
+bool has_plan(std::string_view op);
+plumb_mla_plan* plan_of(const Bytes& params);
+void set_plan(Bytes& params, plumb_mla_plan* plan);
+
+}  // namespace plumb::device::remote

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/remote/plugin_process.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "device/background_load/occupancy_hog.h"
+#include "device/plugin/known_ops.h"
+#include "device/remote/parameters.h"
+#include "device/remote/remote_device.h"
+
+namespace plumb::device::remote {
+
+namespace {
+
+constexpr std::string_view kHog = "occupancy_hog";
+constexpr std::size_t kLaunchable = kOpCount + 1;
+constexpr auto kNone = static_cast<std::uint32_t>(-1);
+
+std::size_t position_of(std::string_view op) {
+  const auto found = std::ranges::find(kOps, op, &KnownOp::name);
+  if (found == std::end(kOps) && op != kHog) throw ProtocolError("an unknown op");
+  return static_cast<std::size_t>(found - std::begin(kOps));
+}
+std::string_view op_at(std::size_t position) {
+  return position < kOpCount ? kOps[position].name : kHog;
+}
+std::size_t param_bytes(std::size_t position) {
+  return position < kOpCount ? kOps[position].param_bytes : sizeof(plumb_occupancy_hog_params);
+}
+
+// A launcher gets the parameters only.
+std::mutex active_mutex;
+std::weak_ptr<PluginProcess> active;
+
+std::shared_ptr<PluginProcess> active_process() {
+  const std::lock_guard lock(active_mutex);
+  return active.lock();
+}
+
+template <std::size_t kPosition>
+plumb_status launcher(const void* params) {
+  const std::shared_ptr<PluginProcess> process = active_process();
+  return process ? process->launch(kPosition, params) : PLUMB_LAUNCH_FAILED;
+}
+
+using Launcher = plumb_status (*)(const void* params);
+template <std::size_t... kPosition>
+constexpr std::array<Launcher, kLaunchable> make_launchers(std::index_sequence<kPosition...>) {
+  return {&launcher<kPosition>...};
+}
+constexpr std::array<Launcher, kLaunchable> kLaunchers =
+    make_launchers(std::make_index_sequence<kLaunchable>());
+
+struct OwnConnection {
+  std::weak_ptr<PluginProcess> process;
+  std::unique_ptr<Connection> connection;
+};
+thread_local OwnConnection own;
+
+}  // namespace
+
+std::shared_ptr<PluginProcess> PluginProcess::start(std::vector<std::string> command) {
+  std::shared_ptr<PluginProcess> process(new PluginProcess(std::move(command)));
+  const std::lock_guard lock(active_mutex);
+  active = process;
+  return process;
+}
+
+PluginProcess::PluginProcess(std::vector<std::string> command) {
+  start_process(command);
+  read_introduction();
+}
+
+PluginProcess::~PluginProcess() = default;
+
+void PluginProcess::start_process(std::vector<std::string>& command) {
+  auto [near, far] = connected_sockets();
+  wake_now_and_then(near);
+  process::Command child;
+  child.words = std::move(command);
+  child.in = process::Redirection::to_descriptor(far.number());
+  life_ = std::make_shared<ProcessLife>(child);
+  control_ = std::move(near);
+}
+
+void PluginProcess::read_introduction() {
+  const auto is_running = [this] { return life_->is_running(); };
+  std::optional<Message> message = Inbox(control_).receive(is_running);
+  if (!message) life_->die("its process hung up");
+  MessageReader about(std::move(message->bytes));
+  if (static_cast<Status>(message->header.kind) != Status::done) throw Refused(about.text());
+  name_ = about.text();
+  about.text();  // version
+  const auto count = about.get<std::uint64_t>();
+  entry_of_op_.assign(kLaunchable, kNone);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t position = position_of(about.text());
+    entry_of_op_[position] = i;
+    entries_.push_back({op_at(position).data(), kLaunchers[position], about.get<plumb_numerics>()});
+  }
+  table_ = {PLUMB_ABI_VERSION, name_.c_str(), entries_.data(),
+            static_cast<std::int32_t>(entries_.size())};
+}
+
+bool PluginProcess::has_died() const { return life_->has_died() || !life_->is_running(); }
+
+Connection& PluginProcess::connection() {
+  if (own.process.lock().get() == this) return *own.connection;
+  auto [near, far] = connected_sockets();
+  wake_now_and_then(near);
+  auto connection = std::make_unique<Connection>(std::move(near), life_, traffic_);
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (!send_descriptors(control_, far, connection->buffer().descriptor())) {
+      life_->die("its process hung up");
+    }
+  }
+  own = {weak_from_this(), std::move(connection)};
+  return *own.connection;
+}
+
+const Properties& PluginProcess::properties_of(std::string_view platform) {
+  const std::lock_guard lock(properties_mutex_);
+  std::unique_ptr<Properties>& known = properties_[std::string(platform)];
+  if (!known) known = std::make_unique<Properties>(ask_properties(platform));
+  return *known;
+}
+
+Properties PluginProcess::ask_properties(std::string_view platform) {
+  MessageReader answer =
+      connection().call(RemoteCall::properties, MessageWriter().put_text(platform));
+  Properties p;
+  p.platform = answer.text();
+  p.name = answer.text();
+  p.runtime = answer.text();
+  p.simulated = answer.get<bool>();
+  p.wave_size = answer.get<int>();
+  p.multiprocessors = answer.get<int>();
+  p.max_threads_per_block = answer.get<int>();
+  p.shared_bytes_per_block = answer.get<std::size_t>();
+  p.memory_bytes = answer.get<std::size_t>();
+  p.max_grid_x = answer.get<std::int64_t>();
+  p.max_grid_y = answer.get<std::int64_t>();
+  p.fp8 = answer.get<Fp8Dialect>();
+  return p;
+}
+
+std::unique_ptr<Device> PluginProcess::open(std::string_view platform,
+                                            const Conditions& conditions) {
+  return std::make_unique<RemoteDevice>(shared_from_this(), platform, conditions);
+}
+
+std::vector<std::string> PluginProcess::take_notes() {
+  MessageReader answer = connection().call(RemoteCall::take_notes);
+  std::vector<std::string> notes(answer.get<std::uint64_t>());
+  for (std::string& note : notes) note = answer.text();
+  return notes;
+}
+
+plumb_status PluginProcess::launch(std::size_t position, const void* params) {
+  if (entry_of_op_[position] == kNone) return PLUMB_UNSUPPORTED;
+  const Bytes bytes = without_marks(params, param_bytes(position));
+  MessageWriter request;
+  request.put(entry_of_op_[position]).put<std::uint64_t>(bytes.size());
+  request.put_bytes(bytes.data(), bytes.size());
+  if (!has_plan(op_at(position)))
+    return connection().call(RemoteCall::launch, request).get<plumb_status>();
+  plumb_mla_plan& plan = *plan_of(bytes);
+  const Bytes sent = without_marks(&plan, sizeof plan);
+  request.put_bytes(sent.data(), sent.size());
+  MessageReader answer = connection().call(RemoteCall::launch, request);
+  const auto status = answer.get<plumb_status>();
+  const auto written = answer.get<plumb_mla_plan>();
+  // Its addresses are this process's own.
+  plan.num_parts = written.num_parts;
+  plan.block_n = written.block_n;
+  plan.fixed_overhead = written.fixed_overhead;
+  plan.planned = written.planned;
+  return status;
+}
+
+}  // namespace plumb::device::remote

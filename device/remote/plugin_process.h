@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process that loads a plug-in, seen from the one that judges it. What is judged with (inputs
+// as they were filled, expectation, verdict) never enters that process: it gets inputs, and gives
+// back what its device holds.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/remote/connection.h"
+
+namespace plumb::device::remote {
+
+// Why the library cannot be used: one line.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// For any number of threads at once.
+class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
+ public:
+  // command: this program and the arguments with which it serves a plug-in on its standard input.
+  // Throws Refused, Died, std::system_error.
+  static std::shared_ptr<PluginProcess> start(std::vector<std::string> command);
+  ~PluginProcess();
+  PluginProcess(const PluginProcess&) = delete;
+  PluginProcess& operator=(const PluginProcess&) = delete;
+
+  // Launchers call the plug-in of the process that was started last.
+  const plumb_implementation& implementation() const { return table_; }
+  // Must not outlive this object. Throws what open_device throws, and Died.
+  std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
+  // Throws what open_device throws.
+  const Properties& properties_of(std::string_view platform);
+  // What plumb noticed of the plug-in's calls since the last time, one line each. Throws Died.
+  std::vector<std::string> take_notes();
+  bool has_died() const;
+  pid_t id() const { return life_->id(); }
+
+  // The calling thread's connection, made at its first call. Throws Died.
+  Connection& connection();
+  plumb_status launch(std::size_t op, const void* params);
+
+ private:
+  explicit PluginProcess(std::vector<std::string> command);
+  void start_process(std::vector<std::string>& command);
+  void read_introduction();
+  Properties ask_properties(std::string_view platform);
+
+  std::shared_ptr<ProcessLife> life_;
+  OwnedDescriptor control_;
+  std::mutex control_mutex_;
+  std::shared_ptr<RequestTraffic> traffic_ = std::make_shared<RequestTraffic>();
+  std::mutex properties_mutex_;
+  std::map<std::string, std::unique_ptr<Properties>> properties_;
+  std::string name_;
+  std::vector<plumb_op_entry> entries_;
+  std::vector<std::uint32_t> entry_of_op_;  // by position in kOps, behind them the occupancy hog
+  plumb_implementation table_ = {};
+};
+
+}  // namespace plumb::device::remote

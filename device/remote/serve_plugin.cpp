@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/remote/serve_plugin.h"
+
+#include "device/background_load/occupancy_hog.h"
+#include "device/plugin/float_environment.h"
+#include "device/plugin/hosted_device.h"
+#include "device/plugin/plugin.h"
+#include "device/plugin/services.h"
+#include "device/remote/server.h"
+
+namespace plumb::device::remote {
+
+namespace {
+
+// plumb's own kernel beside which the plug-in's run in concurrent cases.
+plumb_status launch_occupancy_hog(const void* params) {
+  const auto& hog = *static_cast<const plumb_occupancy_hog_params*>(params);
+  const plumb_host& services = plugin_services();
+  const plumb_device* device = services.device(services.context, hog.stream);
+  if (device == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto* entry = find_entry(builtin_implementation(device->platform), "occupancy_hog");
+  return entry == nullptr ? PLUMB_UNSUPPORTED : entry->launch(params);
+}
+
+Introduction introduction_of(const Plugin& plugin) {
+  const plumb_implementation& table = plugin.implementation();
+  Introduction about{plugin.name(), plugin.version(), {}};
+  about.entries.assign(table.entries, table.entries + table.entry_count);
+  about.entries.push_back({"occupancy_hog", &launch_occupancy_hog, {}});
+  return about;
+}
+
+std::unique_ptr<Device> open_hosted(std::string_view platform, const Conditions& conditions) {
+  return std::make_unique<HostedDevice>(open_device(platform, conditions));
+}
+
+}  // namespace
+
+void serve_plugin(const std::string& library, const OwnedDescriptor& control) {
+  try {
+    // Never destroyed: threads use them until the process ends, also while a plug-in calls exit.
+    const auto* plugin = new Plugin(library);
+    auto* server = new Server(introduction_of(*plugin), &open_hosted, &take_float_notes);
+    serve_connections(*server, control);
+  } catch (const PluginError& error) {
+    refuse_to_serve(control, error.what());
+  }
+}
+
+}  // namespace plumb::device::remote

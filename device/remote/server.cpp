@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/remote/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "device/plugin/known_ops.h"
+#include "device/remote/device_calls.h"
+
+namespace plumb::device::remote {
+
+namespace {
+
+struct ServedAnswer {
+  Status status = Status::done;
+  Bytes bytes;
+};
+
+// The error in place of an answer, if there is one.
+ServedAnswer answer_to(const Context& context, Message request) {
+  try {
+    MessageWriter answer;
+    MessageReader reader(std::move(request.bytes));
+    carry_out(static_cast<RemoteCall>(request.header.kind & ~kPosted), context, reader, answer);
+    return {Status::done, answer.bytes()};
+  } catch (const DeviceError& error) {
+    return {Status::device_error, MessageWriter().put(error.kind()).put_text(error.what()).bytes()};
+  } catch (const std::exception& error) {
+    return {Status::error, MessageWriter().put_text(error.what()).bytes()};
+  }
+}
+
+Header header_of(Status status) { return {0, getpid(), static_cast<std::uint32_t>(status), 0}; }
+
+}  // namespace
+
+Server::Server(Introduction introduction, OpenDevice open,
+               std::function<std::vector<std::string>()> notes)
+    : introduction_(std::move(introduction)),
+      open_(std::move(open)),
+      take_notes_(std::move(notes)) {}
+
+void Server::answer_all(const OwnedDescriptor& socket, const SharedBuffer& buffer) {
+  const pid_t process = getpid();
+  const Context context{*this, buffer};
+  Inbox inbox(socket);
+  std::optional<ServedAnswer> failed;  // a posted request, which all later ones may have built upon
+  while (std::optional<Message> request = inbox.receive()) {
+    Header header = request->header;
+    const bool posted = (header.kind & kPosted) != 0;
+    const auto call = static_cast<RemoteCall>(header.kind);
+    const bool always = call == RemoteCall::settle || call == RemoteCall::close;
+    if (posted && failed) continue;
+    ServedAnswer answer = failed && !always ? *std::exchange(failed, std::nullopt)
+                                            : answer_to(context, std::move(*request));
+    // The plug-in forked, and this is the copy: nobody waits for it.
+    if (getpid() != process) _exit(0);
+    if (posted) {
+      if (answer.status != Status::done) failed = std::move(answer);
+      continue;
+    }
+    header.process = process;
+    header.kind = static_cast<std::uint32_t>(answer.status);
+    if (!send_message(socket, header, answer.bytes)) return;
+  }
+}
+
+Properties Server::properties_of(std::string_view platform) const {
+  return open_(platform, {})->properties();
+}
+
+std::uint64_t Server::open(std::string_view platform, const Conditions& conditions) {
+  std::unique_ptr<Device> device = open_(platform, conditions);
+  const std::lock_guard lock(mutex_);
+  devices_[next_] = std::move(device);
+  return next_++;
+}
+
+void Server::close(std::uint64_t id) {
+  std::unique_ptr<Device> closed;  // outside the lock: closing may wait for pending work
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(id);
+    if (found == devices_.end()) throw ProtocolError("an unknown device");
+    closed = std::move(found->second);
+    devices_.erase(found);
+  }
+  closed.reset();
+  const std::lock_guard lock(mutex_);
+  if (devices_.empty()) plans_.clear();
+}
+
+Device& Server::device(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = devices_.find(id);
+  if (found == devices_.end()) throw ProtocolError("an unknown device");
+  return *found->second;
+}
+
+plumb_mla_plan& Server::plan_at(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<plumb_mla_plan>& plan = plans_[address];
+  if (!plan) plan = std::make_unique<plumb_mla_plan>();
+  return *plan;
+}
+
+plumb_status Server::launch(std::uint32_t index, Bytes params, MessageReader& request,
+                            MessageWriter& answer) {
+  if (index >= introduction_.entries.size()) throw ProtocolError("an unknown entry");
+  const plumb_op_entry& entry = introduction_.entries[index];
+  alignas(std::max_align_t) std::byte aligned[kMostParamBytes];
+  if (params.size() > sizeof aligned) throw ProtocolError("parameters that are too long");
+  plumb_mla_plan* plan = nullptr;
+  if (has_plan(entry.op)) {
+    plan = &plan_at(reinterpret_cast<std::uintptr_t>(plan_of(params)));
+    *plan = request.get<plumb_mla_plan>();
+    set_plan(params, plan);
+  }
+  std::memcpy(aligned, params.data(), params.size());
+  const plumb_status status = entry.launch(aligned);
+  answer.put(status);
+  if (plan != nullptr) answer.put(*plan);
+  return status;
+}
+
+void serve_connections(Server& server, const OwnedDescriptor& control) {
+  MessageWriter about;
+  const Introduction& introduction = server.introduction();
+  about.put_text(introduction.name).put_text(introduction.version);
+  about.put<std::uint64_t>(introduction.entries.size());
+  for (const plumb_op_entry& entry : introduction.entries) {
+    about.put_text(entry.op).put(entry.numerics);
+  }
+  if (!send_message(control, header_of(Status::done), about.bytes())) return;
+  while (auto connection = receive_descriptors(control)) {
+    auto& [socket, memory] = *connection;
+    std::thread([&server, socket = std::move(socket), memory = std::move(memory)]() mutable {
+      const SharedBuffer buffer(std::move(memory));
+      server.answer_all(socket, buffer);
+    }).detach();
+  }
+}
+
+void refuse_to_serve(const OwnedDescriptor& control, const std::string& why) {
+  send_message(control, header_of(Status::error), MessageWriter().put_text(why).bytes());
+}
+
+}  // namespace plumb::device::remote
