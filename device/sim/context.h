@@ -34,7 +34,7 @@ void block_sync(const Site& site);
 // Waits for the lanes of `mask`; returns the votes for a ballot, otherwise what `source_lane` gave.
 std::uint64_t wave_operation(WaveKind kind, std::uint64_t mask, std::uint64_t value,
                              int source_lane, const Site& site);
-// Ends the run with Fault::invalid_argument.
+// Ends the run with ErrorKind::invalid_argument.
 [[noreturn]] void refuse_width(int width, const Site& site);
 [[noreturn]] void refuse_alignment(const void* address, int bytes, const Site& site);
 

@@ -25,7 +25,7 @@ class SharedMemory {
     const char* name() const { return site == nullptr ? "dynamic shared memory" : site->name; }
   };
 
-  // Throws Fault::launch_limits if the dynamic part alone is too large.
+  // Throws ErrorKind::launch_limits if the dynamic part alone is too large.
   void start_kernel(std::size_t limit, std::size_t dynamic_bytes);
   void start_block();
 
