@@ -35,9 +35,9 @@ bool may_use_vendor_names(const fs::path& relative) {
 }
 
 const std::vector<std::string>& top_folders() {
-  static const std::vector<std::string> folders{"reference", "device", "cases",   "decode",
-                                                "faults",    "golden", "bisect",  "diagnosis",
-                                                "tests",     "tools",  "examples"};
+  static const std::vector<std::string> folders{"reference", "device", "cases",    "decode",
+                                                "faults",    "golden", "bisect",   "diagnosis",
+                                                "tests",     "tools",  "examples", "process"};
   return folders;
 }
 
@@ -101,9 +101,11 @@ const std::vector<Unit>& units() {
     const Names watch = with(ops, {"ops", "decode engine"});
     const Names faults = with(watch, {"decode watch"});
     const Names diagnosis = with(faults, {"faults"});
-    const Names bisect = with(diagnosis, {"diagnosis"});
+    const Names bisect = with(diagnosis, {"diagnosis", "process"});
     return std::vector<Unit>{
         {"reference", {"reference"}, {}},
+        {"process", {"process"}, {}},
+        {"device remote", {"device/remote"}, {"device", "process"}},
         {"device", {"device"}, {}},
         {"decode engine",
          {"decode/engine", "decode/models", "decode/metadata", "decode/graphs", "decode/policies"},
@@ -119,9 +121,9 @@ const std::vector<Unit>& units() {
          watch},
         {"faults", {"faults"}, faults},
         {"diagnosis", {"diagnosis"}, diagnosis},
-        {"golden", {"golden"}, cases},
+        {"golden", {"golden"}, with(cases, {"process"})},
         {"bisect", {"bisect"}, bisect},
-        {"tools", {"tools"}, with(bisect, {"studies", "golden", "bisect"})}};
+        {"tools", {"tools"}, with(bisect, {"studies", "golden", "bisect", "device remote"})}};
   }();
   return all;
 }
@@ -152,7 +154,7 @@ fs::path included_by(const fs::path& file, const std::string& line) {
 std::vector<std::string> forbidden_includes(const fs::path& root) {
   std::vector<std::string> found;
   const std::vector<std::string> folders{"reference", "device",    "cases",  "decode", "faults",
-                                         "golden",    "diagnosis", "bisect", "tools"};
+                                         "golden",    "diagnosis", "bisect", "tools",  "process"};
   for (const fs::path& path : files_below(root, folders, {".h", ".cpp", ".cu"})) {
     const Unit* from = unit_of(path);
     if (from == nullptr) {

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "process/interrupts.h"
+#include "process/output_file.h"
 #include "process/run.h"
 
 namespace plumb::process {
@@ -100,25 +101,19 @@ TEST(Child, OutlivesTheThreadThatStartedIt) {
   EXPECT_TRUE(child->ending().ok()) << child->ending().text();
 }
 
+// The stub starts a child, prints its number, and waits.
 TEST(Child, DoesNotOutliveItsParent) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  pid_t grandchild = 0;
-  {
-    Child parent(
-        [&] {
-          const Child child({{"sleep", "300"}});
-          const pid_t id = child.id();
-          static_cast<void>(!write(ends[1], &id, sizeof id));
-          return pause();
-        },
-        {});
-    ASSERT_EQ(read(ends[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof(pid_t)));
-    EXPECT_EQ(kill(grandchild, 0), 0);
+  const OutputFile out;
+  Command command{{PLUMB_PROCESS_STUB, "parent"}};
+  command.out = Redirection::to_descriptor(out.descriptor());
+  Child parent(command);
+  for (int i = 0; i < 1000 && out.text().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+  const auto grandchild = static_cast<pid_t>(std::stol(out.text()));
+  EXPECT_FALSE(has_ended(grandchild));
+  kill(parent.id(), SIGKILL);
   EXPECT_TRUE(is_gone(grandchild));
-  close(ends[0]);
-  close(ends[1]);
 }
 
 TEST(Child, ItsStreamsLeadWhereTheyAreSent) {

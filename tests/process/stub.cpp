@@ -103,10 +103,19 @@ Bytes answer(const WorkerRequest& request) {
   return {static_cast<std::uint8_t>(request.task + 1)};
 }
 
+// A program that starts another one and waits.
+int parent() {
+  const Child child({{"sleep", "300"}});
+  const std::string line = std::to_string(child.id()) + "\n";
+  static_cast<void>(!write(STDOUT_FILENO, line.data(), line.size()));
+  hang();
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char**) {
   try {
+    if (count > 1) return parent();
     const std::string role = plumb::process::worker_role();
     if (role.empty()) return 9;
     if (role == "never ready") hang();
