@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
@@ -13,6 +14,8 @@
 namespace plumb::process {
 
 namespace {
+
+std::atomic<int> forks = 0;
 
 class ForkingThread {
  public:
@@ -55,6 +58,7 @@ class ForkingThread {
         _exit(127);
       }
       error_ = errno;
+      ++forks;
       in_child_ = nullptr;
       changed_.notify_all();
     }
@@ -70,6 +74,8 @@ class ForkingThread {
 };
 
 }  // namespace
+
+int lasting_forks() { return forks; }
 
 pid_t fork_from_lasting_thread(const std::function<void()>& in_child) {
   // Never deleted: the thread uses it until the process ends. A forked child has no such thread.

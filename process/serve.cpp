@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 
+#include "process/fork.h"
 #include "process/messages.h"
 
 namespace plumb::process {
@@ -19,9 +20,12 @@ namespace {
 
 std::atomic<int> forks = 0;
 
+// By code that is not this library.
+int foreign_forks() { return forks - lasting_forks(); }
+
 // Forked since, and not waited for. A program that is started by posix_spawn does not count.
 bool left_a_process(int forks_before) {
-  if (forks == forks_before) return false;
+  if (foreign_forks() == forks_before) return false;
   siginfo_t info = {};
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
@@ -64,7 +68,7 @@ std::string receive_role() {
 WorkerAnswer answer_to(const WorkerRequest& request,
                        const std::function<Bytes(const WorkerRequest&)>& answer) {
   WorkerAnswer sent{request.task, request.name, 0, "", false, {}};
-  const int before = forks;
+  const int before = foreign_forks();
   try {
     sent.body = answer(request);
   } catch (const std::bad_alloc&) {

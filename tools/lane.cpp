@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "cases/drivers/point_text.h"
-#include "device/plugin/float_environment.h"
+#include "device/remote/connection.h"
 #include "diagnosis/case_diagnosis.h"
 #include "diagnosis/decode_step_run.h"
 #include "process/interrupts.h"
@@ -92,6 +92,26 @@ bool explains_crash(const Finished& again) {
          (again.result.outcome == cases::Outcome::known_bug && !again.findings.empty());
 }
 
+cases::RunOptions with_plugin_of(const RunArguments& arguments, cases::RunOptions options) {
+  const std::string& plugin = arguments.selection.plugin;
+  if (plugin.empty()) return options;
+  if (arguments.in_process) return with_plugin(std::move(options), loaded_plugin(plugin));
+  return with_plugin_process(std::move(options), plugin);
+}
+
+void judge_task(const Task& task, const RunArguments& arguments, const cases::RunOptions& options,
+                bool diagnosed, Finished& finished) {
+  if (const cases::StepCase* steps = task.which->of_steps()) {
+    cases::StepCaseResult one = cases::run_decode_step(*steps, options, diagnosed);
+    finished.result = std::move(one.result);
+    finished.findings = std::move(one.findings);
+  } else {
+    finished.result = cases::run_case(*task.which->of_op(), options);
+    compare_with_golden(task, arguments, options, finished);
+  }
+  if (!arguments.selection.plugin.empty()) finished.notes = take_plugin_notes();
+}
+
 }  // namespace
 
 std::string golden_folder(const RunArguments& arguments) {
@@ -115,20 +135,15 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   if (!arguments.selection.point.empty()) {
     options.point = cases::point_from(arguments.selection.point);
   }
-  const std::string& plugin = arguments.selection.plugin;
-  if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
   const auto start = std::chrono::steady_clock::now();
   Finished finished = name_task(task, arguments);
   try {
-    if (const cases::StepCase* steps = task.which->of_steps()) {
-      cases::StepCaseResult one = cases::run_decode_step(*steps, options, diagnosed);
-      finished.result = std::move(one.result);
-      finished.findings = std::move(one.findings);
-    } else {
-      finished.result = cases::run_case(*task.which->of_op(), options);
-      compare_with_golden(task, arguments, options, finished);
-    }
-    if (!plugin.empty()) finished.notes = device::take_float_notes();
+    options = with_plugin_of(arguments, std::move(options));
+    judge_task(task, arguments, options, diagnosed, finished);
+  } catch (const device::remote::Died& death) {
+    end_plugin_process();
+    finished = died(task, arguments, {death.what()});
+    diagnosed = false;
   } catch (const cases::BadRow& error) {
     throw cases::BadRow(fmt::format("{}: {}", task.which->id(), error.what()));
   }

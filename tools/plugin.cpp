@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
+#include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
+#include "device/remote/plugin_process.h"
 #include "device/remote/serve_plugin.h"
 #include "process/codec.h"
 #include "process/own_program.h"
@@ -19,6 +23,13 @@
 namespace plumb::tools {
 
 namespace {
+
+using device::remote::PluginProcess;
+
+std::shared_ptr<PluginProcess>& plugin_process() {
+  static std::shared_ptr<PluginProcess> process;
+  return process;
+}
 
 // What a process that has loaded the library says of it.
 struct PluginAnswer {
@@ -94,6 +105,33 @@ cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& p
   return options;
 }
 
+cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path) {
+  std::shared_ptr<PluginProcess>& current = plugin_process();
+  if (!current || current->has_died()) {
+    current.reset();
+    try {
+      current = PluginProcess::start({process::own_program(), std::string(kServePlugin), path});
+    } catch (const device::remote::Refused& error) {
+      throw UsageError(error.what());
+    }
+  }
+  options.foreign = true;
+  options.implementation = [process = current](std::string_view,
+                                               bool) -> const plumb_implementation& {
+    return process->implementation();
+  };
+  options.open = [process = current](std::string_view name, const device::Conditions& conditions) {
+    return process->open(name, conditions);
+  };
+  return options;
+}
+
+void end_plugin_process() { plugin_process().reset(); }
+
+std::vector<std::string> take_plugin_notes() {
+  return plugin_process() ? plugin_process()->take_notes() : device::take_float_notes();
+}
+
 std::optional<std::string> plugin_to_serve(int count, char** arguments) {
   if (count != 3 || arguments[1] != kServePlugin) return std::nullopt;
   return arguments[2];
@@ -105,8 +143,12 @@ void serve_plugin_process(const std::string& path) {
     throw UsageError(
         fmt::format("{} is for plumb itself: standard input is no socket", kServePlugin));
   }
-  const device::remote::Descriptor control(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
-  const device::remote::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  // Not one of the process that judges: its channel would let a plug-in answer in its place.
+  if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
+    throw std::system_error(errno, std::generic_category(), "close_range");
+  }
+  const device::remote::OwnedDescriptor control(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  const device::remote::OwnedDescriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   dup2(nothing.number(), STDIN_FILENO);  // what a plug-in reads
   device::remote::serve_plugin(path, control);
 }

@@ -37,6 +37,15 @@ int serve_plugin_info(const std::string& path);
 // Options under which cases call the plug-in's kernels in this process.
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin);
 
+// The same in a process of the plug-in's own, which is started if none runs. What is judged with
+// stays in this one. Cases under these options throw device::remote::Died. Not for several threads.
+cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path);
+// The next case gets a fresh process.
+void end_plugin_process();
+// What was noticed of the plug-in's calls since the last time, in whichever process it is. Throws
+// device::remote::Died.
+std::vector<std::string> take_plugin_notes();
+
 // The library of a command line that starts a plug-in's process, and the whole life of that
 // process, which has to end at once when it returns.
 std::optional<std::string> plugin_to_serve(int count, char** arguments);

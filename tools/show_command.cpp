@@ -135,7 +135,7 @@ void show_case(const SelectedAny& selected, const std::string& plugin) {
   cases::RunOptions options;
   options.platform = selected.platforms.front();
   options.tier = selected.tier;
-  if (!plugin.empty()) options = with_plugin(std::move(options), loaded_plugin(plugin));
+  if (!plugin.empty()) options = with_plugin_process(std::move(options), plugin);
   show_what_is_asked(which, options.platform);
   const auto problem = cases::make_problem(which, options, false);
   cases::TensorSet tensors = problem->make_tensors();

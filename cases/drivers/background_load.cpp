@@ -24,13 +24,17 @@ std::uint32_t after_rounds(std::uint32_t x, int rounds) {
 
 }  // namespace
 
-void launch_hog(device::Device& device, std::uint32_t* data, std::int32_t blocks,
-                std::int32_t rounds, device::Stream stream) {
+const plumb_op_entry& own_hog(const device::Device& device) {
   const plumb_implementation& own = device::builtin_implementation(device.properties().platform);
   const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
   if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
+  return *hog;
+}
+
+void launch_hog(device::Device& device, const plumb_op_entry& hog, std::uint32_t* data,
+                std::int32_t blocks, std::int32_t rounds, device::Stream stream) {
   const plumb_occupancy_hog_params params{data, blocks, rounds, stream};
-  if (hog->launch(&params) != PLUMB_OK) {
+  if (hog.launch(&params) != PLUMB_OK) {
     throw device::DeviceError(device::ErrorKind::other,
                               "the occupancy hog was not launched " + device.take_launch_error());
   }
@@ -43,8 +47,9 @@ BackgroundLoad::Sizes BackgroundLoad::sizes_on(const device::Properties& propert
   return {std::max(1, properties.multiprocessors / 2), 20000, std::size_t{8} << 20};
 }
 
-BackgroundLoad::BackgroundLoad(device::Device& device)
+BackgroundLoad::BackgroundLoad(device::Device& device, const plumb_op_entry& hog)
     : device_(device),
+      hog_(hog),
       sizes_(sizes_on(device.properties())),
       hog_stream_(device.create_stream()),
       copy_stream_(device.create_stream()) {}
@@ -63,7 +68,7 @@ void BackgroundLoad::allocate() {
 }
 
 void BackgroundLoad::begin() {
-  launch_hog(device_, hog_data_, sizes_.hog_blocks, sizes_.hog_rounds, hog_stream_);
+  launch_hog(device_, hog_, hog_data_, sizes_.hog_blocks, sizes_.hog_rounds, hog_stream_);
   hog_value_ = after_rounds(hog_value_, sizes_.hog_rounds);
   std::memset(back_, 0, sizes_.copy_bytes);
   for (int i = 0; i < kCopies; ++i) {

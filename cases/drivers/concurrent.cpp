@@ -48,14 +48,21 @@ bool repeats_another(const std::string& text, const std::vector<std::string>& al
   });
 }
 
+// An implementation in another process brings plumb's kernel there along.
+const plumb_op_entry& hog_of(const device::Device& device, const RunOptions& options) {
+  const plumb_op_entry* hog =
+      device::find_entry(options.implementation(options.platform, false), "occupancy_hog");
+  return hog != nullptr ? *hog : own_hog(device);
+}
+
 class SideBySide {
  public:
   SideBySide(Session& alone, const Scenario& scenario, std::uint64_t seed,
-             RunOptions::Sharing shared)
+             const RunOptions& options)
       : alone_(alone),
         scenario_(scenario),
         seed_(seed),
-        shared_(shared),
+        shared_(options.shared_by_runners),
         // A kernel that ends before the next one starts meets nobody; a real device gets several.
         replays_(alone.device().properties().simulated ? 1 : 8),
         runners_(static_cast<std::size_t>(scenario.runners)),
@@ -65,7 +72,7 @@ class SideBySide {
       runners_[r].session =
           std::make_unique<Session>(alone, fmt::format("runner {}", r + 1), runners_[r].counts);
     }
-    load_ = std::make_unique<BackgroundLoad>(alone.device());
+    load_ = std::make_unique<BackgroundLoad>(alone.device(), hog_of(alone.device(), options));
   }
 
   ~SideBySide() {
@@ -289,7 +296,7 @@ class SideBySide {
 
 void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed,
                     const RunOptions& options) {
-  SideBySide(alone, scenario, seed, options.shared_by_runners).run();
+  SideBySide(alone, scenario, seed, options).run();
 }
 
 }  // namespace plumb::cases

@@ -225,7 +225,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   if (options.point) return {*options.point};
   const std::uint64_t seed = seed_of(which.id()) + options.seed;
   std::vector<int> levels(std::begin(kLevels), std::end(kLevels));
-  const bool simulated = device::open_device(options.platform)->properties().simulated;
+  const bool simulated = options.open(options.platform, {})->properties().simulated;
   // A real device has orders and policies of its own, and no checked kernels.
   if (!simulated) levels[kOrder] = levels[kPolicy] = levels[kChecked] = levels[kPages] = 1;
   if (options.foreign) levels[kOrder] = levels[kChecked] = 1;

@@ -42,8 +42,8 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
 
 void delay(const WatchedEngine& watched) {
   constexpr std::int32_t kRounds = 4000000;
-  launch_hog(*watched.device, static_cast<std::uint32_t*>(watched.slow), 1, kRounds,
-             watched.engine.stream());
+  launch_hog(*watched.device, own_hog(*watched.device), static_cast<std::uint32_t*>(watched.slow),
+             1, kRounds, watched.engine.stream());
 }
 
 }  // namespace plumb::cases

@@ -150,6 +150,20 @@ TEST_F(PluginCommand, ACaseInWhichItDiesOrNeverEndsIsLostAndNoOther) {
   EXPECT_NE(hang.out.find("timeout: no result after 1 s"), std::string::npos) << hang.out;
 }
 
+TEST_F(PluginCommand, ACopyOfItsProcessAnswersNothing) {
+  const Finished finished =
+      run(run_of(library("launches_forks"), "rms_norm/hidden_1/eager",
+                 {"--case", "rms_norm/hidden_2*/eager", "--jobs", "1", "--no-diagnosis"}));
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  EXPECT_NE(finished.out.find("\n1 passed, "), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("FAIL  rms_norm/hidden_257/eager"), std::string::npos);
+}
+
+TEST_F(PluginCommand, APlugInThatEndsItsProcessCostsTheCase) {
+  expect_found("launches_exits", "rms_norm/hidden_1/*",
+               "crash: its process ended with exit code 7");
+}
+
 TEST_F(PluginCommand, ChangedFloatingPointModesAreRestoredAndReported) {
   const auto expect_noted = [&](const std::string& name, const std::string& says) {
     const Finished finished = run(run_of(library(name), "rms_norm/hidden_*"));
@@ -175,6 +189,47 @@ TEST_F(PluginCommand, ChangedFloatingPointModesAreRestoredAndReported) {
 TEST_F(PluginCommand, OnlyPlumbStartsAProcessThatServesAPlugIn) {
   expect_refused({"--serve-plugin", library("launches_right")},
                  "--serve-plugin is for plumb itself: standard input is no socket");
+}
+
+// A kernel that has its result judged wrong, and then looks for what was expected.
+class PluginMemory : public PluginCommand {
+ protected:
+  std::string findings_of(const std::string& name, const Words& more = {}) {
+    const std::string file = path(name + ".findings");
+    setenv("PLUMB_TEST_FINDINGS", file.c_str(), 1);
+    Words words =
+        run_of(library(name), "build_ragged_indices_from_dense/swa_window/full_graph",
+               {"--set", "rows=2000", "--set", "width=16", "--jobs", "1", "--no-diagnosis"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words);
+    unsetenv("PLUMB_TEST_FINDINGS");
+    EXPECT_EQ(finished.code, 1) << name << finished.out << finished.err;
+    return contents(file);
+  }
+};
+
+TEST_F(PluginMemory, HoldsNoExpectation) {
+  const std::string findings = findings_of("cheats_searches");
+  EXPECT_NE(findings.find("nothing"), std::string::npos);
+  EXPECT_EQ(findings.find("found"), std::string::npos) << findings;
+}
+
+TEST_F(PluginMemory, IsSearchedWell) {
+  const std::string planted = findings_of("cheats_searches_planted");
+  EXPECT_NE(planted.find("found"), std::string::npos);
+  EXPECT_EQ(planted.find("nothing"), std::string::npos) << planted;
+  // In the process that judges, the search finds what the reference has left behind.
+  const std::string together = findings_of("cheats_searches", {"--in-process"});
+  EXPECT_NE(together.find("found"), std::string::npos) << together;
+}
+
+TEST_F(PluginMemory, HoldsNotTheInputsThatAreJudged) {
+  const std::string name = "build_ragged_indices_from_dense/swa_window/*";
+  const Words rows{"--set", "rows=200", "--set", "width=16"};
+  const Finished finished = run(run_of(library("cheats_rewrites_inputs"), name, rows));
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  EXPECT_NE(finished.out.find("\n0 passed"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("lengths: input changed"), std::string::npos) << finished.out;
 }
 
 TEST_F(PluginCommand, WhatLaunchersSayAndThrowIsReported) {

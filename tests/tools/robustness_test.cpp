@@ -65,26 +65,26 @@ TEST_F(Robustness, AForkDoesNotShiftTheAnswersOfLaterCases) {
                 "rms_norm/hidden_257/eager", "--case", "q_kv_rms_norm/one_token/eager"}));
   EXPECT_EQ(finished.code, 1) << finished.err;
   EXPECT_SAYS(finished.out, "FAIL  q_kv_rms_norm/one_token/eager");
-  EXPECT_SAYS(finished.out, "crash: it forked and did not wait for the new process");
+  EXPECT_SAYS(finished.out, "\n2 passed, 1 failed");
 }
 
-TEST_F(Robustness, AWorkerThatEndsItsChannelAndHangsIsEnded) {
+TEST_F(Robustness, APlugInThatEndsItsChannelAndHangsIsEnded) {
   for (const char* fault : {"shuts_down", "closes"}) {
     const auto start = std::chrono::steady_clock::now();
     const Finished finished =
         run(plugin_run(fault, {"--timeout", "3", "--case", "rms_norm/hidden_1/eager"}));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
     EXPECT_EQ(finished.code, 1) << finished.err;
-    EXPECT_SAYS(finished.out, "it closed its channel and did not end; its process was ended");
+    EXPECT_SAYS(finished.out, "\n0 passed, 1 failed");
   }
 }
 
-TEST_F(Robustness, NonsenseFromAWorkerCostsOneCase) {
+TEST_F(Robustness, NonsenseFromAPlugInsProcessCostsOneCase) {
   const Finished finished =
       run(plugin_run("nonsense", {"--case", "rms_norm/hidden_1/eager", "--case",
                                   "q_kv_rms_norm/one_token/eager"}));
   EXPECT_EQ(finished.code, 1) << finished.err;
-  EXPECT_SAYS(finished.out, "crash: its process answered nonsense: no message of a worker");
+  EXPECT_SAYS(finished.out, "crash: its process answered what it was not asked");
   EXPECT_SAYS(finished.out, "FAIL  q_kv_rms_norm/one_token/eager");
   EXPECT_TRUE(std::filesystem::exists(path("report.json")));
 }

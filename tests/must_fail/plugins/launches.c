@@ -2,7 +2,7 @@
  *
  * rms_norm and q_kv_rms_norm as a plug-in in C11, right, or wrong in the way that PLUMB_FAULT
  * chooses. */
-#define _GNU_SOURCE /* feenableexcept */
+#define _GNU_SOURCE /* feenableexcept, fork */
 #include <fenv.h>
 #include <math.h>
 #include <stdint.h>
@@ -42,6 +42,8 @@
 #define ROUNDS_UP 22      /* the rounding mode, after each launch */
 #define FLUSHES 23        /* after each kernel */
 #define TRAPS 24          /* as soon as anything is inexact */
+#define FORKS 25          /* once, and goes on in both; wrong but for rows of one element */
+#define EXITS 26
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -69,6 +71,13 @@ static void leave_float_environment(int in_launcher) {
 #endif
 }
 
+static void fork_once(void) {
+  static int forked;
+  if (PLUMB_FAULT != FORKS || forked) return;
+  forked = 1;
+  if (fork() < 0) abort();
+}
+
 static int ignores_weight(void) {
   static int unlucky = -1;
   struct timespec now;
@@ -85,7 +94,8 @@ static void norm_row(const uint16_t* x, const uint16_t* weight, uint16_t* out, i
   for (int64_t i = 0; i < hidden; ++i) sum += from_bf16(x[i]) * from_bf16(x[i]);
   const float scale = 1 / sqrtf(sum / (float)hidden + eps);
   for (int64_t i = 0; i < hidden; ++i) {
-    const float w = weight && !ignores_weight() ? from_bf16(weight[i]) : 1;
+    const int ignores = ignores_weight() || (PLUMB_FAULT == FORKS && hidden > 1);
+    const float w = weight && !ignores ? from_bf16(weight[i]) : 1;
     out[i] = to_bf16(from_bf16(x[i]) * scale * w);
   }
 }
@@ -174,6 +184,7 @@ static plumb_status rms_norm(const void* params) {
   }
   switch (PLUMB_FAULT) {
     case CRASH_IN_LAUNCHER: *near_null = 1; break;
+    case EXITS: exit(7);
     case LATE_PARAMETERS:
       return host->launch(host->context, "rms_norm_kernel", &late_kernel, &params, sizeof params,
                           call.params.stream);
@@ -193,6 +204,7 @@ static plumb_status rms_norm(const void* params) {
     case ALLOCATES_IN_CAPTURE: return enqueue_with_scratch(&call);
     default: break;
   }
+  fork_once();
   const plumb_status status = enqueue(&call);
   leave_float_environment(1);
   return status;

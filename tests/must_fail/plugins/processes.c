@@ -18,7 +18,7 @@
 #define FORKS 2        /* and returns in both processes */
 #define SHUTS_DOWN 3   /* the channel, and hangs */
 #define CLOSES 4       /* all descriptors, and hangs */
-#define NONSENSE 5     /* an answer of five bytes */
+#define NONSENSE 5     /* an answer of zeros on every socket */
 
 static const plumb_host* host;
 
@@ -82,11 +82,10 @@ static void hang(void) {
 }
 
 static void answer_nonsense(void) {
-  const uint64_t length = 5;
-  char bytes[sizeof length + 5];
-  memcpy(bytes, &length, sizeof length);
-  memcpy(bytes + sizeof length, "hello", 5);
-  if (write(3, bytes, sizeof bytes) < 0) return;
+  static const char zeros[64];
+  for (int descriptor = 3; descriptor < 32; ++descriptor) {
+    if (send(descriptor, zeros, sizeof zeros, MSG_NOSIGNAL) < 0) continue;
+  }
   hang();
 }
 
