@@ -44,10 +44,11 @@ Got Channel::wait(short events, Deadline deadline) const {
     const bool gone = gone_();
     pollfd ready{descriptor_, events, 0};
     const int polled = poll(&ready, 1, gone ? 0 : deadline.milliseconds(kSlice));
+    // Before what is there to read: bytes that come one at a time do not move the deadline.
+    if (deadline.is_over()) return Got::timed_out;
     if (polled > 0) return Got::message;
     if (polled < 0 && errno != EINTR) return Got::hung_up;
     if (polled == 0 && gone) return Got::hung_up;
-    if (deadline.is_over()) return Got::timed_out;
   }
 }
 

@@ -30,7 +30,7 @@ namespace plumb::process {
 
 namespace {
 
-// How long a wait does not look at signals and at processes without a pidfd.
+// Longest time between two looks at signals and at processes without a pidfd.
 constexpr int kSlice = 20;  // milliseconds
 
 std::string_view name_of(std::string_view variable) {
@@ -85,17 +85,20 @@ struct Prepared {
   char* const* words = nullptr;
   char* const* environment = nullptr;
   const std::function<int()>* body = nullptr;
+  bool own_group = true;
   int channel = -1, failure = -1;  // descriptors
   pid_t parent = 0;
 };
 
 bool set_up(Prepared& child) {
-  setpgid(0, 0);
+  if (child.own_group) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != child.parent) _exit(127);  // it ended before the call
-  // An ignored signal stays ignored over exec, and plumb ignores these two.
+  // An ignored signal stays ignored over exec: plumb ignores the first two, and under an ignored
+  // SIGCHLD nobody learns how a child ended.
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
+  signal(SIGCHLD, SIG_DFL);
   const int failure = moved_up(child.failure);
   if (failure != child.failure) close(child.failure);
   child.failure = failure;
@@ -162,12 +165,6 @@ Child::Child(const Command& command) { start(command, nullptr); }
 
 Child::Child(const std::function<int()>& body, const Command& command) { start(command, body); }
 
-Child::Child(Child&& other) noexcept
-    : id_(std::exchange(other.id_, -1)),
-      ended_(other.ended_),
-      ending_(other.ending_),
-      channel_(std::move(other.channel_)) {}
-
 Child::~Child() {
   if (id_ > 0) end();
 }
@@ -180,6 +177,7 @@ void Child::start(const Command& command, const std::function<int()>& body) {
   child.words = words_of.data();
   child.environment = environment_pointers.data();
   child.body = body ? &body : nullptr;
+  child.own_group = own_group_ = command.own_group;
   child.parent = getpid();
   OpenDescriptor far, failure_read, failure_write;
   if (command.channel) {
@@ -206,7 +204,12 @@ bool Child::has_ended() {
   if (ended_) return true;
   siginfo_t info = {};
   // Not reaped yet: its number stays the group's.
-  if (waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  if (waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    if (errno != ECHILD) return false;
+    ended_ = true;  // reaped by somebody else: how it ended is lost
+    ending_ = Ending{127, 0};
+    return true;
+  }
   if (info.si_pid != id_) return false;
   ended_ = true;
   const bool exited = info.si_code == CLD_EXITED;
@@ -224,7 +227,7 @@ bool Child::wait(Deadline deadline, bool always) {
 }
 
 void Child::send_signal(int signal) const {
-  if (id_ > 0) kill(-id_, signal);
+  if (id_ > 0) kill(own_group_ ? -id_ : id_, signal);
 }
 
 void Child::end(double seconds) {

@@ -36,6 +36,8 @@ struct Command {
   std::vector<std::string> environment = {};  // NAME=value adds or replaces, NAME removes
   Redirection in = Redirection::nothing(), out = {}, err = {};
   bool channel = false;  // a socket to this process: descriptor kChannel of the child
+  // false: in the group of this process, which then ends with it and with all that it has started.
+  bool own_group = true;
 };
 
 // How a process ended.
@@ -58,8 +60,8 @@ class Child {
   Child(const std::function<int()>& body, const Command& command);
   // Ends the whole process group.
   ~Child();
-  Child(Child&& other) noexcept;
-  Child& operator=(Child&&) = delete;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
 
   pid_t id() const { return id_; }
   Channel& channel() { return *channel_; }
@@ -68,7 +70,7 @@ class Child {
   bool has_ended();
   // Of a process that has ended.
   const Ending& ending() const { return ending_; }
-  // To the whole group.
+  // To the whole group, if it has one of its own.
   void send_signal(int signal) const;
   // Asks the group with SIGTERM, because a compiler then removes a half-written file. Ends it with
   // SIGKILL after `seconds`.
@@ -80,6 +82,7 @@ class Child {
   void start(const Command& command, const std::function<int()>& body);
 
   pid_t id_ = -1;
+  bool own_group_ = true;
   bool ended_ = false;
   Ending ending_;
   std::unique_ptr<Channel> channel_;

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 
 namespace plumb::process {
@@ -12,8 +13,25 @@ namespace plumb::process {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-volatile sig_atomic_t arrived = 0;
+std::atomic<int> arrived = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // for the handler
 std::array<struct sigaction, kSignals.size()> before;
+std::atomic<bool> second_ends = false;
+
+bool stays_ignored(std::size_t i) {
+  // nohup: a terminal that is closed does not stop the run.
+  return kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
+}
+
+void note(int signal) {
+  arrived = signal;
+  if (!second_ends) return;
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if (!stays_ignored(i)) sigaction(kSignals[i], &action, nullptr);
+  }
+}
 
 }  // namespace
 
@@ -23,13 +41,14 @@ Interrupted::Interrupted(int signal)
 
 Interrupts::Interrupts(Second second) {
   struct sigaction action = {};
-  action.sa_handler = [](int signal) { arrived = signal; };
-  action.sa_flags = second == Second::ends_at_once ? static_cast<int>(SA_RESETHAND) : 0;
+  action.sa_handler = note;
+  // The waits of this library use poll, which a signal interrupts all the same. A report that is
+  // being written is not cut off.
+  action.sa_flags = SA_RESTART;
+  second_ends = second == Second::ends_at_once;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before[i]);
-    // nohup: a terminal that is closed does not stop the run.
-    const bool ignored = kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
-    if (!ignored) sigaction(kSignals[i], &action, nullptr);
+    if (!stays_ignored(i)) sigaction(kSignals[i], &action, nullptr);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file without a name that a child writes to: unlike a pipe, nobody has to read it meanwhile.
+// A file without a name that a child writes to: the child never blocks on it, as it would on a full
+// pipe.
 #pragma once
 
 #include <string>

@@ -82,6 +82,8 @@ int main(int count, char** arguments) {
   keep_memory();
   // A file that reaches the limit of its size is an error of the write, and has a message.
   std::signal(SIGXFSZ, SIG_IGN);
+  // Whoever started plumb may ignore it, and then no child's end could be awaited.
+  std::signal(SIGCHLD, SIG_DFL);
   plumb::process::remember_command_line(count, arguments);
   const bool bisecting = is_bisecting(count, arguments);
   try {

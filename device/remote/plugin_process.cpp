@@ -81,6 +81,8 @@ void PluginProcess::start_process(std::vector<std::string>& command) {
   process::Command child;
   child.words = std::move(command);
   child.in = process::Redirection::to_descriptor(far.number());
+  // A worker is ended with its group, and so are the copies that a plug-in has made of its process.
+  child.own_group = false;
   life_ = std::make_shared<ProcessLife>(child);
   control_ = std::move(near);
 }
@@ -154,7 +156,7 @@ std::unique_ptr<Device> PluginProcess::open(std::string_view platform,
 
 std::vector<std::string> PluginProcess::take_notes() {
   MessageReader answer = connection().call(RemoteCall::take_notes);
-  std::vector<std::string> notes(answer.get<std::uint64_t>());
+  std::vector<std::string> notes(answer.count(8));
   for (std::string& note : notes) note = answer.text();
   return notes;
 }

@@ -25,6 +25,15 @@ std::size_t count(const std::string& text, const std::string& word) {
   return times;
 }
 
+// How many processes have loaded the file.
+std::size_t processes_with(const std::string& file) {
+  std::size_t found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    found += contents(entry.path() / "maps").find(file) != std::string::npos;
+  }
+  return found;
+}
+
 class Robustness : public CommandLine {
  protected:
   Words plugin_run(const std::string& fault, const Words& more) const {
@@ -75,8 +84,24 @@ TEST_F(Robustness, APlugInThatEndsItsChannelAndHangsIsEnded) {
         run(plugin_run(fault, {"--timeout", "3", "--case", "rms_norm/hidden_1/eager"}));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
     EXPECT_EQ(finished.code, 1) << finished.err;
+    EXPECT_SAYS(finished.out, "crash: its process hung up");
     EXPECT_SAYS(finished.out, "\n0 passed, 1 failed");
   }
+}
+
+TEST_F(Robustness, ACopyOfAPlugInsProcessEndsWithTheRun) {
+  const Finished finished =
+      run(plugin_run("copies", {"--timeout", "3", "--case", "rms_norm/hidden_1/eager"}));
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_SAYS(finished.out, "timeout: ");
+  EXPECT_EQ(processes_with(library("copies")), 0u);
+}
+
+TEST_F(Robustness, AnIgnoredEndOfChildrenIsNotInherited) {
+  const process::Ended ended =
+      shell_run("trap '' CHLD", "--case rms_norm/hidden_1/eager --json \"\" --jobs 1");
+  EXPECT_FALSE(ended.timed_out);
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
 }
 
 TEST_F(Robustness, NonsenseFromAPlugInsProcessCostsOneCase) {
@@ -208,18 +233,22 @@ TEST_F(Interruption, ReportsHoldWhatIsDoneAndNoProcessIsLeft) {
   }
 }
 
+// Of another kind, too. The case begins at once and takes seconds: the first signal waits for its
+// end.
 TEST_F(Interruption, ASecondSignalEndsARunInThisProcess) {
-  process::Command command{{PLUMB_BINARY, "run", "--tier", "smoke", "--in-process"}, folder_};
-  command.out = process::Redirection::file(path("out"));
-  process::Child plumb(command);
-  wait_until_it_runs(plumb.id());
-  kill(plumb.id(), SIGINT);
-  for (int i = 0; i < 100 && !plumb.has_ended(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (const int second : {SIGINT, SIGTERM}) {
+    process::Command command{
+        {PLUMB_BINARY, "run", "--case", "decode_step/v4_burst/full", "--in-process"}, folder_};
+    command.out = process::Redirection::file(path("out"));
+    process::Child plumb(command);
+    wait_until_it_runs(plumb.id());
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     kill(plumb.id(), SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    kill(plumb.id(), second);
+    EXPECT_TRUE(plumb.wait(process::Deadline::in(60)));
+    EXPECT_EQ(plumb.ending().signal, second) << plumb.ending().text();
   }
-  EXPECT_TRUE(plumb.wait(process::Deadline::in(60)));
-  EXPECT_FALSE(plumb.ending().ok());
 }
 
 TEST_F(Interruption, AKilledRunLeavesNoProcess) {

@@ -44,6 +44,7 @@
 #define TRAPS 24          /* as soon as anything is inexact */
 #define FORKS 25          /* once, and goes on in both; wrong but for rows of one element */
 #define EXITS 26
+#define ROUNDS_UP_IN_SSE 27 /* as ROUNDS_UP, of the SSE unit alone */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -67,6 +68,8 @@ static void leave_float_environment(int in_launcher) {
   if (PLUMB_FAULT == ROUNDS_UP && in_launcher) fesetround(FE_UPWARD);
   if (PLUMB_FAULT == TRAPS && !in_launcher) feenableexcept(FE_INEXACT);
 #if defined(__SSE__)
+  /* fesetround changes the x87 unit too, and this does not. */
+  if (PLUMB_FAULT == ROUNDS_UP_IN_SSE && in_launcher) _mm_setcsr(_mm_getcsr() | 0x4000);
   if (PLUMB_FAULT == FLUSHES && !in_launcher) _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
 }

@@ -19,6 +19,7 @@
 #define SHUTS_DOWN 3   /* the channel, and hangs */
 #define CLOSES 4       /* all descriptors, and hangs */
 #define NONSENSE 5     /* an answer of zeros on every socket */
+#define COPIES 6       /* itself, and both hang */
 
 static const plumb_host* host;
 
@@ -84,7 +85,7 @@ static void hang(void) {
 static void answer_nonsense(void) {
   static const char zeros[64];
   for (int descriptor = 3; descriptor < 32; ++descriptor) {
-    if (send(descriptor, zeros, sizeof zeros, MSG_NOSIGNAL) < 0) continue;
+    (void)send(descriptor, zeros, sizeof zeros, MSG_NOSIGNAL);
   }
   hang();
 }
@@ -95,7 +96,8 @@ static plumb_status rms_norm(const void* params) {
     case CRASHES_ONCE: crash_once(); break;
     case FORKS: fork_once(p->hidden); break;
     case SHUTS_DOWN:
-      shutdown(3, SHUT_RDWR);
+      /* 3 is where the process is asked for connections; these are what is asked through them. */
+      for (int descriptor = 4; descriptor < 32; ++descriptor) shutdown(descriptor, SHUT_RDWR);
       hang();
       break;
     case CLOSES:
@@ -103,6 +105,9 @@ static plumb_status rms_norm(const void* params) {
       hang();
       break;
     case NONSENSE: answer_nonsense(); break;
+    case COPIES:
+      if (fork() >= 0) hang();
+      break;
     default: break;
   }
   return host->launch(host->context, "rms_norm_kernel", &rms_norm_kernel, p, sizeof *p, p->stream);
