@@ -41,13 +41,31 @@ const char* name_of_rounding(int mode) {
   }
 }
 
+std::uint16_t x87_word() {
+#if defined(__SSE__)
+  std::uint16_t word = 0;
+  asm volatile("fnstcw %0" : "=m"(word));
+  return word;
+#else
+  return 0;
+#endif
+}
+
+// fegetround reads the x87 unit alone, and float arithmetic is done in the other one.
+int rounding_mode() {
+#if defined(__SSE__)
+  constexpr int kModes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
+  return kModes[_mm_getcsr() >> 13 & 3];
+#else
+  return std::fegetround();
+#endif
+}
+
 int enabled_traps() {
 #if defined(__SSE__)
   // fegetexcept waits for x87 exceptions that are pending, and would be the first to trap.
   constexpr unsigned kAll = 0x3f;
-  std::uint16_t x87 = 0;
-  asm volatile("fnstcw %0" : "=m"(x87));
-  return static_cast<int>(((~_mm_getcsr() >> 7) & kAll) << 6 | (~unsigned{x87} & kAll));
+  return static_cast<int>(((~_mm_getcsr() >> 7) & kAll) << 6 | (~unsigned{x87_word()} & kAll));
 #elif defined(__GLIBC__)
   return fegetexcept();
 #else
@@ -59,7 +77,7 @@ int enabled_traps() {
 
 KeptFloatEnvironment::Modes KeptFloatEnvironment::modes() {
   const unsigned word = control_word();
-  return {std::fegetround(), enabled_traps(), (word & kFlushResults) != 0,
+  return {rounding_mode(), enabled_traps(), x87_word() & 0xf00, (word & kFlushResults) != 0,
           (word & kFlushOperands) != 0};
 }
 
@@ -83,6 +101,9 @@ void KeptFloatEnvironment::note(const Modes& changed) const {
   };
   if (changed.rounding != before_.rounding) {
     add(fmt::format("changed the rounding mode to {}", name_of_rounding(changed.rounding)));
+  }
+  if (changed.x87 != before_.x87 && changed.rounding == before_.rounding) {
+    add("changed rounding or precision of the x87 unit");
   }
   if (changed.flushes_results != before_.flushes_results) add("changed flush to zero of results");
   if (changed.flushes_operands != before_.flushes_operands) {

@@ -24,6 +24,7 @@ class KeptFloatEnvironment {
  private:
   struct Modes {
     int rounding = 0, traps = 0;
+    int x87 = 0;  // rounding and precision of the x87 unit
     bool flushes_results = false, flushes_operands = false;
     bool operator==(const Modes&) const = default;
   };
