@@ -69,6 +69,14 @@ class MessageReader {
     const auto size = get<std::uint64_t>();
     return {reinterpret_cast<const char*>(take(size)), size};
   }
+  // Of things that follow, each of at least so many bytes.
+  std::size_t count(std::size_t least_bytes_of_one) {
+    const auto count = get<std::uint64_t>();
+    if (count > (bytes_.size() - at_) / least_bytes_of_one) {
+      throw ProtocolError("a message counts more than it has");
+    }
+    return count;
+  }
   const std::byte* take(std::size_t bytes) {
     if (bytes > bytes_.size() - at_) throw ProtocolError("a message ends too early");
     at_ += bytes;

@@ -101,7 +101,7 @@ void RemoteDevice::free_pinned(void* memory) {
 
 std::vector<GuardDamage> RemoteDevice::check_guards() {
   MessageReader answer = call(RemoteCall::check_guards);
-  std::vector<GuardDamage> damage(answer.get<std::uint64_t>());
+  std::vector<GuardDamage> damage(answer.count(26));
   for (GuardDamage& one : damage) {
     one.label = answer.text();
     one.offset = answer.get<std::int64_t>();
@@ -133,8 +133,9 @@ void RemoteDevice::synchronize(Stream stream) {
   // Nothing is pending right after a copy that was complete on return.
   const Connection& connection = process_->connection();
   const Drained now{id_, stream, connection.requests()};
-  if (properties_.simulated && connection.drained() == now) return;
-  call(RemoteCall::synchronize_stream, stream);
+  if (!properties_.simulated || connection.drained() != now) {
+    call(RemoteCall::synchronize_stream, stream);
+  }
   fetch(pinned_.take_written(stream));
 }
 
@@ -238,7 +239,7 @@ Graph RemoteDevice::end_capture(Stream stream) {
 
 std::vector<GraphNode> RemoteDevice::nodes(Graph graph) {
   MessageReader answer = call(RemoteCall::nodes, graph);
-  std::vector<GraphNode> all(answer.get<std::uint64_t>());
+  std::vector<GraphNode> all(answer.count(16));
   for (GraphNode& node : all) {
     node.kind = answer.text();
     node.name = answer.text();

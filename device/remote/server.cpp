@@ -62,6 +62,8 @@ void Server::answer_all(const OwnedDescriptor& socket, const SharedBuffer& buffe
       if (answer.status != Status::done) failed = std::move(answer);
       continue;
     }
+    // An error of this device's work is none of the next one's.
+    if (call == RemoteCall::close) failed.reset();
     header.process = process;
     header.kind = static_cast<std::uint32_t>(answer.status);
     if (!send_message(socket, header, answer.bytes)) return;
@@ -136,8 +138,8 @@ void serve_connections(Server& server, const OwnedDescriptor& control) {
   }
   if (!send_message(control, header_of(Status::done), about.bytes())) return;
   while (auto connection = receive_descriptors(control)) {
-    auto& [socket, memory] = *connection;
-    std::thread([&server, socket = std::move(socket), memory = std::move(memory)]() mutable {
+    std::thread([&server, ends = std::move(*connection)]() mutable {
+      auto& [socket, memory] = ends;
       const SharedBuffer buffer(std::move(memory));
       server.answer_all(socket, buffer);
     }).detach();

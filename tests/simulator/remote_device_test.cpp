@@ -58,6 +58,22 @@ TEST_F(RemoteDeviceTest, ThrowsTheErrorOfAPostedCallAtTheNextOneThatIsAnswered) 
   EXPECT_THROW(device_->synchronize(stream), DeviceError);
   EXPECT_NO_THROW(device_->synchronize(stream));
   EXPECT_TRUE(device_->check_guards().empty());
+  std::vector<std::byte> got(64);
+  device_->copy(got.data(), memory, 64, stream);
+  EXPECT_NE(got, std::vector<std::byte>(64));
+}
+
+TEST_F(RemoteDeviceTest, FetchesPinnedMemoryBehindACopyThatWasCompleteOnReturn) {
+  const Stream stream = device_->create_stream();
+  void* const memory = device_->allocate(64, "memory");
+  auto* const pinned = static_cast<std::uint8_t*>(device_->allocate_pinned(64));
+  std::uint8_t pageable[64];
+  device_->fill(memory, 7, 64, stream);
+  device_->copy(pinned, memory, 64, stream);
+  device_->copy(pageable, memory, 64, stream);
+  device_->synchronize(stream);
+  EXPECT_EQ(pinned[63], 7);
+  device_->free_pinned(pinned);
 }
 
 TEST_F(RemoteDeviceTest, PostsNothingBesideAnotherThread) {

@@ -98,7 +98,7 @@ AddressSpace::~AddressSpace() {
   const std::uintptr_t touched_end = std::max({open_end_, used_end_, old_end_});
   if (pages_ == Pages::recycled &&
       mprotect(pointer(begin_), touched_end - begin_, PROT_NONE) == 0 &&
-      left_behind().keep({begin_, bytes_, std::max(used_end_, old_end_)})) {
+      left_behind().keep({begin_, bytes_, touched_end})) {
     return;
   }
   munmap(pointer(begin_), bytes_);
