@@ -18,8 +18,8 @@ namespace {
 
 using process::Death;
 
-// Of this process, so that a worker reads each file once. Nothing where a run has none to compare
-// with: other inputs, other kernels, or no store.
+// Of this process, so that a worker reads each file once. Null if the run has no goldens:
+// changed inputs, a plug-in, or no store.
 GoldenChecker* checker_of(const RunArguments& arguments) {
   const std::string folder = golden_folder(arguments);
   if (folder.empty()) return nullptr;
@@ -88,8 +88,7 @@ CaseAnswer answer_to(const Task& task, const RunArguments& arguments, cases::Tie
 
 // Only the diagnosis may have crashed: it begins when the failure is known.
 bool explains_crash(const Finished& again) {
-  return again.result.outcome == cases::Outcome::failed ||
-         (again.result.outcome == cases::Outcome::known_bug && !again.findings.empty());
+  return again.result.outcome == cases::Outcome::failed;
 }
 
 cases::RunOptions with_plugin_of(const RunArguments& arguments, cases::RunOptions options) {

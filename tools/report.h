@@ -61,7 +61,8 @@ int exit_code(const std::vector<Finished>& all);
 // give equal text but for the members named "seconds".
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
                     const std::optional<PluginInfo>& plugin = std::nullopt,
-                    const std::optional<Interruption>& interruption = std::nullopt);
+                    const std::optional<Interruption>& interruption = std::nullopt,
+                    std::optional<int> code = {});  // in place of exit_code(all)
 // One case of it, on one line.
 std::string to_json_line(const Finished& finished);
 std::string to_junit(const std::vector<Finished>& all,

@@ -179,7 +179,7 @@ void check_point(const Selection& selection, const SelectedAny& selected) {
   const bool simulated =
       own || conditions.page_guards || conditions.policy != device::Policy::early;
   if (own && !selection.plugin.empty()) {
-    throw UsageError("--point: nobody orders or checks the threads of a plug-in");
+    throw UsageError("--point: order and checked do not apply to the kernels of a plug-in");
   }
   for (const std::string& platform : selected.platforms) {
     if (!simulated || platform.starts_with("sim-")) continue;
@@ -216,7 +216,7 @@ PluginInfo find_plugin(const RunArguments& arguments) {
                               : probe_plugin(path, arguments.timeout);
 }
 
-// The cases of ops that the plug-in has, if there is one: what it lacks is no hole in its coverage.
+// With a plug-in, the cases of the ops that it offers: only these count as its coverage.
 std::vector<Finished> offered(const std::vector<Finished>& all, const RunArguments& arguments) {
   std::vector<Finished> some;
   std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const Finished& finished) {
@@ -244,11 +244,12 @@ void print_results(const RunRecord& run, const RunArguments& arguments, double s
   std::fputs(("plumb: " + line + "\n").c_str(), stderr);
 }
 
-void write_reports(const RunRecord& run, const RunArguments& arguments) {
+void write_reports(const RunRecord& run, const RunArguments& arguments,
+                   std::optional<int> code = {}) {
   const std::string tier = arguments.selection.tier.empty() ? "default" : arguments.selection.tier;
   if (!arguments.json.empty()) {
     write_file(arguments.json,
-               to_json(run.all, tier, arguments.seed, arguments.plugin, run.interruption));
+               to_json(run.all, tier, arguments.seed, arguments.plugin, run.interruption, code));
   }
   if (!arguments.junit.empty()) write_file(arguments.junit, to_junit(run.all, run.interruption));
 }
@@ -271,6 +272,22 @@ std::vector<Task> tasks_of(const SelectedAny& selected, const Shard& shard) {
   return tasks;
 }
 
+// An error in the middle of a run loses no result: the run ends with reports of what is done. In
+// front of the first result it is an error of the command.
+void report_all(const std::vector<Task>& tasks, const RunArguments& arguments, int jobs,
+                cases::Tier tier, RunRecord& run) {
+  try {
+    Reporter(tasks, arguments).run(jobs, tier, run.all);
+  } catch (const process::Interrupted&) {
+    throw;
+  } catch (const process::CannotStart&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (run.all.empty()) throw;
+    run.interruption = {error.what(), arguments.bisect ? 125 : 2, tasks.size()};
+  }
+}
+
 // Ctrl-C and requests to end end the run with reports of what is done.
 RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected, int jobs,
                     RunArguments& arguments) {
@@ -279,7 +296,7 @@ RunRecord run_tasks(const std::vector<Task>& tasks, const SelectedAny& selected,
     if (!arguments.selection.plugin.empty()) arguments.plugin = find_plugin(arguments);
     validate(selected);
     check_goldens(arguments, selected);
-    Reporter(tasks, arguments).run(jobs, selected.tier, run.all);
+    report_all(tasks, arguments, jobs, selected.tier, run);
   } catch (const process::Interrupted& interrupted) {
     const int signal = interrupted.signal();
     run.interruption = {"interrupted by " + process::name_of_signal(signal), 128 + signal,
@@ -300,7 +317,7 @@ int run_command(RunArguments arguments) {
   std::optional<process::Interrupts> interrupts;
   if (!process::is_worker()) interrupts.emplace(process::Interrupts::Second::ends_at_once);
   arguments.seed = parse_seed(arguments.seed_text);
-  // Whose kernels a plug-in's are is one op's question.
+  // With a plug-in, only cases of single ops run.
   const bool own = arguments.selection.plugin.empty();
   const SelectedAny selected =
       select_any(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
@@ -314,13 +331,21 @@ int run_command(RunArguments arguments) {
   check_reports(arguments);
   if (shard && tasks.empty()) {
     put(fmt::format("no case in shard {} of {}\n", shard->index, shard->total));
-    write_reports({}, arguments);
+    write_reports({}, arguments, 0);
     return 0;
   }
   const RunRecord run = run_tasks(tasks, selected, jobs, arguments);
+  const int code = code_of(run, arguments);
+  // The reports first: standard output may be a pager that nobody reads to its end.
+  std::exception_ptr not_written;
+  try {
+    write_reports(run, arguments);
+  } catch (...) {
+    not_written = std::current_exception();
+  }
   print_results(run, arguments, seconds_since(start));
-  write_reports(run, arguments);
-  return code_of(run, arguments);
+  if (not_written) std::rethrow_exception(not_written);
+  return code;
 }
 
 }  // namespace plumb::tools

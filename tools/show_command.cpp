@@ -181,8 +181,9 @@ int show_command(const Selection& selection) {
     return process::serve(
         [&](const process::WorkerRequest&) { return show_in_worker(selected, selection.plugin); });
   }
-  probe_plugin(selection.plugin, 0);
-  process::Worker worker({.words = process::own_command_line()});
+  const double timeout = RunArguments{}.timeout;
+  probe_plugin(selection.plugin, timeout);
+  process::Worker worker({.words = process::own_command_line(), .timeout = timeout});
   const auto answer = worker.run({0, selected.cases.front().id(), {}});
   if (const auto* death = std::get_if<process::Death>(&answer)) {
     throw std::runtime_error(death->why);
