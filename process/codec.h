@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Structs as bytes: CBOR, which unlike JSON has NaN and infinity. A struct lists its fields once,
-// with NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE; an enum is its name.
+// Structs as bytes: CBOR, which unlike JSON has NaN and infinity. Who sends and receives them
+// includes this; one source per struct says how it is encoded (process/codec_fields.h).
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <variant>
 
 #include "process/worker.h"
@@ -22,19 +19,10 @@ class BadMessage : public std::runtime_error {
 };
 
 template <class T>
-Bytes encode(const T& value) {
-  return nlohmann::json::to_cbor(nlohmann::json(value));
-}
-
+Bytes encode(const T& value);
 // Throws BadMessage.
 template <class T>
-T decode(const Bytes& bytes) {
-  try {
-    return nlohmann::json::from_cbor(bytes).get<T>();
-  } catch (const std::exception& error) {
-    throw BadMessage(error.what());
-  }
-}
+T decode(const Bytes& bytes);
 
 // One request with a typed body, answered with a typed body.
 template <class Result, class Body>
@@ -49,32 +37,4 @@ std::variant<Result, Death> ask(Worker& worker, std::uint64_t task, const std::s
   }
 }
 
-// The enumerator of this name, of the first `count`. Throws nlohmann::json::other_error.
-template <class Enum, class Name>
-Enum enum_from(const nlohmann::json& name, int count, Name name_of) {
-  for (int i = 0; i < count; ++i) {
-    if (name == std::string(name_of(static_cast<Enum>(i)))) return static_cast<Enum>(i);
-  }
-  throw nlohmann::json::other_error::create(501, "unknown name " + name.dump(), &name);
-}
-
 }  // namespace plumb::process
-
-// The codec of an enum whose first `count` enumerators name_of() names. In the enum's namespace.
-#define PLUMB_ENUM_BY_NAME(Enum, count)                                                         \
-  inline void to_json(nlohmann::json& json, Enum value) { json = std::string(name_of(value)); } \
-  inline void from_json(const nlohmann::json& json, Enum& value) {                              \
-    value = plumb::process::enum_from<Enum>(json, count, [](Enum e) { return name_of(e); });    \
-  }
-
-namespace nlohmann {
-template <class T>
-struct adl_serializer<std::optional<T>> {
-  static void to_json(json& to, const std::optional<T>& value) {
-    to = value ? json(*value) : json(nullptr);
-  }
-  static void from_json(const json& from, std::optional<T>& value) {
-    value = from.is_null() ? std::optional<T>() : from.get<T>();
-  }
-};
-}  // namespace nlohmann

@@ -5,10 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "process/codec.h"
+#include "process/codec_fields.h"
 #include "process/worker.h"
 
 namespace plumb::process {

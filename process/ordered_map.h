@@ -22,9 +22,10 @@ namespace plumb::process {
 // Calls work(i) for each i below `count`, on up to `threads` threads, each of which makes its own
 // `work` with make_work(). Calls take(i, result) on this thread, in the order of i.
 //
-// An exception of `work` ends the map: calls that have begun end, results that are there are still
-// taken in order, and then it is thrown again. A thread whose `work` throws CannotStart ends, and
-// leaves its number to the others: the exception ends the map if no thread is left.
+// If `work` throws, no further call begins. The map waits for the calls that run, passes the
+// finished results to `take` in order, and then throws the exception again. CannotStart ends one
+// thread only: the other threads take over its index, and the map throws the exception if no thread
+// is left.
 template <class Result>
 class OrderedMap {
  public:

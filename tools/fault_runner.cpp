@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "process/ordered_map.h"
+#include "tools/result_codec.h"
 #include "tools/selection.h"
-#include "tools/wire.h"
 
 namespace plumb::tools {
 
@@ -23,23 +23,22 @@ using process::Death;
 // Seconds of one run; in production geometry, whose runs have more to do.
 constexpr double kTimeout = 300, kLargeTimeout = 1800;
 
-// Faults are where they are meant to show, and nothing there is news.
+// A fault in the setup that it was written for needs no diagnosis: its name is known.
 bool is_diagnosed(const DecodeRun& run) { return run.fault == nullptr || run.elsewhere; }
 
-// In production geometry there is more to do.
 double timeout_of(const std::vector<DecodeRun>& runs) {
   const bool large = std::any_of(runs.begin(), runs.end(),
                                  [](const DecodeRun& run) { return run.setup.sample > 0; });
   return large ? kLargeTimeout : kTimeout;
 }
 
-// One thread's way to take runs.
+// Takes runs for one thread.
 class RunTaker {
  public:
   RunTaker(const std::vector<DecodeRun>& runs, const std::vector<std::string>& worker)
       : runs_(runs), worker_({.words = worker, .timeout = timeout_of(runs)}) {}
 
-  // Whether a race shows on a real device is not for the host to say: it has another chance or two.
+  // A race does not show in every run on a real device, so a run that missed it is repeated.
   FinishedRun finish(std::size_t i) {
     constexpr int kTries = 3;
     const bool race = runs_[i].fault != nullptr && runs_[i].setup.environment.delays;

@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
 #include "device/remote/plugin_process.h"
 #include "device/remote/serve_plugin.h"
-#include "process/codec.h"
+#include "process/codec_fields.h"
 #include "process/own_program.h"
 #include "tools/selection.h"
 

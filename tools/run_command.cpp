@@ -21,10 +21,10 @@
 #include "process/interrupts.h"
 #include "process/ordered_map.h"
 #include "reference/bound.h"
+#include "tools/case_runner.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
 #include "tools/golden/golden_check.h"
-#include "tools/lane.h"
 #include "tools/output.h"
 #include "tools/shard.h"
 
@@ -41,8 +41,8 @@ class Reporter {
   // Appends to `all`. After an exception it holds what was done before.
   void run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
     process::OrderedMap<Finished> map(tasks_.size(), [&] {
-      return [lane = std::make_shared<Lane>(tasks_, arguments_, tier)](std::size_t i) {
-        return lane->run(i);
+      return [runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier)](std::size_t i) {
+        return runner->run(i);
       };
     });
     try {

@@ -12,9 +12,9 @@
 #include <set>
 #include <sstream>
 
-#include "bisect/search/process.h"
 #include "cases/tables/case_file.h"
 #include "device/device.h"
+#include "process/shell.h"
 
 namespace plumb::tools {
 
@@ -56,8 +56,8 @@ void apply_settings(const std::vector<std::string>& settings, cases::AnyCase& wh
 std::string what_was_asked(const Selection& selection) {
   std::string text;
   for (const std::string& pattern : selection.patterns)
-    text += " --case " + bisect::shell_quoted(pattern);
-  for (const std::string& op : selection.ops) text += " --op " + bisect::shell_quoted(op);
+    text += " --case " + process::shell_quoted(pattern);
+  for (const std::string& op : selection.ops) text += " --op " + process::shell_quoted(op);
   if (!selection.tier.empty()) text += " --tier " + selection.tier;
   return text;
 }
@@ -105,7 +105,7 @@ std::vector<cases::AnyCase> known_cases(const std::vector<cases::CaseFile>& file
 
 std::string read_file(const std::string& path) {
   const auto refuse = [&](const std::string& why) {
-    throw UsageError(fmt::format("cannot read {}: {}", bisect::shell_quoted(path), why));
+    throw UsageError(fmt::format("cannot read {}: {}", process::shell_quoted(path), why));
   };
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse("it is a folder");
@@ -177,12 +177,12 @@ Selected select(const Selection& selection) {
 std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   std::string text;
   if (!selection.tier.empty() && selection.tier != "default") text += " --tier " + selection.tier;
-  if (!selection.plugin.empty()) text += " --plugin " + bisect::shell_quoted(selection.plugin);
-  if (!selection.point.empty()) text += " --point " + bisect::shell_quoted(selection.point);
+  if (!selection.plugin.empty()) text += " --plugin " + process::shell_quoted(selection.plugin);
+  if (!selection.point.empty()) text += " --point " + process::shell_quoted(selection.point);
   for (const std::string& file : selection.case_files)
-    text += " --cases " + bisect::shell_quoted(file);
+    text += " --cases " + process::shell_quoted(file);
   for (const std::string& setting : selection.settings)
-    text += " --set " + bisect::shell_quoted(setting);
+    text += " --set " + process::shell_quoted(setting);
   if (seed != 0) text += fmt::format(" --seed {}", seed);
   return text;
 }

@@ -4,7 +4,7 @@
 // ordered list of them, or a set of toggles, read from TOML (docs/bisect.md).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "bisect/search/signature.h"
+#include "process/shell.h"
 
 namespace plumb::bisect {
 
@@ -112,7 +113,7 @@ json to_json(const Question& question) {
 
 std::string options_text(const Question& question) {
   std::string text;
-  for (const std::string& word : words_of(question)) text += " " + shell_quoted(word);
+  for (const std::string& word : words_of(question)) text += " " + process::shell_quoted(word);
   return text;
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <string_view>
 #include <system_error>
 
 namespace plumb::bisect {
@@ -16,15 +15,6 @@ Ended run_process(const ProcessCommand& command) {
                              {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
                               "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE"});
   return process::run_to_end(started, {command.timeout, command.always});
-}
-
-std::string shell_quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& name) {

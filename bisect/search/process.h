@@ -29,9 +29,6 @@ struct ProcessCommand {
 // program. Throws std::system_error if it cannot be started, Interrupted.
 Ended run_process(const ProcessCommand& command);
 
-// A word as a POSIX shell reads it back.
-std::string shell_quoted(const std::string& word);
-
 // A folder of its own under the system's folder for temporary files; removed at the end.
 class TemporaryFolder {
  public:

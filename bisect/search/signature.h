@@ -4,7 +4,7 @@
 // the same way. Read from the JSON report of plumb run.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

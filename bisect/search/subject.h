@@ -3,7 +3,7 @@
 // One thing to judge: what is built where, and how plumb comes to its kernels.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -11,7 +11,7 @@ namespace plumb::device::remote {
 
 namespace {
 
-// An answer that is no answer says so itself.
+// The answer of a call that failed holds the error.
 [[noreturn]] void throw_error(Status status, MessageReader& answer) {
   if (status == Status::error) throw std::runtime_error(answer.text());
   const auto fault = answer.get<ErrorKind>();

@@ -45,8 +45,8 @@ class Inbox {
  public:
   explicit Inbox(const OwnedDescriptor& socket) : socket_(socket) {}
 
-  // Nothing: the other end hung up or sent a message that is too long, or `is_alive` said no, which
-  // is asked after wake_now_and_then whenever nothing came for a while.
+  // Nothing if the other end hung up, sent a message that is too long, or is dead. Where
+  // wake_now_and_then() is set, `is_alive` is called whenever no byte has come for a while.
   std::optional<Message> receive(const std::function<bool()>& is_alive = [] { return true; });
 
  private:

@@ -15,7 +15,7 @@
 #include "golden/regenerate.h"
 #include "tools/golden/golden_check.h"
 #include "tools/report.h"
-#include "tools/wire.h"
+#include "tools/result_codec.h"
 
 namespace plumb::device::golden_mutant {
 plumb_op_entry rms_norm();

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "process/codec.h"
+#include "process/codec_fields.h"
 #include "process/interrupts.h"
 #include "process/run.h"
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "tools/wire.h"
+#include "tools/result_codec.h"
 
 namespace {
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Results cross the channel of a worker whole. Each struct is taken apart into all its members, so
-// that a new member does not compile here until it is listed in tools/wire.h and filled below.
+// that a new member does not compile here until it is listed in tools/result_fields.h and filled
+// below.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "tools/bisect/bisect_ops_codec.h"
-#include "tools/wire.h"
+#include "tools/bisect/bisect_ops_fields.h"
+#include "tools/result_fields.h"
 
 namespace plumb::tools {
 namespace {

@@ -5,8 +5,10 @@
 #include <xxhash.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "bisect/search/search.h"
+#include "process/shell.h"
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/output.h"
 #include "tools/report.h"
@@ -111,12 +113,12 @@ ordered_json common_json(const bisect::SequenceResult& result) {
 
 std::string as_program(const std::string& path) {
   const bool here = path.find('/') == std::string::npos;
-  return bisect::shell_quoted(here ? "./" + path : path);
+  return process::shell_quoted(here ? "./" + path : path);
 }
 
 std::string as_one_command(const std::string& command) {
   const bool plain = command.find_first_of(";|&#\n") == std::string::npos;
-  return plain ? command : "sh -c " + bisect::shell_quoted(command);
+  return plain ? command : "sh -c " + process::shell_quoted(command);
 }
 
 int bisect_explain_command(const std::string& file) {

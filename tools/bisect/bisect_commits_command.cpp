@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bisect/commits/build.h"
 #include "bisect/commits/commits.h"
+#include "process/shell.h"
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/output.h"
 #include "tools/selection.h"
@@ -59,7 +61,7 @@ void resolve_ends(const bisect::Repository& repository, const BisectCommitsArgum
 std::string reproduce_line(const CommitsQuestion& question, const SequenceResult& result) {
   std::string text;
   if (question.repository != ".") {
-    text = "cd " + bisect::shell_quoted(question.repository) + " && ";
+    text = "cd " + process::shell_quoted(question.repository) + " && ";
   }
   text += fmt::format("git checkout {} && {} && ", result.candidates.back(),
                       as_one_command(question.build));

@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bisect/commits/toggles.h"
+#include "process/shell.h"
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/output.h"
 #include "tools/selection.h"
@@ -45,9 +47,9 @@ bool judges_here(const EnvironmentFile& file) {
 std::string reproduce_line(const EnvironmentFile& file, const BuildEnvironment& environment,
                            bisect::Question run) {
   const bisect::Subject subject = subject_of(file, environment);
-  std::string text = "cd " + bisect::shell_quoted(file.folder) + " && ";
+  std::string text = "cd " + process::shell_quoted(file.folder) + " && ";
   for (const std::string& variable : subject.variables) {
-    text += "export " + bisect::shell_quoted(variable) + " && ";
+    text += "export " + process::shell_quoted(variable) + " && ";
   }
   if (!subject.build.empty()) text += as_one_command(subject.build) + " && ";
   if (subject.is_plugin) run.plugin = subject.artefact;

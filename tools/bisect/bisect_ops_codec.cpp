@@ -4,8 +4,23 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tools/bisect/bisect_ops_fields.h"
 
 namespace plumb::tools {
+
+std::string_view name_of(OpsQuestion question) {
+  switch (question) {
+    case OpsQuestion::watch: return "watch";
+    case OpsQuestion::results: return "results";
+    case OpsQuestion::twice: return "twice";
+  }
+  return "?";
+}
+
+PLUMB_ENUM_BY_NAME(OpsQuestion, 3)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsRequest, question, platform, exchanged, second)
 
 namespace {
 
@@ -59,3 +74,8 @@ template TwiceAnswer from_journal(const json&, const bisect::Journal&, const std
 template std::vector<float> from_journal(const json&, const bisect::Journal&, const std::string&);
 
 }  // namespace plumb::tools
+
+PLUMB_MESSAGE(plumb::tools::OpsRequest)
+PLUMB_MESSAGE(plumb::bisect::OpsAnswer)
+PLUMB_MESSAGE(plumb::tools::TwiceAnswer)
+PLUMB_MESSAGE(std::vector<float>)

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answers of plumb bisect ops: as messages, and as JSON in its state file.
+// The questions and answers of plumb bisect ops: as messages, and as JSON in its state file.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bisect/search/journal.h"
+#include "process/codec.h"
 #include "tools/bisect/bisect_ops_worker.h"
-#include "tools/wire.h"
 
 namespace plumb::tools {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TwiceAnswer, difference, failed)
+enum class OpsQuestion { watch, results, twice };
+std::string_view name_of(OpsQuestion question);
+
+struct OpsRequest {
+  OpsQuestion question = OpsQuestion::watch;
+  std::string platform;
+  bisect::Ops exchanged;   // of watch and results
+  std::size_t second = 0;  // of twice: the number of a second run
+};
 
 // Answers of a state file, each with its verdict in words for plumb bisect explain.
 nlohmann::json journal_entry(const bisect::OpsAnswer& answer);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "bisect/ops/step_ops.h"

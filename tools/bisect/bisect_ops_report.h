@@ -3,7 +3,7 @@
 // What plumb bisect ops has found, for people and for machines.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>

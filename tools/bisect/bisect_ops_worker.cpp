@@ -13,26 +13,6 @@ namespace {
 using process::Bytes;
 using process::Death;
 
-enum class OpsQuestion { watch, results, twice };
-
-std::string_view name_of(OpsQuestion question) {
-  switch (question) {
-    case OpsQuestion::watch: return "watch";
-    case OpsQuestion::results: return "results";
-    case OpsQuestion::twice: return "twice";
-  }
-  return "?";
-}
-PLUMB_ENUM_BY_NAME(OpsQuestion, 3)
-
-struct OpsRequest {
-  OpsQuestion question = OpsQuestion::watch;
-  std::string platform;
-  bisect::Ops exchanged;   // of watch and results
-  std::size_t second = 0;  // of twice: the number of a second run
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsRequest, question, platform, exchanged, second)
-
 template <class Answered>
 std::variant<Answered, Death> ask(process::Worker& worker, std::uint64_t task,
                                   const OpsRequest& request) {

@@ -25,19 +25,19 @@ struct Task {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-// The store that the results of a run are compared with; "" for none, as where the inputs or the
-// kernels are not those that goldens are about.
+// Folder of the goldens that a run is compared with. "": none, because the inputs or the kernels
+// are not those of the goldens.
 std::string golden_folder(const RunArguments& arguments);
 
-// In this process. Throws cases::BadRow, which names the case. `diagnosed`: a failure is, which
-// runs kernels that are wrong.
+// Runs a case in this process. Throws cases::BadRow, which names the case. With `diagnosed`, a
+// failure is explained by planted defects, which runs wrong kernels.
 Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier tier,
                   bool diagnosed);
 
-// One thread's way to run tasks: in a worker process, or here.
-class Lane {
+// Runs tasks for one thread, in a worker process or in this one.
+class CaseRunner {
  public:
-  Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
+  CaseRunner(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier);
 
   // Throws cases::BadRow, process::CannotStart, process::Interrupted.
   Finished run(std::size_t task);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/lane.h"
+#include "tools/case_runner.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "process/interrupts.h"
 #include "process/own_program.h"
 #include "tools/golden/golden_check.h"
-#include "tools/wire.h"
+#include "tools/result_codec.h"
 
 namespace plumb::tools {
 
@@ -154,13 +154,14 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   return finished;
 }
 
-Lane::Lane(const std::vector<Task>& tasks, const RunArguments& arguments, cases::Tier tier)
+CaseRunner::CaseRunner(const std::vector<Task>& tasks, const RunArguments& arguments,
+                       cases::Tier tier)
     : tasks_(tasks),
       arguments_(arguments),
       tier_(tier),
       worker_({.words = process::own_command_line(), .timeout = arguments.timeout}) {}
 
-Finished Lane::run(std::size_t i) {
+Finished CaseRunner::run(std::size_t i) {
   process::Interrupts::check();
   const std::optional<PluginInfo>& plugin = arguments_.plugin;
   if (plugin && !plugin->offers(tasks_[i].which->op())) {
@@ -175,7 +176,7 @@ Finished Lane::run(std::size_t i) {
   return finished;
 }
 
-Finished Lane::run_in_worker(std::size_t i) {
+Finished CaseRunner::run_in_worker(std::size_t i) {
   const auto start = std::chrono::steady_clock::now();
   auto answer =
       process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{arguments_.diagnose});
@@ -194,7 +195,7 @@ Finished Lane::run_in_worker(std::size_t i) {
 // After a crash. A diagnosis runs wrong kernels as hypotheses, and one of them may have crashed:
 // the case then fails without a diagnosis too, and its report says more. If it does not, the crash
 // is the failure.
-Finished Lane::without_diagnosis(std::size_t i, const Death& crash) {
+Finished CaseRunner::without_diagnosis(std::size_t i, const Death& crash) {
   auto again = process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{false});
   Finished failure = died(tasks_[i], arguments_, crash);
   const auto* answered = std::get_if<CaseAnswer>(&again);

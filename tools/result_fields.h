@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codec of results: on the way from a worker process to the process that reports, and in the
-// journal of a bisection. Each struct lists its fields once; process/codec.h makes bytes of it.
+// The fields of results as they cross the channel of a worker and stand in the journal of a
+// bisection. Each struct lists them once. Senders and receivers include tools/result_codec.h.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "bisect/ops/ops_search.h"
 #include "decode/watch/replay_diff.h"
 #include "diagnosis/step_diagnosis.h"
-#include "process/codec.h"
+#include "process/codec_fields.h"
 #include "tools/report.h"
+#include "tools/result_codec.h"
 
 namespace plumb::cases {
 
@@ -65,32 +63,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drift
 
 }  // namespace plumb::golden
 
-namespace plumb::bisect {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpsAnswer, findings, died)
-
-}  // namespace plumb::bisect
-
 namespace plumb::tools {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, golden, op, row, scenario, reproduce,
                                    notes, seconds)
 
-// plumb run: the case of the request's task.
-struct CaseRequest {
-  bool diagnosed = false;  // a failure is, which runs kernels that are wrong
-};
-struct CaseAnswer {
-  std::optional<Finished> finished;
-  std::string unusable;  // why the row or the plug-in cannot be used, which ends the run
-};
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseRequest, diagnosed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseAnswer, finished, unusable)
 
-// plumb faults: the run of the request's task, answered with a cases::DiagnosedWatch.
-struct WatchRequest {
-  bool diagnosed = false;
-};
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WatchRequest, diagnosed)
 
 }  // namespace plumb::tools

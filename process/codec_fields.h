@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How structs become bytes (process/codec.h). A struct lists its fields once, with
+// NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE; an enum is its name. PLUMB_MESSAGE compiles the codec of a
+// struct here for all who send it: its templates take a compiler seconds.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "process/codec.h"
+
+namespace plumb::process {
+
+template <class T>
+Bytes encode(const T& value) {
+  return nlohmann::json::to_cbor(nlohmann::json(value));
+}
+
+template <class T>
+T decode(const Bytes& bytes) {
+  try {
+    return nlohmann::json::from_cbor(bytes).get<T>();
+  } catch (const std::exception& error) {
+    throw BadMessage(error.what());
+  }
+}
+
+// The enumerator of this name, of the first `count`. Throws nlohmann::json::other_error.
+template <class Enum, class Name>
+Enum enum_from(const nlohmann::json& name, int count, Name name_of) {
+  for (int i = 0; i < count; ++i) {
+    if (name == std::string(name_of(static_cast<Enum>(i)))) return static_cast<Enum>(i);
+  }
+  throw nlohmann::json::other_error::create(501, "unknown name " + name.dump(), &name);
+}
+
+}  // namespace plumb::process
+
+// The codec of an enum whose first `count` enumerators name_of() names. In the enum's namespace.
+#define PLUMB_ENUM_BY_NAME(Enum, count)                                                         \
+  inline void to_json(nlohmann::json& json, Enum value) { json = std::string(name_of(value)); } \
+  inline void from_json(const nlohmann::json& json, Enum& value) {                              \
+    value = plumb::process::enum_from<Enum>(json, count, [](Enum e) { return name_of(e); });    \
+  }
+
+// Of a struct whose fields are listed. At global scope.
+#define PLUMB_MESSAGE(Struct)                                           \
+  template plumb::process::Bytes plumb::process::encode(const Struct&); \
+  template Struct plumb::process::decode<Struct>(const Bytes&);
+
+namespace nlohmann {
+template <class T>
+struct adl_serializer<std::optional<T>> {
+  static void to_json(json& to, const std::optional<T>& value) {
+    to = value ? json(*value) : json(nullptr);
+  }
+  static void from_json(const json& from, std::optional<T>& value) {
+    value = from.is_null() ? std::optional<T>() : from.get<T>();
+  }
+};
+}  // namespace nlohmann
