@@ -27,21 +27,8 @@ cases::Tier parse_tier(const std::string& name) {
   throw UsageError(fmt::format("--tier is smoke, default or full, not \"{}\"", name));
 }
 
-bool in_tier(const cases::AnyCase& which, cases::Tier tier) { return which.tier() <= tier; }
-
 // A pattern that spells a whole case runs it in whatever tier it lies.
 bool names_exactly(const std::string& pattern, const std::string& id) { return pattern == id; }
-
-bool is_selected(const cases::AnyCase& which, const Selection& selection, cases::Tier tier) {
-  const std::string id = which.id();
-  const auto& ops = selection.ops;
-  if (!ops.empty() && std::find(ops.begin(), ops.end(), which.op()) == ops.end()) return false;
-  if (selection.patterns.empty()) return in_tier(which, tier);
-  return std::any_of(
-      selection.patterns.begin(), selection.patterns.end(), [&](const auto& pattern) {
-        return cases::matches(pattern, id) && (in_tier(which, tier) || names_exactly(pattern, id));
-      });
-}
 
 void apply_settings(const std::vector<std::string>& settings, cases::AnyCase& which) {
   for (const std::string& setting : settings) {
@@ -159,12 +146,30 @@ SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
   std::vector<std::string> ids;
   for (cases::AnyCase& which : known_cases(read_case_files(selection.case_files), kinds)) {
     ids.push_back(which.id());
-    if (!is_selected(which, selection, selected.tier)) continue;
+    if (std::none_of(selected.platforms.begin(), selected.platforms.end(),
+                     [&](const auto& platform) {
+                       return is_selected(which, platform, selection, selected.tier);
+                     })) {
+      continue;
+    }
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
   }
   if (selected.cases.empty()) nothing_matches(selection, ids);
   return selected;
+}
+
+bool is_selected(const cases::AnyCase& which, const std::string& platform,
+                 const Selection& selection, cases::Tier tier) {
+  const std::string id = which.id();
+  const auto& ops = selection.ops;
+  if (!ops.empty() && std::find(ops.begin(), ops.end(), which.op()) == ops.end()) return false;
+  const auto in_tier = [&] { return which.tier_on(platform) <= tier; };
+  if (selection.patterns.empty()) return in_tier();
+  return std::any_of(
+      selection.patterns.begin(), selection.patterns.end(), [&](const std::string& pattern) {
+        return names_exactly(pattern, id) || (cases::matches(pattern, id) && in_tier());
+      });
 }
 
 Selected select(const Selection& selection) {

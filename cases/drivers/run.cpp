@@ -10,6 +10,7 @@
 #include "cases/drivers/session.h"
 #include "cases/drivers/tiled_problem.h"
 #include "cases/tables/covering.h"
+#include "cases/tables/platform_share.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -21,7 +22,7 @@ namespace {
 double budget_of(Tier tier, bool simulated) {
   switch (tier) {
     case Tier::smoke: return simulated ? 1e7 : 1e8;
-    case Tier::standard: return simulated ? 1.4e8 : 1e9;
+    case Tier::standard: return simulated ? 9e7 : 1e9;
     case Tier::full: return simulated ? 2e10 : 4e9;
   }
   return 0;
@@ -31,12 +32,16 @@ double launches_of(const Scenario& scenario) {
   const double steps = static_cast<double>(scenario.steps.size());
   switch (scenario.mode) {
     case Scenario::Mode::eager: return 2 * steps;
-    case Scenario::Mode::full_graph: return 1 + 3 * steps;
+    case Scenario::Mode::full_graph: return 1 + 2 * steps;
     case Scenario::Mode::composition: return 4 * steps;  // fused and plain
     case Scenario::Mode::concurrent: return scenario.runners * (1 + 2 * steps);
   }
   return 0;
 }
+
+// A case of which even one point is too dear takes the first steps of its scenario only: the batch
+// shrinks and grows once. Cheaper rows of the op take them all.
+constexpr std::int64_t kStepsOfDear = 3;
 
 enum Factor { kOrder, kPolicy, kPoison, kFill, kChecked, kPages, kDead, kFactorCount };
 constexpr int kLevels[kFactorCount] = {3, 2, 3, 3, 2, 2, 5};
@@ -109,12 +114,21 @@ std::int64_t affordable_rows(double verdict, std::int64_t rows, const RunOptions
                     options.least_sample, kMost);
 }
 
-// One point of each fill before the rest, so that the thinnest choice is still a useful one.
+// One point of each fill before the rest, each with a thread order of its own: the thinnest choice
+// is still a useful one, and sees work that depends on the order.
 void put_fills_first(std::vector<Point>& points) {
   auto place = points.begin();
   for (const Fill fill : {Fill::real, Fill::exact, Fill::adversarial}) {
-    const auto found =
-        std::find_if(place, points.end(), [&](const Point& p) { return p.fill == fill; });
+    const auto has_new_order = [&](const Point& p) {
+      return std::none_of(points.begin(), place, [&](const Point& earlier) {
+        return earlier.conditions.order == p.conditions.order;
+      });
+    };
+    auto found = std::find_if(place, points.end(),
+                              [&](const Point& p) { return p.fill == fill && has_new_order(p); });
+    if (found == points.end()) {
+      found = std::find_if(place, points.end(), [&](const Point& p) { return p.fill == fill; });
+    }
     if (found != points.end()) std::iter_swap(place++, found);
   }
 }
@@ -128,22 +142,12 @@ void put_late_first(std::vector<Point>& points) {
   if (found != points.end()) std::iter_swap(points.begin(), found);
 }
 
-// Simulated platforms with waves of one size run the same kernels. They divide points among
-// themselves, but for the first ones, which all of them run: one of each fill.
-void keep_share(std::vector<Point>& points, const std::string& platform) {
+// Of the points: all platforms run the first ones, one of each fill.
+void keep_share(std::vector<Point>& points, const PlatformShare& share) {
   constexpr std::size_t kOfAll = 3;
-  const int wave_size = device::open_device(platform)->properties().wave_size;
-  std::size_t peers = 0, place = 0;
-  for (const std::string& name : device::known_platforms()) {
-    if (!device::why_unavailable(name).empty()) continue;
-    const device::Properties peer = device::open_device(name)->properties();
-    if (!peer.simulated || peer.wave_size != wave_size) continue;
-    if (name == platform) place = peers;
-    ++peers;
-  }
   std::vector<Point> kept;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    if (i < kOfAll || i % peers == place) kept.push_back(points[i]);
+    if (i < kOfAll || share.has(i)) kept.push_back(points[i]);
   }
   points = std::move(kept);
 }
@@ -245,6 +249,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
                           static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
+  if (cost > budget && options.tier == Tier::standard) points.front().most_steps = kStepsOfDear;
   double spent = 0;
   std::vector<Point> chosen;
   for (Point& point : points) {
@@ -254,7 +259,7 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
     chosen.push_back(point);
   }
   if (simulated && !options.foreign && options.tier == Tier::standard) {
-    keep_share(chosen, options.platform);
+    keep_share(chosen, share_of(options.platform));
   }
   return chosen;
 }

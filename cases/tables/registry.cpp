@@ -45,6 +45,23 @@ bool applies(const Scenario& scenario, const OpDefinition& op, const Row& row) {
   return scenario.mode != Scenario::Mode::composition || (op.fused && op.fused(row));
 }
 
+// Of mode full_graph, and of no other.
+void parse_equals(const toml::table& table, Scenario& scenario) {
+  const toml::array* equals = table["equals"].as_array();
+  const bool wanted = scenario.mode == Scenario::Mode::full_graph;
+  bool right =
+      wanted == (equals != nullptr) && (!equals || equals->size() == scenario.steps.size());
+  for (std::size_t i = 0; right && equals && i < equals->size(); ++i) {
+    const std::string word = equals->get(i)->value_or(std::string());
+    right = word == "replay" || word == "eager";
+    if (word == "eager") scenario.steps[i].equals = Scenario::Equals::eager;
+  }
+  if (right) return;
+  throw BadRow(fmt::format(
+      "cases/tables/scenarios.toml: {}: equals is replay or eager for each step of mode full_graph",
+      scenario.name));
+}
+
 Scenario parse_scenario(const toml::table& table) {
   Scenario scenario;
   scenario.name = table["name"].value_or(std::string());
@@ -71,8 +88,10 @@ Scenario parse_scenario(const toml::table& table) {
         scenario.name));
   }
   for (std::size_t i = 0; i < live->size(); ++i) {
-    scenario.steps.push_back({live->get(i)->value_or(100), inputs->get(i)->value_or(0)});
+    scenario.steps.push_back(
+        {.live_percent = live->get(i)->value_or(100), .inputs = inputs->get(i)->value_or(0)});
   }
+  parse_equals(table, scenario);
   return scenario;
 }
 

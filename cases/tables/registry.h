@@ -16,9 +16,12 @@ namespace plumb::cases {
 // cases.
 struct Scenario {
   enum class Mode { eager, full_graph, composition, concurrent };
+  // What a judged replay has to equal bit by bit: one more replay, or a call on fresh state.
+  enum class Equals { replay, eager };
   struct ScenarioStep {
-    int live_percent = 100;  // of the captured size, rounded up
-    int inputs = 0;          // which set of inputs; the same number again is the same set
+    int live_percent = 100;          // of the captured size, rounded up
+    int inputs = 0;                  // which set of inputs; the same number again is the same set
+    Equals equals = Equals::replay;  // of mode full_graph
   };
   std::string name, why;
   Mode mode = Mode::eager;

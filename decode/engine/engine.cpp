@@ -97,7 +97,11 @@ Engine::~Engine() {
   device_.destroy_stream(stream_);
 }
 
-void Engine::admit(std::uint64_t id, std::int64_t tokens) {
+void Engine::admit(std::uint64_t id, std::int64_t tokens) { admit(id, tokens, true); }
+
+void Engine::admit_without_fill(std::uint64_t id, std::int64_t tokens) { admit(id, tokens, false); }
+
+void Engine::admit(std::uint64_t id, std::int64_t tokens, bool fills) {
   if (tokens < 0 || tokens > geometry_.max_context) {
     throw std::invalid_argument("a request of " + std::to_string(tokens) + " tokens");
   }
@@ -108,15 +112,18 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens) {
     requests_.reserve(request, request.computed + chunk);
     plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
-    call_.begin({.name = "earlier tokens", .tokens = chunk, .fills = true});
-    model_->fill_caches(call_, inputs_, chunk);
-    if (draft_) {
-      call_.begin({.name = "draft earlier tokens", .tokens = chunk, .fills = true});
-      draft_->fill_caches(call_, inputs_, chunk);
-    }
+    if (fills) fill_caches(chunk);
     request.computed += chunk;
     requests_.leave(request);
   }
+}
+
+void Engine::fill_caches(std::int64_t tokens) {
+  call_.begin({.name = "earlier tokens", .tokens = tokens, .fills = true});
+  model_->fill_caches(call_, inputs_, tokens);
+  if (!draft_) return;
+  call_.begin({.name = "draft earlier tokens", .tokens = tokens, .fills = true});
+  draft_->fill_caches(call_, inputs_, tokens);
 }
 
 void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {

@@ -43,6 +43,8 @@ class Engine {
   // A request whose first `tokens` tokens are in the caches already (a prefix hit). Throws
   // std::invalid_argument for one that is there or does not fit.
   void admit(std::uint64_t request, std::int64_t tokens);
+  // As admit, but for what the caches hold: that is the caller's to copy.
+  void admit_without_fill(std::uint64_t request, std::int64_t tokens);
   // A request that shares the blocks of another's first `tokens` tokens. Throws
   // std::invalid_argument unless they are whole blocks that are all there.
   void admit_behind(std::uint64_t request, std::uint64_t other, std::int64_t tokens);
@@ -69,6 +71,8 @@ class Engine {
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
+  // Throws std::out_of_range if there is none of the id.
+  const Request& request(std::uint64_t id) const { return requests_.at(id); }
   const StepPlan& plan() const { return plan_; }  // of the latest step
   // What the host planned for the latest step, all of it, and where it should be.
   std::vector<Transfer> planned_inputs() const;
@@ -93,6 +97,9 @@ class Engine {
   Stream stream() const { return stream_; }
 
  private:
+  // Without `fills`, no kernel runs.
+  void admit(std::uint64_t id, std::int64_t tokens, bool fills);
+  void fill_caches(std::int64_t tokens);
   // Inputs and metadata of a step, before any model runs.
   void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);

@@ -56,7 +56,7 @@ struct PlanCounts {
 struct CacheView {
   std::string name;
   Cache cache = Cache::window;
-  const std::uint8_t* data = nullptr;
+  std::uint8_t* data = nullptr;
   std::int64_t page = 1, block_bytes = 0;
 };
 

@@ -23,14 +23,45 @@ void churn(std::uint64_t seed, WatchedEngine& watched) {
   for (void* const piece : pieces) memory.free(piece);
 }
 
-}  // namespace
+// Engines of one setup have the same caches, in the same order, and the same blocks in each.
+void copy_blocks(const device::decode::Request& request, const WatchedEngine& from,
+                 WatchedEngine& to) {
+  const auto sources = from.engine.caches(), targets = to.engine.caches();
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::int64_t bytes = sources[i].block_bytes;
+    std::vector<std::uint8_t> copy(static_cast<std::size_t>(bytes));
+    for (const std::int64_t block : request.blocks[static_cast<int>(sources[i].cache)]) {
+      if (block == 0) continue;
+      from.device->copy(copy.data(), sources[i].data + block * bytes, copy.size(),
+                        from.engine.stream());
+      to.device->copy(targets[i].data + block * bytes, copy.data(), copy.size(),
+                      to.engine.stream());
+    }
+  }
+}
 
-void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine) {
+// All but the caches of who is admitted.
+void exchange_requests(const ScheduledStep& scheduled, device::decode::Engine& engine) {
   for (const std::uint64_t id : scheduled.finished) engine.finish(id);
   for (const SharedPrefix& one : scheduled.shared) {
     engine.admit_behind(one.request, one.other, one.tokens);
   }
+}
+
+}  // namespace
+
+void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine) {
+  exchange_requests(scheduled, engine);
   for (const auto& [id, tokens] : scheduled.admitted) engine.admit(id, tokens);
+}
+
+void let_requests_change(const ScheduledStep& scheduled, const WatchedEngine& changed,
+                         WatchedEngine& watched) {
+  exchange_requests(scheduled, watched.engine);
+  for (const auto& [id, tokens] : scheduled.admitted) {
+    watched.engine.admit_without_fill(id, tokens);
+    copy_blocks(changed.engine.request(id), changed, watched);
+  }
 }
 
 void disturb(const ScheduledStep& scheduled, const Environment& environment,

@@ -10,6 +10,10 @@
 namespace plumb::cases {
 
 void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine);
+// As in another engine of the same setup, where they have changed already: what the caches of new
+// requests hold is copied from there instead of computed once more.
+void let_requests_change(const ScheduledStep& scheduled, const WatchedEngine& changed,
+                         WatchedEngine& watched);
 
 // Before a step of an engine whose graphs have to bear it.
 void disturb(const ScheduledStep& scheduled, const Environment& environment,

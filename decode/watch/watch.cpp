@@ -81,8 +81,8 @@ class Watcher {
 
   // The last of these steps is the watched one.
   void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
+    prepare(scheduled.front());
     for (WatchedEngine* watched : all()) {
-      prepare(scheduled.front(), *watched);
       if (watched->recorder) watched->recorder->poison(watched->engine.stream());
     }
     const bool renews = renews_at(step.findings.step());
@@ -92,7 +92,7 @@ class Watcher {
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
         remember(step);
-        for (WatchedEngine* watched : all()) prepare(one, *watched);
+        prepare(one);
       }
       follows_a_step_ = plans(plain_) == plans_;
       delayed(plain_).step(one.batch);
@@ -120,10 +120,14 @@ class Watcher {
     return counters.plans_made + counters.plans_kept;
   }
 
-  // Steps that are run eagerly have no past that could disturb them.
-  void prepare(const ScheduledStep& scheduled, WatchedEngine& watched) const {
-    let_requests_change(scheduled, watched.engine);
-    if (&watched != &eager_) disturb(scheduled, setup_.environment, watched);
+  // Steps that are run eagerly have no past that could disturb them, and none in flight: their
+  // engine fills the caches of new requests for all.
+  void prepare(const ScheduledStep& scheduled) {
+    let_requests_change(scheduled, eager_.engine);
+    for (WatchedEngine* watched : {&plain_, &twin_, &other_}) {
+      let_requests_change(scheduled, eager_, *watched);
+      disturb(scheduled, setup_.environment, *watched);
+    }
   }
 
   bool renews_at(std::int64_t step) const {

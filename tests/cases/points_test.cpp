@@ -41,5 +41,42 @@ TEST(Points, OfTheFullTierRunEverywhere) {
   EXPECT_EQ(points_on("sim-gfx950", Tier::full), all);
 }
 
+std::vector<Point> points_of(const std::string& id, Tier tier) {
+  const Case which = find_case(id);
+  RunOptions options;
+  options.platform = "sim-sm90";
+  options.tier = tier;
+  return choose_points(which, *make_problem(which, options, false), options);
+}
+
+TEST(Points, TheFirstOfEachFillHaveThreadOrdersOfTheirOwn) {
+  for (const char* id : {"rms_norm/kv_latent_slice/eager", "mhc_pre/one_token/full_graph",
+                         "top_k_per_row_decode/ties_at_the_threshold/eager"}) {
+    const std::vector<Point> points = points_of(id, Tier::standard);
+    ASSERT_GE(points.size(), 3u) << id;
+    std::set<Fill> fills;
+    std::set<device::Order> orders;
+    for (std::size_t i = 0; i < 3; ++i) {
+      fills.insert(points[i].fill);
+      orders.insert(points[i].conditions.order);
+    }
+    EXPECT_EQ(fills.size(), 3u) << id;
+    EXPECT_EQ(orders.size(), 3u) << id;
+  }
+}
+
+TEST(Points, TooDearForTheirTierTakeTheFirstStepsOnly) {
+  const std::vector<Point> dear = points_of("mhc_pre/rows_1025/full_graph", Tier::standard);
+  ASSERT_EQ(dear.size(), 1u);
+  EXPECT_EQ(dear.front().most_steps, 3);
+  for (const auto& [id, tier] :
+       {std::pair{"mhc_pre/rows_1025/full_graph", Tier::full},
+        std::pair{"rms_norm/kv_latent_slice/full_graph", Tier::standard}}) {
+    const std::vector<Point> points = points_of(id, tier);
+    EXPECT_GT(points.size(), 3u) << id;
+    for (const Point& point : points) EXPECT_FALSE(point.most_steps.has_value()) << id;
+  }
+}
+
 }  // namespace
 }  // namespace plumb::cases

@@ -307,8 +307,11 @@ class PluginOrder : public PluginCommand {
 TEST_F(PluginOrder, IsComparedAsASetUnlessItIsDeclared) {
   expect_passes("changes_order", PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY);
   expect_passes("changes_order", PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_LOWEST_INDEX);
-  expect_fails("changes_order", PLUMB_INDICES_OWN_ORDER, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
-               "second launch differs from the first");
+  // Its graph: step 0 is compared with a call on fresh state, step 1 with a second replay.
+  for (const char* says : {"second launch differs from the first", "replay differs from eager",
+                           "4 more steps failed, first: step 1"}) {
+    expect_fails("changes_order", PLUMB_INDICES_OWN_ORDER, PLUMB_EQUAL_KEYS_LOWEST_INDEX, says);
+  }
   expect_fails("changes_order", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
                "the indices are declared to be ascending, and are not");
   expect_fails("right", PLUMB_INDICES_BY_KEY, PLUMB_EQUAL_KEYS_LOWEST_INDEX,

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the caches of a request hold that has come: computed in one engine, copied to others.
+#include "decode/schedule/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace plumb::cases {
+namespace {
+
+using device::decode::CacheView;
+
+constexpr std::uint64_t kId = 1;
+constexpr std::int64_t kTokens = 200;
+
+using CacheBytes = std::vector<std::uint8_t>;
+
+CacheBytes block_of(const WatchedEngine& watched, const CacheView& cache, std::int64_t block) {
+  CacheBytes bytes(static_cast<std::size_t>(cache.block_bytes));
+  watched.device->synchronize();
+  watched.device->copy(bytes.data(), cache.data + block * cache.block_bytes, bytes.size(),
+                       watched.engine.stream());
+  return bytes;
+}
+
+// Of the request's blocks: do `one` and `other` hold the same in each?
+bool hold_the_same(const WatchedEngine& one, const WatchedEngine& other, std::size_t cache) {
+  const CacheView here = one.engine.caches().at(cache), there = other.engine.caches().at(cache);
+  const auto& blocks = one.engine.request(kId).blocks[static_cast<int>(here.cache)];
+  EXPECT_FALSE(blocks.empty()) << here.name;
+  EXPECT_EQ(blocks, other.engine.request(kId).blocks[static_cast<int>(here.cache)]);
+  return std::all_of(blocks.begin(), blocks.end(), [&](std::int32_t block) {
+    return block_of(one, here, block) == block_of(other, there, block);
+  });
+}
+
+TEST(StepEnvironment, CachesOfNewRequestsAreCopied) {
+  for (const auto& geometry : {device::decode::small_geometry(4, 0, 48),
+                               device::decode::small_v32_geometry(4, 0, 64, 48)}) {
+    DecodeSetup setup;
+    setup.geometry = geometry;
+    setup.geometry.max_context = 384;
+    WatchedEngine computes(setup), copies(setup), untouched(setup);
+    ScheduledStep step;
+    step.admitted = {{kId, kTokens}};
+    let_requests_change(step, computes.engine);
+    let_requests_change(step, computes, copies);
+    untouched.engine.admit_without_fill(kId, kTokens);
+    EXPECT_EQ(copies.engine.request(kId).computed, kTokens);
+    for (std::size_t cache = 0; cache < computes.engine.caches().size(); ++cache) {
+      EXPECT_TRUE(hold_the_same(computes, copies, cache)) << cache;
+      EXPECT_FALSE(hold_the_same(computes, untouched, cache)) << cache << ": nothing was written";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cases
