@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cases/drivers/run.h"
+#include "cases/tables/op_table.h"
 #include "cases/tensors/fill.h"
 #include "diagnosis/decode_step_run.h"
 #include "faults/decode/planted_case.h"
@@ -36,7 +37,8 @@ std::string_view role_name(cases::Role role) {
   return "?";
 }
 
-void show_tensors(const cases::TensorSet& tensors) {
+// `table`: null for an op without one.
+void show_tensors(const cases::TensorSet& tensors, const cases::OpTable* table) {
   fmt::print("tensors (inputs of the first step, real fill)\n");
   for (const cases::HostTensor& tensor : tensors.all()) {
     const cases::TensorSpec& spec = tensor.spec();
@@ -44,7 +46,8 @@ void show_tensors(const cases::TensorSet& tensors) {
                fmt::join(spec.shape, ", "));
     if (!spec.strides.empty()) fmt::print(" strides [{}]", fmt::join(spec.strides, ", "));
     if (spec.role == cases::Role::input) fmt::print("  {}", digest_of(tensor));
-    fmt::print("\n");
+    const std::string meaning = table == nullptr ? "" : table->describe(spec);
+    fmt::print("{}{}\n", meaning.empty() ? "" : "  ", meaning);
   }
 }
 
@@ -143,7 +146,7 @@ void show_case(const SelectedAny& selected, const std::string& plugin) {
   step.seed = cases::mix(cases::seed_of(which.id()), 100);
   step.live = problem->capacity();
   problem->fill(step, tensors);
-  show_tensors(tensors);
+  show_tensors(tensors, which.op->table);
   show_numerics(options.implementation(options.platform, false), which.op->name);
   fmt::print("points\n");
   for (const cases::Point& point : cases::choose_points(which, *problem, options)) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace plumb::cases {
 
 using reference::Dialect;
@@ -30,6 +32,14 @@ std::string_view name_of(Dialect dialect) {
 
 plumb_format format_of(Dialect dialect) {
   return dialect == Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ;
+}
+
+WordChoices dialect_words(std::string parameter) {
+  return {std::move(parameter),
+          {{"e4m3fn", PLUMB_E4M3FN}, {"e4m3fnuz", PLUMB_E4M3FNUZ}},
+          [](const device::Properties& platform) -> std::int64_t {
+            return format_of(native_dialect(platform));
+          }};
 }
 
 }  // namespace plumb::cases

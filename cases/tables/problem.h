@@ -27,6 +27,7 @@ struct OpState {
 };
 
 class Composition;  // cases/drivers/composition.h
+class OpTable;      // cases/tables/op_table.h
 
 // What the reference of an op cannot do without at one shape. plumb bench --only ops sets the
 // reference's time against what the machine needs for this much.
@@ -117,6 +118,8 @@ struct OpDefinition : RowSchema {
   // A row of this op that is too large for the reference then is judged by a sample of them
   // (cases/drivers/tiled_problem.h). Empty: always as a whole.
   std::string_view row_count = {};
+  // Of each of plumb's ops. Null for ops that tests make up.
+  const OpTable* table = nullptr;
 };
 
 reference::Numerics to_reference(const plumb_numerics& declared);

@@ -15,7 +15,8 @@
 
 namespace plumb::device::decode {
 
-// An implementation lacks an op, or refuses a call of it. Nothing stands in for it silently.
+// An implementation lacks an op or refuses a call of it, or no row of the op describes the call.
+// Nothing stands in for it silently.
 class MissingOp : public std::runtime_error {
  public:
   MissingOp(std::string_view missing, const std::string& what)

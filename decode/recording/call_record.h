@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A call of a decode step as a case has it: the row of the op with the call's shapes, and where
-// each of its tensors lies. With that the op's own Problem judges what the call did.
+// each of its tensors lies. Both follow from the op's table. With them the op's own Problem judges
+// what the call did.
 #pragma once
 
 #include <optional>
@@ -27,8 +28,8 @@ struct CallRecord {
   std::vector<Binding> bindings;
 };
 
-// Nothing for what stands beside ops (device/kernels/placeholders/placeholder_kernels.h). Throws
-// std::invalid_argument for an op that no decode step calls.
+// Nothing for a placeholder (device/kernels/placeholders/placeholder_kernels.h). Throws
+// std::invalid_argument for an unknown op, MissingOp for a call that no row of the op describes.
 std::optional<CallRecord> record_of(const device::decode::Call& call,
                                     const device::decode::Geometry& geometry);
 

@@ -26,12 +26,11 @@ std::int64_t BlockNumbering::block_at(std::int64_t number) const {
   return -1;
 }
 
-TensorSpec BlockNumbering::spec(std::string name) const {
-  TensorSpec spec{std::move(name), Dtype::u8, {blocks, block_bytes}, {}, Role::input, far, {}};
+void BlockNumbering::place(TensorSpec& spec) const {
+  spec.sparse = far;
   for (std::int64_t block = 0; far && block < blocks; ++block) {
     spec.placement.push_back(address(block));
   }
-  return spec;
 }
 
 void check_blocks(std::int64_t blocks, std::int64_t needed) {

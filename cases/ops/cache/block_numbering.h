@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cases/tensors/tensor.h"
@@ -19,7 +18,7 @@ struct BlockNumbering {
   std::int64_t address(std::int64_t block) const;     // its number on the device
   std::int64_t block_at(std::int64_t address) const;  // the inverse; -1 if there is none
   std::int64_t num_blocks() const { return address(blocks - 1) + 1; }  // on the device
-  TensorSpec spec(std::string name) const;                             // u8 [blocks, block_bytes]
+  void place(TensorSpec& spec) const;                                  // each block at its address
 };
 
 // Throws BadRow where a row gives a cache fewer blocks than its tokens need.

@@ -61,22 +61,30 @@ std::int64_t CachePoolShape::address(std::int64_t block) const {
   return past / block_bytes - 1 + (block < near ? block - 1 : block - near);
 }
 
-void add_cache_pool(const CachePoolShape& shape, TensorSet& tensors) {
-  tensors.add({.name = "slot_mapping", .dtype = Dtype::i64, .shape = {shape.tokens}});
-  TensorSpec cache{.name = "cache_before",
-                   .dtype = Dtype::u8,
-                   .shape = {shape.blocks(), shape.block_bytes},
-                   .sparse = shape.far};
-  for (std::int64_t block = 0; shape.far && block < shape.blocks(); ++block) {
-    cache.placement.push_back(shape.address(block));
+void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, const Formula& page,
+                    const Formula& block_bytes, std::string token_layout) {
+  using C = plumb_paged_cache;
+  const Formula bytes = cache.scalar("block_stride_bytes", &C::block_stride_bytes, block_bytes);
+  const Formula dialect = cache.word("dialect", &C::dialect, dialect_words("dialect"));
+  const Formula blocks = or_else(parameter("blocks"), div_up(tokens, page) + 2);
+  const Formula numbered = computed("blocks", [=](const FormulaValues& values) {
+    const CachePoolShape shape{.block_bytes = bytes.value(values),
+                               .given_blocks = blocks.value(values),
+                               .far = values.row->integer("far") != 0};
+    return shape.address(shape.blocks() - 1) + 1;
+  });
+  cache.scalar("num_blocks", &C::num_blocks, in_call(numbered, parameter("blocks")));
+  cache.in_place("data", &C::data, {blocks, bytes}, "other tokens keep their bytes")
+      .named("cache")
+      .codes(dialect, std::move(token_layout));
+}
+
+void place_cache_pool(const CachePoolShape& shape, TensorSpec& spec) {
+  if (!shape.far || !spec.name.starts_with("cache")) return;
+  spec.sparse = true;
+  for (std::int64_t block = 0; block < shape.blocks(); ++block) {
+    spec.placement.push_back(shape.address(block));
   }
-  tensors.add(cache);
-  cache.name = "cache";
-  cache.role = Role::output;
-  cache.starts_as = "cache_before";
-  cache.format = name_of(shape.dialect);
-  cache.scale_layout = shape.token_layout;
-  tensors.add(cache);
 }
 
 void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors) {
@@ -93,14 +101,6 @@ void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& t
                      : is_hole          ? hole(shape, bits >> 32)
                                : shape.address(slot / shape.page) * shape.page + slot % shape.page;
   }
-}
-
-plumb_paged_cache device_cache_pool(const CachePoolShape& shape, const DeviceTensors& tensors) {
-  return {.data = tensors.get<std::uint8_t>("cache"),
-          .block_stride_bytes = shape.block_bytes,
-          .num_blocks = shape.address(shape.blocks() - 1) + 1,
-          .page = static_cast<std::int32_t>(shape.page),
-          .dialect = shape.dialect == reference::Dialect::e4m3fn ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ};
 }
 
 CacheContents::CacheContents(const CachePoolShape& shape, const TensorSet& tensors,

@@ -11,6 +11,7 @@
 
 #include "cases/judge/judge.h"
 #include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
 #include "reference/cache/cache_entry.h"
 #include "reference/formats/e4m3.h"
 
@@ -24,7 +25,6 @@ struct CachePoolShape {
   bool any_negative = false;       // holes are any negative number, else -1
   bool far = false;                // blocks around 2^31 and 2^32 bytes, else side by side
   reference::Dialect dialect = reference::Dialect::e4m3fn;
-  std::string token_layout = {};  // what a token's bytes are, for readers of stored results
 
   // That exist: enough for all tokens, and two that stay empty wherever that is.
   std::int64_t needed_blocks() const { return (tokens + page - 1) / page + 2; }
@@ -32,12 +32,13 @@ struct CachePoolShape {
   std::int64_t address(std::int64_t block) const;  // number of a block on the device
 };
 
-// Adds slot_mapping, cache_before and cache.
-void add_cache_pool(const CachePoolShape& shape, TensorSet& tensors);
+// The members of a cache that an op writes, beside its page. A block has so many bytes.
+void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, const Formula& page,
+                    const Formula& block_bytes, std::string token_layout);
+void place_cache_pool(const CachePoolShape& shape, TensorSpec& spec);  // far blocks
 // Distinct slots in no order for the live tokens, never slot 0, to which a -1 may be clamped; -1
 // for the others.
 void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors);
-plumb_paged_cache device_cache_pool(const CachePoolShape& shape, const DeviceTensors& tensors);
 
 // What the device made of the cache.
 class CacheContents {

@@ -14,37 +14,25 @@ using reference::CacheEntry;
 using reference::Dialect;
 using reference::GroupQuant;
 
-CacheWriterProblem::CacheWriterProblem(const Row& row, const device::Properties& platform)
+CacheWriter::CacheWriter(const Row& row, const device::Properties& platform)
     : pool_{.tokens = row.integer("tokens"),
             .page = row.integer("page"),
             .given_blocks = row.integer("blocks"),
             .holes_percent = row.integer("holes_percent"),
             .far = row.integer("far") != 0,
-            .dialect = dialect_of(row, "dialect", platform)},
-      extra_tokens_(row.integer("extra_tokens")),
-      gap_(row.integer("row_gap")) {}
+            .dialect = dialect_of(row, "dialect", platform)} {}
 
-void CacheWriterProblem::add_tokens(TensorSet& tensors, const std::string& name,
-                                    std::int64_t columns) const {
-  tensors.add({.name = name,
-               .dtype = Dtype::bf16,
-               .shape = {token_rows(), columns},
-               .strides = {row_stride(columns), 1}});
-}
-
-TensorReport CacheWriterProblem::judge_stored_codes(const CacheContents& contents,
-                                                    const Bf16Rows& x,
-                                                    const std::vector<double>& scales,
-                                                    const GroupQuant& how,
-                                                    const reference::Numerics& numerics) const {
+TensorReport CacheWriter::judge_stored_codes(const CacheContents& contents, const Bf16Rows& x,
+                                             const std::vector<double>& scales,
+                                             const GroupQuant& how,
+                                             const reference::Numerics& numerics) const {
   return judge_codes(contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes),
                      group_codes(x, scales, how, numerics), contents.written());
 }
 
-TensorReport CacheWriterProblem::judge_stored_scales(const CacheContents& contents,
-                                                     const Bf16Rows& x, const GroupQuant& how,
-                                                     bool power_of_two,
-                                                     const reference::Numerics& numerics) const {
+TensorReport CacheWriter::judge_stored_scales(const CacheContents& contents, const Bf16Rows& x,
+                                              const GroupQuant& how, bool power_of_two,
+                                              const reference::Numerics& numerics) const {
   const HostTensor scales = contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales);
   if (!power_of_two) {
     return judge_fp32_scales(scales, x, how, numerics, contents.written());
@@ -54,12 +42,12 @@ TensorReport CacheWriterProblem::judge_stored_scales(const CacheContents& conten
                      group_scale_bytes(x, how, numerics), contents.written());
 }
 
-double CacheWriterProblem::writer_cost(std::int64_t groups, std::int64_t columns) const {
+double CacheWriter::writer_cost(std::int64_t groups, std::int64_t columns) const {
   return quant_cost(pool_.tokens * groups, pool_.tokens * columns);
 }
 
 // Of codes, and of every byte of the cache that has to stay.
-double CacheWriterProblem::writer_reference_cost(std::int64_t columns) const {
+double CacheWriter::writer_reference_cost(std::int64_t columns) const {
   return 60.0 * static_cast<double>(pool_.tokens * columns) +
          8.0 * static_cast<double>(pool_.blocks() * pool_.block_bytes);
 }

@@ -8,24 +8,17 @@
 #include <vector>
 
 #include "cases/ops/cache/cache_pool.h"
-#include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "reference/quantization/group_quant.h"
 
 namespace plumb::cases {
 
-class CacheWriterProblem : public Problem {
- public:
-  std::int64_t capacity() const override { return pool_.tokens; }
-  double checked_factor() const override { return 3; }  // whole vectors, and arithmetic
-
+class CacheWriter {
  protected:
-  // `pool.block_bytes` is still the caller's to set, from pool.page.
-  CacheWriterProblem(const Row& row, const device::Properties& platform);
+  // `pool_.block_bytes` is still the caller's to set.
+  CacheWriter(const Row& row, const device::Properties& platform);
 
-  // Rows [0, live) of a bf16 tensor of tokens.
-  void add_tokens(TensorSet& tensors, const std::string& name, std::int64_t columns) const;
-  std::int64_t row_stride(std::int64_t columns) const { return columns + gap_; }
-  std::int64_t token_rows() const { return pool_.tokens + extra_tokens_; }
   // Codes under the scales that the device stored.
   TensorReport judge_stored_codes(const CacheContents& contents, const reference::Bf16Rows& x,
                                   const std::vector<double>& scales,
@@ -39,10 +32,33 @@ class CacheWriterProblem : public Problem {
   double writer_reference_cost(std::int64_t columns) const;
 
   CachePoolShape pool_;
-
- private:
-  std::int64_t extra_tokens_, gap_;
 };
+
+template <class P>
+class CacheWriterProblem : public TableProblem<P>, protected CacheWriter {
+ public:
+  double checked_factor() const override { return 3; }  // whole vectors, and arithmetic
+
+ protected:
+  CacheWriterProblem(const OpTable& table, const Row& row, const device::Properties& platform)
+      : TableProblem<P>(table, row, platform), CacheWriter(row, platform) {
+    pool_.block_bytes = this->p_.cache.block_stride_bytes;
+  }
+  void place(TensorSpec& spec) const override { place_cache_pool(pool_, spec); }
+};
+
+// Tokens of an op, of which the slot mapping may name fewer.
+template <class P>
+void add_tokens(TablePart<P>& t, const std::string& name, const std::uint16_t* P::* tensor,
+                std::int64_t P::* row_stride, const Formula& tokens, const Formula& columns) {
+  const Formula stride = t.scalar(name + "_row_stride", row_stride, columns + parameter("row_gap"));
+  t.input(name, tensor, {tokens + parameter("extra_tokens"), columns}, "tokens to be written")
+      .strides({stride, 1});
+}
+template <class P>
+void add_slot_mapping(TablePart<P>& t, const Formula& tokens) {
+  t.input("slot_mapping", &P::slot_mapping, {tokens}, "block * page + offset; negative: none");
+}
 
 // Tokens that the slot mapping names.
 reference::Bf16Rows mapped_tokens(const HostTensor& tokens, std::int64_t count);

@@ -17,41 +17,31 @@ using reference::CacheEntry;
 using reference::kDsMlaLatent;
 using reference::kDsMlaRope;
 
-class ConcatAndCacheProblem final : public CacheWriterProblem {
+using P = plumb_concat_and_cache_ds_mla_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens);
+  add_tokens(t, "kv_c", &P::kv_c, &P::kv_c_row_stride, tokens, kDsMlaLatent);
+  add_tokens(t, "k_pe", &P::k_pe, &P::k_pe_row_stride, tokens, kDsMlaRope);
+  add_slot_mapping(t, tokens);
+  auto cache = t.part("cache", &P::cache);
+  const Formula page = cache.scalar("page", &plumb_paged_cache::page);
+  add_cache_pool(cache, tokens, page, page * reference::kDsMlaTokenBytes + parameter("block_gap"),
+                 "per token 512 codes, 4 f32 scales of 128 codes each, 64 bf16");
+  return tokens;
+}
+
+class ConcatAndCacheProblem final : public CacheWriterProblem<P> {
  public:
   ConcatAndCacheProblem(const Row& row, const device::Properties& platform)
-      : CacheWriterProblem(row, platform) {
-    pool_.block_bytes = pool_.page * reference::kDsMlaTokenBytes + row.integer("block_gap");
-    pool_.token_layout = "per token 512 codes, 4 f32 scales of 128 codes each, 64 bf16";
+      : CacheWriterProblem(table_of<members>(), row, platform) {
     if (pool_.block_bytes % 4 != 0) throw BadRow(row.where + ": scales need blocks of 4 bytes");
-  }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    add_tokens(tensors, "kv_c", kDsMlaLatent);
-    add_tokens(tensors, "k_pe", kDsMlaRope);
-    add_cache_pool(pool_, tensors);
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_quant_rows(tensors.at("kv_c"), step.live, mix(step.seed, 1), step, how());
     fill_quant_rows(tensors.at("k_pe"), step.live, mix(step.seed, 2), step, how());
     fill_cache_pool(pool_, step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_concat_and_cache_ds_mla_params p{};
-    p.kv_c = tensors.get<std::uint16_t>("kv_c");
-    p.k_pe = tensors.get<std::uint16_t>("k_pe");
-    p.slot_mapping = tensors.get<std::int64_t>("slot_mapping");
-    p.cache = device_cache_pool(pool_, tensors);
-    p.tokens = pool_.tokens;
-    p.kv_c_row_stride = row_stride(kDsMlaLatent);
-    p.k_pe_row_stride = row_stride(kDsMlaRope);
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
@@ -93,9 +83,10 @@ OpDefinition define_concat_and_cache_ds_mla() {
            "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
            std::move(parameters),
            {"dialect"}},
-          [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
-            return std::make_unique<ConcatAndCacheProblem>(row, platform);
-          }};
+          make_problem_of<ConcatAndCacheProblem>,
+          {},
+          {},
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

@@ -16,47 +16,40 @@ namespace {
 
 using reference::CacheEntry;
 
-class IndexerKQuantProblem final : public CacheWriterProblem {
+using P = plumb_indexer_k_quant_and_cache_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens);
+  const Formula head_dim = t.scalar("head_dim", &P::head_dim);
+  const Formula quant_block =
+      t.scalar("quant_block_size", &P::quant_block_size, parameter("quant_block"));
+  t.scalar("ue8m0", &P::ue8m0);
+  t.word("shuffled", &P::shuffled, {"layout", {{"planar", 0}, {"shuffled", 1}}});
+  add_tokens(t, "k", &P::k, &P::k_row_stride, tokens, head_dim);
+  add_slot_mapping(t, tokens);
+  auto cache = t.part("cache", &P::cache);
+  const Formula page = cache.scalar("page", &plumb_paged_cache::page);
+  add_cache_pool(cache, tokens, page,
+                 page * (head_dim + div_up(head_dim, quant_block) * 4) + parameter("block_gap"),
+                 "per block all codes, then all f32 scales");
+  return tokens;
+}
+
+class IndexerKQuantProblem final : public CacheWriterProblem<P> {
  public:
   IndexerKQuantProblem(const Row& row, const device::Properties& platform)
-      : CacheWriterProblem(row, platform),
-        layout_{.page = pool_.page,
-                .head_dim = row.integer("head_dim"),
-                .quant_block = row.integer("quant_block"),
-                .shuffled = row.word("layout") == "shuffled"},
-        ue8m0_(row.integer("ue8m0") != 0) {
-    pool_.block_bytes = layout_.block_bytes() + row.integer("block_gap");
+      : CacheWriterProblem(table_of<members>(), row, platform),
+        layout_{.page = p_.cache.page,
+                .head_dim = p_.head_dim,
+                .quant_block = p_.quant_block_size,
+                .shuffled = p_.shuffled != 0} {
     pool_.any_negative = true;
-    pool_.token_layout = "per block all codes, then all f32 scales";
     check(row);
-  }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    add_tokens(tensors, "k", layout_.head_dim);
-    add_cache_pool(pool_, tensors);
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_quant_rows(tensors.at("k"), step.live, mix(step.seed, 1), step, how());
     fill_cache_pool(pool_, step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_indexer_k_quant_and_cache_params p{};
-    p.k = tensors.get<std::uint16_t>("k");
-    p.slot_mapping = tensors.get<std::int64_t>("slot_mapping");
-    p.cache = device_cache_pool(pool_, tensors);
-    p.tokens = pool_.tokens;
-    p.k_row_stride = row_stride(layout_.head_dim);
-    p.head_dim = static_cast<std::int32_t>(layout_.head_dim);
-    p.quant_block_size = static_cast<std::int32_t>(layout_.quant_block);
-    p.ue8m0 = ue8m0_;
-    p.shuffled = layout_.shuffled;
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
@@ -68,7 +61,7 @@ class IndexerKQuantProblem final : public CacheWriterProblem {
     const reference::Bf16Rows k = mapped_tokens(tensors.at("k"), pool_.tokens);
     const std::vector<double> scales =
         numbers_of(contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales));
-    return {judge_stored_scales(contents, k, how(), ue8m0_, numerics),
+    return {judge_stored_scales(contents, k, how(), p_.ue8m0 != 0, numerics),
             judge_stored_codes(contents, k, scales, how(), numerics), contents.judge_rest()};
   }
 
@@ -81,10 +74,6 @@ class IndexerKQuantProblem final : public CacheWriterProblem {
   }
 
   void check(const Row& row) const {
-    const std::string_view word = row.word("layout");
-    if (!word.empty() && word != "planar" && word != "shuffled") {
-      throw BadRow(fmt::format("{}: layout is planar or shuffled, not '{}'", row.where, word));
-    }
     if (layout_.head_dim % layout_.quant_block != 0) {
       throw BadRow(row.where + ": quant_block has to divide head_dim");
     }
@@ -98,7 +87,6 @@ class IndexerKQuantProblem final : public CacheWriterProblem {
   }
 
   reference::IndexerCacheLayout layout_;
-  bool ue8m0_;
 };
 
 }  // namespace
@@ -113,9 +101,10 @@ OpDefinition define_indexer_k_quant_and_cache() {
            "the indexer cache's writer: fp8 keys and fp32 scales into slots",
            std::move(parameters),
            {"dialect", "layout"}},
-          [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
-            return std::make_unique<IndexerKQuantProblem>(row, platform);
-          }};
+          make_problem_of<IndexerKQuantProblem>,
+          {},
+          {},
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

@@ -16,38 +16,32 @@ namespace {
 using reference::CacheEntry;
 using reference::kMlaDim;
 using reference::kMlaNope;
+using reference::kMlaScaleBytes;
+using reference::kMlaTokenBytes;
 
-class QuantizeAndInsertProblem final : public CacheWriterProblem {
+using P = plumb_quantize_and_insert_k_cache_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens);
+  add_tokens(t, "kv", &P::kv, &P::kv_row_stride, tokens, kMlaDim);
+  add_slot_mapping(t, tokens);
+  auto cache = t.part("cache", &P::cache);
+  const Formula page = cache.scalar("page", &plumb_paged_cache::page);
+  add_cache_pool(
+      cache, tokens, page,
+      div_up(page * (kMlaTokenBytes + kMlaScaleBytes), kMlaTokenBytes) * kMlaTokenBytes,
+      "per block all tokens (448 codes, 64 bf16), then per token 7 ue8m0 scales of 64 codes each");
+  return tokens;
+}
+
+class QuantizeAndInsertProblem final : public CacheWriterProblem<P> {
  public:
   QuantizeAndInsertProblem(const Row& row, const device::Properties& platform)
-      : CacheWriterProblem(row, platform) {
-    pool_.block_bytes = reference::kv_block_bytes(pool_.page);
-    pool_.token_layout =
-        "per block all tokens (448 codes, 64 bf16), then per token 7 ue8m0 scales of 64 codes each";
-  }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    add_tokens(tensors, "kv", kMlaDim);
-    add_cache_pool(pool_, tensors);
-    return tensors;
-  }
+      : CacheWriterProblem(table_of<members>(), row, platform) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_quant_rows(tensors.at("kv"), step.live, mix(step.seed, 1), step, how());
     fill_cache_pool(pool_, step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_quantize_and_insert_k_cache_params p{};
-    p.kv = tensors.get<std::uint16_t>("kv");
-    p.slot_mapping = tensors.get<std::int64_t>("slot_mapping");
-    p.cache = device_cache_pool(pool_, tensors);
-    p.tokens = pool_.tokens;
-    p.kv_row_stride = row_stride(kMlaDim);
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
@@ -94,9 +88,10 @@ OpDefinition define_quantize_and_insert_k_cache() {
            "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
            cache_writer_parameters(64),
            {"dialect"}},
-          [](const Row& row, const device::Properties& platform) -> std::unique_ptr<Problem> {
-            return std::make_unique<QuantizeAndInsertProblem>(row, platform);
-          }};
+          make_problem_of<QuantizeAndInsertProblem>,
+          {},
+          {},
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

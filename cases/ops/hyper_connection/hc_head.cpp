@@ -3,6 +3,8 @@
 // Cases of hc_head, in both variants.
 #include "reference/hyper_connection/hc_head.h"
 
+#include <utility>
+
 #include "cases/ops/hyper_connection/hyper_connection.h"
 
 namespace plumb::cases {
@@ -12,65 +14,52 @@ namespace {
 constexpr std::int64_t kStreams = reference::kStreams;
 constexpr std::int64_t kRowsPerGroup = 64;
 
-class HcHeadProblem : public Problem {
+using P = plumb_hc_head_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
+  const Formula slot =
+      t.scalar("hidden_slot_stride", &P::hidden_slot_stride, slot_stride_of(hidden));
+  const Formula token =
+      t.scalar("hidden_token_stride", &P::hidden_token_stride, token_stride_of(slot));
+  t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"));
+  t.real("hc_eps", &P::hc_eps, negative_power_of_ten("hc_eps_exponent"));
+  t.scalar("rounding", &P::rounding, parameter("round_twice"));
+  t.input("hidden_states", &P::hidden_states, {tokens, kStreams, hidden}, "the streams")
+      .strides({token, slot, 1});
+  t.input("fn", &P::fn, {kStreams, hidden * kStreams}, "weights of the gates");
+  t.input("scale", &P::scale, {1}, "factor of the gates");
+  t.input("base", &P::base, {kStreams}, "added to each gate");
+  t.output("out", &P::out, {tokens, hidden}, "gated sum of the streams");
+  return tokens;
+}
+
+class HcHeadProblem final : public TableProblem<P> {
  public:
-  explicit HcHeadProblem(const Row& row)
-      : layout_(row),
+  HcHeadProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform),
         norms_(norms_of(row)),
-        logits_(logits_of(row)),
-        rms_eps_(negative_power_of_ten(row, "rms_eps_exponent")),
-        hc_eps_(negative_power_of_ten(row, "hc_eps_exponent")),
-        rounding_(row.integer("round_twice") == 1 ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE) {
-    check_trivial_tokens(row, layout_.tokens);
-  }
-
-  std::int64_t capacity() const override { return layout_.tokens; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add(layout_.spec("hidden_states"));
-    tensors.add({"fn", Dtype::f32, {kStreams, kStreams * layout_.hidden}, {}, Role::input, false});
-    tensors.add({"scale", Dtype::f32, {1}, {}, Role::input, false});
-    tensors.add({"base", Dtype::f32, {kStreams}, {}, Role::input, false});
-    tensors.add({"out", Dtype::bf16, {layout_.tokens, layout_.hidden}, {}, Role::output, false});
-    return tensors;
+        logits_(logits_of(row)) {
+    check_trivial_tokens(row);
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    fill_streams(layout_, step, {norms_, rms_eps_ > 0}, tensors.at("hidden_states"));
+    fill_streams(step, {norms_, p_.rms_eps > 0}, tensors.at("hidden_states"));
     fill_mixing(step, logits_, tensors.at("fn"), tensors.at("scale"), tensors.at("base"));
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_hc_head_params params{};
-    params.hidden_states = tensors.get<std::uint16_t>("hidden_states");
-    params.fn = tensors.get<float>("fn");
-    params.scale = tensors.get<float>("scale");
-    params.base = tensors.get<float>("base");
-    params.out = tensors.get<std::uint16_t>("out");
-    params.tokens = layout_.tokens;
-    params.hidden = layout_.hidden;
-    params.hidden_token_stride = layout_.token_stride();
-    params.hidden_slot_stride = layout_.slot_stride();
-    params.rms_eps = rms_eps_;
-    params.hc_eps = hc_eps_;
-    params.rounding = rounding_;
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
     reference::HcHead inputs;
-    inputs.hidden_states = layout_.view(tensors.at("hidden_states"));
+    inputs.hidden_states = {tensors.at("hidden_states").data<std::uint16_t>(), p_.tokens, p_.hidden,
+                            p_.hidden_token_stride, p_.hidden_slot_stride};
     inputs.fn = tensors.at("fn").data<float>();
     inputs.scale = tensors.at("scale").data<float>();
     inputs.base = tensors.at("base").data<float>();
-    inputs.rms_eps = rms_eps_;
-    inputs.hc_eps = hc_eps_;
-    inputs.round_normalised = rounding_ == PLUMB_ROUND_TWICE;
+    inputs.rms_eps = p_.rms_eps;
+    inputs.hc_eps = p_.hc_eps;
+    inputs.round_normalised = p_.rounding == PLUMB_ROUND_TWICE;
     reference::Estimate expected = reference::hc_head(inputs, numerics);
     adapt_gated_sum(step, expected);
     const HostTensor& out = tensors.at("out");
@@ -80,23 +69,23 @@ class HcHeadProblem : public Problem {
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     const std::int64_t rows = spec.name == "hidden_states" ? kStreams : 1;
-    return promised_tokens(step, rms_eps_ > 0, layout_.tokens, rows);
+    return promised_tokens(step, p_.rms_eps > 0, p_.tokens, rows);
   }
 
   double reference_cost() const override {
-    return 100.0 * static_cast<double>(layout_.tokens * layout_.hidden);
+    return 100.0 * static_cast<double>(p_.tokens * p_.hidden);
   }
   double cost() const override {
-    const auto columns = static_cast<double>(kStreams * layout_.hidden);
+    const auto columns = static_cast<double>(kStreams * p_.hidden);
     const double joining = (kStreams + 1) * (5 * kShuffleCost + kBarrierCost);
-    return static_cast<double>(layout_.tokens) *
-           (columns * (kStreams + 2) + token_threads(layout_.hidden) * joining);
+    return static_cast<double>(p_.tokens) *
+           (columns * (kStreams + 2) + token_threads(p_.hidden) * joining);
   }
 
   // The square of each column, four mixes and the gated sum.
   ReferenceWork reference_work() const override {
-    const auto tokens = static_cast<double>(layout_.tokens);
-    const auto columns = static_cast<double>(kStreams * layout_.hidden);
+    const auto tokens = static_cast<double>(p_.tokens);
+    const auto columns = static_cast<double>(kStreams * p_.hidden);
     return {.bytes = reference_bytes(make_tensors()),
             .multiply_adds = tokens * columns * (kStreams + 2),
             .exps = tokens * kStreams,
@@ -104,30 +93,26 @@ class HcHeadProblem : public Problem {
   }
 
  private:
-  StreamsLayout layout_;
   Norms norms_;
   LogitRange logits_;
-  float rms_eps_, hc_eps_;
-  plumb_rounding rounding_;
 };
 
 }  // namespace
 
 OpDefinition define_hc_head() {
-  OpDefinition op;
-  op.name = "hc_head";
-  op.summary = "gated sum of the four streams before the LM head";
-  op.parameters = stream_parameters();
-  op.parameters.insert(op.parameters.end(),
-                       {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
-                        {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"},
-                        {"round_twice", 0, 0, 1, "1: x * r is rounded to bf16 before fn"}});
-  op.word_parameters = {"norms", "logits"};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<HcHeadProblem>(row);
-  };
-  op.row_count = "tokens";
-  return op;
+  std::vector<Parameter> parameters = stream_parameters();
+  parameters.insert(parameters.end(),
+                    {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
+                     {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"},
+                     {"round_twice", 0, 0, 1, "1: x * r is rounded to bf16 before fn"}});
+  return {{"hc_head",
+           "gated sum of the four streams before the LM head",
+           std::move(parameters),
+           {"norms", "logits"}},
+          make_problem_of<HcHeadProblem>,
+          {},
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

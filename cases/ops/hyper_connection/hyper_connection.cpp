@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "cases/tensors/fill.h"
 #include "reference/formats/bfloat16.h"
@@ -62,22 +63,20 @@ double adversarial_value(const Step& step, std::int64_t token, std::int64_t k, s
   }
 }
 
-void fill_token(const StreamsLayout& layout, const Step& step, const StreamsFill& how,
-                std::int64_t token, HostTensor& streams) {
+void fill_token(const Step& step, const StreamsFill& how, std::int64_t token, std::int64_t slots,
+                HostTensor& streams) {
   const std::uint64_t seed = mix(mix(step.seed, kStreamValues), token);
-  const std::int64_t first = token * layout.slots;
+  const std::int64_t first = token * slots, hidden = streams.columns();
   if (step.fill == Fill::real) {
     const RealFill real{token_scale(step, how.norms, token), false, true};
-    return fill_real(streams, first, first + layout.slots, seed, real);
+    return fill_real(streams, first, first + slots, seed, real);
   }
   const auto exponent = static_cast<int>(integer(mix(step.seed, kNorms), token, -6, 6));
-  for (std::int64_t k = 0; k < layout.slots * layout.hidden; ++k) {
-    const double value =
-        step.fill == Fill::exact
-            ? std::ldexp(random_bits(seed, k) % 2 == 0 ? 1.0 : -1.0, exponent)
-            : adversarial_value(step, token, k, layout.slots * layout.hidden, how.has_eps);
-    streams.row<std::uint16_t>(first + k / layout.hidden)[k % layout.hidden] =
-        reference::encode_bf16(value);
+  for (std::int64_t k = 0; k < slots * hidden; ++k) {
+    const double value = step.fill == Fill::exact
+                             ? std::ldexp(random_bits(seed, k) % 2 == 0 ? 1.0 : -1.0, exponent)
+                             : adversarial_value(step, token, k, slots * hidden, how.has_eps);
+    streams.row<std::uint16_t>(first + k / hidden)[k % hidden] = reference::encode_bf16(value);
   }
 }
 
@@ -113,29 +112,6 @@ LogitRange logits_of(const Row& row) {
   return word_of<LogitRange>(row, "logits", {"usual", "wide", "equal", "one_hot", "huge"});
 }
 
-StreamsLayout::StreamsLayout(const Row& row)
-    : tokens(row.integer("tokens")),
-      hidden(row.integer("hidden")),
-      slot_gap(row.integer("slot_gap")),
-      token_gap(row.integer("token_gap")) {}
-
-StreamsLayout StreamsLayout::one_stream(const Row& row) {
-  StreamsLayout layout(row);
-  layout.slots = 1;
-  return layout;
-}
-
-TensorSpec StreamsLayout::spec(std::string_view name) const {
-  return {
-      std::string(name), Dtype::bf16, {tokens, slots, hidden}, {token_stride(), slot_stride(), 1},
-      Role::input,       false};
-}
-
-reference::Streams StreamsLayout::view(const HostTensor& tensor) const {
-  return {tensor.data<std::uint16_t>(), tokens, hidden, token_stride(),
-          slots == 1 ? 0 : slot_stride()};
-}
-
 std::vector<Parameter> stream_parameters() {
   return {{"tokens", 4, 0, 65536, "padded tokens"},
           {"hidden", 4096, 1, 65536, "width of a stream"},
@@ -143,25 +119,27 @@ std::vector<Parameter> stream_parameters() {
           {"token_gap", 0, 0, 1 << 20, "elements between two tokens"}};
 }
 
-float negative_power_of_ten(const Row& row, std::string_view parameter) {
-  const std::int64_t exponent = row.integer(parameter);
-  if (exponent == 0) return 0;
-  double power = 1;
-  for (std::int64_t i = 0; i < exponent; ++i) power *= 10;
-  return static_cast<float>(1 / power);
+FloatOfInteger negative_power_of_ten(std::string parameter) {
+  const auto value = [](std::int64_t exponent) {
+    if (exponent == 0) return 0.0F;
+    double power = 1;
+    for (std::int64_t i = 0; i < exponent; ++i) power *= 10;
+    return static_cast<float>(1 / power);
+  };
+  return {std::move(parameter), value, 30};
 }
 
-void check_trivial_tokens(const Row& row, std::int64_t tokens) {
-  if ((tokens == 0) == (row.trivial == "empty")) return;
+void check_trivial_tokens(const Row& row) {
+  if ((row.integer("tokens") == 0) == (row.trivial == "empty")) return;
   throw BadRow(row.where + ": trivial = \"empty\" belongs to tokens = 0, and only there");
 }
 
-void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFill& how,
-                  HostTensor& streams) {
+void fill_streams(const Step& step, const StreamsFill& how, HostTensor& streams) {
+  const std::int64_t slots = streams.spec().shape.size() == 3 ? kStreams : 1;
   for (std::int64_t token = 0; token < step.live; ++token) {
-    fill_token(layout, step, how, token, streams);
+    fill_token(step, how, token, slots, streams);
   }
-  fill_dead(streams, step.live * layout.slots, streams.rows(), step.dead_rows);
+  fill_dead(streams, step.live * slots, streams.rows(), step.dead_rows);
   paint_gaps(streams);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cases of the hyper-connection ops share: the layout of the residual streams, how
-// they and the mixing parameters are filled, and which rows are promised.
+// What the cases of the hyper-connection ops share: members of their tables, how the residual
+// streams and the mixing parameters are filled, and which rows are promised.
 //
 //   exact        streams of +-2^k with one k per token: mean square 4^k; weights of small integers
 //   real         tokens of very different norm, one column in 64 an outlier
@@ -11,11 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/hyper_connection/hyper_connection.h"
 
@@ -37,28 +39,38 @@ enum class LogitRange {
 };
 LogitRange logits_of(const Row& row);
 
-struct StreamsLayout {
-  std::int64_t tokens = 0, hidden = 0, slots = reference::kStreams, slot_gap = 0, token_gap = 0;
-  explicit StreamsLayout(const Row& row);
-  static StreamsLayout one_stream(const Row& row);  // that stands for four
-  std::int64_t slot_stride() const { return hidden + slot_gap; }
-  std::int64_t token_stride() const { return slots * slot_stride() + token_gap; }
-  TensorSpec spec(std::string_view name) const;
-  reference::Streams view(const HostTensor& tensor) const;
-};
 std::vector<Parameter> stream_parameters();
+// Elements between the slots of a token, and between tokens with slots so far apart.
+inline Formula slot_stride_of(const Formula& hidden) { return hidden + parameter("slot_gap"); }
+inline Formula token_stride_of(const Formula& slot_stride) {
+  return slot_stride * reference::kStreams + parameter("token_gap");
+}
+template <class P>
+void add_residual(TablePart<P>& t, const Formula& tokens, const Formula& hidden) {
+  const Formula slot =
+      t.scalar("residual_slot_stride", &P::residual_slot_stride, slot_stride_of(hidden));
+  const Formula token =
+      t.scalar("residual_token_stride", &P::residual_token_stride, token_stride_of(slot));
+  t.input("residual", &P::residual, {tokens, reference::kStreams, hidden}, "the streams")
+      .strides({token, slot, 1});
+}
+template <class P>
+reference::Streams residual_of(const P& p, const HostTensor& residual) {
+  return {residual.data<std::uint16_t>(), p.tokens, p.hidden, p.residual_token_stride,
+          p.residual_slot_stride};
+}
 
 // 10^-n of the parameter, as the op's fp32 argument; 0 for n = 0.
-float negative_power_of_ten(const Row& row, std::string_view parameter);
+FloatOfInteger negative_power_of_ten(std::string parameter);
 // Throws BadRow unless Row::trivial says whether there are no tokens.
-void check_trivial_tokens(const Row& row, std::int64_t tokens);
+void check_trivial_tokens(const Row& row);
 
 struct StreamsFill {
   Norms norms = Norms::wide;
   bool has_eps = true;  // without one, no token may have a mean square of zero
 };
-void fill_streams(const StreamsLayout& layout, const Step& step, const StreamsFill& how,
-                  HostTensor& streams);
+// streams [tokens, 4, hidden], or [tokens, hidden] where one stands for four.
+void fill_streams(const Step& step, const StreamsFill& how, HostTensor& streams);
 // fn [columns, 4 hidden], scale and base [columns]: of 4 columns all gates, of 24 also post and
 // comb.
 void fill_mixing(const Step& step, LogitRange logits, HostTensor& fn, HostTensor& scale,

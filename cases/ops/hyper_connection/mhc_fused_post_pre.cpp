@@ -19,37 +19,49 @@ constexpr std::int64_t kStreams = reference::kStreams, kRowsPerGroup = 64;
 
 enum FusedPostPreSalt : std::uint64_t { kX = 201, kGates, kTurns };
 
-struct FusedShape {
-  StreamsLayout layout;
-  MhcMixing mixing;
-  bool unrounded;
-  explicit FusedShape(const Row& row)
-      : layout(row),
-        mixing(row, reference::kStreams * layout.hidden),
-        unrounded(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
+using P = plumb_mhc_fused_post_pre_params;
 
-  bool unrounded_sums() const { return unrounded; }
-  TensorSpec streams(std::string_view name) const {
-    return {
-        std::string(name), Dtype::bf16, {layout.tokens, kStreams, layout.hidden}, {}, Role::output};
-  }
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
+  t.input("x", &P::x, {tokens, hidden}, "the first sublayer's output");
+  add_residual(t, tokens, hidden);
+  t.input("post_before", &P::post_before, {tokens, kStreams}, "gates of x");
+  t.input("comb_before", &P::comb_before, {tokens, kStreams, kStreams}, "mixes of the streams");
+  t.output("residual_out", &P::residual_out, {tokens, kStreams, hidden},
+           "the streams between the sublayers");
+  add_mixing(t, tokens, hidden, hidden * kStreams);
+  return tokens;
+}
+
+struct FusedShape {
+  P p;
+  MhcMixing mixing;
+  bool unrounded_sums;
+  FusedShape(const Row& row, const P& of_row)
+      : p(of_row),
+        mixing(row, p, kStreams * p.hidden),
+        unrounded_sums(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
+
   reference::Streams stored(const HostTensor& streams) const {
-    return {streams.data<std::uint16_t>(), layout.tokens, layout.hidden, kStreams * layout.hidden,
-            layout.hidden};
+    return {streams.data<std::uint16_t>(), p.tokens, p.hidden, kStreams * p.hidden, p.hidden};
   }
 };
 
 // mhc_post, then mhc_pre of what it stored.
 class PostPreSequence final : public Composition {
  public:
-  explicit PostPreSequence(const FusedShape& shape) : shape_(shape) {}
+  // `written`: what the fused op writes.
+  PostPreSequence(const FusedShape& shape, std::vector<TensorSpec> written)
+      : shape_(shape), written_(std::move(written)) {}
 
   std::vector<std::string_view> ops() const override { return {"mhc_post", "mhc_pre"}; }
 
   TensorSet make_tensors() const override {
     TensorSet tensors;
-    tensors.add(shape_.streams("plain_residual_out"));
-    shape_.mixing.add_outputs(tensors, "plain_");
+    for (TensorSpec spec : written_) {
+      spec.name = "plain_" + spec.name;
+      tensors.add(std::move(spec));
+    }
     return tensors;
   }
 
@@ -61,28 +73,22 @@ class PostPreSequence final : public Composition {
     post.post = tensors.get<float>("post_before");
     post.comb = tensors.get<float>("comb_before");
     post.out = tensors.get<std::uint16_t>("plain_residual_out");
-    post.tokens = shape_.layout.tokens;
-    post.hidden = shape_.layout.hidden;
-    post.residual_token_stride = shape_.layout.token_stride();
-    post.residual_slot_stride = shape_.layout.slot_stride();
+    post.tokens = shape_.p.tokens;
+    post.hidden = shape_.p.hidden;
+    post.residual_token_stride = shape_.p.residual_token_stride;
+    post.residual_slot_stride = shape_.p.residual_slot_stride;
     post.stream = stream;
     const plumb_status status = entries[0].launch(&post);
-    if (status != PLUMB_OK) return status;
-    plumb_mhc_pre_params pre{};
-    shape_.mixing.set(pre, tensors, stream, "plain_");
-    pre.residual = post.out;
-    pre.residual_token_stride = kStreams * post.hidden;
-    pre.residual_slot_stride = post.hidden;
-    return entries[1].launch(&pre);
+    return status == PLUMB_OK ? launch_pre(entries[1], post, tensors) : status;
   }
 
   bool rounds_alike(std::string_view output) const override {
-    return output == "residual_out" || !shape_.unrounded_sums();
+    return output == "residual_out" || !shape_.unrounded_sums;
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const std::vector<plumb_op_entry>& entries) const override {
-    if (!shape_.unrounded_sums()) return {};
+    if (!shape_.unrounded_sums) return {};
     const plumb_numerics& declared = entries[1].numerics;
     const reference::Numerics numerics = to_reference(declared);
     const auto inputs =
@@ -92,34 +98,40 @@ class PostPreSequence final : public Composition {
   }
 
  private:
+  plumb_status launch_pre(const plumb_op_entry& entry, const plumb_mhc_post_params& post,
+                          const DeviceTensors& tensors) const {
+    plumb_mhc_pre_params pre = shape_.mixing.scalars();
+    pre.residual = post.out;
+    pre.residual_token_stride = kStreams * post.hidden;
+    pre.residual_slot_stride = post.hidden;
+    pre.fn = tensors.get<float>("fn");
+    pre.scale = tensors.get<float>("scale");
+    pre.base = tensors.get<float>("base");
+    pre.norm_weight = tensors.get<std::uint16_t>("norm_weight");
+    pre.post = tensors.get<float>("plain_post");
+    pre.comb = tensors.get<float>("plain_comb");
+    pre.layer_input = tensors.get<std::uint16_t>("plain_layer_input");
+    pre.partial_mixes = tensors.get<float>("plain_partial_mixes");
+    pre.partial_square_sums = tensors.get<float>("plain_partial_square_sums");
+    pre.stream = post.stream;
+    return entry.launch(&pre);
+  }
+
   FusedShape shape_;
+  std::vector<TensorSpec> written_;
 };
 
-class MhcFusedProblem : public Problem {
+class MhcFusedProblem final : public TableProblem<P> {
  public:
-  explicit MhcFusedProblem(const Row& row) : shape_(row) {}
-
-  std::int64_t capacity() const override { return shape_.layout.tokens; }
-
-  TensorSet make_tensors() const override {
-    const std::int64_t tokens = shape_.layout.tokens, hidden = shape_.layout.hidden;
-    TensorSet tensors;
-    tensors.add({"x", Dtype::bf16, {tokens, hidden}, {}});
-    tensors.add(shape_.layout.spec("residual"));
-    tensors.add({"post_before", Dtype::f32, {tokens, kStreams}, {}});
-    tensors.add({"comb_before", Dtype::f32, {tokens, kStreams, kStreams}, {}});
-    shape_.mixing.add_inputs(tensors);
-    tensors.add(shape_.streams("residual_out"));
-    shape_.mixing.add_outputs(tensors);
-    return tensors;
-  }
+  MhcFusedProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), shape_(row, p_) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     HostTensor& x = tensors.at("x");
     HostTensor& residual = tensors.at("residual");
     HostTensor& post = tensors.at("post_before");
     HostTensor& comb = tensors.at("comb_before");
-    fill_streams(shape_.layout, step, shape_.mixing.streams_fill(), residual);
+    fill_streams(step, shape_.mixing.streams_fill(), residual);
     shape_.mixing.fill(step, tensors);
     if (step.fill != Fill::exact) fill_real(x, 0, step.live, mix(step.seed, kX), {});
     for (std::int64_t token = 0; token < step.live; ++token) {
@@ -137,31 +149,17 @@ class MhcFusedProblem : public Problem {
     fill_dead(comb, step.live * kStreams, comb.rows(), step.dead_rows);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_mhc_fused_post_pre_params params{};
-    shape_.mixing.set(params, tensors, stream);
-    params.x = tensors.get<std::uint16_t>("x");
-    params.residual = tensors.get<std::uint16_t>("residual");
-    params.post_before = tensors.get<float>("post_before");
-    params.comb_before = tensors.get<float>("comb_before");
-    params.residual_out = tensors.get<std::uint16_t>("residual_out");
-    params.residual_token_stride = shape_.layout.token_stride();
-    params.residual_slot_stride = shape_.layout.slot_stride();
-    return entry.launch(&params);
-  }
-
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared) const override {
     const HostTensor& stored = tensors.at("residual_out");
     reference::MhcFusedPostPre inputs;
     inputs.post.x = tensors.at("x").data<std::uint16_t>();
-    inputs.post.residual = shape_.layout.view(tensors.at("residual"));
+    inputs.post.residual = residual_of(p_, tensors.at("residual"));
     inputs.post.post = tensors.at("post_before").data<float>();
     inputs.post.comb = tensors.at("comb_before").data<float>();
     inputs.pre = shape_.mixing.inputs(tensors, shape_.stored(stored));
-    inputs.unrounded_sums = shape_.unrounded_sums();
+    inputs.unrounded_sums = shape_.unrounded_sums;
     reference::MhcFusedPostPreOutputs expected = reference::mhc_fused_post_pre(inputs, numerics);
     adapt_linear_sum(step, expected.residual);
     std::vector<TensorReport> reports = {
@@ -179,16 +177,21 @@ class MhcFusedProblem : public Problem {
   }
 
   std::unique_ptr<Composition> composition() const override {
-    return std::make_unique<PostPreSequence>(shape_);
+    std::vector<TensorSpec> written;
+    const TensorSet tensors = make_tensors();
+    for (const HostTensor& tensor : tensors.all()) {
+      if (tensor.spec().role != Role::input) written.push_back(tensor.spec());
+    }
+    return std::make_unique<PostPreSequence>(shape_, std::move(written));
   }
 
   double cost() const override {
     constexpr double kPerElement = 8;
-    const double elements = static_cast<double>(capacity() * kStreams * shape_.layout.hidden);
+    const double elements = static_cast<double>(capacity() * kStreams * p_.hidden);
     return shape_.mixing.cost() + kPerElement * elements;
   }
   double reference_cost() const override {
-    return (shape_.unrounded_sums() ? 1.5 : 1) * shape_.mixing.reference_cost();
+    return (shape_.unrounded_sums ? 1.5 : 1) * shape_.mixing.reference_cost();
   }
   double checked_factor() const override { return 12; }
 
@@ -223,19 +226,14 @@ class MhcFusedProblem : public Problem {
 }  // namespace
 
 OpDefinition define_mhc_fused_post_pre() {
-  OpDefinition op;
-  op.name = "mhc_fused_post_pre";
-  op.summary = "mhc_post of one sublayer and mhc_pre of the next, fused";
-  op.parameters = stream_parameters();
-  const std::vector<Parameter> mixing = MhcMixing::parameters();
-  op.parameters.insert(op.parameters.end(), mixing.begin(), mixing.end());
-  op.word_parameters = MhcMixing::word_parameters();
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<MhcFusedProblem>(row);
-  };
-  op.fused = [](const Row&) { return true; };
-  op.row_count = "tokens";
-  return op;
+  return {{"mhc_fused_post_pre",
+           "mhc_post of one sublayer and mhc_pre of the next, fused",
+           mixing_parameters(),
+           {"norms", "logits"}},
+          make_problem_of<MhcFusedProblem>,
+          [](const Row&) { return true; },
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

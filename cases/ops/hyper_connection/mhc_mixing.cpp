@@ -13,55 +13,29 @@ constexpr std::int64_t kRowsPerTile = 64;
 
 }  // namespace
 
+std::vector<Parameter> mixing_parameters() {
+  std::vector<Parameter> parameters = stream_parameters();
+  parameters.insert(parameters.end(),
+                    {{"splits", 1, 1, 64, "parts of K"},
+                     {"sinkhorn_iterations", 20, 1, 1000, "normalisations of the columns"},
+                     {"fused_norm", 0, 0, 1, "1: layer_input is normalised by the same call"},
+                     {"rms_eps_exponent", 6, 0, 30, "rms_eps and norm_eps are 10^-n; 0: none"},
+                     {"hc_eps_exponent", 6, 0, 30, "pre_eps and sinkhorn_eps are 10^-n; 0: none"},
+                     {"post_mult", 2, 1, 16, "factor of the post gates"}});
+  return parameters;
+}
+
 MhcMixing::MhcMixing(const Row& row, std::int64_t depth)
-    : tokens_(row.integer("tokens")),
-      hidden_(row.integer("hidden")),
-      depth_(depth),
-      norms_(norms_of(row)),
-      logits_(logits_of(row)),
-      splits_(static_cast<std::int32_t>(row.integer("splits"))),
-      iterations_(static_cast<std::int32_t>(row.integer("sinkhorn_iterations"))),
-      has_norm_(row.integer("fused_norm") == 1),
-      rms_eps_(negative_power_of_ten(row, "rms_eps_exponent")),
-      hc_eps_(negative_power_of_ten(row, "hc_eps_exponent")),
-      post_mult_(static_cast<float>(row.integer("post_mult"))) {
-  check_trivial_tokens(row, tokens_);
-  if (hc_eps_ == 0 && logits_ == LogitRange::huge) {
+    : depth_(depth), norms_(norms_of(row)), logits_(logits_of(row)) {
+  check_trivial_tokens(row);
+  if (row.integer("hc_eps_exponent") == 0 && logits_ == LogitRange::huge) {
     throw BadRow(row.where + ": logits = \"huge\" without eps divides 0 by 0");
   }
 }
 
-std::vector<Parameter> MhcMixing::parameters() {
-  return {{"splits", 1, 1, 64, "parts of K"},
-          {"sinkhorn_iterations", 20, 1, 1000, "normalisations of the columns"},
-          {"fused_norm", 0, 0, 1, "1: layer_input is normalised by the same call"},
-          {"rms_eps_exponent", 6, 0, 30, "rms_eps and norm_eps are 10^-n; 0: none"},
-          {"hc_eps_exponent", 6, 0, 30, "pre_eps and sinkhorn_eps are 10^-n; 0: none"},
-          {"post_mult", 2, 1, 16, "factor of the post gates"}};
-}
-
-void MhcMixing::add_inputs(TensorSet& tensors) const {
-  tensors.add({"fn", Dtype::f32, {kMixes, depth_}, {}, Role::input, false});
-  tensors.add({"scale", Dtype::f32, {3}, {}, Role::input, false});
-  tensors.add({"base", Dtype::f32, {kMixes}, {}, Role::input, false});
-  if (has_norm_) tensors.add({"norm_weight", Dtype::bf16, {hidden_}, {}, Role::input, false});
-}
-
-void MhcMixing::add_outputs(TensorSet& tensors, std::string_view prefix) const {
-  const auto add = [&](std::string_view name, Dtype dtype, std::vector<std::int64_t> shape,
-                       Role role) {
-    tensors.add({std::string(prefix) + std::string(name), dtype, std::move(shape), {}, role});
-  };
-  add("post", Dtype::f32, {tokens_, kStreams}, Role::output);
-  add("comb", Dtype::f32, {tokens_, kStreams, kStreams}, Role::output);
-  add("layer_input", Dtype::bf16, {tokens_, hidden_}, Role::output);
-  add("partial_mixes", Dtype::f32, {splits_, tokens_, kMixes}, Role::scratch);
-  add("partial_square_sums", Dtype::f32, {splits_, tokens_, 1}, Role::scratch);
-}
-
 void MhcMixing::fill(const Step& step, TensorSet& tensors) const {
   fill_mixing(step, logits_, tensors.at("fn"), tensors.at("scale"), tensors.at("base"));
-  if (has_norm_) fill_norm_weight(step, tensors.at("norm_weight"));
+  if (tensors.contains("norm_weight")) fill_norm_weight(step, tensors.at("norm_weight"));
 }
 
 reference::MhcPre MhcMixing::inputs(const TensorSet& tensors,
@@ -69,15 +43,17 @@ reference::MhcPre MhcMixing::inputs(const TensorSet& tensors,
   reference::MhcPre inputs;
   inputs.residual = streams;
   inputs.fn = tensors.at("fn").data<float>();
-  inputs.summed_weights = depth_ == hidden_;
+  inputs.summed_weights = depth_ == scalars_.hidden;
   inputs.scale = tensors.at("scale").data<float>();
   inputs.base = tensors.at("base").data<float>();
-  if (has_norm_) inputs.norm = {tensors.at("norm_weight").data<std::uint16_t>(), rms_eps_};
-  inputs.splits = splits_;
-  inputs.sinkhorn_iterations = iterations_;
-  inputs.rms_eps = rms_eps_;
-  inputs.pre_eps = inputs.sinkhorn_eps = hc_eps_;
-  inputs.post_mult = post_mult_;
+  if (tensors.contains("norm_weight")) {
+    inputs.norm = {tensors.at("norm_weight").data<std::uint16_t>(), scalars_.norm_eps};
+  }
+  inputs.splits = scalars_.splits;
+  inputs.sinkhorn_iterations = scalars_.sinkhorn_iterations;
+  inputs.rms_eps = scalars_.rms_eps;
+  inputs.pre_eps = inputs.sinkhorn_eps = scalars_.pre_eps;
+  inputs.post_mult = scalars_.post_mult;
   return inputs;
 }
 
@@ -130,32 +106,32 @@ void MhcMixing::judge_outputs(const Step& step, const TensorSet& tensors,
 RowMask MhcMixing::promised(const Step& step, std::string_view tensor) const {
   const bool partial = tensor.starts_with("partial_");
   const bool per_stream = tensor == "comb" || tensor == "residual" || tensor == "residual_out";
-  return promised_tokens(step, has_eps(), tokens_, per_stream ? kStreams : 1,
-                         partial ? splits_ : 1);
+  return promised_tokens(step, has_eps(), scalars_.tokens, per_stream ? kStreams : 1,
+                         partial ? scalars_.splits : 1);
 }
 
 double MhcMixing::cost() const {
   constexpr double kTileTokens = 64, kTileThreads = 128, kChunk = 64, kIteration = 150;
-  const auto tokens = static_cast<double>(tokens_);
+  const auto tokens = static_cast<double>(scalars_.tokens);
   const auto columns = static_cast<double>(depth_);
   const double tiles = std::ceil(tokens / kTileTokens);
   const double chunks = std::ceil(columns / kChunk);
   const double staging = chunks * kTileThreads * 2 * kBarrierCost + columns * kMixes;
-  const double joining = splits_ * kTileThreads * (kMixes + 1) * kShuffleCost;
-  const double products = columns * (kMixes / 3.0 + 2) + kIteration * iterations_;
-  const double outputs = token_threads(hidden_) * (5 * kShuffleCost + 2 * kBarrierCost);
+  const double joining = scalars_.splits * kTileThreads * (kMixes + 1) * kShuffleCost;
+  const double products = columns * (kMixes / 3.0 + 2) + kIteration * scalars_.sinkhorn_iterations;
+  const double outputs = token_threads(scalars_.hidden) * (5 * kShuffleCost + 2 * kBarrierCost);
   return tiles * (staging + joining) + tokens * (products + outputs);
 }
 
 // Sinkhorn again and again with random roundings, and 24 columns in several orders.
 double MhcMixing::reference_cost() const {
   const double per_token = 70000 + 100.0 * static_cast<double>(depth_);
-  return static_cast<double>(tokens_) * per_token;
+  return static_cast<double>(scalars_.tokens) * per_token;
 }
 
 // 24 mixes and the square of each column, then the gated sum; 20 iterations on 16 numbers.
 ReferenceWork MhcMixing::reference_work(const TensorSet& tensors) const {
-  const auto tokens = static_cast<double>(tokens_);
+  const auto tokens = static_cast<double>(scalars_.tokens);
   return {.bytes = reference_bytes(tensors),
           .multiply_adds = tokens * static_cast<double>(depth_) * (reference::kMixes + 2),
           .exps = tokens * reference::kMixes,

@@ -13,26 +13,55 @@
 
 namespace plumb::cases {
 
+// Members that mhc_pre and the ops that fuse it have, but for the streams. fn is [24, depth].
+template <class P>
+void add_mixing(TablePart<P>& t, const Formula& tokens, const Formula& hidden,
+                const Formula& depth) {
+  constexpr std::int64_t kMixes = reference::kMixes, kStreams = reference::kStreams;
+  const Formula splits = t.scalar("splits", &P::splits);
+  t.scalar("sinkhorn_iterations", &P::sinkhorn_iterations);
+  t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"));
+  t.real("norm_eps", &P::norm_eps, negative_power_of_ten("rms_eps_exponent"));
+  t.real("pre_eps", &P::pre_eps, negative_power_of_ten("hc_eps_exponent"));
+  t.real("sinkhorn_eps", &P::sinkhorn_eps, negative_power_of_ten("hc_eps_exponent"));
+  t.real("post_mult", &P::post_mult,
+         {"post_mult", [](std::int64_t n) { return static_cast<float>(n); }, 16});
+  t.input("fn", &P::fn, {kMixes, depth}, "weights of the mixes");
+  t.input("scale", &P::scale, {3}, "factors of pre, post and comb");
+  t.input("base", &P::base, {kMixes}, "added to each mix");
+  t.input("norm_weight", &P::norm_weight, {hidden}, "of the fused norm of layer_input")
+      .when(parameter("fused_norm"));
+  t.output("post", &P::post, {tokens, kStreams}, "gates of the sublayer's output");
+  t.output("comb", &P::comb, {tokens, kStreams, kStreams}, "mixes of the streams");
+  t.output("layer_input", &P::layer_input, {tokens, hidden}, "gated sum of the streams");
+  t.scratch("partial_mixes", &P::partial_mixes, {splits, tokens, kMixes}, "products with fn");
+  t.scratch("partial_square_sums", &P::partial_square_sums, {splits, tokens, 1}, "of each token");
+}
+// Parameters of rows that have these members.
+std::vector<Parameter> mixing_parameters();
+
 class MhcMixing {
  public:
   // depth: K of the sums. Throws BadRow.
-  MhcMixing(const Row& row, std::int64_t depth);
-  static std::vector<Parameter> parameters();
-  static std::vector<std::string_view> word_parameters() { return {"norms", "logits"}; }
+  template <class P>
+  MhcMixing(const Row& row, const P& p, std::int64_t depth) : MhcMixing(row, depth) {
+    scalars_.tokens = p.tokens;
+    scalars_.hidden = p.hidden;
+    scalars_.splits = p.splits;
+    scalars_.sinkhorn_iterations = p.sinkhorn_iterations;
+    scalars_.rms_eps = scalars_.norm_eps = p.rms_eps;
+    scalars_.pre_eps = scalars_.sinkhorn_eps = p.pre_eps;
+    scalars_.post_mult = p.post_mult;
+  }
 
-  bool has_eps() const { return rms_eps_ > 0; }
+  bool has_eps() const { return scalars_.rms_eps > 0; }
+  // Scalars of mhc_pre that do the same, but for strides.
+  const plumb_mhc_pre_params& scalars() const { return scalars_; }
   StreamsFill streams_fill() const { return {norms_, has_eps()}; }
-  void add_inputs(TensorSet& tensors) const;
-  // Outputs and visible sums, their names prefixed.
-  void add_outputs(TensorSet& tensors, std::string_view prefix = "") const;
   void fill(const Step& step, TensorSet& tensors) const;
 
-  // Everything but the streams.
-  template <class Params>
-  void set(Params& params, const DeviceTensors& tensors, device::Stream stream,
-           std::string_view prefix = "") const;
   reference::MhcPre inputs(const TensorSet& tensors, const reference::Streams& streams) const;
-  // `partials`: what the sums should be.
+  // `partials`: what the sums should be. The names of outputs have the prefix.
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::MhcPre& inputs,
                                   reference::MhcPrePartials partials,
@@ -46,41 +75,15 @@ class MhcMixing {
   ReferenceWork reference_work(const TensorSet& tensors) const;
 
  private:
+  MhcMixing(const Row& row, std::int64_t depth);
   void judge_outputs(const Step& step, const TensorSet& tensors, reference::MhcPreOutputs expected,
                      std::string_view prefix, std::string_view basis,
                      std::vector<TensorReport>& reports) const;
 
-  std::int64_t tokens_, hidden_, depth_;
+  std::int64_t depth_;
   Norms norms_;
   LogitRange logits_;
-  std::int32_t splits_, iterations_;
-  bool has_norm_;
-  float rms_eps_, hc_eps_, post_mult_;
+  plumb_mhc_pre_params scalars_{};
 };
-
-template <class Params>
-void MhcMixing::set(Params& params, const DeviceTensors& tensors, device::Stream stream,
-                    std::string_view prefix) const {
-  const auto output = [&](std::string_view name) {
-    return std::string(prefix) + std::string(name);
-  };
-  params.fn = tensors.get<float>("fn");
-  params.scale = tensors.get<float>("scale");
-  params.base = tensors.get<float>("base");
-  params.norm_weight = tensors.get<std::uint16_t>("norm_weight");
-  params.post = tensors.get<float>(output("post"));
-  params.comb = tensors.get<float>(output("comb"));
-  params.layer_input = tensors.get<std::uint16_t>(output("layer_input"));
-  params.partial_mixes = tensors.get<float>(output("partial_mixes"));
-  params.partial_square_sums = tensors.get<float>(output("partial_square_sums"));
-  params.tokens = tokens_;
-  params.hidden = hidden_;
-  params.splits = splits_;
-  params.sinkhorn_iterations = iterations_;
-  params.rms_eps = params.norm_eps = rms_eps_;
-  params.pre_eps = params.sinkhorn_eps = hc_eps_;
-  params.post_mult = post_mult_;
-  params.stream = stream;
-}
 
 }  // namespace plumb::cases

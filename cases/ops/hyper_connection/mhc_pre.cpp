@@ -10,40 +10,30 @@ namespace plumb::cases {
 
 namespace {
 
-class MhcPreProblem : public Problem {
+using P = plumb_mhc_pre_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
+  add_residual(t, tokens, hidden);
+  add_mixing(t, tokens, hidden, hidden * reference::kStreams);
+  return tokens;
+}
+
+class MhcPreProblem final : public TableProblem<P> {
  public:
-  explicit MhcPreProblem(const Row& row)
-      : layout_(row), mixing_(row, reference::kStreams * layout_.hidden) {}
-
-  std::int64_t capacity() const override { return layout_.tokens; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add(layout_.spec("residual"));
-    mixing_.add_inputs(tensors);
-    mixing_.add_outputs(tensors);
-    return tensors;
-  }
+  MhcPreProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform),
+        mixing_(row, p_, reference::kStreams * p_.hidden) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    fill_streams(layout_, step, mixing_.streams_fill(), tensors.at("residual"));
+    fill_streams(step, mixing_.streams_fill(), tensors.at("residual"));
     mixing_.fill(step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_mhc_pre_params params{};
-    mixing_.set(params, tensors, stream);
-    params.residual = tensors.get<std::uint16_t>("residual");
-    params.residual_token_stride = layout_.token_stride();
-    params.residual_slot_stride = layout_.slot_stride();
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared) const override {
-    const auto inputs = mixing_.inputs(tensors, layout_.view(tensors.at("residual")));
+    const auto inputs = mixing_.inputs(tensors, residual_of(p_, tensors.at("residual")));
     return mixing_.judge(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
                          numerics, declared);
   }
@@ -59,25 +49,20 @@ class MhcPreProblem : public Problem {
   ReferenceWork reference_work() const override { return mixing_.reference_work(make_tensors()); }
 
  private:
-  StreamsLayout layout_;
   MhcMixing mixing_;
 };
 
 }  // namespace
 
 OpDefinition define_mhc_pre() {
-  OpDefinition op;
-  op.name = "mhc_pre";
-  op.summary = "hyper-connection mixing before a sublayer: post, comb and the sublayer's input";
-  op.parameters = stream_parameters();
-  const std::vector<Parameter> mixing = MhcMixing::parameters();
-  op.parameters.insert(op.parameters.end(), mixing.begin(), mixing.end());
-  op.word_parameters = MhcMixing::word_parameters();
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<MhcPreProblem>(row);
-  };
-  op.row_count = "tokens";
-  return op;
+  return {{"mhc_pre",
+           "hyper-connection mixing before a sublayer: post, comb and the sublayer's input",
+           mixing_parameters(),
+           {"norms", "logits"}},
+          make_problem_of<MhcPreProblem>,
+          {},
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

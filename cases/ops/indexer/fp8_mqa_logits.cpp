@@ -17,77 +17,66 @@ namespace plumb::cases {
 
 namespace {
 
-class Fp8MqaLogitsProblem final : public Problem {
+using P = plumb_fp8_mqa_logits_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula rows = t.scalar("rows", &P::rows), heads = t.scalar("heads", &P::heads);
+  const Formula dim = t.scalar("dim", &P::dim);
+  const Formula length = parameter("length"), row_local = parameter("row_local");
+  // A call does not say whose keys these are, so all of them are one window.
+  const Formula columns = t.value("max_seqlen_k", &P::max_seqlen_k);
+  t.given(row_local, !!columns);
+  t.given(length, or_else(columns, t.value("keys", &P::keys)));
+  t.given(parameter("lead"), 0);
+  t.given(parameter("requests"), 1);
+  const Formula keys = t.scalar(
+      "keys", &P::keys, parameter("lead") + parameter("requests") * (length + parameter("gap")));
+  t.scalar("max_seqlen_k", &P::max_seqlen_k, row_local * length);
+  t.scalar("clean_logits", &P::clean_logits, parameter("clean"));
+  t.word("q_dialect", &P::q_dialect, dialect_words("q_dialect"));
+  t.word("k_dialect", &P::k_dialect, dialect_words("k_dialect"));
+  const Formula stride = t.caller_scalar("logits_row_stride", &P::logits_row_stride,
+                                         padded_columns(row_local * length + !row_local * keys));
+  t.input("q", &P::q, {rows, heads, dim}, "codes");
+  t.input("k", &P::k, {keys, dim}, "codes");
+  t.input("k_scale", &P::k_scale, {keys}, "of each key");
+  t.input("weights", &P::weights, {rows, heads}, "of each head");
+  t.input("starts", &P::starts, {rows}, "first key of each row");
+  t.input("ends", &P::ends, {rows}, "behind the last key of each row");
+  t.output("logits", &P::logits, {rows, stride}, "scores; columns behind the keys are padding");
+  return rows;
+}
+
+class Fp8MqaLogitsProblem final : public TableProblem<P> {
  public:
   Fp8MqaLogitsProblem(const Row& row, const device::Properties& platform)
-      : windows_(ragged_windows(row)),
-        heads_(row.integer("heads")),
-        dim_(row.integer("dim")),
-        keys_(windows_.columns()),
+      : TableProblem(table_of<members>(), row, platform),
+        windows_(ragged_windows(row)),
         overhang_(row.integer("overhang")),
         row_local_(row.integer("row_local") != 0),
-        clean_(row.integer("clean") != 0),
         q_dialect_(dialect_of(row, "q_dialect", platform)),
         k_dialect_(dialect_of(row, "k_dialect", platform)) {
-    if (row_local_ && clean_) {
+    if (row_local_ && p_.clean_logits != 0) {
       throw BadRow(fmt::format("{}: row-local logits cannot be clean", row.where));
     }
-  }
-
-  std::int64_t capacity() const override { return windows_.rows; }
-
-  TensorSet make_tensors() const override {
-    const std::int64_t rows = windows_.rows;
-    TensorSet tensors;
-    tensors.add({"q", Dtype::u8, {rows, heads_, dim_}, {}, Role::input, false});
-    tensors.add({"k", Dtype::u8, {keys_, dim_}, {}, Role::input, false});
-    tensors.add({"k_scale", Dtype::f32, {keys_}, {}, Role::input, false});
-    tensors.add({"weights", Dtype::f32, {rows, heads_}, {}, Role::input, false});
-    tensors.add({"starts", Dtype::i32, {rows}, {}, Role::input, false});
-    tensors.add({"ends", Dtype::i32, {rows}, {}, Role::input, false});
-    tensors.add({"logits", Dtype::f32, {rows, padded_columns(columns())}, {}, Role::output, false});
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     auto* starts = tensors.at("starts").data<std::int32_t>();
     auto* ends = tensors.at("ends").data<std::int32_t>();
-    std::vector<bool> seen(static_cast<std::size_t>(keys_), false);
-    for (std::int64_t row = 0; row < windows_.rows; ++row) {
+    std::vector<bool> seen(static_cast<std::size_t>(p_.keys), false);
+    for (std::int64_t row = 0; row < p_.rows; ++row) {
       const Window window =
-          row < step.live ? hung_over(windows_.of(step, row)) : Window{keys_, keys_};
+          row < step.live ? hung_over(windows_.of(step, row)) : Window{p_.keys, p_.keys};
       starts[row] = static_cast<std::int32_t>(window.start);
       ends[row] = static_cast<std::int32_t>(window.end);
       for (std::int64_t key = std::max<std::int64_t>(0, window.start);
-           key < std::min(keys_, window.end); ++key) {
+           key < std::min(p_.keys, window.end); ++key) {
         seen[static_cast<std::size_t>(key)] = true;
       }
     }
     fill_keys(step, seen, tensors);
     fill_queries(step, step.live, q_dialect_, tensors.at("q"), tensors.at("weights"));
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_fp8_mqa_logits_params params{};
-    params.q = tensors.get<std::uint8_t>("q");
-    params.k = tensors.get<std::uint8_t>("k");
-    params.k_scale = tensors.get<float>("k_scale");
-    params.weights = tensors.get<float>("weights");
-    params.starts = tensors.get<std::int32_t>("starts");
-    params.ends = tensors.get<std::int32_t>("ends");
-    params.logits = tensors.get<float>("logits");
-    params.rows = windows_.rows;
-    params.keys = keys_;
-    params.logits_row_stride = padded_columns(columns());
-    params.heads = static_cast<std::int32_t>(heads_);
-    params.dim = static_cast<std::int32_t>(dim_);
-    params.max_seqlen_k = row_local_ ? static_cast<std::int32_t>(columns()) : 0;
-    params.clean_logits = clean_ ? 1 : 0;
-    params.q_dialect = format_of(q_dialect_);
-    params.k_dialect = format_of(k_dialect_);
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -96,51 +85,50 @@ class Fp8MqaLogitsProblem final : public Problem {
     const HostTensor& logits = tensors.at("logits");
     reference::Estimate expected = reference::fp8_mqa_logits(reference_input(tensors), numerics);
     expected.structured = step.fill != Fill::real;
-    return {judge_floats(logits, expected, {}, groups_of(windows_.rows, 1, "row"), {},
+    return {judge_floats(logits, expected, {}, groups_of(p_.rows, 1, "row"), {},
                          promised_columns(tensors, logits.spec()))};
   }
 
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec&) const override {
     const reference::Fp8MqaLogits input = reference_input(tensors);
     ColumnRanges ranges;
-    for (std::int64_t row = 0; row < windows_.rows; ++row) {
+    for (std::int64_t row = 0; row < p_.rows; ++row) {
       const reference::KeyRange keys = key_range(input, row);
       const std::int64_t first = row_local_ ? 0 : keys.first;
-      ranges.push_back(clean_ ? ColumnRange{0, keys_} : ColumnRange{first, first + keys.count});
+      ranges.push_back(p_.clean_logits != 0 ? ColumnRange{0, p_.keys}
+                                            : ColumnRange{first, first + keys.count});
     }
     return ranges;
   }
 
-  double cost() const override { return logits_cost(windows_.rows, windows_.length, heads_, dim_); }
+  double cost() const override { return logits_cost(p_.rows, windows_.length, p_.heads, p_.dim); }
   double reference_cost() const override {
-    return logits_reference_cost(windows_.rows, windows_.length, heads_, dim_);
+    return logits_reference_cost(p_.rows, windows_.length, p_.heads, p_.dim);
   }
   double checked_factor() const override { return kLogitsCheckedFactor; }
   ReferenceWork reference_work() const override {
     return {.bytes = reference_bytes(make_tensors()),
-            .multiply_adds = logits_multiply_adds(windows_.rows, windows_.length, heads_, dim_)};
+            .multiply_adds = logits_multiply_adds(p_.rows, windows_.length, p_.heads, p_.dim)};
   }
 
  private:
-  std::int64_t columns() const { return row_local_ ? windows_.length : keys_; }
-
   // A window at the first or the last key begins or ends beyond it.
   Window hung_over(Window window) const {
     if (window.start == 0) window.start -= overhang_;
-    if (window.end == keys_) window.end += overhang_;
+    if (window.end == p_.keys) window.end += overhang_;
     return window;
   }
 
   void fill_keys(const Step& step, const std::vector<bool>& seen, TensorSet& tensors) const {
     HostTensor& k = tensors.at("k");
     auto* scales = tensors.at("k_scale").data<float>();
-    const KeyFill keys{step, mix(step.seed, 23), dim_, k_dialect_};
-    for (std::int64_t key = 0; key < keys_; ++key) {
+    const KeyFill keys{step, mix(step.seed, 23), p_.dim, k_dialect_};
+    for (std::int64_t key = 0; key < p_.keys; ++key) {
       auto* codes = k.row<std::uint8_t>(key);
       if (seen[static_cast<std::size_t>(key)]) {
         scales[key] = keys.write(key, codes);
       } else {
-        std::fill(codes, codes + dim_, nan_code(k_dialect_));
+        std::fill(codes, codes + p_.dim, nan_code(k_dialect_));
         scales[key] = std::numeric_limits<float>::quiet_NaN();
       }
     }
@@ -154,21 +142,21 @@ class Fp8MqaLogitsProblem final : public Problem {
     input.weights = tensors.at("weights").data<float>();
     input.starts = tensors.at("starts").data<std::int32_t>();
     input.ends = tensors.at("ends").data<std::int32_t>();
-    input.rows = windows_.rows;
-    input.keys = keys_;
-    input.heads = heads_;
-    input.dim = dim_;
-    input.columns = padded_columns(columns());
+    input.rows = p_.rows;
+    input.keys = p_.keys;
+    input.heads = p_.heads;
+    input.dim = p_.dim;
+    input.columns = p_.logits_row_stride;
     input.row_local = row_local_;
-    input.clean = clean_;
+    input.clean = p_.clean_logits != 0;
     input.q_dialect = q_dialect_;
     input.k_dialect = k_dialect_;
     return input;
   }
 
   RaggedWindows windows_;
-  std::int64_t heads_, dim_, keys_, overhang_;
-  bool row_local_, clean_;
+  std::int64_t overhang_;
+  bool row_local_;
   reference::Dialect q_dialect_, k_dialect_;
 };
 
@@ -187,10 +175,8 @@ OpDefinition define_fp8_mqa_logits() {
        {"row_local", 0, 0, 1, "1: columns count from the row's first key (max_seqlen_k > 0)"},
        {"clean", 0, 0, 1, "1: columns outside of the window are -inf"}});
   op.word_parameters = {"q_dialect", "k_dialect"};
-  op.make_problem = [](const Row& row,
-                       const device::Properties& platform) -> std::unique_ptr<Problem> {
-    return std::make_unique<Fp8MqaLogitsProblem>(row, platform);
-  };
+  op.make_problem = make_problem_of<Fp8MqaLogitsProblem>;
+  op.table = &table_of<members>();
   op.row_count = "rows";
   return op;
 }

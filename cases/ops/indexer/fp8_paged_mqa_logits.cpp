@@ -20,53 +20,84 @@ namespace plumb::cases {
 
 namespace {
 
-bool is_shuffled(const Row& row) {
-  const std::string_view word = row.word("layout");
-  if (word != "" && word != "planar" && word != "shuffled") {
-    throw BadRow(fmt::format("{}: {} is no layout of an indexer cache", row.where, word));
-  }
-  return word == "shuffled";
+constexpr std::int64_t kSpareBlocks = 3;  // entries of a block table that no token needs
+
+using P = plumb_fp8_paged_mqa_logits_params;
+
+BlockNumbering numbering_of(const Row& row, std::int64_t block_bytes) {
+  const std::int64_t page = row.integer("page"), given = row.integer("blocks");
+  const std::int64_t needed =
+      1 + row.integer("requests") * ((row.integer("length") + page - 1) / page);
+  return {.blocks = given != 0 ? given : needed,
+          .block_bytes = block_bytes,
+          .far = row.integer("far") != 0};
 }
 
-class Fp8PagedMqaLogitsProblem final : public Problem {
+void add_cache(TablePart<plumb_paged_cache> cache, const Formula& page, const Formula& dim) {
+  using C = plumb_paged_cache;
+  const Formula bytes = cache.scalar("block_stride_bytes", &C::block_stride_bytes,
+                                     page * (dim + 4) + parameter("block_gap"));
+  cache.word("dialect", &C::dialect, dialect_words("dialect"));
+  const Formula numbered = computed("blocks", [=](const FormulaValues& values) {
+    return numbering_of(*values.row, bytes.value(values)).num_blocks();
+  });
+  const Formula of_case = computed(
+      "blocks", [](const FormulaValues& values) { return numbering_of(*values.row, 0).blocks; });
+  const Formula given = parameter("blocks");
+  cache.scalar("num_blocks", &C::num_blocks, in_call(numbered, given));
+  cache.input("data", &C::data, {in_call(of_case, given), bytes}, "codes, then one scale per token")
+      .named("cache");
+}
+
+void add_variant(TablePart<P>& t) {
+  t.word("shuffled", &P::shuffled, {"layout", {{"planar", 0}, {"shuffled", 1}}});
+  t.scalar("clean_logits", &P::clean_logits, parameter("clean"));
+  t.word("q_dialect", &P::q_dialect, dialect_words("q_dialect"));
+}
+
+Formula members(TablePart<P>& t) {
+  const Formula requests = t.scalar("requests", &P::requests);
+  const Formula next_n = t.scalar("next_n", &P::next_n), heads = t.scalar("heads", &P::heads);
+  const Formula dim = t.scalar("dim", &P::dim), rows = requests * next_n;
+  auto cache = t.part("cache", &P::cache);
+  const Formula page = cache.scalar("page", &plumb_paged_cache::page);
+  t.given(parameter("gap"), 0);
+  const Formula columns =
+      t.scalar("max_context_len", &P::max_context_len, parameter("length") + parameter("gap"));
+  const Formula stride =
+      t.caller_scalar("logits_row_stride", &P::logits_row_stride, padded_columns(columns));
+  const Formula table = t.caller_scalar("block_table_stride", &P::block_table_stride,
+                                        div_up(parameter("length"), page) + kSpareBlocks);
+  const Formula dims = t.scalar("context_lens_dims", &P::context_lens_dims);
+  const Formula lens = (dims - 1) * (next_n - 1) + 1;
+  const Formula lens_stride = t.scalar("context_lens_stride", &P::context_lens_stride,
+                                       lens + parameter("context_lens_gap"));
+  add_variant(t);
+  t.input("q", &P::q, {requests, next_n, heads, dim}, "codes");
+  t.input("weights", &P::weights, {rows, heads}, "of each head");
+  t.input("context_lens", &P::context_lens, {requests, lens}, "of each request or each row")
+      .strides({lens_stride, 1});
+  t.input("block_table", &P::block_table, {requests, table}, "blocks of each request");
+  add_cache(cache, page, dim);
+  t.output("logits", &P::logits, {rows, stride}, "scores; columns behind the context are padding");
+  return requests;
+}
+
+class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
  public:
   Fp8PagedMqaLogitsProblem(const Row& row, const device::Properties& platform)
-      : lengths_(sequence_lengths(row, "context_lens_dims", "context_lens_gap")),
-        heads_(row.integer("heads")),
-        dim_(row.integer("dim")),
-        max_context_len_(lengths_.length + row.integer("gap")),
-        layout_{row.integer("page"), dim_, dim_, is_shuffled(row)},
-        clean_(row.integer("clean") != 0),
+      : TableProblem(table_of<members>(), row, platform),
+        lengths_(sequence_lengths(row, "context_lens_dims", "context_lens_gap")),
+        layout_{p_.cache.page, p_.dim, p_.dim, p_.shuffled != 0},
+        pool_(numbering_of(row, p_.cache.block_stride_bytes)),
         q_dialect_(dialect_of(row, "q_dialect", platform)),
         dialect_(dialect_of(row, "dialect", platform)) {
-    pool_.blocks = row.integer("blocks") != 0 ? row.integer("blocks") : needed_blocks();
-    pool_.block_bytes = layout_.block_bytes() + row.integer("block_gap");
-    pool_.far = row.integer("far") != 0;
     for (std::int64_t i = 0; i < layout_.page; ++i) {
       entries_.push_back(indexer_k_entry(layout_, i));
     }
-    if (clean_ && lengths_.dims == 2) {
+    if (p_.clean_logits != 0 && lengths_.dims == 2) {
       throw BadRow(fmt::format("{}: logits by 2-D lengths cannot be clean", row.where));
     }
-  }
-
-  std::int64_t capacity() const override { return lengths_.requests; }
-
-  TensorSet make_tensors() const override {
-    const std::int64_t requests = lengths_.requests, next_n = lengths_.next_n;
-    TensorSet tensors;
-    tensors.add({"q", Dtype::u8, {requests, next_n, heads_, dim_}, {}, Role::input, false});
-    tensors.add({"weights", Dtype::f32, {rows(), heads_}, {}, Role::input, false});
-    tensors.add(lengths_.spec("context_lens"));
-    tensors.add({"block_table", Dtype::i32, {requests, table_width()}, {}, Role::input, false});
-    tensors.add(pool_.spec("cache"));
-    tensors.add({"logits",
-                 Dtype::f32,
-                 {rows(), padded_columns(max_context_len_)},
-                 {},
-                 Role::output,
-                 false});
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -80,40 +111,11 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
       if (request < step.live) {
         fill_request(step, request, blocks, table, cache);
       } else if (step.dead_rows != DeadRows::foreign) {
-        std::fill(table, table + table_width(), 0);
+        std::fill(table, table + p_.block_table_stride, 0);
       }
     }
     fill_queries(step, step.live * lengths_.next_n, q_dialect_, tensors.at("q"),
                  tensors.at("weights"));
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_fp8_paged_mqa_logits_params params{};
-    params.q = tensors.get<std::uint8_t>("q");
-    params.cache = {.data = tensors.get<std::uint8_t>("cache"),
-                    .block_stride_bytes = pool_.block_bytes,
-                    .num_blocks = pool_.num_blocks(),
-                    .page = static_cast<std::int32_t>(layout_.page),
-                    .dialect = format_of(dialect_)};
-    params.weights = tensors.get<float>("weights");
-    params.context_lens = tensors.get<std::int32_t>("context_lens");
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.logits = tensors.get<float>("logits");
-    params.requests = lengths_.requests;
-    params.max_context_len = max_context_len_;
-    params.logits_row_stride = padded_columns(max_context_len_);
-    params.context_lens_stride = lengths_.stride();
-    params.block_table_stride = table_width();
-    params.context_lens_dims = static_cast<std::int32_t>(lengths_.dims);
-    params.next_n = static_cast<std::int32_t>(lengths_.next_n);
-    params.heads = static_cast<std::int32_t>(heads_);
-    params.dim = static_cast<std::int32_t>(dim_);
-    params.shuffled = layout_.shuffled ? 1 : 0;
-    params.clean_logits = clean_ ? 1 : 0;
-    params.q_dialect = format_of(q_dialect_);
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -133,7 +135,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     const reference::Fp8PagedMqaLogits input = reference_input(tensors);
     ColumnRanges ranges;
     for (std::int64_t row = 0; row < rows(); ++row) {
-      ranges.push_back({0, clean_ ? max_context_len_ : context_length(input, row)});
+      ranges.push_back({0, p_.clean_logits != 0 ? p_.max_context_len : context_length(input, row)});
     }
     return ranges;
   }
@@ -147,19 +149,22 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
   }
 
  private:
+  void place(TensorSpec& spec) const override {
+    if (spec.name == "cache") pool_.place(spec);
+  }
+
   std::int64_t rows() const { return lengths_.requests * lengths_.next_n; }
   std::int64_t blocks_per_request() const {
     return (lengths_.length + layout_.page - 1) / layout_.page;
   }
   std::int64_t needed_blocks() const { return 1 + lengths_.requests * blocks_per_request(); }
-  std::int64_t table_width() const { return blocks_per_request() + 3; }
 
   double of_requests(double (*of_rows)(std::int64_t, std::int64_t, std::int64_t,
                                        std::int64_t)) const {
     double work = 0;
     for (std::int64_t request = 0; request < lengths_.requests; ++request) {
       const std::int64_t length = lengths_.length - lengths_.length_step * request;
-      work += of_rows(lengths_.next_n, std::max<std::int64_t>(0, length), heads_, dim_);
+      work += of_rows(lengths_.next_n, std::max<std::int64_t>(0, length), p_.heads, p_.dim);
     }
     return work;
   }
@@ -167,7 +172,7 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
   void poison(HostTensor& cache, std::int64_t block) const {
     constexpr std::uint8_t kNanByteOfFloat = 0xff;
     auto* bytes = cache.row<std::uint8_t>(block);
-    const std::int64_t values = layout_.page * dim_;
+    const std::int64_t values = layout_.page * p_.dim;
     std::fill(bytes, bytes + values, nan_code(dialect_));
     std::fill(bytes + values, bytes + pool_.block_bytes, kNanByteOfFloat);
   }
@@ -177,12 +182,12 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     const std::int64_t length = lengths_.of(step, request);
     const auto* own = &blocks[static_cast<std::size_t>(request * blocks_per_request())];
     const std::int64_t needed = (length + layout_.page - 1) / layout_.page;
-    for (std::int64_t i = 0; i < table_width(); ++i) {
+    for (std::int64_t i = 0; i < p_.block_table_stride; ++i) {
       const std::int64_t block = i < needed ? own[i] : i % 2 == 0 ? 0 : blocks.front();
       table[i] = static_cast<std::int32_t>(pool_.address(block));
     }
-    const KeyFill keys{step, mix(mix(step.seed, 25), request), dim_, dialect_};
-    std::vector<std::uint8_t> codes(static_cast<std::size_t>(dim_));
+    const KeyFill keys{step, mix(mix(step.seed, 25), request), p_.dim, dialect_};
+    std::vector<std::uint8_t> codes(static_cast<std::size_t>(p_.dim));
     for (std::int64_t position = 0; position < length; ++position) {
       const float scale = keys.write(position, codes.data());
       auto* block = cache.row<std::uint8_t>(own[position / layout_.page]);
@@ -209,30 +214,28 @@ class Fp8PagedMqaLogitsProblem final : public Problem {
     input.q = tensors.at("q").data<std::uint8_t>();
     input.weights = tensors.at("weights").data<float>();
     input.context_lens = tensors.at("context_lens").data<std::int32_t>();
-    input.context_lens_stride = lengths_.stride();
-    input.context_lens_dims = static_cast<std::int32_t>(lengths_.dims);
+    input.context_lens_stride = p_.context_lens_stride;
+    input.context_lens_dims = p_.context_lens_dims;
     input.cache = tensors.at("cache").data<std::uint8_t>();
     input.block_stride_bytes = pool_.block_bytes;
     input.layout = layout_;
-    input.block_table_stride = table_width();
+    input.block_table_stride = p_.block_table_stride;
     input.requests = lengths_.requests;
     input.next_n = lengths_.next_n;
-    input.heads = heads_;
-    input.dim = dim_;
-    input.max_context_len = max_context_len_;
-    input.columns = padded_columns(max_context_len_);
-    input.clean = clean_;
+    input.heads = p_.heads;
+    input.dim = p_.dim;
+    input.max_context_len = p_.max_context_len;
+    input.columns = p_.logits_row_stride;
+    input.clean = p_.clean_logits != 0;
     input.q_dialect = q_dialect_;
     input.cache_dialect = dialect_;
     return input;
   }
 
   SequenceLengths lengths_;
-  std::int64_t heads_, dim_, max_context_len_;
   reference::IndexerCacheLayout layout_;
-  std::vector<reference::CacheEntry> entries_;  // of each token of a block
+  std::vector<reference::CacheEntry> entries_ = {};  // of each token of a block
   BlockNumbering pool_;
-  bool clean_;
   reference::Dialect q_dialect_, dialect_;
 };
 
@@ -257,10 +260,8 @@ OpDefinition define_fp8_paged_mqa_logits() {
                    {"clean", 0, 0, 1, "1: columns from the length on are -inf; needs 1-D lengths"},
                    {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
   op.word_parameters = {"layout", "q_dialect", "dialect"};
-  op.make_problem = [](const Row& row,
-                       const device::Properties& platform) -> std::unique_ptr<Problem> {
-    return std::make_unique<Fp8PagedMqaLogitsProblem>(row, platform);
-  };
+  op.make_problem = make_problem_of<Fp8PagedMqaLogitsProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

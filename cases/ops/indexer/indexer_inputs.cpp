@@ -157,9 +157,9 @@ void fill_queries(const Step& step, std::int64_t live, Dialect dialect, HostTens
   fill_dead(weights, live, weights.rows(), step.dead_rows);
 }
 
-std::int64_t padded_columns(std::int64_t columns) {
+Formula padded_columns(const Formula& columns) {
   constexpr std::int64_t kMultiple = 256;
-  return (columns + kMultiple - 1) / kMultiple * kMultiple;
+  return div_up(columns, kMultiple) * kMultiple;
 }
 
 double logits_cost(std::int64_t rows, std::int64_t columns, std::int64_t heads, std::int64_t dim) {

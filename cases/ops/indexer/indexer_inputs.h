@@ -14,7 +14,8 @@
 #include <string_view>
 
 #include "cases/tables/dialect.h"
-#include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "reference/formats/e4m3.h"
 
 namespace plumb::cases {
@@ -39,7 +40,7 @@ void fill_queries(const Step& step, std::int64_t live, reference::Dialect dialec
 
 // Rows of logits are padded to a multiple of 256 elements, as DeepGEMM's are. What lies behind the
 // columns may be written.
-std::int64_t padded_columns(std::int64_t columns);
+Formula padded_columns(const Formula& columns);
 
 // Simulated work of scoring `columns` columns of `rows` rows, as
 // device/kernels/indexer/mqa_logits.h does it, and of the reference.

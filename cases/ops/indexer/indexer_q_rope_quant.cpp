@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "cases/ops/indexer/indexer_inputs.h"
@@ -37,63 +38,54 @@ Angle angle(std::uint64_t seed, std::int64_t i, Fill fill) {
   return {(1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)};
 }
 
-bool halves_of(const Row& row) {
-  const std::string_view word = row.word("rope_pairs");
-  if (word != "" && word != "interleaved" && word != "halves") {
-    throw BadRow(fmt::format("{}: {} is no way to pair dimensions", row.where, word));
-  }
-  return word == "halves";
+using P = plumb_indexer_q_rope_quant_params;
+
+// n^-0.5 of an integer of the row.
+std::function<float(const Row&)> inverse_root_of(std::string parameter) {
+  return [=](const Row& row) {
+    return static_cast<float>(1 / std::sqrt(static_cast<double>(row.integer(parameter))));
+  };
 }
 
-class IndexerQRopeQuantProblem final : public Problem {
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), heads = t.scalar("heads", &P::heads);
+  const Formula dim = t.scalar("dim", &P::dim), rope_dim = t.scalar("rope_dim", &P::rope_dim);
+  t.scalar("rope_offset", &P::rope_offset);
+  t.word("rope_pairs", &P::rope_pairs,
+         {"rope_pairs", {{"interleaved", PLUMB_ROPE_INTERLEAVED}, {"halves", PLUMB_ROPE_HALVES}}});
+  t.real("softmax_scale", &P::softmax_scale, inverse_root_of("dim"));
+  t.real("head_scale", &P::head_scale, inverse_root_of("heads"));
+  const Formula dialect = t.word("dialect", &P::dialect, dialect_words("dialect"));
+  const Formula stride =
+      t.scalar("q_token_stride", &P::q_token_stride, heads * dim + parameter("q_gap"));
+  t.given(parameter("positions"), limit(&EngineLimits::positions, "positions"));
+  t.input("q", &P::q, {tokens, heads, dim}, "queries").strides({stride, dim, 1});
+  t.input("positions", &P::positions, {tokens}, "of each token");
+  t.input("cos_sin", &P::cos_sin, {parameter("positions"), rope_dim}, "cosines, then sines");
+  t.input("weights", &P::weights, {tokens, heads}, "of each head");
+  t.output("q_out", &P::q_out, {tokens, heads, dim}, "codes")
+      .codes(dialect, "multiplied into weights_out");
+  t.output("weights_out", &P::weights_out, {tokens, heads}, "with all scales");
+  return tokens;
+}
+
+class IndexerQRopeQuantProblem final : public TableProblem<P> {
  public:
   IndexerQRopeQuantProblem(const Row& row, const device::Properties& platform)
-      : tokens_(row.integer("tokens")),
-        heads_(row.integer("heads")),
-        dim_(row.integer("dim")),
-        rope_dim_(row.integer("rope_dim")),
-        rope_offset_(row.integer("rope_offset")),
+      : TableProblem(table_of<members>(), row, platform),
         positions_(row.integer("positions")),
-        gap_(row.integer("q_gap")),
-        halves_(halves_of(row)),
-        softmax_scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(dim_)))),
-        head_scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(heads_)))),
         dialect_(dialect_of(row, "dialect", platform)) {
-    if (rope_dim_ % 2 != 0 || rope_offset_ + rope_dim_ > dim_) {
-      throw BadRow(fmt::format("{}: no pairs of dimensions {} to {} of {}", row.where, rope_offset_,
-                               rope_offset_ + rope_dim_, dim_));
+    if (p_.rope_dim % 2 != 0 || p_.rope_offset + p_.rope_dim > p_.dim) {
+      throw BadRow(fmt::format("{}: no pairs of dimensions {} to {} of {}", row.where,
+                               p_.rope_offset, p_.rope_offset + p_.rope_dim, p_.dim));
     }
-  }
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({.name = "q",
-                 .dtype = Dtype::bf16,
-                 .shape = {tokens_, heads_, dim_},
-                 .strides = {heads_ * dim_ + gap_, dim_, 1}});
-    tensors.add({.name = "positions", .dtype = Dtype::i64, .shape = {tokens_}});
-    tensors.add({.name = "cos_sin", .dtype = Dtype::f32, .shape = {positions_, rope_dim_}});
-    tensors.add({.name = "weights", .dtype = Dtype::bf16, .shape = {tokens_, heads_}});
-    tensors.add({.name = "q_out",
-                 .dtype = Dtype::u8,
-                 .shape = {tokens_, heads_, dim_},
-                 .role = Role::output,
-                 .format = std::string(name_of(dialect_)),
-                 .scale_layout = "multiplied into weights_out"});
-    tensors.add({.name = "weights_out",
-                 .dtype = Dtype::f32,
-                 .shape = {tokens_, heads_},
-                 .role = Role::output});
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_positions(step, tensors);
-    reference::GroupQuant how = reference::fp8_quant(dialect_, dim_);
+    reference::GroupQuant how = reference::fp8_quant(dialect_, p_.dim);
     how.amax_floor = 1e-10F;
-    fill_quant_rows(tensors.at("q"), step.live * heads_, mix(step.seed, 31), step, how);
+    fill_quant_rows(tensors.at("q"), step.live * p_.heads, mix(step.seed, 31), step, how);
     HostTensor& weights = tensors.at("weights");
     const std::uint64_t seed = mix(step.seed, 32);
     if (step.fill == Fill::exact) {
@@ -101,30 +93,7 @@ class IndexerQRopeQuantProblem final : public Problem {
     } else {
       fill_real(weights, 0, step.live, seed, {});
     }
-    fill_dead(weights, step.live, tokens_, step.dead_rows);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_indexer_q_rope_quant_params p{};
-    p.q = tensors.get<std::uint16_t>("q");
-    p.positions = tensors.get<std::int64_t>("positions");
-    p.cos_sin = tensors.get<float>("cos_sin");
-    p.weights = tensors.get<std::uint16_t>("weights");
-    p.q_out = tensors.get<std::uint8_t>("q_out");
-    p.weights_out = tensors.get<float>("weights_out");
-    p.tokens = tokens_;
-    p.q_token_stride = heads_ * dim_ + gap_;
-    p.heads = static_cast<std::int32_t>(heads_);
-    p.dim = static_cast<std::int32_t>(dim_);
-    p.rope_dim = static_cast<std::int32_t>(rope_dim_);
-    p.rope_offset = static_cast<std::int32_t>(rope_offset_);
-    p.rope_pairs = halves_ ? PLUMB_ROPE_HALVES : PLUMB_ROPE_INTERLEAVED;
-    p.softmax_scale = softmax_scale_;
-    p.head_scale = head_scale_;
-    p.dialect = format_of(dialect_);
-    p.stream = stream;
-    return entry.launch(&p);
+    fill_dead(weights, step.live, p_.tokens, step.dead_rows);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -137,25 +106,25 @@ class IndexerQRopeQuantProblem final : public Problem {
     const std::vector<double> scales =
         scales_used(input, head_scales(input, rotated), weights.data<float>());
     return {judge_floats(weights, mark(indexer_q_weights(input, scales), step),
-                         promised_rows(step, weights.spec()), groups_of(tokens_, 64, "64 rows")),
+                         promised_rows(step, weights.spec()), groups_of(p_.tokens, 64, "64 rows")),
             judge_codes(q, indexer_q_codes(input, rotated, scales), promised_rows(step, q.spec()))};
   }
 
   // Rows of q_out are heads. Nothing is promised of a head with a NaN, which `foreign` dead rows
   // may have from an earlier step.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
-    const std::int64_t rows_per_token = spec.name == "q_out" ? heads_ : 1;
+    const std::int64_t rows_per_token = spec.name == "q_out" ? p_.heads : 1;
     const bool finite = step.dead_rows == DeadRows::zero || step.dead_rows == DeadRows::huge;
-    RowMask promised(static_cast<std::size_t>(tokens_ * rows_per_token), finite);
+    RowMask promised(static_cast<std::size_t>(p_.tokens * rows_per_token), finite);
     std::fill(promised.begin(), promised.begin() + step.live * rows_per_token, true);
     return promised;
   }
 
   double cost() const override {
-    return 1.25 * quant_cost(tokens_ * heads_, tokens_ * heads_ * dim_);
+    return 1.25 * quant_cost(p_.tokens * p_.heads, p_.tokens * p_.heads * p_.dim);
   }
   double reference_cost() const override {
-    return 120.0 * static_cast<double>(tokens_ * heads_ * dim_);
+    return 120.0 * static_cast<double>(p_.tokens * p_.heads * p_.dim);
   }
 
  private:
@@ -172,7 +141,7 @@ class IndexerQRopeQuantProblem final : public Problem {
     std::fill(cos_sin.data<float>(), cos_sin.data<float>() + cos_sin.elements(),
               std::numeric_limits<float>::quiet_NaN());
     const std::uint64_t seed = mix(step.seed, 33);
-    for (std::int64_t token = 0; token < tokens_; ++token) {
+    for (std::int64_t token = 0; token < p_.tokens; ++token) {
       if (token < step.live) {
         const std::int64_t any =
             integer(seed, static_cast<std::uint64_t>(token), 0, positions_ - 1);
@@ -187,7 +156,7 @@ class IndexerQRopeQuantProblem final : public Problem {
   // At position 0 nothing is turned.
   void fill_angles(const Step& step, HostTensor& cos_sin, std::int64_t position) const {
     auto* row = cos_sin.row<float>(position);
-    const std::int64_t half = rope_dim_ / 2;
+    const std::int64_t half = p_.rope_dim / 2;
     const std::uint64_t seed = mix(mix(step.seed, 34), static_cast<std::uint64_t>(position));
     for (std::int64_t i = 0; i < half; ++i) {
       const Angle at = position == 0 ? Angle{} : angle(seed, i, step.fill);
@@ -199,25 +168,23 @@ class IndexerQRopeQuantProblem final : public Problem {
   reference::IndexerQRopeQuant reference_input(const TensorSet& tensors) const {
     reference::IndexerQRopeQuant input;
     input.q = tensors.at("q").data<std::uint16_t>();
-    input.q_token_stride = heads_ * dim_ + gap_;
+    input.q_token_stride = p_.q_token_stride;
     input.positions = tensors.at("positions").data<std::int64_t>();
     input.cos_sin = tensors.at("cos_sin").data<float>();
     input.weights = tensors.at("weights").data<std::uint16_t>();
-    input.tokens = tokens_;
-    input.heads = heads_;
-    input.dim = dim_;
-    input.rope_dim = rope_dim_;
-    input.rope_offset = rope_offset_;
-    input.halves = halves_;
-    input.softmax_scale = softmax_scale_;
-    input.head_scale = head_scale_;
+    input.tokens = p_.tokens;
+    input.heads = p_.heads;
+    input.dim = p_.dim;
+    input.rope_dim = p_.rope_dim;
+    input.rope_offset = p_.rope_offset;
+    input.halves = p_.rope_pairs == PLUMB_ROPE_HALVES;
+    input.softmax_scale = p_.softmax_scale;
+    input.head_scale = p_.head_scale;
     input.dialect = dialect_;
     return input;
   }
 
-  std::int64_t tokens_, heads_, dim_, rope_dim_, rope_offset_, positions_, gap_;
-  bool halves_;
-  float softmax_scale_, head_scale_;
+  std::int64_t positions_;
   reference::Dialect dialect_;
 };
 
@@ -235,10 +202,8 @@ OpDefinition define_indexer_q_rope_quant() {
                    {"positions", 100, 2, 1 << 24, "rows of the table of cosines and sines"},
                    {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"}};
   op.word_parameters = {"rope_pairs", "dialect"};
-  op.make_problem = [](const Row& row,
-                       const device::Properties& platform) -> std::unique_ptr<Problem> {
-    return std::make_unique<IndexerQRopeQuantProblem>(row, platform);
-  };
+  op.make_problem = make_problem_of<IndexerQRopeQuantProblem>;
+  op.table = &table_of<members>();
   op.row_count = "tokens";
   return op;
 }

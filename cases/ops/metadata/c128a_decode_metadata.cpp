@@ -6,42 +6,54 @@
 
 #include <algorithm>
 
-#include "cases/ops/metadata/integer_inputs.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
 namespace {
 
-class C128aProblem : public Problem {
+using P = plumb_c128a_decode_metadata_params;
+
+constexpr std::int64_t kRatio = 128;  // tokens of a compressed state
+
+Formula members(TablePart<P>& t) {
+  const Formula decode = t.scalar("decode_tokens", &P::decode_tokens);
+  const Formula prefill = t.scalar("prefill_tokens", &P::prefill_tokens);
+  const Formula width = t.scalar("max_compressed", &P::max_compressed);
+  const Formula block_size = t.scalar("block_size", &P::block_size);
+  const Formula row_stride = width + parameter("row_gap");
+  const Formula decode_stride = t.scalar("decode_row_stride", &P::decode_row_stride, row_stride);
+  const Formula prefill_stride = t.scalar("prefill_row_stride", &P::prefill_row_stride, row_stride);
+  const Formula tokens = decode + prefill;
+  const Formula buffer = buffer_rows(t, decode, "more_buffer_tokens");
+  t.input("positions", &P::positions, {tokens, 1}, "of each token");
+  t.input("slot_mapping", &P::slot_mapping, {tokens, 1}, "negative: no token of the batch");
+  t.input("token_to_req", &P::token_to_req, {tokens, 1}, "request of each token");
+  t.given(parameter("context"), width * kRatio);
+  const Formula states = least(div_up(parameter("context"), kRatio), width);
+  // One more request has all prefill tokens.
+  const Formula requests = div_up(decode, parameter("queries")) + 1;
+  add_block_table(t, requests_of_tokens(decode, requests), div_up(states, block_size));
+  t.in_place("decode_slots", &P::decode_slots, {buffer, width}, "-1 behind the token's own")
+      .strides({decode_stride, 1});
+  t.in_place("decode_lens", &P::decode_lens, {buffer, 1}, "slots of each token");
+  t.output("prefill_indices", &P::prefill_indices, {prefill, width}, "positions, not slots")
+      .strides({prefill_stride, 1});
+  return decode;
+}
+
+class C128aProblem final : public TableProblem<P> {
  public:
-  explicit C128aProblem(const Row& row)
-      : decode_(row.integer("decode_tokens")),
-        prefill_(row.integer("prefill_tokens")),
+  C128aProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform),
         queries_(row.integer("queries")),
-        context_(row.integer("context")),
-        width_(row.integer("max_compressed")),
-        gap_(row.integer("row_gap")),
-        buffer_tokens_(decode_ + row.integer("more_buffer_tokens")) {
-    const std::int64_t states = std::min((context_ + 127) / 128, width_);
-    blocks_.requests = (decode_ + queries_ - 1) / queries_ + 1;
-    blocks_.block_size = row.integer("block_size");
-    blocks_.columns = (states + blocks_.block_size - 1) / blocks_.block_size;
-    blocks_.gap = row.integer("table_gap");
-  }
-
-  std::int64_t capacity() const override { return decode_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add(column("positions", decode_ + prefill_, Dtype::i64));
-    tensors.add(column("slot_mapping", decode_ + prefill_, Dtype::i64));
-    tensors.add(column("token_to_req", decode_ + prefill_));
-    tensors.add(blocks_.spec());
-    add_persistent(tensors, table("decode_slots", buffer_tokens_, width_, gap_));
-    add_persistent(tensors, column("decode_lens", buffer_tokens_));
-    tensors.add(as_output(table("prefill_indices", prefill_, width_, gap_)));
-    return tensors;
+        context_(row.integer("context")) {
+    const std::int64_t states = std::min((context_ + kRatio - 1) / kRatio, p_.max_compressed);
+    blocks_.requests = (p_.decode_tokens + queries_ - 1) / queries_ + 1;
+    blocks_.block_size = p_.block_size;
+    blocks_.columns = (states + p_.block_size - 1) / p_.block_size;
+    blocks_.gap = p_.block_table_row_stride - blocks_.columns;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -49,8 +61,8 @@ class C128aProblem : public Problem {
     auto* slots = tensors.at("slot_mapping").data<std::int64_t>();
     auto* positions = tensors.at("positions").data<std::int64_t>();
     auto* requests = tensors.at("token_to_req").data<std::int32_t>();
-    for (std::int64_t token = 0; token < decode_ + prefill_; ++token) {
-      const bool prefill = token >= decode_, live = token < step.live || prefill;
+    for (std::int64_t token = 0; token < p_.decode_tokens + p_.prefill_tokens; ++token) {
+      const bool prefill = token >= p_.decode_tokens, live = token < step.live || prefill;
       // Prefill rows are promised whether the token has a slot or not.
       if (prefill) slots[token] = token % 3 == 2 ? -1 : token;
       requests[token] = static_cast<std::int32_t>(live ? token / queries_ : 0);
@@ -67,26 +79,6 @@ class C128aProblem : public Problem {
     fill_before(tensors.at("decode_lens_before"), step.seed);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_c128a_decode_metadata_params params{};
-    params.positions = tensors.get<std::int64_t>("positions");
-    params.slot_mapping = tensors.get<std::int64_t>("slot_mapping");
-    params.token_to_req = tensors.get<std::int32_t>("token_to_req");
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.decode_slots = tensors.get<std::int32_t>("decode_slots");
-    params.decode_lens = tensors.get<std::int32_t>("decode_lens");
-    params.prefill_indices = tensors.get<std::int32_t>("prefill_indices");
-    params.decode_tokens = decode_;
-    params.prefill_tokens = prefill_;
-    params.max_compressed = width_;
-    params.block_size = blocks_.block_size;
-    params.block_table_row_stride = blocks_.row_stride();
-    params.decode_row_stride = params.prefill_row_stride = width_ + gap_;
-    params.stream = stream;
-    return entry.launch(&params);
-  }
-
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics&,
                                   const plumb_numerics&) const override {
@@ -94,9 +86,9 @@ class C128aProblem : public Problem {
     input.positions = tensors.at("positions").data<std::int64_t>();
     input.slot_mapping = tensors.at("slot_mapping").data<std::int64_t>();
     input.token_to_req = tensors.at("token_to_req").data<std::int32_t>();
-    input.decode_tokens = decode_;
-    input.prefill_tokens = prefill_;
-    input.max_compressed = width_;
+    input.decode_tokens = p_.decode_tokens;
+    input.prefill_tokens = p_.prefill_tokens;
+    input.max_compressed = p_.max_compressed;
     input.block_table = blocks_.reference(tensors);
     const auto expected = c128a_decode_metadata(input);
     const HostTensor& slots = tensors.at("decode_slots");
@@ -110,8 +102,8 @@ class C128aProblem : public Problem {
   // Nobody reads the slots of a token of length 0; what they hold is not part of the contract.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     if (spec.name != "decode_slots") return {};
-    RowMask promised(static_cast<std::size_t>(buffer_tokens_), true);
-    for (std::int64_t token = 0; token < decode_; ++token) {
+    RowMask promised(static_cast<std::size_t>(spec.shape.front()), true);
+    for (std::int64_t token = 0; token < p_.decode_tokens; ++token) {
       promised[token] = is_batch_token(step, token, step.live);
     }
     return promised;
@@ -121,15 +113,17 @@ class C128aProblem : public Problem {
   RowMask promised_rows_by_inputs(const Step&, const TensorSet& tensors,
                                   const TensorSpec& spec) const override {
     if (spec.name != "decode_slots") return {};
-    RowMask promised(static_cast<std::size_t>(buffer_tokens_), true);
+    RowMask promised(static_cast<std::size_t>(spec.shape.front()), true);
     const auto* slot_mapping = tensors.at("slot_mapping").data<std::int64_t>();
-    for (std::int64_t token = 0; token < decode_; ++token) {
+    for (std::int64_t token = 0; token < p_.decode_tokens; ++token) {
       promised[token] = slot_mapping[token] >= 0;
     }
     return promised;
   }
 
-  double cost() const override { return row_blocks_cost(decode_ + prefill_, width_); }
+  double cost() const override {
+    return row_blocks_cost(p_.decode_tokens + p_.prefill_tokens, p_.max_compressed);
+  }
   double checked_factor() const override { return 14; }
 
  private:
@@ -148,7 +142,7 @@ class C128aProblem : public Problem {
     return step.dead_rows == DeadRows::zero ? 0 : context_ - 1;
   }
 
-  std::int64_t decode_, prefill_, queries_, context_, width_, gap_, buffer_tokens_;
+  std::int64_t queries_, context_;
   BlockTableShape blocks_;
 };
 
@@ -168,9 +162,8 @@ OpDefinition define_c128a_decode_metadata() {
       {"table_gap", 0, 0, 65536, "elements between two rows of the block table"},
       {"row_gap", 0, 0, 65536, "elements between two rows of the outputs"},
       {"more_buffer_tokens", 2, 0, 65536, "rows of the buffers beyond the padded batch"}};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<C128aProblem>(row);
-  };
+  op.make_problem = make_problem_of<C128aProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

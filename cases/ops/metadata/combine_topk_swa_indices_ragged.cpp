@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "cases/ops/metadata/integer_inputs.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -15,44 +15,50 @@ namespace {
 
 using reference::ChunkLists;
 
-class CombineProblem : public Problem {
+using P = plumb_combine_topk_swa_indices_ragged_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula requests = t.scalar("requests", &P::requests), queries = parameter("queries");
+  t.given(queries, 1);
+  const Formula tokens =
+      t.scalar("tokens", &P::tokens, unless_negative(parameter("tokens"), requests * queries));
+  const Formula ratio = t.scalar("ratio", &P::ratio), top_k = t.scalar("top_k", &P::top_k);
+  const Formula window = t.scalar("window", &P::window);
+  const Formula width =
+      t.scalar("topk_width", &P::topk_width, unless_negative(parameter("topk_width"), top_k));
+  const Formula stride =
+      t.scalar("topk_row_stride", &P::topk_row_stride, width + parameter("row_gap"));
+  const Formula states = t.scalar("compressed_rows", &P::compressed_rows,
+                                  !!top_k * div_up(parameter("context"), ratio));
+  t.scalar("rows_per_request", &P::rows_per_request,
+           states + window + greatest(parameter("batched_tokens"), queries));
+  add_queries(t, requests);
+  t.input("gather_lens", &P::gather_lens, {requests, 1}, "tokens in the workspace");
+  t.input("topk_indices", &P::topk_indices, {tokens, width}, "compressed positions")
+      .strides({stride, 1});
+  t.in_place("flat", &P::flat, {tokens * (top_k + window), 1}, "rows of the workspace");
+  t.output("indptr", &P::indptr, {tokens + 1, 1}, "first entry of each token");
+  t.output("lens", &P::lens, {tokens, 1}, "entries of each token");
+  return requests;
+}
+
+class CombineProblem final : public TableProblem<P> {
  public:
-  explicit CombineProblem(const Row& row)
-      : ratio_(row.integer("ratio")),
-        top_k_(row.integer("top_k")),
-        window_(row.integer("window")),
-        width_(row.integer("topk_width")),
-        gap_(row.integer("row_gap")) {
-    if (width_ < 0) width_ = top_k_;
-    queries_.requests = row.integer("requests");
+  CombineProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {
+    queries_.requests = p_.requests;
     queries_.queries = row.integer("queries");
     queries_.context = row.integer("context");
     queries_.first = row.integer("first");
     queries_.ragged = true;
-    queries_.given_tokens = row.integer("tokens");
-    queries_.edges = {window_ - 1,     window_,
-                      window_ + 1,     ratio_ * top_k_ - 1,
-                      ratio_ * top_k_, ratio_ * (top_k_ + 1),
-                      ratio_ - 1,      window_ + queries_.queries - 1};
+    queries_.given_tokens = p_.tokens;
+    queries_.edges = {p_.window - 1,       p_.window,
+                      p_.window + 1,       p_.ratio * p_.top_k - 1,
+                      p_.ratio * p_.top_k, p_.ratio * (p_.top_k + 1),
+                      p_.ratio - 1,        p_.window + queries_.queries - 1};
     if (queries_.queries > queries_.context) {
       throw BadRow(row.where + ": more queries than context");
     }
-    const std::int64_t batched = row.integer("batched_tokens");
-    compressed_rows_ = top_k_ == 0 ? 0 : (queries_.context + ratio_ - 1) / ratio_;
-    rows_per_request_ = compressed_rows_ + window_ + std::max(batched, queries_.queries);
-  }
-
-  std::int64_t capacity() const override { return queries_.requests; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    queries_.add(tensors);
-    tensors.add(column("gather_lens", queries_.requests));
-    tensors.add(table("topk_indices", tokens(), width_, gap_));
-    add_persistent(tensors, column("flat", tokens() * (top_k_ + window_)));
-    tensors.add(as_output(column("indptr", tokens() + 1)));
-    tensors.add(as_output(column("lens", tokens())));
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -61,39 +67,16 @@ class CombineProblem : public Problem {
     auto* gather_lens = tensors.at("gather_lens").data<std::int32_t>();
     for (std::int64_t request = 0; request < layout.requests; ++request) {
       gather_lens[request] = static_cast<std::int32_t>(reference::prefill_gather_len(
-          layout.seq_lens[request], layout.query_len(request), window_));
+          layout.seq_lens[request], layout.query_len(request), p_.window));
     }
     HostTensor& topk = tensors.at("topk_indices");
     const auto queries = query_tokens(layout);
     for (std::int64_t token = 0; token < std::ssize(queries); ++token) {
-      fill_states(step, token, (queries[token].position + 1) / ratio_,
+      fill_states(step, token, (queries[token].position + 1) / p_.ratio,
                   topk.row<std::int32_t>(token));
     }
-    fill_dead_integers(topk, std::ssize(queries), tokens(), step.dead_rows);
+    fill_dead_integers(topk, std::ssize(queries), p_.tokens, step.dead_rows);
     fill_before(tensors.at("flat_before"), step.seed);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_combine_topk_swa_indices_ragged_params params{};
-    params.topk_indices = tensors.get<std::int32_t>("topk_indices");
-    params.query_start_loc = tensors.get<std::int32_t>("query_start_loc");
-    params.seq_lens = tensors.get<std::int32_t>("seq_lens");
-    params.gather_lens = tensors.get<std::int32_t>("gather_lens");
-    params.flat = tensors.get<std::int32_t>("flat");
-    params.indptr = tensors.get<std::int32_t>("indptr");
-    params.lens = tensors.get<std::int32_t>("lens");
-    params.tokens = tokens();
-    params.requests = queries_.requests;
-    params.topk_width = width_;
-    params.topk_row_stride = width_ + gap_;
-    params.top_k = top_k_;
-    params.ratio = ratio_;
-    params.window = window_;
-    params.rows_per_request = rows_per_request_;
-    params.compressed_rows = compressed_rows_;
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
@@ -106,20 +89,18 @@ class CombineProblem : public Problem {
   }
 
   double cost() const override {
-    return indptr_cost(tokens()) + row_blocks_cost(tokens(), top_k_ + window_);
+    return indptr_cost(p_.tokens) + row_blocks_cost(p_.tokens, p_.top_k + p_.window);
   }
 
  private:
-  std::int64_t tokens() const { return queries_.tokens(); }
-
   // Top-k of `states` compressed states: all of them while they fit. What is behind has no meaning.
   void fill_states(const Step& step, std::int64_t token, std::int64_t states,
                    std::int32_t* to) const {
-    for (std::int64_t j = 0; j < width_; ++j) {
-      const std::uint64_t bits = random_bits(mix(step.seed, 1), token * width_ + j);
+    for (std::int64_t j = 0; j < p_.topk_width; ++j) {
+      const std::uint64_t bits = random_bits(mix(step.seed, 1), token * p_.topk_width + j);
       const auto any = static_cast<std::int64_t>(bits >> 33);
       std::int64_t state = step.fill == Fill::exact ? j : any % std::max<std::int64_t>(states, 1);
-      if (j >= std::min(states, top_k_)) state = step.fill == Fill::real ? -1 : any;
+      if (j >= std::min(states, p_.top_k)) state = step.fill == Fill::real ? -1 : any;
       const bool hole = step.fill == Fill::adversarial && bits % 4 == 0;
       to[j] = static_cast<std::int32_t>(hole ? -1 : state);
     }
@@ -130,19 +111,17 @@ class CombineProblem : public Problem {
     input.queries = queries_.reference(tensors);
     input.gather_lens = tensors.at("gather_lens").data<std::int32_t>();
     input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
-    input.tokens = tokens();
-    input.topk_width = width_;
-    input.topk_row_stride = width_ + gap_;
-    input.top_k = top_k_;
-    input.ratio = ratio_;
-    input.window = window_;
-    input.rows_per_request = rows_per_request_;
-    input.compressed_rows = compressed_rows_;
+    input.tokens = p_.tokens;
+    input.topk_width = p_.topk_width;
+    input.topk_row_stride = p_.topk_row_stride;
+    input.top_k = p_.top_k;
+    input.ratio = p_.ratio;
+    input.window = p_.window;
+    input.rows_per_request = p_.rows_per_request;
+    input.compressed_rows = p_.compressed_rows;
     return input;
   }
 
-  std::int64_t ratio_, top_k_, window_, width_, gap_;
-  std::int64_t compressed_rows_ = 0, rows_per_request_ = 0;
   QueryShape queries_;
 };
 
@@ -163,9 +142,8 @@ OpDefinition define_combine_topk_swa_indices_ragged() {
                    {"row_gap", 0, 0, 65536, "elements between two rows of the top-k table"},
                    {"window", 128, 1, 65536, "sliding window"},
                    {"batched_tokens", 64, 0, 1 << 20, "most query tokens of a batch"}};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<CombineProblem>(row);
-  };
+  op.make_problem = make_problem_of<CombineProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

@@ -9,42 +9,26 @@ namespace plumb::cases {
 
 namespace {
 
-class GlobalTopKDenseProblem : public Problem {
+using P = plumb_compute_global_topk_indices_and_lens_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), topk = t.scalar("topk", &P::topk);
+  t.given(parameter("queries"), 1);
+  t.caller_scalar("requests", &P::requests, div_up(tokens, parameter("queries")));
+  t.scalar("blocks_per_request", &P::blocks_per_request, parameter("blocks"));
+  add_topk_positions(t, tokens, topk);
+  t.output("global_indices", &P::global_indices, {tokens, topk}, "slots; -1 behind the last");
+  t.output("lens", &P::lens, {tokens, 1}, "slots of each token");
+  return tokens;
+}
+
+class GlobalTopKDenseProblem final : public TableProblem<P> {
  public:
-  explicit GlobalTopKDenseProblem(const Row& row) : shape_(row, true) {}
-
-  std::int64_t capacity() const override { return shape_.tokens; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    shape_.add(tensors);
-    tensors.add(as_output(table("global_indices", shape_.tokens, shape_.topk, 0)));
-    tensors.add(as_output(column("lens", shape_.tokens)));
-    return tensors;
-  }
+  GlobalTopKDenseProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), shape_(row, true) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_topk_positions(shape_, step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_compute_global_topk_indices_and_lens_params params{};
-    params.topk_indices = tensors.get<std::int32_t>("topk_indices");
-    params.token_to_req = tensors.get<std::int32_t>("token_to_req");
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.is_valid_token = tensors.get<std::uint8_t>("is_valid_token");
-    params.global_indices = tensors.get<std::int32_t>("global_indices");
-    params.lens = tensors.get<std::int32_t>("lens");
-    params.tokens = shape_.tokens;
-    params.topk = shape_.topk;
-    params.requests = shape_.blocks.requests;
-    params.blocks_per_request = shape_.blocks.columns;
-    params.topk_row_stride = shape_.topk_row_stride();
-    params.block_table_row_stride = shape_.blocks.row_stride();
-    params.block_size = shape_.blocks.block_size;
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
@@ -72,9 +56,8 @@ OpDefinition define_compute_global_topk_indices_and_lens() {
   op.name = "compute_global_topk_indices_and_lens";
   op.summary = "slots of the top-k positions of decode tokens, dense, bounds checked";
   op.parameters = topk_positions_parameters();
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<GlobalTopKDenseProblem>(row);
-  };
+  op.make_problem = make_problem_of<GlobalTopKDenseProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

@@ -9,43 +9,26 @@ namespace plumb::cases {
 
 namespace {
 
-class GlobalTopKRaggedProblem : public Problem {
+using P = plumb_compute_global_topk_ragged_indices_and_indptr_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), topk = t.scalar("topk", &P::topk);
+  t.given(parameter("table_gap"), 0);
+  add_topk_positions(t, tokens, topk);
+  t.in_place("flat", &P::flat, {tokens * topk, 1}, "slots of all tokens");
+  t.output("indptr", &P::indptr, {tokens + 1, 1}, "first entry of each token");
+  t.output("lens", &P::lens, {tokens, 1}, "slots of each token");
+  return tokens;
+}
+
+class GlobalTopKRaggedProblem final : public TableProblem<P> {
  public:
-  explicit GlobalTopKRaggedProblem(const Row& row) : shape_(row, false) {}
-
-  std::int64_t capacity() const override { return shape_.tokens; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    shape_.add(tensors);
-    add_persistent(tensors, column("flat", shape_.tokens * shape_.topk));
-    tensors.add(as_output(column("indptr", shape_.tokens + 1)));
-    tensors.add(as_output(column("lens", shape_.tokens)));
-    return tensors;
-  }
+  GlobalTopKRaggedProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), shape_(row, false) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_topk_positions(shape_, step, tensors);
     fill_before(tensors.at("flat_before"), step.seed);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_compute_global_topk_ragged_indices_and_indptr_params params{};
-    params.topk_indices = tensors.get<std::int32_t>("topk_indices");
-    params.token_to_req = tensors.get<std::int32_t>("token_to_req");
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.is_valid_token = tensors.get<std::uint8_t>("is_valid_token");
-    params.flat = tensors.get<std::int32_t>("flat");
-    params.indptr = tensors.get<std::int32_t>("indptr");
-    params.lens = tensors.get<std::int32_t>("lens");
-    params.tokens = shape_.tokens;
-    params.topk = shape_.topk;
-    params.topk_row_stride = shape_.topk_row_stride();
-    params.block_table_row_stride = shape_.blocks.row_stride();
-    params.block_size = shape_.blocks.block_size;
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
@@ -75,9 +58,8 @@ OpDefinition define_compute_global_topk_ragged_indices_and_indptr() {
   op.name = "compute_global_topk_ragged_indices_and_indptr";
   op.summary = "slots of the top-k positions of decode tokens, ragged";
   op.parameters = topk_positions_parameters();
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<GlobalTopKRaggedProblem>(row);
-  };
+  op.make_problem = make_problem_of<GlobalTopKRaggedProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

@@ -4,33 +4,34 @@
 // list behind its last entry holds what dead rows hold, and must not be copied.
 #include "reference/metadata/copy_ragged_to_graph_buffers.h"
 
-#include "cases/ops/metadata/integer_inputs.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
 namespace {
 
-class CopyRaggedProblem : public Problem {
+using P = plumb_copy_ragged_to_graph_buffers_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula rows = t.scalar("rows", &P::rows);
+  const Formula max_per_row = t.scalar("max_per_row", &P::max_per_row);
+  const Formula buffer = buffer_rows(t, rows, "more_buffer_rows");
+  t.input("indices", &P::indices, {rows * max_per_row, 1}, "entries of all rows");
+  t.input("indptr", &P::indptr, {rows + 1, 1}, "first entry of each row");
+  t.in_place("indices_buffer", &P::indices_buffer, {buffer * max_per_row, 1});
+  t.in_place("indptr_buffer", &P::indptr_buffer, {buffer + 1, 1});
+  return rows;
+}
+
+class CopyRaggedProblem final : public TableProblem<P> {
  public:
-  explicit CopyRaggedProblem(const Row& row)
-      : rows_(row.integer("rows")),
-        max_per_row_(row.integer("max_per_row")),
-        buffer_rows_(rows_ + row.integer("more_buffer_rows")) {}
-
-  std::int64_t capacity() const override { return rows_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add(column("indices", rows_ * max_per_row_));
-    tensors.add(column("indptr", rows_ + 1));
-    add_persistent(tensors, column("indices_buffer", buffer_rows_ * max_per_row_));
-    add_persistent(tensors, column("indptr_buffer", buffer_rows_ + 1));
-    return tensors;
-  }
+  CopyRaggedProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    const auto indptr = reference::prefix_sums(live_lengths(step, rows_, step.live, max_per_row_));
+    const auto indptr =
+        reference::prefix_sums(live_lengths(step, p_.rows, step.live, p_.max_per_row));
     store_integers(indptr, tensors.at("indptr"));
     HostTensor& indices = tensors.at("indices");
     for (std::int64_t i = 0; i < indptr.back(); ++i) {
@@ -43,34 +44,18 @@ class CopyRaggedProblem : public Problem {
     fill_before(tensors.at("indptr_buffer_before"), step.seed);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_copy_ragged_to_graph_buffers_params params{};
-    params.indices = tensors.get<std::int32_t>("indices");
-    params.indptr = tensors.get<std::int32_t>("indptr");
-    params.indices_buffer = tensors.get<std::int32_t>("indices_buffer");
-    params.indptr_buffer = tensors.get<std::int32_t>("indptr_buffer");
-    params.rows = rows_;
-    params.max_per_row = max_per_row_;
-    params.stream = stream;
-    return entry.launch(&params);
-  }
-
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics&) const override {
     reference::GraphBuffers expected{integers_of(tensors.at("indices_buffer_before")),
                                      integers_of(tensors.at("indptr_buffer_before"))};
     copy_ragged_to_graph_buffers(tensors.at("indices").data<std::int32_t>(),
-                                 tensors.at("indptr").data<std::int32_t>(), rows_, expected);
+                                 tensors.at("indptr").data<std::int32_t>(), p_.rows, expected);
     return {judge_exact(tensors.at("indptr_buffer"), expected.indptr, {}),
             judge_ragged(tensors.at("indices_buffer"), expected.indices,
                          integers_of(tensors.at("indptr")), "rows")};
   }
 
-  double cost() const override { return row_blocks_cost(rows_, max_per_row_); }
-
- private:
-  std::int64_t rows_, max_per_row_, buffer_rows_;
+  double cost() const override { return row_blocks_cost(p_.rows, p_.max_per_row); }
 };
 
 }  // namespace
@@ -83,9 +68,8 @@ OpDefinition define_copy_ragged_to_graph_buffers() {
       {"rows", 5, 0, 65536, "padded rows of the step"},
       {"max_per_row", 128, 0, 65536, "most entries of a row"},
       {"more_buffer_rows", 2, 0, 65536, "rows of the buffers beyond those of the step"}};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<CopyRaggedProblem>(row);
-  };
+  op.make_problem = make_problem_of<CopyRaggedProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

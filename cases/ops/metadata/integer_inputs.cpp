@@ -64,30 +64,6 @@ std::int64_t seq_len(const QueryShape& shape, const Step& step, std::int64_t req
 
 }  // namespace
 
-TensorSpec column(std::string name, std::int64_t rows, Dtype dtype) {
-  return {.name = std::move(name), .dtype = dtype, .shape = {rows, 1}};
-}
-
-TensorSpec table(std::string name, std::int64_t rows, std::int64_t columns, std::int64_t gap) {
-  return {.name = std::move(name),
-          .dtype = Dtype::i32,
-          .shape = {rows, columns},
-          .strides = {columns + gap, 1}};
-}
-
-TensorSpec as_output(TensorSpec spec) {
-  spec.role = Role::output;
-  return spec;
-}
-
-void add_persistent(TensorSet& tensors, const TensorSpec& spec) {
-  TensorSpec before = spec, after = as_output(spec);
-  before.name = spec.name + "_before";
-  tensors.add(before);
-  after.starts_as = before.name;
-  tensors.add(after);
-}
-
 void fill_dead_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how) {
   if (how == DeadRows::foreign) return;
   for (std::int64_t row = begin; row < end; ++row) {
@@ -123,11 +99,6 @@ void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64
     }
   }
   fill_dead_integers(blocks, live, shape.requests, step.dead_rows);
-}
-
-void QueryShape::add(TensorSet& tensors) const {
-  tensors.add(column("query_start_loc", requests + 1));
-  tensors.add(column("seq_lens", requests));
 }
 
 reference::QueryLayout QueryShape::reference(const TensorSet& tensors) const {

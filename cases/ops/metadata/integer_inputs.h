@@ -16,14 +16,6 @@
 
 namespace plumb::cases {
 
-// A tensor of one number per row, so that reports name rows.
-TensorSpec column(std::string name, std::int64_t rows, Dtype dtype = Dtype::i32);
-// [rows, columns] with `gap` elements between two rows.
-TensorSpec table(std::string name, std::int64_t rows, std::int64_t columns, std::int64_t gap);
-TensorSpec as_output(TensorSpec spec);
-// An input "<name>_before" and the output that starts as it: a buffer that outlives the step.
-void add_persistent(TensorSet& tensors, const TensorSpec& spec);
-
 // Rows [begin, end) of an i32 tensor that mean nothing: 0, -1, the largest or the smallest number;
 // `foreign` leaves them as they are.
 void fill_dead_integers(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how);
@@ -37,7 +29,6 @@ void fill_before(HostTensor& tensor, std::uint64_t seed);
 struct BlockTableShape {
   std::int64_t requests = 1, columns = 1, gap = 0, block_size = 64;
 
-  TensorSpec spec() const { return table("block_table", requests, columns, gap); }
   std::int64_t row_stride() const { return columns + gap; }
   std::int64_t positions() const { return columns * block_size; }  // of one request
   reference::BlockTable reference(const TensorSet& tensors) const;
@@ -57,7 +48,6 @@ struct QueryShape {
   std::int64_t given_tokens = -1;          // of the call; -1: those of full requests
 
   std::int64_t tokens() const { return given_tokens >= 0 ? given_tokens : requests * queries; }
-  void add(TensorSet& tensors) const;
   reference::QueryLayout reference(const TensorSet& tensors) const;
 };
 void fill_queries(const QueryShape& shape, const Step& step, TensorSet& tensors);

@@ -12,52 +12,45 @@ namespace plumb::cases {
 
 namespace {
 
-class PackSeqProblem : public Problem {
+using P = plumb_pack_seq_params;
+
+Formula members(TablePart<P>& t) {
+  const SeqPackingMembers sizes = add_seq_packing(t);
+  // -inf, or -1 in i32, or 0 in bytes.
+  t.word("pad_bits", &P::pad_bits,
+         {"dtype", {{"f32", 0xff800000}, {"bf16", 0xff80}, {"i32", 0xffffffff}, {"u8", 0}}});
+  t.word("element_bytes", &P::element_bytes, element_bytes());
+  const Formula stride =
+      t.scalar("x_row_stride", &P::x_row_stride, sizes.columns + parameter("row_gap"));
+  t.input("x", &P::x, {sizes.tokens, sizes.columns}, "rows of all sequences")
+      .strides({stride, 1})
+      .elements(packed_dtype());
+  t.input("lengths", &P::lengths, {sizes.sequences, 1}, "rows of each sequence");
+  t.output("out", &P::out, {sizes.sequences, sizes.max_length, sizes.columns})
+      .elements(packed_dtype());
+  return sizes.sequences;
+}
+
+class PackSeqProblem final : public TableProblem<P> {
  public:
-  explicit PackSeqProblem(const Row& row) : shape_(row) {}
-
-  std::int64_t capacity() const override { return shape_.sequences; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add(shape_.flat("x"));
-    tensors.add(column("lengths", shape_.sequences));
-    tensors.add(as_output(shape_.packed("out")));
-    return tensors;
-  }
+  PackSeqProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    const auto lengths = fill_seq_lengths(shape_, step, tensors.at("lengths"));
+    const auto lengths = fill_seq_lengths(p_.max_length, p_.tokens, step, tensors.at("lengths"));
     const std::int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
     fill_bits(tensors.at("x"), 0, tokens, mix(step.seed, 1));
-    fill_dead_bits(tensors.at("x"), tokens, shape_.tokens, step.dead_rows);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_pack_seq_params params{};
-    params.x = tensors.get<void>("x");
-    params.lengths = tensors.get<std::int32_t>("lengths");
-    params.out = tensors.get<void>("out");
-    params.tokens = shape_.tokens;
-    params.sequences = shape_.sequences;
-    params.max_length = shape_.max_length;
-    params.columns = shape_.columns;
-    params.x_row_stride = shape_.row_stride();
-    params.element_bytes = static_cast<std::int32_t>(size_of(shape_.dtype));
-    params.pad_bits = shape_.pad_bits();
-    params.stream = stream;
-    return entry.launch(&params);
+    fill_dead_bits(tensors.at("x"), tokens, p_.tokens, step.dead_rows);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics&) const override {
     const auto token_of_row =
-        reference::pack_seq(integers_of(tensors.at("lengths")), shape_.max_length);
-    HostTensor expected(shape_.packed("out"));
+        reference::pack_seq(integers_of(tensors.at("lengths")), p_.max_length);
+    HostTensor expected(tensors.at("out").spec());
     for (std::size_t i = 0; i < expected.bytes().size(); ++i) {
-      const std::size_t byte = i % size_of(shape_.dtype);
-      expected.bytes()[i] = static_cast<std::byte>(shape_.pad_bits() >> (8 * byte));
+      const std::size_t byte = i % static_cast<std::size_t>(p_.element_bytes);
+      expected.bytes()[i] = static_cast<std::byte>(p_.pad_bits >> (8 * byte));
     }
     for (std::int64_t row = 0; row < std::ssize(token_of_row); ++row) {
       if (token_of_row[row] >= 0) copy_row(tensors.at("x"), token_of_row[row], expected, row);
@@ -65,11 +58,10 @@ class PackSeqProblem : public Problem {
     return {judge_bits(tensors.at("out"), expected, {}, "differs from the reference")};
   }
 
-  double cost() const override { return shape_.cost(); }
+  double cost() const override {
+    return seq_packing_cost(p_.sequences, p_.max_length * p_.columns);
+  }
   double checked_factor() const override { return 1.5; }
-
- private:
-  SeqPackingShape shape_;
 };
 
 }  // namespace
@@ -79,9 +71,8 @@ OpDefinition define_pack_seq() {
   op.name = "pack_seq";
   op.summary = "rows of sequences of different length, padded to one length";
   describe_seq_packing(op);
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<PackSeqProblem>(row);
-  };
+  op.make_problem = make_problem_of<PackSeqProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

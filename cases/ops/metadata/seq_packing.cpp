@@ -13,15 +13,6 @@ namespace plumb::cases {
 
 namespace {
 
-Dtype dtype_named(const Row& row) {
-  const std::string_view word = row.word("dtype");
-  if (word.empty()) return Dtype::f32;
-  for (const Dtype dtype : {Dtype::u8, Dtype::bf16, Dtype::f32, Dtype::i32}) {
-    if (word == name_of(dtype)) return dtype;
-  }
-  throw BadRow(row.where + ": dtype is u8, bf16, f32 or i32");
-}
-
 std::byte* bytes_of(HostTensor& tensor, std::int64_t row) {
   return tensor.bytes().data() +
          static_cast<std::size_t>(tensor.row_offset(row)) * size_of(tensor.spec().dtype);
@@ -33,41 +24,16 @@ std::size_t row_bytes(const HostTensor& tensor) {
 
 }  // namespace
 
-SeqPackingShape::SeqPackingShape(const Row& row)
-    : sequences(row.integer("sequences")),
-      max_length(row.integer("max_length")),
-      columns(row.integer("columns")),
-      gap(row.integer("row_gap")),
-      tokens(row.integer("tokens")),
-      dtype(dtype_named(row)) {
-  if (tokens < 0) tokens = sequences * max_length + row.integer("more_tokens");
-}
+WordChoices element_bytes() { return {"dtype", {{"f32", 4}, {"u8", 1}, {"bf16", 2}, {"i32", 4}}}; }
 
-TensorSpec SeqPackingShape::flat(std::string name) const {
-  TensorSpec spec = table(std::move(name), tokens, columns, gap);
-  spec.dtype = dtype;
-  return spec;
-}
-
-TensorSpec SeqPackingShape::packed(std::string name) const {
-  return {.name = std::move(name), .dtype = dtype, .shape = {sequences, max_length, columns}};
-}
-
-std::uint32_t SeqPackingShape::pad_bits() const {
-  switch (dtype) {
-    case Dtype::f32: return 0xff800000u;
-    case Dtype::bf16: return 0xff80u;
-    case Dtype::i32: return 0xffffffffu;
-    default: return 0;
-  }
-}
-
-double SeqPackingShape::cost() const {
-  constexpr double kWaveSum = 5 * kShuffleCost;
-  const double threads =
-      static_cast<double>(std::clamp<std::int64_t>(max_length * columns, 32, 256));
-  return static_cast<double>(sequences) *
-         (threads * kWaveSum + 8 * static_cast<double>(max_length * columns));
+Formula packed_dtype() {
+  return computed("dtype", [](const FormulaValues& values) {
+    const std::string_view word = values.row->word("dtype");
+    for (const Dtype dtype : {Dtype::u8, Dtype::bf16, Dtype::i32}) {
+      if (word == name_of(dtype)) return static_cast<std::int64_t>(dtype);
+    }
+    return static_cast<std::int64_t>(Dtype::f32);
+  });
 }
 
 void describe_seq_packing(OpDefinition& op) {
@@ -80,13 +46,13 @@ void describe_seq_packing(OpDefinition& op) {
   op.word_parameters = {"dtype"};
 }
 
-std::vector<std::int64_t> fill_seq_lengths(const SeqPackingShape& shape, const Step& step,
-                                           HostTensor& lengths) {
-  auto chosen = live_lengths(step, shape.sequences, step.live, shape.max_length);
+std::vector<std::int64_t> fill_seq_lengths(std::int64_t max_length, std::int64_t tokens,
+                                           const Step& step, HostTensor& lengths) {
+  auto chosen = live_lengths(step, lengths.rows(), step.live, max_length);
   store_integers(chosen, lengths);
   const std::int64_t needed = std::accumulate(chosen.begin(), chosen.end(), std::int64_t{0});
-  if (needed > shape.tokens) {
-    throw BadRow(fmt::format("{} tokens: the sequences have {}", shape.tokens, needed));
+  if (needed > tokens) {
+    throw BadRow(fmt::format("{} tokens: the sequences have {}", tokens, needed));
   }
   return chosen;
 }
@@ -113,6 +79,12 @@ void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor& to, std
   const auto offset =
       static_cast<std::size_t>(from.row_offset(from_row)) * size_of(from.spec().dtype);
   std::memcpy(bytes_of(to, to_row), from.bytes().data() + offset, row_bytes(to));
+}
+
+double seq_packing_cost(std::int64_t sequences, std::int64_t elements) {
+  constexpr double kWaveSum = 5 * kShuffleCost;
+  const auto threads = static_cast<double>(std::clamp<std::int64_t>(elements, 32, 256));
+  return static_cast<double>(sequences) * (threads * kWaveSum + 8 * static_cast<double>(elements));
 }
 
 }  // namespace plumb::cases

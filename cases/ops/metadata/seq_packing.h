@@ -4,34 +4,37 @@
 // bit for bit, whatever their format.
 #pragma once
 
-#include "cases/ops/metadata/integer_inputs.h"
-#include "cases/tables/problem.h"
-#include "cases/tables/row.h"
+#include "cases/ops/metadata/metadata_members.h"
 
 namespace plumb::cases {
 
-struct SeqPackingShape {
-  explicit SeqPackingShape(const Row& row);
-
-  std::int64_t sequences, max_length, columns, gap, tokens;
-  Dtype dtype;
-
-  TensorSpec flat(std::string name) const;    // [tokens, columns] with gaps
-  TensorSpec packed(std::string name) const;  // [sequences, max_length, columns]
-  std::int64_t row_stride() const { return columns + gap; }
-  std::uint32_t pad_bits() const;  // -inf; -1 in i32; 0 in bytes, which have no infinity
-  double cost() const;
+struct SeqPackingMembers {
+  Formula sequences, max_length, columns, tokens;
 };
+template <class P>
+SeqPackingMembers add_seq_packing(TablePart<P>& t) {
+  const Formula sequences = t.scalar("sequences", &P::sequences);
+  const Formula max_length = t.scalar("max_length", &P::max_length);
+  const Formula columns = t.scalar("columns", &P::columns);
+  const Formula full = sequences * max_length + parameter("more_tokens");
+  return {sequences, max_length, columns,
+          t.scalar("tokens", &P::tokens, unless_negative(parameter("tokens"), full))};
+}
+WordChoices element_bytes();  // of the word "dtype"
+Formula packed_dtype();       // the Dtype of the word
 
 // seq_packing parameters and the word "dtype".
 void describe_seq_packing(OpDefinition& op);
 
-std::vector<std::int64_t> fill_seq_lengths(const SeqPackingShape& shape, const Step& step,
-                                           HostTensor& lengths);
+// Throws BadRow for more rows than `tokens`.
+std::vector<std::int64_t> fill_seq_lengths(std::int64_t max_length, std::int64_t tokens,
+                                           const Step& step, HostTensor& lengths);
 // Rows [begin, end): any bits, no two rows alike.
 void fill_bits(HostTensor& tensor, std::int64_t begin, std::int64_t end, std::uint64_t seed);
 // Rows that no live sequence owns.
 void fill_dead_bits(HostTensor& tensor, std::int64_t begin, std::int64_t end, DeadRows how);
 void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor& to, std::int64_t to_row);
+// Simulated work of sequences of so many elements.
+double seq_packing_cost(std::int64_t sequences, std::int64_t elements);
 
 }  // namespace plumb::cases

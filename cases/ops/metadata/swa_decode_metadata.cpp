@@ -4,50 +4,54 @@
 // the tokens behind the last have no slot.
 #include "reference/metadata/swa_decode_metadata.h"
 
-#include "cases/ops/metadata/integer_inputs.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
 namespace {
 
-class SwaDecodeProblem : public Problem {
+using P = plumb_swa_decode_metadata_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula requests = t.scalar("requests", &P::requests);
+  const Formula full = requests * parameter("queries");
+  const Formula tokens = t.scalar("tokens", &P::tokens, unless_negative(parameter("tokens"), full));
+  const Formula window = t.scalar("window", &P::window), page = t.scalar("page", &P::page);
+  const Formula stride =
+      t.scalar("swa_row_stride", &P::swa_row_stride, window + parameter("row_gap"));
+  const Formula buffer = buffer_rows(t, tokens, "more_buffer_tokens");
+  t.given(parameter("table_gap"), 0);
+  add_queries(t, requests);
+  t.input("slot_mapping", &P::slot_mapping, {tokens, 1}, "negative: no token of the batch");
+  add_block_table(t, requests, div_up(parameter("context"), page));
+  t.in_place("swa_indices", &P::swa_indices, {buffer, window}, "slots; -1 behind the last")
+      .strides({stride, 1});
+  t.in_place("swa_lens", &P::swa_lens, {buffer, 1}, "slots of each token");
+  t.in_place("token_to_req", &P::token_to_req, {buffer, 1}, "0 for padding");
+  t.output("is_valid_token", &P::is_valid_token, {tokens, 1}, "0 for padding");
+  t.output("gather_lens", &P::gather_lens, {requests, 1}, "tokens that a prefill has to gather");
+  return requests;
+}
+
+class SwaDecodeProblem final : public TableProblem<P> {
  public:
-  explicit SwaDecodeProblem(const Row& row)
-      : window_(row.integer("window")),
-        gap_(row.integer("row_gap")),
-        buffer_tokens_(row.integer("more_buffer_tokens")) {
-    const std::int64_t page = row.integer("page");
-    queries_.requests = row.integer("requests");
+  SwaDecodeProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {
+    queries_.requests = p_.requests;
     queries_.queries = row.integer("queries");
     queries_.context = row.integer("context");
     queries_.ragged = row.integer("ragged") != 0;
-    queries_.given_tokens = row.integer("tokens");
-    queries_.edges = {window_ - 1, window_,        window_ + 1,        page,
-                      page + 1,    window_ + page, window_ + page + 1, 2 * window_};
+    queries_.given_tokens = p_.tokens;
+    queries_.edges = {p_.window - 1, p_.window,           p_.window + 1,           p_.page,
+                      p_.page + 1,   p_.window + p_.page, p_.window + p_.page + 1, 2 * p_.window};
     if (queries_.queries > queries_.context) {
       throw BadRow(row.where + ": more queries than context");
     }
-    buffer_tokens_ += queries_.tokens();
-    blocks_.requests = queries_.requests;
-    blocks_.columns = (queries_.context + page - 1) / page;
-    blocks_.gap = row.integer("table_gap");
-    blocks_.block_size = page;
-  }
-
-  std::int64_t capacity() const override { return queries_.requests; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    queries_.add(tensors);
-    tensors.add(column("slot_mapping", tokens(), Dtype::i64));
-    tensors.add(blocks_.spec());
-    add_persistent(tensors, table("swa_indices", buffer_tokens_, window_, gap_));
-    add_persistent(tensors, column("swa_lens", buffer_tokens_));
-    add_persistent(tensors, column("token_to_req", buffer_tokens_));
-    tensors.add(as_output(column("is_valid_token", tokens(), Dtype::u8)));
-    tensors.add(as_output(column("gather_lens", queries_.requests)));
-    return tensors;
+    blocks_.requests = p_.requests;
+    blocks_.columns = (queries_.context + p_.page - 1) / p_.page;
+    blocks_.gap = p_.block_table_row_stride - blocks_.columns;
+    blocks_.block_size = p_.page;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -59,35 +63,13 @@ class SwaDecodeProblem : public Problem {
     }
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_swa_decode_metadata_params params{};
-    params.query_start_loc = tensors.get<std::int32_t>("query_start_loc");
-    params.seq_lens = tensors.get<std::int32_t>("seq_lens");
-    params.slot_mapping = tensors.get<std::int64_t>("slot_mapping");
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.swa_indices = tensors.get<std::int32_t>("swa_indices");
-    params.swa_lens = tensors.get<std::int32_t>("swa_lens");
-    params.token_to_req = tensors.get<std::int32_t>("token_to_req");
-    params.is_valid_token = tensors.get<std::uint8_t>("is_valid_token");
-    params.gather_lens = tensors.get<std::int32_t>("gather_lens");
-    params.tokens = tokens();
-    params.requests = queries_.requests;
-    params.window = window_;
-    params.page = blocks_.block_size;
-    params.block_table_row_stride = blocks_.row_stride();
-    params.swa_row_stride = window_ + gap_;
-    params.stream = stream;
-    return entry.launch(&params);
-  }
-
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics&) const override {
     reference::SwaBatch input;
     input.queries = queries_.reference(tensors);
     input.slot_mapping = tensors.at("slot_mapping").data<std::int64_t>();
-    input.tokens = tokens();
-    input.window = window_;
+    input.tokens = p_.tokens;
+    input.window = p_.window;
     input.block_table = blocks_.reference(tensors);
     const auto expected = swa_decode_metadata(input);
     const auto persistent = [&](const std::string& name, const std::vector<std::int64_t>& front) {
@@ -101,14 +83,11 @@ class SwaDecodeProblem : public Problem {
   }
 
   double cost() const override {
-    return row_blocks_cost(tokens(), window_ + 64) + row_blocks_cost(1, queries_.requests);
+    return row_blocks_cost(p_.tokens, p_.window + 64) + row_blocks_cost(1, p_.requests);
   }
   double checked_factor() const override { return 16; }
 
  private:
-  std::int64_t tokens() const { return queries_.tokens(); }
-
-  std::int64_t window_, gap_, buffer_tokens_;
   QueryShape queries_;
   BlockTableShape blocks_;
 };
@@ -130,9 +109,8 @@ OpDefinition define_swa_decode_metadata() {
       {"table_gap", 0, 0, 65536, "elements between two rows of the block table"},
       {"row_gap", 0, 0, 65536, "elements between the slots of two tokens"},
       {"more_buffer_tokens", 2, 0, 65536, "tokens of the buffers beyond the padded batch"}};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<SwaDecodeProblem>(row);
-  };
+  op.make_problem = make_problem_of<SwaDecodeProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

@@ -44,19 +44,12 @@ TopKPositionsShape::TopKPositionsShape(const Row& row, bool also_out_of_range)
   blocks.block_size = row.integer("block_size");
 }
 
-void TopKPositionsShape::add(TensorSet& tensors) const {
-  tensors.add(table("topk_indices", tokens, topk, row_gap));
-  tensors.add(column("token_to_req", tokens));
-  tensors.add(column("is_valid_token", tokens, Dtype::u8));
-  tensors.add(blocks.spec());
-}
-
 reference::TopKPositions TopKPositionsShape::reference(const TensorSet& tensors) const {
   reference::TopKPositions input;
   input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
   input.tokens = tokens;
   input.topk = topk;
-  input.row_stride = topk_row_stride();
+  input.row_stride = topk + row_gap;
   input.token_to_req = tensors.at("token_to_req").data<std::int32_t>();
   input.is_valid_token = tensors.at("is_valid_token").data<std::uint8_t>();
   input.block_table = blocks.reference(tensors);

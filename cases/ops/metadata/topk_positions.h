@@ -4,8 +4,7 @@
 // token belongs to, whether it is valid, and the block table.
 #pragma once
 
-#include "cases/ops/metadata/integer_inputs.h"
-#include "cases/tables/problem.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tables/row.h"
 #include "device/plumb_ops.h"
 #include "reference/metadata/compute_global_topk_ragged_indices_and_indptr.h"
@@ -21,10 +20,22 @@ struct TopKPositionsShape {
   bool out_of_range;
   BlockTableShape blocks;
 
-  std::int64_t topk_row_stride() const { return topk + row_gap; }
-  void add(TensorSet& tensors) const;
   reference::TopKPositions reference(const TensorSet& tensors) const;
 };
+
+// Members of both ops. Either `blocks` or `table_gap` has to be known before.
+template <class P>
+void add_topk_positions(TablePart<P>& t, const Formula& tokens, const Formula& topk) {
+  t.scalar("block_size", &P::block_size);
+  const Formula stride =
+      t.scalar("topk_row_stride", &P::topk_row_stride, topk + parameter("row_gap"));
+  t.input("topk_indices", &P::topk_indices, {tokens, topk}, "positions; negative: none")
+      .strides({stride, 1});
+  t.input("token_to_req", &P::token_to_req, {tokens, 1}, "request of each token");
+  t.input("is_valid_token", &P::is_valid_token, {tokens, 1}, "0: the token gets no slots");
+  add_block_table(t, requests_of_tokens(tokens, div_up(tokens, parameter("queries"))),
+                  parameter("blocks"));
+}
 
 std::vector<Parameter> topk_positions_parameters();
 

@@ -5,85 +5,69 @@
 
 #include <limits>
 
-#include "cases/ops/metadata/integer_inputs.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
 namespace {
 
-class V32PagedKvIndicesProblem : public Problem {
+using P = plumb_v32_paged_kv_indices_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), topk = t.scalar("topk", &P::topk);
+  const Formula blocks =
+      t.scalar("blocks_per_request", &P::blocks_per_request, parameter("blocks"));
+  t.scalar("page", &P::page);
+  const Formula stride =
+      t.scalar("topk_row_stride", &P::topk_row_stride, topk + parameter("row_gap"));
+  t.input("topk_indices", &P::topk_indices, {tokens, topk}, "positions; negative: none")
+      .strides({stride, 1});
+  t.input("req_id_per_token", &P::req_id_per_token, {tokens, 1}, "request of each token");
+  add_block_table(t, requests_of_tokens(tokens, div_up(tokens, parameter("queries"))), blocks);
+  t.input("paged_kv_indptr", &P::paged_kv_indptr, {tokens + 1, 1}, "first entry of each token");
+  t.in_place("paged_kv_indices", &P::paged_kv_indices, {tokens * topk, 1}, "slots");
+  return tokens;
+}
+
+class V32PagedKvIndicesProblem final : public TableProblem<P> {
  public:
-  explicit V32PagedKvIndicesProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        topk_(row.integer("topk")),
+  V32PagedKvIndicesProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform),
         queries_(row.integer("queries")),
-        gap_(row.integer("row_gap")) {
-    blocks_.requests = (tokens_ + queries_ - 1) / queries_;
-    blocks_.columns = row.integer("blocks");
-    blocks_.gap = row.integer("table_gap");
-    blocks_.block_size = row.integer("page");
-    if (topk_ % 128 != 0) throw BadRow(row.where + ": topk has to be a multiple of 128");
-    if (blocks_.block_size != 1 && blocks_.block_size != 64) {
-      throw BadRow(row.where + ": page has to be 1 or 64");
-    }
-  }
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add(table("topk_indices", tokens_, topk_, gap_));
-    tensors.add(column("req_id_per_token", tokens_));
-    tensors.add(blocks_.spec());
-    tensors.add(column("paged_kv_indptr", tokens_ + 1));
-    add_persistent(tensors, column("paged_kv_indices", tokens_ * topk_));
-    return tensors;
+        blocks_{.requests = (p_.tokens + queries_ - 1) / queries_,
+                .columns = p_.blocks_per_request,
+                .gap = p_.block_table_row_stride - p_.blocks_per_request,
+                .block_size = p_.page} {
+    if (p_.topk % 128 != 0) throw BadRow(row.where + ": topk has to be a multiple of 128");
+    if (p_.page != 1 && p_.page != 64) throw BadRow(row.where + ": page has to be 1 or 64");
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    const std::vector<std::int64_t> lengths = live_lengths(step, tokens_, step.live, topk_);
+    const std::vector<std::int64_t> lengths = live_lengths(step, p_.tokens, step.live, p_.topk);
     store_integers(reference::prefix_sums(lengths), tensors.at("paged_kv_indptr"));
     HostTensor& indices = tensors.at("topk_indices");
-    for (std::int64_t token = 0; token < tokens_; ++token) {
+    for (std::int64_t token = 0; token < p_.tokens; ++token) {
       const bool live = token < step.live;
       tensors.at("req_id_per_token").data<std::int32_t>()[token] =
           static_cast<std::int32_t>(live ? token / queries_ : 0);
       if (live) fill_chosen(step, token, lengths[token], indices.row<std::int32_t>(token));
     }
-    fill_dead_integers(indices, step.live, tokens_, step.dead_rows);
+    fill_dead_integers(indices, step.live, p_.tokens, step.dead_rows);
     fill_block_table(blocks_, step, (step.live + queries_ - 1) / queries_, tensors);
     fill_before(tensors.at("paged_kv_indices_before"), step.seed);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_v32_paged_kv_indices_params params{};
-    params.topk_indices = tensors.get<std::int32_t>("topk_indices");
-    params.req_id_per_token = tensors.get<std::int32_t>("req_id_per_token");
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.paged_kv_indptr = tensors.get<std::int32_t>("paged_kv_indptr");
-    params.paged_kv_indices = tensors.get<std::int32_t>("paged_kv_indices");
-    params.tokens = tokens_;
-    params.topk = topk_;
-    params.blocks_per_request = blocks_.columns;
-    params.topk_row_stride = topk_ + gap_;
-    params.block_table_row_stride = blocks_.row_stride();
-    params.page = blocks_.block_size;
-    params.stream = stream;
-    return entry.launch(&params);
-  }
-
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics&) const override {
-    TensorReport ranges = judge_indptr(tensors.at("paged_kv_indptr"), tokens_ * topk_, topk_);
+    TensorReport ranges = judge_indptr(tensors.at("paged_kv_indptr"), p_.tokens * p_.topk, p_.topk);
     if (!ranges.passed()) return {std::move(ranges)};
     reference::PagedTopK input;
     input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
     input.req_id_per_token = tensors.at("req_id_per_token").data<std::int32_t>();
     input.paged_kv_indptr = tensors.at("paged_kv_indptr").data<std::int32_t>();
-    input.tokens = tokens_;
-    input.row_stride = topk_ + gap_;
+    input.tokens = p_.tokens;
+    input.row_stride = p_.topk_row_stride;
     input.block_table = blocks_.reference(tensors);
     std::vector<std::int64_t> expected = integers_of(tensors.at("paged_kv_indices_before"));
     v32_paged_kv_indices(input, expected);
@@ -91,7 +75,7 @@ class V32PagedKvIndicesProblem : public Problem {
                          integers_of(tensors.at("paged_kv_indptr")), "tokens")};
   }
 
-  double cost() const override { return row_blocks_cost(tokens_, topk_); }
+  double cost() const override { return row_blocks_cost(p_.tokens, p_.topk); }
   double checked_factor() const override { return 15; }
 
  private:
@@ -102,8 +86,8 @@ class V32PagedKvIndicesProblem : public Problem {
     const std::int64_t covered = blocks_.positions();
     const auto end = static_cast<std::int32_t>(covered);
     const std::int64_t found = integer(mix(step.seed, 1), token, 0, length);
-    for (std::int64_t j = 0; j < topk_; ++j) {
-      const std::uint64_t bits = random_bits(mix(step.seed, 2), token * topk_ + j);
+    for (std::int64_t j = 0; j < p_.topk; ++j) {
+      const std::uint64_t bits = random_bits(mix(step.seed, 2), token * p_.topk + j);
       const auto any = static_cast<std::int32_t>(static_cast<std::int64_t>(bits >> 33) % covered);
       const std::int32_t edges[] = {-1, end, end + 5, kMost, -kMost - 1, 0, end - 1, any};
       if (step.fill == Fill::exact) to[j] = static_cast<std::int32_t>((j + token) % covered);
@@ -112,7 +96,7 @@ class V32PagedKvIndicesProblem : public Problem {
     }
   }
 
-  std::int64_t tokens_, topk_, queries_, gap_;
+  std::int64_t queries_;
   BlockTableShape blocks_;
 };
 
@@ -129,9 +113,8 @@ OpDefinition define_v32_paged_kv_indices() {
                    {"page", 64, 1, 64, "positions per block: 1 or 64"},
                    {"table_gap", 0, 0, 65536, "elements between two rows of the block table"},
                    {"row_gap", 0, 0, 65536, "elements between the positions of two tokens"}};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<V32PagedKvIndicesProblem>(row);
-  };
+  op.make_problem = make_problem_of<V32PagedKvIndicesProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

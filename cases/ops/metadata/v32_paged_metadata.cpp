@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "cases/ops/metadata/integer_inputs.h"
+#include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -15,31 +15,35 @@ namespace {
 
 using reference::PagedBuffers;
 
-class V32PagedMetadataProblem : public Problem {
+using P = plumb_v32_paged_metadata_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula requests = t.scalar("requests", &P::requests), topk = t.scalar("topk", &P::topk);
+  t.given(parameter("queries"), limit(&EngineLimits::query_tokens, "query tokens"));
+  t.given(parameter("context"), limit(&EngineLimits::positions, "positions"));
+  const Formula tokens = t.scalar("max_tokens", &P::max_tokens,
+                                  requests * parameter("queries") + parameter("more_tokens"));
+  add_queries(t, requests);
+  t.in_place("req_id_per_token", &P::req_id_per_token, {tokens, 1}, "request of each token");
+  t.in_place("paged_kv_indices", &P::paged_kv_indices, {tokens * topk, 1});
+  t.in_place("extents", &P::extents, {2, 1}, "tokens and entries of the latest step");
+  t.output("paged_kv_indptr", &P::paged_kv_indptr, {tokens + 1, 1}, "first entry of each token");
+  return requests;
+}
+
+class V32PagedMetadataProblem final : public TableProblem<P> {
  public:
-  explicit V32PagedMetadataProblem(const Row& row) : topk_(row.integer("topk")) {
-    queries_.requests = row.integer("requests");
+  V32PagedMetadataProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {
+    queries_.requests = p_.requests;
     queries_.queries = row.integer("queries");
     queries_.context = row.integer("context");
     queries_.ragged = true;
     queries_.dummies = true;
-    queries_.edges = {topk_ - 1, topk_, topk_ + 1};
+    queries_.edges = {p_.topk - 1, p_.topk, p_.topk + 1};
     if (queries_.queries > queries_.context) {
       throw BadRow(row.where + ": more queries than context");
     }
-    max_tokens_ = queries_.tokens() + row.integer("more_tokens");
-  }
-
-  std::int64_t capacity() const override { return queries_.requests; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    queries_.add(tensors);
-    add_persistent(tensors, column("req_id_per_token", max_tokens_));
-    add_persistent(tensors, column("paged_kv_indices", max_tokens_ * topk_));
-    add_persistent(tensors, column("extents", 2));
-    tensors.add(as_output(column("paged_kv_indptr", max_tokens_ + 1)));
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -48,34 +52,18 @@ class V32PagedMetadataProblem : public Problem {
     fill_before(tensors.at("paged_kv_indices_before"), step.seed);
     PagedBuffers now = before(tensors);
     now.extents = {0, 0};
-    v32_paged_metadata(queries_.reference(tensors), topk_, now);
-    const std::int64_t most[] = {max_tokens_, max_tokens_ * topk_};
+    v32_paged_metadata(queries_.reference(tensors), p_.topk, now);
+    const std::int64_t most[] = {p_.max_tokens, p_.max_tokens * p_.topk};
     for (int i = 0; i < 2; ++i) {
       tensors.at("extents_before").data<std::int32_t>()[i] =
           static_cast<std::int32_t>(extent_before(step, i, now.extents[i], most[i]));
     }
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_v32_paged_metadata_params params{};
-    params.query_start_loc = tensors.get<std::int32_t>("query_start_loc");
-    params.seq_lens = tensors.get<std::int32_t>("seq_lens");
-    params.req_id_per_token = tensors.get<std::int32_t>("req_id_per_token");
-    params.paged_kv_indptr = tensors.get<std::int32_t>("paged_kv_indptr");
-    params.paged_kv_indices = tensors.get<std::int32_t>("paged_kv_indices");
-    params.extents = tensors.get<std::int32_t>("extents");
-    params.max_tokens = max_tokens_;
-    params.requests = queries_.requests;
-    params.topk = topk_;
-    params.stream = stream;
-    return entry.launch(&params);
-  }
-
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
                                   const plumb_numerics&) const override {
     PagedBuffers expected = before(tensors);
-    v32_paged_metadata(queries_.reference(tensors), topk_, expected);
+    v32_paged_metadata(queries_.reference(tensors), p_.topk, expected);
     return {judge_exact(tensors.at("req_id_per_token"), expected.req_id_per_token, {}),
             judge_exact(tensors.at("paged_kv_indptr"), expected.paged_kv_indptr, {}),
             judge_ragged(tensors.at("paged_kv_indices"), expected.paged_kv_indices,
@@ -84,7 +72,7 @@ class V32PagedMetadataProblem : public Problem {
   }
 
   double cost() const override {
-    return indptr_cost(max_tokens_) + row_blocks_cost(1, max_tokens_ * topk_);
+    return indptr_cost(p_.max_tokens) + row_blocks_cost(1, p_.max_tokens * p_.topk);
   }
 
  private:
@@ -104,7 +92,6 @@ class V32PagedMetadataProblem : public Problem {
     return std::clamp<std::int64_t>(now + integer(seed, 0, -1, 1), 0, most);
   }
 
-  std::int64_t topk_, max_tokens_;
   QueryShape queries_;
 };
 
@@ -119,9 +106,8 @@ OpDefinition define_v32_paged_metadata() {
                    {"context", 300, 1, 1 << 24, "longest sequence"},
                    {"topk", 128, 1, 65536, "most entries of a token"},
                    {"more_tokens", 2, 0, 65536, "tokens of the buffers beyond the padded batch"}};
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    return std::make_unique<V32PagedMetadataProblem>(row);
-  };
+  op.make_problem = make_problem_of<V32PagedMetadataProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

@@ -56,27 +56,25 @@ class FusedAddSequence final : public Composition {
   plumb_rounding rounding_;
 };
 
-class FusedAddRmsNormProblem final : public Problem {
+using P = plumb_fused_add_rms_norm_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
+  const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
+  t.real("eps", &P::eps, kNormEps);
+  t.word("rounding", &P::rounding, rounding_words());
+  t.scalar("fp32_sum", &P::fp32_sum);
+  t.in_place("x", &P::x, {tokens, hidden}, "rows to add, then the normalised sum")
+      .strides({stride, 1});
+  t.in_place("residual", &P::residual, {tokens, hidden}, "added to, then the rounded sum");
+  t.input("weight", &P::weight, {hidden}, "factor of each column");
+  return tokens;
+}
+
+class FusedAddRmsNormProblem final : public TableProblem<P> {
  public:
-  explicit FusedAddRmsNormProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        hidden_(row.integer("hidden")),
-        stride_(hidden_ + row.integer("row_gap")),
-        twice_(rounds_twice(row)),
-        fp32_sum_(row.integer("fp32_sum") != 0) {}
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    const std::vector<std::int64_t> shape = {tokens_, hidden_};
-    TensorSet tensors;
-    tensors.add({"x_before", Dtype::bf16, shape, {stride_, 1}});
-    tensors.add({"residual_before", Dtype::bf16, shape, {}});
-    tensors.add({"weight", Dtype::bf16, {hidden_}, {}});
-    tensors.add({"x", Dtype::bf16, shape, {stride_, 1}, Role::output, false, {}, "x_before"});
-    tensors.add({"residual", Dtype::bf16, shape, {}, Role::output, false, {}, "residual_before"});
-    return tensors;
-  }
+  FusedAddRmsNormProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     HostTensor& x = tensors.at("x_before");
@@ -91,22 +89,6 @@ class FusedAddRmsNormProblem final : public Problem {
     paint_gaps(x);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_fused_add_rms_norm_params p{};
-    p.x = tensors.get<std::uint16_t>("x");
-    p.residual = tensors.get<std::uint16_t>("residual");
-    p.weight = tensors.get<std::uint16_t>("weight");
-    p.tokens = tokens_;
-    p.hidden = hidden_;
-    p.x_row_stride = stride_;
-    p.eps = kNormEps;
-    p.rounding = rounding();
-    p.fp32_sum = fp32_sum_;
-    p.stream = stream;
-    return entry.launch(&p);
-  }
-
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
@@ -117,35 +99,33 @@ class FusedAddRmsNormProblem final : public Problem {
     inputs.residual = tensors.at("residual_before").data<std::uint16_t>();
     inputs.stored = residual.data<std::uint16_t>();
     inputs.weight = tensors.at("weight").data<std::uint16_t>();
-    inputs.tokens = tokens_;
-    inputs.hidden = hidden_;
-    inputs.x_row_stride = stride_;
+    inputs.tokens = p_.tokens;
+    inputs.hidden = p_.hidden;
+    inputs.x_row_stride = p_.x_row_stride;
     inputs.eps = static_cast<double>(kNormEps);
-    inputs.rounding = twice_ ? reference::NormRounding::twice : reference::NormRounding::once;
-    inputs.fp32_sum = fp32_sum_;
+    inputs.rounding = rounding_of(p_.rounding);
+    inputs.fp32_sum = p_.fp32_sum != 0;
     auto expected = reference::fused_add_rms_norm(inputs, numerics);
     const RowMask promised = promised_rows(step, x.spec());
-    const auto groups = groups_of(tokens_, 1, "token");
+    const auto groups = groups_of(p_.tokens, 1, "token");
     return {judge_floats(residual, expected.residual, promised, groups),
             judge_floats(x, mark_structured(std::move(expected.x), step.fill), promised, groups)};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {
-    return promised_norm_rows(tokens_, step.live, step.dead_rows);
+    return promised_norm_rows(p_.tokens, step.live, step.dead_rows);
   }
 
   std::unique_ptr<Composition> composition() const override {
-    return std::make_unique<FusedAddSequence>(tokens_, hidden_, rounding());
+    return std::make_unique<FusedAddSequence>(p_.tokens, p_.hidden, p_.rounding);
   }
 
-  double cost() const override { return norm_cost(tokens_, hidden_); }
+  double cost() const override { return norm_cost(p_.tokens, p_.hidden); }
   ReferenceWork reference_work() const override {
-    return norm_work(make_tensors(), tokens_, hidden_);
+    return norm_work(make_tensors(), p_.tokens, p_.hidden);
   }
 
  private:
-  plumb_rounding rounding() const { return twice_ ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE; }
-
   // Exact rows of x are +-2^k. A residual of three times x, or of its opposite thrice, keeps the
   // sums at +-2^(k+2) or -+2^(k+1): one magnitude per row, whose mean square is exact.
   static void match_magnitudes(std::int64_t row, const HostTensor& x, HostTensor& residual) {
@@ -174,9 +154,6 @@ class FusedAddRmsNormProblem final : public Problem {
       }
     }
   }
-
-  std::int64_t tokens_, hidden_, stride_;
-  bool twice_, fp32_sum_;
 };
 
 }  // namespace
@@ -189,12 +166,11 @@ OpDefinition define_fused_add_rms_norm() {
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
             {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"}},
            {"rounding"}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<FusedAddRmsNormProblem>(row);
-          },
+          make_problem_of<FusedAddRmsNormProblem>,
           // rms_norm takes no unrounded sum.
           [](const Row& row) { return row.integer("fp32_sum") == 0; },
-          "tokens"};
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

@@ -12,43 +12,27 @@ namespace {
 
 using reference::kHeadDim, reference::kNopeDim;
 
-class InverseRopeProblem final : public Problem {
+using P = plumb_inverse_rope_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), heads = t.scalar("heads", &P::heads);
+  const Formula stride =
+      t.scalar("x_token_stride", &P::x_token_stride, heads * kHeadDim + parameter("token_gap"));
+  t.in_place("x", &P::x, {tokens, heads, kHeadDim}, "rotated back in its last 64 dims")
+      .strides({stride, kHeadDim, 1});
+  add_rope(t, tokens);
+  return tokens;
+}
+
+class InverseRopeProblem final : public TableProblem<P> {
  public:
-  explicit InverseRopeProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        heads_(row.integer("heads")),
-        stride_(heads_ * kHeadDim + row.integer("token_gap")),
-        positions_(positions_of(row)) {}
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    const std::vector<std::int64_t> shape = {tokens_, heads_, kHeadDim};
-    const std::vector<std::int64_t> strides = {stride_, kHeadDim, 1};
-    TensorSet tensors;
-    tensors.add({"x_before", Dtype::bf16, shape, strides});
-    add_rope_tensors(tokens_, tensors);
-    tensors.add({"x", Dtype::bf16, shape, strides, Role::output, false, {}, "x_before"});
-    return tensors;
-  }
+  InverseRopeProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), positions_(positions_of(row)) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    fill_norm_rows(tensors.at("x_before"), step.live * heads_, mix(step.seed, 1), step);
+    fill_norm_rows(tensors.at("x_before"), step.live * p_.heads, mix(step.seed, 1), step);
     fill_rope(step, positions_, tensors);
     paint_gaps(tensors.at("x_before"));
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_inverse_rope_params p{};
-    p.x = tensors.get<std::uint16_t>("x");
-    p.positions = tensors.get<std::int64_t>("positions");
-    p.cos_sin = tensors.get<float>("cos_sin");
-    p.tokens = tokens_;
-    p.heads = heads_;
-    p.x_token_stride = stride_;
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -58,27 +42,29 @@ class InverseRopeProblem final : public Problem {
     const HostTensor& x = tensors.at("x");
     const auto expected = mark_structured(
         reference::inverse_rope({before.data<std::uint16_t>(), tensors.at("cos_sin").data<float>(),
-                                 rope_rows(tensors), tokens_, heads_, stride_}),
+                                 rope_rows(tensors), p_.tokens, p_.heads, p_.x_token_stride}),
         step.fill);
-    return {
-        judge_bits(columns_of(x, "x (not rotated)", 0, kNopeDim),
-                   columns_of(before, "x (not rotated)", 0, kNopeDim), {}, "changed"),
-        judge_floats(columns_of(x, "x (rotated)", kNopeDim, kHeadDim), expected,
-                     promised_rows(step, x.spec()), groups_of(tokens_ * heads_, heads_, "token"))};
+    return {judge_bits(columns_of(x, "x (not rotated)", 0, kNopeDim),
+                       columns_of(before, "x (not rotated)", 0, kNopeDim), {}, "changed"),
+            judge_floats(columns_of(x, "x (rotated)", kNopeDim, kHeadDim), expected,
+                         promised_rows(step, x.spec()),
+                         groups_of(p_.tokens * p_.heads, p_.heads, "token"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {
-    return promised_norm_rows(tokens_ * heads_, step.live * heads_, step.dead_rows);
+    return promised_norm_rows(p_.tokens * p_.heads, step.live * p_.heads, step.dead_rows);
   }
 
   double cost() const override {
     constexpr double kThreads = 256;
-    return static_cast<double>(tokens_) * (4.0 * 32 * static_cast<double>(heads_) + 7 * kThreads);
+    return static_cast<double>(p_.tokens) *
+           (4.0 * 32 * static_cast<double>(p_.heads) + 7 * kThreads);
   }
   double checked_factor() const override { return 14; }
 
  private:
-  std::int64_t tokens_, heads_, stride_;
+  void place(TensorSpec& spec) const override { place_rope(spec); }
+
   Positions positions_;
 };
 
@@ -91,11 +77,10 @@ OpDefinition define_inverse_rope() {
             {"heads", 16, 1, 128, "heads per token"},
             {"token_gap", 0, 0, 1 << 20, "elements between tokens, guarded"}},
            {"positions"}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<InverseRopeProblem>(row);
-          },
+          make_problem_of<InverseRopeProblem>,
           {},
-          "tokens"};
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

@@ -63,52 +63,34 @@ class MtpInputSequence final : public Composition {
   std::int64_t tokens_, hidden_, slots_;
 };
 
-class MtpInputProblem final : public Problem {
+using P = plumb_mtp_input_rms_norm_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
+  const Formula slots = t.scalar("hc_mult", &P::hc_mult);
+  t.real("eps", &P::eps, kNormEps);
+  t.input("embeds", &P::embeds, {tokens, hidden}, "embedding of each token");
+  t.input("previous_hidden", &P::previous_hidden, {tokens, slots, hidden}, "of the target model");
+  t.input("positions", &P::positions, {tokens}, "the embedding of position 0 counts as 0");
+  t.input("enorm_weight", &P::enorm_weight, {hidden});
+  t.input("hnorm_weight", &P::hnorm_weight, {hidden});
+  t.output("out_embeds", &P::out_embeds, {tokens, hidden}, "enorm of the embeddings");
+  t.output("out_hidden", &P::out_hidden, {tokens, slots, hidden}, "hnorm of each slot");
+  return tokens;
+}
+
+class MtpInputProblem final : public TableProblem<P> {
  public:
-  explicit MtpInputProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        hidden_(row.integer("hidden")),
-        slots_(row.integer("hc_mult")) {}
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({"embeds", Dtype::bf16, {tokens_, hidden_}, {}});
-    tensors.add({"previous_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}});
-    tensors.add({"positions", Dtype::i64, {tokens_}, {}});
-    tensors.add({"enorm_weight", Dtype::bf16, {hidden_}, {}});
-    tensors.add({"hnorm_weight", Dtype::bf16, {hidden_}, {}});
-    tensors.add({"out_embeds", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
-    tensors.add({"out_hidden", Dtype::bf16, {tokens_, slots_, hidden_}, {}, Role::output});
-    return tensors;
-  }
+  MtpInputProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     HostTensor& embeds = tensors.at("embeds");
     fill_norm_rows(embeds, step.live, mix(step.seed, 1), step);
-    fill_norm_rows(tensors.at("previous_hidden"), step.live * slots_, mix(step.seed, 2), step);
+    fill_norm_rows(tensors.at("previous_hidden"), step.live * p_.hc_mult, mix(step.seed, 2), step);
     fill_norm_weight(tensors.at("enorm_weight"), mix(step.seed, 3), step.fill);
     fill_norm_weight(tensors.at("hnorm_weight"), mix(step.seed, 4), step.fill);
     fill_positions(step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_mtp_input_rms_norm_params p{};
-    p.embeds = tensors.get<std::uint16_t>("embeds");
-    p.previous_hidden = tensors.get<std::uint16_t>("previous_hidden");
-    p.positions = tensors.get<std::int64_t>("positions");
-    p.enorm_weight = tensors.get<std::uint16_t>("enorm_weight");
-    p.hnorm_weight = tensors.get<std::uint16_t>("hnorm_weight");
-    p.out_embeds = tensors.get<std::uint16_t>("out_embeds");
-    p.out_hidden = tensors.get<std::uint16_t>("out_hidden");
-    p.tokens = tokens_;
-    p.hidden = hidden_;
-    p.hc_mult = slots_;
-    p.eps = kNormEps;
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -119,33 +101,33 @@ class MtpInputProblem final : public Problem {
                                        tensors.at("previous_hidden").data<std::uint16_t>(),
                                        tensors.at("positions").data<std::int64_t>(),
                                        tensors.at("enorm_weight").data<std::uint16_t>(),
-                                       tensors.at("hnorm_weight").data<std::uint16_t>(), tokens_,
-                                       hidden_, slots_, static_cast<double>(kNormEps)},
+                                       tensors.at("hnorm_weight").data<std::uint16_t>(), p_.tokens,
+                                       p_.hidden, p_.hc_mult, static_cast<double>(kNormEps)},
                                       numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");
     return {judge_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
-                         promised_rows(step, embeds.spec()), groups_of(tokens_, 1, "token")),
+                         promised_rows(step, embeds.spec()), groups_of(p_.tokens, 1, "token")),
             judge_floats(hidden, mark_structured(std::move(expected.hidden), step.fill),
                          promised_rows(step, hidden.spec()),
-                         groups_of(tokens_ * slots_, slots_, "token"))};
+                         groups_of(p_.tokens * p_.hc_mult, p_.hc_mult, "token"))};
   }
 
   // Padding has position 0, so its embedding is masked and its row is exactly zero, unless the rows
   // are another step's, positions included.
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     if (spec.name == "out_embeds") return {};
-    return promised_norm_rows(tokens_ * slots_, step.live * slots_, step.dead_rows);
+    return promised_norm_rows(p_.tokens * p_.hc_mult, step.live * p_.hc_mult, step.dead_rows);
   }
 
   std::unique_ptr<Composition> composition() const override {
-    return std::make_unique<MtpInputSequence>(tokens_, hidden_, slots_);
+    return std::make_unique<MtpInputSequence>(p_.tokens, p_.hidden, p_.hc_mult);
   }
 
-  double cost() const override { return norm_cost(tokens_ * (slots_ + 1), hidden_); }
+  double cost() const override { return norm_cost(p_.tokens * (p_.hc_mult + 1), p_.hidden); }
 
   ReferenceWork reference_work() const override {
-    return norm_work(make_tensors(), tokens_ * (slots_ + 1), hidden_);
+    return norm_work(make_tensors(), p_.tokens * (p_.hc_mult + 1), p_.hidden);
   }
 
  private:
@@ -160,14 +142,12 @@ class MtpInputProblem final : public Problem {
       positions[token] = kind == 0 ? 0 : integer(seed, 2 * counter + 1, 1, kind == 1 ? 2 : 1048575);
       if (positions[token] != 0 || step.fill != Fill::adversarial) continue;
       std::uint16_t* row = tensors.at("embeds").row<std::uint16_t>(token);
-      row[token % hidden_] = 0x7fc0;  // NaN
-      row[hidden_ - 1] = 0xff80;      // -infinity
+      row[token % p_.hidden] = 0x7fc0;  // NaN
+      row[p_.hidden - 1] = 0xff80;      // -infinity
     }
     if (step.dead_rows == DeadRows::foreign) return;
-    for (std::int64_t token = step.live; token < tokens_; ++token) positions[token] = 0;
+    for (std::int64_t token = step.live; token < p_.tokens; ++token) positions[token] = 0;
   }
-
-  std::int64_t tokens_, hidden_, slots_;
 };
 
 }  // namespace
@@ -179,11 +159,10 @@ OpDefinition define_mtp_input_rms_norm() {
             {"hidden", 7168, 1, 1 << 20, "columns"},
             {"hc_mult", 4, 1, 64, "hidden slots per token"}},
            {}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<MtpInputProblem>(row);
-          },
+          make_problem_of<MtpInputProblem>,
           [](const Row&) { return true; },
-          "tokens"};
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

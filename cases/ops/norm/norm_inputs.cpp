@@ -75,12 +75,13 @@ void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill) {
   }
 }
 
-bool rounds_twice(const Row& row) {
-  const std::string_view word = row.word("rounding");
-  if (!word.empty() && word != "once" && word != "twice") {
-    throw BadRow(row.where + ": rounding is \"once\" or \"twice\"");
-  }
-  return word == "twice";
+WordChoices rounding_words() {
+  return {"rounding", {{"once", PLUMB_ROUND_ONCE}, {"twice", PLUMB_ROUND_TWICE}}};
+}
+
+reference::NormRounding rounding_of(plumb_rounding rounding) {
+  return rounding == PLUMB_ROUND_TWICE ? reference::NormRounding::twice
+                                       : reference::NormRounding::once;
 }
 
 plumb_status launch_plain_norm(const plumb_op_entry& entry, plumb_rms_norm_params p,

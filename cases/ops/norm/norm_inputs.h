@@ -4,8 +4,10 @@
 // rows are promised.
 #pragma once
 
-#include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"
+#include "reference/norm/rms_norm.h"
 
 namespace plumb::cases {
 
@@ -18,8 +20,9 @@ inline constexpr float kNormEps = 1e-6f;
 void fill_norm_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step);
 // Far enough from 1 that a norm applied twice shows; exact fills use powers of two.
 void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill);
-// The word parameter `rounding`: "once" (if left out) or "twice". Throws BadRow.
-bool rounds_twice(const Row& row);
+// The word parameter `rounding`: "once" (if left out) or "twice".
+WordChoices rounding_words();
+reference::NormRounding rounding_of(plumb_rounding rounding);
 // Calls rms_norm, as the plain sequence of a fused norm does. `p` lacks eps and stream.
 plumb_status launch_plain_norm(const plumb_op_entry& entry, plumb_rms_norm_params p,
                                device::Stream stream);

@@ -47,27 +47,30 @@ class QKvSequence final : public Composition {
   plumb_q_kv_rms_norm_params shape_;
 };
 
-class QKvRmsNormProblem final : public Problem {
+using P = plumb_q_kv_rms_norm_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens);
+  const Formula q_hidden = t.scalar("q_hidden", &P::q_hidden);
+  const Formula kv_hidden = t.scalar("kv_hidden", &P::kv_hidden);
+  const Formula q_stride =
+      t.scalar("q_row_stride", &P::q_row_stride, q_hidden + parameter("q_gap"));
+  const Formula kv_stride =
+      t.scalar("kv_row_stride", &P::kv_row_stride, kv_hidden + parameter("kv_gap"));
+  t.real("eps", &P::eps, kNormEps);
+  t.input("q", &P::q, {tokens, q_hidden}, "latent of the query").strides({q_stride, 1});
+  t.input("kv", &P::kv, {tokens, kv_hidden}, "latent of the key").strides({kv_stride, 1});
+  t.input("q_weight", &P::q_weight, {q_hidden});
+  t.input("kv_weight", &P::kv_weight, {kv_hidden});
+  t.output("out_q", &P::out_q, {tokens, q_hidden});
+  t.output("out_kv", &P::out_kv, {tokens, kv_hidden});
+  return tokens;
+}
+
+class QKvRmsNormProblem final : public TableProblem<P> {
  public:
-  explicit QKvRmsNormProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        q_hidden_(row.integer("q_hidden")),
-        kv_hidden_(row.integer("kv_hidden")),
-        q_stride_(q_hidden_ + row.integer("q_gap")),
-        kv_stride_(kv_hidden_ + row.integer("kv_gap")) {}
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({"q", Dtype::bf16, {tokens_, q_hidden_}, {q_stride_, 1}});
-    tensors.add({"kv", Dtype::bf16, {tokens_, kv_hidden_}, {kv_stride_, 1}});
-    tensors.add({"q_weight", Dtype::bf16, {q_hidden_}, {}});
-    tensors.add({"kv_weight", Dtype::bf16, {kv_hidden_}, {}});
-    tensors.add({"out_q", Dtype::bf16, {tokens_, q_hidden_}, {}, Role::output});
-    tensors.add({"out_kv", Dtype::bf16, {tokens_, kv_hidden_}, {}, Role::output});
-    return tensors;
-  }
+  QKvRmsNormProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_norm_rows(tensors.at("q"), step.live, mix(step.seed, 1), step);
@@ -78,65 +81,38 @@ class QKvRmsNormProblem final : public Problem {
     paint_gaps(tensors.at("kv"));
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_q_kv_rms_norm_params p = shape();
-    p.q = tensors.get<std::uint16_t>("q");
-    p.kv = tensors.get<std::uint16_t>("kv");
-    p.q_weight = tensors.get<std::uint16_t>("q_weight");
-    p.kv_weight = tensors.get<std::uint16_t>("kv_weight");
-    p.out_q = tensors.get<std::uint16_t>("out_q");
-    p.out_kv = tensors.get<std::uint16_t>("out_kv");
-    p.eps = kNormEps;
-    p.stream = stream;
-    return entry.launch(&p);
-  }
-
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
     auto expected = reference::q_kv_rms_norm(
         {tensors.at("q").data<std::uint16_t>(), tensors.at("kv").data<std::uint16_t>(),
          tensors.at("q_weight").data<std::uint16_t>(),
-         tensors.at("kv_weight").data<std::uint16_t>(), tokens_, q_hidden_, kv_hidden_, q_stride_,
-         kv_stride_, static_cast<double>(kNormEps)},
+         tensors.at("kv_weight").data<std::uint16_t>(), p_.tokens, p_.q_hidden, p_.kv_hidden,
+         p_.q_row_stride, p_.kv_row_stride, static_cast<double>(kNormEps)},
         numerics);
     const auto judge_one = [&](std::string_view name, reference::Estimate&& estimate) {
       const HostTensor& out = tensors.at(name);
       return judge_floats(out, mark_structured(std::move(estimate), step.fill),
-                          promised_rows(step, out.spec()), groups_of(tokens_, 1, "token"));
+                          promised_rows(step, out.spec()), groups_of(p_.tokens, 1, "token"));
     };
     return {judge_one("out_q", std::move(expected.q)), judge_one("out_kv", std::move(expected.kv))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {
-    return promised_norm_rows(tokens_, step.live, step.dead_rows);
+    return promised_norm_rows(p_.tokens, step.live, step.dead_rows);
   }
 
   std::unique_ptr<Composition> composition() const override {
-    return std::make_unique<QKvSequence>(shape());
+    return std::make_unique<QKvSequence>(p_);
   }
 
   double cost() const override {
-    return norm_cost(tokens_, q_hidden_) + norm_cost(tokens_, kv_hidden_);
+    return norm_cost(p_.tokens, p_.q_hidden) + norm_cost(p_.tokens, p_.kv_hidden);
   }
   ReferenceWork reference_work() const override {
-    return norm_work(make_tensors(), tokens_, q_hidden_ + kv_hidden_);
+    return norm_work(make_tensors(), p_.tokens, p_.q_hidden + p_.kv_hidden);
   }
   double checked_factor() const override { return 4; }  // narrow rows: mostly shuffles
-
- private:
-  plumb_q_kv_rms_norm_params shape() const {
-    plumb_q_kv_rms_norm_params p{};
-    p.tokens = tokens_;
-    p.q_hidden = q_hidden_;
-    p.kv_hidden = kv_hidden_;
-    p.q_row_stride = q_stride_;
-    p.kv_row_stride = kv_stride_;
-    return p;
-  }
-
-  std::int64_t tokens_, q_hidden_, kv_hidden_, q_stride_, kv_stride_;
 };
 
 }  // namespace
@@ -150,11 +126,10 @@ OpDefinition define_q_kv_rms_norm() {
             {"q_gap", 0, 0, 1 << 20, "elements between rows of q, guarded"},
             {"kv_gap", 0, 0, 1 << 20, "elements between rows of kv, guarded"}},
            {}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<QKvRmsNormProblem>(row);
-          },
+          make_problem_of<QKvRmsNormProblem>,
           [](const Row&) { return true; },
-          "tokens"};
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

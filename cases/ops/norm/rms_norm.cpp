@@ -9,43 +9,27 @@ namespace plumb::cases {
 
 namespace {
 
-class RmsNormProblem final : public Problem {
+using P = plumb_rms_norm_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
+  const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
+  t.real("eps", &P::eps, kNormEps);
+  t.word("rounding", &P::rounding, rounding_words());
+  t.input("x", &P::x, {tokens, hidden}, "rows to normalise").strides({stride, 1});
+  t.input("weight", &P::weight, {hidden}, "factor of each column").when(parameter("weight"));
+  t.output("out", &P::out, {tokens, hidden}, "normalised rows");
+  return tokens;
+}
+
+class RmsNormProblem final : public TableProblem<P> {
  public:
-  explicit RmsNormProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        hidden_(row.integer("hidden")),
-        stride_(hidden_ + row.integer("row_gap")),
-        weighted_(row.integer("weight") != 0),
-        twice_(rounds_twice(row)) {}
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({"x", Dtype::bf16, {tokens_, hidden_}, {stride_, 1}});
-    if (weighted_) tensors.add({"weight", Dtype::bf16, {hidden_}, {}});
-    tensors.add({"out", Dtype::bf16, {tokens_, hidden_}, {}, Role::output});
-    return tensors;
-  }
+  RmsNormProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), weighted_(row.integer("weight") != 0) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_norm_rows(tensors.at("x"), step.live, mix(step.seed, 1), step);
     if (weighted_) fill_norm_weight(tensors.at("weight"), mix(step.seed, 2), step.fill);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_rms_norm_params p{};
-    p.x = tensors.get<std::uint16_t>("x");
-    p.weight = tensors.get<std::uint16_t>("weight");
-    p.out = tensors.get<std::uint16_t>("out");
-    p.tokens = tokens_;
-    p.hidden = hidden_;
-    p.x_row_stride = stride_;
-    p.eps = kNormEps;
-    p.rounding = twice_ ? PLUMB_ROUND_TWICE : PLUMB_ROUND_ONCE;
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -54,30 +38,29 @@ class RmsNormProblem final : public Problem {
     reference::RmsNormInputs inputs;
     inputs.x = tensors.at("x").data<std::uint16_t>();
     inputs.weight = weighted_ ? tensors.at("weight").data<std::uint16_t>() : nullptr;
-    inputs.tokens = tokens_;
-    inputs.hidden = hidden_;
-    inputs.x_row_stride = stride_;
+    inputs.tokens = p_.tokens;
+    inputs.hidden = p_.hidden;
+    inputs.x_row_stride = p_.x_row_stride;
     inputs.eps = static_cast<double>(kNormEps);
-    inputs.rounding = twice_ ? reference::NormRounding::twice : reference::NormRounding::once;
+    inputs.rounding = rounding_of(p_.rounding);
     const auto expected = mark_structured(reference::rms_norm(inputs, numerics), step.fill);
     const HostTensor& out = tensors.at("out");
     return {judge_floats(out, expected, promised_rows(step, out.spec()),
-                         groups_of(tokens_, 1, "token"))};
+                         groups_of(p_.tokens, 1, "token"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {
-    return promised_norm_rows(tokens_, step.live, step.dead_rows);
+    return promised_norm_rows(p_.tokens, step.live, step.dead_rows);
   }
 
-  double cost() const override { return norm_cost(tokens_, hidden_); }
+  double cost() const override { return norm_cost(p_.tokens, p_.hidden); }
 
   ReferenceWork reference_work() const override {
-    return norm_work(make_tensors(), tokens_, hidden_);
+    return norm_work(make_tensors(), p_.tokens, p_.hidden);
   }
 
  private:
-  std::int64_t tokens_, hidden_, stride_;
-  bool weighted_, twice_;
+  bool weighted_;
 };
 
 }  // namespace
@@ -90,11 +73,10 @@ OpDefinition define_rms_norm() {
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
             {"weight", 1, 0, 1, "0: no weight (a factor of 1)"}},
            {"rounding"}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<RmsNormProblem>(row);
-          },
+          make_problem_of<RmsNormProblem>,
           {},
-          "tokens"};
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

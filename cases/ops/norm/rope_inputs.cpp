@@ -13,9 +13,9 @@ namespace plumb::cases {
 namespace {
 
 // Neighbours of each other and of powers of two; the last of V3.2's and of V4's positions.
-const std::vector<std::int64_t> kExisting = {
-    0,   1,   2,    3,    31,   32,    33,    63,    64,     127,     128,
-    255, 256, 1000, 4095, 4096, 32767, 65535, 65536, 163839, 1048574, 1048575};
+const std::vector<std::int64_t> kExisting{0,     1,     2,     3,      31,      32,     33,   63,
+                                          64,    127,   128,   255,    256,     1000,   4095, 4096,
+                                          32767, 65535, 65536, 163839, 1048574, 1048575};
 
 constexpr int kPairs = reference::kRopeDim / 2;
 
@@ -59,11 +59,10 @@ Positions positions_of(const Row& row) {
   throw BadRow(row.where + ": positions is \"any\" or \"ascending\"");
 }
 
-void add_rope_tensors(std::int64_t tokens, TensorSet& tensors) {
-  const auto rows = static_cast<std::int64_t>(kExisting.size());
-  tensors.add({"positions", Dtype::i64, {tokens}, {}});
-  tensors.add(
-      {"cos_sin", Dtype::f32, {rows, reference::kRopeDim}, {}, Role::input, true, kExisting});
+void place_rope(TensorSpec& spec) {
+  if (spec.name != "cos_sin") return;
+  spec.sparse = true;
+  spec.placement = kExisting;
 }
 
 void fill_rope(const Step& step, Positions how, TensorSet& tensors) {

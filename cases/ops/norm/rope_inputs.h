@@ -15,7 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "reference/norm/rope.h"
 
 namespace plumb::cases {
@@ -26,8 +27,17 @@ enum class Positions {
 };
 Positions positions_of(const Row& row);  // the word parameter `positions`; throws BadRow
 
-// Adds `positions` [tokens] and `cos_sin` [positions that exist, 64].
-void add_rope_tensors(std::int64_t tokens, TensorSet& tensors);
+inline constexpr std::int64_t kExistingPositions = 22;
+// `positions` and `cos_sin`, of which a case has the rows of the positions that exist.
+template <class P>
+void add_rope(TablePart<P>& t, const Formula& tokens) {
+  t.input("positions", &P::positions, {tokens}, "of each token");
+  t.input("cos_sin", &P::cos_sin,
+          {in_call(kExistingPositions, limit(&EngineLimits::positions, "positions")),
+           reference::kRopeDim},
+          "of each position 32 cosines, then 32 sines");
+}
+void place_rope(TensorSpec& spec);  // cos_sin: each row where its position has it
 // Padded tokens have position 0, or an earlier step's.
 void fill_rope(const Step& step, Positions how, TensorSet& tensors);
 // Row of cos_sin on the host, for each token.

@@ -14,51 +14,28 @@ namespace {
 using reference::CodeFormat;
 using reference::kMxGroup;
 
-class Mxfp4QuantProblem final : public Problem {
+using P = plumb_mxfp4_quant_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula tokens = t.scalar("tokens", &P::tokens), columns = t.scalar("columns", &P::columns);
+  const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, columns + parameter("row_gap"));
+  t.real("amax_floor", &P::amax_floor, quant_floor("amax_floor"));
+  t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({stride, 1});
+  t.output("q", &P::q, {tokens, columns / 2}, "two codes in a byte, the even column low")
+      .codes("e2m1", "scales, one of 32 codes");
+  t.output("scales", &P::scales, {tokens, columns / kMxGroup}, "of groups of 32").codes("ue8m0");
+  return tokens;
+}
+
+class Mxfp4QuantProblem final : public TableProblem<P> {
  public:
-  explicit Mxfp4QuantProblem(const Row& row)
-      : tokens_(row.integer("tokens")),
-        columns_(row.integer("columns")),
-        stride_(columns_ + row.integer("row_gap")),
-        amax_floor_(row.integer("amax_floor") == -4 ? 1e-4f : 1e-10f) {
-    if (columns_ % kMxGroup != 0) throw BadRow(row.where + ": columns come in groups of 32");
-  }
-
-  std::int64_t capacity() const override { return tokens_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    tensors.add({"x", Dtype::bf16, {tokens_, columns_}, {stride_, 1}});
-    tensors.add({.name = "q",
-                 .dtype = Dtype::u8,
-                 .shape = {tokens_, columns_ / 2},
-                 .role = Role::output,
-                 .format = "e2m1",
-                 .scale_layout = "scales, one of 32 codes"});
-    tensors.add({.name = "scales",
-                 .dtype = Dtype::u8,
-                 .shape = {tokens_, columns_ / kMxGroup},
-                 .role = Role::output,
-                 .format = "ue8m0"});
-    return tensors;
+  Mxfp4QuantProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform) {
+    if (p_.columns % kMxGroup != 0) throw BadRow(row.where + ": columns come in groups of 32");
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_quant_rows(tensors.at("x"), step.live, mix(step.seed, 1), step, how());
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_mxfp4_quant_params p{};
-    p.x = tensors.get<std::uint16_t>("x");
-    p.q = tensors.get<std::uint8_t>("q");
-    p.scales = tensors.get<std::uint8_t>("scales");
-    p.tokens = tokens_;
-    p.columns = columns_;
-    p.x_row_stride = stride_;
-    p.amax_floor = amax_floor_;
-    p.stream = stream;
-    return entry.launch(&p);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
@@ -73,23 +50,25 @@ class Mxfp4QuantProblem final : public Problem {
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {
-    return promised_quant_rows(tokens_, step.live, step.dead_rows);
+    return promised_quant_rows(p_.tokens, step.live, step.dead_rows);
   }
 
   double cost() const override {
-    return quant_cost(tokens_ * columns_ / kMxGroup, 2 * tokens_ * columns_);
+    return quant_cost(p_.tokens * p_.columns / kMxGroup, 2 * p_.tokens * p_.columns);
   }
   double checked_factor() const override { return 4; }
-  double reference_cost() const override { return 60.0 * static_cast<double>(tokens_ * columns_); }
+  double reference_cost() const override {
+    return 60.0 * static_cast<double>(p_.tokens * p_.columns);
+  }
 
  private:
-  reference::GroupQuant how() const { return reference::mxfp4_quant(double{amax_floor_}); }
+  reference::GroupQuant how() const { return reference::mxfp4_quant(double{p_.amax_floor}); }
 
   HostTensor one_code_per_byte(const HostTensor& q) const {
-    TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {tokens_, columns_}};
+    TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {p_.tokens, p_.columns}};
     if (RightValues::active() != nullptr) {
       Origin origin{.tensor = "q", .width = 4};
-      for (std::int64_t i = 0; i < tokens_ * columns_; ++i) origin.bits.push_back(4 * i);
+      for (std::int64_t i = 0; i < p_.tokens * p_.columns; ++i) origin.bits.push_back(4 * i);
       spec.origin = std::make_shared<const Origin>(std::move(origin));
     }
     HostTensor codes(std::move(spec));
@@ -106,9 +85,6 @@ class Mxfp4QuantProblem final : public Problem {
     }
     return numbers;
   }
-
-  std::int64_t tokens_, columns_, stride_;
-  float amax_floor_;
 };
 
 }  // namespace
@@ -121,11 +97,10 @@ OpDefinition define_mxfp4_quant() {
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
             {"amax_floor", -4, -10, -4, "least amax: 10^-4 (-4) or 10^-10"}},
            {}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<Mxfp4QuantProblem>(row);
-          },
+          make_problem_of<Mxfp4QuantProblem>,
           {},
-          "tokens"};
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

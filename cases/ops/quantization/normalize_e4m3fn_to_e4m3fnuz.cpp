@@ -4,7 +4,8 @@
 // A weight has no padded rows: those past `live` are weights like the others.
 #include "reference/quantization/normalize_e4m3fn_to_e4m3fnuz.h"
 
-#include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -13,24 +14,36 @@ namespace {
 
 constexpr std::int64_t kScaleBlock = 128;  // weights under one scale, in both directions
 
-class NormalizeProblem final : public Problem {
+using P = plumb_normalize_e4m3fn_to_e4m3fnuz_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula rows = t.scalar("rows", &P::rows), columns = t.scalar("columns", &P::columns);
+  const Formula stride =
+      t.scalar("weight_row_stride", &P::weight_row_stride, columns + parameter("row_gap"));
+  const Formula down = div_up(rows, kScaleBlock), across = div_up(columns, kScaleBlock);
+  t.scalar("weight_scales", &P::weight_scales, down * across);
+  const Formula inputs = t.scalar("input_scales", &P::input_scales);
+  t.input("weight", &P::weight, {rows, columns}, "OCP codes")
+      .named("weight_before")
+      .strides({stride, 1});
+  t.input("weight_scale", &P::weight_scale, {down, across}).named("weight_scale_before");
+  t.input("input_scale", &P::input_scale, {inputs}).named("input_scale_before").when(inputs);
+  t.output("weight_out", &P::weight_out, {rows, columns}, "0x80 becomes 0x00")
+      .named("weight")
+      .strides({stride, 1})
+      .codes("e4m3fnuz", "weight_scale, one of 128 x 128");
+  t.output("weight_scale_out", &P::weight_scale_out, {down, across}, "twice as large")
+      .named("weight_scale");
+  t.output("input_scale_out", &P::input_scale_out, {inputs}, "twice as large")
+      .named("input_scale")
+      .when(inputs);
+  return rows;
+}
+
+class NormalizeProblem final : public TableProblem<P> {
  public:
-  explicit NormalizeProblem(const Row& row)
-      : rows_(row.integer("rows")),
-        columns_(row.integer("columns")),
-        stride_(columns_ + row.integer("row_gap")),
-        input_scales_(row.integer("input_scales")),
-        in_place_(row.integer("in_place") != 0) {}
-
-  std::int64_t capacity() const override { return rows_; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors;
-    add(tensors, "weight", Dtype::u8, {rows_, columns_}, {stride_, 1});
-    add(tensors, "weight_scale", Dtype::f32, {blocks(rows_), blocks(columns_)}, {});
-    if (input_scales_ > 0) add(tensors, "input_scale", Dtype::f32, {input_scales_}, {});
-    return tensors;
-  }
+  NormalizeProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), in_place_(row.integer("in_place") != 0) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_weight(tensors.at("weight_before"), step);
@@ -39,25 +52,14 @@ class NormalizeProblem final : public Problem {
     }
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
+  // In place the op reads what it writes.
+  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
-    const auto source = [&](const std::string& name) {
-      return tensors.get<void>(in_place_ ? name : name + "_before");
-    };
-    plumb_normalize_e4m3fn_to_e4m3fnuz_params p{};
-    p.weight = static_cast<const std::uint8_t*>(source("weight"));
-    p.weight_out = tensors.get<std::uint8_t>("weight");
-    p.weight_scale = static_cast<const float*>(source("weight_scale"));
-    p.weight_scale_out = tensors.get<float>("weight_scale");
-    p.input_scale = static_cast<const float*>(source("input_scale"));
-    p.input_scale_out = tensors.get<float>("input_scale");
-    p.rows = rows_;
-    p.columns = columns_;
-    p.weight_row_stride = stride_;
-    p.weight_scales = blocks(rows_) * blocks(columns_);
-    p.input_scales = input_scales_;
-    p.stream = stream;
-    return entry.launch(&p);
+    DeviceTensors same = tensors;
+    for (const char* name : {"weight", "weight_scale", "input_scale"}) {
+      if (in_place_) same.set(std::string(name) + "_before", tensors.get<void>(name));
+    }
+    return TableProblem::launch(entry, same, state, stream);
   }
 
   std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
@@ -71,7 +73,7 @@ class NormalizeProblem final : public Problem {
     constexpr std::string_view kWhat = "differs from what fnuz needs";
     std::vector<TensorReport> reports = {judge_bits(tensors.at("weight"), weight, {}, kWhat),
                                          judge_bits(tensors.at("weight_scale"), scale, {}, kWhat)};
-    if (input_scales_ > 0) {
+    if (p_.input_scales > 0) {
       HostTensor input = tensors.at("input_scale_before");
       reference::normalize_e4m3fn_to_e4m3fnuz({}, scales(input));
       reports.push_back(judge_bits(tensors.at("input_scale"), input, {}, kWhat));
@@ -79,32 +81,21 @@ class NormalizeProblem final : public Problem {
     return reports;
   }
 
-  double cost() const override { return 10.0 * static_cast<double>(rows_ * columns_); }
+  double cost() const override { return 10.0 * static_cast<double>(p_.rows * p_.columns); }
 
  private:
-  static std::int64_t blocks(std::int64_t size) { return (size + kScaleBlock - 1) / kScaleBlock; }
-
-  // Out of place the output starts as poison.
-  void add(TensorSet& tensors, const std::string& name, Dtype dtype,
-           const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) const {
-    tensors.add({.name = name + "_before", .dtype = dtype, .shape = shape, .strides = strides});
-    tensors.add({.name = name,
-                 .dtype = dtype,
-                 .shape = shape,
-                 .strides = strides,
-                 .role = Role::output,
-                 .starts_as = in_place_ ? name + "_before" : "",
-                 .format = dtype == Dtype::u8 ? "e4m3fnuz" : "number",
-                 .scale_layout = dtype == Dtype::u8 ? "weight_scale, one of 128 x 128" : "none"});
+  // Out of place an output starts as poison.
+  void place(TensorSpec& spec) const override {
+    if (in_place_ && spec.role == Role::output) spec.starts_as = spec.name + "_before";
   }
 
   // exact: all codes in turn. adversarial: -0, NaN, and their neighbours.
   void fill_weight(HostTensor& weight, const Step& step) const {
     constexpr std::uint8_t kSpecial[] = {0x80, 0x00, 0x7f, 0xff, 0x81, 0x7e, 0xfe, 0x08};
     const std::uint64_t seed = mix(step.seed, 1);
-    for (std::int64_t row = 0; row < rows_; ++row) {
-      for (std::int64_t i = 0; i < columns_; ++i) {
-        const std::int64_t index = row * columns_ + i;
+    for (std::int64_t row = 0; row < p_.rows; ++row) {
+      for (std::int64_t i = 0; i < p_.columns; ++i) {
+        const std::int64_t index = row * p_.columns + i;
         const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(index));
         weight.row<std::uint8_t>(row)[i] =
             step.fill == Fill::adversarial ? kSpecial[bits % 8]
@@ -122,7 +113,6 @@ class NormalizeProblem final : public Problem {
     }
   }
 
-  std::int64_t rows_, columns_, stride_, input_scales_;
   bool in_place_;
 };
 
@@ -137,9 +127,10 @@ OpDefinition define_normalize_e4m3fn_to_e4m3fnuz() {
             {"input_scales", 0, 0, 1 << 20, "scales of static activations; 0: none"},
             {"in_place", 1, 0, 1, "1: outputs are the inputs themselves"}},
            {}},
-          [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-            return std::make_unique<NormalizeProblem>(row);
-          }};
+          make_problem_of<NormalizeProblem>,
+          {},
+          {},
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

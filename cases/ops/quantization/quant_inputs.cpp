@@ -206,6 +206,13 @@ TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Ro
   return report;
 }
 
+FloatOfInteger quant_floor(std::string parameter) {
+  const auto value = [](std::int64_t exponent) {
+    return exponent == 0 ? 0.0F : exponent == -4 ? 1e-4F : 1e-10F;
+  };
+  return {.parameter = std::move(parameter), .value = value, .most = 0, .least = -10};
+}
+
 double quant_cost(std::int64_t groups, std::int64_t elements) {
   return static_cast<double>(groups) * 8 * (3 * kShuffleCost + 20) +
          10 * static_cast<double>(elements);

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "cases/judge/judge_codes.h"
-#include "cases/tables/problem.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "reference/quantization/group_quant.h"
 
 namespace plumb::cases {
@@ -43,6 +44,9 @@ std::uint64_t scale_of_byte(std::uint64_t byte);
 TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
                                const reference::GroupQuant& how,
                                const reference::Numerics& numerics, const RowMask& promised);
+
+// 10^-4 for -4, none for 0, otherwise 10^-10.
+FloatOfInteger quant_floor(std::string parameter);
 
 // Simulated work of quantising: eight threads a group, three shuffles each.
 double quant_cost(std::int64_t groups, std::int64_t elements);

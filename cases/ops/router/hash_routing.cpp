@@ -4,6 +4,8 @@
 // whole vocabulary on the device, and a few of them, spread out, on the host.
 #include "reference/router/hash_routing.h"
 
+#include <utility>
+
 #include "cases/ops/norm/norm_inputs.h"
 #include "cases/ops/router/router_inputs.h"
 #include "cases/tensors/fill.h"
@@ -14,42 +16,27 @@ namespace {
 
 constexpr std::int64_t kTableRows = 96;  // that tokens refer to
 
-class HashRoutingProblem final : public Problem {
+using P = plumb_hash_routing_params;
+
+Formula members(TablePart<P>& t) {
+  const auto [tokens, experts, topk] = add_router(t);
+  t.input("input_ids", &P::input_ids, {tokens}, "token ids, rows of the table");
+  t.input("tid2eid", &P::tid2eid, {least(kTableRows, parameter("vocabulary")), topk},
+          "experts of a token id");
+  t.in_place("weights", &P::weights, {tokens, topk}, "of the experts");
+  t.in_place("ids", &P::ids, {tokens, topk}, "experts of each token");
+  return tokens;
+}
+
+class HashRoutingProblem final : public TableProblem<P> {
  public:
   HashRoutingProblem(const Row& row, const device::Properties& device)
-      : shape_(router_shape(row)),
+      : TableProblem(table_of<members>(), row, device),
+        shape_(row, p_),
         device_(device),
         vocabulary_(row.integer("vocabulary")),
-        strangers_(row.integer("strangers") != 0),
-        renormalize_(row.integer("renormalize") != 0),
-        scale_(static_cast<float>(row.integer("scale_permille")) / 1000.0F) {
+        strangers_(row.integer("strangers") != 0) {
     shape_.exact_logits = {-1000, 64, 256};  // scores 0, 8, 16
-  }
-
-  std::int64_t capacity() const override { return shape_.tokens; }
-
-  TensorSet make_tensors() const override {
-    const std::vector<std::int64_t> chosen = {shape_.tokens, shape_.topk};
-    TensorSet tensors;
-    tensors.add(shape_.logits());
-    tensors.add({"input_ids", Dtype::i32, {shape_.tokens}});
-    TensorSpec table{"tid2eid", Dtype::i32, {table_rows(), shape_.topk}};
-    table.sparse = true;
-    for (std::int64_t i = 0; i < table_rows(); ++i) table.placement.push_back(token_id(i));
-    tensors.add(table);
-    tensors.add({"weights_before", Dtype::f32, chosen});
-    tensors.add({"ids_before", Dtype::i32, chosen});
-    tensors.add({.name = "weights",
-                 .dtype = Dtype::f32,
-                 .shape = chosen,
-                 .role = Role::output,
-                 .starts_as = "weights_before"});
-    tensors.add({.name = "ids",
-                 .dtype = Dtype::i32,
-                 .shape = chosen,
-                 .role = Role::output,
-                 .starts_as = "ids_before"});
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -68,25 +55,6 @@ class HashRoutingProblem final : public Problem {
     }
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_hash_routing_params p{};
-    p.logits = tensors.get<void>("logits");
-    p.input_ids = tensors.get<std::int32_t>("input_ids");
-    p.tid2eid = tensors.get<std::int32_t>("tid2eid");
-    p.weights = tensors.get<float>("weights");
-    p.ids = tensors.get<std::int32_t>("ids");
-    p.tokens = shape_.tokens;
-    p.logits_row_stride = shape_.row_stride();
-    p.experts = static_cast<std::int32_t>(shape_.experts);
-    p.topk = static_cast<std::int32_t>(shape_.topk);
-    p.logits_format = shape_.bf16 ? PLUMB_BF16 : PLUMB_F32;
-    p.renormalize = renormalize_;
-    p.routed_scaling_factor = scale_;
-    p.stream = stream;
-    return entry.launch(&p);
-  }
-
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
@@ -97,9 +65,9 @@ class HashRoutingProblem final : public Problem {
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
       inputs.experts.push_back(table.row<std::int32_t>(entry_of(input_ids[token])));
     }
-    inputs.topk = static_cast<std::int32_t>(shape_.topk);
-    inputs.renormalize = renormalize_;
-    inputs.scale = static_cast<double>(scale_);
+    inputs.topk = p_.topk;
+    inputs.renormalize = p_.renormalize != 0;
+    inputs.scale = static_cast<double>(p_.routed_scaling_factor);
     inputs.ids_before = tensors.at("ids_before").data<std::int32_t>();
     inputs.weights_before = tensors.at("weights_before").data<float>();
     auto weights = reference::hash_routing_weights(inputs, numerics);
@@ -123,6 +91,12 @@ class HashRoutingProblem final : public Problem {
   }
 
  private:
+  void place(TensorSpec& spec) const override {
+    if (spec.name != "tid2eid") return;
+    spec.sparse = true;
+    for (std::int64_t i = 0; i < table_rows(); ++i) spec.placement.push_back(token_id(i));
+  }
+
   std::int64_t table_rows() const { return std::min(kTableRows, vocabulary_); }
   // Spread over the vocabulary, with the first and the last.
   std::int64_t token_id(std::int64_t entry) const {
@@ -156,25 +130,23 @@ class HashRoutingProblem final : public Problem {
   RouterShape shape_;
   device::Properties device_;
   std::int64_t vocabulary_;
-  bool strangers_, renormalize_;
-  float scale_;
+  bool strangers_;
 };
 
 }  // namespace
 
 OpDefinition define_hash_routing() {
-  OpDefinition op;
-  op.name = "hash_routing";
-  op.summary = "router of V4's first layers: experts by token id";
-  op.parameters = router_parameters(256, 6, 1500);
-  op.parameters.push_back({"vocabulary", 129280, 1, 1 << 24, "rows of the table on the device"});
-  op.parameters.push_back({"strangers", 0, 0, 1, "1: some ids of the table are no experts"});
-  op.make_problem = [](const Row& row,
-                       const device::Properties& device) -> std::unique_ptr<Problem> {
-    return std::make_unique<HashRoutingProblem>(row, device);
-  };
-  op.row_count = "tokens";
-  return op;
+  std::vector<Parameter> parameters = router_parameters(256, 6, 1500);
+  parameters.push_back({"vocabulary", 129280, 1, 1 << 24, "rows of the table on the device"});
+  parameters.push_back({"strangers", 0, 0, 1, "1: some ids of the table are no experts"});
+  return {{"hash_routing",
+           "router of V4's first layers: experts by token id",
+           std::move(parameters),
+           {}},
+          make_problem_of<HashRoutingProblem>,
+          {},
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

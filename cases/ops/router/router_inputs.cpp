@@ -127,10 +127,6 @@ std::optional<BiasKind> bias_named(const Row& row) {
 
 }  // namespace
 
-TensorSpec RouterShape::logits() const {
-  return {"logits", bf16 ? Dtype::bf16 : Dtype::f32, {tokens, experts}, {row_stride(), 1}};
-}
-
 std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk,
                                          std::int64_t scale_permille) {
   return {{"tokens", 5, 0, 1 << 20, "rows"},
@@ -142,27 +138,20 @@ std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk
           {"scale_permille", scale_permille, 1, 1 << 20, "routed scaling factor, in thousandths"}};
 }
 
-RouterShape router_shape(const Row& row) {
-  RouterShape shape;
-  shape.tokens = row.integer("tokens");
-  shape.experts = row.integer("experts");
-  shape.row_gap = row.integer("row_gap");
-  shape.topk = row.integer("topk");
-  shape.bf16 = row.integer("bf16") != 0;
-  shape.bias = bias_named(row);
-  if (shape.topk > shape.experts) throw BadRow(row.where + ": topk above experts");
-  return shape;
+void RouterShape::read(const Row& row) {
+  bias = bias_named(row);
+  if (topk > experts) throw BadRow(row.where + ": topk above experts");
 }
 
 void fill_router_logits(const RouterShape& shape, const Step& step, HostTensor& logits) {
   for (std::int64_t token = 0; token < shape.tokens; ++token) {
-    const std::int64_t begin = token * shape.row_stride();
+    const std::int64_t begin = token * shape.row_stride;
     const RowStream row{shape, mix(step.seed, 64 + token)};
     for (std::int64_t e = 0; e < shape.experts && token < step.live; ++e) {
       store(logits, begin + e, logit(row, step, token, e));
     }
     if (token + 1 == shape.tokens) break;
-    for (std::int64_t e = shape.experts; e < shape.row_stride(); ++e) {
+    for (std::int64_t e = shape.experts; e < shape.row_stride; ++e) {
       store(logits, begin + e, garbage(begin + e));
     }
   }
@@ -180,7 +169,7 @@ void fill_router_bias(const RouterShape& shape, const Step& step, HostTensor& bi
 }
 
 reference::Logits router_logits(const RouterShape& shape, const HostTensor& logits) {
-  return {logits.bytes().data(), shape.bf16, shape.tokens, shape.experts, shape.row_stride()};
+  return {logits.bytes().data(), shape.bf16, shape.tokens, shape.experts, shape.row_stride};
 }
 
 double router_token_cost(const RouterShape& shape, double reductions, double sweeps,

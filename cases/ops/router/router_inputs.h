@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logits and biases for the router ops.
+// Members, logits and biases of the router ops.
 //
 //   exact        logits whose scores are exact (-1000: 0, and a few more that the op names), biases
 //                that leave two experts either certainly equal or a multiple of 2^-9 apart
@@ -15,8 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
+#include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/router/router.h"
 
@@ -48,21 +49,53 @@ enum class LogitRow {
 };
 
 struct RouterShape {
-  std::int64_t tokens = 0, experts = 0, row_gap = 0;
-  std::int64_t n_group = 1, topk_group = 1, topk = 1;
-  bool bf16 = false;
-  std::vector<double> exact_logits;   // of the exact fill
-  std::optional<BiasKind> bias = {};  // of the adversarial fill
+  // Throws BadRow.
+  template <class P>
+  RouterShape(const Row& row, const P& p)
+      : tokens(p.tokens),
+        experts(p.experts),
+        row_stride(p.logits_row_stride),
+        topk(p.topk),
+        bf16(p.logits_format == PLUMB_BF16) {
+    read(row);
+  }
 
-  std::int64_t row_stride() const { return experts + row_gap; }
-  TensorSpec logits() const;
+  std::int64_t tokens, experts, row_stride;
+  std::int64_t n_group = 1, topk_group = 1, topk;
+  bool bf16;
+  std::vector<double> exact_logits = {};  // of the exact fill
+  std::optional<BiasKind> bias = {};      // of the adversarial fill
+
+ private:
+  void read(const Row& row);
 };
+
+struct RouterSizes {
+  Formula tokens, experts, topk;
+};
+// The logits, their sizes and the scale of the weights.
+template <class P>
+RouterSizes add_router(TablePart<P>& t) {
+  const RouterSizes sizes{t.scalar("tokens", &P::tokens), t.scalar("experts", &P::experts),
+                          t.scalar("topk", &P::topk)};
+  const Formula stride =
+      t.scalar("logits_row_stride", &P::logits_row_stride, sizes.experts + parameter("row_gap"));
+  const Formula bf16 = parameter("bf16");
+  t.scalar("logits_format", &P::logits_format, bf16 * (PLUMB_BF16 - PLUMB_F32) + PLUMB_F32);
+  t.scalar("renormalize", &P::renormalize);
+  t.real(
+      "routed_scaling_factor", &P::routed_scaling_factor,
+      {"scale_permille", [](std::int64_t n) { return static_cast<float>(n) / 1000.0F; }, 1 << 20});
+  t.input("logits", &P::logits, {sizes.tokens, sizes.experts}, "of each expert")
+      .elements(dtype_if(bf16, Dtype::bf16, Dtype::f32))
+      .strides({stride, 1});
+  return sizes;
+}
 
 // Rows of `op` have these parameters: tokens, experts, topk, row_gap, renormalize, bf16, and
 // scale_permille, the routed scaling factor in thousandths; and the word `bias`.
 std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk,
                                          std::int64_t scale_permille);
-RouterShape router_shape(const Row& row);
 
 // Live and dead rows; between rows lie NaN, infinity and the largest finite number.
 void fill_router_logits(const RouterShape& shape, const Step& step, HostTensor& logits);

@@ -4,6 +4,8 @@
 // rows and every fifth live one; without a mask, dead rows are routed like any other.
 #include "reference/router/sqrt_softplus_topk.h"
 
+#include <utility>
+
 #include "cases/judge/judge_choices.h"
 #include "cases/ops/norm/norm_inputs.h"
 #include "cases/ops/router/router_inputs.h"
@@ -12,31 +14,30 @@ namespace plumb::cases {
 
 namespace {
 
-class SqrtSoftplusTopKProblem final : public Problem {
+using P = plumb_sqrt_softplus_topk_params;
+
+Formula members(TablePart<P>& t) {
+  const auto [tokens, experts, topk] = add_router(t);
+  t.scalar("weight", &P::weight, parameter("recovered_weight"));
+  t.input("bias", &P::bias, {experts}, "for the choice");
+  t.input("is_padding", &P::is_padding, {tokens}, "1: the token gets no expert")
+      .when(parameter("padding_mask"));
+  t.output("weights", &P::weights, {tokens, topk}, "of the chosen experts");
+  t.output("ids", &P::ids, {tokens, topk}, "chosen experts");
+  t.output("token_expert_indices", &P::token_expert_indices, {tokens, topk}, "k * tokens + t")
+      .when(parameter("token_expert_indices"));
+  return tokens;
+}
+
+class SqrtSoftplusTopKProblem final : public TableProblem<P> {
  public:
   SqrtSoftplusTopKProblem(const Row& row, const device::Properties& device)
-      : shape_(router_shape(row)),
+      : TableProblem(table_of<members>(), row, device),
+        shape_(row, p_),
         device_(device),
         masked_(row.integer("padding_mask") != 0),
-        indexed_(row.integer("token_expert_indices") != 0),
-        recovered_(row.integer("recovered_weight") != 0),
-        renormalize_(row.integer("renormalize") != 0),
-        scale_(static_cast<float>(row.integer("scale_permille")) / 1000.0F) {
+        indexed_(row.integer("token_expert_indices") != 0) {
     shape_.exact_logits = {-1000, 64, 256};  // scores 0, 8, 16
-  }
-
-  std::int64_t capacity() const override { return shape_.tokens; }
-
-  TensorSet make_tensors() const override {
-    const std::vector<std::int64_t> chosen = {shape_.tokens, shape_.topk};
-    TensorSet tensors;
-    tensors.add(shape_.logits());
-    tensors.add({"bias", Dtype::f32, {shape_.experts}});
-    if (masked_) tensors.add({"is_padding", Dtype::u8, {shape_.tokens}});
-    tensors.add({"weights", Dtype::f32, chosen, {}, Role::output});
-    tensors.add({"ids", Dtype::i32, chosen, {}, Role::output});
-    if (indexed_) tensors.add({"token_expert_indices", Dtype::i32, chosen, {}, Role::output});
-    return tensors;
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -49,27 +50,6 @@ class SqrtSoftplusTopKProblem final : public Problem {
     }
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_sqrt_softplus_topk_params p{};
-    p.logits = tensors.get<void>("logits");
-    p.bias = tensors.get<float>("bias");
-    p.is_padding = tensors.get<std::uint8_t>("is_padding");
-    p.weights = tensors.get<float>("weights");
-    p.ids = tensors.get<std::int32_t>("ids");
-    p.token_expert_indices = tensors.get<std::int32_t>("token_expert_indices");
-    p.tokens = shape_.tokens;
-    p.logits_row_stride = shape_.row_stride();
-    p.experts = static_cast<std::int32_t>(shape_.experts);
-    p.topk = static_cast<std::int32_t>(shape_.topk);
-    p.logits_format = shape_.bf16 ? PLUMB_BF16 : PLUMB_F32;
-    p.weight = recovered_ ? PLUMB_WEIGHT_RECOVERED : PLUMB_WEIGHT_SCORE;
-    p.renormalize = renormalize_;
-    p.routed_scaling_factor = scale_;
-    p.stream = stream;
-    return entry.launch(&p);
-  }
-
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics&) const override {
@@ -77,10 +57,10 @@ class SqrtSoftplusTopKProblem final : public Problem {
     inputs.logits = router_logits(shape_, tensors.at("logits"));
     inputs.bias = tensors.at("bias").data<float>();
     inputs.is_padding = masked_ ? tensors.at("is_padding").data<std::uint8_t>() : nullptr;
-    inputs.topk = static_cast<std::int32_t>(shape_.topk);
-    inputs.recovered_weight = recovered_;
-    inputs.renormalize = renormalize_;
-    inputs.scale = static_cast<double>(scale_);
+    inputs.topk = p_.topk;
+    inputs.recovered_weight = p_.weight == PLUMB_WEIGHT_RECOVERED;
+    inputs.renormalize = p_.renormalize != 0;
+    inputs.scale = static_cast<double>(p_.routed_scaling_factor);
     auto choices = reference::sqrt_softplus_topk_choices(inputs, numerics);
     choices.experts.score.structured = step.fill != Fill::real;
     const auto* ids = tensors.at("ids").data<std::int32_t>();
@@ -120,27 +100,24 @@ class SqrtSoftplusTopKProblem final : public Problem {
 
   RouterShape shape_;
   device::Properties device_;
-  bool masked_, indexed_, recovered_, renormalize_;
-  float scale_;
+  bool masked_, indexed_;
 };
 
 }  // namespace
 
 OpDefinition define_sqrt_softplus_topk() {
-  OpDefinition op;
-  op.name = "sqrt_softplus_topk";
-  op.summary = "router of V4: sqrt(softplus) scores with a bias, best experts";
-  op.parameters = router_parameters(256, 6, 1500);
-  op.parameters.push_back({"padding_mask", 0, 0, 1, "1: a mask of tokens that get no expert"});
-  op.parameters.push_back({"token_expert_indices", 0, 0, 1, "1: writes k * tokens + t"});
-  op.parameters.push_back({"recovered_weight", 0, 0, 1, "1: weights of (score + bias) - bias"});
-  op.word_parameters = {"bias"};
-  op.make_problem = [](const Row& row,
-                       const device::Properties& device) -> std::unique_ptr<Problem> {
-    return std::make_unique<SqrtSoftplusTopKProblem>(row, device);
-  };
-  op.row_count = "tokens";
-  return op;
+  std::vector<Parameter> parameters = router_parameters(256, 6, 1500);
+  parameters.push_back({"padding_mask", 0, 0, 1, "1: a mask of tokens that get no expert"});
+  parameters.push_back({"token_expert_indices", 0, 0, 1, "1: writes k * tokens + t"});
+  parameters.push_back({"recovered_weight", 0, 0, 1, "1: weights of (score + bias) - bias"});
+  return {{"sqrt_softplus_topk",
+           "router of V4: sqrt(softplus) scores with a bias, best experts",
+           std::move(parameters),
+           {"bias"}},
+          make_problem_of<SqrtSoftplusTopKProblem>,
+          {},
+          "tokens",
+          &table_of<members>()};
 }
 
 }  // namespace plumb::cases

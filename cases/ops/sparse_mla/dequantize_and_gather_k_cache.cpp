@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "cases/ops/sparse_mla/mla_members.h"
 #include "cases/ops/sparse_mla/mla_rows.h"
+#include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"
 #include "reference/formats/bfloat16.h"
 
@@ -22,89 +24,80 @@ enum class SeqLens { full, edges, random };
 enum class GatherLens { all, window, random };  // all: none are given
 enum GatherSalt : std::uint64_t { kCache = 1, kLengths, kWindows, kStale, kTable };
 
-struct GatherShape {
-  std::int64_t requests = 1, most = 1, window = 1, offset = 0, rows = 1;
-  SeqLens seq_lens = SeqLens::full;
-  GatherLens gather_lens = GatherLens::all;
-  bool strided = false;
-  MlaSide cache;
-
-  std::int64_t pages() const { return cache.cache.blocks_per_sequence(); }
-  std::int64_t needed_rows() const {
-    return offset + (gather_lens == GatherLens::all ? most : std::min(most, window));
-  }
-};
-
-// Lengths at which pages turn.
-std::int64_t edge_length(const GatherShape& shape, std::uint64_t which) {
-  const std::int64_t page = shape.cache.cache.page;
-  const std::int64_t edges[] = {0, shape.most, page, 1, page + 1, page - 1, 2 * page, 17};
-  return std::min(edges[which % std::size(edges)], shape.most);
+MlaCacheShape cache_of(const Row& row) {
+  MlaCacheShape cache;
+  cache.page = row.integer("page");
+  cache.context = row.integer("seq_len");
+  cache.sequences = std::max<std::int64_t>(row.integer("requests"), 1);
+  cache.far = row.integer("far") != 0;
+  cache.given_blocks = row.integer("blocks");
+  cache.every_code = true;
+  return cache;
 }
 
-class GatherProblem : public Problem {
+using P = plumb_dequantize_and_gather_k_cache_params;
+
+Formula members(TablePart<P>& t) {
+  const Formula requests = t.scalar("requests", &P::requests), length = parameter("seq_len");
+  MlaCacheMembers cache(t.part("cache", &P::cache), MlaLayouts::v4, "", dialect_words("dialect"),
+                        cache_of);
+  const Formula pages = t.scalar("pages", &P::pages, div_up(length, cache.page));
+  t.given(word_is("gather", "window"), t.has("gather_lens", &P::gather_lens));
+  const Formula all = both(!word_is("gather", "window"), !word_is("gather", "random"));
+  const Formula gathered = all * length + !all * least(length, parameter("window"));
+  const Formula offset = t.scalar("offset", &P::offset);
+  const Formula rows = t.scalar(
+      "rows", &P::rows, or_else(parameter("rows"), offset + gathered + parameter("spare_rows")));
+  const Formula strided = parameter("strided");
+  const Formula row_stride = t.scalar("out_row_stride", &P::out_row_stride, strided * 8 + kMlaDim);
+  const Formula request_stride =
+      t.scalar("out_request_stride", &P::out_request_stride, rows * row_stride + strided * 24);
+  const Formula table_stride =
+      t.scalar("block_table_stride", &P::block_table_stride, pages + strided * 3);
+  cache.add_tensor("k_cache");
+  t.input("block_table", &P::block_table, {requests, pages}, "blocks of each request")
+      .strides({table_stride, 1});
+  t.input("seq_lens", &P::seq_lens, {requests}, "tokens of each request");
+  t.input("gather_lens", &P::gather_lens, {requests}, "the last ones, which are gathered")
+      .when(!all);
+  t.in_place("out", &P::out, {requests, rows, kMlaDim}, "other rows are kept")
+      .named("workspace")
+      .strides({request_stride, row_stride, 1});
+  return requests;
+}
+
+class GatherProblem final : public TableProblem<P> {
  public:
-  explicit GatherProblem(GatherShape shape) : shape_(std::move(shape)) {
-    layouts_.add(shape_.cache.cache.spec("k_cache"));
-    const std::int64_t gap = shape_.strided ? 3 : 0;
-    layouts_.add({.name = "block_table",
-                  .dtype = Dtype::i32,
-                  .shape = {shape_.requests, shape_.pages()},
-                  .strides = {shape_.pages() + gap, 1}});
-    layouts_.add({.name = "seq_lens", .dtype = Dtype::i32, .shape = {shape_.requests}});
-    if (shape_.gather_lens != GatherLens::all) {
-      layouts_.add({.name = "gather_lens", .dtype = Dtype::i32, .shape = {shape_.requests}});
-    }
-    const std::int64_t row = kMlaDim + (shape_.strided ? 8 : 0);
-    TensorSpec workspace{.name = "workspace_before",
-                         .dtype = Dtype::bf16,
-                         .shape = {shape_.requests, shape_.rows, kMlaDim},
-                         .strides = {shape_.rows * row + 8 * gap, row, 1}};
-    layouts_.add(workspace);
-    workspace.name = "workspace";
-    workspace.role = Role::output;
-    workspace.starts_as = "workspace_before";
-    layouts_.add(workspace);
+  GatherProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform),
+        longest_(row.integer("seq_len")),
+        window_(row.integer("window")),
+        seq_lens_(choose<SeqLens>(
+            row, "lengths",
+            {{"full", SeqLens::full}, {"edges", SeqLens::edges}, {"random", SeqLens::random}})),
+        gather_lens_(choose<GatherLens>(row, "gather",
+                                        {{"all", GatherLens::all},
+                                         {"window", GatherLens::window},
+                                         {"random", GatherLens::random}})),
+        side_{.name = "k", .width = longest_, .cache = cache_of(row)} {
+    side_.cache.dialect = dialect_of(row, "dialect", platform);
   }
 
-  std::int64_t capacity() const override { return shape_.requests; }
-  TensorSet make_tensors() const override { return layouts_; }
-
   void fill(const Step& step, TensorSet& tensors) const override {
-    if (shape_.rows < shape_.needed_rows()) {
-      throw BadRow(fmt::format("a workspace of {} rows a request: its tokens need {}", shape_.rows,
-                               shape_.needed_rows()));
+    if (p_.rows < needed_rows()) {
+      throw BadRow(fmt::format("a workspace of {} rows a request: its tokens need {}", p_.rows,
+                               needed_rows()));
     }
-    MlaCache cache(shape_.cache.cache, step, mix(step.seed, kCache), tensors.at("k_cache"));
+    MlaCache cache(side_.cache, step, mix(step.seed, kCache), tensors.at("k_cache"));
     for (std::int64_t request = 0; request < step.live; ++request) {
       fill_request(step, request, cache, tensors);
     }
-    for (std::int64_t request = step.live; request < shape_.requests; ++request) {
+    for (std::int64_t request = step.live; request < p_.requests; ++request) {
       fill_dead_request(step, request, tensors);
     }
     const RealFill how{.scale = 1, .vary_rows = false, .outliers = false};
     HostTensor& before = tensors.at("workspace_before");
     fill_real(before, 0, before.rows(), mix(step.seed, kStale), how);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_dequantize_and_gather_k_cache_params params{};
-    params.cache = device_cache(shape_.cache, tensors);
-    params.block_table = tensors.get<std::int32_t>("block_table");
-    params.seq_lens = tensors.get<std::int32_t>("seq_lens");
-    params.gather_lens = tensors.get<std::int32_t>("gather_lens");
-    params.out = tensors.get<std::uint16_t>("workspace");
-    params.requests = shape_.requests;
-    params.rows = shape_.rows;
-    params.pages = shape_.pages();
-    params.offset = shape_.offset;
-    const std::vector<std::int64_t>& strides = layouts_.at("workspace").spec().strides;
-    params.out_request_stride = strides[0];
-    params.out_row_stride = strides[1];
-    params.block_table_stride = layouts_.at("block_table").spec().strides[0];
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   // Bit for bit, except where several bits are right.
@@ -128,28 +121,38 @@ class GatherProblem : public Problem {
 
   double cost() const override {
     constexpr double kDecode = 0.5, kThread = 20;
-    const std::int64_t tokens =
-        shape_.gather_lens == GatherLens::window ? shape_.window : shape_.most;
-    const std::int64_t threads = shape_.requests * (shape_.rows + 15) / 16 * 128;
-    return kDecode * static_cast<double>(shape_.requests * tokens * kMlaDim) +
+    const std::int64_t tokens = gather_lens_ == GatherLens::window ? window_ : longest_;
+    const std::int64_t threads = p_.requests * (p_.rows + 15) / 16 * 128;
+    return kDecode * static_cast<double>(p_.requests * tokens * kMlaDim) +
            kThread * static_cast<double>(threads);
   }
   double checked_factor() const override { return 20; }
 
  private:
+  void place(TensorSpec& spec) const override { place_mla_cache(side_, spec); }
+
+  std::int64_t needed_rows() const {
+    return p_.offset + (gather_lens_ == GatherLens::all ? longest_ : std::min(longest_, window_));
+  }
+  // Lengths at which pages turn.
+  std::int64_t edge_length(std::uint64_t which) const {
+    const std::int64_t page = side_.cache.page;
+    const std::int64_t edges[] = {0, longest_, page, 1, page + 1, page - 1, 2 * page, 17};
+    return std::min(edges[which % std::size(edges)], longest_);
+  }
   std::int64_t seq_len(const Step& step, std::int64_t request) const {
     const std::uint64_t seed = mix(step.seed, kLengths);
-    switch (shape_.seq_lens) {
-      case SeqLens::full: return shape_.most;
-      case SeqLens::random: return integer(seed, request, 0, shape_.most);
+    switch (seq_lens_) {
+      case SeqLens::full: return longest_;
+      case SeqLens::random: return integer(seed, request, 0, longest_);
       case SeqLens::edges:
-        return edge_length(shape_, random_bits(seed, 0) + static_cast<std::uint64_t>(request));
+        return edge_length(random_bits(seed, 0) + static_cast<std::uint64_t>(request));
     }
     return 0;
   }
   std::int64_t gather_len(const Step& step, std::int64_t request, std::int64_t length) const {
-    const std::int64_t most = std::min(length, shape_.window);
-    switch (shape_.gather_lens) {
+    const std::int64_t most = std::min(length, window_);
+    switch (gather_lens_) {
       case GatherLens::all: return length;
       case GatherLens::window: return most;
       case GatherLens::random: return integer(mix(step.seed, kWindows), request, 0, most);
@@ -160,7 +163,7 @@ class GatherProblem : public Problem {
   // Tokens before the window stay NaN, and pages without a token in it name any block.
   void fill_request(const Step& step, std::int64_t request, MlaCache& cache,
                     TensorSet& tensors) const {
-    const std::int64_t page = shape_.cache.cache.page;
+    const std::int64_t page = side_.cache.page;
     const std::int64_t length = seq_len(step, request), count = gather_len(step, request, length);
     tensors.at("seq_lens").data<std::int32_t>()[request] = static_cast<std::int32_t>(length);
     if (tensors.contains("gather_lens")) {
@@ -168,9 +171,9 @@ class GatherProblem : public Problem {
     }
     auto* blocks = tensors.at("block_table").row<std::int32_t>(request);
     const std::uint64_t seed = mix(mix(step.seed, kTable), static_cast<std::uint64_t>(request));
-    for (std::int64_t i = 0; i < shape_.pages(); ++i) {
-      const std::int64_t block = integer(seed, i, 0, shape_.cache.cache.blocks() - 1);
-      blocks[i] = static_cast<std::int32_t>(shape_.cache.cache.address(block));
+    for (std::int64_t i = 0; i < p_.pages; ++i) {
+      const std::int64_t block = integer(seed, i, 0, side_.cache.blocks() - 1);
+      blocks[i] = static_cast<std::int32_t>(side_.cache.address(block));
     }
     for (std::int64_t position = length - count; position < length; ++position) {
       blocks[position / page] = static_cast<std::int32_t>(cache.use(request, position) / page);
@@ -185,16 +188,16 @@ class GatherProblem : public Problem {
       return;
     }
     tensors.at("gather_lens").data<std::int32_t>()[request] = 0;
-    if (step.dead_rows != DeadRows::foreign) length = static_cast<std::int32_t>(shape_.most);
+    if (step.dead_rows != DeadRows::foreign) length = static_cast<std::int32_t>(longest_);
   }
 
   // Blocks of a far cache are numbered as the host holds them.
   reference::GatheredWorkspace expected(const TensorSet& tensors) const {
-    const MlaCacheShape& cache = shape_.cache.cache;
+    const MlaCacheShape& cache = side_.cache;
     const HostTensor& table = tensors.at("block_table");
     std::vector<std::int32_t> blocks;
-    for (std::int64_t request = 0; request < shape_.requests; ++request) {
-      for (std::int64_t i = 0; i < shape_.pages(); ++i) {
+    for (std::int64_t request = 0; request < p_.requests; ++request) {
+      for (std::int64_t i = 0; i < p_.pages; ++i) {
         const std::int64_t slot = table.row<std::int32_t>(request)[i] * cache.page;
         blocks.push_back(static_cast<std::int32_t>(cache.pool_slot(slot) / cache.page));
       }
@@ -206,48 +209,22 @@ class GatherProblem : public Problem {
                     .page = cache.page,
                     .dialect = cache.dialect};
     inputs.block_table = blocks.data();
-    inputs.block_table_stride = shape_.pages();
+    inputs.block_table_stride = p_.pages;
     inputs.seq_lens = tensors.at("seq_lens").data<std::int32_t>();
     if (tensors.contains("gather_lens")) {
       inputs.gather_lens = tensors.at("gather_lens").data<std::int32_t>();
     }
-    inputs.requests = shape_.requests;
-    inputs.rows = shape_.rows;
-    inputs.offset = shape_.offset;
+    inputs.requests = p_.requests;
+    inputs.rows = p_.rows;
+    inputs.offset = p_.offset;
     return reference::dequantize_and_gather_k_cache(inputs);
   }
 
-  GatherShape shape_;
-  TensorSet layouts_;
+  std::int64_t longest_, window_;
+  SeqLens seq_lens_;
+  GatherLens gather_lens_;
+  MlaSide side_;
 };
-
-GatherShape shape_of(const Row& row, const device::Properties& platform) {
-  GatherShape shape;
-  shape.requests = row.integer("requests");
-  shape.most = row.integer("seq_len");
-  shape.window = row.integer("window");
-  shape.offset = row.integer("offset");
-  shape.seq_lens = choose<SeqLens>(
-      row, "lengths",
-      {{"full", SeqLens::full}, {"edges", SeqLens::edges}, {"random", SeqLens::random}});
-  shape.gather_lens = choose<GatherLens>(
-      row, "gather",
-      {{"all", GatherLens::all}, {"window", GatherLens::window}, {"random", GatherLens::random}});
-  shape.rows = row.integer("rows");
-  if (shape.rows == 0) shape.rows = shape.needed_rows() + row.integer("spare_rows");
-  shape.strided = row.integer("strided") != 0;
-  shape.cache.name = "k";
-  shape.cache.width = shape.most;
-  MlaCacheShape& cache = shape.cache.cache;
-  cache.page = row.integer("page");
-  cache.context = shape.most;
-  cache.sequences = std::max<std::int64_t>(shape.requests, 1);
-  cache.dialect = dialect_of(row, "dialect", native_dialect(platform));
-  cache.far = row.integer("far") != 0;
-  cache.given_blocks = row.integer("blocks");
-  cache.every_code = true;
-  return shape;
-}
 
 }  // namespace
 
@@ -267,10 +244,8 @@ OpDefinition define_dequantize_and_gather_k_cache() {
       {"strided", 0, 0, 1, "1: gaps between rows of the workspace and of the block table"},
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
   op.word_parameters = {"lengths", "gather", "dialect"};
-  op.make_problem = [](const Row& row,
-                       const device::Properties& platform) -> std::unique_ptr<Problem> {
-    return std::make_unique<GatherProblem>(shape_of(row, platform));
-  };
+  op.make_problem = make_problem_of<GatherProblem>;
+  op.table = &table_of<members>();
   return op;
 }
 

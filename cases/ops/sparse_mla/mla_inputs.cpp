@@ -255,34 +255,6 @@ void fill_sinks(const MlaShape& shape, const Step& step, HostTensor& sinks) {
   }
 }
 
-// Gaps between rows where `strided`.
-TensorSpec with_gaps(TensorSpec spec, bool strided, std::int64_t gap) {
-  if (!strided) return spec;
-  spec.strides.assign(spec.shape.size(), 1);
-  for (std::size_t i = spec.shape.size() - 1; i > 0; --i) {
-    spec.strides[i - 1] = spec.strides[i] * spec.shape[i] + gap;
-  }
-  return spec;
-}
-
-void add_side(const MlaShape& shape, const MlaSide& side, TensorSet& tensors) {
-  if (side.width == 0) return;
-  tensors.add(side.cache.spec(side.cache_name()));
-  if (shape.ragged) {
-    tensors.add({.name = side.name + "_indices",
-                 .dtype = Dtype::i32,
-                 .shape = {shape.rows() * side.width}});
-    tensors.add({.name = side.name + "_indptr", .dtype = Dtype::i32, .shape = {shape.rows() + 1}});
-    return;
-  }
-  tensors.add(with_gaps({.name = side.name + "_indices",
-                         .dtype = Dtype::i32,
-                         .shape = {shape.requests, shape.queries, side.width}},
-                        shape.strided, 3));
-  if (shape.lengths == MlaLengths::none) return;
-  tensors.add({.name = side.name + "_lengths", .dtype = Dtype::i32, .shape = {shape.requests}});
-}
-
 }  // namespace
 
 std::string MlaSide::cache_name() const {
@@ -304,18 +276,6 @@ std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side
     lengths[static_cast<std::size_t>(request)] = static_cast<std::int32_t>(length);
   }
   return lengths;
-}
-
-void add_mla_inputs(const MlaShape& shape, TensorSet& tensors) {
-  tensors.add(with_gaps({.name = "q",
-                         .dtype = Dtype::bf16,
-                         .shape = {shape.requests, shape.queries, shape.heads, shape.key_dims()}},
-                        shape.strided, 8));
-  add_side(shape, shape.main, tensors);
-  add_side(shape, shape.extra, tensors);
-  if (shape.sinks != MlaSinks::none) {
-    tensors.add({.name = "attn_sink", .dtype = Dtype::f32, .shape = {shape.heads}});
-  }
 }
 
 // Products of q with k and of p with v, several at a time in a vector; decoding a cache anew for

@@ -49,9 +49,6 @@ struct MlaShape {
   std::int64_t key_dims() const { return main.cache.key_dims(); }
 };
 
-// Adds the tensors that fill_mla_inputs writes.
-void add_mla_inputs(const MlaShape& shape, TensorSet& tensors);
-
 // Candidates of each request; 0 for dead ones, except where there are no lengths.
 std::vector<std::int32_t> mla_lengths(const MlaShape& shape, const MlaSide& side, const Step& step);
 

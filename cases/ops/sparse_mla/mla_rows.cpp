@@ -7,19 +7,6 @@ namespace plumb::cases {
 
 namespace {
 
-using reference::Dialect;
-using reference::KvLayout;
-using reference::ScaleReading;
-
-plumb_scale_reading reading_of(ScaleReading reading) {
-  switch (reading) {
-    case ScaleReading::fp32: return PLUMB_SCALE_FP32;
-    case ScaleReading::bf16: return PLUMB_SCALE_BF16;
-    case ScaleReading::e8m0: return PLUMB_SCALE_E8M0;
-  }
-  return PLUMB_SCALE_FP32;
-}
-
 template <class T>
 std::vector<T> joined(std::vector<T> list, const std::vector<T>& more) {
   list.insert(list.end(), more.begin(), more.end());
@@ -79,32 +66,6 @@ void check_candidates(const Row& row, const MlaShape& shape) {
     throw BadRow(fmt::format(
         "{}: trivial has to be \"zero\" where lonely_every is 1, and only there", row.where));
   }
-}
-
-plumb_mla_cache device_cache(const MlaSide& side, const DeviceTensors& tensors) {
-  if (side.width == 0) return {};
-  return {.data = tensors.get<std::uint8_t>(side.cache_name()),
-          .block_stride_bytes = side.cache.block_bytes(),
-          .num_blocks = side.cache.num_blocks(),
-          .page = static_cast<std::int32_t>(side.cache.page),
-          .dialect = format_of(side.cache.dialect),
-          .layout = side.cache.layout == KvLayout::v32 ? PLUMB_MLA_V32 : PLUMB_MLA_V4,
-          .scale_reading = reading_of(side.cache.scale_reading)};
-}
-
-plumb_mla_candidates device_candidates(const MlaShape& shape, const MlaSide& side,
-                                       const TensorSet& layouts, const DeviceTensors& tensors) {
-  if (side.width == 0) return {};
-  plumb_mla_candidates candidates{};
-  candidates.indices = tensors.get<std::int32_t>(side.name + "_indices");
-  candidates.lengths = tensors.get<std::int32_t>(side.name + "_lengths");
-  candidates.indptr = tensors.get<std::int32_t>(side.name + "_indptr");
-  candidates.width = static_cast<std::int32_t>(side.width);
-  if (shape.ragged) return candidates;
-  const std::vector<std::int64_t>& strides = layouts.at(side.name + "_indices").spec().strides;
-  candidates.request_stride = strides[0];
-  candidates.query_stride = strides[1];
-  return candidates;
 }
 
 }  // namespace plumb::cases

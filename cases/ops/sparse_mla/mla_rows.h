@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rows of all sparse MLA ops say in the same words, and how their parameters reach a C
-// struct.
+// What the rows of all sparse MLA ops say in the same words.
 #pragma once
 
 #include <string_view>
@@ -32,10 +31,5 @@ std::vector<Parameter> with_candidate_parameters(std::vector<Parameter> paramete
 std::vector<std::string_view> with_candidate_words(std::vector<std::string_view> words);
 // Throws BadRow for a combination that no kernel could mean.
 void check_candidates(const Row& row, const MlaShape& shape);
-
-// A side's tensors as an op is told of them; nothing for a side without width.
-plumb_mla_cache device_cache(const MlaSide& side, const DeviceTensors& tensors);
-plumb_mla_candidates device_candidates(const MlaShape& shape, const MlaSide& side,
-                                       const TensorSet& layouts, const DeviceTensors& tensors);
 
 }  // namespace plumb::cases

@@ -175,21 +175,6 @@ std::int64_t MlaCacheShape::pool_slot(std::int64_t slot) const {
   return -1;
 }
 
-TensorSpec MlaCacheShape::spec(std::string name) const {
-  TensorSpec spec{std::move(name), Dtype::u8, {blocks_that_exist(), block_bytes()}};
-  if (layout == KvLayout::rows) {
-    spec.dtype = Dtype::bf16;
-    spec.shape.back() = row_dims;
-    spec.strides = {row_dims + gap, 1};
-  }
-  spec.sparse = far;
-  if (far) {
-    for (std::int64_t block = 0; block < blocks_that_exist(); ++block)
-      spec.placement.push_back(address(block));
-  }
-  return spec;
-}
-
 MlaCache::MlaCache(const MlaCacheShape& shape, const Step& step, std::uint64_t seed,
                    HostTensor& bytes)
     : shape_(shape), step_(step), seed_(seed), bytes_(bytes) {

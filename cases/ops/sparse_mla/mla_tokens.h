@@ -40,7 +40,6 @@ struct MlaCacheShape {
   std::int64_t address(std::int64_t block) const;   // number of a block on the device
   std::int64_t num_blocks() const;                  // on the device, as an op is told
   std::int64_t pool_slot(std::int64_t slot) const;  // a device's slot, in the host's blocks
-  TensorSpec spec(std::string name) const;
 };
 
 // The cache of one step: all NaN, until a token is asked for.

@@ -10,7 +10,9 @@
 
 #include "cases/ops/sparse_mla/mla_inputs.h"
 #include "cases/ops/sparse_mla/mla_judge.h"
+#include "cases/ops/sparse_mla/mla_members.h"
 #include "cases/ops/sparse_mla/mla_rows.h"
+#include "cases/tables/table_problem.h"
 #include "reference/sparse_mla/tile_plan.h"
 
 namespace plumb::cases {
@@ -26,74 +28,135 @@ using reference::ScaleWriting;
 // dims^-0.55, no power of two, and not the model's dims^-0.5.
 constexpr float kSmScaleV4 = 0.0323520F, kSmScaleV32 = 0.0303227F;
 
-// FlashMLA's metadata object: empty until the first call on it has planned.
-struct PlanState : OpState {
-  plumb_mla_plan plan{};
-};
+// A context a little longer than what a row attends to, so that rows differ and slots stay unused.
+MlaSide side_of(const Row& row, const std::string& name, Dialect dialect) {
+  const std::string prefix = name == "extra" ? "extra_" : "";
+  MlaSide side;
+  side.scattered = name == "extra";
+  side.name = name;
+  side.width = row.integer(prefix + "width");
+  side.cache.page = row.integer(prefix + "page");
+  side.cache.given_blocks = row.integer(prefix + "blocks");
+  side.cache.context = side.width + side.width / 4 + 3;
+  side.cache.sequences = std::min<std::int64_t>(row.launched("requests"), 4);
+  side.cache.dialect = dialect;
+  side.cache.layout =
+      choose<KvLayout>(row, "layout", {{"v4", KvLayout::v4}, {"v32", KvLayout::v32}});
+  side.cache.scale_reading = choose<ScaleReading>(
+      row, "scale_reading",
+      {{"fp32", ScaleReading::fp32}, {"bf16", ScaleReading::bf16}, {"e8m0", ScaleReading::e8m0}});
+  side.cache.scale_writing = choose<ScaleWriting>(
+      row, "scales", {{"fp32", ScaleWriting::fp32}, {"power_of_two", ScaleWriting::power_of_two}});
+  side.cache.gap = row.integer("block_gap");
+  side.cache.far = row.integer("far") != 0;
+  return side;
+}
 
-class SparseMlaDecodeProblem : public Problem {
- public:
-  explicit SparseMlaDecodeProblem(MlaShape shape) : shape_(std::move(shape)) {
-    add_mla_inputs(shape_, inputs_);
+float sm_scale_of(const Row& row) { return row.word("layout") == "v32" ? kSmScaleV32 : kSmScaleV4; }
+
+MlaShape shape_of(const Row& row, const device::Properties& platform) {
+  MlaShape shape;
+  shape.requests = row.integer("requests");
+  shape.queries = row.integer("queries");
+  read_candidates(row, shape);
+  shape.block_n = row.integer("block_n");
+  shape.fixed_overhead = row.integer("fixed_overhead");
+  shape.parts = row.integer("parts");
+  if (shape.parts == 0) {
+    shape.parts = reference::plan_parts(platform.multiprocessors, shape.queries, shape.heads);
   }
+  shape.main = side_of(row, "main", dialect_of(row, "dialect", platform));
+  shape.extra = side_of(row, "extra", dialect_of(row, "extra_dialect", Dialect::e4m3fn));
+  shape.sm_scale = sm_scale_of(row);
+  return shape;
+}
 
-  std::int64_t capacity() const override { return shape_.requests; }
+void check(const Row& row, const MlaShape& shape) {
+  check_candidates(row, shape);
+  const bool v32 = shape.main.cache.layout == KvLayout::v32;
+  if (v32 || (row.word("scale_reading").empty() && row.word("scales").empty() &&
+              shape.main.cache.gap == 0)) {
+    return;
+  }
+  throw BadRow(
+      fmt::format("{}: scale_reading, scales and block_gap are of layout \"v32\"", row.where));
+}
 
-  TensorSet make_tensors() const override {
-    TensorSet tensors = inputs_;
-    const std::int64_t slots = shape_.requests + shape_.parts;
-    const auto add = [&](const char* name, Dtype dtype, std::vector<std::int64_t> shape,
-                         Role role) {
-      tensors.add({.name = name, .dtype = dtype, .shape = std::move(shape), .role = role});
-    };
-    add("out", Dtype::bf16, {shape_.requests, shape_.queries, shape_.heads, kMlaDim}, Role::output);
-    add("lse", Dtype::f32, {shape_.requests, shape_.heads, shape_.queries}, Role::output);
-    add("partial_out", Dtype::f32, {slots, shape_.queries, shape_.heads, kMlaDim}, Role::scratch);
-    add("partial_lse", Dtype::f32, {slots, shape_.queries, shape_.heads}, Role::scratch);
-    add("tiles", Dtype::i32, {shape_.parts, kTileFields}, Role::state);
-    add("num_splits", Dtype::i32, {shape_.requests + 1}, Role::state);
-    return tensors;
+using P = plumb_sparse_mla_decode_params;
+
+MlaCacheMembers add_cache(TablePart<P>& t, const std::string& side) {
+  const auto cache_of = [side](const Row& row) {
+    return side_of(row, side, Dialect::e4m3fn).cache;
+  };
+  if (side == "main") {
+    return {t.part("main_cache", &P::main_cache), MlaLayouts::all, "", dialect_words("dialect"),
+            cache_of};
+  }
+  const WordChoices words{"extra_dialect",
+                          {{"e4m3fn", PLUMB_E4M3FN}, {"e4m3fnuz", PLUMB_E4M3FNUZ}}};
+  return {t.part("extra_cache", &P::extra_cache).when(parameter("extra_width")), MlaLayouts::all,
+          "extra_", words, cache_of};
+}
+
+void add_plan(TablePart<P>& t, const Formula& requests, const Formula& queries,
+              const Formula& heads) {
+  using S = plumb_mla_plan;
+  auto plan = t.pointed("plan", &P::plan);
+  const Formula on_platform = computed("parts", [=](const FormulaValues& values) {
+    return reference::plan_parts(values.platform->multiprocessors, queries.value(values),
+                                 heads.value(values));
+  });
+  const Formula parts =
+      plan.scalar("num_parts", &S::num_parts, or_else(parameter("parts"), on_platform));
+  plan.scalar("block_n", &S::block_n);
+  plan.scalar("fixed_overhead", &S::fixed_overhead);
+  plan.caller_scalar("planned", &S::planned, 0);  // the first call that finds 0 makes the plan
+  const Formula slots = requests + parts;
+  t.scratch("partial_out", &P::partial_out, {slots, queries, heads, kMlaDim});
+  t.scratch("partial_lse", &P::partial_lse, {slots, queries, heads}, "base 2");
+  plan.state("tiles", &S::tiles, {parts, kTileFields}, "what each part of the grid does");
+  plan.state("num_splits", &S::num_splits, {requests + 1}, "prefix sums");
+}
+
+Formula members(TablePart<P>& t) {
+  using C = plumb_mla_candidates;
+  const Formula requests = t.scalar("requests", &P::requests);
+  const Formula queries = t.scalar("queries", &P::queries), heads = t.scalar("heads", &P::heads);
+  t.real("sm_scale", &P::sm_scale, sm_scale_of);
+  auto main = t.part("main", &P::main), extra = t.part("extra", &P::extra);
+  const Formula width = main.scalar("width", &C::width);
+  const Formula extra_width = extra.scalar("width", &C::width, parameter("extra_width"));
+  MlaCacheMembers main_cache = add_cache(t, "main"), extra_cache = add_cache(t, "extra");
+  const Formula dims = main_cache.layout * (reference::kV32Dim - kMlaDim) + kMlaDim;
+  const Formula gap = parameter("strided") * 8;
+  const Formula head_stride = t.scalar("q_head_stride", &P::q_head_stride, dims + gap);
+  const Formula query_stride =
+      t.scalar("q_query_stride", &P::q_query_stride, heads * head_stride + gap);
+  const Formula request_stride =
+      t.scalar("q_request_stride", &P::q_request_stride, queries * query_stride + gap);
+  t.given(word_is("form", "ragged"), main.has("indptr", &C::indptr));
+  t.input("q", &P::q, {requests, queries, heads, dims})
+      .strides({request_stride, query_stride, head_stride, 1});
+  main_cache.add_tensor("main_cache");
+  add_mla_candidates(main, "main", width, requests, queries);
+  extra_cache.add_tensor("extra_cache");
+  add_mla_candidates(extra.when(extra_width), "extra", extra_width, requests, queries);
+  t.input("attn_sink", &P::attn_sink, {heads}).when(!word_is("sinks", "none"));
+  t.output("out", &P::out, {requests, queries, heads, kMlaDim});
+  t.output("lse", &P::lse, {requests, heads, queries}, "natural logarithm");
+  add_plan(t, requests, queries, heads);
+  return requests;
+}
+
+class SparseMlaDecodeProblem final : public TableProblem<P> {
+ public:
+  SparseMlaDecodeProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), shape_(shape_of(row, platform)) {
+    check(row, shape_);
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_mla_inputs(shape_, step, tensors);
-  }
-
-  std::unique_ptr<OpState> make_state(const DeviceTensors& tensors) const override {
-    auto state = std::make_unique<PlanState>();
-    state->plan = {.tiles = tensors.get<std::int32_t>("tiles"),
-                   .num_splits = tensors.get<std::int32_t>("num_splits"),
-                   .num_parts = static_cast<std::int32_t>(shape_.parts),
-                   .block_n = static_cast<std::int32_t>(shape_.block_n),
-                   .fixed_overhead = static_cast<std::int32_t>(shape_.fixed_overhead),
-                   .planned = 0};
-    return state;
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
-                      device::Stream stream) const override {
-    plumb_sparse_mla_decode_params params{};
-    params.q = tensors.get<std::uint16_t>("q");
-    params.main_cache = device_cache(shape_.main, tensors);
-    params.extra_cache = device_cache(shape_.extra, tensors);
-    params.main = device_candidates(shape_, shape_.main, inputs_, tensors);
-    params.extra = device_candidates(shape_, shape_.extra, inputs_, tensors);
-    params.attn_sink = tensors.get<float>("attn_sink");
-    params.out = tensors.get<std::uint16_t>("out");
-    params.lse = tensors.get<float>("lse");
-    params.partial_out = tensors.get<float>("partial_out");
-    params.partial_lse = tensors.get<float>("partial_lse");
-    params.plan = &dynamic_cast<PlanState&>(*state).plan;
-    params.requests = shape_.requests;
-    params.queries = shape_.queries;
-    params.heads = shape_.heads;
-    const std::vector<std::int64_t>& strides = inputs_.at("q").spec().strides;
-    params.q_request_stride = strides[0];
-    params.q_query_stride = strides[1];
-    params.q_head_stride = strides[2];
-    params.sm_scale = shape_.sm_scale;
-    params.stream = stream;
-    return entry.launch(&params);
   }
 
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
@@ -135,64 +198,13 @@ class SparseMlaDecodeProblem : public Problem {
   ReferenceWork reference_work() const override { return mla_work(shape_, make_tensors()); }
 
  private:
+  void place(TensorSpec& spec) const override {
+    place_mla_cache(shape_.main, spec);
+    place_mla_cache(shape_.extra, spec);
+  }
+
   MlaShape shape_;
-  TensorSet inputs_;  // layouts only
 };
-
-// A context a little longer than what a row attends to, so that rows differ and slots stay unused.
-MlaSide side_of(const Row& row, std::string name, std::int64_t width, std::int64_t page,
-                Dialect dialect) {
-  MlaSide side;
-  side.scattered = name == "extra";
-  side.name = std::move(name);
-  side.width = width;
-  side.cache.page = page;
-  side.cache.context = width + width / 4 + 3;
-  side.cache.sequences = std::min<std::int64_t>(row.launched("requests"), 4);
-  side.cache.dialect = dialect;
-  side.cache.layout =
-      choose<KvLayout>(row, "layout", {{"v4", KvLayout::v4}, {"v32", KvLayout::v32}});
-  side.cache.scale_reading = choose<ScaleReading>(
-      row, "scale_reading",
-      {{"fp32", ScaleReading::fp32}, {"bf16", ScaleReading::bf16}, {"e8m0", ScaleReading::e8m0}});
-  side.cache.scale_writing = choose<ScaleWriting>(
-      row, "scales", {{"fp32", ScaleWriting::fp32}, {"power_of_two", ScaleWriting::power_of_two}});
-  side.cache.gap = row.integer("block_gap");
-  side.cache.far = row.integer("far") != 0;
-  return side;
-}
-
-MlaShape shape_of(const Row& row, const device::Properties& platform) {
-  MlaShape shape;
-  shape.requests = row.integer("requests");
-  shape.queries = row.integer("queries");
-  read_candidates(row, shape);
-  shape.block_n = row.integer("block_n");
-  shape.fixed_overhead = row.integer("fixed_overhead");
-  shape.parts = row.integer("parts");
-  if (shape.parts == 0) {
-    shape.parts = reference::plan_parts(platform.multiprocessors, shape.queries, shape.heads);
-  }
-  shape.main = side_of(row, "main", row.integer("width"), row.integer("page"),
-                       dialect_of(row, "dialect", native_dialect(platform)));
-  shape.extra = side_of(row, "extra", row.integer("extra_width"), row.integer("extra_page"),
-                        dialect_of(row, "extra_dialect", Dialect::e4m3fn));
-  shape.main.cache.given_blocks = row.integer("blocks");
-  shape.extra.cache.given_blocks = row.integer("extra_blocks");
-  shape.sm_scale = shape.main.cache.layout == KvLayout::v32 ? kSmScaleV32 : kSmScaleV4;
-  return shape;
-}
-
-void check(const Row& row, const MlaShape& shape) {
-  check_candidates(row, shape);
-  const bool v32 = shape.main.cache.layout == KvLayout::v32;
-  if (v32 || (row.word("scale_reading").empty() && row.word("scales").empty() &&
-              shape.main.cache.gap == 0)) {
-    return;
-  }
-  throw BadRow(
-      fmt::format("{}: scale_reading, scales and block_gap are of layout \"v32\"", row.where));
-}
 
 }  // namespace
 
@@ -215,12 +227,8 @@ OpDefinition define_sparse_mla_decode() {
        {"fixed_overhead", 5, 0, 64, "cost of a request in the tile plan, in blocks"}});
   op.word_parameters =
       with_candidate_words({"layout", "scale_reading", "scales", "dialect", "extra_dialect"});
-  op.make_problem = [](const Row& row,
-                       const device::Properties& platform) -> std::unique_ptr<Problem> {
-    MlaShape shape = shape_of(row, platform);
-    check(row, shape);
-    return std::make_unique<SparseMlaDecodeProblem>(std::move(shape));
-  };
+  op.make_problem = make_problem_of<SparseMlaDecodeProblem>;
+  op.table = &table_of<members>();
   op.row_count = "requests";
   return op;
 }

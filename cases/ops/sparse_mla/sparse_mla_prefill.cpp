@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "cases/ops/sparse_mla/mla_judge.h"
+#include "cases/ops/sparse_mla/mla_members.h"
 #include "cases/ops/sparse_mla/mla_rows.h"
+#include "cases/tables/table_problem.h"
 
 namespace plumb::cases {
 
@@ -20,75 +22,11 @@ using reference::KvLayout;
 
 // dims^-0.55, no power of two, and not the model's dims^-0.5.
 constexpr float kSmScale512 = 0.0323520F, kSmScale576 = 0.0303227F;
+constexpr std::int64_t kWorkspaceGap = 24;  // elements
 
-class SparseMlaPrefillProblem : public Problem {
- public:
-  SparseMlaPrefillProblem(MlaShape shape, bool logits) : shape_(std::move(shape)), logits_(logits) {
-    add_mla_inputs(shape_, inputs_);
-  }
-
-  std::int64_t capacity() const override { return shape_.requests; }
-
-  TensorSet make_tensors() const override {
-    TensorSet tensors = inputs_;
-    tensors.add({.name = "out",
-                 .dtype = Dtype::bf16,
-                 .shape = {shape_.requests, shape_.heads, kMlaDim},
-                 .role = Role::output});
-    if (!logits_) return tensors;
-    for (const char* name : {"max_logits", "lse"}) {
-      tensors.add({.name = name,
-                   .dtype = Dtype::f32,
-                   .shape = {shape_.requests, shape_.heads},
-                   .role = Role::output});
-    }
-    return tensors;
-  }
-
-  void fill(const Step& step, TensorSet& tensors) const override {
-    fill_mla_inputs(shape_, step, tensors);
-  }
-
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState*,
-                      device::Stream stream) const override {
-    plumb_sparse_mla_prefill_params params{};
-    params.q = tensors.get<std::uint16_t>("q");
-    params.kv = tensors.get<std::uint16_t>(shape_.main.cache_name());
-    params.candidates = device_candidates(shape_, shape_.main, inputs_, tensors);
-    params.attn_sink = tensors.get<float>("attn_sink");
-    params.out = tensors.get<std::uint16_t>("out");
-    params.max_logits = tensors.get<float>("max_logits");
-    params.lse = tensors.get<float>("lse");
-    params.rows = shape_.requests;
-    params.heads = shape_.heads;
-    params.kv_rows = shape_.main.cache.num_blocks();
-    params.key_dims = shape_.key_dims();
-    const std::vector<std::int64_t>& strides = inputs_.at("q").spec().strides;
-    params.q_row_stride = strides[0];
-    params.q_head_stride = strides[2];
-    params.kv_row_stride = shape_.main.cache.block_bytes() / 2;
-    params.sm_scale = shape_.sm_scale;
-    params.stream = stream;
-    return entry.launch(&params);
-  }
-
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
-    return judge_mla_prefill(shape_, tensors, numerics, step.fill == Fill::exact);
-  }
-
-  bool rows_have_places() const override { return !shape_.ragged; }
-  double cost() const override { return mla_cost(shape_); }
-  double reference_cost() const override { return mla_reference_cost(shape_); }
-  double checked_factor() const override { return 25; }
-  ReferenceWork reference_work() const override { return mla_work(shape_, make_tensors()); }
-
- private:
-  MlaShape shape_;
-  bool logits_;
-  TensorSet inputs_;  // layouts only
-};
+float sm_scale_of(const Row& row) {
+  return row.integer("key_dims") == kMlaDim ? kSmScale512 : kSmScale576;
+}
 
 // Sequences a little longer than what a row attends to, one behind the other in the workspace.
 MlaShape shape_of(const Row& row) {
@@ -104,10 +42,10 @@ MlaShape shape_of(const Row& row) {
   kv.cache.page = 1;
   kv.cache.context = kv.width + kv.width / 4 + 3;
   kv.cache.sequences = std::clamp<std::int64_t>(row.launched("rows"), 1, 4);
-  kv.cache.gap = shape.strided ? 24 : 0;
+  kv.cache.gap = shape.strided ? kWorkspaceGap : 0;
   kv.cache.far = row.integer("far") != 0;
   kv.cache.given_blocks = row.integer("kv_rows");
-  shape.sm_scale = kv.cache.row_dims == kMlaDim ? kSmScale512 : kSmScale576;
+  shape.sm_scale = sm_scale_of(row);
   return shape;
 }
 
@@ -120,6 +58,67 @@ void check(const Row& row, const MlaShape& shape) {
     throw BadRow(fmt::format("{}: far rows have no gaps", row.where));
   }
 }
+
+using P = plumb_sparse_mla_prefill_params;
+
+MlaCacheShape workspace_of(const Row& row) { return shape_of(row).main.cache; }
+
+Formula members(TablePart<P>& t) {
+  using C = plumb_mla_candidates;
+  const Formula rows = t.scalar("rows", &P::rows), heads = t.scalar("heads", &P::heads);
+  const Formula dims = t.scalar("key_dims", &P::key_dims);
+  t.real("sm_scale", &P::sm_scale, sm_scale_of);
+  auto candidates = t.part("candidates", &P::candidates);
+  const Formula width = candidates.scalar("width", &C::width);
+  const Formula strided = parameter("strided"), gap = strided * 8;
+  const Formula head_stride = t.scalar("q_head_stride", &P::q_head_stride, dims + gap);
+  const Formula query_stride = heads * head_stride + gap;
+  const Formula row_stride = t.scalar("q_row_stride", &P::q_row_stride, query_stride + gap);
+  const Formula kv_stride =
+      t.scalar("kv_row_stride", &P::kv_row_stride, dims + strided * kWorkspaceGap);
+  t.scalar("kv_rows", &P::kv_rows, mla_blocks("kv_rows", workspace_of, &MlaCacheShape::num_blocks));
+  t.given(word_is("form", "ragged"), candidates.has("indptr", &C::indptr));
+  t.input("q", &P::q, {rows, 1, heads, dims}).strides({row_stride, query_stride, head_stride, 1});
+  t.input("kv", &P::kv,
+          {mla_blocks("kv_rows", workspace_of, &MlaCacheShape::blocks_that_exist), dims},
+          "keys; values are their first 512")
+      .strides({kv_stride, 1});
+  add_mla_candidates(candidates, "kv", width, rows, 1);
+  t.input("attn_sink", &P::attn_sink, {heads}).when(!word_is("sinks", "none"));
+  t.output("out", &P::out, {rows, heads, kMlaDim});
+  t.output("max_logits", &P::max_logits, {rows, heads}, "natural units").when(parameter("logits"));
+  t.output("lse", &P::lse, {rows, heads}, "natural logarithm").when(parameter("logits"));
+  return rows;
+}
+
+class SparseMlaPrefillProblem final : public TableProblem<P> {
+ public:
+  SparseMlaPrefillProblem(const Row& row, const device::Properties& platform)
+      : TableProblem(table_of<members>(), row, platform), shape_(shape_of(row)) {
+    check(row, shape_);
+  }
+
+  void fill(const Step& step, TensorSet& tensors) const override {
+    fill_mla_inputs(shape_, step, tensors);
+  }
+
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics&) const override {
+    return judge_mla_prefill(shape_, tensors, numerics, step.fill == Fill::exact);
+  }
+
+  bool rows_have_places() const override { return !shape_.ragged; }
+  double cost() const override { return mla_cost(shape_); }
+  double reference_cost() const override { return mla_reference_cost(shape_); }
+  double checked_factor() const override { return 25; }
+  ReferenceWork reference_work() const override { return mla_work(shape_, make_tensors()); }
+
+ private:
+  void place(TensorSpec& spec) const override { place_mla_cache(shape_.main, spec); }
+
+  MlaShape shape_;
+};
 
 }  // namespace
 
@@ -134,11 +133,8 @@ OpDefinition define_sparse_mla_prefill() {
        {"kv_rows", 0, 0, 1 << 30, "of the workspace; 0: what the tokens need"},
        {"logits", 1, 0, 1, "0: neither max_logits nor lse is asked for"}});
   op.word_parameters = with_candidate_words({});
-  op.make_problem = [](const Row& row, const device::Properties&) -> std::unique_ptr<Problem> {
-    MlaShape shape = shape_of(row);
-    check(row, shape);
-    return std::make_unique<SparseMlaPrefillProblem>(std::move(shape), row.integer("logits") != 0);
-  };
+  op.make_problem = make_problem_of<SparseMlaPrefillProblem>;
+  op.table = &table_of<members>();
   op.row_count = "rows";
   return op;
 }

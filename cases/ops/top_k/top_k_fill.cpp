@@ -111,6 +111,8 @@ std::optional<LogitPattern> pattern_of(const WindowFill& how, std::int64_t row) 
   return static_cast<LogitPattern>((mix(how.seed, 6) % kCount + row) % kCount);
 }
 
+std::int64_t row_stride(const HostTensor& logits) { return logits.spec().strides.front(); }
+
 void fill_garbage(HostTensor& logits, std::int64_t begin, std::int64_t end) {
   float* values = logits.data<float>();
   for (std::int64_t i = begin; i < std::min(end, logits.extent()); ++i) values[i] = garbage(i);
@@ -128,25 +130,16 @@ std::optional<LogitPattern> pattern_named(const Row& row) {
   return static_cast<LogitPattern>(found - kWords.begin());
 }
 
-TensorSpec LogitsLayout::spec() const {
-  TensorSpec spec;
-  spec.name = "logits";
-  spec.dtype = Dtype::f32;
-  spec.shape = {rows, columns * column_stride};
-  spec.strides = {row_stride(), 1};
-  return spec;
-}
-
-void fill_logits(HostTensor& logits, const LogitsLayout& layout, std::int64_t row,
-                 std::int64_t start, std::int64_t end, const WindowFill& how) {
-  fill_garbage(logits, row * layout.row_stride(), (row + 1) * layout.row_stride());
+void fill_logits(HostTensor& logits, std::int64_t row, std::int64_t start, std::int64_t end,
+                 const WindowFill& how) {
+  fill_garbage(logits, row * row_stride(logits), (row + 1) * row_stride(logits));
   if (end <= start) return;
   const Stream stream{mix(how.seed, 64 + row), end - start, how.k};
   const std::optional<LogitPattern> pattern = pattern_of(how, row);
   const std::int64_t multiplier = coprime_multiplier(stream);
   const double scale = std::ldexp(1, static_cast<int>(mix(stream.seed, 7) % 21) - 10);
   for (std::int64_t i = 0; i < stream.length; ++i) {
-    float& logit = logits.row<float>(row)[(start + i) * layout.column_stride];
+    float& logit = logits.row<float>(row)[(start + i) * how.column_stride];
     if (how.fill == Fill::exact) {
       logit = exact_logit(stream, multiplier, i);
     } else {
@@ -155,14 +148,12 @@ void fill_logits(HostTensor& logits, const LogitsLayout& layout, std::int64_t ro
   }
 }
 
-void fill_dead_logits(HostTensor& logits, const LogitsLayout& layout, const Step& step,
-                      std::int64_t live) {
-  for (std::int64_t row = live; row < layout.rows; ++row) {
-    const std::int64_t begin = row * layout.row_stride();
-    fill_garbage(logits, begin + layout.columns * layout.column_stride,
-                 begin + layout.row_stride());
+void fill_dead_logits(HostTensor& logits, const Step& step, std::int64_t live) {
+  for (std::int64_t row = live; row < logits.rows(); ++row) {
+    const std::int64_t begin = row * row_stride(logits);
+    fill_garbage(logits, begin + logits.columns(), begin + row_stride(logits));
   }
-  fill_dead(logits, live, layout.rows, step.dead_rows);
+  fill_dead(logits, live, logits.rows(), step.dead_rows);
 }
 
 }  // namespace plumb::cases

@@ -13,8 +13,8 @@
 #include <optional>
 #include <string_view>
 
-#include "cases/tables/problem.h"
 #include "cases/tables/row.h"
+#include "cases/tensors/step.h"
 #include "cases/tensors/tensor.h"
 
 namespace plumb::cases {
@@ -36,27 +36,19 @@ enum class LogitPattern {
 // Throws BadRow on an unknown word; "" is no pattern.
 std::optional<LogitPattern> pattern_named(const Row& row);
 
-// Logits [rows, columns] with gaps: physical columns are column_stride times as many, and row_gap
-// elements lie between rows.
-struct LogitsLayout {
-  std::int64_t rows = 0, columns = 0, column_stride = 1, row_gap = 0;
-  std::int64_t row_stride() const { return columns * column_stride + row_gap; }
-  TensorSpec spec() const;
-};
-
 // What one row's window holds.
 struct WindowFill {
   std::uint64_t seed = 0;  // of the step
   Fill fill = Fill::real;
   std::optional<LogitPattern> pattern;  // if set, also instead of the real fill
   std::int32_t k = 0;
+  std::int64_t column_stride = 1;  // elements
 };
 
 // Fills live row `row` all over, its window [start, end) as `how` says; an empty window is none.
-void fill_logits(HostTensor& logits, const LogitsLayout& layout, std::int64_t row,
-                 std::int64_t start, std::int64_t end, const WindowFill& how);
-// Rows [live, rows) as the step says; the gaps as everywhere.
-void fill_dead_logits(HostTensor& logits, const LogitsLayout& layout, const Step& step,
-                      std::int64_t live);
+void fill_logits(HostTensor& logits, std::int64_t row, std::int64_t start, std::int64_t end,
+                 const WindowFill& how);
+// Rows from `live` on as the step says; the gaps as everywhere.
+void fill_dead_logits(HostTensor& logits, const Step& step, std::int64_t live);
 
 }  // namespace plumb::cases

@@ -189,7 +189,7 @@ TEST(MetadataKernels, ImpossibleArgumentsAreRefused) {
 
 // Entries 0-2 belong to row 0, 3 to row 2, 4 and 5 to nobody.
 TEST(JudgeRagged, SaysWhichRowsOwnWrongEntriesAndWhatIsBehind) {
-  HostTensor flat(column("flat", 6));
+  HostTensor flat({.name = "flat", .dtype = Dtype::i32, .shape = {6, 1}});
   const std::vector<std::int64_t> expected = {1, 2, 3, 4, 5, 6}, indptr = {0, 3, 3, 4};
   store_integers({1, 2, 3, 4, 5, 6}, flat);
   EXPECT_TRUE(judge_ragged(flat, expected, indptr, "tokens").passed());

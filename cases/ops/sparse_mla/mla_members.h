@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members of the structs that sparse MLA ops share, for the tables of these ops.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cases/ops/sparse_mla/mla_inputs.h"
+#include "cases/tables/table_part.h"
+#include "device/plumb_ops.h"
+
+namespace plumb::cases {
+
+using CacheOfRow = std::function<MlaCacheShape(const Row&)>;
+
+// A number of blocks: `count` in a case. A call has its blocks side by side, and the row parameter
+// `given` is their number.
+Formula mla_blocks(const std::string& given, CacheOfRow cache_of,
+                   std::int64_t (MlaCacheShape::*count)() const);
+
+enum class MlaLayouts { all, v4 };  // that an op has
+
+// A paged cache and the prefix of its row parameters: "" or "extra_".
+struct MlaCacheMembers {
+  TablePart<plumb_mla_cache> part;
+  Formula page, blocks, layout, block_bytes, dialect;
+
+  MlaCacheMembers(const TablePart<plumb_mla_cache>& cache, MlaLayouts layouts,
+                  const std::string& prefix, const WordChoices& dialects,
+                  const CacheOfRow& cache_of);
+  void add_tensor(const std::string& name);
+};
+
+// <name>_indices, and <name>_lengths or <name>_indptr. `form` has to be known before.
+void add_mla_candidates(TablePart<plumb_mla_candidates> candidates, const std::string& name,
+                        const Formula& width, const Formula& requests, const Formula& queries);
+
+// Far blocks of a side's cache or workspace; nothing for other tensors.
+void place_mla_cache(const MlaSide& side, TensorSpec& spec);
+
+}  // namespace plumb::cases

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tables/formula.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace plumb::cases {
+
+enum class FormulaKind { number, member, parameter, word, limit, computed, sign };
+
+// A leaf, or a sign with two sides: + - * / and ^ (rounded up), < (the least), > (the greatest),
+// | (or else), ? (unless negative), & (both), : (of a case, of a call), ! (not; both sides are the
+// same).
+struct FormulaNode {
+  FormulaKind kind = FormulaKind::number;
+  std::int64_t number = 0;
+  StructMember member = {};
+  std::string name = {}, word = {};
+  std::int64_t EngineLimits::* limit = nullptr;
+  std::function<std::int64_t(const FormulaValues&)> compute = {};
+  char sign = 0;
+  std::vector<Formula> sides = {};  // of a sign
+
+  const Formula& a() const { return sides.front(); }
+  const Formula& b() const { return sides.back(); }
+};
+
+namespace {
+
+std::int64_t required(bool possible, std::int64_t value, const char* why) {
+  if (!possible) throw std::invalid_argument(why);
+  return value;
+}
+
+std::int64_t quotient(std::int64_t a, std::int64_t b) {
+  return required(b != 0 && a % b == 0, b == 0 ? 0 : a / b, "a quotient is not whole");
+}
+
+std::int64_t evaluate(const FormulaNode& node, const FormulaValues& values) {
+  const auto a = [&] { return node.a().value(values); };
+  const auto b = [&] { return node.b().value(values); };
+  switch (node.sign) {
+    case '+': return a() + b();
+    case '-': return a() - b();
+    case '*': return a() * b();
+    case '/': return quotient(a(), b());
+    case '^': return (a() + b() - 1) / b();
+    case '<': return std::min(a(), b());
+    case '>': return std::max(a(), b());
+    case '|': return a() != 0 ? a() : b();
+    case '?': return a() >= 0 ? a() : b();
+    case '&': return a() != 0 && b() != 0 ? 1 : 0;
+    case ':': return values.limits == nullptr ? a() : b();
+    default: return b() == 0 ? 1 : 0;
+  }
+}
+
+std::string text_of(const FormulaNode& node) {
+  const std::string a = node.a().text(), b = node.b().text();
+  const auto grouped = [](const std::string& text) {
+    return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+  };
+  switch (node.sign) {
+    case '+': return fmt::format("{} + {}", a, b);
+    case '-': return fmt::format("{} - {}", a, grouped(b));
+    case '^': return fmt::format("ceil({} / {})", grouped(a), grouped(b));
+    case '<': return fmt::format("min({}, {})", a, b);
+    case '>': return fmt::format("max({}, {})", a, b);
+    case '|':
+    case '?': return a;
+    case ':': return b;
+    case '!': return "!" + grouped(b);
+    case '&': return fmt::format("{} and {}", grouped(a), grouped(b));
+    default: return fmt::format("{} {} {}", grouped(a), node.sign, grouped(b));
+  }
+}
+
+}  // namespace
+
+void RowOfCall::set(const std::string& parameter, std::int64_t value) {
+  const auto found = row.integers.find(parameter);
+  if (found == row.integers.end()) throw std::logic_error(row.op + " has no " + parameter);
+  found->second = value;
+  known.insert(parameter);
+}
+
+void RowOfCall::set_word(const std::string& parameter, std::string_view word) {
+  row.words[parameter] = word;
+  known.insert(parameter);
+}
+
+Formula Formula::of(FormulaNode node) {
+  return Formula(std::make_shared<const FormulaNode>(std::move(node)));
+}
+
+Formula::Formula(std::int64_t number) : Formula(of({.number = number})) {}
+Formula::Formula(StructMember member)
+    : Formula(of({.kind = FormulaKind::member, .member = std::move(member)})) {}
+
+std::int64_t Formula::value(const FormulaValues& values) const {
+  switch (node_->kind) {
+    case FormulaKind::number: return node_->number;
+    case FormulaKind::member: return node_->member.integer(values.params);
+    case FormulaKind::parameter: return values.row->integer(node_->name);
+    case FormulaKind::word: return values.row->word(node_->name) == node_->word ? 1 : 0;
+    case FormulaKind::limit: return values.limits->*node_->limit;
+    case FormulaKind::computed: return node_->compute(values);
+    case FormulaKind::sign: return evaluate(*node_, values);
+  }
+  return 0;
+}
+
+bool Formula::known(const RowOfCall& call) const {
+  switch (node_->kind) {
+    case FormulaKind::parameter:
+    case FormulaKind::word: return call.known.contains(node_->name);
+    case FormulaKind::sign:
+      if (node_->sign == '|' || node_->sign == '?') return node_->a().known(call);
+      if (node_->sign == ':' || node_->sign == '!') return node_->b().known(call);
+      return node_->a().known(call) && node_->b().known(call);
+    default: return true;
+  }
+}
+
+std::int64_t Formula::other_side(std::int64_t value, std::int64_t known, bool known_left) const {
+  switch (node_->sign) {
+    case '+': return value - known;
+    case '-': return known_left ? known - value : value + known;
+    case '*': return quotient(value, known);
+    case '>':
+    case '&': return value;
+    case '/':
+    case '^':
+      if (!known_left) return value * known;
+      [[fallthrough]];
+    default: throw std::logic_error(text() + " cannot be solved");
+  }
+}
+
+void Formula::solve(std::int64_t value, RowOfCall& call) const {
+  if (known(call)) return;
+  if (node_->kind == FormulaKind::parameter) return call.set(node_->name, value);
+  if (node_->kind == FormulaKind::word) {
+    if (value != 0) return call.set_word(node_->name, node_->word);
+    call.known.insert(node_->name);
+    return;
+  }
+  const Formula &a = node_->a(), &b = node_->b();
+  if (node_->sign == '|' || node_->sign == '?') return a.solve(value, call);
+  if (node_->sign == ':') return b.solve(value, call);
+  if (node_->sign == '!') return b.solve(value == 0 ? 1 : 0, call);
+  const bool left = a.known(call);
+  if (!left && !b.known(call)) throw std::logic_error(text() + " has two unknown parameters");
+  const std::int64_t known = (left ? a : b).value(call.values);
+  if ((node_->sign == '*' || node_->sign == '&') && known == 0) return;
+  (left ? b : a).solve(other_side(value, known, left), call);
+}
+
+std::string Formula::text() const {
+  switch (node_->kind) {
+    case FormulaKind::number: return std::to_string(node_->number);
+    case FormulaKind::member: return node_->member.name;
+    case FormulaKind::word: return fmt::format("{} == \"{}\"", node_->name, node_->word);
+    case FormulaKind::sign: return text_of(*node_);
+    default: return node_->name;
+  }
+}
+
+void Formula::collect(std::set<std::string, std::less<>>& integers,
+                      std::set<std::string, std::less<>>& words) const {
+  if (node_->kind == FormulaKind::parameter) integers.insert(node_->name);
+  if (node_->kind == FormulaKind::word) words.insert(node_->name);
+  if (node_->kind != FormulaKind::sign) return;
+  for (const Formula& side : node_->sides) side.collect(integers, words);
+}
+
+Formula parameter(std::string name) {
+  return Formula::of({.kind = FormulaKind::parameter, .name = std::move(name)});
+}
+
+Formula word_is(std::string parameter, std::string word) {
+  return Formula::of(
+      {.kind = FormulaKind::word, .name = std::move(parameter), .word = std::move(word)});
+}
+
+Formula limit(std::int64_t EngineLimits::* which, std::string text) {
+  return Formula::of({.kind = FormulaKind::limit, .name = std::move(text), .limit = which});
+}
+
+Formula computed(std::string text, std::function<std::int64_t(const FormulaValues&)> value) {
+  return Formula::of(
+      {.kind = FormulaKind::computed, .name = std::move(text), .compute = std::move(value)});
+}
+
+Formula combine(char sign, Formula a, Formula b) {
+  return Formula::of(
+      {.kind = FormulaKind::sign, .sign = sign, .sides = {std::move(a), std::move(b)}});
+}
+
+Formula operator+(Formula a, Formula b) { return combine('+', std::move(a), std::move(b)); }
+Formula operator-(Formula a, Formula b) { return combine('-', std::move(a), std::move(b)); }
+Formula operator*(Formula a, Formula b) { return combine('*', std::move(a), std::move(b)); }
+Formula operator/(Formula a, Formula b) { return combine('/', std::move(a), std::move(b)); }
+Formula operator!(Formula a) { return combine('!', a, a); }
+Formula both(Formula a, Formula b) { return combine('&', std::move(a), std::move(b)); }
+Formula div_up(Formula a, Formula b) { return combine('^', std::move(a), std::move(b)); }
+Formula least(Formula a, Formula b) { return combine('<', std::move(a), std::move(b)); }
+Formula greatest(Formula a, Formula b) { return combine('>', std::move(a), std::move(b)); }
+Formula or_else(Formula a, Formula b) { return combine('|', std::move(a), std::move(b)); }
+Formula unless_negative(Formula a, Formula b) { return combine('?', std::move(a), std::move(b)); }
+Formula in_call(Formula of_case, Formula of_call) {
+  return combine(':', std::move(of_case), std::move(of_call));
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Integers of an op table (op_table.h): sums and products of members of the op's C struct and of
+// row parameters. A formula has a value and a text. Given its value, it finds the row parameter in
+// it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cases/tables/row.h"
+#include "cases/tables/struct_member.h"
+#include "device/device.h"
+
+namespace plumb::cases {
+
+// Sizes of an engine. The parameters of its calls do not contain them.
+struct EngineLimits {
+  std::int64_t requests = 0, positions = 0, query_tokens = 0;
+};
+
+// Values of the variables of a formula. A case has no limits. A call of a decode step has limits,
+// and its row holds the parameters found so far.
+struct FormulaValues {
+  const void* params = nullptr;  // the op's C struct
+  const Row* row = nullptr;
+  const device::Properties* platform = nullptr;  // while the scalars of a case are set
+  const EngineLimits* limits = nullptr;
+};
+
+// The row of a call while its parameters are being found.
+struct RowOfCall {
+  FormulaValues values;  // of the call; values.row is `row`
+  Row& row;
+  std::set<std::string, std::less<>> known = {};  // names of parameters and words
+
+  void set(const std::string& parameter, std::int64_t value);
+  void set_word(const std::string& parameter, std::string_view word);
+};
+
+struct FormulaNode;
+
+class Formula {
+ public:
+  Formula(std::int64_t number = 0);
+  explicit Formula(StructMember member);
+
+  std::int64_t value(const FormulaValues& values) const;
+  // Finds the one parameter that the row of the call does not have yet, so that the formula has
+  // this value. Does nothing if the row has all parameters in it. Throws std::invalid_argument if
+  // the parameter would not be a whole number, std::logic_error if two parameters are unknown.
+  void solve(std::int64_t value, RowOfCall& call) const;
+  std::string text() const;
+  // True if the row of the call has every parameter in the formula.
+  bool known(const RowOfCall& call) const;
+  // Adds the names of the row's integers and words in the formula.
+  void collect(std::set<std::string, std::less<>>& integers,
+               std::set<std::string, std::less<>>& words) const;
+
+ private:
+  explicit Formula(std::shared_ptr<const FormulaNode> node) : node_(std::move(node)) {}
+  static Formula of(FormulaNode node);
+  std::int64_t other_side(std::int64_t value, std::int64_t known, bool known_left) const;
+
+  std::shared_ptr<const FormulaNode> node_;
+
+  friend Formula parameter(std::string name);
+  friend Formula word_is(std::string parameter, std::string word);
+  friend Formula limit(std::int64_t EngineLimits::* which, std::string text);
+  friend Formula computed(std::string text, std::function<std::int64_t(const FormulaValues&)>);
+  friend Formula combine(char sign, Formula a, Formula b);
+};
+
+Formula parameter(std::string name);                       // of the row
+Formula word_is(std::string parameter, std::string word);  // 1 or 0
+Formula limit(std::int64_t EngineLimits::* which, std::string text);
+// A function, for values of cases that no formula has. It cannot be solved.
+Formula computed(std::string text, std::function<std::int64_t(const FormulaValues&)> value);
+Formula operator+(Formula a, Formula b);
+Formula operator-(Formula a, Formula b);
+Formula operator*(Formula a, Formula b);
+Formula operator/(Formula a, Formula b);  // exact: throws for a remainder
+Formula operator!(Formula a);             // 1 or 0
+Formula both(Formula a, Formula b);       // 1 or 0
+Formula div_up(Formula a, Formula b);
+Formula least(Formula a, Formula b);
+Formula greatest(Formula a, Formula b);
+Formula or_else(Formula a, Formula b);              // a, or b where a is 0
+Formula unless_negative(Formula a, Formula b);      // a, or b where a is below 0
+Formula in_call(Formula of_case, Formula of_call);  // the second where there are limits
+
+}  // namespace plumb::cases

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tables/op_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "device/plumb_ops.h"
+
+namespace plumb::cases {
+
+namespace {
+
+bool exists(const std::optional<Formula>& when, const FormulaValues& values) {
+  return !when || when->value(values) != 0;
+}
+
+std::int64_t value_of(const WordChoices& choices, const FormulaValues& values) {
+  const std::string_view word = values.row->word(choices.parameter);
+  if (word.empty() && choices.of_platform != nullptr && values.platform != nullptr) {
+    return choices.of_platform(*values.platform);
+  }
+  if (word.empty()) return choices.values.front().second;
+  for (const auto& [name, value] : choices.values) {
+    if (name == word) return value;
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, value] : choices.values) words.push_back(fmt::format("\"{}\"", name));
+  throw BadRow(fmt::format("{}: {} is {}, not \"{}\"", values.row->where, choices.parameter,
+                           fmt::join(words, " or "), word));
+}
+
+void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
+  if (const auto* formula = std::get_if<Formula>(&scalar.value)) {
+    scalar.member.set_integer(params, formula->value(values));
+  } else if (const auto* choices = std::get_if<WordChoices>(&scalar.value)) {
+    scalar.member.set_integer(params, value_of(*choices, values));
+  } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
+    scalar.member.set_real(params, real->value(values.row->integer(real->parameter)));
+  } else {
+    scalar.member.set_real(params, std::get<3>(scalar.value)(*values.row));
+  }
+}
+
+void solve_word(const WordChoices& choices, std::int64_t value, RowOfCall& call) {
+  // The default word is not set: some rows may not have the word at all.
+  if (choices.of_platform == nullptr && choices.values.front().second == value) {
+    call.known.insert(choices.parameter);
+    return;
+  }
+  for (const auto& [word, of_word] : choices.values) {
+    if (of_word == value) return call.set_word(choices.parameter, word);
+  }
+  throw std::invalid_argument(fmt::format("no word for {}", value));
+}
+
+void solve_real(const FloatOfInteger& real, float value, RowOfCall& call) {
+  for (std::int64_t n = real.least; n <= real.most; ++n) {
+    if (real.value(n) == value) return call.set(real.parameter, n);
+  }
+  throw std::invalid_argument(fmt::format("no {} for {}", real.parameter, value));
+}
+
+void solve_field(const TableScalar& scalar, RowOfCall& call) {
+  if (scalar.when && !scalar.when->known(call)) {
+    throw std::logic_error(scalar.member.name + ": declare its condition's parameters first");
+  }
+  if (!exists(scalar.when, call.values)) return;
+  if (const auto* formula = std::get_if<Formula>(&scalar.value)) {
+    formula->solve(scalar.member.integer(call.values.params), call);
+  } else if (const auto* choices = std::get_if<WordChoices>(&scalar.value)) {
+    solve_word(*choices, scalar.member.integer(call.values.params), call);
+  } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
+    solve_real(*real, scalar.member.real(call.values.params), call);
+  }
+}
+
+void solve_field(const TableTensor& tensor, RowOfCall& call) {
+  if (!tensor.when) return;
+  tensor.when->solve(tensor.member.pointer(call.values.params) != nullptr ? 1 : 0, call);
+}
+
+void solve_field(const GivenParameter& given, RowOfCall& call) {
+  given.unknown.solve(given.value.value(call.values), call);
+}
+
+std::string name_of(const TableScalar& scalar) { return scalar.member.name; }
+std::string name_of(const TableTensor& tensor) { return tensor.member.name; }
+std::string name_of(const GivenParameter& given) { return given.unknown.text(); }
+
+std::vector<std::int64_t> values_of(const std::vector<Formula>& formulas,
+                                    const FormulaValues& values) {
+  std::vector<std::int64_t> numbers;
+  for (const Formula& formula : formulas) numbers.push_back(formula.value(values));
+  return numbers;
+}
+
+// Throws for rows that overlap.
+void check_strides(const TensorSpec& spec) {
+  for (std::size_t i = 1; i < spec.strides.size(); ++i) {
+    if (spec.shape[i - 1] <= 1 || spec.strides[i - 1] >= spec.strides[i] * spec.shape[i]) continue;
+    throw std::logic_error(fmt::format("{}: strides [{}] are too small for the shape [{}]",
+                                       spec.name, fmt::join(spec.strides, ", "),
+                                       fmt::join(spec.shape, ", ")));
+  }
+}
+
+TensorSpec spec_of(const TableTensor& tensor, const FormulaValues& values) {
+  TensorSpec spec{.name = tensor.name,
+                  .dtype = tensor.dtype,
+                  .shape = values_of(tensor.shape, values),
+                  .strides = values_of(tensor.strides, values),
+                  .role = tensor.role};
+  check_strides(spec);
+  if (tensor.dtype_of_row) spec.dtype = static_cast<Dtype>(tensor.dtype_of_row->value(values));
+  if (tensor.in_place) spec.starts_as = tensor.name + "_before";
+  spec.format = tensor.format;
+  spec.scale_layout = tensor.scale_layout;
+  if (tensor.dialect) {
+    spec.format = tensor.dialect->value(values) == PLUMB_E4M3FNUZ ? "e4m3fnuz" : "e4m3fn";
+  }
+  return spec;
+}
+
+// A tensor without elements may have no address.
+bool is_empty(const TableTensor& tensor, const FormulaValues& values) {
+  const auto is_zero = [&](const Formula& size) { return size.value(values) == 0; };
+  return std::any_of(tensor.shape.begin(), tensor.shape.end(), is_zero);
+}
+
+// The input that an output starts as.
+TensorSpec before(const TensorSpec& spec) {
+  return {
+      .name = spec.starts_as, .dtype = spec.dtype, .shape = spec.shape, .strides = spec.strides};
+}
+
+}  // namespace
+
+void OpTable::set_scalars(const Row& row, const device::Properties* platform, void* params) const {
+  const FormulaValues values{.params = params, .row = &row, .platform = platform};
+  for (const Field& field : fields_) {
+    const auto* scalar = std::get_if<TableScalar>(&field);
+    if (scalar != nullptr && exists(scalar->when, values)) set(*scalar, values, params);
+  }
+}
+
+std::vector<OpTable::PlacedTensor> OpTable::layout(const FormulaValues& values) const {
+  std::vector<PlacedTensor> inputs, others;
+  for (const Field& field : fields_) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor == nullptr || !exists(tensor->when, values)) continue;
+    TensorSpec spec = spec_of(*tensor, values);
+    if (tensor->in_place) inputs.push_back({before(spec), tensor});
+    (tensor->role == Role::input ? inputs : others).push_back({std::move(spec), tensor});
+  }
+  inputs.insert(inputs.end(), others.begin(), others.end());
+  return inputs;
+}
+
+void OpTable::bind(const DeviceTensors& tensors, device::Stream stream, void* params) const {
+  stream_.set_pointer(params, stream);
+  for (const Field& field : fields_) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor != nullptr) tensor->member.set_pointer(params, tensors.get<void>(tensor->name));
+  }
+}
+
+void OpTable::solve(const void* params, const EngineLimits& limits, Row& row) const {
+  RowOfCall call{{.params = params, .row = &row, .limits = &limits}, row};
+  for (const Field& field : fields_) {
+    try {
+      std::visit([&](const auto& one) { solve_field(one, call); }, field);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(fmt::format(
+          "{}: {}: {}", row.op, std::visit([](const auto& one) { return name_of(one); }, field),
+          error.what()));
+    }
+  }
+  OpParams of_row(*this);
+  set_scalars(row, nullptr, of_row.data());
+  verify(params, of_row, row);
+}
+
+// A call that differs from its row would be judged with wrong sizes.
+void OpTable::verify(const void* params, const OpParams& of_row, const Row& row) const {
+  const FormulaValues values{.params = of_row.data(), .row = &row};
+  std::map<std::string, bool> there;
+  for (const Field& field : fields_) {
+    if (const auto* tensor = std::get_if<TableTensor>(&field)) {
+      there[tensor->member.name] |= exists(tensor->when, values);
+      continue;
+    }
+    const auto* scalar = std::get_if<TableScalar>(&field);
+    if (scalar == nullptr || scalar->of_caller || !exists(scalar->when, values)) continue;
+    if (scalar->member.same(params, of_row.data())) continue;
+    throw std::invalid_argument(fmt::format(
+        "{}: the call has {} = {}, the row that describes it {}", row.op, scalar->member.name,
+        scalar->member.text(params), scalar->member.text(of_row.data())));
+  }
+  for (const Field& field : fields_) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor == nullptr) continue;
+    const bool given = tensor->member.pointer(params) != nullptr;
+    if (given == there[tensor->member.name]) continue;
+    if (!given && is_empty(*tensor, values)) continue;
+    throw std::invalid_argument(fmt::format("{}: the call has {}{}, the row that describes it {}",
+                                            row.op, given ? "" : "no ", tensor->member.name,
+                                            given ? "has none" : "has one"));
+  }
+}
+
+std::string OpTable::describe(const TensorSpec& spec) const {
+  for (const Field& field : fields_) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor == nullptr || tensor->name != spec.name) continue;
+    if (tensor->shape.size() != spec.shape.size()) continue;  // another form
+    std::vector<std::string> shape;
+    for (const Formula& size : tensor->shape) shape.push_back(size.text());
+    return fmt::format("{} [{}]{}{}", tensor->member.name, fmt::join(shape, ", "),
+                       tensor->says.empty() ? "" : ": ", tensor->says);
+  }
+  return "";
+}
+
+}  // namespace plumb::cases
