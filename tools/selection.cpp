@@ -80,7 +80,18 @@ std::vector<cases::AnyCase> known_cases(const std::vector<cases::CaseFile>& file
   return {of_ops.begin(), of_ops.end()};
 }
 
-[[noreturn]] void nothing_matches(const Selection& selection, const std::vector<std::string>& ids) {
+// `ids`: of all cases.
+[[noreturn]] void refuse_selection(const Selection& selection,
+                                   const std::vector<std::string>& ids) {
+  const auto outside = std::count_if(ids.begin(), ids.end(), [&](const std::string& id) {
+    return std::any_of(selection.patterns.begin(), selection.patterns.end(),
+                       [&](const auto& pattern) { return cases::matches(pattern, id); });
+  });
+  if (outside > 0 && selection.ops.empty()) {
+    throw NotInThisBuild(fmt::format(
+        "{} case{} match{}{}, none of them in this tier; --tier full runs them", outside,
+        outside == 1 ? "" : "s", outside == 1 ? "es" : "", what_was_asked(selection)));
+  }
   const std::string nearest =
       selection.patterns.empty() ? "" : cases::nearest_name(selection.patterns.front(), ids);
   throw NotInThisBuild(fmt::format(
@@ -155,7 +166,7 @@ SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
   }
-  if (selected.cases.empty()) nothing_matches(selection, ids);
+  if (selected.cases.empty()) refuse_selection(selection, ids);
   return selected;
 }
 
