@@ -39,8 +39,8 @@ double launches_of(const Scenario& scenario) {
   return 0;
 }
 
-// A case of which even one point is too dear takes the first steps of its scenario only: the batch
-// shrinks and grows once. Cheaper rows of the op take them all.
+// What a full-graph case takes of its steps if one point costs more than its budget: the batch
+// shrinks and grows once. Cheaper rows of the op take all steps, and so do real devices.
 constexpr std::int64_t kStepsOfDear = 3;
 
 enum Factor { kOrder, kPolicy, kPoison, kFill, kChecked, kPages, kDead, kFactorCount };
@@ -249,7 +249,10 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
                           static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
-  if (cost > budget && options.tier == Tier::standard) points.front().most_steps = kStepsOfDear;
+  if (simulated && options.tier == Tier::standard && cost > budget &&
+      which.scenario->mode == Scenario::Mode::full_graph) {
+    points.front().most_steps = kStepsOfDear;
+  }
   double spent = 0;
   std::vector<Point> chosen;
   for (Point& point : points) {
