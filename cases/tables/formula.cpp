@@ -10,11 +10,25 @@
 
 namespace plumb::cases {
 
-enum class FormulaKind { number, member, parameter, word, limit, computed, sign };
+enum class FormulaKind { number, member, parameter, word, limit, computed, operation };
 
-// A leaf, or a sign with two sides: + - * / and ^ (rounded up), < (the least), > (the greatest),
-// | (or else), ? (unless negative), & (both), : (of a case, of a call), ! (not; both sides are the
-// same).
+// Named after the functions of formula.h that make them.
+enum class FormulaOperation {
+  add,
+  subtract,
+  multiply,
+  divide,
+  divide_up,
+  least,
+  greatest,
+  or_else,
+  unless_negative,
+  both,
+  in_call,
+  negate
+};
+
+// A leaf, or an operation with two sides (of negate, the same one twice).
 struct FormulaNode {
   FormulaKind kind = FormulaKind::number;
   std::int64_t number = 0;
@@ -22,8 +36,8 @@ struct FormulaNode {
   std::string name = {}, word = {};
   std::int64_t EngineLimits::* limit = nullptr;
   std::function<std::int64_t(const FormulaValues&)> compute = {};
-  char sign = 0;
-  std::vector<Formula> sides = {};  // of a sign
+  FormulaOperation operation = FormulaOperation::add;
+  std::vector<Formula> sides = {};  // of an operation
 
   const Formula& a() const { return sides.front(); }
   const Formula& b() const { return sides.back(); }
@@ -40,23 +54,28 @@ std::int64_t quotient(std::int64_t a, std::int64_t b) {
   return required(b != 0 && a % b == 0, b == 0 ? 0 : a / b, "a quotient is not whole");
 }
 
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+  return required(b != 0, b == 0 ? 0 : (a + b - 1) / b, "a divisor is 0");
+}
+
 std::int64_t evaluate(const FormulaNode& node, const FormulaValues& values) {
   const auto a = [&] { return node.a().value(values); };
   const auto b = [&] { return node.b().value(values); };
-  switch (node.sign) {
-    case '+': return a() + b();
-    case '-': return a() - b();
-    case '*': return a() * b();
-    case '/': return quotient(a(), b());
-    case '^': return (a() + b() - 1) / b();
-    case '<': return std::min(a(), b());
-    case '>': return std::max(a(), b());
-    case '|': return a() != 0 ? a() : b();
-    case '?': return a() >= 0 ? a() : b();
-    case '&': return a() != 0 && b() != 0 ? 1 : 0;
-    case ':': return values.limits == nullptr ? a() : b();
-    default: return b() == 0 ? 1 : 0;
+  switch (node.operation) {
+    case FormulaOperation::add: return a() + b();
+    case FormulaOperation::subtract: return a() - b();
+    case FormulaOperation::multiply: return a() * b();
+    case FormulaOperation::divide: return quotient(a(), b());
+    case FormulaOperation::divide_up: return quotient_up(a(), b());
+    case FormulaOperation::least: return std::min(a(), b());
+    case FormulaOperation::greatest: return std::max(a(), b());
+    case FormulaOperation::or_else: return a() != 0 ? a() : b();
+    case FormulaOperation::unless_negative: return a() >= 0 ? a() : b();
+    case FormulaOperation::both: return a() != 0 && b() != 0 ? 1 : 0;
+    case FormulaOperation::in_call: return values.limits == nullptr ? a() : b();
+    case FormulaOperation::negate: return b() == 0 ? 1 : 0;
   }
+  return 0;
 }
 
 std::string text_of(const FormulaNode& node) {
@@ -64,19 +83,21 @@ std::string text_of(const FormulaNode& node) {
   const auto grouped = [](const std::string& text) {
     return text.find(' ') == std::string::npos ? text : "(" + text + ")";
   };
-  switch (node.sign) {
-    case '+': return fmt::format("{} + {}", a, b);
-    case '-': return fmt::format("{} - {}", a, grouped(b));
-    case '^': return fmt::format("ceil({} / {})", grouped(a), grouped(b));
-    case '<': return fmt::format("min({}, {})", a, b);
-    case '>': return fmt::format("max({}, {})", a, b);
-    case '|':
-    case '?': return a;
-    case ':': return b;
-    case '!': return "!" + grouped(b);
-    case '&': return fmt::format("{} and {}", grouped(a), grouped(b));
-    default: return fmt::format("{} {} {}", grouped(a), node.sign, grouped(b));
+  switch (node.operation) {
+    case FormulaOperation::add: return fmt::format("{} + {}", a, b);
+    case FormulaOperation::subtract: return fmt::format("{} - {}", a, grouped(b));
+    case FormulaOperation::divide_up: return fmt::format("ceil({} / {})", grouped(a), grouped(b));
+    case FormulaOperation::least: return fmt::format("min({}, {})", a, b);
+    case FormulaOperation::greatest: return fmt::format("max({}, {})", a, b);
+    case FormulaOperation::or_else:
+    case FormulaOperation::unless_negative: return a;
+    case FormulaOperation::in_call: return b;
+    case FormulaOperation::negate: return "!" + grouped(b);
+    case FormulaOperation::both: return fmt::format("{} and {}", grouped(a), grouped(b));
+    case FormulaOperation::multiply: return fmt::format("{} * {}", grouped(a), grouped(b));
+    case FormulaOperation::divide: return fmt::format("{} / {}", grouped(a), grouped(b));
   }
+  return a;
 }
 
 }  // namespace
@@ -109,7 +130,7 @@ std::int64_t Formula::value(const FormulaValues& values) const {
     case FormulaKind::word: return values.row->word(node_->name) == node_->word ? 1 : 0;
     case FormulaKind::limit: return values.limits->*node_->limit;
     case FormulaKind::computed: return node_->compute(values);
-    case FormulaKind::sign: return evaluate(*node_, values);
+    case FormulaKind::operation: return evaluate(*node_, values);
   }
   return 0;
 }
@@ -118,23 +139,27 @@ bool Formula::known(const RowOfCall& call) const {
   switch (node_->kind) {
     case FormulaKind::parameter:
     case FormulaKind::word: return call.known.contains(node_->name);
-    case FormulaKind::sign:
-      if (node_->sign == '|' || node_->sign == '?') return node_->a().known(call);
-      if (node_->sign == ':' || node_->sign == '!') return node_->b().known(call);
+    case FormulaKind::operation:
+      if (node_->operation == FormulaOperation::or_else ||
+          node_->operation == FormulaOperation::unless_negative)
+        return node_->a().known(call);
+      if (node_->operation == FormulaOperation::in_call ||
+          node_->operation == FormulaOperation::negate)
+        return node_->b().known(call);
       return node_->a().known(call) && node_->b().known(call);
     default: return true;
   }
 }
 
 std::int64_t Formula::other_side(std::int64_t value, std::int64_t known, bool known_left) const {
-  switch (node_->sign) {
-    case '+': return value - known;
-    case '-': return known_left ? known - value : value + known;
-    case '*': return quotient(value, known);
-    case '>':
-    case '&': return value;
-    case '/':
-    case '^':
+  switch (node_->operation) {
+    case FormulaOperation::add: return value - known;
+    case FormulaOperation::subtract: return known_left ? known - value : value + known;
+    case FormulaOperation::multiply: return quotient(value, known);
+    case FormulaOperation::greatest:
+    case FormulaOperation::both: return value;
+    case FormulaOperation::divide:
+    case FormulaOperation::divide_up:
       if (!known_left) return value * known;
       [[fallthrough]];
     default: throw std::logic_error(text() + " cannot be solved");
@@ -150,13 +175,18 @@ void Formula::solve(std::int64_t value, RowOfCall& call) const {
     return;
   }
   const Formula &a = node_->a(), &b = node_->b();
-  if (node_->sign == '|' || node_->sign == '?') return a.solve(value, call);
-  if (node_->sign == ':') return b.solve(value, call);
-  if (node_->sign == '!') return b.solve(value == 0 ? 1 : 0, call);
+  if (node_->operation == FormulaOperation::or_else ||
+      node_->operation == FormulaOperation::unless_negative)
+    return a.solve(value, call);
+  if (node_->operation == FormulaOperation::in_call) return b.solve(value, call);
+  if (node_->operation == FormulaOperation::negate) return b.solve(value == 0 ? 1 : 0, call);
   const bool left = a.known(call);
   if (!left && !b.known(call)) throw std::logic_error(text() + " has two unknown parameters");
   const std::int64_t known = (left ? a : b).value(call.values);
-  if ((node_->sign == '*' || node_->sign == '&') && known == 0) return;
+  if ((node_->operation == FormulaOperation::multiply ||
+       node_->operation == FormulaOperation::both) &&
+      known == 0)
+    return;
   (left ? b : a).solve(other_side(value, known, left), call);
 }
 
@@ -165,7 +195,7 @@ std::string Formula::text() const {
     case FormulaKind::number: return std::to_string(node_->number);
     case FormulaKind::member: return node_->member.name;
     case FormulaKind::word: return fmt::format("{} == \"{}\"", node_->name, node_->word);
-    case FormulaKind::sign: return text_of(*node_);
+    case FormulaKind::operation: return text_of(*node_);
     default: return node_->name;
   }
 }
@@ -174,7 +204,7 @@ void Formula::collect(std::set<std::string, std::less<>>& integers,
                       std::set<std::string, std::less<>>& words) const {
   if (node_->kind == FormulaKind::parameter) integers.insert(node_->name);
   if (node_->kind == FormulaKind::word) words.insert(node_->name);
-  if (node_->kind != FormulaKind::sign) return;
+  if (node_->kind != FormulaKind::operation) return;
   for (const Formula& side : node_->sides) side.collect(integers, words);
 }
 
@@ -196,24 +226,45 @@ Formula computed(std::string text, std::function<std::int64_t(const FormulaValue
       {.kind = FormulaKind::computed, .name = std::move(text), .compute = std::move(value)});
 }
 
-Formula combine(char sign, Formula a, Formula b) {
-  return Formula::of(
-      {.kind = FormulaKind::sign, .sign = sign, .sides = {std::move(a), std::move(b)}});
+Formula combine(FormulaOperation operation, Formula a, Formula b) {
+  return Formula::of({.kind = FormulaKind::operation,
+                      .operation = operation,
+                      .sides = {std::move(a), std::move(b)}});
 }
 
-Formula operator+(Formula a, Formula b) { return combine('+', std::move(a), std::move(b)); }
-Formula operator-(Formula a, Formula b) { return combine('-', std::move(a), std::move(b)); }
-Formula operator*(Formula a, Formula b) { return combine('*', std::move(a), std::move(b)); }
-Formula operator/(Formula a, Formula b) { return combine('/', std::move(a), std::move(b)); }
-Formula operator!(Formula a) { return combine('!', a, a); }
-Formula both(Formula a, Formula b) { return combine('&', std::move(a), std::move(b)); }
-Formula div_up(Formula a, Formula b) { return combine('^', std::move(a), std::move(b)); }
-Formula least(Formula a, Formula b) { return combine('<', std::move(a), std::move(b)); }
-Formula greatest(Formula a, Formula b) { return combine('>', std::move(a), std::move(b)); }
-Formula or_else(Formula a, Formula b) { return combine('|', std::move(a), std::move(b)); }
-Formula unless_negative(Formula a, Formula b) { return combine('?', std::move(a), std::move(b)); }
+Formula operator+(Formula a, Formula b) {
+  return combine(FormulaOperation::add, std::move(a), std::move(b));
+}
+Formula operator-(Formula a, Formula b) {
+  return combine(FormulaOperation::subtract, std::move(a), std::move(b));
+}
+Formula operator*(Formula a, Formula b) {
+  return combine(FormulaOperation::multiply, std::move(a), std::move(b));
+}
+Formula operator/(Formula a, Formula b) {
+  return combine(FormulaOperation::divide, std::move(a), std::move(b));
+}
+Formula operator!(Formula a) { return combine(FormulaOperation::negate, a, a); }
+Formula both(Formula a, Formula b) {
+  return combine(FormulaOperation::both, std::move(a), std::move(b));
+}
+Formula div_up(Formula a, Formula b) {
+  return combine(FormulaOperation::divide_up, std::move(a), std::move(b));
+}
+Formula least(Formula a, Formula b) {
+  return combine(FormulaOperation::least, std::move(a), std::move(b));
+}
+Formula greatest(Formula a, Formula b) {
+  return combine(FormulaOperation::greatest, std::move(a), std::move(b));
+}
+Formula or_else(Formula a, Formula b) {
+  return combine(FormulaOperation::or_else, std::move(a), std::move(b));
+}
+Formula unless_negative(Formula a, Formula b) {
+  return combine(FormulaOperation::unless_negative, std::move(a), std::move(b));
+}
 Formula in_call(Formula of_case, Formula of_call) {
-  return combine(':', std::move(of_case), std::move(of_call));
+  return combine(FormulaOperation::in_call, std::move(of_case), std::move(of_call));
 }
 
 }  // namespace plumb::cases

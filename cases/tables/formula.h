@@ -44,6 +44,7 @@ struct RowOfCall {
 };
 
 struct FormulaNode;
+enum class FormulaOperation;
 
 class Formula {
  public:
@@ -73,7 +74,7 @@ class Formula {
   friend Formula word_is(std::string parameter, std::string word);
   friend Formula limit(std::int64_t EngineLimits::* which, std::string text);
   friend Formula computed(std::string text, std::function<std::int64_t(const FormulaValues&)>);
-  friend Formula combine(char sign, Formula a, Formula b);
+  friend Formula combine(FormulaOperation operation, Formula a, Formula b);
 };
 
 Formula parameter(std::string name);                       // of the row
@@ -87,7 +88,7 @@ Formula operator*(Formula a, Formula b);
 Formula operator/(Formula a, Formula b);  // exact: throws for a remainder
 Formula operator!(Formula a);             // 1 or 0
 Formula both(Formula a, Formula b);       // 1 or 0
-Formula div_up(Formula a, Formula b);
+Formula div_up(Formula a, Formula b);     // throws for a divisor of 0
 Formula least(Formula a, Formula b);
 Formula greatest(Formula a, Formula b);
 Formula or_else(Formula a, Formula b);              // a, or b where a is 0

@@ -206,6 +206,17 @@ TEST(Formula, GivesItsText) {
   EXPECT_EQ(in_call(least(a, b), limit(&EngineLimits::requests, "requests")).text(), "requests");
 }
 
+TEST(Formula, ADivisorOfZeroIsRefused) {
+  const Row row = row_of(3, 0, 0, 0);
+  const FormulaValues values{.row = &row};
+  const auto refused = [&](const Formula& formula) {
+    return refusal<std::invalid_argument>([&] { formula.value(values); });
+  };
+  EXPECT_EQ(div_up(parameter("rows"), 2).value(values), 2);
+  EXPECT_EQ(refused(div_up(parameter("rows"), parameter("gap"))), "a divisor is 0");
+  EXPECT_EQ(refused(parameter("rows") / parameter("gap")), "a quotient is not whole");
+}
+
 TEST(Formula, OfTwoUnknownsIsNotSolved) {
   Row row = row_of(0, 0, 0, 0);
   RowOfCall call{{.row = &row}, row};
