@@ -31,7 +31,8 @@ const plumb_op_entry* Caller::find(std::string_view op) const {
 
 const plumb_op_entry& Caller::require(const Call& call) const {
   if (const plumb_op_entry* const entry = find(call.op)) return *entry;
-  throw MissingOp(call.op, call.place.name + ": " + ops_.name + " has no " + std::string(call.op));
+  throw RefusedCall(call.op,
+                    call.place.name + ": " + ops_.name + " has no " + std::string(call.op));
 }
 
 void Caller::launch(const Call& call) const {
@@ -41,8 +42,8 @@ void Caller::launch(const Call& call) const {
   if (exchanged) {
     exchange_->launch(call, stream_);
   } else if (entry->launch(call.params) != PLUMB_OK) {
-    throw MissingOp(call.op, call.place.name + ": " + ops_.name + " refuses this call of " +
-                                 std::string(call.op));
+    throw RefusedCall(call.op, call.place.name + ": " + ops_.name + " refuses this call of " +
+                                   std::string(call.op));
   }
   ++calls_;
   if (observer_ != nullptr) observer_->after(call, stream_);

@@ -17,10 +17,10 @@ namespace plumb::device::decode {
 
 // An implementation lacks an op or refuses a call of it, or no row of the op describes the call.
 // Nothing stands in for it silently.
-class MissingOp : public std::runtime_error {
+class RefusedCall : public std::runtime_error {
  public:
-  MissingOp(std::string_view missing, const std::string& what)
-      : std::runtime_error(what), op(missing) {}
+  RefusedCall(std::string_view refused, const std::string& what)
+      : std::runtime_error(what), op(refused) {}
   std::string op;
 };
 
@@ -105,7 +105,7 @@ class Caller {
          const MissingOpPolicy& missing, Stream stream)
       : ops_(ops), own_(own), missing_(missing), stream_(stream) {}
 
-  // Enqueues the op on the stream. Throws MissingOp.
+  // Enqueues the op on the stream. Throws RefusedCall.
   template <class Params>
   void operator()(std::string_view op, CallPlace place, Params params) const {
     params.stream = stream_;

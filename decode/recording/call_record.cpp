@@ -60,7 +60,7 @@ std::optional<CallRecord> record_of(const device::decode::Call& call,
   try {
     return record_of(*op, call.params, geometry);
   } catch (const std::invalid_argument& error) {
-    throw device::decode::MissingOp(call.op, call.place.name + ": " + error.what());
+    throw device::decode::RefusedCall(call.op, call.place.name + ": " + error.what());
   }
 }
 

@@ -29,7 +29,7 @@ struct CallRecord {
 };
 
 // Nothing for a placeholder (device/kernels/placeholders/placeholder_kernels.h). Throws
-// std::invalid_argument for an unknown op, MissingOp for a call that no row of the op describes.
+// std::invalid_argument for an unknown op, RefusedCall for a call that no row of the op describes.
 std::optional<CallRecord> record_of(const device::decode::Call& call,
                                     const device::decode::Geometry& geometry);
 

@@ -55,8 +55,8 @@ class Watcher {
       try {
         take({next, last + 1}, step);
         result.calls_judged += check(step);
-      } catch (const device::decode::MissingOp& missing) {
-        step.findings.add(Detector::error, step.calls, missing.op, missing.op, missing.what());
+      } catch (const device::decode::RefusedCall& refused) {
+        step.findings.add(Detector::error, step.calls, refused.op, refused.op, refused.what());
       } catch (const std::exception& error) {
         step.findings.add(Detector::error, step.calls, "", "", error.what());
       }
@@ -222,8 +222,8 @@ WatchResult watch(const DecodeSetup& setup, const ScheduleShape& shape, const St
   try {
     watcher = std::make_unique<Watcher>(setup);
     watcher->capture();
-  } catch (const device::decode::MissingOp& missing) {
-    return failed_capture(missing.op, missing.what());
+  } catch (const device::decode::RefusedCall& refused) {
+    return failed_capture(refused.op, refused.what());
   } catch (const std::exception& error) {
     return failed_capture("capture", error.what());
   }
