@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# What most sources of a target include, compiled once for all of them.
+# What most sources of a target include, compiled once for all of them. With PLUMB_PRECOMPILED_HEADERS=others
+# none of plumb's own: a source that does not include what it uses of them then does not compile.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional>
     <span> <string> <string_view> <utility> <vector>)
-set(case_headers <fmt/format.h> "${PROJECT_SOURCE_DIR}/cases/tables/problem.h")
+set(case_headers <fmt/format.h>)
 set(report_headers <fmt/format.h> <nlohmann/json.hpp>)
 # Half of what a source of the tool or of a test has to read.
-set(step_headers <chrono> <filesystem> <fstream> <thread>
-    "${PROJECT_SOURCE_DIR}/decode/schedule/decode_step.h")
+set(step_headers <chrono> <filesystem> <fstream> <thread>)
+if(NOT PLUMB_PRECOMPILED_HEADERS STREQUAL "others")
+  list(APPEND case_headers "${PROJECT_SOURCE_DIR}/cases/tables/problem.h")
+  list(APPEND step_headers "${PROJECT_SOURCE_DIR}/decode/schedule/decode_step.h")
+endif()
 target_precompile_headers(plumb_reference PRIVATE ${standard_headers} <Eigen/Core>)
 target_precompile_headers(plumb_decode PRIVATE ${standard_headers} <fmt/format.h>)
 target_precompile_headers(plumb_sim PRIVATE ${standard_headers} <fmt/format.h>)
@@ -14,13 +18,16 @@ target_precompile_headers(plumb_cases PRIVATE ${standard_headers} ${case_headers
 target_precompile_headers(plumb_decode_watch PRIVATE ${standard_headers} ${case_headers})
 target_precompile_headers(plumb_tools PRIVATE ${standard_headers} ${case_headers} ${report_headers} ${step_headers})
 target_precompile_headers(plumb PRIVATE ${standard_headers} ${case_headers} ${report_headers} ${step_headers})
-target_precompile_headers(plumb_tests PRIVATE ${standard_headers} ${case_headers} ${step_headers} <gtest/gtest.h>)
+target_precompile_headers(plumb_value_tests PRIVATE ${standard_headers} ${case_headers} <gtest/gtest.h>)
 target_precompile_headers(plumb_decode_faults PRIVATE ${standard_headers} ${case_headers} ${step_headers})
 target_precompile_headers(plumb_bisect PRIVATE ${standard_headers} ${case_headers} ${report_headers} ${step_headers})
 target_precompile_headers(plumb_golden PRIVATE ${standard_headers} ${case_headers} ${report_headers})
-foreach(tests plumb_bisect_tests plumb_command_line_tests)
-  target_precompile_headers(${tests} PRIVATE ${standard_headers} ${report_headers} <gtest/gtest.h>)
-endforeach()
+if(PLUMB_TESTS STREQUAL "all")
+  target_precompile_headers(plumb_tests PRIVATE ${standard_headers} ${case_headers} ${step_headers} <gtest/gtest.h>)
+  foreach(tests plumb_bisect_tests plumb_command_line_tests)
+    target_precompile_headers(${tests} PRIVATE ${standard_headers} ${report_headers} <gtest/gtest.h>)
+  endforeach()
+endif()
 
 # Of all kernels for the simulator that are compiled with the same flags: one for all of them.
 set(kernel_headers ${standard_headers} <concepts> <exception> <limits> <source_location> <tuple>

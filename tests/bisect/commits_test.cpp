@@ -2,6 +2,8 @@
 //
 // plumb bisect commits, on scripted repositories: the right commit or the right pair, with few
 // builds, from a failure that shows now and then, and without a trace in the user's checkout.
+#include <tuple>
+
 #include "tests/bisect/commit_search.h"
 
 namespace plumb::bisect {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cases/tensors/fill.h"
 #include "faults/faults.h"
 

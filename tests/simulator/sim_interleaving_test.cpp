@@ -2,6 +2,7 @@
 //
 // The simulated device under the policy `interleaved`: nothing runs before something waits, then
 // everything does, in pieces and in an order that the seed decides.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 

@@ -3,6 +3,7 @@
 // exp2, log2 and rsqrt of the simulated device against the C library in extended precision.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -7,6 +7,8 @@
 // Exact fill: every stream is +-2^k with one k per token, so that squares add up exactly.
 #include "reference/hyper_connection/mhc_fused_post_pre.h"
 
+#include <algorithm>
+
 #include "cases/drivers/composition.h"
 #include "cases/ops/hyper_connection/mhc_mixing.h"
 #include "cases/tensors/fill.h"

@@ -4,6 +4,7 @@
 // whole vocabulary on the device, and a few of them, spread out, on the host.
 #include "reference/router/hash_routing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cases/ops/norm/norm_inputs.h"

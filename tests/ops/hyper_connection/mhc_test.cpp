@@ -3,6 +3,7 @@
 // References of mhc_pre, mhc_post and hc_head against answers worked out by hand and identities.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

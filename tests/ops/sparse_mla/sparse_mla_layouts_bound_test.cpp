@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "reference/sparse_mla/sparse_mla_decode.h"
 #include "reference/sparse_mla/sparse_mla_prefill.h"
