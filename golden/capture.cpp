@@ -138,20 +138,25 @@ GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& 
 
 void GoldenCapture::judge() const {
   if (std::exchange(judged_, true)) return;
-  const cases::EstimateWatch watch(
-      [this](const HostTensor& got, const reference::Estimate& estimate) {
-        if (!stored_.contains(got.spec().name)) return;
-        const HostTensor& whole = stored_.at(got.spec().name);
-        if (whole.rows() != estimate.rows || whole.columns() != estimate.columns) return;
-        Bounds& bounds = bounds_[got.spec().name];
-        for (std::int64_t i = 0; i < estimate.rows * estimate.columns; ++i) {
-          bounds.arithmetic.push_back(arithmetic_difference(estimate, i));
-          bounds.rounding.push_back(2 * (estimate.bound(i) - estimate.arithmetic(i)));
-        }
-      });
-  for (const cases::TensorReport& report :
-       problem_->judge(step_, stored_, cases::to_reference(entry_->numerics), entry_->numerics)) {
-    rejected_.insert(rejected_.end(), report.failures.begin(), report.failures.end());
+  for (const cases::Expectation& one :
+       problem_->expect(step_, stored_, cases::to_reference(entry_->numerics), entry_->numerics)) {
+    keep_bounds(one);
+    const std::vector<std::string> failures = cases::compare(one).failures;
+    rejected_.insert(rejected_.end(), failures.begin(), failures.end());
+  }
+}
+
+// Where the estimate has the tensor's own shape.
+void GoldenCapture::keep_bounds(const cases::Expectation& one) const {
+  const std::string& name = one.stored->spec().name;
+  const reference::Estimate* estimate = one.truth->estimate();
+  if (estimate == nullptr || !stored_.contains(name)) return;
+  const HostTensor& whole = stored_.at(name);
+  if (whole.rows() != estimate->rows || whole.columns() != estimate->columns) return;
+  Bounds& bounds = bounds_[name];
+  for (std::int64_t i = 0; i < estimate->rows * estimate->columns; ++i) {
+    bounds.arithmetic.push_back(arithmetic_difference(*estimate, i));
+    bounds.rounding.push_back(2 * (estimate->bound(i) - estimate->arithmetic(i)));
   }
 }
 

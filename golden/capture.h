@@ -41,6 +41,7 @@ class GoldenCapture {
 
  private:
   void judge() const;
+  void keep_bounds(const cases::Expectation& one) const;
 
   device::Properties properties_;
   std::unique_ptr<cases::Problem> problem_;

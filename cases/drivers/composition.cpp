@@ -78,15 +78,22 @@ class ComposedProblem final : public Problem {
     return status == PLUMB_OK ? plain_->launch(entries_, tensors, stream) : status;
   }
 
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics,
+                      const plumb_numerics& declared) const override {
+    return fused_->expect(step, tensors, numerics, declared);
+  }
+
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
-                                  const plumb_numerics& declared) const override {
-    std::vector<TensorReport> reports = fused_->judge(step, tensors, numerics, declared);
+                                  const plumb_numerics& declared,
+                                  VerdictSeconds& seconds) const override {
+    std::vector<TensorReport> reports = fused_->judge(step, tensors, numerics, declared, seconds);
     const bool alike = std::all_of(
         entries_.begin(), entries_.end(),
         [&](const plumb_op_entry& entry) { return same_arithmetic(entry.numerics, declared); });
-    append(reports, alike ? compare(step, tensors) : judge_plain(step, tensors));
-    append(reports, plain_->judge(step, tensors, entries_));
+    append(reports, alike ? compare_with_plain(step, tensors) : judge_plain(step, tensors));
+    append(reports, cases::compare(plain_->expect(step, tensors, entries_)));
     return reports;
   }
 
@@ -127,7 +134,7 @@ class ComposedProblem final : public Problem {
     }
   }
 
-  std::vector<TensorReport> compare(const Step& step, const TensorSet& tensors) const {
+  std::vector<TensorReport> compare_with_plain(const Step& step, const TensorSet& tensors) const {
     const std::string what = fmt::format("differs from {}", fmt::join(plain_->ops(), ", "));
     std::vector<TensorReport> reports;
     for_each_pair(tensors, [&](const HostTensor& fused, const HostTensor& plain) {

@@ -32,9 +32,9 @@ class Composition {
                               const DeviceTensors& tensors, device::Stream stream) const = 0;
   // Does this output of the fused op come from the same roundings?
   virtual bool rounds_alike(std::string_view) const { return true; }
-  // Judges what the sequence wrote where it does not.
-  virtual std::vector<TensorReport> judge(const Step&, const TensorSet&,
-                                          const std::vector<plumb_op_entry>&) const {
+  // What is right of what the sequence wrote where it does not.
+  virtual Expectations expect(const Step&, const TensorSet&,
+                              const std::vector<plumb_op_entry>&) const {
     return {};
   }
 };

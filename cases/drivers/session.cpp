@@ -240,12 +240,11 @@ std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet&
   }();
   const auto known = result_.known_verdicts.find(key);
   if (known != result_.known_verdicts.end()) return known->second;
-  const Stopwatch watch(result_.phases.reference);
-  const double before = verdict_seconds;
+  VerdictSeconds seconds;
   std::vector<TensorReport> reports =
-      problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics);
-  result_.phases.judge += verdict_seconds - before;
-  result_.phases.reference -= verdict_seconds - before;
+      problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics, seconds);
+  result_.phases.reference += seconds.reference;
+  result_.phases.judge += seconds.judge;
   const auto passed = [](const TensorReport& report) { return report.passed(); };
   if (std::all_of(reports.begin(), reports.end(), passed)) result_.known_verdicts[key] = reports;
   return reports;

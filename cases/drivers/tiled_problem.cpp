@@ -99,16 +99,36 @@ class TiledProblem final : public Problem {
     });
   }
 
+  // Of the rows that are judged.
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics,
+                      const plumb_numerics& declared) const override {
+    Expectations all = large_->expect_whole(step, tensors, numerics, declared);
+    const std::vector<Alike> alike = find_alike(step, tensors, declared);
+    for (const std::vector<const Alike*>& batch : batches_of(alike)) {
+      append(expect_batch(step, tensors, batch, numerics, declared), all);
+    }
+    return all;
+  }
+
+  // One batch after the other: the estimates of all rows would not fit into memory.
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
-                                  const plumb_numerics& declared) const override {
+                                  const plumb_numerics& declared,
+                                  VerdictSeconds& seconds) const override {
     const std::vector<Alike> alike = find_alike(step, tensors, declared);
     Sample sample{.rows = rows_};
-    std::vector<TensorReport> reports = large_->judge_whole(step, tensors, numerics, declared);
+    std::vector<TensorReport> reports =
+        compare(large_->expect_whole(step, tensors, numerics, declared));
     const std::size_t whole = reports.size();
     std::map<std::string, std::vector<std::int64_t>> wrong;
     for (const std::vector<const Alike*>& batch : batches_of(alike)) {
-      for (TensorReport& report : judge_batch(step, tensors, batch, numerics, declared)) {
+      const Expectations expectations = [&] {
+        const Stopwatch watch(seconds.reference);
+        return expect_batch(step, tensors, batch, numerics, declared);
+      }();
+      const Stopwatch watch(seconds.judge);
+      for (TensorReport& report : compare(expectations)) {
         const std::vector<std::int64_t> rows = wrong_rows(batch, report);
         auto& all = wrong[report.tensor];
         all.insert(all.end(), rows.begin(), rows.end());
@@ -267,10 +287,10 @@ class TiledProblem final : public Problem {
     return excerpt;
   }
 
-  std::vector<TensorReport> judge_batch(const Step& step, const TensorSet& tensors,
-                                        const std::vector<const Alike*>& batch,
-                                        const reference::Numerics& numerics,
-                                        const plumb_numerics& declared) const {
+  Expectations expect_batch(const Step& step, const TensorSet& tensors,
+                            const std::vector<const Alike*>& batch,
+                            const reference::Numerics& numerics,
+                            const plumb_numerics& declared) const {
     std::vector<std::int64_t> rows;
     Step few_step = step;
     few_step.live = 0;
@@ -279,7 +299,7 @@ class TiledProblem final : public Problem {
       few_step.live += one->representative < step.live;
     }
     const std::unique_ptr<Problem> few = make_(std::ssize(rows));
-    return few->judge_sample(few_step, excerpt_of(tensors, *few, rows), numerics, declared);
+    return few->expect_sample(few_step, excerpt_of(tensors, *few, rows), numerics, declared);
   }
 
   // "out (end to end)" is a report on out.

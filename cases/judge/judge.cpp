@@ -12,8 +12,6 @@
 #include <stdexcept>
 
 #include "cases/judge/error_pattern.h"
-#include "cases/judge/phase.h"
-#include "cases/judge/right_values.h"
 
 namespace plumb::cases {
 
@@ -118,17 +116,11 @@ std::string wrong_rows(const TensorReport& report, const HostTensor& got) {
 
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
                          const RowMask& promised, const Clues& clues) {
-  const Stopwatch watch(verdict_seconds);
   check_shapes(got, static_cast<std::int64_t>(expected.size()), promised);
   WrongElements wrong(expected.size());
   const auto right = [&](std::int64_t r, std::int64_t c) {
     return expected[r * got.columns() + c];
   };
-  if (auto* const collected = RightValues::active()) {
-    collected->put(got, promised, {}, [&](std::int64_t r, std::int64_t c) {
-      return static_cast<std::uint64_t>(right(r, c));
-    });
-  }
   TensorReport report = compare(
       got, promised, wrong, {}, [](std::int64_t, const ColumnRange&) { return std::nullopt; },
       [&](std::int64_t r, std::int64_t c) { return static_cast<double>(right(r, c)); },
@@ -176,7 +168,6 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
   const auto address = [size](const HostTensor& tensor, std::int64_t r, std::int64_t c) {
     return tensor.bytes().data() + static_cast<std::size_t>(tensor.row_offset(r) + c) * size;
   };
-  if (auto* const right = RightValues::active()) right->put_bits(got, expected, promised, columns);
   WrongElements wrong(static_cast<std::size_t>(got.elements()));
   // Results that are to be equal mostly are.
   const auto zeros_of_equal = [&](std::int64_t r,

@@ -99,17 +99,6 @@ TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expe
                           const RowMask& promised, const std::vector<RowGroup>& groups,
                           const Clues& clues = {}, const ColumnRanges& columns = {});
 
-// Who sees the estimates behind the floating-point verdicts of this thread, while it lives. One at
-// a time.
-class EstimateWatch {
- public:
-  using See = std::function<void(const HostTensor& got, const reference::Estimate& expected)>;
-  explicit EstimateWatch(See see);
-  ~EstimateWatch();
-  EstimateWatch(const EstimateWatch&) = delete;
-  EstimateWatch& operator=(const EstimateWatch&) = delete;
-};
-
 // Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
                          const RowMask& promised, const Clues& clues = {});

@@ -9,8 +9,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "cases/judge/phase.h"
-#include "cases/judge/right_values.h"
 #include "reference/codes.h"
 
 namespace plumb::cases {
@@ -231,17 +229,9 @@ void count_row(const RowVerdict& verdict, std::int64_t row, const HostTensor& id
 }  // namespace
 
 TensorReport judge_choices(const HostTensor& ids, const ScoredChoices& choices) {
-  const Stopwatch watch(verdict_seconds);
   if (ids.rows() != choices.rows() || ids.columns() != choices.k) {
     throw std::invalid_argument(fmt::format("{}: {} x {} stored, {} x {} chosen", ids.spec().name,
                                             ids.rows(), ids.columns(), choices.rows(), choices.k));
-  }
-  if (auto* const right = RightValues::active()) {
-    Ids exact;
-    right->put(ids, {}, {}, [&](std::int64_t r, std::int64_t c) {
-      if (c == 0) exact = choices.exact(r);
-      return static_cast<std::uint32_t>(exact[static_cast<std::size_t>(c)]);
-    });
   }
   TensorReport report;
   report.tensor = ids.spec().name;

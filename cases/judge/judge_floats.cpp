@@ -13,8 +13,6 @@
 #include "cases/judge/bias.h"
 #include "cases/judge/error_pattern.h"
 #include "cases/judge/judge.h"
-#include "cases/judge/phase.h"
-#include "cases/judge/right_values.h"
 #include "cases/judge/row_model.h"
 #include "reference/rounding.h"
 
@@ -23,8 +21,6 @@ namespace plumb::cases {
 namespace {
 
 using reference::Estimate;
-
-thread_local EstimateWatch::See watching;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -305,22 +301,10 @@ void report_bias(const HostTensor& got, const std::vector<RowResult>& rows,
 
 }  // namespace
 
-EstimateWatch::EstimateWatch(See see) { watching = std::move(see); }
-EstimateWatch::~EstimateWatch() { watching = nullptr; }
-
 TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const RowMask& promised,
                           const std::vector<RowGroup>& groups, const Clues& clues,
                           const ColumnRanges& columns) {
-  const Stopwatch watch(verdict_seconds);
   check_shapes(got, expected, promised);
-  if (watching) watching(got, expected);
-  if (auto* const right = RightValues::active()) {
-    right->put(got, promised, columns, [&](std::int64_t r, std::int64_t c) {
-      const std::int64_t i = r * expected.columns + c;
-      const double shift = expected.shift.empty() ? 0 : expected.shift[i];
-      return rounded_bits(got.spec().dtype, expected.value[i] + shift);
-    });
-  }
   TensorReport report;
   report.tensor = got.spec().name;
   report.rows_total = got.original_rows();

@@ -22,8 +22,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Time that this thread has spent in verdicts, which ops give in the same call as they compute the
-// reference.
-inline thread_local double verdict_seconds = 0;
+// Time of one verdict: computing the reference, and comparing with the reference.
+struct VerdictSeconds {
+  double reference = 0, judge = 0;
+};
 
 }  // namespace plumb::cases

@@ -37,22 +37,25 @@ bool replace_outputs(TensorSet& tensors, const TensorSet& outputs) {
 
 }  // namespace
 
-RightOutputs right_outputs(const TensorSet& tensors, const JudgeOutputs& judge) {
+RightOutputs right_outputs(const TensorSet& tensors, const ExpectOutputs& expect) {
   constexpr int kMostRounds = 6;
   TensorSet set = with_plain_outputs(tensors);
   RightOutputs right;
   for (int round = 0; round < kMostRounds; ++round) {
-    RightValues collected(set);
-    const std::vector<TensorReport> reports = judge(set);
-    right.outputs = std::move(collected.values());
-    right.promised = std::move(collected.promised());
+    const Expectations expectations = expect(set);
+    RightValues values(set);
+    for (const Expectation& one : expectations) {
+      one.truth->put(*one.stored, one.promised, one.columns, values);
+    }
+    right.outputs = std::move(values.values());
+    right.promised = std::move(values.promised());
     if (replace_outputs(set, right.outputs)) continue;
-    for (const TensorReport& report : reports) {
+    for (const TensorReport& report : compare(expectations)) {
       if (!report.passed()) right.refused = report.failures.front();
     }
     return right;
   }
-  right.refused = "what is right of one output changes with every round of judging the others";
+  right.refused = "what is right of one output changes with every round of asking for the others";
   return right;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/tensors/tensor.h"
 
 namespace plumb::cases {
@@ -19,13 +19,13 @@ struct RightOutputs {
   std::string refused;  // why these are none after all: a line; empty: they pass their own judge
 };
 
-// Says of inputs and outputs what is wrong.
-using JudgeOutputs = std::function<std::vector<TensorReport>(const TensorSet&)>;
+// Gives the expectations for these inputs and outputs.
+using ExpectOutputs = std::function<Expectations(const TensorSet&)>;
 
-// A function of the inputs alone, whatever the outputs in `tensors` hold. Where one output is
-// judged on the stored bytes of another (a rounded residual, scales), judging is repeated until
-// nothing changes any more.
-RightOutputs right_outputs(const TensorSet& tensors, const JudgeOutputs& judge);
+// A function of the inputs alone: the outputs in `tensors` have no influence. If the expectation of
+// one output depends on the stored bytes of another (a rounded residual, scales), expectations are
+// computed again until the outputs no longer change.
+RightOutputs right_outputs(const TensorSet& tensors, const ExpectOutputs& expect);
 
 // The promised bits over what is there.
 void write_promised(const RightOutputs& right, const std::string& output, Bytes& to);

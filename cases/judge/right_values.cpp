@@ -11,8 +11,6 @@ namespace plumb::cases {
 
 namespace {
 
-thread_local RightValues* collecting = nullptr;
-
 // Where the elements of a judged tensor are in an output.
 class Places {
  public:
@@ -25,7 +23,7 @@ class Places {
 
   std::int64_t bit(std::int64_t row, std::int64_t column) const {
     const auto& origin = got_.spec().origin;
-    if (origin) return origin->bits[static_cast<std::size_t>(row * got_.columns() + column)];
+    if (origin) return origin->bit(row, column);
     return (got_.row_offset(row) + column) * width_;
   }
   int width() const { return width_; }
@@ -62,12 +60,7 @@ RightValues::RightValues(const TensorSet& judged) {
     promised_[tensor.spec().name] = values_.add(tensor).bytes();
     std::memset(promised_[tensor.spec().name].data(), 0, tensor.bytes().size());
   }
-  collecting = this;
 }
-
-RightValues::~RightValues() { collecting = nullptr; }
-
-RightValues* RightValues::active() { return collecting; }
 
 RightValues::Output RightValues::output_of(const HostTensor& got) {
   const std::string& name = got.spec().origin ? got.spec().origin->tensor : got.spec().name;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is right, collected from the judges while they look for what is wrong. A Problem only
-// judges; but every judge knows, of each element that it compares, the value that belongs there.
+// Expected bits of the outputs of a call, collected from expectations (cases/judge/expectation.h).
 #pragma once
 
 #include <cstdint>
@@ -14,21 +13,13 @@
 
 namespace plumb::cases {
 
-// While it lives, every verdict of this thread adds the right bits of what it judged. One at a
-// time.
 class RightValues {
  public:
-  // Of these tensors, which are being judged.
+  // Starts with the stored bytes of these outputs. Elements without an expectation keep them.
   explicit RightValues(const TensorSet& judged);
-  ~RightValues();
-  RightValues(const RightValues&) = delete;
-  RightValues& operator=(const RightValues&) = delete;
-
-  // nullptr: nobody collects.
-  static RightValues* active();
 
   using BitsOf = std::function<std::uint64_t(std::int64_t row, std::int64_t column)>;
-  // The right bits of each element of what a verdict compared: an output, or a tensor whose origin
+  // The right bits of each promised element of an output, or of a tensor whose origin
   // (tensor.h) is one. Throws std::logic_error for any other.
   void put(const HostTensor& got, const RowMask& promised, const ColumnRanges& columns,
            const BitsOf& bits_of);

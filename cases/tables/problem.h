@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/tables/row.h"
 #include "cases/tensors/step.h"
 #include "cases/tensors/tensor.h"
@@ -52,26 +52,38 @@ class Problem {
   // Enqueues the op at its padded shape.
   virtual plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors,
                               OpState* state, device::Stream stream) const = 0;
-  // Judges outputs (and visible intermediates). `tensors` holds the inputs and what the device
-  // stored.
-  virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                          const reference::Numerics& numerics,
-                                          const plumb_numerics& declared) const = 0;
+  // Expectations of all outputs (and visible intermediates). `tensors` holds the inputs and the
+  // outputs as the device stored them.
+  virtual Expectations expect(const Step& step, const TensorSet& tensors,
+                              const reference::Numerics& numerics,
+                              const plumb_numerics& declared) const = 0;
   // Does every row have places of its own in every tensor with rows? Not where rows of their own
   // length are packed, nor where what is written depends on the number of rows.
   virtual bool rows_have_places() const { return true; }
   // A problem of rows picked from a larger one: their inputs and outputs, and scratch that has
-  // their rows. `judge`, but for what follows a plan of the whole launch, which nobody picked.
-  virtual std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,
-                                                 const reference::Numerics& numerics,
-                                                 const plumb_numerics& declared) const {
-    return judge(step, tensors, numerics, declared);
+  // their rows. `expect`, but for what follows a plan of the whole launch, which nobody picked.
+  virtual Expectations expect_sample(const Step& step, const TensorSet& tensors,
+                                     const reference::Numerics& numerics,
+                                     const plumb_numerics& declared) const {
+    return expect(step, tensors, numerics, declared);
   }
-  // What there is to judge beside the rows of a launch, where only a sample of these is judged.
-  virtual std::vector<TensorReport> judge_whole(const Step&, const TensorSet&,
-                                                const reference::Numerics&,
-                                                const plumb_numerics&) const {
+  // Expectations of tensors without rows of the launch (a tile plan). Used if only a sample of the
+  // rows is judged.
+  virtual Expectations expect_whole(const Step&, const TensorSet&, const reference::Numerics&,
+                                    const plumb_numerics&) const {
     return {};
+  }
+  // Compares every expectation. Problems that judge a sample of rows, or compare with other ops,
+  // override this. Adds the time to `seconds`.
+  virtual std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                          const reference::Numerics& numerics,
+                                          const plumb_numerics& declared,
+                                          VerdictSeconds& seconds) const;
+  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
+                                  const reference::Numerics& numerics,
+                                  const plumb_numerics& declared) const {
+    VerdictSeconds seconds;
+    return judge(step, tensors, numerics, declared, seconds);
   }
   // Rows of `tensor` whose bits an op promises to repeat (replay against eager, run against run).
   virtual RowMask promised_rows(const Step&, const TensorSpec&) const { return {}; }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -53,8 +54,9 @@ struct Excerpt {
 // Whose bytes a tensor was made of that stands for one verdict only.
 struct Origin {
   std::string tensor;
-  std::vector<std::int64_t> bits = {};  // where each element starts there, in row-major order
-  int width = 0;                        // bits of an element there; 0: as many as here
+  std::function<std::int64_t(std::int64_t row, std::int64_t column)> bit =
+      {};         // where an element starts there
+  int width = 0;  // bits of an element there; 0: as many as here
   std::uint64_t (*encode)(std::uint64_t bits) = nullptr;  // as it stands there; null: as here
 };
 
@@ -76,7 +78,7 @@ struct TensorSpec {
   // readers of stored results.
   std::string format = "number", scale_layout = "none";
   std::optional<Excerpt> excerpt = {};
-  std::shared_ptr<const Origin> origin = {};  // made only while RightValues are collected
+  std::shared_ptr<const Origin> origin = {};
 };
 
 class HostTensor {

@@ -91,7 +91,8 @@ void check_plan(const Engine& engine, device::Device& device, const Integers& in
   }
   const auto parts = static_cast<std::int32_t>(engine.geometry().plan_parts);
   const auto plan = reference::make_tile_plan(blocks, parts, device::decode::kPlanOverhead);
-  for (const auto& report : judge_tile_plan(plan_tensors(engine, device, rows), plan, rows)) {
+  const TensorSet stored = plan_tensors(engine, device, rows);
+  for (const TensorReport& report : compare(expect_tile_plan(stored, plan, rows))) {
     if (!report.passed()) wrong.push_back({"tile_plan", "tile plan", report.failures.front()});
   }
 }

@@ -148,11 +148,11 @@ std::vector<TensorReport> CallRecorder::judge(const CallRecording& recording,
   const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
   const device::Properties properties = device_.properties();
   auto some = recording.placeholder
-                  ? judge_sample(*recording.placeholder, recording.tensors, choice)
-                  : judge_sample({recording.row, properties, *recording.problem, *recording.entry,
-                                  recording.tensors},
-                                 choice);
-  return some ? std::move(*some) : recording.judge();
+                  ? expect_sample(*recording.placeholder, recording.tensors, choice)
+                  : expect_sample({recording.row, properties, *recording.problem, *recording.entry,
+                                   recording.tensors},
+                                  choice);
+  return some ? compare(*some) : recording.judge();
 }
 
 // A whole cache, nothing of it.

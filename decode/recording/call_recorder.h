@@ -57,7 +57,7 @@ class CallRecorder final : public device::decode::CallObserver {
 
     // Not of the implementation under test, nor what stands beside its ops.
     bool is_foreign() const { return problem != nullptr && entry == nullptr; }
-    std::vector<TensorReport> judge() const { return JudgedCall::judge(tensors, entry); }
+    std::vector<TensorReport> judge() const { return compare(expect(tensors, entry)); }
   };
   using Calls = std::vector<std::unique_ptr<CallRecording>>;
 

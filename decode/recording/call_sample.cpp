@@ -115,21 +115,17 @@ Step step_of(const Problem& problem) {
   return {0, problem.capacity(), Fill::real, DeadRows::foreign};
 }
 
-void append(std::vector<TensorReport> from, std::vector<TensorReport>& to) {
-  std::move(from.begin(), from.end(), std::back_inserter(to));
-}
-
-std::vector<TensorReport> judge_rows(const RecordedCall& call, std::string_view parameter,
-                                     const Rows& rows) {
+Expectations expect_rows(const RecordedCall& call, std::string_view parameter, const Rows& rows) {
   const std::int64_t count = call.row.integer(parameter);
   const std::unique_ptr<Problem> few = make_few(call, parameter, std::ssize(rows));
   const TensorSet excerpt =
       excerpt_of(few->make_tensors(), call.problem.make_tensors(), call.tensors, count, rows);
   const plumb_numerics& declared = call.entry.numerics;
   const reference::Numerics numerics = to_reference(declared);
-  auto reports = call.problem.judge_whole(step_of(call.problem), call.tensors, numerics, declared);
-  append(few->judge_sample(step_of(*few), excerpt, numerics, declared), reports);
-  return reports;
+  Expectations all =
+      call.problem.expect_whole(step_of(call.problem), call.tensors, numerics, declared);
+  append(few->expect_sample(step_of(*few), excerpt, numerics, declared), all);
+  return all;
 }
 
 // Blocks of a cache, by number: those that hold one of these tokens, and block 0, which is
@@ -158,7 +154,7 @@ WrittenBlocks blocks_of(const Rows& chosen, const std::int64_t* slots, std::int6
 }
 
 // Whole blocks, numbered anew.
-std::vector<TensorReport> judge_written(const RecordedCall& call, const Rows& chosen) {
+Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
   const std::int64_t page = call.row.integer("page"), tokens = call.row.integer("tokens");
   const auto* slots = call.tensors.at("slot_mapping").data<std::int64_t>();
   const WrittenBlocks written = blocks_of(chosen, slots, tokens, page);
@@ -190,7 +186,7 @@ std::vector<TensorReport> judge_written(const RecordedCall& call, const Rows& ch
     }
   }
   const plumb_numerics& declared = call.entry.numerics;
-  return few->judge(step_of(*few), excerpt, to_reference(declared), declared);
+  return few->expect(step_of(*few), excerpt, to_reference(declared), declared);
 }
 
 }  // namespace
@@ -208,28 +204,26 @@ std::vector<std::int64_t> choose_rows(const RowChoice& choice, std::int64_t rows
   return {chosen.begin(), chosen.end()};
 }
 
-std::optional<std::vector<TensorReport>> judge_sample(const RecordedCall& call,
-                                                      const RowChoice& choice) {
+std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice) {
   if (writes_cache(call.tensors)) {
     const std::int64_t tokens = call.row.integer("tokens");
-    return judge_written(call, choose_rows(choice, tokens));
+    return expect_written(call, choose_rows(choice, tokens));
   }
   const std::string_view parameter = row_parameter(find_op(call.row.op));
   if (parameter.empty()) return std::nullopt;
   const std::int64_t rows = call.row.integer(parameter);
   if (rows <= choice.most) return std::nullopt;
-  return judge_rows(call, parameter, choose_rows(choice, rows));
+  return expect_rows(call, parameter, choose_rows(choice, rows));
 }
 
-std::optional<std::vector<TensorReport>> judge_sample(const PlaceholderReference& placeholder,
-                                                      const TensorSet& tensors,
-                                                      const RowChoice& choice) {
+std::optional<Expectations> expect_sample(const PlaceholderReference& placeholder,
+                                          const TensorSet& tensors, const RowChoice& choice) {
   if (placeholder.rows() <= choice.most) return std::nullopt;
   const Rows rows = choose_rows(choice, placeholder.rows());
   const std::unique_ptr<PlaceholderReference> few = placeholder.with_rows(std::ssize(rows));
   if (few == nullptr) return std::nullopt;
-  return few->judge(excerpt_of(few->make_tensors(), placeholder.make_tensors(), tensors,
-                               placeholder.rows(), rows));
+  return few->expect(excerpt_of(few->make_tensors(), placeholder.make_tensors(), tensors,
+                                placeholder.rows(), rows));
 }
 
 }  // namespace plumb::cases

@@ -34,10 +34,8 @@ struct RecordedCall {
   const TensorSet& tensors;
 };
 // Nothing for an op whose calls are cheap enough, or have few rows: all of it has to be judged.
-std::optional<std::vector<TensorReport>> judge_sample(const RecordedCall& call,
-                                                      const RowChoice& choice);
-std::optional<std::vector<TensorReport>> judge_sample(const PlaceholderReference& placeholder,
-                                                      const TensorSet& tensors,
-                                                      const RowChoice& choice);
+std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice);
+std::optional<Expectations> expect_sample(const PlaceholderReference& placeholder,
+                                          const TensorSet& tensors, const RowChoice& choice);
 
 }  // namespace plumb::cases

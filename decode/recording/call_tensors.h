@@ -30,7 +30,7 @@ struct JudgedCall {
   // As large as the call has them. Throws std::logic_error for one that nobody says the place of.
   TensorSet make_tensors(const std::vector<Binding>& bindings) const;
   Step step() const;  // padding included: what the contract says of it follows from the inputs
-  std::vector<TensorReport> judge(const TensorSet& tensors, const plumb_op_entry* entry) const;
+  Expectations expect(const TensorSet& tensors, const plumb_op_entry* entry) const;
 };
 JudgedCall judged_call(const device::decode::Call& call, const device::decode::Geometry& geometry,
                        const device::Properties& properties);

@@ -54,7 +54,7 @@ class RowPlaceholder : public PlaceholderReference {
   std::vector<Binding> bindings() const override { return {{"in", in_}, {"out", out_}}; }
   std::int64_t rows() const override { return rows_; }
 
-  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+  Expectations expect(const TensorSet& tensors) const override {
     const HostTensor& out = tensors.at("out");
     HostTensor expected(out.spec());
     for (std::int64_t row = 0; row < rows_; ++row) {
@@ -65,7 +65,7 @@ class RowPlaceholder : public PlaceholderReference {
         store(any ? number(out, row, column) : value, row, column, expected);
       }
     }
-    return {judge_bits(out, expected, {}, wrong())};
+    return {expect_bits(out, expected, {}, wrong())};
   }
 
  protected:
@@ -149,10 +149,10 @@ class FillRows final : public PlaceholderReference {
     return tensors;
   }
   std::vector<Binding> bindings() const override { return {{"out", p_.out}}; }
-  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+  Expectations expect(const TensorSet& tensors) const override {
     HostTensor expected(tensors.at("out").spec());
     std::memset(expected.bytes().data(), p_.value, expected.bytes().size());
-    return {judge_bits(tensors.at("out"), expected, {}, "is not filled")};
+    return {expect_bits(tensors.at("out"), expected, {}, "is not filled")};
   }
 
  private:
@@ -182,7 +182,7 @@ class GatherIndexKeys final : public PlaceholderReference {
   }
 
   // Every row belongs to a request: a gathering that leaves one out is wrong too.
-  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+  Expectations expect(const TensorSet& tensors) const override {
     const HostTensor& k = tensors.at("k");
     const HostTensor& scale = tensors.at("k_scale");
     HostTensor codes(k.spec()), scales(scale.spec());
@@ -195,7 +195,7 @@ class GatherIndexKeys final : public PlaceholderReference {
       }
     }
     constexpr const char* kWrong = "is not what the cache holds";
-    return {judge_bits(k, codes, {}, kWrong), judge_bits(scale, scales, {}, kWrong)};
+    return {expect_bits(k, codes, {}, kWrong), expect_bits(scale, scales, {}, kWrong)};
   }
 
  private:
@@ -225,14 +225,14 @@ class TilePlanPlaceholder final : public PlaceholderReference {
   std::vector<Binding> bindings() const override {
     return {{"indptr", p_.indptr}, {"tiles", p_.plan.tiles}, {"num_splits", p_.plan.num_splits}};
   }
-  std::vector<TensorReport> judge(const TensorSet& tensors) const override {
+  Expectations expect(const TensorSet& tensors) const override {
     const auto* indptr = tensors.at("indptr").data<std::int32_t>();
     std::vector<reference::RequestBlocks> blocks;
     for (std::int64_t row = 0; row < p_.rows; ++row) {
       blocks.push_back(
           reference::request_blocks(indptr[row + 1] - indptr[row], false, 0, p_.plan.block_n));
     }
-    return judge_tile_plan(
+    return expect_tile_plan(
         tensors, reference::make_tile_plan(blocks, p_.plan.num_parts, p_.plan.fixed_overhead),
         p_.rows);
   }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/tensors/tensor.h"
 #include "decode/recording/call_record.h"
 
@@ -19,7 +19,7 @@ class PlaceholderReference {
   virtual ~PlaceholderReference() = default;
   virtual TensorSet make_tensors() const = 0;
   virtual std::vector<Binding> bindings() const = 0;
-  virtual std::vector<TensorReport> judge(const TensorSet& tensors) const = 0;
+  virtual Expectations expect(const TensorSet& tensors) const = 0;
   // Rows that have nothing to do with each other, and the same for another number of them. 0, and
   // nullptr: it has no such rows.
   virtual std::int64_t rows() const { return 0; }

@@ -146,8 +146,8 @@ Exchanged::Outputs Exchange::right(const One& one, const TensorSet& tensors) con
   if (one.judged.problem) {
     if (Exchanged::Outputs seen = which_->find(key)) return seen;
   }
-  const auto judge = [&](const TensorSet& all) { return one.judged.judge(all, one.entry); };
-  auto made = std::make_shared<const RightOutputs>(right_outputs(tensors, judge));
+  const auto expect = [&](const TensorSet& all) { return one.judged.expect(all, one.entry); };
+  auto made = std::make_shared<const RightOutputs>(right_outputs(tensors, expect));
   if (one.judged.problem) which_->keep(key, made);
   return made;
 }

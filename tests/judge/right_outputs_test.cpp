@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference's outputs, collected from the judges: of every op they pass the op's own judge, and
-// what the outputs held before does not matter.
+// The reference's outputs, put together from what is expected: of every op they pass the op's own
+// judge, and what the outputs held before does not matter.
 #include "cases/judge/right_outputs.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ class OneCall {
       if (tensor.spec().role == Role::input || tensor.bytes().empty()) continue;
       std::memset(tensor.bytes().data(), filled, tensor.bytes().size());
     }
-    return right_outputs(set, [this](const TensorSet& all) { return judge(all); });
+    return right_outputs(set, [this](const TensorSet& all) { return expect(all); });
   }
 
   // As a device would hold them that held this byte everywhere before.
@@ -49,12 +50,12 @@ class OneCall {
       if (!bytes.empty()) std::memset(bytes.data(), filled, bytes.size());
       write_promised(right, output.spec().name, bytes);
     }
-    return judge(set);
+    return compare(expect(set));
   }
 
  private:
-  std::vector<TensorReport> judge(const TensorSet& tensors) const {
-    return problem_->judge(step_, tensors, to_reference(entry_.numerics), entry_.numerics);
+  Expectations expect(const TensorSet& tensors) const {
+    return problem_->expect(step_, tensors, to_reference(entry_.numerics), entry_.numerics);
   }
 
   std::unique_ptr<Problem> problem_;
@@ -107,7 +108,7 @@ TEST(RightOutputs, FollowTheInputsAndNotTheStep) {
   HostTensor& slots = tensors.at("slot_mapping");
   for (std::int64_t token = 0; token < 8; ++token) slots.data<std::int64_t>()[token] = token;
   const RightOutputs right = right_outputs(
-      tensors, [&](const TensorSet& set) { return problem->judge(step, set, {}, {}); });
+      tensors, [&](const TensorSet& set) { return problem->expect(step, set, {}, {}); });
   EXPECT_EQ(right.refused, "");
   const Bytes& promised = right.promised.at("decode_slots");
   EXPECT_EQ(std::count(promised.begin(), promised.end(), std::byte{0}), 0);
@@ -119,11 +120,17 @@ TensorSet one_output() {
   return tensors;
 }
 
+struct NeverRight final : Truth {
+  TensorReport compare(const HostTensor&, const RowMask&, const ColumnRanges&) const override {
+    return {.tensor = "out", .failures = {"out: never right"}};
+  }
+};
+
 TEST(RightOutputs, ThatFailTheirOwnJudgeAreRefused) {
   const RightOutputs right = right_outputs(one_output(), [](const TensorSet& set) {
-    std::vector<TensorReport> reports{judge_exact(set.at("out"), {1, 2}, {})};
-    reports.back().failures.emplace_back("out: never right");
-    return reports;
+    Expectation one = expect_exact(set.at("out"), {1, 2}, {});
+    one.truth = std::make_shared<const NeverRight>();
+    return Expectations{one};
   });
   EXPECT_EQ(right.refused, "out: never right");
 }
@@ -131,17 +138,17 @@ TEST(RightOutputs, ThatFailTheirOwnJudgeAreRefused) {
 TEST(RightOutputs, ThatNeverSettleAreRefused) {
   const RightOutputs right = right_outputs(one_output(), [](const TensorSet& set) {
     const HostTensor& out = set.at("out");
-    return std::vector{judge_exact(out, {out.data<std::int32_t>()[0] + 1, 0}, {})};
+    return Expectations{expect_exact(out, {out.data<std::int32_t>()[0] + 1, 0}, {})};
   });
   EXPECT_EQ(right.refused,
-            "what is right of one output changes with every round of judging the others");
+            "what is right of one output changes with every round of asking for the others");
 }
 
 TEST(RightOutputs, APartOfNobodyKnowsWhatIsAnError) {
   const HostTensor part({"part of out", Dtype::i32, {1}});
   EXPECT_THROW(
       right_outputs(one_output(),
-                    [&](const TensorSet&) { return std::vector{judge_exact(part, {1}, {})}; }),
+                    [&](const TensorSet&) { return Expectations{expect_exact(part, {1}, {})}; }),
       std::logic_error);
 }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "cases/judge/right_values.h"
 #include "cases/ops/cache/block_numbering.h"
 #include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
@@ -107,26 +106,29 @@ CacheContents::CacheContents(const CachePoolShape& shape, const TensorSet& tenso
                              const EntryOf& entry_of)
     : before_(tensors.at("cache_before")), cache_(tensors.at("cache")), any_(entry_of(0)) {
   const auto* slots = tensors.at("slot_mapping").data<std::int64_t>();
+  auto tokens = std::make_shared<Tokens>();
   for (std::int64_t token = 0; token < shape.tokens; ++token) {
-    written_.push_back(slots[token] >= 0);
-    blocks_.push_back(written_.back() ? host_block(shape, slots[token] / shape.page) : -1);
-    entries_.push_back(written_.back() ? entry_of(slots[token] % shape.page) : CacheEntry{});
+    const bool written = slots[token] >= 0;
+    tokens->written.push_back(written);
+    tokens->blocks.push_back(written ? host_block(shape, slots[token] / shape.page) : -1);
+    tokens->entries.push_back(written ? entry_of(slots[token] % shape.page) : CacheEntry{});
   }
+  tokens_ = std::move(tokens);
 }
 
 HostTensor CacheContents::stored(std::string name, Dtype dtype,
                                  std::vector<std::int64_t> CacheEntry::* part) const {
-  const auto tokens = static_cast<std::int64_t>(entries_.size());
+  const auto tokens = static_cast<std::int64_t>(tokens_->entries.size());
   const auto columns = static_cast<std::int64_t>((any_.*part).size() / size_of(dtype));
   TensorSpec spec{.name = std::move(name), .dtype = dtype, .shape = {tokens, columns}};
-  if (RightValues::active() != nullptr) spec.origin = origin(size_of(dtype), part);
+  spec.origin = origin(size_of(dtype), part);
   HostTensor tensor(std::move(spec));
   std::byte* to = tensor.bytes().data();
-  for (std::size_t token = 0; token < entries_.size(); ++token, to += (any_.*part).size()) {
-    if (!written_[token]) continue;
-    const auto* block = cache_.row<std::byte>(blocks_[token]);
+  for (std::size_t token = 0; token < tokens_->entries.size(); ++token, to += (any_.*part).size()) {
+    if (!tokens_->written[token]) continue;
+    const auto* block = cache_.row<std::byte>(tokens_->blocks[token]);
     for (std::size_t i = 0; i < (any_.*part).size(); ++i) {
-      to[i] = block[(entries_[token].*part)[i]];
+      to[i] = block[(tokens_->entries[token].*part)[i]];
     }
   }
   return tensor;
@@ -135,27 +137,28 @@ HostTensor CacheContents::stored(std::string name, Dtype dtype,
 // Elements of the cache, each of bytes that stand side by side.
 std::shared_ptr<const Origin> CacheContents::origin(
     std::size_t size, std::vector<std::int64_t> CacheEntry::* part) const {
-  Origin origin{cache_.spec().name};
-  for (std::size_t token = 0; token < entries_.size(); ++token) {
-    for (std::size_t i = 0; i < (any_.*part).size(); i += size) {
-      const std::int64_t block = written_[token] ? cache_.row_offset(blocks_[token]) : 0;
-      origin.bits.push_back(written_[token] ? (block + (entries_[token].*part)[i]) * 8 : 0);
-    }
-  }
-  return std::make_shared<const Origin>(std::move(origin));
+  const std::int64_t block_bytes = cache_.rows() > 1 ? cache_.row_offset(1) : 0;
+  const auto bit = [=, tokens = tokens_](std::int64_t row, std::int64_t column) -> std::int64_t {
+    const auto token = static_cast<std::size_t>(row);
+    if (!tokens->written[token]) return 0;
+    const std::vector<std::int64_t>& bytes = tokens->entries[token].*part;
+    return 8 *
+           (tokens->blocks[token] * block_bytes + bytes[static_cast<std::size_t>(column) * size]);
+  };
+  return std::make_shared<const Origin>(Origin{cache_.spec().name, bit});
 }
 
-TensorReport CacheContents::judge_rest() const {
+Expectation CacheContents::expect_rest() const {
   HostTensor expected = before_;
-  for (std::size_t token = 0; token < entries_.size(); ++token) {
-    if (!written_[token]) continue;
-    auto* to = expected.row<std::byte>(blocks_[token]);
-    const auto* from = cache_.row<std::byte>(blocks_[token]);
+  for (std::size_t token = 0; token < tokens_->entries.size(); ++token) {
+    if (!tokens_->written[token]) continue;
+    auto* to = expected.row<std::byte>(tokens_->blocks[token]);
+    const auto* from = cache_.row<std::byte>(tokens_->blocks[token]);
     for (const auto part : {&CacheEntry::codes, &CacheEntry::scales, &CacheEntry::copied}) {
-      for (const std::int64_t byte : entries_[token].*part) to[byte] = from[byte];
+      for (const std::int64_t byte : tokens_->entries[token].*part) to[byte] = from[byte];
     }
   }
-  return judge_bits(cache_, expected, {}, "a byte that no token owns changed");
+  return expect_bits(cache_, expected, {}, "a byte that no token owns changed");
 }
 
 std::vector<double> numbers_of(const HostTensor& tensor) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/tables/problem.h"
 #include "cases/tables/table_part.h"
 #include "reference/cache/cache_entry.h"
@@ -46,23 +46,27 @@ class CacheContents {
   using EntryOf = std::function<reference::CacheEntry(std::int64_t offset)>;
   CacheContents(const CachePoolShape& shape, const TensorSet& tensors, const EntryOf& entry_of);
 
-  const RowMask& written() const { return written_; }  // tokens that have a slot
+  const RowMask& written() const { return tokens_->written; }  // tokens that have a slot
   // Bytes of each token in logical order, [tokens, columns] elements of `dtype`; 0 for tokens
   // without a slot.
   HostTensor stored(std::string name, Dtype dtype,
                     std::vector<std::int64_t> reference::CacheEntry::* part) const;
   // Every byte that belongs to no token of this call is as it was.
-  TensorReport judge_rest() const;
+  Expectation expect_rest() const;
 
  private:
+  // Where tokens are in the cache.
+  struct Tokens {
+    std::vector<reference::CacheEntry> entries;
+    std::vector<std::int64_t> blocks;  // on the host
+    RowMask written;
+  };
   std::shared_ptr<const Origin> origin(
       std::size_t size, std::vector<std::int64_t> reference::CacheEntry::* part) const;
 
   const HostTensor& before_;
   const HostTensor& cache_;
-  std::vector<reference::CacheEntry> entries_;  // of each token
-  std::vector<std::int64_t> blocks_;            // on the host
-  RowMask written_;
+  std::shared_ptr<const Tokens> tokens_;
   reference::CacheEntry any_;  // for the sizes, where no token has a slot
 };
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "cases/judge/judge_codes.h"
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tables/dialect.h"
 
@@ -22,24 +21,24 @@ CacheWriter::CacheWriter(const Row& row, const device::Properties& platform)
             .far = row.integer("far") != 0,
             .dialect = dialect_of(row, "dialect", platform)} {}
 
-TensorReport CacheWriter::judge_stored_codes(const CacheContents& contents, const Bf16Rows& x,
+Expectation CacheWriter::expect_stored_codes(const CacheContents& contents, const Bf16Rows& x,
                                              const std::vector<double>& scales,
                                              const GroupQuant& how,
                                              const reference::Numerics& numerics) const {
-  return judge_codes(contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes),
-                     group_codes(x, scales, how, numerics), contents.written());
+  return expect_codes(contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes),
+                      group_codes(x, scales, how, numerics), contents.written());
 }
 
-TensorReport CacheWriter::judge_stored_scales(const CacheContents& contents, const Bf16Rows& x,
+Expectation CacheWriter::expect_stored_scales(const CacheContents& contents, const Bf16Rows& x,
                                               const GroupQuant& how, bool power_of_two,
                                               const reference::Numerics& numerics) const {
   const HostTensor scales = contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales);
   if (!power_of_two) {
-    return judge_fp32_scales(scales, x, how, numerics, contents.written());
+    return expect_fp32_scales(scales, x, how, numerics, contents.written());
   }
-  return judge_codes(bytes_of_scales("cache.scales", scales.rows(), scales.columns(),
-                                     numbers_of(scales), scales.spec().origin),
-                     group_scale_bytes(x, how, numerics), contents.written());
+  return expect_codes(bytes_of_scales("cache.scales", scales.rows(), scales.columns(),
+                                      numbers_of(scales), scales.spec().origin),
+                      group_scale_bytes(x, how, numerics), contents.written());
 }
 
 double CacheWriter::writer_cost(std::int64_t groups, std::int64_t columns) const {

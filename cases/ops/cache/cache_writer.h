@@ -20,12 +20,12 @@ class CacheWriter {
   CacheWriter(const Row& row, const device::Properties& platform);
 
   // Codes under the scales that the device stored.
-  TensorReport judge_stored_codes(const CacheContents& contents, const reference::Bf16Rows& x,
+  Expectation expect_stored_codes(const CacheContents& contents, const reference::Bf16Rows& x,
                                   const std::vector<double>& scales,
                                   const reference::GroupQuant& how,
                                   const reference::Numerics& numerics) const;
   // fp32 scales, as they are or as powers of two.
-  TensorReport judge_stored_scales(const CacheContents& contents, const reference::Bf16Rows& x,
+  Expectation expect_stored_scales(const CacheContents& contents, const reference::Bf16Rows& x,
                                    const reference::GroupQuant& how, bool power_of_two,
                                    const reference::Numerics& numerics) const;
   double writer_cost(std::int64_t groups, std::int64_t columns) const;

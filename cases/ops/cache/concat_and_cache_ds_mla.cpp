@@ -44,18 +44,17 @@ class ConcatAndCacheProblem final : public CacheWriterProblem<P> {
     fill_cache_pool(pool_, step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
+                      const plumb_numerics&) const override {
     const CacheContents contents(pool_, tensors, reference::ds_mla_entry);
     const reference::Bf16Rows latent = mapped_tokens(tensors.at("kv_c"), pool_.tokens);
     const std::vector<double> scales =
         numbers_of(contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales));
-    return {judge_stored_scales(contents, latent, how(), false, numerics),
-            judge_stored_codes(contents, latent, scales, how(), numerics),
-            judge_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied),
-                        rope_bytes(tensors.at("k_pe")), contents.written()),
-            contents.judge_rest()};
+    return {expect_stored_scales(contents, latent, how(), false, numerics),
+            expect_stored_codes(contents, latent, scales, how(), numerics),
+            expect_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied),
+                         rope_bytes(tensors.at("k_pe")), contents.written()),
+            contents.expect_rest()};
   }
 
   double cost() const override { return writer_cost(5, kDsMlaLatent + kDsMlaRope); }

@@ -52,17 +52,16 @@ class IndexerKQuantProblem final : public CacheWriterProblem<P> {
     fill_cache_pool(pool_, step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
+                      const plumb_numerics&) const override {
     const CacheContents contents(pool_, tensors, [this](std::int64_t offset) {
       return reference::indexer_k_entry(layout_, offset);
     });
     const reference::Bf16Rows k = mapped_tokens(tensors.at("k"), pool_.tokens);
     const std::vector<double> scales =
         numbers_of(contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales));
-    return {judge_stored_scales(contents, k, how(), p_.ue8m0 != 0, numerics),
-            judge_stored_codes(contents, k, scales, how(), numerics), contents.judge_rest()};
+    return {expect_stored_scales(contents, k, how(), p_.ue8m0 != 0, numerics),
+            expect_stored_codes(contents, k, scales, how(), numerics), contents.expect_rest()};
   }
 
   double cost() const override { return writer_cost(layout_.groups(), layout_.head_dim); }

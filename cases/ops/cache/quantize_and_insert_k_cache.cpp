@@ -3,7 +3,6 @@
 // Cases of quantize_and_insert_k_cache: the V4 cache's writer.
 #include "reference/cache/quantize_and_insert_k_cache.h"
 
-#include "cases/judge/judge_codes.h"
 #include "cases/ops/cache/cache_writer.h"
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tensors/fill.h"
@@ -44,9 +43,8 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem<P> {
     fill_cache_pool(pool_, step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
+                      const plumb_numerics&) const override {
     const CacheContents contents(pool_, tensors, [this](std::int64_t offset) {
       return reference::k_cache_entry(pool_.page, offset);
     });
@@ -58,11 +56,11 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem<P> {
     for (const double byte : numbers_of(scales)) {
       numbers.push_back(decode(reference::CodeFormat::ue8m0, static_cast<std::uint16_t>(byte)));
     }
-    return {judge_codes(scales, group_scale_bytes(nope, how(), numerics), contents.written()),
-            judge_stored_codes(contents, nope, numbers, how(), numerics),
-            judge_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied), copied(kv),
-                        contents.written()),
-            contents.judge_rest()};
+    return {expect_codes(scales, group_scale_bytes(nope, how(), numerics), contents.written()),
+            expect_stored_codes(contents, nope, numbers, how(), numerics),
+            expect_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied), copied(kv),
+                         contents.written()),
+            contents.expect_rest()};
   }
 
   double cost() const override { return writer_cost(8, kMlaDim); }

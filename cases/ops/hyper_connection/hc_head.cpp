@@ -48,9 +48,8 @@ class HcHeadProblem final : public TableProblem<P> {
     fill_mixing(step, logits_, tensors.at("fn"), tensors.at("scale"), tensors.at("base"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     reference::HcHead inputs;
     inputs.hidden_states = {tensors.at("hidden_states").data<std::uint16_t>(), p_.tokens, p_.hidden,
                             p_.hidden_token_stride, p_.hidden_slot_stride};
@@ -63,8 +62,8 @@ class HcHeadProblem final : public TableProblem<P> {
     reference::Estimate expected = reference::hc_head(inputs, numerics);
     adapt_gated_sum(step, expected);
     const HostTensor& out = tensors.at("out");
-    return {judge_floats(out, expected, promised_rows(step, out.spec()),
-                         groups_of(out.rows(), kRowsPerGroup, "tokens"))};
+    return {expect_floats(out, std::move(expected), promised_rows(step, out.spec()),
+                          groups_of(out.rows(), kRowsPerGroup, "tokens"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {

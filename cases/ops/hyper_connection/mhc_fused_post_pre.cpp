@@ -88,15 +88,16 @@ class PostPreSequence final : public Composition {
     return output == "residual_out" || !shape_.unrounded_sums;
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const std::vector<plumb_op_entry>& entries) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const std::vector<plumb_op_entry>& entries) const override {
     if (!shape_.unrounded_sums) return {};
     const plumb_numerics& declared = entries[1].numerics;
     const reference::Numerics numerics = to_reference(declared);
     const auto inputs =
         shape_.mixing.inputs(tensors, shape_.stored(tensors.at("plain_residual_out")));
-    return shape_.mixing.judge(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
-                               numerics, declared, "plain_");
+    return shape_.mixing.expect(step, tensors, inputs,
+                                reference::mhc_pre_partials(inputs, numerics), numerics, declared,
+                                "plain_");
   }
 
  private:
@@ -151,9 +152,9 @@ class MhcFusedProblem final : public TableProblem<P> {
     fill_dead(comb, step.live * kStreams, comb.rows(), step.dead_rows);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics& declared) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics,
+                      const plumb_numerics& declared) const override {
     const HostTensor& stored = tensors.at("residual_out");
     reference::MhcFusedPostPre inputs;
     inputs.post.x = tensors.at("x").data<std::uint16_t>();
@@ -164,14 +165,13 @@ class MhcFusedProblem final : public TableProblem<P> {
     inputs.unrounded_sums = shape_.unrounded_sums;
     reference::MhcFusedPostPreOutputs expected = reference::mhc_fused_post_pre(inputs, numerics);
     adapt_linear_sum(step, expected.residual);
-    std::vector<TensorReport> reports = {
-        judge_floats(stored, expected.residual, promised_rows(step, stored.spec()),
-                     groups_of(stored.rows(), kRowsPerGroup, "rows"))};
-    for (TensorReport& report : shape_.mixing.judge(
-             step, tensors, inputs.pre, std::move(expected.partials), numerics, declared)) {
-      reports.push_back(std::move(report));
-    }
-    return reports;
+    Expectations expectations = {expect_floats(stored, expected.residual,
+                                               promised_rows(step, stored.spec()),
+                                               groups_of(stored.rows(), kRowsPerGroup, "rows"))};
+    append(shape_.mixing.expect(step, tensors, inputs.pre, std::move(expected.partials), numerics,
+                                declared),
+           expectations);
+    return expectations;
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {

@@ -57,50 +57,48 @@ reference::MhcPre MhcMixing::inputs(const TensorSet& tensors,
   return inputs;
 }
 
-std::vector<TensorReport> MhcMixing::judge(const Step& step, const TensorSet& tensors,
-                                           const reference::MhcPre& inputs,
-                                           reference::MhcPrePartials partials,
-                                           const reference::Numerics& numerics,
-                                           const plumb_numerics& declared,
-                                           std::string_view prefix) const {
+Expectations MhcMixing::expect(const Step& step, const TensorSet& tensors,
+                               const reference::MhcPre& inputs, reference::MhcPrePartials partials,
+                               const reference::Numerics& numerics, const plumb_numerics& declared,
+                               std::string_view prefix) const {
   adapt_linear_sum(step, partials.mixes);
   adapt_linear_sum(step, partials.square_sums);
-  std::vector<TensorReport> reports;
+  Expectations expectations;
   if (declared.stores_partials != 0) {
     const HostTensor& mixes = tensors.at(std::string(prefix) + "partial_mixes");
     const HostTensor& square_sums = tensors.at(std::string(prefix) + "partial_square_sums");
     const auto tiles = groups_of(mixes.rows(), kRowsPerTile, "rows");
     const RowMask rows = promised(step, "partial_mixes");
-    reports.push_back(judge_floats(mixes, partials.mixes, rows, tiles));
-    reports.push_back(judge_floats(square_sums, partials.square_sums, rows, tiles));
+    expectations.push_back(expect_floats(mixes, partials.mixes, rows, tiles));
+    expectations.push_back(expect_floats(square_sums, partials.square_sums, rows, tiles));
     const auto stored =
         reference::stored_partials(inputs, mixes.data<float>(), square_sums.data<float>());
-    judge_outputs(step, tensors, reference::mhc_pre_outputs(inputs, stored, numerics), prefix, "",
-                  reports);
+    expect_outputs(step, tensors, reference::mhc_pre_outputs(inputs, stored, numerics), prefix, "",
+                   expectations);
   }
-  judge_outputs(step, tensors, reference::mhc_pre_outputs(inputs, partials, numerics), prefix,
-                declared.stores_partials != 0 ? " (end to end)" : "", reports);
-  return reports;
+  expect_outputs(step, tensors, reference::mhc_pre_outputs(inputs, partials, numerics), prefix,
+                 declared.stores_partials != 0 ? " (end to end)" : "", expectations);
+  return expectations;
 }
 
-void MhcMixing::judge_outputs(const Step& step, const TensorSet& tensors,
-                              reference::MhcPreOutputs expected, std::string_view prefix,
-                              std::string_view basis, std::vector<TensorReport>& reports) const {
-  const auto judge_one = [&](const std::string& name, const reference::Estimate& estimate) {
+void MhcMixing::expect_outputs(const Step& step, const TensorSet& tensors,
+                               reference::MhcPreOutputs expected, std::string_view prefix,
+                               std::string_view basis, Expectations& expectations) const {
+  const auto expect_one = [&](const std::string& name, const reference::Estimate& estimate) {
     const HostTensor& got = tensors.at(std::string(prefix) + name);
     const std::int64_t rows_per_group = kRowsPerTile * (name == "comb" ? kStreams : 1);
-    reports.push_back(judge_floats(got, estimate, promised(step, name),
-                                   groups_of(got.rows(), rows_per_group, "tile")));
-    reports.back().tensor += basis;
+    expectations.push_back(expect_floats(got, estimate, promised(step, name),
+                                         groups_of(got.rows(), rows_per_group, "tile")));
+    expectations.back().basis = basis;
   };
   adapt_coefficients(step, expected.post);
   adapt_coefficients(step, expected.comb);
   adapt_gated_sum(step, expected.layer_input);
   // Equal logits stay equal: all entries of comb round alike.
   if (logits_ == LogitRange::equal) expected.comb.structured = true;
-  judge_one("post", expected.post);
-  judge_one("comb", expected.comb);
-  judge_one("layer_input", expected.layer_input);
+  expect_one("post", expected.post);
+  expect_one("comb", expected.comb);
+  expect_one("layer_input", expected.layer_input);
 }
 
 RowMask MhcMixing::promised(const Step& step, std::string_view tensor) const {

@@ -62,12 +62,9 @@ class MhcMixing {
 
   reference::MhcPre inputs(const TensorSet& tensors, const reference::Streams& streams) const;
   // `partials`: what the sums should be. The names of outputs have the prefix.
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::MhcPre& inputs,
-                                  reference::MhcPrePartials partials,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics& declared,
-                                  std::string_view prefix = "") const;
+  Expectations expect(const Step& step, const TensorSet& tensors, const reference::MhcPre& inputs,
+                      reference::MhcPrePartials partials, const reference::Numerics& numerics,
+                      const plumb_numerics& declared, std::string_view prefix = "") const;
   RowMask promised(const Step& step, std::string_view tensor) const;
 
   double cost() const;
@@ -76,9 +73,9 @@ class MhcMixing {
 
  private:
   MhcMixing(const Row& row, std::int64_t depth);
-  void judge_outputs(const Step& step, const TensorSet& tensors, reference::MhcPreOutputs expected,
-                     std::string_view prefix, std::string_view basis,
-                     std::vector<TensorReport>& reports) const;
+  void expect_outputs(const Step& step, const TensorSet& tensors, reference::MhcPreOutputs expected,
+                      std::string_view prefix, std::string_view basis,
+                      Expectations& expectations) const;
 
   std::int64_t depth_;
   Norms norms_;

@@ -4,6 +4,8 @@
 // cyclic permutation with one large entry off it, post is 0 or 2.
 #include "reference/hyper_connection/mhc_post.h"
 
+#include <utility>
+
 #include "cases/ops/hyper_connection/hyper_connection.h"
 #include "cases/tensors/fill.h"
 
@@ -57,9 +59,8 @@ class MhcPostProblem final : public TableProblem<P> {
     fill_dead(comb, step.live * kStreams, comb.rows(), step.dead_rows);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     reference::MhcPost inputs;
     inputs.x = tensors.at("x").data<std::uint16_t>();
     inputs.residual = residual_of(p_, tensors.at("residual"));
@@ -68,8 +69,8 @@ class MhcPostProblem final : public TableProblem<P> {
     reference::Estimate expected = reference::mhc_post(inputs, numerics);
     adapt_linear_sum(step, expected);
     const HostTensor& out = tensors.at("out");
-    return {judge_floats(out, expected, promised_rows(step, out.spec()),
-                         groups_of(out.rows(), kRowsPerGroup, "rows"))};
+    return {expect_floats(out, std::move(expected), promised_rows(step, out.spec()),
+                          groups_of(out.rows(), kRowsPerGroup, "rows"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {

@@ -30,12 +30,12 @@ class MhcPreProblem final : public TableProblem<P> {
     mixing_.fill(step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics& declared) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics,
+                      const plumb_numerics& declared) const override {
     const auto inputs = mixing_.inputs(tensors, residual_of(p_, tensors.at("residual")));
-    return mixing_.judge(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
-                         numerics, declared);
+    return mixing_.expect(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
+                          numerics, declared);
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {

@@ -36,21 +36,19 @@ class MhcBroadcastProblem final : public TableProblem<P> {
     mixing_.fill(step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics& declared) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics,
+                      const plumb_numerics& declared) const override {
     const HostTensor& residual = tensors.at("residual");
     const auto inputs =
         mixing_.inputs(tensors, reference::broadcast(residual.data<std::uint16_t>(), p_.tokens,
                                                      p_.hidden, p_.residual_token_stride));
-    std::vector<TensorReport> reports = {judge_bits(
-        tensors.at("residual_out"), four_times(residual), {}, "differs from the residual")};
-    for (TensorReport& report :
-         mixing_.judge(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
-                       numerics, declared)) {
-      reports.push_back(std::move(report));
-    }
-    return reports;
+    Expectations expectations = {expect_bits(tensors.at("residual_out"), four_times(residual), {},
+                                             "differs from the residual")};
+    append(mixing_.expect(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
+                          numerics, declared),
+           expectations);
+    return expectations;
   }
 
   // A copy is promised whatever it copies.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "cases/ops/indexer/indexer_inputs.h"
 #include "cases/ops/indexer/ragged_windows.h"
@@ -79,14 +80,13 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
     fill_queries(step, step.live, q_dialect_, tensors.at("q"), tensors.at("weights"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     const HostTensor& logits = tensors.at("logits");
     reference::Estimate expected = reference::fp8_mqa_logits(reference_input(tensors), numerics);
     expected.structured = step.fill != Fill::real;
-    return {judge_floats(logits, expected, {}, groups_of(p_.rows, 1, "row"), {},
-                         promised_columns(tensors, logits.spec()))};
+    return {expect_floats(logits, std::move(expected), {}, groups_of(p_.rows, 1, "row"),
+                          promised_columns(tensors, logits.spec()))};
   }
 
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec&) const override {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cases/ops/cache/block_numbering.h"
 #include "cases/ops/indexer/indexer_inputs.h"
@@ -118,17 +119,17 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
                  tensors.at("weights"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     const HostTensor& logits = tensors.at("logits");
     const std::vector<std::int32_t> table = host_table(tensors);
     reference::Fp8PagedMqaLogits input = reference_input(tensors);
     input.block_table = table.data();
     reference::Estimate expected = reference::fp8_paged_mqa_logits(input, numerics);
     expected.structured = step.fill != Fill::real;
-    return {judge_floats(logits, expected, {}, groups_of(rows(), lengths_.next_n, "request"), {},
-                         promised_columns(tensors, logits.spec()))};
+    return {expect_floats(logits, std::move(expected), {},
+                          groups_of(rows(), lengths_.next_n, "request"),
+                          promised_columns(tensors, logits.spec()))};
   }
 
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec&) const override {

@@ -96,18 +96,18 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     fill_dead(weights, step.live, p_.tokens, step.dead_rows);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const reference::IndexerQRopeQuant input = reference_input(tensors);
     const HostTensor &q = tensors.at("q_out"), &weights = tensors.at("weights_out");
     reference::Estimate rotated = rotated_queries(input);
     rotated.structured = step.fill != Fill::real;
     const std::vector<double> scales =
         scales_used(input, head_scales(input, rotated), weights.data<float>());
-    return {judge_floats(weights, mark(indexer_q_weights(input, scales), step),
-                         promised_rows(step, weights.spec()), groups_of(p_.tokens, 64, "64 rows")),
-            judge_codes(q, indexer_q_codes(input, rotated, scales), promised_rows(step, q.spec()))};
+    return {
+        expect_floats(weights, mark(indexer_q_weights(input, scales), step),
+                      promised_rows(step, weights.spec()), groups_of(p_.tokens, 64, "64 rows")),
+        expect_codes(q, indexer_q_codes(input, rotated, scales), promised_rows(step, q.spec()))};
   }
 
   // Rows of q_out are heads. Nothing is promised of a head with a NaN, which `foreign` dead rows

@@ -54,8 +54,8 @@ class BuildRaggedProblem final : public TableProblem<P> {
     fill_before(tensors.at("flat_before"), step.seed);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     DenseIndices input;
     input.indices = tensors.at("indices").data<std::int32_t>();
     input.lengths = tensors.at("lengths").data<std::int32_t>();
@@ -64,9 +64,9 @@ class BuildRaggedProblem final : public TableProblem<P> {
     input.row_stride = p_.width + gap_;
     input.num_rows = p_.num_rows;
     const auto expected = build_ragged_indices_from_dense(input);
-    return {judge_exact(tensors.at("indptr"), expected.indptr, {}),
-            judge_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
-                         expected.indptr, "rows")};
+    return {expect_exact(tensors.at("indptr"), expected.indptr, {}),
+            expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
+                          expected.indptr, "rows")};
   }
 
   double cost() const override { return indptr_cost(p_.rows) + row_blocks_cost(p_.rows, p_.width); }

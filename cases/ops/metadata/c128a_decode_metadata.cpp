@@ -79,9 +79,8 @@ class C128aProblem final : public TableProblem<P> {
     fill_before(tensors.at("decode_lens_before"), step.seed);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     reference::C128aBatch input;
     input.positions = tensors.at("positions").data<std::int64_t>();
     input.slot_mapping = tensors.at("slot_mapping").data<std::int64_t>();
@@ -92,11 +91,12 @@ class C128aProblem final : public TableProblem<P> {
     input.block_table = blocks_.reference(tensors);
     const auto expected = c128a_decode_metadata(input);
     const HostTensor& slots = tensors.at("decode_slots");
-    return {judge_exact(tensors.at("decode_lens"),
-                        front_over(expected.decode_lens, tensors.at("decode_lens_before")), {}),
-            judge_exact(slots, front_over(expected.decode_slots, tensors.at("decode_slots_before")),
-                        promised_rows_by_inputs(step, tensors, slots.spec())),
-            judge_exact(tensors.at("prefill_indices"), expected.prefill_indices, {})};
+    return {
+        expect_exact(tensors.at("decode_lens"),
+                     front_over(expected.decode_lens, tensors.at("decode_lens_before")), {}),
+        expect_exact(slots, front_over(expected.decode_slots, tensors.at("decode_slots_before")),
+                     promised_rows_by_inputs(step, tensors, slots.spec())),
+        expect_exact(tensors.at("prefill_indices"), expected.prefill_indices, {})};
   }
 
   // Nobody reads the slots of a token of length 0; what they hold is not part of the contract.

@@ -79,13 +79,13 @@ class CombineProblem final : public TableProblem<P> {
     fill_before(tensors.at("flat_before"), step.seed);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const auto expected = combine_topk_swa_indices_ragged(reference_input(tensors));
-    return {judge_exact(tensors.at("lens"), expected.lens, {}),
-            judge_exact(tensors.at("indptr"), expected.indptr, {}),
-            judge_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
-                         expected.indptr, "tokens")};
+    return {expect_exact(tensors.at("lens"), expected.lens, {}),
+            expect_exact(tensors.at("indptr"), expected.indptr, {}),
+            expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
+                          expected.indptr, "tokens")};
   }
 
   double cost() const override {

@@ -31,11 +31,11 @@ class GlobalTopKDenseProblem final : public TableProblem<P> {
     fill_topk_positions(shape_, step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const auto expected = compute_global_topk_indices_and_lens(shape_.reference(tensors));
-    return {judge_exact(tensors.at("lens"), expected.lens, {}),
-            judge_exact(tensors.at("global_indices"), expected.global_indices, {})};
+    return {expect_exact(tensors.at("lens"), expected.lens, {}),
+            expect_exact(tensors.at("global_indices"), expected.global_indices, {})};
   }
 
   // Two sums over the wave for each of its widths of columns.

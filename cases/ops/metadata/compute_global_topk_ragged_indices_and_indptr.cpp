@@ -31,13 +31,13 @@ class GlobalTopKRaggedProblem final : public TableProblem<P> {
     fill_before(tensors.at("flat_before"), step.seed);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const auto expected = compute_global_topk_ragged_indices_and_indptr(shape_.reference(tensors));
-    return {judge_exact(tensors.at("lens"), expected.lens, {}),
-            judge_exact(tensors.at("indptr"), expected.indptr, {}),
-            judge_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
-                         expected.indptr, "tokens")};
+    return {expect_exact(tensors.at("lens"), expected.lens, {}),
+            expect_exact(tensors.at("indptr"), expected.indptr, {}),
+            expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
+                          expected.indptr, "tokens")};
   }
 
   double cost() const override {

@@ -44,15 +44,15 @@ class CopyRaggedProblem final : public TableProblem<P> {
     fill_before(tensors.at("indptr_buffer_before"), step.seed);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     reference::GraphBuffers expected{integers_of(tensors.at("indices_buffer_before")),
                                      integers_of(tensors.at("indptr_buffer_before"))};
     copy_ragged_to_graph_buffers(tensors.at("indices").data<std::int32_t>(),
                                  tensors.at("indptr").data<std::int32_t>(), p_.rows, expected);
-    return {judge_exact(tensors.at("indptr_buffer"), expected.indptr, {}),
-            judge_ragged(tensors.at("indices_buffer"), expected.indices,
-                         integers_of(tensors.at("indptr")), "rows")};
+    return {expect_exact(tensors.at("indptr_buffer"), expected.indptr, {}),
+            expect_ragged(tensors.at("indices_buffer"), expected.indices,
+                          integers_of(tensors.at("indptr")), "rows")};
   }
 
   double cost() const override { return row_blocks_cost(p_.rows, p_.max_per_row); }

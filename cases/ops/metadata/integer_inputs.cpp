@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <memory>
+#include <utility>
 
+#include "cases/judge/right_values.h"
 #include "cases/tables/row.h"
 #include "cases/tensors/fill.h"
 
@@ -175,51 +178,91 @@ std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
   return all;
 }
 
-TensorReport judge_indptr(const HostTensor& indptr, std::int64_t entries, std::int64_t most) {
-  const std::vector<std::int64_t> ends = integers_of(indptr);
-  const auto rows = static_cast<std::int64_t>(ends.size()) - 1;
-  TensorReport report{.tensor = indptr.spec().name,
-                      .rows_compared = rows,
-                      .elements_compared = rows + 1,
-                      .rows_total = rows};
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t begin = ends[row], end = ends[row + 1];
-    const bool legal = 0 <= begin && begin <= end && end - begin <= most && end <= entries;
-    if (!legal) report.wrong_rows.push_back(row);
+namespace {
+
+// Ranges of a ragged list that somebody else made, before it is read by them.
+class RangeTruth final : public Truth {
+ public:
+  RangeTruth(std::int64_t entries, std::int64_t most) : entries_(entries), most_(most) {}
+  TensorReport compare(const HostTensor& indptr, const RowMask&,
+                       const ColumnRanges&) const override {
+    const std::vector<std::int64_t> ends = integers_of(indptr);
+    const auto rows = static_cast<std::int64_t>(ends.size()) - 1;
+    TensorReport report{.tensor = indptr.spec().name,
+                        .rows_compared = rows,
+                        .elements_compared = rows + 1,
+                        .rows_total = rows};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t begin = ends[row], end = ends[row + 1];
+      const bool legal = 0 <= begin && begin <= end && end - begin <= most_ && end <= entries_;
+      if (!legal) report.wrong_rows.push_back(row);
+    }
+    if (report.wrong_rows.empty()) return report;
+    const std::int64_t first = report.wrong_rows.front();
+    report.wrong_elements = static_cast<std::int64_t>(report.wrong_rows.size());
+    report.failures.push_back(fmt::format(
+        "{}: no range of at most {} entries of {}: rows {}; row {} has [{}, {})", report.tensor,
+        most_, entries_, row_ranges(report.wrong_rows), first, ends[first], ends[first + 1]));
+    return report;
   }
-  if (report.wrong_rows.empty()) return report;
-  const std::int64_t first = report.wrong_rows.front();
-  report.wrong_elements = static_cast<std::int64_t>(report.wrong_rows.size());
-  report.failures.push_back(fmt::format(
-      "{}: no range of at most {} entries of {}: rows {}; row {} has [{}, {})", report.tensor, most,
-      entries, row_ranges(report.wrong_rows), first, ends[first], ends[first + 1]));
-  return report;
+
+ private:
+  std::int64_t entries_, most_;
+};
+
+// Its report also says which rows own the wrong entries.
+class RaggedTruth final : public Truth {
+ public:
+  RaggedTruth(std::vector<std::int64_t> values, std::vector<std::int64_t> indptr,
+              std::string_view noun)
+      : values_(std::move(values)), indptr_(std::move(indptr)), noun_(noun) {}
+
+  TensorReport compare(const HostTensor& flat, const RowMask&, const ColumnRanges&) const override {
+    TensorReport report = judge_exact(flat, values_, {});
+    if (report.passed()) return report;
+    std::vector<std::int64_t> owners;
+    std::int64_t behind = 0;
+    for (const std::int64_t entry : report.wrong_rows) {
+      if (entry >= indptr_.back()) {
+        ++behind;
+        continue;
+      }
+      const auto next = std::upper_bound(indptr_.begin(), indptr_.end(), entry);
+      const std::int64_t owner = next - indptr_.begin() - 1;
+      if (owners.empty() || owners.back() != owner) owners.push_back(owner);
+    }
+    if (!owners.empty()) {
+      report.failures.push_back(fmt::format("{}: these entries belong to {} {} of {}",
+                                            report.tensor, noun_, row_ranges(owners),
+                                            indptr_.size() - 1));
+    }
+    if (behind > 0) {
+      report.failures.push_back(fmt::format("{}: {} entries behind the last of {} are wrong",
+                                            report.tensor, behind, indptr_.back()));
+    }
+    return report;
+  }
+  void put(const HostTensor& flat, const RowMask& promised, const ColumnRanges& columns,
+           RightValues& right) const override {
+    expect_exact(flat, values_, promised).truth->put(flat, promised, columns, right);
+  }
+
+ private:
+  std::vector<std::int64_t> values_, indptr_;
+  std::string noun_;
+};
+
+}  // namespace
+
+Expectation expect_ranges(const HostTensor& indptr, std::int64_t entries, std::int64_t most) {
+  return {std::make_shared<const HostTensor>(indptr.alias()),
+          std::make_shared<const RangeTruth>(entries, most)};
 }
 
-TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t>& expected,
-                          const std::vector<std::int64_t>& indptr, std::string_view noun) {
-  TensorReport report = judge_exact(flat, expected, {});
-  if (report.passed()) return report;
-  std::vector<std::int64_t> owners;
-  std::int64_t behind = 0;
-  for (const std::int64_t entry : report.wrong_rows) {
-    if (entry >= indptr.back()) {
-      ++behind;
-      continue;
-    }
-    const auto next = std::upper_bound(indptr.begin(), indptr.end(), entry);
-    const std::int64_t owner = next - indptr.begin() - 1;
-    if (owners.empty() || owners.back() != owner) owners.push_back(owner);
-  }
-  if (!owners.empty()) {
-    report.failures.push_back(fmt::format("{}: these entries belong to {} {} of {}", report.tensor,
-                                          noun, row_ranges(owners), indptr.size() - 1));
-  }
-  if (behind > 0) {
-    report.failures.push_back(fmt::format("{}: {} entries behind the last of {} are wrong",
-                                          report.tensor, behind, indptr.back()));
-  }
-  return report;
+Expectation expect_ragged(const HostTensor& flat, std::vector<std::int64_t> values,
+                          std::vector<std::int64_t> indptr, std::string_view noun) {
+  return {std::make_shared<const HostTensor>(flat.alias()),
+          std::make_shared<const RaggedTruth>(std::move(values), std::move(indptr), noun)};
 }
 
 double row_blocks_cost(std::int64_t rows, std::int64_t columns) {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/tables/problem.h"
 #include "cases/tensors/tensor.h"
 #include "reference/metadata/block_table.h"
@@ -70,10 +70,10 @@ std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
                                      const HostTensor& before);
 // Ranges of a ragged list that somebody else made, before it is read by them: each of at most
 // `most` of so many entries.
-TensorReport judge_indptr(const HostTensor& indptr, std::int64_t entries, std::int64_t most);
+Expectation expect_ranges(const HostTensor& indptr, std::int64_t entries, std::int64_t most);
 // A ragged buffer. Its report also says which rows own the wrong entries.
-TensorReport judge_ragged(const HostTensor& flat, const std::vector<std::int64_t>& expected,
-                          const std::vector<std::int64_t>& indptr, std::string_view noun);
+Expectation expect_ragged(const HostTensor& flat, std::vector<std::int64_t> values,
+                          std::vector<std::int64_t> indptr, std::string_view noun);
 
 // Simulated work of a block per row of `columns` elements, and of one block over `rows` rows.
 double row_blocks_cost(std::int64_t rows, std::int64_t columns);

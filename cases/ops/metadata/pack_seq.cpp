@@ -43,8 +43,8 @@ class PackSeqProblem final : public TableProblem<P> {
     fill_dead_bits(tensors.at("x"), tokens, p_.tokens, step.dead_rows);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const auto token_of_row =
         reference::pack_seq(integers_of(tensors.at("lengths")), p_.max_length);
     HostTensor expected(tensors.at("out").spec());
@@ -55,7 +55,7 @@ class PackSeqProblem final : public TableProblem<P> {
     for (std::int64_t row = 0; row < std::ssize(token_of_row); ++row) {
       if (token_of_row[row] >= 0) copy_row(tensors.at("x"), token_of_row[row], expected, row);
     }
-    return {judge_bits(tensors.at("out"), expected, {}, "differs from the reference")};
+    return {expect_bits(tensors.at("out"), expected, {}, "differs from the reference")};
   }
 
   double cost() const override {

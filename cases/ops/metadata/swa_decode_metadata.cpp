@@ -63,8 +63,8 @@ class SwaDecodeProblem final : public TableProblem<P> {
     }
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     reference::SwaBatch input;
     input.queries = queries_.reference(tensors);
     input.slot_mapping = tensors.at("slot_mapping").data<std::int64_t>();
@@ -73,13 +73,13 @@ class SwaDecodeProblem final : public TableProblem<P> {
     input.block_table = blocks_.reference(tensors);
     const auto expected = swa_decode_metadata(input);
     const auto persistent = [&](const std::string& name, const std::vector<std::int64_t>& front) {
-      return judge_exact(tensors.at(name), front_over(front, tensors.at(name + "_before")), {});
+      return expect_exact(tensors.at(name), front_over(front, tensors.at(name + "_before")), {});
     };
-    return {judge_exact(tensors.at("is_valid_token"), expected.is_valid_token, {}),
+    return {expect_exact(tensors.at("is_valid_token"), expected.is_valid_token, {}),
             persistent("token_to_req", expected.token_to_req),
             persistent("swa_lens", expected.swa_lens),
             persistent("swa_indices", expected.swa_indices),
-            judge_exact(tensors.at("gather_lens"), expected.gather_lens, {})};
+            expect_exact(tensors.at("gather_lens"), expected.gather_lens, {})};
   }
 
   double cost() const override {

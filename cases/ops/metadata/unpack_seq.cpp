@@ -44,15 +44,15 @@ class UnpackSeqProblem final : public TableProblem<P> {
     fill_bits(tensors.at("out_before"), 0, p_.tokens, mix(step.seed, 2));
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const auto row_of_token =
         reference::unpack_seq(integers_of(tensors.at("lengths")), p_.max_length);
     HostTensor expected = tensors.at("out_before");
     for (std::int64_t token = 0; token < std::ssize(row_of_token); ++token) {
       copy_row(tensors.at("x"), row_of_token[token], expected, token);
     }
-    return {judge_bits(tensors.at("out"), expected, {}, "differs from the reference")};
+    return {expect_bits(tensors.at("out"), expected, {}, "differs from the reference")};
   }
 
   double cost() const override {

@@ -58,10 +58,10 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
     fill_before(tensors.at("paged_kv_indices_before"), step.seed);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
-    TensorReport ranges = judge_indptr(tensors.at("paged_kv_indptr"), p_.tokens * p_.topk, p_.topk);
-    if (!ranges.passed()) return {std::move(ranges)};
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
+    Expectation ranges = expect_ranges(tensors.at("paged_kv_indptr"), p_.tokens * p_.topk, p_.topk);
+    if (!compare(ranges).passed()) return {std::move(ranges)};
     reference::PagedTopK input;
     input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
     input.req_id_per_token = tensors.at("req_id_per_token").data<std::int32_t>();
@@ -71,8 +71,8 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
     input.block_table = blocks_.reference(tensors);
     std::vector<std::int64_t> expected = integers_of(tensors.at("paged_kv_indices_before"));
     v32_paged_kv_indices(input, expected);
-    return {judge_ragged(tensors.at("paged_kv_indices"), expected,
-                         integers_of(tensors.at("paged_kv_indptr")), "tokens")};
+    return {expect_ragged(tensors.at("paged_kv_indices"), expected,
+                          integers_of(tensors.at("paged_kv_indptr")), "tokens")};
   }
 
   double cost() const override { return row_blocks_cost(p_.tokens, p_.topk); }

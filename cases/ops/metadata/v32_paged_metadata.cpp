@@ -60,15 +60,15 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
     }
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     PagedBuffers expected = before(tensors);
     v32_paged_metadata(queries_.reference(tensors), p_.topk, expected);
-    return {judge_exact(tensors.at("req_id_per_token"), expected.req_id_per_token, {}),
-            judge_exact(tensors.at("paged_kv_indptr"), expected.paged_kv_indptr, {}),
-            judge_ragged(tensors.at("paged_kv_indices"), expected.paged_kv_indices,
-                         expected.paged_kv_indptr, "tokens"),
-            judge_exact(tensors.at("extents"), expected.extents, {})};
+    return {expect_exact(tensors.at("req_id_per_token"), expected.req_id_per_token, {}),
+            expect_exact(tensors.at("paged_kv_indptr"), expected.paged_kv_indptr, {}),
+            expect_ragged(tensors.at("paged_kv_indices"), expected.paged_kv_indices,
+                          expected.paged_kv_indptr, "tokens"),
+            expect_exact(tensors.at("extents"), expected.extents, {})};
   }
 
   double cost() const override {

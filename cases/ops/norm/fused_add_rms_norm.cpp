@@ -89,9 +89,8 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     paint_gaps(x);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     const HostTensor& x = tensors.at("x");
     const HostTensor& residual = tensors.at("residual");
     reference::FusedAddRmsNormInputs inputs;
@@ -108,8 +107,8 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     auto expected = reference::fused_add_rms_norm(inputs, numerics);
     const RowMask promised = promised_rows(step, x.spec());
     const auto groups = groups_of(p_.tokens, 1, "token");
-    return {judge_floats(residual, expected.residual, promised, groups),
-            judge_floats(x, mark_structured(std::move(expected.x), step.fill), promised, groups)};
+    return {expect_floats(residual, expected.residual, promised, groups),
+            expect_floats(x, mark_structured(std::move(expected.x), step.fill), promised, groups)};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

@@ -35,20 +35,19 @@ class InverseRopeProblem final : public TableProblem<P> {
     paint_gaps(tensors.at("x_before"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const HostTensor& before = tensors.at("x_before");
     const HostTensor& x = tensors.at("x");
     const auto expected = mark_structured(
         reference::inverse_rope({before.data<std::uint16_t>(), tensors.at("cos_sin").data<float>(),
                                  rope_rows(tensors), p_.tokens, p_.heads, p_.x_token_stride}),
         step.fill);
-    return {judge_bits(columns_of(x, "x (not rotated)", 0, kNopeDim),
-                       columns_of(before, "x (not rotated)", 0, kNopeDim), {}, "changed"),
-            judge_floats(columns_of(x, "x (rotated)", kNopeDim, kHeadDim), expected,
-                         promised_rows(step, x.spec()),
-                         groups_of(p_.tokens * p_.heads, p_.heads, "token"))};
+    return {expect_bits(columns_of(x, "x (not rotated)", 0, kNopeDim),
+                        columns_of(before, "x (not rotated)", 0, kNopeDim), {}, "changed"),
+            expect_floats(columns_of(x, "x (rotated)", kNopeDim, kHeadDim), expected,
+                          promised_rows(step, x.spec()),
+                          groups_of(p_.tokens * p_.heads, p_.heads, "token"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

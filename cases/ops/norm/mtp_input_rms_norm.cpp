@@ -93,9 +93,8 @@ class MtpInputProblem final : public TableProblem<P> {
     fill_positions(step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     auto expected =
         reference::mtp_input_rms_norm({tensors.at("embeds").data<std::uint16_t>(),
                                        tensors.at("previous_hidden").data<std::uint16_t>(),
@@ -106,11 +105,11 @@ class MtpInputProblem final : public TableProblem<P> {
                                       numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");
-    return {judge_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
-                         promised_rows(step, embeds.spec()), groups_of(p_.tokens, 1, "token")),
-            judge_floats(hidden, mark_structured(std::move(expected.hidden), step.fill),
-                         promised_rows(step, hidden.spec()),
-                         groups_of(p_.tokens * p_.hc_mult, p_.hc_mult, "token"))};
+    return {expect_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
+                          promised_rows(step, embeds.spec()), groups_of(p_.tokens, 1, "token")),
+            expect_floats(hidden, mark_structured(std::move(expected.hidden), step.fill),
+                          promised_rows(step, hidden.spec()),
+                          groups_of(p_.tokens * p_.hc_mult, p_.hc_mult, "token"))};
   }
 
   // Padding has position 0, so its embedding is masked and its row is exactly zero, unless the rows

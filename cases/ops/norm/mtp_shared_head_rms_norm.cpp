@@ -3,6 +3,8 @@
 // Cases of mtp_shared_head_rms_norm: contiguous rows, no mask.
 #include "reference/norm/mtp_shared_head_rms_norm.h"
 
+#include <utility>
+
 #include "cases/ops/norm/norm_inputs.h"
 
 namespace plumb::cases {
@@ -30,17 +32,16 @@ class MtpSharedHeadProblem final : public TableProblem<P> {
     fill_norm_weight(tensors.at("weight"), mix(step.seed, 2), step.fill);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
-    const auto expected = mark_structured(
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
+    auto expected = mark_structured(
         reference::mtp_shared_head_rms_norm(tensors.at("x").data<std::uint16_t>(),
                                             tensors.at("weight").data<std::uint16_t>(), p_.tokens,
                                             p_.hidden, static_cast<double>(kNormEps), numerics),
         step.fill);
     const HostTensor& out = tensors.at("out");
-    return {judge_floats(out, expected, promised_rows(step, out.spec()),
-                         groups_of(p_.tokens, 1, "token"))};
+    return {expect_floats(out, std::move(expected), promised_rows(step, out.spec()),
+                          groups_of(p_.tokens, 1, "token"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

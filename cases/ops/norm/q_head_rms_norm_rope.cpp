@@ -36,17 +36,16 @@ class QHeadProblem final : public TableProblem<P> {
     paint_gaps(tensors.at("q"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     auto expected = reference::q_head_rms_norm_rope(
         {tensors.at("q").data<std::uint16_t>(), tensors.at("cos_sin").data<float>(),
          rope_rows(tensors), p_.tokens, p_.heads, p_.q_token_stride, static_cast<double>(kNormEps)},
         numerics);
     const HostTensor& out = tensors.at("out");
-    return {judge_floats(out, mark_structured(std::move(expected), step.fill),
-                         promised_rows(step, out.spec()),
-                         groups_of(p_.tokens * p_.heads, p_.heads, "token"))};
+    return {expect_floats(out, mark_structured(std::move(expected), step.fill),
+                          promised_rows(step, out.spec()),
+                          groups_of(p_.tokens * p_.heads, p_.heads, "token"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

@@ -81,21 +81,21 @@ class QKvRmsNormProblem final : public TableProblem<P> {
     paint_gaps(tensors.at("kv"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     auto expected = reference::q_kv_rms_norm(
         {tensors.at("q").data<std::uint16_t>(), tensors.at("kv").data<std::uint16_t>(),
          tensors.at("q_weight").data<std::uint16_t>(),
          tensors.at("kv_weight").data<std::uint16_t>(), p_.tokens, p_.q_hidden, p_.kv_hidden,
          p_.q_row_stride, p_.kv_row_stride, static_cast<double>(kNormEps)},
         numerics);
-    const auto judge_one = [&](std::string_view name, reference::Estimate&& estimate) {
+    const auto expect_one = [&](std::string_view name, reference::Estimate&& estimate) {
       const HostTensor& out = tensors.at(name);
-      return judge_floats(out, mark_structured(std::move(estimate), step.fill),
-                          promised_rows(step, out.spec()), groups_of(p_.tokens, 1, "token"));
+      return expect_floats(out, mark_structured(std::move(estimate), step.fill),
+                           promised_rows(step, out.spec()), groups_of(p_.tokens, 1, "token"));
     };
-    return {judge_one("out_q", std::move(expected.q)), judge_one("out_kv", std::move(expected.kv))};
+    return {expect_one("out_q", std::move(expected.q)),
+            expect_one("out_kv", std::move(expected.kv))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

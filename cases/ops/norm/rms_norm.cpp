@@ -3,6 +3,8 @@
 // Cases of rms_norm: strided rows, one or two roundings, with and without a weight.
 #include "reference/norm/rms_norm.h"
 
+#include <utility>
+
 #include "cases/ops/norm/norm_inputs.h"
 
 namespace plumb::cases {
@@ -32,9 +34,8 @@ class RmsNormProblem final : public TableProblem<P> {
     if (weighted_) fill_norm_weight(tensors.at("weight"), mix(step.seed, 2), step.fill);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     reference::RmsNormInputs inputs;
     inputs.x = tensors.at("x").data<std::uint16_t>();
     inputs.weight = weighted_ ? tensors.at("weight").data<std::uint16_t>() : nullptr;
@@ -43,10 +44,10 @@ class RmsNormProblem final : public TableProblem<P> {
     inputs.x_row_stride = p_.x_row_stride;
     inputs.eps = static_cast<double>(kNormEps);
     inputs.rounding = rounding_of(p_.rounding);
-    const auto expected = mark_structured(reference::rms_norm(inputs, numerics), step.fill);
+    auto expected = mark_structured(reference::rms_norm(inputs, numerics), step.fill);
     const HostTensor& out = tensors.at("out");
-    return {judge_floats(out, expected, promised_rows(step, out.spec()),
-                         groups_of(p_.tokens, 1, "token"))};
+    return {expect_floats(out, std::move(expected), promised_rows(step, out.spec()),
+                          groups_of(p_.tokens, 1, "token"))};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {

@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "cases/judge/right_values.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -104,15 +103,12 @@ std::vector<std::int64_t> rope_rows(const TensorSet& tensors) {
 HostTensor columns_of(const HostTensor& tensor, std::string_view name, std::int64_t begin,
                       std::int64_t end) {
   TensorSpec spec{std::string(name), Dtype::bf16, {tensor.rows(), end - begin}, {}};
-  if (RightValues::active() != nullptr) {
-    Origin origin{tensor.spec().name};
-    for (std::int64_t row = 0; row < tensor.rows(); ++row) {
-      for (std::int64_t column = begin; column < end; ++column) {
-        origin.bits.push_back((tensor.row_offset(row) + column) * 16);
-      }
-    }
-    spec.origin = std::make_shared<const Origin>(std::move(origin));
-  }
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) rows.push_back(tensor.row_offset(row));
+  const auto bit = [rows = std::move(rows), begin](std::int64_t row, std::int64_t column) {
+    return 16 * (rows[static_cast<std::size_t>(row)] + begin + column);
+  };
+  spec.origin = std::make_shared<const Origin>(Origin{tensor.spec().name, bit});
   HostTensor columns(std::move(spec));
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
     const auto* from = tensor.row<std::uint16_t>(row);

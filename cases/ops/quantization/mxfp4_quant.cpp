@@ -3,7 +3,6 @@
 // Cases of mxfp4_quant: widths around the group of 32, strided rows, floors.
 #include "reference/quantization/mxfp4_quant.h"
 
-#include "cases/judge/right_values.h"
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tensors/fill.h"
 
@@ -38,15 +37,14 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
     fill_quant_rows(tensors.at("x"), step.live, mix(step.seed, 1), step, how());
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
+                      const plumb_numerics&) const override {
     const reference::Bf16Rows x = bf16_rows(tensors.at("x"));
     const RowMask promised = finite_rows(tensors.at("x"));
     const HostTensor& scales = tensors.at("scales");
-    return {judge_codes(scales, group_scale_bytes(x, how(), numerics), promised),
-            judge_codes(one_code_per_byte(tensors.at("q")),
-                        group_codes(x, numbers(scales), how(), numerics), promised)};
+    return {expect_codes(scales, group_scale_bytes(x, how(), numerics), promised),
+            expect_codes(one_code_per_byte(tensors.at("q")),
+                         group_codes(x, numbers(scales), how(), numerics), promised)};
   }
 
   RowMask promised_rows(const Step& step, const TensorSpec&) const override {
@@ -66,11 +64,10 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
 
   HostTensor one_code_per_byte(const HostTensor& q) const {
     TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {p_.tokens, p_.columns}};
-    if (RightValues::active() != nullptr) {
-      Origin origin{.tensor = "q", .width = 4};
-      for (std::int64_t i = 0; i < p_.tokens * p_.columns; ++i) origin.bits.push_back(4 * i);
-      spec.origin = std::make_shared<const Origin>(std::move(origin));
-    }
+    const auto bit = [columns = p_.columns](std::int64_t row, std::int64_t column) {
+      return 4 * (row * columns + column);
+    };
+    spec.origin = std::make_shared<const Origin>(Origin{.tensor = "q", .bit = bit, .width = 4});
     HostTensor codes(std::move(spec));
     const auto unpacked =
         reference::unpack_codes({q.data<std::uint8_t>(), static_cast<std::size_t>(q.elements())});

@@ -62,8 +62,8 @@ class NormalizeProblem final : public TableProblem<P> {
     return TableProblem::launch(entry, same, state, stream);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     HostTensor weight = tensors.at("weight_before"), scale = tensors.at("weight_scale_before");
     const auto scales = [](HostTensor& tensor) {
       return std::span(tensor.data<float>(), static_cast<std::size_t>(tensor.elements()));
@@ -71,14 +71,14 @@ class NormalizeProblem final : public TableProblem<P> {
     reference::normalize_e4m3fn_to_e4m3fnuz({weight.data<std::uint8_t>(), weight.bytes().size()},
                                             scales(scale));
     constexpr std::string_view kWhat = "differs from what fnuz needs";
-    std::vector<TensorReport> reports = {judge_bits(tensors.at("weight"), weight, {}, kWhat),
-                                         judge_bits(tensors.at("weight_scale"), scale, {}, kWhat)};
+    Expectations expectations = {expect_bits(tensors.at("weight"), weight, {}, kWhat),
+                                 expect_bits(tensors.at("weight_scale"), scale, {}, kWhat)};
     if (p_.input_scales > 0) {
       HostTensor input = tensors.at("input_scale_before");
       reference::normalize_e4m3fn_to_e4m3fnuz({}, scales(input));
-      reports.push_back(judge_bits(tensors.at("input_scale"), input, {}, kWhat));
+      expectations.push_back(expect_bits(tensors.at("input_scale"), input, {}, kWhat));
     }
-    return reports;
+    return expectations;
   }
 
   double cost() const override { return 10.0 * static_cast<double>(p_.rows * p_.columns); }

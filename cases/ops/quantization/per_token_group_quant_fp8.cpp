@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "cases/judge/right_values.h"
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
@@ -81,23 +80,22 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     fill_quant_rows(tensors.at("x"), step.live, mix(step.seed, 1), step, how());
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
+                      const plumb_numerics&) const override {
     const reference::Bf16Rows x = bf16_rows(tensors.at("x"));
     const RowMask promised = finite_rows(tensors.at("x"));
     const HostTensor scales = row_major(tensors.at("scales"));
-    std::vector<TensorReport> reports;
+    Expectations expectations;
     if (p_.scale_format == PLUMB_SCALE_F32) {
-      reports.push_back(judge_fp32_scales(scales, x, how(), numerics, promised));
+      expectations.push_back(expect_fp32_scales(scales, x, how(), numerics, promised));
     } else {
       CodeEstimate expected = group_scale_bytes(x, how(), numerics);
       if (packed()) expected = reference::fill_up_words(expected);
-      reports.push_back(judge_codes(scales, expected, promised));
+      expectations.push_back(expect_codes(scales, expected, promised));
     }
-    reports.push_back(
-        judge_codes(tensors.at("q"), group_codes(x, numbers(scales), how(), numerics), promised));
-    return reports;
+    expectations.push_back(
+        expect_codes(tensors.at("q"), group_codes(x, numbers(scales), how(), numerics), promised));
+    return expectations;
   }
 
   // Where scales are column-major, a padded token has no row of its own.
@@ -150,7 +148,7 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     TensorSpec spec{.name = "scales",
                     .dtype = p_.scale_format == PLUMB_SCALE_F32 ? Dtype::f32 : Dtype::u8,
                     .shape = {p_.tokens, columns}};
-    if (RightValues::active() != nullptr) spec.origin = origin(scales, columns);
+    spec.origin = origin(scales);
     HostTensor table(std::move(spec));
     for (std::int64_t token = 0; token < p_.tokens; ++token) {
       for (std::int64_t group = 0; group < columns; ++group) {
@@ -167,17 +165,18 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
   }
 
   // Where the scales of row_major() are.
-  std::shared_ptr<const Origin> origin(const HostTensor& scales, std::int64_t columns) const {
+  std::shared_ptr<const Origin> origin(const HostTensor& scales) const {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 0; row < scales.rows(); ++row) rows.push_back(scales.row_offset(row));
     Origin origin{.tensor = "scales", .width = packed() ? 8 : 32};
+    origin.bit = [rows = std::move(rows), packed = packed(), by_column = by_column_](
+                     std::int64_t token, std::int64_t group) -> std::int64_t {
+      const std::int64_t element = packed ? group / 4 : group;
+      const auto row = static_cast<std::size_t>(by_column ? element : token);
+      const std::int64_t place = rows[row] + (by_column ? token : element);
+      return 32 * place + (packed ? 8 * (group % 4) : 0);
+    };
     if (p_.scale_format == PLUMB_SCALE_F32_POWER_OF_TWO) origin.encode = &scale_of_byte;
-    for (std::int64_t token = 0; token < p_.tokens; ++token) {
-      for (std::int64_t group = 0; group < columns; ++group) {
-        const std::int64_t element = packed() ? group / 4 : group;
-        const std::int64_t place =
-            by_column_ ? scales.row_offset(element) + token : scales.row_offset(token) + element;
-        origin.bits.push_back(32 * place + (packed() ? 8 * (group % 4) : 0));
-      }
-    }
     return std::make_shared<const Origin>(std::move(origin));
   }
 

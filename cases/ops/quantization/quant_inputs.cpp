@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cases/judge/right_values.h"
 #include "cases/tensors/fill.h"
 #include "reference/formats/bfloat16.h"
 
@@ -184,26 +185,58 @@ std::uint64_t scale_of_byte(std::uint64_t byte) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(scale));
 }
 
-TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
+namespace {
+
+// Scales within their bounds, and none below the least one.
+class ScaleTruth final : public Truth {
+ public:
+  ScaleTruth(Expectation values, double least) : values_(std::move(values)), least_(least) {}
+
+  TensorReport compare(const HostTensor& scales, const RowMask& promised,
+                       const ColumnRanges& columns) const override {
+    TensorReport report = values_.truth->compare(scales, promised, columns);
+    const std::vector<std::int64_t> rows = rows_below(scales, promised);
+    if (rows.empty()) return report;
+    report.failures.push_back(fmt::format("{}: rows {} of {} have scales below {:g}", report.tensor,
+                                          row_ranges(rows), report.rows_total, least_));
+    std::vector<std::int64_t> wrong;
+    std::ranges::set_union(report.wrong_rows, rows, std::back_inserter(wrong));
+    report.wrong_rows = std::move(wrong);
+    return report;
+  }
+  void put(const HostTensor& scales, const RowMask& promised, const ColumnRanges& columns,
+           RightValues& right) const override {
+    values_.truth->put(scales, promised, columns, right);
+  }
+  const reference::Estimate* estimate() const override { return values_.truth->estimate(); }
+
+ private:
+  std::vector<std::int64_t> rows_below(const HostTensor& scales, const RowMask& promised) const {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 0; row < scales.rows(); ++row) {
+      if (!is_promised(promised, row)) continue;
+      const float* values = scales.row<float>(row);
+      const bool right = std::all_of(values, values + scales.columns(),
+                                     [&](float scale) { return double{scale} >= least_; });
+      if (!right) rows.push_back(row);
+    }
+    return rows;
+  }
+
+  Expectation values_;
+  double least_;
+};
+
+}  // namespace
+
+Expectation expect_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
                                const GroupQuant& how, const reference::Numerics& numerics,
                                const RowMask& promised) {
-  TensorReport report = judge_floats(scales, group_scales(x, how, numerics), promised,
+  Expectation values = expect_floats(scales, group_scales(x, how, numerics), promised,
                                      groups_of(scales.rows(), 64, "64 rows"));
-  std::vector<std::int64_t> rows;
-  for (std::int64_t row = 0; row < scales.rows(); ++row) {
-    if (!promised.empty() && !promised[row]) continue;
-    const float* values = scales.row<float>(row);
-    const bool right = std::all_of(values, values + scales.columns(),
-                                   [&](float scale) { return double{scale} >= how.scale_floor; });
-    if (!right) rows.push_back(row);
-  }
-  if (rows.empty()) return report;
-  report.failures.push_back(fmt::format("{}: rows {} of {} have scales below {:g}", report.tensor,
-                                        row_ranges(rows), report.rows_total, how.scale_floor));
-  std::vector<std::int64_t> wrong;
-  std::ranges::set_union(report.wrong_rows, rows, std::back_inserter(wrong));
-  report.wrong_rows = std::move(wrong);
-  return report;
+  auto truth = std::make_shared<const ScaleTruth>(values, how.scale_floor);
+  values.truth = std::move(truth);
+  return values;
 }
 
 FloatOfInteger quant_floor(std::string parameter) {

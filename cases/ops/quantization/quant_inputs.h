@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/judge/judge_codes.h"
+#include "cases/judge/expectation.h"
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
 #include "reference/quantization/group_quant.h"
@@ -41,7 +41,7 @@ std::uint64_t scale_of_byte(std::uint64_t byte);
 
 // fp32 scales [rows, groups]: by value, and none below the floor of the scale, which may be so
 // small that a bound takes it for nothing.
-TensorReport judge_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
+Expectation expect_fp32_scales(const HostTensor& scales, const reference::Bf16Rows& x,
                                const reference::GroupQuant& how,
                                const reference::Numerics& numerics, const RowMask& promised);
 

@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "cases/judge/judge_choices.h"
 #include "cases/ops/norm/norm_inputs.h"
 #include "cases/ops/router/router_inputs.h"
 
@@ -46,9 +45,8 @@ class GroupedTopKProblem final : public TableProblem<P> {
     fill_router_bias(shape_, step, tensors.at("bias"));
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     reference::GroupedTopK inputs;
     inputs.logits = router_logits(shape_, tensors.at("logits"));
     inputs.bias = tensors.at("bias").data<float>();
@@ -62,9 +60,9 @@ class GroupedTopKProblem final : public TableProblem<P> {
     choices.experts.score.structured = choices.group.score.structured = step.fill != Fill::real;
     const auto* ids = tensors.at("ids").data<std::int32_t>();
     auto weights = reference::grouped_topk_weights(inputs, choices, ids, numerics);
-    return {judge_choices(tensors.at("ids"), choices),
-            judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
-                         groups_of(shape_.tokens, 1, "token"))};
+    return {expect_choices(tensors.at("ids"), choices),
+            expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
+                          groups_of(shape_.tokens, 1, "token"))};
   }
 
   double cost() const override {

@@ -56,9 +56,8 @@ class HashRoutingProblem final : public TableProblem<P> {
     }
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     reference::HashRouting inputs;
     inputs.logits = router_logits(shape_, tensors.at("logits"));
     const HostTensor& table = tensors.at("tid2eid");
@@ -72,9 +71,9 @@ class HashRoutingProblem final : public TableProblem<P> {
     inputs.ids_before = tensors.at("ids_before").data<std::int32_t>();
     inputs.weights_before = tensors.at("weights_before").data<float>();
     auto weights = reference::hash_routing_weights(inputs, numerics);
-    return {judge_exact(tensors.at("ids"), reference::hash_routing_ids(inputs), {}),
-            judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
-                         groups_of(shape_.tokens, 1, "token"))};
+    return {expect_exact(tensors.at("ids"), reference::hash_routing_ids(inputs), {}),
+            expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
+                          groups_of(shape_.tokens, 1, "token"))};
   }
 
   double cost() const override {

@@ -6,7 +6,6 @@
 
 #include <utility>
 
-#include "cases/judge/judge_choices.h"
 #include "cases/ops/norm/norm_inputs.h"
 #include "cases/ops/router/router_inputs.h"
 
@@ -50,9 +49,8 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
     }
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     reference::SqrtSoftplusTopK inputs;
     inputs.logits = router_logits(shape_, tensors.at("logits"));
     inputs.bias = tensors.at("bias").data<float>();
@@ -65,14 +63,14 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
     choices.experts.score.structured = step.fill != Fill::real;
     const auto* ids = tensors.at("ids").data<std::int32_t>();
     auto weights = reference::sqrt_softplus_topk_weights(inputs, ids, numerics);
-    std::vector<TensorReport> reports = {
-        judge_choices(tensors.at("ids"), choices),
-        judge_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
-                     groups_of(shape_.tokens, 1, "token"))};
+    Expectations expectations = {
+        expect_choices(tensors.at("ids"), choices),
+        expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
+                      groups_of(shape_.tokens, 1, "token"))};
     if (indexed_) {
-      reports.push_back(judge_exact(tensors.at("token_expert_indices"), indices(), {}));
+      expectations.push_back(expect_exact(tensors.at("token_expert_indices"), indices(), {}));
     }
-    return reports;
+    return expectations;
   }
 
   bool rows_have_places() const override { return !indexed_; }

@@ -101,8 +101,8 @@ class GatherProblem final : public TableProblem<P> {
   }
 
   // Bit for bit, except where several bits are right.
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics&) const override {
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics&) const override {
     const reference::GatheredWorkspace right = expected(tensors);
     const HostTensor& got = tensors.at("workspace");
     HostTensor wanted = tensors.at("workspace_before");
@@ -116,7 +116,7 @@ class GatherProblem final : public TableProblem<P> {
             reference::is_bf16_of(stored[d], value) ? stored[d] : reference::encode_bf16(value);
       }
     }
-    return {judge_bits(got, wanted, {}, "wrong")};
+    return {expect_bits(got, wanted, {}, "wrong")};
   }
 
   double cost() const override {

@@ -92,7 +92,7 @@ bool is_split(const reference::TilePlan& plan, std::int64_t request) {
 }
 
 // A part without work says so in begin_req and promises nothing else; the pad is nobody's promise.
-TensorReport judge_tiles(const HostTensor& got, const reference::TilePlan& plan,
+Expectation expect_tiles(const HostTensor& got, const reference::TilePlan& plan,
                          std::int64_t requests) {
   std::vector<std::int64_t> expected;
   for (std::int64_t part = 0; part < got.rows(); ++part) {
@@ -107,7 +107,7 @@ TensorReport judge_tiles(const HostTensor& got, const reference::TilePlan& plan,
       expected.insert(expected.end(), stored + 1, stored + kTileFields);
     }
   }
-  return judge_exact(got, expected, {});
+  return expect_exact(got, expected, {});
 }
 
 reference::TilePlan plan_of(const MlaShape& shape, const reference::SparseMlaProblem& problem) {
@@ -116,31 +116,31 @@ reference::TilePlan plan_of(const MlaShape& shape, const reference::SparseMlaPro
                                    static_cast<std::int32_t>(shape.fixed_overhead));
 }
 
-std::vector<TensorReport> judge_outputs(const MlaShape& shape, const TensorSet& tensors,
-                                        bool structured, reference::SparseMlaDecode& expected) {
+Expectations expect_outputs(const MlaShape& shape, const TensorSet& tensors, bool structured,
+                            reference::SparseMlaDecode& expected) {
   expected.out.structured = expected.lse.structured = structured;
-  return {judge_floats(tensors.at("out"), expected.out, {},
-                       groups_of(expected.out.rows, shape.queries * shape.heads, "request")),
-          judge_floats(tensors.at("lse"), expected.lse, {},
-                       groups_of(expected.lse.rows, shape.heads, "request"))};
+  return {expect_floats(tensors.at("out"), expected.out, {},
+                        groups_of(expected.out.rows, shape.queries * shape.heads, "request")),
+          expect_floats(tensors.at("lse"), expected.lse, {},
+                        groups_of(expected.lse.rows, shape.heads, "request"))};
 }
 
 // Partial results against their own reference; then the outputs of split requests once more, from
 // the partial results that the device stored.
-void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& problem,
-                  const reference::TilePlan& plan, const TensorSet& tensors,
-                  const reference::Numerics& numerics, bool structured,
-                  reference::SparseMlaDecode expected, std::vector<TensorReport>& reports) {
+void expect_splits(const MlaShape& shape, const reference::SparseMlaProblem& problem,
+                   const reference::TilePlan& plan, const TensorSet& tensors,
+                   const reference::Numerics& numerics, bool structured,
+                   reference::SparseMlaDecode expected, Expectations& expectations) {
   const std::int64_t request_rows = shape.queries * shape.heads;
   const HostTensor& out = tensors.at("partial_out");
   const HostTensor& lse = tensors.at("partial_lse");
   reference::MlaPartials partials =
       reference::sparse_mla_partials(problem, numerics, plan, shape.block_n);
   partials.out.structured = partials.lse.structured = structured;
-  reports.push_back(judge_floats(out, partials.out, partials.out_written,
-                                 groups_of(partials.out.rows, request_rows, "slot")));
-  reports.push_back(judge_floats(lse, partials.lse, partials.lse_written,
-                                 groups_of(partials.lse.rows, shape.queries, "slot")));
+  expectations.push_back(expect_floats(out, partials.out, partials.out_written,
+                                       groups_of(partials.out.rows, request_rows, "slot")));
+  expectations.push_back(expect_floats(lse, partials.lse, partials.lse_written,
+                                       groups_of(partials.lse.rows, shape.queries, "slot")));
 
   reference::mla_combine(problem, numerics, plan.num_splits, out.data<float>(), lse.data<float>(),
                          expected);
@@ -149,9 +149,9 @@ void judge_splits(const MlaShape& shape, const reference::SparseMlaProblem& prob
   for (std::int64_t row = 0; row < expected.out.rows; ++row) {
     split_rows.push_back(is_split(plan, row / request_rows));
   }
-  reports.push_back(judge_floats(tensors.at("out"), expected.out, split_rows,
-                                 groups_of(expected.out.rows, request_rows, "request")));
-  reports.back().tensor = "out from stored partials";
+  expectations.push_back(expect_floats(tensors.at("out"), expected.out, split_rows,
+                                       groups_of(expected.out.rows, request_rows, "request")));
+  expectations.back().basis = " from stored partials";
 }
 
 }  // namespace
@@ -178,66 +178,64 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
   return mask;
 }
 
-std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors) {
-  return judge_tile_plan(tensors, mla_plan(shape, tensors), shape.requests);
+Expectations expect_mla_plan(const MlaShape& shape, const TensorSet& tensors) {
+  return expect_tile_plan(tensors, mla_plan(shape, tensors), shape.requests);
 }
 
-std::vector<TensorReport> judge_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
-                                          std::int64_t requests) {
+Expectations expect_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
+                              std::int64_t requests) {
   return {
-      judge_tiles(tensors.at("tiles"), plan, requests),
-      judge_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {})};
+      expect_tiles(tensors.at("tiles"), plan, requests),
+      expect_exact(tensors.at("num_splits"), {plan.num_splits.begin(), plan.num_splits.end()}, {})};
 }
 
-std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
-                                            const reference::Numerics& numerics, bool structured) {
+Expectations expect_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
+                                const reference::Numerics& numerics, bool structured) {
   const MlaView view(shape, tensors);
   reference::SparseMlaDecode expected = reference::sparse_mla_decode(view.problem(), numerics);
-  return judge_outputs(shape, tensors, structured, expected);
+  return expect_outputs(shape, tensors, structured, expected);
 }
 
-std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
-                                    const reference::Numerics& numerics, bool structured,
-                                    bool stores_partials) {
+Expectations expect_mla(const MlaShape& shape, const TensorSet& tensors,
+                        const reference::Numerics& numerics, bool structured,
+                        bool stores_partials) {
   for (const MlaSide* side : {&shape.main, &shape.extra}) {
     if (!shape.ragged || side->width == 0) continue;
-    TensorReport ranges =
-        judge_indptr(tensors.at(side->name + "_indptr"), shape.rows() * side->width, side->width);
-    if (!ranges.passed()) return {std::move(ranges)};
+    Expectation ranges =
+        expect_ranges(tensors.at(side->name + "_indptr"), shape.rows() * side->width, side->width);
+    if (!compare(ranges).passed()) return {std::move(ranges)};
   }
   const MlaView view(shape, tensors);
   const reference::SparseMlaProblem& problem = view.problem();
   const reference::TilePlan plan = plan_of(shape, problem);
-  std::vector<TensorReport> reports = judge_mla_plan(shape, tensors);
+  Expectations expectations = expect_mla_plan(shape, tensors);
   reference::SparseMlaDecode expected = reference::sparse_mla_decode(problem, numerics);
-  for (TensorReport& report : judge_outputs(shape, tensors, structured, expected)) {
-    reports.push_back(std::move(report));
-  }
+  append(expect_outputs(shape, tensors, structured, expected), expectations);
   bool any_split = false;
   for (std::int64_t request = 0; request < shape.requests; ++request) {
     any_split = any_split || is_split(plan, request);
   }
   if (stores_partials && any_split) {
-    judge_splits(shape, problem, plan, tensors, numerics, structured, expected, reports);
+    expect_splits(shape, problem, plan, tensors, numerics, structured, expected, expectations);
   }
-  return reports;
+  return expectations;
 }
 
-std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
-                                            const reference::Numerics& numerics, bool structured) {
+Expectations expect_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
+                                const reference::Numerics& numerics, bool structured) {
   const MlaView view(shape, tensors);
   reference::SparseMlaPrefill expected = reference::sparse_mla_prefill(view.problem(), numerics);
-  std::vector<TensorReport> reports;
-  const auto judge = [&](const char* name, reference::Estimate& estimate, std::int64_t group) {
+  Expectations expectations;
+  const auto expect = [&](const char* name, reference::Estimate& estimate, std::int64_t group) {
     if (!tensors.contains(name)) return;
     estimate.structured = structured;
-    reports.push_back(
-        judge_floats(tensors.at(name), estimate, {}, groups_of(estimate.rows, group, "query row")));
+    expectations.push_back(expect_floats(tensors.at(name), estimate, {},
+                                         groups_of(estimate.rows, group, "query row")));
   };
-  judge("out", expected.out, shape.heads);
-  judge("max_logits", expected.max_logits, 1);
-  judge("lse", expected.lse, 1);
-  return reports;
+  expect("out", expected.out, shape.heads);
+  expect("max_logits", expected.max_logits, 1);
+  expect("lse", expected.lse, 1);
+  return expectations;
 }
 
 }  // namespace plumb::cases

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/ops/sparse_mla/mla_inputs.h"
 #include "reference/bound.h"
 #include "reference/sparse_mla/tile_plan.h"
@@ -25,19 +25,18 @@ RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
 
 // `structured`: candidates weigh the same, and so do the errors of all heads and dimensions of a
 // request: a scale that is off by 2^-24 takes every tie of the output rounding along.
-std::vector<TensorReport> judge_mla(const MlaShape& shape, const TensorSet& tensors,
-                                    const reference::Numerics& numerics, bool structured,
-                                    bool stores_partials);
+Expectations expect_mla(const MlaShape& shape, const TensorSet& tensors,
+                        const reference::Numerics& numerics, bool structured, bool stores_partials);
 // "tiles" and "num_splits" of so many requests.
-std::vector<TensorReport> judge_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
-                                          std::int64_t requests);
+Expectations expect_tile_plan(const TensorSet& tensors, const reference::TilePlan& plan,
+                              std::int64_t requests);
 // Of judge_mla, what has no rows of requests, and outputs end to end.
-std::vector<TensorReport> judge_mla_plan(const MlaShape& shape, const TensorSet& tensors);
-std::vector<TensorReport> judge_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
-                                            const reference::Numerics& numerics, bool structured);
+Expectations expect_mla_plan(const MlaShape& shape, const TensorSet& tensors);
+Expectations expect_mla_outputs(const MlaShape& shape, const TensorSet& tensors,
+                                const reference::Numerics& numerics, bool structured);
 
 // Of a shape with one query per request and `main` alone. The set may lack lse and max_logits.
-std::vector<TensorReport> judge_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
-                                            const reference::Numerics& numerics, bool structured);
+Expectations expect_mla_prefill(const MlaShape& shape, const TensorSet& tensors,
+                                const reference::Numerics& numerics, bool structured);
 
 }  // namespace plumb::cases

@@ -159,23 +159,22 @@ class SparseMlaDecodeProblem final : public TableProblem<P> {
     fill_mla_inputs(shape_, step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics& declared) const override {
-    return judge_mla(shape_, tensors, numerics, step.fill == Fill::exact,
-                     declared.stores_partials != 0);
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics,
+                      const plumb_numerics& declared) const override {
+    return expect_mla(shape_, tensors, numerics, step.fill == Fill::exact,
+                      declared.stores_partials != 0);
   }
 
   bool rows_have_places() const override { return !shape_.ragged; }
-  std::vector<TensorReport> judge_sample(const Step& step, const TensorSet& tensors,
-                                         const reference::Numerics& numerics,
-                                         const plumb_numerics&) const override {
-    return judge_mla_outputs(shape_, tensors, numerics, step.fill == Fill::exact);
+  Expectations expect_sample(const Step& step, const TensorSet& tensors,
+                             const reference::Numerics& numerics,
+                             const plumb_numerics&) const override {
+    return expect_mla_outputs(shape_, tensors, numerics, step.fill == Fill::exact);
   }
-  std::vector<TensorReport> judge_whole(const Step&, const TensorSet& tensors,
-                                        const reference::Numerics&,
-                                        const plumb_numerics&) const override {
-    return judge_mla_plan(shape_, tensors);
+  Expectations expect_whole(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                            const plumb_numerics&) const override {
+    return expect_mla_plan(shape_, tensors);
   }
 
   RowMask promised_rows_by_inputs(const Step&, const TensorSet& tensors,

@@ -102,10 +102,9 @@ class SparseMlaPrefillProblem final : public TableProblem<P> {
     fill_mla_inputs(shape_, step, tensors);
   }
 
-  std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
-                                  const reference::Numerics& numerics,
-                                  const plumb_numerics&) const override {
-    return judge_mla_prefill(shape_, tensors, numerics, step.fill == Fill::exact);
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
+    return expect_mla_prefill(shape_, tensors, numerics, step.fill == Fill::exact);
   }
 
   bool rows_have_places() const override { return !shape_.ragged; }

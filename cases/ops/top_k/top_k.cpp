@@ -168,28 +168,10 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
   return mismatch;
 }
 
-// The canonical one, in the declared order.
-void put_selection(const HostTensor& indices, const TopKWindows& selection,
-                   const plumb_numerics& declared, RightValues& right) {
-  const std::int32_t k = selection.k;
-  std::vector<std::int32_t> best = select_top_k(selection.windows, k);
-  for (std::size_t row = 0; row < selection.windows.size(); ++row) {
-    if (declared.index_order == PLUMB_INDICES_BY_KEY || selection.windows[row].length <= k)
-      continue;
-    const auto first = best.begin() + static_cast<std::ptrdiff_t>(row) * k;
-    std::sort(first, first + k);
-  }
-  right.put(indices, {}, {}, [&](std::int64_t row, std::int64_t place) {
-    return static_cast<std::uint32_t>(best[static_cast<std::size_t>(row * k + place)]);
-  });
-}
-
 }  // namespace
 
 TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection,
                          const plumb_numerics& declared) {
-  if (auto* const right = RightValues::active())
-    put_selection(indices, selection, declared, *right);
   const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
   TensorReport report;
   report.tensor = indices.spec().name;
@@ -224,6 +206,49 @@ TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection
   report.margin = report.worst->ratio;
   report.wrong_rows = original_rows(indices, std::move(report.wrong_rows));
   return report;
+}
+
+namespace {
+
+class SelectionTruth final : public Truth {
+ public:
+  SelectionTruth(const HostTensor& logits, TopKWindows selection, const plumb_numerics& declared)
+      : logits_(logits.alias()), selection_(std::move(selection)), declared_(declared) {}
+
+  TensorReport compare(const HostTensor& indices, const RowMask&,
+                       const ColumnRanges&) const override {
+    return judge_top_k(indices, selection_, declared_);
+  }
+  // The canonical one, in the declared order.
+  void put(const HostTensor& indices, const RowMask&, const ColumnRanges&,
+           RightValues& right) const override {
+    const std::int32_t k = selection_.k;
+    std::vector<std::int32_t> best = select_top_k(selection_.windows, k);
+    for (std::size_t row = 0; row < selection_.windows.size(); ++row) {
+      if (declared_.index_order == PLUMB_INDICES_BY_KEY || selection_.windows[row].length <= k) {
+        continue;
+      }
+      const auto first = best.begin() + static_cast<std::ptrdiff_t>(row) * k;
+      std::sort(first, first + k);
+    }
+    right.put(indices, {}, {}, [&](std::int64_t row, std::int64_t place) {
+      return static_cast<std::uint32_t>(best[static_cast<std::size_t>(row * k + place)]);
+    });
+  }
+
+ private:
+  HostTensor logits_;  // which the windows look at
+  TopKWindows selection_;
+  plumb_numerics declared_;
+};
+
+}  // namespace
+
+Expectation expect_top_k(const TensorSet& tensors, TopKWindows selection,
+                         const plumb_numerics& declared) {
+  return {
+      std::make_shared<const HostTensor>(tensors.at("indices").alias()),
+      std::make_shared<const SelectionTruth>(tensors.at("logits"), std::move(selection), declared)};
 }
 
 void check_trivial(const Row& row, std::int64_t longest, std::int64_t k) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cases/judge/judge.h"
+#include "cases/judge/expectation.h"
 #include "cases/tables/row.h"
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
@@ -44,6 +44,9 @@ struct TopKWindows {
 // logits is right, dead rows (empty windows) are all -1. All rows are compared. Where the set is
 // right, the order and the choice among equal logits have to be those that are declared.
 TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection,
+                         const plumb_numerics& declared);
+// Of the tensors that add_selection() names.
+Expectation expect_top_k(const TensorSet& tensors, TopKWindows selection,
                          const plumb_numerics& declared);
 
 // Row::trivial must say what its shape is; throws BadRow where it does

@@ -51,9 +51,9 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     fill_dead_logits(logits, step, live_rows);
   }
 
-  std::vector<TensorReport> judge(const Step&, const TensorSet& tensors, const reference::Numerics&,
-                                  const plumb_numerics& declared) const override {
-    return {judge_top_k(tensors.at("indices"), selection(tensors), declared)};
+  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+                      const plumb_numerics& declared) const override {
+    return {expect_top_k(tensors, selection(tensors), declared)};
   }
 
   std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,

@@ -192,14 +192,14 @@ TEST(JudgeRagged, SaysWhichRowsOwnWrongEntriesAndWhatIsBehind) {
   HostTensor flat({.name = "flat", .dtype = Dtype::i32, .shape = {6, 1}});
   const std::vector<std::int64_t> expected = {1, 2, 3, 4, 5, 6}, indptr = {0, 3, 3, 4};
   store_integers({1, 2, 3, 4, 5, 6}, flat);
-  EXPECT_TRUE(judge_ragged(flat, expected, indptr, "tokens").passed());
+  EXPECT_TRUE(compare(expect_ragged(flat, expected, indptr, "tokens")).passed());
   store_integers({1, 0, 0, 0, 5, 0}, flat);
-  const TensorReport report = judge_ragged(flat, expected, indptr, "tokens");
+  const TensorReport report = compare(expect_ragged(flat, expected, indptr, "tokens"));
   ASSERT_EQ(report.failures.size(), 3u);
   EXPECT_EQ(report.failures[1], "flat: these entries belong to tokens 0, 2 of 3");
   EXPECT_EQ(report.failures[2], "flat: 1 entries behind the last of 4 are wrong");
   store_integers({1, 2, 3, 4, 0, 0}, flat);
-  EXPECT_EQ(judge_ragged(flat, expected, indptr, "tokens").failures.back(),
+  EXPECT_EQ(compare(expect_ragged(flat, expected, indptr, "tokens")).failures.back(),
             "flat: 2 entries behind the last of 4 are wrong");
 }
 
