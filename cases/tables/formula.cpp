@@ -190,6 +190,23 @@ void Formula::solve(std::int64_t value, RowOfCall& call) const {
   (left ? b : a).solve(other_side(value, known, left), call);
 }
 
+Formula Formula::with_members(
+    const std::function<std::optional<Formula>(const StructMember&)>& formula_of) const {
+  if (node_->kind == FormulaKind::member) {
+    const std::optional<Formula> other = formula_of(node_->member);
+    return other ? other->with_members(formula_of) : *this;
+  }
+  if (node_->kind != FormulaKind::operation) return *this;
+  return combine(node_->operation, node_->a().with_members(formula_of),
+                 node_->b().with_members(formula_of));
+}
+
+bool Formula::depends_on_engine() const {
+  if (node_->kind == FormulaKind::limit || node_->kind == FormulaKind::computed) return true;
+  return std::any_of(node_->sides.begin(), node_->sides.end(),
+                     [](const Formula& side) { return side.depends_on_engine(); });
+}
+
 std::string Formula::text() const {
   switch (node_->kind) {
     case FormulaKind::number: return std::to_string(node_->number);

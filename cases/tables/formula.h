@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -56,6 +57,11 @@ class Formula {
   // this value. Does nothing if the row has all parameters in it. Throws std::invalid_argument if
   // the parameter would not be a whole number, std::logic_error if two parameters are unknown.
   void solve(std::int64_t value, RowOfCall& call) const;
+  // The same with other formulas in the place of members. Nothing: the member stays.
+  Formula with_members(
+      const std::function<std::optional<Formula>(const StructMember&)>& formula_of) const;
+  // True if its value is one thing in a case and another in an engine's call.
+  bool depends_on_engine() const;
   std::string text() const;
   // True if the row of the call has every parameter in the formula.
   bool known(const RowOfCall& call) const;

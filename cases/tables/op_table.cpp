@@ -39,9 +39,11 @@ void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
   } else if (const auto* choices = std::get_if<WordChoices>(&scalar.value)) {
     scalar.member.set_integer(params, value_of(*choices, values));
   } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
-    scalar.member.set_real(params, real->value(values.row->integer(real->parameter)));
+    const float of_row = real->value(values.row->integer(real->parameter));
+    scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
   } else {
-    scalar.member.set_real(params, std::get<3>(scalar.value)(*values.row));
+    const float of_row = std::get<3>(scalar.value)(*values.row);
+    scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
   }
 }
 

@@ -20,4 +20,9 @@ std::string_view Row::word(std::string_view parameter) const {
   return found == words.end() ? std::string_view{} : std::string_view(found->second);
 }
 
+float Row::real(std::string_view member, float otherwise) const {
+  const auto found = reals.find(member);
+  return found == reals.end() ? otherwise : found->second;
+}
+
 }  // namespace plumb::cases

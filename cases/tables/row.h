@@ -27,11 +27,13 @@ struct Row {
   std::int64_t picked_from = 0;  // rows of the launch that this problem's are picked from; 0: all
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
   std::map<std::string, std::string, std::less<>> words;
+  std::map<std::string, float, std::less<>> reals;  // members of the C struct: eps, sm_scale
 
   std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
   // How many rows the launch has, for what depends on that: a path of its own for few tokens.
   std::int64_t launched(std::string_view parameter) const;
   std::string_view word(std::string_view parameter) const;  // "" if unset
+  float real(std::string_view member, float otherwise) const;
 };
 
 struct Parameter {

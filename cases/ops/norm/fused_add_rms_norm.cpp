@@ -101,7 +101,7 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     inputs.tokens = p_.tokens;
     inputs.hidden = p_.hidden;
     inputs.x_row_stride = p_.x_row_stride;
-    inputs.eps = static_cast<double>(kNormEps);
+    inputs.eps = static_cast<double>(p_.eps);
     inputs.rounding = rounding_of(p_.rounding);
     inputs.fp32_sum = p_.fp32_sum != 0;
     auto expected = reference::fused_add_rms_norm(inputs, numerics);

@@ -101,7 +101,7 @@ class MtpInputProblem final : public TableProblem<P> {
                                        tensors.at("positions").data<std::int64_t>(),
                                        tensors.at("enorm_weight").data<std::uint16_t>(),
                                        tensors.at("hnorm_weight").data<std::uint16_t>(), p_.tokens,
-                                       p_.hidden, p_.hc_mult, static_cast<double>(kNormEps)},
+                                       p_.hidden, p_.hc_mult, static_cast<double>(p_.eps)},
                                       numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");

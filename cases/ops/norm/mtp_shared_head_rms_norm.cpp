@@ -37,7 +37,7 @@ class MtpSharedHeadProblem final : public TableProblem<P> {
     auto expected = mark_structured(
         reference::mtp_shared_head_rms_norm(tensors.at("x").data<std::uint16_t>(),
                                             tensors.at("weight").data<std::uint16_t>(), p_.tokens,
-                                            p_.hidden, static_cast<double>(kNormEps), numerics),
+                                            p_.hidden, static_cast<double>(p_.eps), numerics),
         step.fill);
     const HostTensor& out = tensors.at("out");
     return {expect_floats(out, std::move(expected), promised_rows(step, out.spec()),

@@ -40,7 +40,7 @@ class QHeadProblem final : public TableProblem<P> {
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
     auto expected = reference::q_head_rms_norm_rope(
         {tensors.at("q").data<std::uint16_t>(), tensors.at("cos_sin").data<float>(),
-         rope_rows(tensors), p_.tokens, p_.heads, p_.q_token_stride, static_cast<double>(kNormEps)},
+         rope_rows(tensors), p_.tokens, p_.heads, p_.q_token_stride, static_cast<double>(p_.eps)},
         numerics);
     const HostTensor& out = tensors.at("out");
     return {expect_floats(out, mark_structured(std::move(expected), step.fill),

@@ -87,7 +87,7 @@ class QKvRmsNormProblem final : public TableProblem<P> {
         {tensors.at("q").data<std::uint16_t>(), tensors.at("kv").data<std::uint16_t>(),
          tensors.at("q_weight").data<std::uint16_t>(),
          tensors.at("kv_weight").data<std::uint16_t>(), p_.tokens, p_.q_hidden, p_.kv_hidden,
-         p_.q_row_stride, p_.kv_row_stride, static_cast<double>(kNormEps)},
+         p_.q_row_stride, p_.kv_row_stride, static_cast<double>(p_.eps)},
         numerics);
     const auto expect_one = [&](std::string_view name, reference::Estimate&& estimate) {
       const HostTensor& out = tensors.at(name);

@@ -42,7 +42,7 @@ class RmsNormProblem final : public TableProblem<P> {
     inputs.tokens = p_.tokens;
     inputs.hidden = p_.hidden;
     inputs.x_row_stride = p_.x_row_stride;
-    inputs.eps = static_cast<double>(kNormEps);
+    inputs.eps = static_cast<double>(p_.eps);
     inputs.rounding = rounding_of(p_.rounding);
     auto expected = mark_structured(reference::rms_norm(inputs, numerics), step.fill);
     const HostTensor& out = tensors.at("out");

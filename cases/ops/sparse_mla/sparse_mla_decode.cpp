@@ -67,7 +67,7 @@ MlaShape shape_of(const Row& row, const device::Properties& platform) {
   }
   shape.main = side_of(row, "main", dialect_of(row, "dialect", platform));
   shape.extra = side_of(row, "extra", dialect_of(row, "extra_dialect", Dialect::e4m3fn));
-  shape.sm_scale = sm_scale_of(row);
+  shape.sm_scale = row.real("sm_scale", sm_scale_of(row));
   return shape;
 }
 

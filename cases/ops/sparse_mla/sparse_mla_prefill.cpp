@@ -45,7 +45,7 @@ MlaShape shape_of(const Row& row) {
   kv.cache.gap = shape.strided ? kWorkspaceGap : 0;
   kv.cache.far = row.integer("far") != 0;
   kv.cache.given_blocks = row.integer("kv_rows");
-  shape.sm_scale = sm_scale_of(row);
+  shape.sm_scale = row.real("sm_scale", sm_scale_of(row));
   return shape;
 }
 

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/tables/given_call.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+
+#include "cases/tables/case_file.h"
+#include "cases/tables/op_table.h"
+
+namespace plumb::cases {
+
+namespace {
+
+constexpr std::string_view kBefore = "_before";
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// "[tokens, hidden]"
+std::string formulas_of(const TableTensor& tensor) {
+  std::vector<std::string> sizes;
+  for (const Formula& size : tensor.shape) sizes.push_back(size.text());
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+// Finds the parameters of a row, one formula after the other.
+class RowFinder {
+ public:
+  RowFinder(const OpDefinition& op, const GivenCall& call, const device::Properties& platform)
+      : op_(op), given_(call), platform_(platform), params_(*op.table) {
+    row_.op = std::string(op.name);
+    row_.name = "given";
+    row_.where = std::string(op.name);
+    for (const Parameter& p : op.parameters) row_.integers[std::string(p.name)] = p.default_value;
+  }
+
+  Row find(bool needs_outputs) {
+    check_names();
+    take_settings();
+    take_tensors();
+    check_range();
+    check_layout(needs_outputs);
+    return std::move(row_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw BadRow(fmt::format("{}: {}", op_.name, why));
+  }
+
+  const TableScalar* scalar_of(std::string_view member) const {
+    for (const OpTable::Field& field : op_.table->fields()) {
+      const auto* scalar = std::get_if<TableScalar>(&field);
+      if (scalar != nullptr && scalar->member.name == member) return scalar;
+    }
+    return nullptr;
+  }
+  const Formula* formula_of(std::string_view member) const {
+    const TableScalar* scalar = scalar_of(member);
+    return scalar == nullptr ? nullptr : std::get_if<Formula>(&scalar->value);
+  }
+  bool is_real(std::string_view member) const {
+    const TableScalar* scalar = scalar_of(member);
+    return scalar != nullptr && scalar->member.type == MemberType::f32;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const OpTable::Field& field : op_.table->fields()) {
+      if (const auto* tensor = std::get_if<TableTensor>(&field)) {
+        all.push_back(tensor->name);
+        if (tensor->in_place) all.push_back(tensor->name + std::string(kBefore));
+      } else if (const auto* scalar = std::get_if<TableScalar>(&field)) {
+        all.push_back(scalar->member.name);
+      }
+    }
+    for (const Parameter& p : op_.parameters) all.emplace_back(p.name);
+    for (const std::string_view word : op_.word_parameters) all.emplace_back(word);
+    return all;
+  }
+
+  void check_name(const std::string& name, bool known) const {
+    if (known) return;
+    const std::string nearest = nearest_name(name, names());
+    refuse(fmt::format("there is no {}{}", name,
+                       nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+  }
+
+  void check_names() const {
+    const auto has_tensor = [&](const std::string& name) {
+      return std::any_of(
+          op_.table->fields().begin(), op_.table->fields().end(), [&](const OpTable::Field& field) {
+            const auto* tensor = std::get_if<TableTensor>(&field);
+            return tensor != nullptr &&
+                   (tensor->name == name ||
+                    (tensor->in_place && tensor->name + std::string(kBefore) == name));
+          });
+    };
+    for (const auto& [name, tensor] : given_.tensors) check_name(name, has_tensor(name));
+    for (const auto& [name, value] : given_.integers) {
+      check_name(name, row_.integers.contains(name) || scalar_of(name) != nullptr);
+    }
+    for (const auto& [name, word] : given_.words) {
+      const auto& words = op_.word_parameters;
+      check_name(name, std::find(words.begin(), words.end(), name) != words.end());
+    }
+    for (const auto& [name, value] : given_.reals) check_name(name, is_real(name));
+  }
+
+  void take_settings() {
+    for (const auto& [name, value] : given_.integers) {
+      if (row_.integers.contains(name)) {
+        found_.set(name, value);
+      } else if (is_real(name)) {
+        row_.reals[name] = static_cast<float>(value);
+      } else if (formula_of(name) == nullptr) {
+        refuse(fmt::format("{} is a word of the op's, not a number", name));
+      }
+    }
+    for (const auto& [name, word] : given_.words) found_.set_word(name, word);
+    for (const auto& [name, value] : given_.reals) row_.reals[name] = value;
+  }
+
+  // What the table says of all calls. What follows from a scalar, or from an engine's sizes, is
+  // found from the shapes instead.
+  void take_given_parameters() {
+    for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
+      tensor.member.set_pointer(params_.data(), const_cast<std::byte*>(given.data));
+    });
+    for (const OpTable::Field& field : op_.table->fields()) {
+      const auto* given = std::get_if<GivenParameter>(&field);
+      if (given == nullptr) continue;
+      bool has_scalar = false;
+      given->value.with_members([&](const StructMember& member) {
+        has_scalar = has_scalar || member.type != MemberType::pointer;
+        return std::optional<Formula>();
+      });
+      has_scalar = has_scalar || given->value.depends_on_engine();
+      if (!has_scalar) solve(given->unknown, given->value.value(found_.values));
+    }
+  }
+
+  // As a formula over row parameters alone.
+  Formula over_row(const Formula& formula) const {
+    return formula.with_members([this](const StructMember& member) {
+      const Formula* found = formula_of(member.name);
+      return found == nullptr ? std::optional<Formula>() : *found;
+    });
+  }
+
+  // Does nothing if two parameters are unknown, or if a rounding hides the parameter. Another
+  // tensor may give the parameter, and check_layout() refuses a wrong row.
+  void solve(const Formula& formula, std::int64_t value) {
+    try {
+      over_row(formula).solve(value, found_);
+    } catch (const std::invalid_argument&) {
+    } catch (const std::logic_error&) {
+    }
+  }
+
+  // All unknown parameters of the formula but the first keep their defaults.
+  bool assume_defaults(const Formula& formula) {
+    std::set<std::string, std::less<>> integers, words;
+    over_row(formula).collect(integers, words);
+    std::vector<std::string> unknown;
+    for (const Parameter& p : op_.parameters) {
+      if (integers.contains(p.name) && !found_.known.contains(p.name)) unknown.emplace_back(p.name);
+    }
+    if (unknown.size() < 2) return false;
+    found_.known.insert(unknown.begin() + 1, unknown.end());
+    return true;
+  }
+
+  const GivenTensor* given_as(const TableTensor& tensor) const {
+    auto found = given_.tensors.find(tensor.name);
+    if (found == given_.tensors.end() && tensor.in_place) {
+      found = given_.tensors.find(tensor.name + std::string(kBefore));
+    }
+    return found == given_.tensors.end() ? nullptr : &found->second;
+  }
+
+  // Visits the tensors of the table that the call has, in the form that it has.
+  void for_each_given(const auto& visit) {
+    for (const OpTable::Field& field : op_.table->fields()) {
+      const auto* tensor = std::get_if<TableTensor>(&field);
+      const GivenTensor* given = tensor == nullptr ? nullptr : given_as(*tensor);
+      if (given != nullptr && tensor->shape.size() == given->shape.size()) visit(*tensor, *given);
+    }
+  }
+
+  // Sizes before conditions: a condition only says that a size is not 0.
+  void solve_shapes() {
+    std::size_t known = 0;
+    do {
+      known = found_.known.size();
+      for (const auto& [name, value] : given_.integers) {
+        if (const Formula* formula = formula_of(name)) solve(*formula, value);
+      }
+      for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
+        for (std::size_t i = 0; i < given.shape.size(); ++i) {
+          if (!is_of_caller(tensor.shape[i])) solve(tensor.shape[i], given.shape[i]);
+        }
+      });
+    } while (found_.known.size() != known);
+  }
+
+  void take_tensors() {
+    solve_shapes();
+    for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
+      if (tensor.when) solve(*tensor.when, 1);
+      if (tensor.dtype_of_row) {
+        solve(*tensor.dtype_of_row, static_cast<std::int64_t>(given.dtype));
+      }
+    });
+    for (const OpTable::Field& field : op_.table->fields()) {
+      const auto* tensor = std::get_if<TableTensor>(&field);
+      if (tensor == nullptr || !tensor->when || tensor->role != Role::input) continue;
+      if (given_as(*tensor) == nullptr) solve(*tensor->when, 0);
+    }
+    solve_shapes();
+    take_given_parameters();
+    solve_shapes();
+    for (const auto& [name, value] : given_.integers) {
+      const Formula* formula = formula_of(name);
+      if (formula != nullptr && assume_defaults(*formula)) solve_shapes();
+    }
+    for_each_given([&](const TableTensor& tensor, const GivenTensor&) {
+      for (const Formula& size : tensor.shape) {
+        if (!is_of_caller(size) && assume_defaults(size)) solve_shapes();
+      }
+    });
+  }
+
+  void check_range() const {
+    for (const Parameter& p : op_.parameters) {
+      const std::int64_t value = row_.integer(p.name);
+      if (value >= p.least && value <= p.most) continue;
+      refuse(fmt::format("{} = {} is outside {} .. {}", p.name, value, p.least, p.most));
+    }
+  }
+
+  bool is_of_caller(const Formula& size) const {
+    const TableScalar* scalar = scalar_of(size.text());
+    return scalar != nullptr && scalar->of_caller;
+  }
+
+  // A stride that callers choose is taken from the shape.
+  void take_caller_scalars() {
+    for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
+      for (std::size_t i = 0; i < given.shape.size(); ++i) {
+        if (!is_of_caller(tensor.shape[i])) continue;
+        scalar_of(tensor.shape[i].text())->member.set_integer(params_.data(), given.shape[i]);
+      }
+    });
+  }
+
+  void check_settings() const {
+    for (const auto& [name, value] : given_.integers) {
+      const TableScalar* scalar = scalar_of(name);
+      if (scalar == nullptr || formula_of(name) == nullptr || scalar->of_caller) continue;
+      const std::int64_t found = scalar->member.integer(params_.data());
+      if (found == value) continue;
+      refuse(fmt::format("{} is {}; by the other arguments it is {}", name, value, found));
+    }
+  }
+
+  // A case may make more rows of a cache than a call has.
+  void check_layout(bool needs_outputs) {
+    op_.table->set_scalars(row_, &platform_, params_.data());
+    take_caller_scalars();
+    check_settings();
+    const auto of_case = op_.table->layout({.params = params_.data(), .row = &row_});
+    const auto of_call =
+        op_.table->layout({.params = params_.data(), .row = &row_, .limits = &limits_});
+    std::set<std::string, std::less<>> used;
+    for (std::size_t i = 0; i < of_case.size(); ++i) {
+      const TensorSpec& spec = of_case[i].spec;
+      const auto given = given_.tensors.find(spec.name);
+      if (given == given_.tensors.end()) {
+        const bool optional = spec.role == Role::scratch || spec.role == Role::state ||
+                              (spec.role == Role::output && !needs_outputs);
+        if (!optional) refuse(fmt::format("{} {} is missing", spec.name, shape_text(spec.shape)));
+        continue;
+      }
+      used.insert(spec.name);
+      const std::vector<std::int64_t>& shape = given->second.shape;
+      if (shape == spec.shape || shape == of_call[i].spec.shape) continue;
+      refuse(fmt::format("{} has the shape {}; by the other arguments it is {} ({})", spec.name,
+                         shape_text(shape), shape_text(spec.shape),
+                         formulas_of(*of_case[i].declared)));
+    }
+    for (const auto& [name, tensor] : given_.tensors) {
+      if (!used.contains(name)) refuse(fmt::format("{} is not a tensor of this call", name));
+    }
+  }
+
+  const OpDefinition& op_;
+  const GivenCall& given_;
+  const device::Properties& platform_;
+  Row row_;
+  OpParams params_;
+  const EngineLimits limits_{};  // sizes are those of a call, not of a case
+  RowOfCall found_{{.params = params_.data(), .row = &row_, .limits = &limits_}, row_};
+};
+
+// A call may have more or fewer rows of a cache than a case that makes one.
+TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
+  spec.shape.front() = rows;
+  spec.sparse = false;
+  spec.placement.clear();
+  return spec;
+}
+
+// A void* member takes any type of the right size.
+bool may_hold(const OpDefinition& op, const TensorSpec& spec, Dtype dtype) {
+  if (spec.dtype == dtype) return true;
+  return std::any_of(op.table->fields().begin(), op.table->fields().end(), [&](const auto& field) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    return tensor != nullptr && spec.name.starts_with(tensor->name) && tensor->dtype_of_row &&
+           tensor->dtype_of_row->depends_on_engine() && size_of(dtype) == size_of(spec.dtype);
+  });
+}
+
+// Rows of the last dimension, one after the other.
+void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* at, HostTensor& to,
+               std::int64_t& row) {
+  const std::size_t size = size_of(to.spec().dtype);
+  if (dimension + 1 < from.shape.size()) {
+    for (std::int64_t i = 0; i < from.shape[dimension]; ++i) {
+      copy_rows(from, dimension + 1, at + i * from.strides[dimension], to, row);
+    }
+    return;
+  }
+  // With a stride of the caller's, rows may be longer or shorter than those of the case.
+  std::byte* out = to.bytes().data() + static_cast<std::size_t>(to.row_offset(row++)) * size;
+  for (std::int64_t i = 0; i < std::min(from.shape.back(), to.columns()); ++i, out += size) {
+    std::memcpy(out, at + i * from.strides.back(), size);
+  }
+}
+
+}  // namespace
+
+Row row_of(const OpDefinition& op, const GivenCall& call, const device::Properties& platform,
+           bool needs_outputs) {
+  return RowFinder(op, call, platform).find(needs_outputs);
+}
+
+bool has_stored(const GivenCall& call, const Expectation& expectation) {
+  const TensorSpec& spec = expectation.stored->spec();
+  return call.tensors.contains(spec.origin ? spec.origin->tensor : spec.name);
+}
+
+TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call) {
+  TensorSet tensors = problem.make_tensors();
+  for (HostTensor& tensor : tensors.all()) {
+    const auto given = call.tensors.find(tensor.spec().name);
+    if (given == call.tensors.end() || tensor.elements() == 0) continue;
+    if (!may_hold(op, tensor.spec(), given->second.dtype)) {
+      throw BadRow(fmt::format("{} holds {}, not {}", tensor.spec().name,
+                               name_of(tensor.spec().dtype), name_of(given->second.dtype)));
+    }
+    if (given->second.shape.front() != tensor.spec().shape.front()) {
+      tensor = HostTensor(with_rows(tensor.spec(), given->second.shape.front()));
+    }
+    const std::vector<std::int64_t>& shape = given->second.shape;
+    const auto inner = [](const std::vector<std::int64_t>& sizes) {
+      return std::vector(sizes.begin(), sizes.end() - 1);
+    };
+    if (inner(shape) != inner(tensor.spec().shape)) {
+      throw BadRow(fmt::format("{} has the shape {}, not {}", tensor.spec().name, shape_text(shape),
+                               shape_text(tensor.spec().shape)));
+    }
+    std::int64_t row = 0;
+    copy_rows(given->second, 0, given->second.data, tensor, row);
+  }
+  return tensors;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls given as tensors and numbers are judged like plumb's own cases: right outputs of every op
+// pass, a changed output fails, and shapes that contradict each other are refused.
+#include "cases/tables/given_call.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases/judge/right_outputs.h"
+#include "cases/tables/op_table.h"
+#include "cases/tables/registry.h"
+#include "device/device.h"
+#include "tests/support/rows_and_cases.h"
+
+namespace plumb::cases {
+namespace {
+
+const device::Properties& sm90() {
+  static const device::Properties properties = device::open_device("sim-sm90")->properties();
+  return properties;
+}
+
+GivenTensor given(const HostTensor& tensor) {
+  const auto size = static_cast<std::int64_t>(size_of(tensor.spec().dtype));
+  GivenTensor made{
+      .dtype = tensor.spec().dtype, .shape = tensor.spec().shape, .data = tensor.bytes().data()};
+  std::vector<std::int64_t> strides = tensor.spec().strides;
+  for (const std::int64_t stride : strides) made.strides.push_back(stride * size);
+  return made;
+}
+
+// A row of the op with the outputs that it should have.
+class RightCall {
+ public:
+  explicit RightCall(const Case& which)
+      : op_(*which.op),
+        problem_(op_.make_problem(which.row, sm90())),
+        entry_(*device::find_entry(device::builtin_implementation("sim-sm90"), op_.name)),
+        tensors_(problem_->make_tensors()) {
+    problem_->fill({7, problem_->capacity(), Fill::real, DeadRows::zero}, tensors_);
+    const RightOutputs right =
+        right_outputs(tensors_, [&](const TensorSet& set) { return expect(*problem_, set); });
+    for (const HostTensor& output : right.outputs.all()) {
+      tensors_.at(output.spec().name).bytes() = output.bytes();
+    }
+    call_.words = which.row.words;
+    for (const HostTensor& tensor : tensors_.all()) {
+      const TensorSpec& spec = tensor.spec();
+      if (spec.role == Role::input || spec.role == Role::output) {
+        call_.tensors[spec.name] = given(tensor);
+      }
+    }
+    say_what_no_shape_says(which.row);
+  }
+
+  GivenCall& call() { return call_; }
+  const OpDefinition& op() const { return op_; }
+  TensorSet& tensors() { return tensors_; }
+
+  std::vector<TensorReport> judge() const {
+    const Row row = row_of(op_, call_, sm90(), true);
+    const auto problem = op_.make_problem(row, sm90());
+    const TensorSet tensors = tensors_of(op_, *problem, call_);
+    Expectations all = expect(*problem, tensors);
+    std::erase_if(all, [&](const Expectation& one) { return !has_stored(call_, one); });
+    return compare(all);
+  }
+
+ private:
+  Expectations expect(const Problem& problem, const TensorSet& tensors) const {
+    plumb_numerics declared = entry_.numerics;
+    declared.stores_partials = 0;
+    return problem.expect({7, problem.capacity(), Fill::real, DeadRows::zero}, tensors,
+                          to_reference(declared), declared);
+  }
+
+  // What the caller of a kernel hands over beside the tensors, where the tensors do not say all.
+  void say_what_no_shape_says(const Row& row) {
+    OpParams right(*op_.table), found(*op_.table);
+    op_.table->set_scalars(row, &sm90(), right.data());
+    try {
+      op_.table->set_scalars(row_of(op_, call_, sm90(), true), &sm90(), found.data());
+    } catch (const BadRow&) {
+    }
+    std::vector<const TableScalar*> said;
+    bool same = true;
+    for (const OpTable::Field& field : op_.table->fields()) {
+      const auto* scalar = std::get_if<TableScalar>(&field);
+      if (scalar == nullptr || scalar->member.name.ends_with("stride")) continue;
+      if (scalar->when && scalar->when->value({.params = right.data(), .row = &row}) == 0) continue;
+      said.push_back(scalar);
+      same = same && scalar->member.same(right.data(), found.data());
+    }
+    if (same) return;
+    for (const TableScalar* scalar : said) {
+      const StructMember& member = scalar->member;
+      if (member.type == MemberType::f32) {
+        call_.reals[member.name] = member.real(right.data());
+      } else if (std::get_if<Formula>(&scalar->value) != nullptr) {
+        call_.integers[member.name] = member.integer(right.data());
+      }
+    }
+  }
+
+  const OpDefinition& op_;
+  std::unique_ptr<Problem> problem_;
+  const plumb_op_entry& entry_;
+  TensorSet tensors_;
+  GivenCall call_;
+};
+
+std::vector<Case> smoke_rows() {
+  std::vector<Case> rows;
+  for (const Case& which : all_cases()) {
+    if (which.row.tier != Tier::smoke || which.scenario->mode != Scenario::Mode::eager) continue;
+    if (!which.row.real_only && which.row.trivial.empty()) rows.push_back(which);
+  }
+  return rows;
+}
+
+std::string refusal(const OpDefinition& op, const GivenCall& call) {
+  try {
+    row_of(op, call, sm90(), true);
+  } catch (const BadRow& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(GivenCall, OfEveryOpIsJudged) {
+  std::map<std::string_view, int> judged;
+  for (const Case& which : smoke_rows()) {
+    SCOPED_TRACE(which.id());
+    RightCall right(which);
+    try {
+      for (const TensorReport& report : right.judge()) {
+        EXPECT_TRUE(report.passed()) << report.failures.front();
+      }
+    } catch (const BadRow& error) {
+      ADD_FAILURE() << error.what();
+    }
+    ++judged[which.op->name];
+  }
+  EXPECT_EQ(judged.size(), all_ops().size());
+}
+
+// Every output of every op, so that no expectation is left out by its name.
+TEST(GivenCall, WithAWrongOutputFails) {
+  std::set<std::string_view> seen, found;
+  for (const Case& which : smoke_rows()) {
+    SCOPED_TRACE(which.id());
+    RightCall right(which);
+    seen.insert(which.op->name);
+    for (HostTensor& tensor : right.tensors().all()) {
+      if (tensor.spec().role != Role::output || tensor.bytes().empty()) continue;
+      const Bytes kept = tensor.bytes();
+      for (std::byte& byte : tensor.bytes()) byte ^= std::byte{0x55};
+      const std::vector<TensorReport> reports = right.judge();
+      const bool failed = std::any_of(reports.begin(), reports.end(),
+                                      [](const TensorReport& report) { return !report.passed(); });
+      EXPECT_TRUE(failed) << tensor.spec().name;
+      if (failed) found.insert(which.op->name);
+      tensor.bytes() = kept;
+    }
+  }
+  EXPECT_EQ(found, seen);
+}
+
+TEST(GivenCall, ThatDoesNotFitIsRefusedInItsOwnWords) {
+  const auto call_of = [](std::vector<std::int64_t> x, std::vector<std::int64_t> weight) {
+    GivenCall call;
+    call.tensors["x"] = {.dtype = Dtype::bf16, .shape = std::move(x)};
+    call.tensors["out"] = call.tensors["x"];
+    call.tensors["weight"] = {.dtype = Dtype::bf16, .shape = std::move(weight)};
+    return call;
+  };
+  const OpDefinition& op = find_op("rms_norm");
+  EXPECT_EQ(refusal(op, call_of({2, 8}, {8})), "accepted");
+  EXPECT_EQ(refusal(op, call_of({2, 8}, {7})),
+            "rms_norm: weight has the shape [7]; by the other arguments it is [8] ([hidden])");
+  GivenCall call = call_of({2, 8}, {8});
+  call.tensors.erase("out");
+  EXPECT_EQ(refusal(op, call), "rms_norm: out [2, 8] is missing");
+  call = call_of({2, 8}, {8});
+  call.reals["epss"] = 1;
+  EXPECT_EQ(refusal(op, call), "rms_norm: there is no epss (did you mean eps?)");
+  call.reals.clear();
+  call.integers["hidden"] = 9;
+  EXPECT_EQ(refusal(op, call),
+            "rms_norm: x has the shape [2, 8]; by the other arguments it is [2, 9] ([tokens, "
+            "hidden])");
+  call.integers = {{"x_row_stride", 4}};
+  EXPECT_EQ(refusal(op, call), "rms_norm: row_gap = -4 is outside 0 .. 1048576");
+  call = call_of({2, 8, 1}, {8});
+  EXPECT_NE(refusal(op, call), "accepted");
+}
+
+TEST(GivenCall, HasTheCallersOwnNumbers) {
+  const OpDefinition& op = find_op("rms_norm");
+  HostTensor x({"x", Dtype::bf16, {1, 4}}), out({"out", Dtype::bf16, {1, 4}, {}, Role::output});
+  for (int i = 0; i < 4; ++i) x.data<std::uint16_t>()[i] = 0x3c00;  // 2^-7
+  GivenCall call;
+  call.tensors["x"] = given(x);
+  call.tensors["out"] = given(out);
+  const auto value_with = [&](float eps) {
+    call.reals["eps"] = eps;
+    const Row row = row_of(op, call, sm90(), true);
+    const auto problem = op.make_problem(row, sm90());
+    const auto& numerics =
+        device::find_entry(device::builtin_implementation("sim-sm90"), "rms_norm")->numerics;
+    const Expectations all =
+        problem->expect({0, 1, Fill::real, DeadRows::zero}, tensors_of(op, *problem, call),
+                        to_reference(numerics), numerics);
+    return all.front().truth->estimate()->value.front();
+  };
+  constexpr double kX = 0x1p-7;
+  EXPECT_NEAR(value_with(1e-6f), kX / std::sqrt(kX * kX + 1e-6), 1e-6);
+  EXPECT_NEAR(value_with(1e-3f), kX / std::sqrt(kX * kX + 1e-3), 1e-6);
+}
+
+}  // namespace
+}  // namespace plumb::cases
