@@ -43,7 +43,7 @@ Places types_below(const fs::path& root) {
   std::ostringstream list;
   for (const fs::path& path : files_below(root,
                                           {"reference", "device", "cases", "decode", "faults",
-                                           "diagnosis", "golden", "bisect", "tools", "process"},
+                                           "diagnosis", "golden", "bisect", "tools", "process", "python"},
                                           {".h", ".cpp", ".cu"})) {
     list << path.string() << "\n";
   }

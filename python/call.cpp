@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/call.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "cases/tables/case_file.h"
+#include "cases/tables/op_table.h"
+#include "cases/tables/registry.h"
+#include "device/device.h"
+
+namespace plumb::python {
+
+namespace {
+
+using cases::BadRow;
+
+// Waves of 32, e4m3fn: what an NVIDIA GPU of these models has. Words of the call say otherwise.
+constexpr const char* kPlatform = "sim-sm90";
+
+const cases::OpDefinition& known_op(const std::string& name) {
+  std::vector<std::string> names;
+  for (const cases::OpDefinition& op : cases::all_ops()) {
+    if (op.name == name) return op;
+    names.emplace_back(op.name);
+  }
+  const std::string nearest = cases::nearest_name(name, names);
+  throw BadRow(fmt::format("there is no op {}{}", name,
+                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
+void set(const std::string& name, double value, plumb_numerics& numerics) {
+  const auto integer = static_cast<std::int32_t>(value);
+  const std::map<std::string, std::function<void()>> members{
+      {"product", [&] { numerics.product = static_cast<plumb_format>(integer); }},
+      {"accumulator", [&] { numerics.accumulator = static_cast<plumb_format>(integer); }},
+      {"chains", [&] { numerics.chains = integer; }},
+      {"probability", [&] { numerics.probability = static_cast<plumb_format>(integer); }},
+      {"function_ulp", [&] { numerics.function_ulp = static_cast<float>(value); }},
+      {"index_order", [&] { numerics.index_order = static_cast<plumb_index_order>(integer); }},
+      {"equal_keys", [&] { numerics.equal_keys = static_cast<plumb_equal_keys>(integer); }}};
+  const auto found = members.find(name);
+  if (found == members.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, setter] : members) names.push_back(known);
+    throw BadRow(
+        fmt::format("there is no {} among the numerics: {}", name, fmt::join(names, ", ")));
+  }
+  found->second();
+}
+
+plumb_numerics numerics_of(std::string_view op, const NumericSettings& settings, bool partials) {
+  plumb_numerics numerics =
+      device::find_entry(device::builtin_implementation(kPlatform), op)->numerics;
+  numerics.stores_partials = partials ? 1 : 0;
+  // Nobody has promised an order.
+  numerics.index_order = PLUMB_INDICES_ANY_ORDER;
+  numerics.equal_keys = PLUMB_EQUAL_KEYS_ANY;
+  for (const auto& [name, value] : settings) set(name, value, numerics);
+  return numerics;
+}
+
+bool has_scratch(const cases::TensorSet& tensors, const cases::GivenCall& call) {
+  return std::any_of(tensors.all().begin(), tensors.all().end(), [&](const auto& tensor) {
+    return tensor.spec().role == cases::Role::scratch && call.tensors.contains(tensor.spec().name);
+  });
+}
+
+}  // namespace
+
+JudgedArrays::JudgedArrays(const std::string& name, const cases::GivenCall& call,
+                           const NumericSettings& numerics, bool needs_outputs) {
+  const cases::OpDefinition& op = known_op(name);
+  const device::Properties platform = device::open_device(kPlatform)->properties();
+  row_ = cases::row_of(op, call, platform, needs_outputs);
+  problem_ = op.make_problem(row_, platform);
+  tensors_ = cases::tensors_of(op, *problem_, call);
+  numerics_ = numerics_of(op.name, numerics, has_scratch(tensors_, call));
+}
+
+// Padding or not follows from the inputs: what holds NaN promises nothing.
+cases::Expectations JudgedArrays::expect(const cases::TensorSet& tensors) const {
+  const cases::Step step{0, problem_->capacity(), cases::Fill::real, cases::DeadRows::foreign};
+  return problem_->expect(step, tensors, cases::to_reference(numerics_), numerics_);
+}
+
+std::vector<Argument> arguments_of(const std::string& name) {
+  const cases::OpDefinition& op = known_op(name);
+  std::vector<Argument> arguments;
+  for (const cases::OpTable::Field& field : op.table->fields()) {
+    if (const auto* tensor = std::get_if<cases::TableTensor>(&field)) {
+      std::vector<std::string> shape;
+      for (const cases::Formula& size : tensor->shape) shape.push_back(size.text());
+      constexpr std::array<const char*, 4> kRoles{"input", "output", "scratch", "state"};
+      const Argument argument{.name = tensor->name,
+                              .kind = kRoles[static_cast<std::size_t>(tensor->role)],
+                              .dtype = std::string(name_of(tensor->dtype)),
+                              .shape = fmt::format("[{}]", fmt::join(shape, ", ")),
+                              .says = tensor->says,
+                              .optional = tensor->when.has_value()};
+      arguments.push_back(argument);
+      if (!tensor->in_place) continue;
+      arguments.push_back(argument);
+      arguments.back().name += "_before";
+      arguments.back().kind = "input";
+    } else if (const auto* scalar = std::get_if<cases::TableScalar>(&field)) {
+      if (scalar->member.type != cases::MemberType::f32) continue;
+      arguments.push_back({.name = scalar->member.name, .kind = "real", .dtype = "f32"});
+    }
+  }
+  for (const cases::Parameter& p : op.parameters) {
+    arguments.push_back(
+        {.name = std::string(p.name),
+         .kind = "integer",
+         .shape = fmt::format("{} .. {}, usually {}", p.least, p.most, p.default_value),
+         .says = std::string(p.meaning)});
+  }
+  for (const std::string_view word : op.word_parameters) {
+    arguments.push_back({.name = std::string(word), .kind = "word"});
+  }
+  return arguments;
+}
+
+}  // namespace plumb::python

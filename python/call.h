@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One call of an op as Python hands it over, judged.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases/tables/given_call.h"
+#include "device/plumb_ops.h"
+
+namespace plumb::python {
+
+// Numerics that the kernel promises; what is not named is as in plumb's own kernel.
+using NumericSettings = std::map<std::string, double>;
+
+// The problem of one call and what is right of its outputs.
+class JudgedArrays {
+ public:
+  // Throws cases::BadRow for a call that the op does not have.
+  JudgedArrays(const std::string& op, const cases::GivenCall& call, const NumericSettings& numerics,
+               bool needs_outputs);
+
+  const cases::Row& row() const { return row_; }
+  // Of all outputs, given or not.
+  cases::Expectations expect(const cases::TensorSet& tensors) const;
+  const cases::TensorSet& tensors() const { return tensors_; }
+
+ private:
+  cases::Row row_;
+  plumb_numerics numerics_;
+  std::unique_ptr<cases::Problem> problem_;
+  cases::TensorSet tensors_;
+};
+
+// One line for each argument that the op takes, for help texts and documentation.
+struct Argument {
+  std::string name, kind, dtype, shape, says;
+  bool optional = false;
+};
+std::vector<Argument> arguments_of(const std::string& op);
+
+}  // namespace plumb::python

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What plumb_kernels/__init__.py stands on: dictionaries of arrays in, dictionaries out.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cases/judge/right_outputs.h"
+#include "cases/tables/registry.h"
+#include "python/call.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace plumb::python {
+
+namespace {
+
+using cases::Dtype;
+using cases::GivenTensor;
+using cases::HostTensor;
+using Array = nb::ndarray<nb::device::cpu, nb::ro>;
+
+// bf16 as uint16, fp8 as uint8: bit patterns. DLPack's own types of these widths are as good.
+Dtype dtype_of(const std::string& name, const nb::dlpack::dtype& type) {
+  const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
+  const bool is_signed = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int);
+  if (type.lanes == 1) {
+    if (is_float && type.bits == 32) return Dtype::f32;
+    if (!is_float && type.bits == 8) return Dtype::u8;
+    if (!is_float && type.bits == 16) return Dtype::bf16;
+    if (!is_float && type.bits == 32) return Dtype::i32;
+    if (is_signed && type.bits == 64) return Dtype::i64;
+  }
+  throw cases::BadRow(fmt::format("{}: {} bits of type {} are nothing that an op has", name,
+                                  int{type.bits}, int{type.code}));
+}
+
+GivenTensor given(const std::string& name, const Array& array) {
+  GivenTensor tensor{.dtype = dtype_of(name, array.dtype()),
+                     .data = static_cast<const std::byte*>(array.data())};
+  for (std::size_t i = 0; i < array.ndim(); ++i) {
+    tensor.shape.push_back(static_cast<std::int64_t>(array.shape(i)));
+    tensor.strides.push_back(array.stride(i) * static_cast<std::int64_t>(array.itemsize()));
+  }
+  return tensor;
+}
+
+cases::GivenCall call_of(const std::map<std::string, Array>& arrays,
+                         const std::map<std::string, std::int64_t>& integers,
+                         const std::map<std::string, std::string>& words,
+                         const std::map<std::string, double>& reals) {
+  cases::GivenCall call;
+  for (const auto& [name, array] : arrays) call.tensors[name] = given(name, array);
+  call.integers.insert(integers.begin(), integers.end());
+  call.words.insert(words.begin(), words.end());
+  for (const auto& [name, value] : reals) call.reals[name] = static_cast<float>(value);
+  return call;
+}
+
+template <class T>
+nb::object array_of(std::vector<T> values, const std::vector<std::size_t>& shape) {
+  auto kept = std::make_unique<std::vector<T>>(std::move(values));
+  T* const data = kept->data();
+  nb::capsule owner(kept.release(),
+                    [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), owner));
+}
+
+std::vector<std::size_t> shape_of(const HostTensor& tensor) {
+  return {tensor.spec().shape.begin(), tensor.spec().shape.end()};
+}
+
+template <class T>
+nb::object stored_as(const HostTensor& tensor) {
+  std::vector<T> values;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const T* const first = tensor.row<T>(row);
+    values.insert(values.end(), first, first + tensor.columns());
+  }
+  return array_of(std::move(values), shape_of(tensor));
+}
+
+nb::object stored(const HostTensor& tensor) {
+  switch (tensor.spec().dtype) {
+    case Dtype::u8: return stored_as<std::uint8_t>(tensor);
+    case Dtype::i32: return stored_as<std::int32_t>(tensor);
+    case Dtype::i64: return stored_as<std::int64_t>(tensor);
+    case Dtype::bf16: return stored_as<std::uint16_t>(tensor);
+    case Dtype::f32: return stored_as<float>(tensor);
+  }
+  return nb::none();
+}
+
+// value, bound and error over bound, in the shape of the tensor.
+void add_estimate(const cases::Expectation& one, bool with_errors, nb::dict& to) {
+  const reference::Estimate* const estimate = one.truth->estimate();
+  if (estimate == nullptr) return;
+  const HostTensor& tensor = *one.stored;
+  const std::int64_t elements = estimate->rows * estimate->columns;
+  std::vector<double> value, bound, ratio;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    value.push_back(estimate->value[static_cast<std::size_t>(i)]);
+    bound.push_back(estimate->bound(i));
+    const double got = tensor.value(i / estimate->columns, i % estimate->columns);
+    ratio.push_back(cases::is_promised(one.promised, i / estimate->columns)
+                        ? std::abs(got - value.back()) / bound.back()
+                        : std::numeric_limits<double>::quiet_NaN());
+  }
+  to["value"] = array_of(std::move(value), shape_of(tensor));
+  to["bound"] = array_of(std::move(bound), shape_of(tensor));
+  if (with_errors) to["error_over_bound"] = array_of(std::move(ratio), shape_of(tensor));
+}
+
+nb::dict to_python(const cases::TensorReport& report) {
+  nb::dict made;
+  made["tensor"] = report.tensor;
+  made["passed"] = report.passed();
+  made["rows_compared"] = report.rows_compared;
+  made["rows_total"] = report.rows_total;
+  made["elements_compared"] = report.elements_compared;
+  made["wrong_elements"] = report.wrong_elements;
+  made["wrong_rows"] = report.wrong_rows;
+  made["margin"] = report.margin;
+  made["failures"] = report.failures;
+  made["pattern"] = report.pattern;
+  return made;
+}
+
+nb::list judge(const std::string& op, const std::map<std::string, Array>& arrays,
+               const std::map<std::string, std::int64_t>& integers,
+               const std::map<std::string, std::string>& words,
+               const std::map<std::string, double>& reals, const NumericSettings& numerics) {
+  const cases::GivenCall call = call_of(arrays, integers, words, reals);
+  const JudgedArrays judged(op, call, numerics, true);
+  nb::list reports;
+  for (const cases::Expectation& one : judged.expect(judged.tensors())) {
+    if (!cases::has_stored(call, one)) continue;
+    nb::dict report = to_python(cases::compare(one));
+    add_estimate(one, true, report);
+    reports.append(report);
+  }
+  return reports;
+}
+
+// What is right, by the inputs alone; and which of its bits are promised.
+nb::dict right(const std::string& op, const std::map<std::string, Array>& arrays,
+               const std::map<std::string, std::int64_t>& integers,
+               const std::map<std::string, std::string>& words,
+               const std::map<std::string, double>& reals, const NumericSettings& numerics) {
+  const JudgedArrays judged(op, call_of(arrays, integers, words, reals), numerics, false);
+  cases::RightOutputs found = cases::right_outputs(
+      judged.tensors(), [&](const cases::TensorSet& tensors) { return judged.expect(tensors); });
+  if (!found.refused.empty()) throw cases::BadRow(op + ": " + found.refused);
+  cases::TensorSet all = judged.tensors();
+  for (const HostTensor& output : found.outputs.all()) {
+    all.at(output.spec().name).bytes() = output.bytes();
+  }
+  nb::dict outputs;
+  for (const cases::Expectation& one : judged.expect(all)) {
+    const std::string& name = one.stored->spec().name;
+    if (!all.contains(name) || outputs.contains(name.c_str())) continue;
+    nb::dict output;
+    output["stored"] = stored(all.at(name));
+    add_estimate(one, false, output);
+    outputs[name.c_str()] = output;
+  }
+  for (const HostTensor& tensor : found.outputs.all()) {
+    const std::string& name = tensor.spec().name;
+    if (tensor.spec().role != cases::Role::output || outputs.contains(name.c_str())) continue;
+    nb::dict output;
+    output["stored"] = stored(tensor);
+    outputs[name.c_str()] = output;
+  }
+  return outputs;
+}
+
+nb::list arguments(const std::string& op) {
+  nb::list all;
+  for (const Argument& argument : arguments_of(op)) {
+    nb::dict made;
+    made["name"] = argument.name;
+    made["kind"] = argument.kind;
+    made["dtype"] = argument.dtype;
+    made["shape"] = argument.shape;
+    made["says"] = argument.says;
+    made["optional"] = argument.optional;
+    all.append(made);
+  }
+  return all;
+}
+
+std::map<std::string, std::string> ops() {
+  std::map<std::string, std::string> all;
+  for (const cases::OpDefinition& op : cases::all_ops()) {
+    all[std::string(op.name)] = std::string(op.summary);
+  }
+  return all;
+}
+
+}  // namespace
+
+}  // namespace plumb::python
+
+NB_MODULE(_plumb, module) {
+  module.doc() = "plumb's reference and judge";
+  nb::exception<plumb::cases::BadRow>(module, "BadCall", PyExc_ValueError);
+  module.def("ops", &plumb::python::ops, "Each op's name and what it does.");
+  module.def("arguments", &plumb::python::arguments, "op"_a, "What the op takes.");
+  module.def("judge", &plumb::python::judge, "op"_a, "arrays"_a, "integers"_a, "words"_a, "reals"_a,
+             "numerics"_a, "A report on each output.");
+  module.def("reference", &plumb::python::right, "op"_a, "arrays"_a, "integers"_a, "words"_a,
+             "reals"_a, "numerics"_a, "The outputs as they should be.");
+}

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges results of the GPU kernels of DeepSeek-V4 and V3.2 inference against a CPU truth.
+
+    report = plumb_kernels.judge("rms_norm", x=x, weight=weight, out=out, eps=1e-6)
+    assert report.passed, report
+
+Arrays are numpy's, or anything else that speaks DLPack (torch, jax, cupy). bf16 is uint16 in
+numpy, and fp8 is uint8: bit patterns. Sizes follow from the shapes of the arrays. docs/python.md
+has more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _plumb
+from ._plumb import BadCall
+
+__all__ = ["Argument", "BadCall", "Report", "RightOutput", "TensorReport", "arguments", "bf16", "float32", "judge", "ops", "reference"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """One argument of an op. `kind`: input, output, scratch, state, real, integer or word."""
+
+    name: str
+    kind: str
+    dtype: str
+    shape: str
+    says: str
+    optional: bool
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TensorReport:
+    """What came of one output. Rows are those of the last dimension, in row-major order."""
+
+    tensor: str
+    passed: bool
+    rows_compared: int
+    rows_total: int
+    elements_compared: int
+    wrong_elements: int
+    wrong_rows: list[int]
+    margin: float  # largest error over bound
+    failures: list[str]  # a line for each failed check
+    pattern: str  # what the wrong rows look like, if it is known
+    value: np.ndarray | None = None  # of floating-point outputs: what is right,
+    bound: np.ndarray | None = None  # how far an honest kernel may be from it,
+    error_over_bound: np.ndarray | None = None  # and this one is; NaN where nothing is promised
+
+    def __repr__(self) -> str:
+        if self.passed:
+            return f"{self.tensor}: {self.elements_compared} elements right, largest error / bound {self.margin:.3g}"
+        return "\n".join([*self.failures, *([self.pattern] if self.pattern else [])])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Report:
+    """The verdict on a call. Its text is plumb's."""
+
+    op: str
+    tensors: list[TensorReport]
+
+    @property
+    def passed(self) -> bool:
+        return all(tensor.passed for tensor in self.tensors)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __getitem__(self, tensor: str) -> TensorReport:
+        for one in self.tensors:
+            if one.tensor == tensor:
+                return one
+        raise KeyError(f"{tensor}: there are {', '.join(one.tensor for one in self.tensors)}")
+
+    def __repr__(self) -> str:
+        head = f"{self.op} {'passed' if self.passed else 'failed'}"
+        return "\n".join([head, *("  " + line for one in self.tensors for line in repr(one).splitlines())])
+
+
+@dataclasses.dataclass(frozen=True)
+class RightOutput:
+    """An output as it should be stored; of floating-point ones the exact value and its bound."""
+
+    stored: np.ndarray
+    value: np.ndarray | None = None
+    bound: np.ndarray | None = None
+
+
+def ops() -> dict[str, str]:
+    """Each op's name, and what it does."""
+    return _plumb.ops()
+
+
+def arguments(op: str) -> list[Argument]:
+    """What judge() and reference() take for this op."""
+    return [Argument(**one) for one in _plumb.arguments(op)]
+
+
+def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> Report:
+    """Judges the outputs of one call of a kernel.
+
+    Takes every tensor by its name, inputs and outputs; of one that is changed in place also what it
+    held before (`x_before`). Other arguments are those of arguments(op). Throws BadCall, a
+    ValueError, for arguments that do not fit together.
+    """
+    return Report(op, [TensorReport(**one) for one in _plumb.judge(op, *_sorted(op, call), dict(numerics or {}))])
+
+
+def reference(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> dict[str, RightOutput]:
+    """The outputs that a call with these inputs should have, by name. Elements that the op does not promise are 0."""
+    made = _plumb.reference(op, *_sorted(op, call), dict(numerics or {}))
+    return {name: RightOutput(**one) for name, one in made.items()}
+
+
+def bf16(values: Any) -> np.ndarray:
+    """Numbers rounded to bfloat16, to nearest even, as bit patterns (uint16)."""
+    bits = np.asarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    nan = np.isnan(np.asarray(values, dtype=np.float32))
+    return np.where(nan, (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def float32(bits: Any) -> np.ndarray:
+    """The numbers of bfloat16 bit patterns."""
+    return (np.asarray(bits, dtype=np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__dlpack__") or isinstance(value, np.ndarray)
+
+
+def _on_the_host(value: Any) -> Any:
+    if hasattr(value, "detach"):  # torch: without its history, and with bit patterns that numpy has
+        value = value.detach().cpu()
+        width = value.element_size()
+        if value.is_floating_point() and width < 4:
+            import torch
+
+            value = value.view(torch.uint8 if width == 1 else torch.int16)
+        return value
+    if isinstance(value, np.ndarray):
+        return value
+    return np.from_dlpack(value)
+
+
+def _sorted(op: str, call: Mapping[str, Any]) -> tuple[dict, dict, dict, dict]:
+    arrays: dict[str, Any] = {}
+    integers: dict[str, int] = {}
+    words: dict[str, str] = {}
+    reals: dict[str, float] = {}
+    for name, value in call.items():
+        if value is None:
+            continue
+        if isinstance(value, np.generic):
+            value = value.item()
+        if _is_array(value):
+            arrays[name] = _on_the_host(value)
+        elif isinstance(value, str):
+            words[name] = value
+        elif isinstance(value, (bool, int)):
+            integers[name] = int(value)
+        elif isinstance(value, float):
+            reals[name] = value
+        else:
+            raise BadCall(f"{op}: {name} is a {type(value).__name__}, neither an array nor a number nor a word")
+    return arrays, integers, words, reals

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plumb_kernels with numpy alone: python -m unittest discover python/tests"""
+
+import unittest
+
+import numpy as np
+import plumb_kernels as plumb
+
+RANDOM = np.random.default_rng(3)
+
+
+def bf16_rows(*shape):
+    return plumb.bf16(RANDOM.standard_normal(shape))
+
+
+class Formats(unittest.TestCase):
+    def test_bf16_rounds_to_nearest_even(self):
+        numbers = [1.0, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-9, np.inf, 3.4e38]
+        self.assertEqual([hex(bits) for bits in plumb.bf16(numbers)], ["0x3f80", "0x3f80", "0x3f82", "0xbf80", "0x7f80", "0x7f80"])
+        self.assertTrue(np.isnan(plumb.float32(plumb.bf16([np.nan]))[0]))
+        self.assertEqual(plumb.float32(plumb.bf16([0.15625]))[0], 0.15625)
+
+
+class Ops(unittest.TestCase):
+    def test_every_op_says_what_it_takes(self):
+        self.assertEqual(len(plumb.ops()), 40)
+        for op in plumb.ops():
+            kinds = {argument.kind for argument in plumb.arguments(op)}
+            self.assertLessEqual(kinds, {"input", "output", "scratch", "state", "real", "integer", "word"}, op)
+            self.assertLessEqual({"input", "output", "integer"}, kinds, op)
+
+
+class Judge(unittest.TestCase):
+    def norm(self, x, weight, eps=1e-6):
+        x, weight = plumb.float32(x), plumb.float32(weight)
+        return plumb.bf16(x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float32(eps)) * weight)
+
+    def test_a_right_norm_passes_and_a_wrong_row_is_named(self):
+        x, weight = bf16_rows(5, 256), bf16_rows(256)
+        out = self.norm(x, weight)
+        report = plumb.judge("rms_norm", x=x, weight=weight, out=out)
+        self.assertTrue(report.passed, report)
+        self.assertLessEqual(report["out"].error_over_bound.max(), 1)
+        out[3, 7] ^= 0x0100
+        report = plumb.judge("rms_norm", x=x, weight=weight, out=out)
+        self.assertFalse(report)
+        self.assertEqual(report["out"].wrong_rows, [3])
+        self.assertGreater(report["out"].error_over_bound[3, 7], 1)
+        self.assertIn("rows 3 of 5", str(report))
+        with self.assertRaises(KeyError):
+            report["q"]
+
+    def test_another_eps_is_seen(self):
+        x, weight = plumb.bf16(1e-3 * RANDOM.standard_normal((2, 128))), bf16_rows(128)
+        out = self.norm(x, weight, 1e-5)
+        self.assertTrue(plumb.judge("rms_norm", x=x, weight=weight, out=out, eps=1e-5))
+        self.assertFalse(plumb.judge("rms_norm", x=x, weight=weight, out=out, eps=1e-6))
+
+    def test_any_strides_are_read(self):
+        wide, weight = bf16_rows(4, 512), bf16_rows(256)
+        for x in (wide[:, ::2], wide[:, 256:], wide[::-1, :256], np.asfortranarray(wide[:, :256])):
+            out = self.norm(np.ascontiguousarray(x), weight)
+            self.assertTrue(plumb.judge("rms_norm", x=x, weight=weight, out=np.asfortranarray(out)))
+
+    def test_without_an_optional_input(self):
+        x = bf16_rows(3, 64)
+        out = self.norm(x, plumb.bf16(np.ones(64)))
+        self.assertTrue(plumb.judge("rms_norm", x=x, out=out))
+
+    def test_what_is_changed_in_place_has_two_names(self):
+        x, residual, weight = bf16_rows(3, 64), bf16_rows(3, 64), bf16_rows(64)
+        right = plumb.reference("fused_add_rms_norm", x_before=x, residual_before=residual, weight=weight)
+        call = dict(x_before=x, residual_before=residual, weight=weight)
+        self.assertTrue(plumb.judge("fused_add_rms_norm", x=right["x"].stored, residual=right["residual"].stored, **call))
+        self.assertFalse(plumb.judge("fused_add_rms_norm", x=right["x"].stored, residual=residual, **call))
+
+    def test_selections_are_judged_as_sets(self):
+        logits = RANDOM.standard_normal((4, 1000)).astype(np.float32)
+        lengths = np.array([1000, 700, 513, 20], dtype=np.int32)
+        indices = np.full((4, 512), -1, dtype=np.int32)
+        for row, length in enumerate(lengths):
+            best = np.argsort(-logits[row, :length])[:512] if length > 512 else np.arange(length)
+            indices[row, : len(best)] = best
+        call = dict(logits=logits, seq_lens=lengths.reshape(4, 1), next_n=1)
+        self.assertTrue(plumb.judge("top_k_per_row_decode", indices=indices, **call))
+        indices[1, 0] = 999
+        self.assertFalse(plumb.judge("top_k_per_row_decode", indices=indices, **call))
+
+    def test_reference_outputs_pass(self):
+        x = bf16_rows(4, 64)
+        right = plumb.reference("mxfp4_quant", x=x)
+        self.assertEqual(right["q"].stored.shape, (4, 32))
+        self.assertTrue(plumb.judge("mxfp4_quant", x=x, q=right["q"].stored, scales=right["scales"].stored))
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, says, op, **call):
+        with self.assertRaises(plumb.BadCall) as raised:
+            plumb.judge(op, **call)
+        self.assertIn(says, str(raised.exception))
+        self.assertNotIn("\n", str(raised.exception))
+
+    def test_they_are_one_line(self):
+        x, out = bf16_rows(2, 16), bf16_rows(2, 16)
+        self.refused("there is no op rms_nrom (did you mean rms_norm?)", "rms_nrom", x=x)
+        self.refused("out [2, 16] is missing", "rms_norm", x=x)
+        self.refused("there is no wieght (did you mean weight?)", "rms_norm", x=x, out=out, wieght=x)
+        self.refused("by the other arguments it is [2, 16]", "rms_norm", x=x, out=out[:1])
+        self.refused("x holds bf16, not f32", "rms_norm", x=x.astype(np.float32), out=out)
+        self.refused("64 bits", "rms_norm", x=x.astype(np.float64), out=out)
+        self.refused("x is a list", "rms_norm", x=[1, 2], out=out)
+        self.refused("there is no sigma among the numerics", "rms_norm", x=x, out=out, numerics={"sigma": 1})
+        self.refused("rounding is", "rms_norm", x=x, out=out, rounding="thrice")
+
+
+if __name__ == "__main__":
+    unittest.main()
