@@ -198,7 +198,7 @@ class Sources {
 std::vector<std::string> missing_includes(const fs::path& root) {
   const std::vector<std::string> folders{"reference", "device", "cases",     "decode",
                                          "faults",    "golden", "diagnosis", "bisect",
-                                         "tools",     "tests",  "process"};
+                                         "tools",     "tests",  "process",   "python"};
   Sources sources(root);
   std::vector<std::string> found;
   for (const fs::path& path : files_below(root, folders, {".h", ".cpp", ".cu"})) {

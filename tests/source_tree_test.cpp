@@ -35,9 +35,9 @@ bool may_use_vendor_names(const fs::path& relative) {
 }
 
 const std::vector<std::string>& top_folders() {
-  static const std::vector<std::string> folders{"reference", "device", "cases",    "decode",
-                                                "faults",    "golden", "bisect",   "diagnosis",
-                                                "tests",     "tools",  "examples", "process"};
+  static const std::vector<std::string> folders{
+      "reference", "device", "cases", "decode",   "faults",  "golden", "bisect",
+      "diagnosis", "tests",  "tools", "examples", "process", "python"};
   return folders;
 }
 

@@ -41,10 +41,11 @@ bool has_ctags() {
 Places types_below(const fs::path& root) {
   const PlantedTree scratch;
   std::ostringstream list;
-  for (const fs::path& path : files_below(root,
-                                          {"reference", "device", "cases", "decode", "faults",
-                                           "diagnosis", "golden", "bisect", "tools", "process", "python"},
-                                          {".h", ".cpp", ".cu"})) {
+  for (const fs::path& path :
+       files_below(root,
+                   {"reference", "device", "cases", "decode", "faults", "diagnosis", "golden",
+                    "bisect", "tools", "process", "python"},
+                   {".h", ".cpp", ".cu"})) {
     list << path.string() << "\n";
   }
   scratch.write("files", list.str());
