@@ -136,18 +136,27 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "__dlpack__") or isinstance(value, np.ndarray)
 
 
-def _on_the_host(value: Any) -> Any:
-    if hasattr(value, "detach"):  # torch: without its history, and with bit patterns that numpy has
+def _bits(dtype: str) -> bool:
+    """True of types that numpy lacks: they go by as bit patterns."""
+    return dtype.startswith(("bfloat16", "float8_"))
+
+
+def _on_the_host(name: str, value: Any) -> Any:
+    if hasattr(value, "detach"):  # torch
         value = value.detach().cpu()
-        width = value.element_size()
-        if value.is_floating_point() and width < 4:
+        dtype = str(value.dtype).removeprefix("torch.")
+        if _bits(dtype):
             import torch
 
-            value = value.view(torch.uint8 if width == 1 else torch.int16)
+            return value.view(torch.uint8 if dtype.startswith("float8") else torch.int16)
         return value
-    if isinstance(value, np.ndarray):
-        return value
-    return np.from_dlpack(value)
+    if not isinstance(value, np.ndarray):
+        value = value.get() if hasattr(value, "get") else np.asarray(value)  # cupy; jax
+    if _bits(value.dtype.name):  # of ml_dtypes
+        return value.view(np.uint8 if value.dtype.itemsize == 1 else np.uint16)
+    if value.dtype.kind not in "iufb":
+        raise BadCall(f"{name}: an array of {value.dtype} is nothing that an op has")
+    return value
 
 
 def _sorted(op: str, call: Mapping[str, Any]) -> tuple[dict, dict, dict, dict]:
@@ -161,7 +170,7 @@ def _sorted(op: str, call: Mapping[str, Any]) -> tuple[dict, dict, dict, dict]:
         if isinstance(value, np.generic):
             value = value.item()
         if _is_array(value):
-            arrays[name] = _on_the_host(value)
+            arrays[name] = _on_the_host(name, value)
         elif isinstance(value, str):
             words[name] = value
         elif isinstance(value, (bool, int)):

@@ -108,6 +108,8 @@ class Refusals(unittest.TestCase):
         self.refused("by the other arguments it is [2, 16]", "rms_norm", x=x, out=out[:1])
         self.refused("x holds bf16, not f32", "rms_norm", x=x.astype(np.float32), out=out)
         self.refused("64 bits", "rms_norm", x=x.astype(np.float64), out=out)
+        self.refused("16 bits", "rms_norm", x=x.astype(np.float16), out=out)
+        self.refused("an array of object", "rms_norm", x=np.array([None]), out=out)
         self.refused("x is a list", "rms_norm", x=[1, 2], out=out)
         self.refused("there is no sigma among the numerics", "rms_norm", x=x, out=out, numerics={"sigma": 1})
         self.refused("rounding is", "rms_norm", x=x, out=out, rounding="thrice")
