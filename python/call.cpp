@@ -5,12 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
 #include "cases/tables/case_file.h"
-#include "cases/tables/op_table.h"
 #include "cases/tables/registry.h"
 #include "device/device.h"
 
@@ -22,17 +20,6 @@ using cases::BadRow;
 
 // Waves of 32, e4m3fn: what an NVIDIA GPU of these models has. Words of the call say otherwise.
 constexpr const char* kPlatform = "sim-sm90";
-
-const cases::OpDefinition& known_op(const std::string& name) {
-  std::vector<std::string> names;
-  for (const cases::OpDefinition& op : cases::all_ops()) {
-    if (op.name == name) return op;
-    names.emplace_back(op.name);
-  }
-  const std::string nearest = cases::nearest_name(name, names);
-  throw BadRow(fmt::format("there is no op {}{}", name,
-                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
-}
 
 void set(const std::string& name, double value, plumb_numerics& numerics) {
   const auto integer = static_cast<std::int32_t>(value);
@@ -73,6 +60,17 @@ bool has_scratch(const cases::TensorSet& tensors, const cases::GivenCall& call) 
 
 }  // namespace
 
+const cases::OpDefinition& known_op(const std::string& name) {
+  std::vector<std::string> names;
+  for (const cases::OpDefinition& op : cases::all_ops()) {
+    if (op.name == name) return op;
+    names.emplace_back(op.name);
+  }
+  const std::string nearest = cases::nearest_name(name, names);
+  throw BadRow(fmt::format("there is no op {}{}", name,
+                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
 JudgedArrays::JudgedArrays(const std::string& name, const cases::GivenCall& call,
                            const NumericSettings& numerics, bool needs_outputs) {
   const cases::OpDefinition& op = known_op(name);
@@ -87,43 +85,6 @@ JudgedArrays::JudgedArrays(const std::string& name, const cases::GivenCall& call
 cases::Expectations JudgedArrays::expect(const cases::TensorSet& tensors) const {
   const cases::Step step{0, problem_->capacity(), cases::Fill::real, cases::DeadRows::foreign};
   return problem_->expect(step, tensors, cases::to_reference(numerics_), numerics_);
-}
-
-std::vector<Argument> arguments_of(const std::string& name) {
-  const cases::OpDefinition& op = known_op(name);
-  std::vector<Argument> arguments;
-  for (const cases::OpTable::Field& field : op.table->fields()) {
-    if (const auto* tensor = std::get_if<cases::TableTensor>(&field)) {
-      std::vector<std::string> shape;
-      for (const cases::Formula& size : tensor->shape) shape.push_back(size.text());
-      constexpr std::array<const char*, 4> kRoles{"input", "output", "scratch", "state"};
-      const Argument argument{.name = tensor->name,
-                              .kind = kRoles[static_cast<std::size_t>(tensor->role)],
-                              .dtype = std::string(name_of(tensor->dtype)),
-                              .shape = fmt::format("[{}]", fmt::join(shape, ", ")),
-                              .says = tensor->says,
-                              .optional = tensor->when.has_value()};
-      arguments.push_back(argument);
-      if (!tensor->in_place) continue;
-      arguments.push_back(argument);
-      arguments.back().name += "_before";
-      arguments.back().kind = "input";
-    } else if (const auto* scalar = std::get_if<cases::TableScalar>(&field)) {
-      if (scalar->member.type != cases::MemberType::f32) continue;
-      arguments.push_back({.name = scalar->member.name, .kind = "real", .dtype = "f32"});
-    }
-  }
-  for (const cases::Parameter& p : op.parameters) {
-    arguments.push_back(
-        {.name = std::string(p.name),
-         .kind = "integer",
-         .shape = fmt::format("{} .. {}, usually {}", p.least, p.most, p.default_value),
-         .says = std::string(p.meaning)});
-  }
-  for (const std::string_view word : op.word_parameters) {
-    arguments.push_back({.name = std::string(word), .kind = "word"});
-  }
-  return arguments;
 }
 
 }  // namespace plumb::python

@@ -35,11 +35,7 @@ class JudgedArrays {
   cases::TensorSet tensors_;
 };
 
-// One line for each argument that the op takes, for help texts and documentation.
-struct Argument {
-  std::string name, kind, dtype, shape, says;
-  bool optional = false;
-};
-std::vector<Argument> arguments_of(const std::string& op);
+// Throws cases::BadRow for an unknown name.
+const cases::OpDefinition& known_op(const std::string& name);
 
 }  // namespace plumb::python

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cases/judge/right_outputs.h"
+#include "cases/tables/op_arguments.h"
 #include "cases/tables/registry.h"
 #include "python/call.h"
 
@@ -188,11 +189,11 @@ nb::dict right(const std::string& op, const std::map<std::string, Array>& arrays
 
 nb::list arguments(const std::string& op) {
   nb::list all;
-  for (const Argument& argument : arguments_of(op)) {
+  for (const cases::OpArgument& argument : cases::arguments_of(known_op(op))) {
     nb::dict made;
     made["name"] = argument.name;
-    made["kind"] = argument.kind;
-    made["dtype"] = argument.dtype;
+    made["kind"] = std::string(name_of(argument.kind));
+    made["type"] = argument.type;
     made["shape"] = argument.shape;
     made["says"] = argument.says;
     made["optional"] = argument.optional;

@@ -138,6 +138,7 @@ void add_list(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
   add_selection(*command, arguments->selection);
   command->add_flag("--ops", arguments->ops, "the ops");
+  command->add_flag("--arguments", arguments->arguments, "what each op takes, as Markdown");
   command->add_flag("--platforms", arguments->platforms,
                     "the platforms, and why some are unavailable");
   command->add_flag("--scenarios", arguments->scenarios, "the scenarios");

@@ -29,7 +29,7 @@ struct RunArguments {
 
 struct ListArguments {
   Selection selection;
-  bool ops = false, platforms = false, scenarios = false, why = false;
+  bool ops = false, arguments = false, platforms = false, scenarios = false, why = false;
 };
 
 struct BenchArguments {

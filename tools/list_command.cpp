@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb list: cases, or --ops, --platforms, --scenarios.
+// plumb list: cases, or --ops, --arguments, --platforms, --scenarios.
 #include <fmt/format.h>
 
+#include "cases/tables/op_arguments.h"
 #include "device/device.h"
 #include "process/worker.h"
 #include "tools/commands.h"
@@ -26,6 +27,10 @@ int list_command(const ListArguments& arguments) {
     for (const cases::OpDefinition& op : cases::all_ops()) {
       if (has(op.name)) fmt::print("{:<46}{}\n", op.name, op.summary);
     }
+    return 0;
+  }
+  if (arguments.arguments) {
+    fmt::print("{}", cases::arguments_page());
     return 0;
   }
   if (arguments.platforms) {

@@ -29,15 +29,15 @@ class Argument:
 
     name: str
     kind: str
-    dtype: str
-    shape: str
+    type: str  # of elements
+    shape: str  # in terms of other arguments; of an integer its range
     says: str
     optional: bool
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TensorReport:
-    """What came of one output. Rows are those of the last dimension, in row-major order."""
+    """The verdict on one output. Rows are rows of the last dimension, in row-major order."""
 
     tensor: str
     passed: bool
@@ -49,9 +49,9 @@ class TensorReport:
     margin: float  # largest error over bound
     failures: list[str]  # a line for each failed check
     pattern: str  # what the wrong rows look like, if it is known
-    value: np.ndarray | None = None  # of floating-point outputs: what is right,
-    bound: np.ndarray | None = None  # how far an honest kernel may be from it,
-    error_over_bound: np.ndarray | None = None  # and this one is; NaN where nothing is promised
+    value: np.ndarray | None = None  # floating-point outputs: exact values,
+    bound: np.ndarray | None = None  # largest error that the declared arithmetic explains,
+    error_over_bound: np.ndarray | None = None  # error / bound, NaN for elements that are not promised
 
     def __repr__(self) -> str:
         if self.passed:
@@ -86,7 +86,7 @@ class Report:
 
 @dataclasses.dataclass(frozen=True)
 class RightOutput:
-    """An output as it should be stored; of floating-point ones the exact value and its bound."""
+    """The expected bits of an output, and for floating-point outputs the exact value and its bound."""
 
     stored: np.ndarray
     value: np.ndarray | None = None
@@ -99,22 +99,22 @@ def ops() -> dict[str, str]:
 
 
 def arguments(op: str) -> list[Argument]:
-    """What judge() and reference() take for this op."""
+    """Arguments of judge() and reference() for this op."""
     return [Argument(**one) for one in _plumb.arguments(op)]
 
 
 def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> Report:
     """Judges the outputs of one call of a kernel.
 
-    Takes every tensor by its name, inputs and outputs; of one that is changed in place also what it
-    held before (`x_before`). Other arguments are those of arguments(op). Throws BadCall, a
-    ValueError, for arguments that do not fit together.
+    Takes every tensor by its name, inputs and outputs. For a tensor that the op changes in place,
+    `x_before` are its bytes before the call. Other arguments are listed by arguments(op). Raises
+    BadCall, a ValueError, for arguments that contradict each other.
     """
     return Report(op, [TensorReport(**one) for one in _plumb.judge(op, *_sorted(op, call), dict(numerics or {}))])
 
 
 def reference(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> dict[str, RightOutput]:
-    """The outputs that a call with these inputs should have, by name. Elements that the op does not promise are 0."""
+    """The expected outputs for these inputs, by name. Elements that the op does not promise are 0."""
     made = _plumb.reference(op, *_sorted(op, call), dict(numerics or {}))
     return {name: RightOutput(**one) for name, one in made.items()}
 
