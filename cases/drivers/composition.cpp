@@ -92,7 +92,8 @@ class ComposedProblem final : public Problem {
     const bool alike = std::all_of(
         entries_.begin(), entries_.end(),
         [&](const plumb_op_entry& entry) { return same_arithmetic(entry.numerics, declared); });
-    append(reports, alike ? compare_with_plain(step, tensors) : judge_plain(step, tensors));
+    append(reports,
+           alike ? compare_with_plain(step, tensors) : judge_plain(step, tensors, seconds));
     append(reports, cases::compare(plain_->expect(step, tensors, entries_)));
     return reports;
   }
@@ -146,13 +147,14 @@ class ComposedProblem final : public Problem {
   }
 
   // The plain results in the place of the fused ones, within the bounds of the plain arithmetic.
-  std::vector<TensorReport> judge_plain(const Step& step, TensorSet tensors) const {
+  std::vector<TensorReport> judge_plain(const Step& step, TensorSet tensors,
+                                        VerdictSeconds& seconds) const {
     for_each_pair(TensorSet(tensors), [&](const HostTensor& fused, const HostTensor& plain) {
       copy_rows(plain, tensors.at(fused.spec().name));
     });
     const plumb_numerics& declared = entries_.back().numerics;
     std::vector<TensorReport> reports =
-        fused_->judge(step, tensors, to_reference(declared), declared);
+        fused_->judge(step, tensors, to_reference(declared), declared, seconds);
     for (TensorReport& report : reports) {
       report.tensor += " (plain)";
       for (std::string& failure : report.failures) failure = "plain sequence: " + failure;

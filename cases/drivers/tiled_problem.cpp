@@ -118,8 +118,11 @@ class TiledProblem final : public Problem {
                                   VerdictSeconds& seconds) const override {
     const std::vector<Alike> alike = find_alike(step, tensors, declared);
     Sample sample{.rows = rows_};
-    std::vector<TensorReport> reports =
-        compare(large_->expect_whole(step, tensors, numerics, declared));
+    const Expectations beside_rows = [&] {
+      const Stopwatch watch(seconds.reference);
+      return large_->expect_whole(step, tensors, numerics, declared);
+    }();
+    std::vector<TensorReport> reports = compare(beside_rows);
     const std::size_t whole = reports.size();
     std::map<std::string, std::vector<std::int64_t>> wrong;
     for (const std::vector<const Alike*>& batch : batches_of(alike)) {
