@@ -159,7 +159,6 @@ class RowFinder {
   void solve(const Formula& formula, std::int64_t value) {
     try {
       over_row(formula).solve(value, found_);
-    } catch (const std::invalid_argument&) {
     } catch (const std::logic_error&) {
     }
   }
