@@ -61,14 +61,14 @@ class TensorReport:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Report:
-    """The verdict on a call. Its text is plumb's."""
+    """The verdict on a call. Its text is plumb's. A call without a judged output does not pass."""
 
     op: str
     tensors: list[TensorReport]
 
     @property
     def passed(self) -> bool:
-        return all(tensor.passed for tensor in self.tensors)
+        return bool(self.tensors) and all(tensor.passed for tensor in self.tensors)
 
     def __bool__(self) -> bool:
         return self.passed

@@ -50,6 +50,14 @@ class Judge(unittest.TestCase):
         with self.assertRaises(KeyError):
             report["q"]
 
+    def test_a_report_on_nothing_does_not_pass(self):
+        self.assertFalse(plumb.Report("rms_norm", []).passed)
+
+    def test_words_are_taken(self):
+        x = bf16_rows(4, 256)
+        right = plumb.reference("rms_norm", x=x, rounding="twice")
+        self.assertTrue(plumb.judge("rms_norm", x=x, out=right["out"].stored, rounding="twice"))
+
     def test_another_eps_is_seen(self):
         x, weight = plumb.bf16(1e-3 * RANDOM.standard_normal((2, 128))), bf16_rows(128)
         out = self.norm(x, weight, 1e-5)
