@@ -7,14 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cases/drivers/op_chain.h"
-#include "cases/tables/op_arguments.h"
 #include "cases/tables/registry.h"
 #include "cases/tables/table_part.h"
 #include "device/device.h"
@@ -200,74 +197,6 @@ TEST(OpTable, AWrongTableIsRefused) {
               t.input("x", &S::x, {2});
             }),
             "two tensors are called x");
-}
-
-// What the tables say of each op, and a page that was made of it.
-TEST(OpArguments, PageIsMadeOfTheTables) {
-  std::ifstream file(std::string(PLUMB_SOURCE_DIR) + "/docs/operations/arguments.md");
-  const std::string page(std::istreambuf_iterator<char>(file), {});
-  EXPECT_EQ(page, arguments_page())
-      << "plumb list --arguments >docs/operations/arguments.md makes it anew";
-}
-
-struct BiasedParams {
-  const std::uint16_t* x;
-  const float* bias;
-  float* out;
-  std::int64_t rows, columns;
-  plumb_stream stream;
-};
-template <bool has_bias>
-Formula biased_members(TablePart<BiasedParams>& t) {
-  const Formula rows = t.scalar("rows", &BiasedParams::rows);
-  const Formula columns = t.scalar("columns", &BiasedParams::columns);
-  t.input("x", &BiasedParams::x, {rows, columns});
-  if constexpr (has_bias) t.input("bias", &BiasedParams::bias, {columns}, "added to each row");
-  t.output("out", &BiasedParams::out, {rows, columns});
-  return rows;
-}
-// Not table_of: without its bias the table is refused.
-OpTable biased_table(bool has_bias) {
-  OpTable table(sizeof(BiasedParams));
-  TablePart<BiasedParams> part(table);
-  table.capacity = has_bias ? biased_members<true>(part) : biased_members<false>(part);
-  return table;
-}
-
-// A line in the table is all that a tensor needs: host tensors, launch, record of a call, plumb
-// show, the page of arguments and Python have it.
-TEST(OpArguments, ATensorInTheTableIsEverywhere) {
-  Row row;
-  row.op = "biased";
-  row.integers = {{"rows", 2}, {"columns", 3}};
-  for (const bool has_bias : {false, true}) {
-    const OpTable table = biased_table(has_bias);
-    OpDefinition op;
-    op.name = "biased";
-    op.parameters = {{"rows", 1, 0, 9, "how many"}, {"columns", 1, 0, 9, "of each"}};
-    op.table = &table;
-    OpParams params(table);
-    table.set_scalars(row, nullptr, params.data());
-    const auto tensors = table.layout({.params = params.data(), .row = &row});
-    const auto placed = std::find_if(tensors.begin(), tensors.end(),
-                                     [](const auto& one) { return one.spec.name == "bias"; });
-    const std::vector<OpArgument> arguments = arguments_of(op);
-    const auto argument = std::find_if(arguments.begin(), arguments.end(),
-                                       [](const auto& one) { return one.name == "bias"; });
-    EXPECT_EQ(placed != tensors.end(), has_bias);
-    EXPECT_EQ(argument != arguments.end(), has_bias);
-    if (!has_bias) continue;
-    EXPECT_EQ(placed->spec.shape, std::vector<std::int64_t>{3});
-    EXPECT_EQ(table.describe(placed->spec), "bias [columns]: added to each row");
-    EXPECT_EQ(argument->shape, "[columns]");
-    EXPECT_EQ(argument->says, "added to each row");
-    DeviceTensors addresses;
-    float bias[3] = {};
-    addresses.set("bias", bias);
-    table.bind(addresses, nullptr, params.data());
-    EXPECT_EQ(static_cast<const BiasedParams*>(params.data())->bias, bias);
-    EXPECT_EQ(placed->declared->member.pointer(params.data()), bias);
-  }
 }
 
 TEST(Formula, GivesItsText) {
