@@ -84,6 +84,7 @@ std::string_view name_of(ErrorKind kind) {
     case ErrorKind::capture_invalid: return "capture_invalid";
     case ErrorKind::guard_damaged: return "guard_damaged";
     case ErrorKind::timeout: return "timeout";
+    case ErrorKind::unsupported: return "unsupported";
     case ErrorKind::other: return "other";
   }
   return "other";

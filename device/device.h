@@ -33,6 +33,7 @@ enum class ErrorKind {
   capture_invalid,      // ended or replayed in a wrong state
   guard_damaged,
   timeout,
+  unsupported,  // said by the work itself: legal, but the implementation does not do it
   other
 };
 std::string_view name_of(ErrorKind kind);

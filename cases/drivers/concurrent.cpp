@@ -35,6 +35,9 @@ std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const device::DeviceError& device_error) {
+    if (device_error.kind() == device::ErrorKind::unsupported) {
+      throw Unsupported(device_error.what());
+    }
     return fmt::format("{}: {}", device::name_of(device_error.kind()), device_error.what());
   }
 }

@@ -173,6 +173,7 @@ void run_point(const Case& which, const Point& point, std::uint64_t seed, const 
       run_eager(session, scenario, seed);
     }
   } catch (const device::DeviceError& error) {
+    if (error.kind() == device::ErrorKind::unsupported) throw Unsupported(error.what());
     result.failures.push_back(
         {point.text(), {fmt::format("{}: {}", device::name_of(error.kind()), error.what())}, {}});
   }

@@ -123,6 +123,8 @@ void HostedDevice::run(void* argument) {
     try {
       const KeptFloatEnvironment kept(fmt::format("host function '{}'", call.name));
       call.function(call.arguments.data());
+    } catch (const DeviceError&) {
+      throw;
     } catch (const std::exception& error) {
       throw DeviceError(ErrorKind::other,
                         fmt::format("host function '{}' threw: {}", call.name, error.what()));

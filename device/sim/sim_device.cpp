@@ -34,6 +34,7 @@ SimDevice::Lock SimDevice::enter(const char* call) {
 
 SimDevice::Lock SimDevice::enter_alive(const char* call) {
   Lock lock = enter(call);
+  if (lost_ && lost_->kind() == ErrorKind::unsupported) throw DeviceError(*lost_);
   if (lost_) {
     fail(lost_->kind(), std::string(call) + ": the device is lost since: " + lost_->what());
   }

@@ -73,6 +73,7 @@ void run_interleaved(const std::vector<std::unique_ptr<StreamState>>& streams, E
     try {
       lane.move(executor);
     } catch (const DeviceError& error) {
+      if (error.kind() == ErrorKind::unsupported) throw;  // no fault of the stream
       throw DeviceError(error.kind(), name_of(*lane.stream) + ": " + error.what());
     }
   }
