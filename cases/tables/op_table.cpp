@@ -186,6 +186,15 @@ void OpTable::solve(const void* params, const EngineLimits& limits, Row& row) co
   verify(params, of_row, row);
 }
 
+void OpTable::solve_what_is_there(RowOfCall& call) const {
+  for (const Field& field : fields_) {
+    try {
+      std::visit([&](const auto& one) { solve_field(one, call); }, field);
+    } catch (const std::logic_error&) {  // a value that no row has: its parameter stays unknown
+    }
+  }
+}
+
 // A call that differs from its row would be judged with wrong sizes.
 void OpTable::verify(const void* params, const OpParams& of_row, const Row& row) const {
   const FormulaValues values{.params = of_row.data(), .row = &row};

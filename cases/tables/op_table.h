@@ -92,6 +92,10 @@ class OpTable {
   // call. Throws std::invalid_argument, with the member's name, for a call that no row describes.
   void solve(const void* params, const EngineLimits& limits, Row& row) const;
 
+  // As solve, for a call that a row need not describe: a parameter that the call does not contain
+  // keeps the row's default, and call.known lacks it.
+  void solve_what_is_there(RowOfCall& call) const;
+
   // Member, shape and meaning: "x [tokens, hidden]: rows to normalise". Empty for a tensor
   // that is not in the table.
   std::string describe(const TensorSpec& spec) const;
@@ -103,6 +107,7 @@ class OpTable {
                std::set<std::string, std::less<>>& words) const;
 
   std::size_t size() const { return size_; }  // of the C struct
+  device::Stream stream_of(const void* params) const { return stream_.pointer(params); }
   const std::vector<PointedStruct>& pointed() const { return pointed_; }
 
   using Field = std::variant<TableScalar, TableTensor, GivenParameter>;

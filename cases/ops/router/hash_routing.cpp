@@ -22,7 +22,9 @@ using P = plumb_hash_routing_params;
 Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);
   t.input("input_ids", &P::input_ids, {tokens}, "token ids, rows of the table");
-  t.input("tid2eid", &P::tid2eid, {least(kTableRows, parameter("vocabulary")), topk},
+  // A case has some rows of the table, a call all of them.
+  const Formula some_rows = computed("96", [](const FormulaValues&) { return kTableRows; });
+  t.input("tid2eid", &P::tid2eid, {least(some_rows, parameter("vocabulary")), topk},
           "experts of a token id");
   t.in_place("weights", &P::weights, {tokens, topk}, "of the experts");
   t.in_place("ids", &P::ids, {tokens, topk}, "experts of each token");

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel in another language gets a case's tensors as the case has them.
+#include "cases/tables/launch_arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases/tables/op_table.h"
+#include "cases/tables/registry.h"
+
+namespace plumb::cases {
+namespace {
+
+// An op's entry has no data, so that each thread finds what was launched here.
+struct Launched {
+  const OpDefinition* op;
+  std::vector<std::byte> frozen;
+};
+thread_local Launched launched;
+
+plumb_status keep(const void* params) {
+  launched.frozen = freeze_launch(*launched.op->table, params);
+  return PLUMB_OK;
+}
+
+std::int64_t rows_there(const TensorSpec& spec) {
+  return spec.placement.empty() ? spec.shape.front() : spec.placement.back() + 1;
+}
+
+std::vector<std::int64_t> strides_of(const TensorSpec& spec) {
+  if (!spec.strides.empty()) return spec.strides;
+  std::vector<std::int64_t> strides(spec.shape.size(), 1);
+  for (std::size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * spec.shape[i];
+  return strides;
+}
+
+std::size_t bytes_of(const TensorSpec& spec) {
+  std::int64_t last = 0;
+  const std::vector<std::int64_t> strides = strides_of(spec);
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    const std::int64_t size = i == 0 ? rows_there(spec) : spec.shape[i];
+    if (size == 0) return 0;
+    last += (size - 1) * strides[i];
+  }
+  return static_cast<std::size_t>(last + 1) * size_of(spec.dtype);
+}
+
+// Addresses without memory: nothing reads what is there.
+struct PlacedCase {
+  TensorSet tensors;
+  DeviceTensors addresses;
+  std::map<std::uintptr_t, std::size_t> sizes;
+
+  explicit PlacedCase(const Problem& problem) : tensors(problem.make_tensors()) {
+    std::uintptr_t at = std::uintptr_t{1} << 40;
+    for (const HostTensor& tensor : tensors.all()) {
+      sizes[at] = bytes_of(tensor.spec());
+      addresses.set(tensor.spec().name, reinterpret_cast<void*>(at));
+      at += std::uintptr_t{1} << 40;
+    }
+  }
+};
+
+std::string text_of(const std::vector<std::int64_t>& shape,
+                    const std::vector<std::int64_t>& strides) {
+  return fmt::format("[{}] strides [{}]", fmt::join(shape, ", "), fmt::join(strides, ", "));
+}
+
+bool same_codes(const LaunchTensor& given, const TensorSpec& spec) {
+  return !spec.format.starts_with("e4m3") || given.format == spec.format;
+}
+
+std::string difference(const Case& which, const device::Properties& platform) {
+  const std::unique_ptr<Problem> problem = which.op->make_problem(which.row, platform);
+  const PlacedCase placed(*problem);
+  launched = {which.op, {}};
+  const std::unique_ptr<OpState> state = problem->make_state(placed.addresses);
+  const plumb_op_entry entry{which.op->name.data(), &keep, {}};
+  int stream = 0;
+  if (problem->launch(entry, placed.addresses, state.get(), &stream) != PLUMB_OK) return "refused";
+  std::vector<std::max_align_t> bytes(launched.frozen.size() / sizeof(std::max_align_t) + 1);
+  std::ranges::copy(launched.frozen, reinterpret_cast<std::byte*>(bytes.data()));
+  const void* params = thaw_launch(*which.op->table, reinterpret_cast<std::byte*>(bytes.data()));
+  const auto arguments = launch_arguments(*which.op, params, [&](const void* at) {
+    return placed.sizes.at(reinterpret_cast<std::uintptr_t>(at));
+  });
+  std::string text;
+  for (const HostTensor& tensor : placed.tensors.all()) {
+    const TensorSpec& spec = tensor.spec();
+    const auto found = std::ranges::find(arguments, spec.name, &LaunchArgument::name);
+    if (found == arguments.end()) continue;  // <name>_before
+    const auto* given = std::get_if<LaunchTensor>(&found->value);
+    std::vector<std::int64_t> shape = spec.shape;
+    if (!shape.empty()) shape.front() = rows_there(spec);
+    // A call does not contain the number of rows behind its own.
+    const std::string described = which.op->table->describe(spec);
+    const bool longer = described.find("more_") != std::string::npos ||
+                        described.find("extra_tokens") != std::string::npos;
+    if (longer && given != nullptr && given->shape.front() <= shape.front()) {
+      shape.front() = given->shape.front();
+    }
+    if (spec.sparse && given != nullptr && given->strides.front() > shape[1]) continue;  // far rows
+    if (given == nullptr) {
+      text += fmt::format("  {} is missing\n", spec.name);
+    } else if (given->shape != shape || given->strides != strides_of(spec) ||
+               size_of(given->dtype) != size_of(spec.dtype) || !same_codes(*given, spec)) {
+      text +=
+          fmt::format("  {}: {} {}, is {} {}\n", spec.name, text_of(given->shape, given->strides),
+                      given->format, text_of(shape, strides_of(spec)), spec.format);
+    }
+  }
+  return text.empty() ? "" : which.id() + "\n" + text;
+}
+
+TEST(LaunchArguments, AreTheTensorsOfEveryCase) {
+  const device::Properties platform = device::open_device("sim-sm90")->properties();
+  std::set<std::string> rows;
+  for (const Case& which : all_cases()) {
+    if (which.scenario->mode != Scenario::Mode::eager) continue;
+    if (!rows.insert(which.row.op + "/" + which.row.name).second) continue;
+    EXPECT_EQ(difference(which, platform), "") << which.id();
+  }
+  EXPECT_GT(rows.size(), 100U);
+}
+
+TEST(LaunchArguments, EachHasOneName) {
+  for (const OpDefinition& op : all_ops()) {
+    std::set<std::string> names;
+    for (const auto& [name, kind] : launch_argument_names(op)) {
+      EXPECT_TRUE(names.insert(name).second) << op.name << ": " << name;
+      EXPECT_TRUE(std::ranges::all_of(name, [](char c) { return std::isalnum(c) || c == '_'; }))
+          << op.name << ": " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb::cases
