@@ -28,6 +28,8 @@ void set(const std::string& name, double value, plumb_numerics& numerics) {
       {"accumulator", [&] { numerics.accumulator = static_cast<plumb_format>(integer); }},
       {"chains", [&] { numerics.chains = integer; }},
       {"probability", [&] { numerics.probability = static_cast<plumb_format>(integer); }},
+      {"deterministic", [&] { numerics.deterministic = integer; }},
+      {"stores_partials", [&] { numerics.stores_partials = integer; }},
       {"function_ulp", [&] { numerics.function_ulp = static_cast<float>(value); }},
       {"index_order", [&] { numerics.index_order = static_cast<plumb_index_order>(integer); }},
       {"equal_keys", [&] { numerics.equal_keys = static_cast<plumb_equal_keys>(integer); }}};
@@ -59,6 +61,16 @@ bool has_scratch(const cases::TensorSet& tensors, const cases::GivenCall& call) 
 }
 
 }  // namespace
+
+plumb_numerics numerics_with(const NumericSettings& settings) {
+  // fp32 sums in one chain, the fast functions of a GPU, bf16 probabilities; no bit repeats.
+  plumb_numerics numerics{
+      PLUMB_F32, PLUMB_F32, 1, PLUMB_BF16, 4, 0, 0, PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY};
+  for (const auto& [name, value] : settings) set(name, value, numerics);
+  if (numerics.chains < 1) throw BadRow("numerics: chains is at least 1");
+  if (!(numerics.function_ulp >= 0)) throw BadRow("numerics: function_ulp is at least 0");
+  return numerics;
+}
 
 const cases::OpDefinition& known_op(const std::string& name) {
   std::vector<std::string> names;

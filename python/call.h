@@ -35,6 +35,10 @@ class JudgedArrays {
   cases::TensorSet tensors_;
 };
 
+// What a kernel promises that says nothing but this. Throws cases::BadRow for an unknown member or
+// a value that it cannot have.
+plumb_numerics numerics_with(const NumericSettings& settings);
+
 // Throws cases::BadRow for an unknown name.
 const cases::OpDefinition& known_op(const std::string& name);
 

@@ -20,6 +20,7 @@
 #include "cases/tables/op_arguments.h"
 #include "cases/tables/registry.h"
 #include "python/call.h"
+#include "python/kernels.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -223,4 +224,5 @@ NB_MODULE(_plumb, module) {
              "numerics"_a, "A report on each output.");
   module.def("reference", &plumb::python::right, "op"_a, "arrays"_a, "integers"_a, "words"_a,
              "reals"_a, "numerics"_a, "The outputs as they should be.");
+  plumb::python::add_kernels(module);
 }

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/plugin.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
-#include <system_error>
 
 #include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
 #include "device/remote/plugin_process.h"
+#include "device/remote/python_process.h"
 #include "device/remote/serve_plugin.h"
 #include "process/codec_fields.h"
 #include "process/own_program.h"
@@ -23,6 +19,7 @@ namespace plumb::tools {
 
 namespace {
 
+using device::remote::is_python;
 using device::remote::PluginProcess;
 
 std::shared_ptr<PluginProcess>& plugin_process() {
@@ -40,12 +37,34 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PluginAnswer, refused, name, version, ops)
 
 constexpr std::string_view kServePlugin = "--serve-plugin";
 
+std::shared_ptr<PluginProcess> start_plugin(const std::string& path) {
+  try {
+    if (is_python(path)) return device::remote::start_python_plugin(path);
+    return PluginProcess::start({process::own_program(), std::string(kServePlugin), path});
+  } catch (const device::remote::Refused& error) {
+    throw UsageError(error.what());
+  }
+}
+
+PluginInfo info_of_process(const std::string& path, const PluginProcess& process) {
+  const plumb_implementation& table = process.implementation();
+  PluginInfo info{path, table.name, process.version(), {}};
+  for (int i = 0; i < table.entry_count; ++i) {
+    const std::string op = table.entries[i].op;
+    if (op != "occupancy_hog") info.ops.push_back(op);  // plumb's own
+  }
+  return info;
+}
+
 PluginAnswer describe(const std::string& path) {
   try {
-    const PluginInfo info = info_of(path, loaded_plugin(path));
+    const PluginInfo info = is_python(path) ? info_of_process(path, *start_plugin(path))
+                                            : info_of(path, loaded_plugin(path));
     return {"", info.name, info.version, info.ops};
   } catch (const UsageError& error) {
     return {error.what(), "", "", {}};
+  } catch (const device::remote::Died& death) {
+    return {fmt::format("{}: while it was loaded, {}", path, death.what()), "", "", {}};
   }
 }
 
@@ -67,6 +86,9 @@ PluginInfo info_of(const std::string& path, const device::Plugin& plugin) {
 }
 
 const device::Plugin& loaded_plugin(const std::string& path) {
+  if (is_python(path)) {
+    throw UsageError(fmt::format("{}: --in-process is for libraries, Python has a process", path));
+  }
   try {
     static const device::Plugin plugin(path);
     return plugin;
@@ -108,11 +130,7 @@ cases::RunOptions with_plugin_process(cases::RunOptions options, const std::stri
   std::shared_ptr<PluginProcess>& current = plugin_process();
   if (!current || current->has_died()) {
     current.reset();
-    try {
-      current = PluginProcess::start({process::own_program(), std::string(kServePlugin), path});
-    } catch (const device::remote::Refused& error) {
-      throw UsageError(error.what());
-    }
+    current = start_plugin(path);
   }
   options.foreign = true;
   options.implementation = [process = current](std::string_view,
@@ -137,19 +155,12 @@ std::optional<std::string> plugin_to_serve(int count, char** arguments) {
 }
 
 void serve_plugin_process(const std::string& path) {
-  struct stat input = {};
-  if (fstat(STDIN_FILENO, &input) != 0 || !S_ISSOCK(input.st_mode)) {
+  const auto control = device::remote::take_control();
+  if (!control) {
     throw UsageError(
         fmt::format("{} is for plumb itself: standard input is no socket", kServePlugin));
   }
-  // Not one of the process that judges: its channel would let a plug-in answer in its place.
-  if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
-    throw std::system_error(errno, std::generic_category(), "close_range");
-  }
-  const device::remote::OwnedDescriptor control(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
-  const device::remote::OwnedDescriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  dup2(nothing.number(), STDIN_FILENO);  // what a plug-in reads
-  device::remote::serve_plugin(path, control);
+  device::remote::serve_plugin(path, *control);
 }
 
 std::string lacks_the_op(const PluginInfo& plugin) {

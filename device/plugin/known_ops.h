@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 
@@ -28,5 +29,18 @@ inline constexpr std::size_t kMostParamBytes = 1024;
 static_assert(std::ranges::all_of(kOps, [](const KnownOp& op) {
   return op.param_bytes <= kMostParamBytes;
 }));
+
+// Differs between builds whose structures differ in size. FNV-1a.
+constexpr std::uint64_t interface_digest() {
+  std::uint64_t digest = 14695981039346656037U;
+  const auto add = [&](std::uint64_t value) { digest = (digest ^ value) * 1099511628211U; };
+  add(PLUMB_ABI_VERSION);
+  add(sizeof(plumb_numerics));
+  for (const KnownOp& op : kOps) {
+    for (const char letter : op.name) add(static_cast<std::uint64_t>(letter));
+    add(op.param_bytes);
+  }
+  return digest;
+}
 
 }  // namespace plumb::device

@@ -94,7 +94,7 @@ void PluginProcess::read_introduction() {
   MessageReader about(std::move(message->bytes));
   if (static_cast<Status>(message->header.kind) != Status::done) throw Refused(about.text());
   name_ = about.text();
-  about.text();  // version
+  version_ = about.text();
   const auto count = about.get<std::uint64_t>();
   entry_of_op_.assign(kLaunchable, kNone);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -37,6 +37,7 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
 
   // Launchers call the plug-in of the process that was started last.
   const plumb_implementation& implementation() const { return table_; }
+  const std::string& version() const { return version_; }  // "" if it names none
   // Must not outlive this object. Throws what open_device throws, and Died.
   std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
   // Throws what open_device throws.
@@ -62,7 +63,7 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   std::shared_ptr<RequestTraffic> traffic_ = std::make_shared<RequestTraffic>();
   std::mutex properties_mutex_;
   std::map<std::string, std::unique_ptr<Properties>> properties_;
-  std::string name_;
+  std::string name_, version_;
   std::vector<plumb_op_entry> entries_;
   std::vector<std::uint32_t> entry_of_op_;  // by position in kOps, behind them the occupancy hog
   plumb_implementation table_ = {};

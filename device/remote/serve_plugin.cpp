@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/remote/serve_plugin.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
 #include "device/background_load/occupancy_hog.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
@@ -26,7 +34,6 @@ Introduction introduction_of(const Plugin& plugin) {
   const plumb_implementation& table = plugin.implementation();
   Introduction about{plugin.name(), plugin.version(), {}};
   about.entries.assign(table.entries, table.entries + table.entry_count);
-  about.entries.push_back({"occupancy_hog", &launch_occupancy_hog, {}});
   return about;
 }
 
@@ -40,11 +47,28 @@ void serve_plugin(const std::string& library, const OwnedDescriptor& control) {
   try {
     // Never destroyed: threads use them until the process ends, also while a plug-in calls exit.
     const auto* plugin = new Plugin(library);
-    auto* server = new Server(introduction_of(*plugin), &open_hosted, &take_float_notes);
-    serve_connections(*server, control);
+    serve_implementation(introduction_of(*plugin), &open_hosted, control);
   } catch (const PluginError& error) {
     refuse_to_serve(control, error.what());
   }
+}
+
+void serve_implementation(Introduction about, OpenDevice open, const OwnedDescriptor& control) {
+  about.entries.push_back({"occupancy_hog", &launch_occupancy_hog, {}});
+  auto* server = new Server(std::move(about), std::move(open), &take_float_notes);
+  serve_connections(*server, control);
+}
+
+std::optional<OwnedDescriptor> take_control() {
+  struct stat input = {};
+  if (fstat(STDIN_FILENO, &input) != 0 || !S_ISSOCK(input.st_mode)) return std::nullopt;
+  if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
+    throw std::system_error(errno, std::generic_category(), "close_range");
+  }
+  OwnedDescriptor control(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  const OwnedDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  dup2(nothing.number(), STDIN_FILENO);  // what a plug-in reads
+  return control;
 }
 
 }  // namespace plumb::device::remote

@@ -18,9 +18,34 @@ from typing import Any
 import numpy as np
 
 from . import _plumb
+from ._kernels import BadKernel, DeviceArray, Metadata, Unsupported, kernel
+from ._kernels import numbers as _numbers
 from ._plumb import BadCall
+from ._run import CannotRun, CaseResult, RunReport, run
 
-__all__ = ["Argument", "BadCall", "Report", "RightOutput", "TensorReport", "arguments", "bf16", "float32", "judge", "ops", "reference"]
+__all__ = [
+    "Argument",
+    "BadCall",
+    "BadKernel",
+    "CannotRun",
+    "CaseResult",
+    "DeviceArray",
+    "Metadata",
+    "Report",
+    "RightOutput",
+    "RunReport",
+    "TensorReport",
+    "Unsupported",
+    "arguments",
+    "bf16",
+    "float32",
+    "judge",
+    "kernel",
+    "launch_arguments",
+    "ops",
+    "reference",
+    "run",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +128,11 @@ def arguments(op: str) -> list[Argument]:
     return [Argument(**one) for one in _plumb.arguments(op)]
 
 
+def launch_arguments(op: str) -> dict[str, str]:
+    """Names of the arguments that a @kernel of this op may take: tensor, integer, real or word."""
+    return _plumb.launch_arguments(op)
+
+
 def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> Report:
     """Judges the outputs of one call of a kernel.
 
@@ -110,12 +140,12 @@ def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: An
     `x_before` are its bytes before the call. Other arguments are listed by arguments(op). Raises
     BadCall, a ValueError, for arguments that contradict each other.
     """
-    return Report(op, [TensorReport(**one) for one in _plumb.judge(op, *_sorted(op, call), dict(numerics or {}))])
+    return Report(op, [TensorReport(**one) for one in _plumb.judge(op, *_sorted(op, call), _numbers(numerics or {}))])
 
 
 def reference(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> dict[str, RightOutput]:
     """The expected outputs for these inputs, by name. Elements that the op does not promise are 0."""
-    made = _plumb.reference(op, *_sorted(op, call), dict(numerics or {}))
+    made = _plumb.reference(op, *_sorted(op, call), _numbers(numerics or {}))
     return {name: RightOutput(**one) for name, one in made.items()}
 
 

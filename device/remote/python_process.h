@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --plugin kernels.py: the process of such a plug-in is a Python interpreter, which imports the
+// file and serves the functions in it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/remote/plugin_process.h"
+
+namespace plumb::device::remote {
+
+// "kernels.py", or "kernels.py::name" for one function of it.
+bool is_python(const std::string& path);
+
+// The interpreter is PLUMB_PYTHON, or python3 of PATH. Throws Refused, also for an interpreter that
+// serves no plug-in at all, and Died.
+std::shared_ptr<PluginProcess> start_python_plugin(const std::string& path);
+
+}  // namespace plumb::device::remote

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Python functions as an implementation of ops: launchers that make named arguments of a C struct
+// and call the function when the stream comes to it. plumb_kernels/_kernels.py is the other half.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "device/plumb_ops.h"
+
+namespace plumb::python {
+
+// The functions of one process. Callers hold Python's lock where a parameter is an object of it.
+class PythonKernels {
+ public:
+  static PythonKernels& all();
+
+  // before_launch(platform, arguments): why the call is not supported, or None.
+  // run(platform, stream, arguments): None, or a pair of "unsupported" or "failed" and a text.
+  // Throws BadRow for an unknown op.
+  void add(const std::string& op, const std::string& name,
+           const std::map<std::string, double>& numerics, nanobind::object before_launch,
+           nanobind::object run);
+
+  void clear() { entries_.clear(); }
+
+  std::vector<plumb_op_entry> entries() const { return entries_; }
+
+ private:
+  std::vector<plumb_op_entry> entries_;
+};
+
+// A device whose streams these launchers know.
+std::unique_ptr<device::Device> open_for_python(std::string_view platform,
+                                                const device::Conditions& conditions);
+
+void add_kernels(nanobind::module_& module);
+
+}  // namespace plumb::python

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run(): the cases of @kernel functions, by the program plumb or in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _plumb
+from ._kernels import BadKernel, Kernel, kernels_of
+
+__all__ = ["CannotRun", "CaseResult", "RunReport", "plumb_program", "run"]
+
+_SIMULATED = ("sim-sm90", "sim-gfx942", "sim-gfx950")
+
+
+class CannotRun(RuntimeError):
+    """No case ran: why, in one line."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class CaseResult:
+    """One case on one platform. `outcome`: passed, failed, skipped, untrusted or known_bug."""
+
+    case: str
+    platform: str
+    outcome: str
+    text: str  # plumb's: what is wrong, where, and the line that repeats it
+    reason: str  # of an outcome that is neither passed nor failed
+    reproduce: str  # "": the case ran in this process
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+    def __repr__(self) -> str:
+        return f"{self.outcome}  {self.case}   {self.platform}" + "".join(f"\n      {line}" for line in self.text.splitlines())
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RunReport:
+    """What came of a run. It passed if a case passed, and none failed or was untrusted."""
+
+    cases: list[CaseResult]
+    isolated: bool  # False: the functions ran in this process, and could have changed what judged them
+
+    @property
+    def passed(self) -> bool:
+        outcomes = {one.outcome for one in self.cases}
+        return "passed" in outcomes and not outcomes & {"failed", "untrusted"}
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def failures(self) -> list[CaseResult]:
+        return [one for one in self.cases if one.outcome in ("failed", "untrusted")]
+
+    def __repr__(self) -> str:
+        outcomes = [one.outcome for one in self.cases]
+        counts = ", ".join(f"{outcomes.count(name)} {name}" for name in ("passed", "failed", "untrusted", "skipped", "known_bug") if name in outcomes)
+        reasons = sorted({f"skipped: {one.reason}" for one in self.cases if one.outcome == "skipped"})
+        where = [] if self.isolated else ["not isolated: the functions ran in the process that judged them"]
+        return "\n".join([*map(repr, self.failures), *reasons, counts or "no case", *where])
+
+
+def plumb_program() -> str:
+    """The program plumb: PLUMB_PROGRAM, or of this package, or on PATH. Raises CannotRun."""
+    named = os.environ.get("PLUMB_PROGRAM")
+    here = Path(__file__).resolve().parent
+    places = [named] if named else [here / "bin/plumb", Path(sys.executable).parent / "plumb", here.parent.parent / "bin/plumb"]
+    for place in places:
+        if os.access(place, os.X_OK):
+            return str(place)
+    found = None if named else shutil.which("plumb")
+    if found:
+        return found
+    raise CannotRun(f"{named}: no program" if named else "there is no program plumb: build it (./bootstrap build), and name it with PLUMB_PROGRAM")
+
+
+def run(
+    kernels: Any = None,
+    *,
+    op: str | Sequence[str] | None = None,
+    case: str | Sequence[str] | None = None,
+    tier: str = "smoke",
+    platform: str | Sequence[str] | None = None,
+    timeout: float | None = None,
+    jobs: int | None = None,
+    options: Sequence[str] = (),
+    isolated: bool = True,
+) -> RunReport:
+    """Runs the cases of @kernel functions.
+
+    kernels: the path of a Python file, functions of one file, or None for the file of the caller.
+    op, case, tier, platform, timeout, jobs: as of plumb run; options: more of its command line.
+    platform: None for all simulated ones.
+    isolated=False: for functions that no other process can import (a notebook). They run in this
+    process: a crash ends it, and timeout, jobs and options do not apply.
+    Raises CannotRun if no case can run, and BadKernel for functions that are no kernels.
+    """
+    if kernels is None:
+        names = sys._getframe(1).f_globals
+        kernels = names.get("__file__") if isolated else list(names.values())
+        if kernels is None:
+            raise BadKernel("the caller has no file: isolated=False runs its functions in this process")
+    if not isolated:
+        return _run_here(kernels, _list(op), _list(case), tier, _list(platform))
+    words = ["run", "--plugin", _path_of(kernels), "--tier", tier]
+    words += [word for option, values in (("--op", op), ("--case", case), ("--platform", platform)) for one in _list(values) for word in (option, one)]
+    words += ["--timeout", str(timeout)] if timeout is not None else []
+    words += ["--jobs", str(jobs)] if jobs is not None else []
+    return RunReport([result_of(one) for one in run_program([*words, *options])], True)
+
+
+def run_program(words: Sequence[str]) -> list[dict[str, Any]]:
+    """The cases in the report of `plumb run ...`. Raises CannotRun."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        ended = _call([*words, "--quiet", "--json", str(report)])
+        if report.exists() and report.stat().st_size > 0:
+            return json.loads(report.read_text())["cases"]
+    raise CannotRun(_last_line(ended))
+
+
+def list_cases(path: str, tier: str) -> list[str]:
+    """Names of the cases of a file's kernels. Raises CannotRun."""
+    ended = _call(["list", "--plugin", path, "--tier", tier])
+    if ended.returncode != 0:
+        raise CannotRun(_last_line(ended))
+    return [line.split()[0] for line in ended.stdout.splitlines() if line.strip()]
+
+
+def _call(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    # The interpreter of the kernels is this one, with this package.
+    package = str(Path(__file__).resolve().parent.parent)
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PLUMB_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.run([plumb_program(), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+
+def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
+    said = ended.stderr.strip().splitlines() or [f"plumb ended with exit code {ended.returncode}"]
+    return said[-1].removeprefix("plumb: ")
+
+
+def _list(values: str | Sequence[str] | None) -> list[str]:
+    return [] if values is None else [values] if isinstance(values, str) else list(values)
+
+
+def _path_of(kernels: Any) -> str:
+    if isinstance(kernels, (str, os.PathLike)):
+        return os.fspath(kernels)
+    found = kernels_of(kernels if isinstance(kernels, Iterable) else [kernels])
+    if not found:
+        raise BadKernel("no @kernel function is among the kernels")
+    files = {one.file for one in found}
+    if len(files) != 1 or not os.path.exists(str(next(iter(files)))):
+        raise BadKernel("the functions are not of one file: isolated=False runs them in this process")
+    return f"{next(iter(files))}::{','.join(one.name for one in found)}"
+
+
+def _run_here(kernels: Any, ops: list[str], patterns: list[str], tier: str, platforms: list[str]) -> RunReport:
+    if isinstance(kernels, (str, os.PathLike)):
+        raise BadKernel("isolated=False takes functions: a file can be imported by another process")
+    found: Mapping[str, Kernel] = {one.op: one for one in kernels_of(kernels if isinstance(kernels, Iterable) else [kernels])}
+    if not found:
+        raise BadKernel("no @kernel function is among the kernels")
+    _plumb.clear_kernels()
+    for one in found.values():
+        if not ops or one.op in ops:
+            _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.before_launch, one.run)
+    results = [result_of(one) for one in _plumb.run_here(patterns, tier, platforms or list(_SIMULATED))]
+    if not results:
+        raise CannotRun("no case of these functions is in this tier")
+    return RunReport(results, False)
+
+
+def result_of(one: Mapping[str, Any]) -> CaseResult:
+    """A case of the JSON report."""
+    lines: list[str] = []
+    for failure in (one.get("failures") or [])[:1]:
+        lines += [*failure["lines"], f"at {failure['context']}"]
+    if one["outcome"] == "untrusted":
+        lines.insert(0, one["reason"])
+    if one.get("diagnosis"):
+        lines.append(one["diagnosis"])
+    reproduce = one.get("reproduce", "")
+    if lines and reproduce:
+        lines.append(f"reproduce: {reproduce}")
+    return CaseResult(one["case"], one["platform"], one["outcome"], "\n".join(lines), one["reason"], reproduce)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process of a Python plug-in: plumb starts it, and it serves the functions of one file.
+
+    python -m plumb_kernels._worker INTERFACE kernels.py
+    python -m plumb_kernels._worker INTERFACE kernels.py::name
+
+Standard input is the socket to plumb. INTERFACE has to be this module's own, because messages are
+structures in memory.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+import traceback
+from types import ModuleType
+
+from . import _plumb
+from ._kernels import BadKernel, Kernel, kernels_of
+
+
+def import_file(path: str) -> ModuleType:
+    """The module of a file, under the file's name. Its folder is where its imports are looked for."""
+    path = os.path.abspath(path)
+    name = os.path.splitext(os.path.basename(path))[0]
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == path:
+        return known
+    sys.path.insert(0, os.path.dirname(path))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def load(path: str) -> tuple[list[Kernel], str]:
+    """The kernels of kernels.py or kernels.py::name, and the module's version. Raises BadKernel."""
+    file, _, wanted = path.partition("::")
+    if not os.path.exists(file):
+        raise BadKernel(f"{file}: No such file or directory")
+    try:
+        module = import_file(file)
+    except BadKernel as error:
+        raise BadKernel(f"{file}: {error}") from error
+    except BaseException as error:
+        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == os.path.abspath(file)]
+        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadKernel(f"{file}: cannot be imported: {what}{f' (line {line})' if line else ''}") from error
+    found = [one for one in kernels_of(vars(module).values()) if not wanted or one.name in wanted.split(",")]
+    if not found:
+        raise BadKernel(f"{file}: has no @kernel function{f' {wanted}' if wanted else ''}")
+    of_op: dict[str, Kernel] = {}
+    for one in found:
+        other = of_op.setdefault(one.op, one)
+        if other is not one:
+            raise BadKernel(f"{file}: two kernels for {one.op}: {other.name} and {one.name} ({file}::{one.name} names one)")
+    return found, str(getattr(module, "__version__", ""))
+
+
+def serve(control: int, interface: str, path: str) -> None:
+    if interface != _plumb.interface_digest():
+        _plumb.refuse(control, f"{path}: plumb and the plumb_kernels of {sys.executable} are of different versions")
+        return
+    try:
+        kernels, version = load(path)
+        for one in kernels:
+            _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.before_launch if one.supports or one.platforms else None, one.run)
+    except ValueError as error:
+        text = str(error)
+        _plumb.refuse(control, text if text.startswith(path.partition("::")[0]) else f"{path}: {text}")
+        return
+    name = os.path.splitext(os.path.basename(path.partition("::")[0]))[0]
+    _plumb.serve(control, name, version)
+
+
+def main(words: list[str]) -> int:
+    if len(words) != 2:
+        print("plumb_kernels._worker is for plumb itself: plumb run --plugin kernels.py", file=sys.stderr)
+        return 2
+    # Before anything of the user's runs: the other end alone may end this process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    control = _plumb.take_control()
+    if control < 0:
+        print("plumb_kernels._worker is for plumb itself: standard input is no socket", file=sys.stderr)
+        return 2
+    serve(control, *words)
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of the kernels may still run
