@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One test for each case of the @kernel functions of a file, named as the case.
+
+    pytest --plumb kernels.py
+    pytest --plumb kernels.py --plumb-platform cuda-sm90 --plumb-tier default -k full_graph
+
+pytest itself does not import the file: the program plumb runs the cases, each in a process of its
+own. A case that cannot run is skipped with plumb's reason. An untrusted case fails.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ._run import _SIMULATED, CannotRun, CaseResult, list_cases, result_of, run_program
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("plumb", "cases of GPU kernels")
+    group.addoption("--plumb", action="append", default=[], metavar="FILE", help="run the cases of this file's @kernel functions")
+    group.addoption("--plumb-platform", action="append", default=[], metavar="NAME", help="default: all simulated platforms")
+    group.addoption("--plumb-tier", default="smoke", metavar="TIER", help="smoke, default or full (default: smoke)")
+    group.addoption("--plumb-timeout", type=float, default=None, metavar="SECONDS", help="that one case may take")
+
+
+def _files(config: pytest.Config) -> list[Path]:
+    return [(config.invocation_params.dir / one).resolve() for one in config.option.plumb]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    files = [str(one) for one in _files(config)]
+    # Without other arguments, these files alone.
+    if files and config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args[:] = []
+    known = {str(Path(one.split("::")[0]).resolve()) for one in config.args}
+    config.args.extend(one for one in files if one not in known)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if module_path.resolve() not in _files(parent.config):
+        return None
+    return KernelFile.from_parent(parent, path=module_path)
+
+
+class KernelFile(pytest.File):
+    """The file. It runs the chosen cases of an op together, and keeps what came of them."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        option = self.config.option
+        try:
+            cases = list_cases(str(self.path), option.plumb_tier)
+        except CannotRun as error:
+            raise self.CollectError(str(error)) from error
+        for case in cases:
+            for platform in option.plumb_platform or _SIMULATED:
+                yield CaseItem.from_parent(self, name=f"{case}@{platform}", case=case, platform=platform)
+
+    def result(self, item: CaseItem) -> CaseResult:
+        results: dict[tuple[str, str], Any] = self.__dict__.setdefault("_results", {})
+        if item.key not in results:
+            # xdist gives tests to its processes one by one.
+            alone = "PYTEST_XDIST_WORKER" in os.environ
+            mates = [item] if alone else [one for one in self.session.items if isinstance(one, CaseItem) and one.goes_with(item)]
+            results.update(self._run([one for one in mates if one.key not in results], item.platform))
+        return results[item.key]
+
+    def _run(self, items: list[CaseItem], platform: str) -> dict[tuple[str, str], CaseResult]:
+        option = self.config.option
+        words = ["run", "--plugin", str(self.path), "--tier", option.plumb_tier, "--platform", platform]
+        words += [word for one in items for word in ("--case", one.case)]
+        words += ["--timeout", str(option.plumb_timeout)] if option.plumb_timeout is not None else []
+        return {(one["case"], one["platform"]): result_of(one) for one in run_program(words)}
+
+
+class CaseItem(pytest.Item):
+    """One case on one platform."""
+
+    def __init__(self, *, case: str, platform: str, **rest: Any):
+        super().__init__(**rest)
+        self.case, self.platform = case, platform
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.case, self.platform
+
+    def goes_with(self, other: CaseItem) -> bool:
+        same_op = self.case.split("/")[0] == other.case.split("/")[0]
+        return self.parent is other.parent and self.platform == other.platform and same_op
+
+    def runtest(self) -> None:
+        assert isinstance(self.parent, KernelFile)
+        result = self.parent.result(self)
+        if result.outcome == "skipped":
+            pytest.skip(result.reason)
+        if result.outcome == "known_bug":
+            pytest.xfail(result.reason)
+        if not result.passed:
+            raise CaseFailed(result.text)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, (CaseFailed, CannotRun)):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+
+class CaseFailed(Exception):
+    """Plumb's text."""
