@@ -122,12 +122,13 @@ def run(
 
 
 def run_program(words: Sequence[str]) -> list[dict[str, Any]]:
-    """The cases in the report of `plumb run ...`. Raises CannotRun."""
+    """The cases of `plumb run --plugin ...` of ops that the plug-in has. Raises CannotRun."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         ended = _call([*words, "--quiet", "--json", str(report)])
         if report.exists() and report.stat().st_size > 0:
-            return json.loads(report.read_text())["cases"]
+            said = json.loads(report.read_text())
+            return [one for one in said["cases"] if one["case"].split("/")[0] in said["plugin"]["ops"]]
     raise CannotRun(_last_line(ended))
 
 
