@@ -150,7 +150,7 @@ def kernel(
     patterns = (platforms,) if isinstance(platforms, str) else None if platforms is None else tuple(platforms)
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
-        own_name = name or getattr(function, "__name__", op)
+        own_name = name or str(getattr(function, "__name__", op))
         for called in (function, supports):
             if called is not None:
                 _check_names(op, called)
@@ -232,10 +232,8 @@ def _device_array(tensor: tuple) -> Any:
     if torch is None:
         return made
     if 0 in made.shape:
-        view = torch.empty(made.shape, dtype={"bf16": torch.int16}.get(made.dtype) or _torch_type(torch, made), device="cuda")
-    else:
-        view = torch.as_tensor(made, device="cuda")
-    return view.view(_torch_type(torch, made))
+        return torch.empty(made.shape, dtype=_torch_type(torch, made), device="cuda")
+    return torch.as_tensor(made, device="cuda").view(_torch_type(torch, made))
 
 
 def _torch_type(torch: Any, tensor: DeviceArray) -> Any:
