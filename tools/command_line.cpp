@@ -27,7 +27,7 @@ void add_repeatable(CLI::App& command, const char* name, std::vector<std::string
 void add_plugin(CLI::App& command, Selection& selection) {
   command
       .add_option("--plugin", selection.plugin,
-                  "shared library with the kernels to judge (docs/plugins.md)")
+                  "library or Python file with the kernels to judge (docs/plugins.md)")
       ->check([](const std::string& path) {
         return path.empty() ? std::string("names no file") : std::string();
       });
@@ -285,7 +285,7 @@ void add_bisect_case(CLI::App& bisect, Action& action) {
   CLI::App* command = bisect.add_subcommand("case", "the smallest case that fails in the same way");
   add_bisect_search(*command, arguments->search, "CASE,--case");
   command->add_option("--plugin", arguments->search.run.plugin,
-                      "shared library with the kernels to judge (docs/plugins.md)");
+                      "library or Python file with the kernels to judge (docs/plugins.md)");
   command
       ->add_option("--time", arguments->seconds,
                    "seconds after which the smallest so far is the answer; 0: no limit")

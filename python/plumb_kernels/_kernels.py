@@ -83,7 +83,10 @@ class Kernel:
 
     @property
     def file(self) -> str | None:
-        return inspect.getsourcefile(inspect.unwrap(self.function))
+        try:
+            return inspect.getsourcefile(inspect.unwrap(self.function))
+        except TypeError:  # no function, but something that can be called
+            return None
 
     def before_launch(self, platform: str, arguments: Mapping[str, Any]) -> str | None:
         """Why the function does not take this call."""

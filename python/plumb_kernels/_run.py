@@ -149,8 +149,9 @@ def _call(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
-    said = ended.stderr.strip().splitlines() or [f"plumb ended with exit code {ended.returncode}"]
-    return said[-1].removeprefix("plumb: ")
+    # The kernels write there too.
+    said = [line for line in ended.stderr.splitlines() if line.startswith("plumb: ")]
+    return said[-1].removeprefix("plumb: ") if said else f"plumb ended with exit code {ended.returncode}"
 
 
 def _list(values: str | Sequence[str] | None) -> list[str]:

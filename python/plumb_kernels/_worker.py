@@ -84,6 +84,7 @@ def main(words: list[str]) -> int:
         return 2
     # Before anything of the user's runs: the other end alone may end this process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.dup2(2, 1)  # standard output is plumb's report
     control = _plumb.take_control()
     if control < 0:
         print("plumb_kernels._worker is for plumb itself: standard input is no socket", file=sys.stderr)

@@ -118,6 +118,12 @@ class Outcomes(KernelFiles):
         text = self.only_failure('@kernel("rms_norm")\ndef hangs(out):\n    time.sleep(1000)\n', timeout=3)
         self.assertIn("timeout: no result after 3 s", text)
 
+    def test_what_a_file_prints_is_in_no_report(self):
+        report = self.run_file('print("loading")\n\n@kernel("rms_norm")\ndef loud(x, weight, out, eps, rounding):\n    print("running")\n    norm(x, weight, out, eps, rounding)\n')
+        self.assertTrue(report.passed, report)
+        listed = plumb._run.list_cases(str(self.folder / "kernels.py"), "smoke")
+        self.assertEqual({name.split("/")[0] for name in listed}, {"rms_norm"})
+
     def test_a_write_outside_a_tensor_is_found(self):
         text = self.only_failure(
             """
