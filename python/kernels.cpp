@@ -21,6 +21,7 @@
 
 #include "cases/tables/launch_arguments.h"
 #include "cases/tables/op_table.h"
+#include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
 #include "device/plugin/known_ops.h"
 #include "device/plugin/services.h"
@@ -158,6 +159,7 @@ plumb_status launch(std::size_t op, const void* params) {
   if (device->simulated) {
     status = enqueue(op, *device, stream, params);
   } else {
+    const device::KeptFloatEnvironment kept(kernel.name);
     call(kernel, device->platform, stream, params);
   }
   device::rethrow_service_error();

@@ -10,6 +10,7 @@ structures in memory.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import signal
@@ -22,13 +23,14 @@ from ._kernels import BadKernel, Kernel, kernels_of
 
 
 def import_file(path: str) -> ModuleType:
-    """The module of a file, under the file's name. Its folder is where its imports are looked for."""
+    """The module of a file: of its package if the folder is one, else under the file's name."""
     path = os.path.abspath(path)
-    name = os.path.splitext(os.path.basename(path))[0]
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == path:
-        return known
-    sys.path.insert(0, os.path.dirname(path))
+    folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.dirname(folder), f"{os.path.basename(folder)}.{name}"
+    sys.path.insert(0, folder)
+    if "." in name:
+        return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -260,6 +260,16 @@ class Functions(KernelFiles):
         self.assertTrue(right.passed, right)
         self.assertFalse(plumb.run([names["second"]], case="rms_norm/v4_pro_hidden/eager", platform="sim-sm90").passed)
 
+    def test_a_file_of_a_package_imports_its_neighbours(self):
+        package = self.folder / "engine"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "common.py").write_text(HEAD)
+        path = package / "kernels.py"
+        path.write_text('from plumb_kernels import kernel\nfrom .common import norm\n\n@kernel("rms_norm")\ndef of_package(x, weight, out, eps, rounding):\n    norm(x, weight, out, eps, rounding)\n')
+        report = plumb.run(path, case="rms_norm/v4_pro_hidden/eager", platform="sim-sm90")
+        self.assertTrue(report.passed, report)
+
     def test_functions_of_no_file_run_in_this_process_and_the_report_says_so(self):
         names = {}
         exec(HEAD + '@kernel("rms_norm")\ndef here(x, weight, out, eps, rounding):\n    norm(x, weight, out, eps, rounding)\n', names)
