@@ -238,7 +238,7 @@ void add_kernels(nb::module_& module) {
         PythonKernels::all().add(op, name, numerics, std::move(before_launch), std::move(run));
       },
       "op"_a, "name"_a, "numerics"_a, "before_launch"_a.none(), "run"_a,
-      "One function of what serve() serves.");
+      "A function for serve() or run_here().");
   module.def("clear_kernels", [] { PythonKernels::all().clear(); });
   module.def("run_here", &run_here, "patterns"_a, "tier"_a, "platforms"_a,
              "Cases of the added functions, in this process.");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C struct of one launch as named arguments, by the op's table: what a kernel in another
-// language gets.
+// The C struct of one launch as named arguments, by the op's table: for kernels in other
+// languages.
 #pragma once
 
 #include <cstdint>

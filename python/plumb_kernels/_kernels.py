@@ -42,7 +42,7 @@ class Unsupported(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """A tensor without its memory: what `supports` gets."""
+    """A tensor without its memory, for `supports`."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # in elements
@@ -104,7 +104,7 @@ class Kernel:
         return answer if isinstance(answer, str) else f"{self.name} does not support the call"
 
     def run(self, platform: str, stream: int, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Calls the function. None, or what came of it instead of a result, and why."""
+        """Calls the function. None, or a pair: "unsupported" or "failed", and why."""
         try:
             simulated = platform.startswith("sim-")
             given = {**arguments, "platform": platform, "stream": None if simulated else stream}

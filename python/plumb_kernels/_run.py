@@ -33,7 +33,7 @@ class CaseResult:
     case: str
     platform: str
     outcome: str
-    text: str  # plumb's: what is wrong, where, and the line that repeats it
+    text: str  # of plumb: the errors, their places, and the line that repeats the case
     reason: str  # of an outcome that is neither passed nor failed
     reproduce: str  # "": the case ran in this process
 
@@ -47,10 +47,10 @@ class CaseResult:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RunReport:
-    """What came of a run. It passed if a case passed, and none failed or was untrusted."""
+    """The results of a run. It passed if a case passed, and none failed or was untrusted."""
 
     cases: list[CaseResult]
-    isolated: bool  # False: the functions ran in this process, and could have changed what judged them
+    isolated: bool  # False: the functions ran in this process, in the memory of the judge
 
     @property
     def passed(self) -> bool:

@@ -49,7 +49,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 class KernelFile(pytest.File):
-    """The file. It runs the chosen cases of an op together, and keeps what came of them."""
+    """The file. It runs the chosen cases of an op together, and keeps the results."""
 
     def collect(self) -> Iterator[pytest.Item]:
         option = self.config.option
