@@ -237,6 +237,30 @@ class Arguments(KernelFiles):
             self.assertTrue(all(name.isidentifier() for name in kinds), op)
         self.assertEqual(plumb.launch_arguments("rms_norm")["rounding"], "word")
 
+    def test_tensors_of_every_op_lie_in_their_memory(self):
+        path = self.file(
+            """
+            def touch(arguments):
+                arrays = [one for one in arguments.values() if isinstance(one, np.ndarray) and one.size]
+                for one in arrays:
+                    one[tuple(size - 1 for size in one.shape)] + (one.sum() if one.size < 1e7 else 0)
+                assert arrays
+
+            def kernel_of(op):
+                def reads(**arguments):
+                    touch(arguments)
+                return kernel(op)(reads)
+
+            for op in plumb_kernels.ops():
+                globals()["reads_" + op] = kernel_of(op)
+            """
+        )
+        report = plumb.run(path, platform="sim-gfx942", options=["--no-diagnosis"])
+        self.assertEqual(len({one.case.split("/")[0] for one in report.cases}), 40)
+        for one in report.cases:
+            self.assertEqual(one.outcome, "failed", one)  # nothing is written
+            self.assertNotRegex(one.text, "crash|raised|out_of_bounds|guard zone", one)
+
     def test_a_promise_that_is_not_kept_fails(self):
         text = """
             count = 0
