@@ -72,18 +72,27 @@ class RunReport:
         return "\n".join([*map(repr, self.failures), *reasons, counts or "no case", *where])
 
 
-def plumb_program() -> str:
+def plumb_program(on_path: bool = True) -> str:
     """The program plumb: PLUMB_PROGRAM, or of this package, or on PATH. Raises CannotRun."""
     named = os.environ.get("PLUMB_PROGRAM")
     here = Path(__file__).resolve().parent
-    places = [named] if named else [here / "bin/plumb", Path(sys.executable).parent / "plumb", here.parent.parent / "bin/plumb"]
-    for place in places:
+    for place in [named] if named else [here / "bin/plumb", here.parent.parent / "bin/plumb"]:
         if os.access(place, os.X_OK):
             return str(place)
-    found = None if named else shutil.which("plumb")
+    found = shutil.which("plumb") if on_path and not named else None
     if found:
         return found
     raise CannotRun(f"{named}: no program" if named else "there is no program plumb: build it (./bootstrap build), and name it with PLUMB_PROGRAM")
+
+
+def main() -> None:
+    """The command plumb of an installed package. Kernels in Python get this interpreter."""
+    try:
+        program = plumb_program(on_path=False)  # there, it would find itself
+    except CannotRun as error:
+        sys.exit(f"plumb: {error}")
+    os.environ.setdefault("PLUMB_PYTHON", sys.executable)
+    os.execv(program, [program, *sys.argv[1:]])
 
 
 def run(
