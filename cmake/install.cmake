@@ -10,8 +10,8 @@ target_include_directories(plumb_plugin_interface INTERFACE
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/plumb)
-install(FILES device/plumb_ops.h device/plumb_plugin.h DESTINATION ${headers})
-install(DIRECTORY device/ops DESTINATION ${headers} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/plumb/ DESTINATION ${headers})
+install(FILES ${PROJECT_BINARY_DIR}/generated/plumb_op_list.h DESTINATION ${headers})
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/plumb)
 install(TARGETS plumb plumb_plugin_interface EXPORT plumbTargets)

@@ -110,11 +110,9 @@ const RealBackEnd* find_real_back_end([[maybe_unused]] std::string_view platform
   return nullptr;
 }
 
-const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op) {
-  for (int i = 0; i < implementation.entry_count; ++i) {
-    if (op == implementation.entries[i].op) return &implementation.entries[i];
-  }
-  return nullptr;
+const OpEntry* find_entry(const Implementation& implementation, std::string_view op) {
+  const auto found = std::ranges::find(implementation.entries, op, &OpEntry::op);
+  return found == implementation.entries.end() ? nullptr : &*found;
 }
 
 Event Device::create_timing_event() {

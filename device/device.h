@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/plumb_ops.h"
+#include "device/op_entry.h"
 
 namespace plumb::device {
 
@@ -181,11 +181,11 @@ inline constexpr std::int64_t kRateThreads = 1 << 20;
 const RateKernels* rate_kernels(std::string_view platform);
 
 // nullptr for an op that the implementation lacks.
-const plumb_op_entry* find_entry(const plumb_implementation& implementation, std::string_view op);
+const OpEntry* find_entry(const Implementation& implementation, std::string_view op);
 
 // plumb's own kernels for a platform, and the same compiled with checking (simulator only). The
 // first have, beside the ops, an entry for what stands beside ops (device/background_load).
-const plumb_implementation& builtin_implementation(std::string_view platform);
-const plumb_implementation& checked_implementation(std::string_view platform);
+const Implementation& builtin_implementation(std::string_view platform);
+const Implementation& checked_implementation(std::string_view platform);
 
 }  // namespace plumb::device

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace plumb::device {
 
@@ -13,5 +14,11 @@ struct LaunchShape {
   int block = 1;
   std::size_t dynamic_shared_bytes = 0;
 };
+
+// For kernels that compute indices of these in 32 bits.
+template <class... Sizes>
+constexpr bool fits_int(Sizes... sizes) {
+  return (std::in_range<std::int32_t>(sizes) && ...);
+}
 
 }  // namespace plumb::device

@@ -58,7 +58,8 @@
 //   stream_properties(stream)                           -> const Properties&
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include "device/device.h"
-#include "device/plumb_ops.h"
 #include "device/simt_vector.h"
 #include "simt_back_end.h"

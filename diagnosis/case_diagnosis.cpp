@@ -55,7 +55,7 @@ class CaseDiagnosis {
     right_ = run_once(*problem_, *builtin(), platform_, evidence_);
   }
 
-  const plumb_op_entry* builtin() const {
+  const device::OpEntry* builtin() const {
     return device::find_entry(device::builtin_implementation(platform_), which_.op->name);
   }
 

@@ -21,7 +21,7 @@ class OneCall {
     state_ = problem.make_state(addresses_);
   }
 
-  void launch(const plumb_op_entry& entry) {
+  void launch(const device::OpEntry& entry) {
     const plumb_status status = problem_.launch(entry, addresses_, state_.get(), stream_);
     if (status == PLUMB_OK) return;
     throw device::DeviceError(device::ErrorKind::other, device_->take_launch_error());
@@ -68,8 +68,8 @@ class OneCall {
 
 }  // namespace
 
-TensorSet run_once(const Problem& problem, const plumb_op_entry& entry, const std::string& platform,
-                   const CaseEvidence& evidence, int times) {
+TensorSet run_once(const Problem& problem, const device::OpEntry& entry,
+                   const std::string& platform, const CaseEvidence& evidence, int times) {
   OneCall call(problem, platform, evidence);
   for (int i = 0; i < times; ++i) call.launch(entry);
   return call.fetch();

@@ -13,8 +13,8 @@ namespace plumb::cases {
 
 // Outputs and scratch hold the poison before, or the input that they start as. With `times` the
 // call is repeated on what it has left where it works in place. Throws device::DeviceError.
-TensorSet run_once(const Problem& problem, const plumb_op_entry& entry, const std::string& platform,
-                   const CaseEvidence& evidence, int times = 1);
+TensorSet run_once(const Problem& problem, const device::OpEntry& entry,
+                   const std::string& platform, const CaseEvidence& evidence, int times = 1);
 
 // The simulated platform with the same formats as this one.
 std::string simulated_like(const std::string& platform);

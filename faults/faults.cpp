@@ -16,21 +16,21 @@
 namespace plumb::device {
 #define PLUMB_DECLARE_MUTANT(name, op, ...) \
   namespace mutant_##name {                 \
-    plumb_op_entry op();                    \
+    device::OpEntry op();                   \
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
 #ifdef PLUMB_CUDA_MUTANTS
 #define PLUMB_DECLARE_MUTANT(name, op, ...) \
   namespace cuda_mutant_##name {            \
-    plumb_op_entry op();                    \
+    device::OpEntry op();                   \
   }
 PLUMB_FOR_EACH_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
 #define PLUMB_CUDA_MUTANT(name, op) device::cuda_mutant_##name::op()
 #else
 #define PLUMB_CUDA_MUTANT(name, op) \
-  plumb_op_entry {}
+  device::OpEntry {}
 #endif
 }  // namespace plumb::device
 

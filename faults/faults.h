@@ -19,8 +19,8 @@ struct Mutant {
   std::string_view says;     // what its report must contain
   std::string_view why;      // what is wrong
   std::vector<std::string> platforms;
-  plumb_op_entry entry;
-  plumb_op_entry cuda_entry;  // without a launcher unless built with PLUMB_CUDA_MUTANTS
+  device::OpEntry entry;
+  device::OpEntry cuda_entry;  // without a launcher unless built with PLUMB_CUDA_MUTANTS
 };
 std::ostream& operator<<(std::ostream& out, const Mutant& mutant);  // its name
 const std::vector<Mutant>& all_mutants();

@@ -6,16 +6,17 @@
 #include <functional>
 #include <string_view>
 
-#include "device/plumb_ops.h"
+#include "device/op_entry.h"
 
 namespace plumb::cases {
 
 // By platform, as RunOptions has it.
-using Implementations = std::function<const plumb_implementation&(std::string_view, bool checked)>;
+using Implementations =
+    std::function<const device::Implementation&(std::string_view, bool checked)>;
 
 struct Replacement {
-  plumb_op_entry simulated;
-  plumb_op_entry cuda;  // without a launcher: there is none
+  device::OpEntry simulated;
+  device::OpEntry cuda;  // without a launcher: there is none
 };
 // The tables live as long as the function does.
 // What else is wrong with `base` stays so; without one the others are plumb's own.

@@ -64,8 +64,11 @@ bool has_scratch(const cases::TensorSet& tensors, const cases::GivenCall& call) 
 
 plumb_numerics numerics_with(const NumericSettings& settings) {
   // fp32 sums in one chain, the fast functions of a GPU, bf16 probabilities; no bit repeats.
-  plumb_numerics numerics{
-      PLUMB_F32, PLUMB_F32, 1, PLUMB_BF16, 4, 0, 0, PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY};
+  plumb_numerics numerics{.product = PLUMB_F32,
+                          .accumulator = PLUMB_F32,
+                          .chains = 1,
+                          .probability = PLUMB_BF16,
+                          .function_ulp = 4};
   for (const auto& [name, value] : settings) set(name, value, numerics);
   if (numerics.chains < 1) throw BadRow("numerics: chains is at least 1");
   if (!(numerics.function_ulp >= 0)) throw BadRow("numerics: function_ulp is at least 0");

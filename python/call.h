@@ -3,13 +3,14 @@
 // One call of an op as Python hands it over, judged.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cases/tables/given_call.h"
-#include "device/plumb_ops.h"
 
 namespace plumb::python {
 

@@ -218,8 +218,7 @@ void PythonKernels::add(const std::string& op, const std::string& name,
   const auto found = std::ranges::find(device::kOps, std::string_view(op), &device::KnownOp::name);
   const auto position = static_cast<std::size_t>(found - std::begin(device::kOps));
   kernels[position] = new PythonKernel{&definition, name, std::move(before_launch), std::move(run)};
-  entries_.push_back(
-      {device::kOps[position].name.data(), kLaunchers[position], numerics_with(numerics)});
+  entries_.push_back({device::kOps[position].name, kLaunchers[position], numerics_with(numerics)});
 }
 
 std::unique_ptr<device::Device> open_for_python(std::string_view platform,

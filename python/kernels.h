@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "device/plumb_ops.h"
+#include "device/op_entry.h"
 
 namespace plumb::python {
 
@@ -31,10 +31,10 @@ class PythonKernels {
 
   void clear() { entries_.clear(); }
 
-  std::vector<plumb_op_entry> entries() const { return entries_; }
+  std::vector<device::OpEntry> entries() const { return entries_; }
 
  private:
-  std::vector<plumb_op_entry> entries_;
+  std::vector<device::OpEntry> entries_;
 };
 
 // A device whose streams these launchers know.

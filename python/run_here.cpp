@@ -62,14 +62,12 @@ nb::dict to_python(const cases::CaseResult& result) {
 nb::list run_here(const std::vector<std::string>& patterns, const std::string& tier,
                   const std::vector<std::string>& platforms) {
   check_platforms(platforms);
-  const std::vector<plumb_op_entry> entries = PythonKernels::all().entries();
-  const plumb_implementation table{PLUMB_ABI_VERSION, "this process", entries.data(),
-                                   static_cast<std::int32_t>(entries.size())};
+  const device::Implementation table{"this process", PythonKernels::all().entries()};
   cases::RunOptions options;
   options.tier = tier_of(tier);
   options.foreign = true;
   options.open = &open_for_python;
-  options.implementation = [&table](std::string_view, bool) -> const plumb_implementation& {
+  options.implementation = [&table](std::string_view, bool) -> const device::Implementation& {
     return table;
   };
   const auto is_chosen = [&](const cases::Case& one) {

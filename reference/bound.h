@@ -22,7 +22,7 @@ inline constexpr double kUniformSigma = 0.57735026918962576;  // 1/sqrt(3)
 enum class Format { f64, f32, tf32, tf32_truncated, bf16 };
 double unit_roundoff(Format format);
 
-// What an implementation promises (device/plumb_ops.h has the same in C).
+// What an implementation promises (plumb/plumb_ops.h has the same in C).
 struct Numerics {
   Format product = Format::f32;
   Format accumulator = Format::f32;

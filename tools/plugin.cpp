@@ -47,11 +47,9 @@ std::shared_ptr<PluginProcess> start_plugin(const std::string& path) {
 }
 
 PluginInfo info_of_process(const std::string& path, const PluginProcess& process) {
-  const plumb_implementation& table = process.implementation();
-  PluginInfo info{path, table.name, process.version(), {}};
-  for (int i = 0; i < table.entry_count; ++i) {
-    const std::string op = table.entries[i].op;
-    if (op != "occupancy_hog") info.ops.push_back(op);  // plumb's own
+  PluginInfo info{path, process.implementation().name, process.version(), {}};
+  for (const device::OpEntry& entry : process.implementation().entries) {
+    if (entry.op != "occupancy_hog") info.ops.emplace_back(entry.op);  // plumb's own
   }
   return info;
 }
@@ -80,8 +78,9 @@ std::string PluginInfo::text() const {
 
 PluginInfo info_of(const std::string& path, const device::Plugin& plugin) {
   PluginInfo info{path, plugin.name(), plugin.version(), {}};
-  const plumb_implementation& table = plugin.implementation();
-  for (int i = 0; i < table.entry_count; ++i) info.ops.emplace_back(table.entries[i].op);
+  for (const device::OpEntry& entry : plugin.implementation().entries) {
+    info.ops.emplace_back(entry.op);
+  }
   return info;
 }
 
@@ -116,7 +115,7 @@ int serve_plugin_info(const std::string& path) {
 
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin) {
   options.foreign = true;
-  options.implementation = [&plugin](std::string_view, bool) -> const plumb_implementation& {
+  options.implementation = [&plugin](std::string_view, bool) -> const device::Implementation& {
     return plugin.implementation();
   };
   options.open = [open = options.open](std::string_view name,
@@ -134,7 +133,7 @@ cases::RunOptions with_plugin_process(cases::RunOptions options, const std::stri
   }
   options.foreign = true;
   options.implementation = [process = current](std::string_view,
-                                               bool) -> const plumb_implementation& {
+                                               bool) -> const device::Implementation& {
     return process->implementation();
   };
   options.open = [process = current](std::string_view name, const device::Conditions& conditions) {

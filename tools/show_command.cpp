@@ -58,9 +58,8 @@ const char* format_name(plumb_format format) {
 }
 
 // Of plumb's own kernels.
-void show_numerics(const plumb_implementation& implementation, std::string_view op) {
-  for (int i = 0; i < implementation.entry_count; ++i) {
-    const plumb_op_entry& entry = implementation.entries[i];
+void show_numerics(const device::Implementation& implementation, std::string_view op) {
+  for (const device::OpEntry& entry : implementation.entries) {
     if (op != entry.op) continue;
     const plumb_numerics& n = entry.numerics;
     fmt::print(

@@ -24,14 +24,14 @@ std::uint32_t after_rounds(std::uint32_t x, int rounds) {
 
 }  // namespace
 
-const plumb_op_entry& own_hog(const device::Device& device) {
-  const plumb_implementation& own = device::builtin_implementation(device.properties().platform);
-  const plumb_op_entry* hog = device::find_entry(own, "occupancy_hog");
+const device::OpEntry& own_hog(const device::Device& device) {
+  const device::Implementation& own = device::builtin_implementation(device.properties().platform);
+  const device::OpEntry* hog = device::find_entry(own, "occupancy_hog");
   if (hog == nullptr) throw std::logic_error("the platform's kernels lack the occupancy hog");
   return *hog;
 }
 
-void launch_hog(device::Device& device, const plumb_op_entry& hog, std::uint32_t* data,
+void launch_hog(device::Device& device, const device::OpEntry& hog, std::uint32_t* data,
                 std::int32_t blocks, std::int32_t rounds, device::Stream stream) {
   const plumb_occupancy_hog_params params{data, blocks, rounds, stream};
   if (hog.launch(&params) != PLUMB_OK) {
@@ -47,7 +47,7 @@ BackgroundLoad::Sizes BackgroundLoad::sizes_on(const device::Properties& propert
   return {std::max(1, properties.multiprocessors / 2), 20000, std::size_t{8} << 20};
 }
 
-BackgroundLoad::BackgroundLoad(device::Device& device, const plumb_op_entry& hog)
+BackgroundLoad::BackgroundLoad(device::Device& device, const device::OpEntry& hog)
     : device_(device),
       hog_(hog),
       sizes_(sizes_on(device.properties())),

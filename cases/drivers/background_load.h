@@ -15,18 +15,18 @@
 namespace plumb::cases {
 
 // plumb's own kernel for that, on a device of this process.
-const plumb_op_entry& own_hog(const device::Device& device);
+const device::OpEntry& own_hog(const device::Device& device);
 
 // Enqueues a kernel that keeps `blocks` multiprocessors busy for so many rounds and works on
 // `data` [blocks, 64]. Throws DeviceError.
-void launch_hog(device::Device& device, const plumb_op_entry& hog, std::uint32_t* data,
+void launch_hog(device::Device& device, const device::OpEntry& hog, std::uint32_t* data,
                 std::int32_t blocks, std::int32_t rounds, device::Stream stream);
 
 class BackgroundLoad {
  public:
   explicit BackgroundLoad(device::Device& device) : BackgroundLoad(device, own_hog(device)) {}
   // hog: how the kernel is launched on a device of another process.
-  BackgroundLoad(device::Device& device, const plumb_op_entry& hog);
+  BackgroundLoad(device::Device& device, const device::OpEntry& hog);
 
   void allocate();
   void begin();  // enqueues both
@@ -45,7 +45,7 @@ class BackgroundLoad {
   bool check_copy(std::vector<std::string>& lines) const;
 
   device::Device& device_;
-  const plumb_op_entry& hog_;
+  const device::OpEntry& hog_;
   const Sizes sizes_;
   device::Stream hog_stream_, copy_stream_;
   std::uint32_t* hog_data_ = nullptr;

@@ -51,7 +51,7 @@ HostTensor with_one_nan(HostTensor tensor) {
 class ComposedProblem final : public Problem {
  public:
   ComposedProblem(std::unique_ptr<Problem> fused, std::unique_ptr<Composition> plain,
-                  std::vector<plumb_op_entry> entries)
+                  std::vector<device::OpEntry> entries)
       : fused_(std::move(fused)), plain_(std::move(plain)), entries_(std::move(entries)) {}
 
   std::int64_t capacity() const override { return fused_->capacity(); }
@@ -72,7 +72,11 @@ class ComposedProblem final : public Problem {
     return fused_->make_state(tensors);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
+  plumb_numerics declared(const device::OpEntry& entry, const DeviceTensors& tensors,
+                          OpState* state, device::Stream stream) const override {
+    return fused_->declared(entry, tensors, state, stream);
+  }
+  plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
     const plumb_status status = fused_->launch(entry, tensors, state, stream);
     return status == PLUMB_OK ? plain_->launch(entries_, tensors, stream) : status;
@@ -91,7 +95,7 @@ class ComposedProblem final : public Problem {
     std::vector<TensorReport> reports = fused_->judge(step, tensors, numerics, declared, seconds);
     const bool alike = std::all_of(
         entries_.begin(), entries_.end(),
-        [&](const plumb_op_entry& entry) { return same_arithmetic(entry.numerics, declared); });
+        [&](const device::OpEntry& entry) { return same_arithmetic(entry.numerics, declared); });
     append(reports,
            alike ? compare_with_plain(step, tensors) : judge_plain(step, tensors, seconds));
     append(reports, cases::compare(plain_->expect(step, tensors, entries_)));
@@ -164,7 +168,7 @@ class ComposedProblem final : public Problem {
 
   std::unique_ptr<Problem> fused_;
   std::unique_ptr<Composition> plain_;
-  std::vector<plumb_op_entry> entries_;
+  std::vector<device::OpEntry> entries_;
 };
 
 }  // namespace
@@ -172,12 +176,12 @@ class ComposedProblem final : public Problem {
 std::unique_ptr<Composition> Problem::composition() const { return nullptr; }
 
 std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused,
-                                 const plumb_implementation& implementation) {
+                                 const device::Implementation& implementation) {
   std::unique_ptr<Composition> plain = fused->composition();
   if (!plain) throw std::logic_error("a case of the scenario composition without a plain sequence");
-  std::vector<plumb_op_entry> entries;
+  std::vector<device::OpEntry> entries;
   for (const std::string_view op : plain->ops()) {
-    const plumb_op_entry* entry = device::find_entry(implementation, op);
+    const device::OpEntry* entry = device::find_entry(implementation, op);
     if (!entry) {
       throw Unsupported(
           fmt::format("{} has no {}, which the plain sequence calls", implementation.name, op));

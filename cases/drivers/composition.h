@@ -28,13 +28,13 @@ class Composition {
   // Writes those inputs from the fused op's, which are filled.
   virtual void fill(const Step&, TensorSet&) const {}
   // Enqueues the sequence; entries in the order of ops().
-  virtual plumb_status launch(const std::vector<plumb_op_entry>& entries,
+  virtual plumb_status launch(const std::vector<device::OpEntry>& entries,
                               const DeviceTensors& tensors, device::Stream stream) const = 0;
   // Does this output of the fused op come from the same roundings?
   virtual bool rounds_alike(std::string_view) const { return true; }
   // What is right of what the sequence wrote where it does not.
   virtual Expectations expect(const Step&, const TensorSet&,
-                              const std::vector<plumb_op_entry>&) const {
+                              const std::vector<device::OpEntry>&) const {
     return {};
   }
 };
@@ -42,6 +42,6 @@ class Composition {
 // The problem of both, to be driven like any other: launches the fused op, then the sequence.
 // Throws Unsupported where the implementation lacks a plain op.
 std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused,
-                                 const plumb_implementation& implementation);
+                                 const device::Implementation& implementation);
 
 }  // namespace plumb::cases

@@ -52,8 +52,8 @@ bool repeats_another(const std::string& text, const std::vector<std::string>& al
 }
 
 // An implementation in another process brings plumb's kernel there along.
-const plumb_op_entry& hog_of(const device::Device& device, const RunOptions& options) {
-  const plumb_op_entry* hog =
+const device::OpEntry& hog_of(const device::Device& device, const RunOptions& options) {
+  const device::OpEntry* hog =
       device::find_entry(options.implementation(options.platform, false), "occupancy_hog");
   return hog != nullptr ? *hog : own_hog(device);
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr Poison kPoisonOfOutputs = Poison::nan;
 
-const plumb_op_entry& entry_of(const plumb_implementation& implementation, std::string_view op) {
-  if (const plumb_op_entry* entry = device::find_entry(implementation, op)) return *entry;
+const device::OpEntry& entry_of(const device::Implementation& implementation, std::string_view op) {
+  if (const device::OpEntry* entry = device::find_entry(implementation, op)) return *entry;
   throw std::out_of_range(fmt::format("{} has no {}", implementation.name, op));
 }
 
@@ -46,7 +46,7 @@ std::size_t bytes_of_row(const HostTensor& tensor) {
 
 struct OpChain::Link {
   std::string name;
-  const plumb_op_entry* entry = nullptr;
+  const device::OpEntry* entry = nullptr;
   std::unique_ptr<Problem> problem;
   Step step;
   TensorSet host;    // inputs as the host set them
@@ -79,7 +79,7 @@ Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>
 }
 
 OpChain::OpChain(std::string_view platform, const device::Conditions& conditions,
-                 const plumb_implementation& implementation)
+                 const device::Implementation& implementation)
     : device_(device::open_device(platform, conditions)),
       implementation_(implementation),
       linear_map_(entry_of(device::builtin_implementation(platform), "linear_map")),
@@ -261,7 +261,7 @@ void OpChain::download(Link& link, LinkVerdict& verdict) {
 std::vector<OpChain::LinkVerdict> OpChain::judge() {
   std::vector<LinkVerdict> verdicts;
   for (const auto& link : links_) {
-    LinkVerdict verdict{link->name, link->entry->op, {}, {}};
+    LinkVerdict verdict{link->name, std::string(link->entry->op), {}, {}};
     download(*link, verdict);
     verdict.reports = link->problem->judge(
         link->step, link->stored, to_reference(link->entry->numerics), link->entry->numerics);

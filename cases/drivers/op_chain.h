@@ -23,7 +23,7 @@ Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>
 class OpChain {
  public:
   OpChain(std::string_view platform, const device::Conditions& conditions,
-          const plumb_implementation& implementation);
+          const device::Implementation& implementation);
   ~OpChain();
 
   // Adds an op, its inputs as `step` fills them. `name` stands in reports. Throws BadRow for a bad
@@ -75,8 +75,8 @@ class OpChain {
   void download(Link& link, LinkVerdict& verdict);
 
   std::unique_ptr<device::Device> device_;
-  const plumb_implementation& implementation_;
-  const plumb_op_entry& linear_map_;
+  const device::Implementation& implementation_;
+  const device::OpEntry& linear_map_;
   device::Stream stream_ = nullptr;
   std::vector<std::unique_ptr<Link>> links_;
 };

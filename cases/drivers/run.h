@@ -52,8 +52,8 @@ struct RunOptions {
       [](std::string_view name, const device::Conditions& conditions) {
         return device::open_device(name, conditions);
       };
-  std::function<const plumb_implementation&(std::string_view, bool checked)> implementation =
-      [](std::string_view name, bool checked) -> const plumb_implementation& {
+  std::function<const device::Implementation&(std::string_view, bool checked)> implementation =
+      [](std::string_view name, bool checked) -> const device::Implementation& {
     return checked ? device::checked_implementation(name) : device::builtin_implementation(name);
   };
   // A plug-in's kernels: nobody instruments them or orders their threads, so no point does.

@@ -87,10 +87,11 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
       result_(result),
       device_(options.open(options.platform, point.conditions)),
       host_(problem.make_tensors()) {
-  const plumb_implementation& implementation =
+  const device::Implementation& implementation =
       options.implementation(options.platform, point.conditions.checked);
   entry_ = device::find_entry(implementation, which.op->name);
   if (!entry_) throw Unsupported(fmt::format("{} has no {}", implementation.name, which.op->name));
+  declared_ = entry_->numerics;
   check_starts(host_);
   stream_ = device_->create_stream();
 }
@@ -102,6 +103,7 @@ Session::Session(const Session& beside, std::string owner, CaseResult& result)
       device_(beside.device_),
       owner_(std::move(owner)),
       entry_(beside.entry_),
+      declared_(beside.declared_),
       stream_(device_->create_stream()),
       host_(beside.problem_.make_tensors()) {}
 
@@ -171,6 +173,7 @@ void Session::poison(const Buffers& buffers, Poison poison) {
 void Session::launch(Buffers& buffers) {
   const Stopwatch watch(result_.phases.device);
   ++result_.launches;
+  declared_ = problem_.declared(*entry_, buffers.addresses, buffers.state.get(), stream_);
   const plumb_status status =
       problem_.launch(*entry_, buffers.addresses, buffers.state.get(), stream_);
   if (status == PLUMB_OK) return;
@@ -242,7 +245,7 @@ std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet&
   if (known != result_.known_verdicts.end()) return known->second;
   VerdictSeconds seconds;
   std::vector<TensorReport> reports =
-      problem_.judge(step, got, to_reference(entry_->numerics), entry_->numerics, seconds);
+      problem_.judge(step, got, to_reference(declared_), declared_, seconds);
   result_.phases.reference += seconds.reference;
   result_.phases.judge += seconds.judge;
   const auto passed = [](const TensorReport& report) { return report.passed(); };
@@ -275,7 +278,7 @@ void Session::keep_evidence(const Step& step, const TensorSet& got) {
 
 void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,
                            const std::string& what, const std::string& context) {
-  if (!entry_->numerics.deterministic) return;
+  if (!declared_.deterministic) return;
   const Stopwatch watch(result_.phases.judge);
   std::vector<std::string> lines;
   std::vector<TensorReport> failed;
@@ -283,11 +286,11 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     const TensorSpec& spec = tensor.spec();
     if (spec.role == Role::input) continue;
     // Partial results are bits only where the op says that it writes them.
-    if (spec.role == Role::scratch && !entry_->numerics.stores_partials) continue;
+    if (spec.role == Role::scratch && !declared_.stores_partials) continue;
     const Bytes& bytes = tensor.bytes();
     if (same_bytes(bytes.data(), expected.at(spec.name).bytes().data(), bytes.size())) continue;
-    const std::optional<HostTensor> one = problem_.canonical(got, spec, entry_->numerics);
-    const std::optional<HostTensor> other = problem_.canonical(expected, spec, entry_->numerics);
+    const std::optional<HostTensor> one = problem_.canonical(got, spec, declared_);
+    const std::optional<HostTensor> other = problem_.canonical(expected, spec, declared_);
     const TensorReport report =
         judge_bits(one ? *one : tensor, other ? *other : expected.at(spec.name),
                    problem_.promised_rows_by_inputs(step, got, spec), what, {},

@@ -64,7 +64,9 @@ class Session {
   device::Stream stream() { return stream_; }
   const Problem& problem() const { return problem_; }
   const Point& point() const { return point_; }
-  bool deterministic() const { return entry_->numerics.deterministic != 0; }
+  bool deterministic() const { return declared_.deterministic != 0; }
+  // What the entry promises of the latest launch.
+  const plumb_numerics& declared() const { return declared_; }
   CaseResult& result() { return result_; }
 
  private:
@@ -81,7 +83,8 @@ class Session {
   CaseResult& result_;
   std::shared_ptr<device::Device> device_;
   std::string owner_;
-  const plumb_op_entry* entry_ = nullptr;
+  const device::OpEntry* entry_ = nullptr;
+  plumb_numerics declared_ = {};
   device::Stream stream_ = nullptr;
   TensorSet host_;               // inputs of the current step; outputs unused
   Poison poison_ = Poison::nan;  // the latest

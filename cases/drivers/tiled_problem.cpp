@@ -59,7 +59,11 @@ class TiledProblem final : public Problem {
   std::unique_ptr<OpState> make_state(const DeviceTensors& tensors) const override {
     return large_->make_state(tensors);
   }
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
+  plumb_numerics declared(const device::OpEntry& entry, const DeviceTensors& tensors,
+                          OpState* state, device::Stream stream) const override {
+    return large_->declared(entry, tensors, state, stream);
+  }
+  plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
     return large_->launch(entry, tensors, state, stream);
   }

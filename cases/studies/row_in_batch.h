@@ -56,7 +56,7 @@ class RowInBatch {
   const Fill fill_;
   const RunOptions& options_;
   device::Properties properties_;
-  const plumb_op_entry* entry_ = nullptr;
+  const device::OpEntry* entry_ = nullptr;
   std::int64_t largest_ = 0;
   std::uint64_t seed_ = 0;
   TensorSet base_;  // of the largest size; its first row is the one under test

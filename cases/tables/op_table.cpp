@@ -3,12 +3,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <plumb/plumb_ops.h>
 
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-
-#include "device/plumb_ops.h"
 
 namespace plumb::cases {
 

@@ -69,13 +69,16 @@ struct GivenParameter {
 struct PointedStruct {
   StructMember pointer;
   std::size_t size = 0;
+  bool says_its_size = false;  // in its first member
 };
 
 class OpParams;
 
 class OpTable {
  public:
-  explicit OpTable(std::size_t struct_size = 0) : size_(struct_size) {}
+  // says_its_size: the struct's first member is its size, which has no line.
+  explicit OpTable(std::size_t struct_size = 0, bool says_its_size = false)
+      : size_(struct_size), says_its_size_(says_its_size) {}
 
   // Sets the scalars of a case. Throws BadRow, or std::out_of_range for a value too large for its
   // member.
@@ -122,6 +125,7 @@ class OpTable {
   void verify(const void* params, const OpParams& of_row, const Row& row) const;
 
   std::size_t size_, members_ = 0;
+  bool says_its_size_ = false;
   StructMember stream_;
   std::vector<Field> fields_;
   std::vector<PointedStruct> pointed_;

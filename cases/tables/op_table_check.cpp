@@ -26,7 +26,8 @@ std::size_t aligned(std::size_t offset, std::size_t alignment) {
 }
 
 // Throws if two members overlap, or if more than padding lies between two.
-void check_covered(Ranges ranges, std::size_t size) {
+void check_covered(Ranges ranges, std::size_t size, bool says_its_size) {
+  if (says_its_size) ranges.push_back({"struct_size", 0, sizeof(std::int64_t)});
   std::sort(ranges.begin(), ranges.end(),
             [](const MemberRange& a, const MemberRange& b) { return a.begin < b.begin; });
   ranges.push_back({"the end", size, sizeof(void*)});
@@ -80,9 +81,9 @@ void OpTable::check() const {
   }
   std::size_t members = 0;
   for (const auto& [pointer, ranges] : structs) members += ranges.size();
-  check_covered(structs[std::nullopt], size_);
+  check_covered(structs[std::nullopt], size_, says_its_size_);
   for (const PointedStruct& pointed : pointed_) {
-    check_covered(structs[pointed.pointer.offset], pointed.size);
+    check_covered(structs[pointed.pointer.offset], pointed.size, pointed.says_its_size);
   }
   // A missing member may look like padding.
   if (members == members_) return;
@@ -120,6 +121,8 @@ OpParams::OpParams(const OpTable& table)
     : table_(table), own_(std::make_unique<std::byte[]>(table.size())) {
   for (const PointedStruct& pointed : table.pointed()) {
     pointed_.push_back(std::make_unique<std::byte[]>(pointed.size));
+    const auto size = static_cast<std::int64_t>(pointed.size);
+    if (pointed.says_its_size) std::memcpy(pointed_.back().get(), &size, sizeof size);
   }
   point();
 }

@@ -4,6 +4,8 @@
 // Scenarios drive a Problem without knowing which op it is.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +18,6 @@
 #include "cases/tensors/step.h"
 #include "cases/tensors/tensor.h"
 #include "device/device.h"
-#include "device/plumb_ops.h"
 #include "reference/bound.h"
 
 namespace plumb::cases {
@@ -50,8 +51,13 @@ class Problem {
   virtual void fill(const Step& step, TensorSet& tensors) const = 0;
   virtual std::unique_ptr<OpState> make_state(const DeviceTensors&) const { return nullptr; }
   // Enqueues the op at its padded shape.
-  virtual plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors,
+  virtual plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors,
                               OpState* state, device::Stream stream) const = 0;
+  // What the entry promises of the launch with these arguments.
+  virtual plumb_numerics declared(const device::OpEntry& entry, const DeviceTensors&, OpState*,
+                                  device::Stream) const {
+    return entry.numerics;
+  }
   // Expectations of all outputs (and visible intermediates). `tensors` holds the inputs and the
   // outputs as the device stored them.
   virtual Expectations expect(const Step& step, const TensorSet& tensors,

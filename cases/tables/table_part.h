@@ -19,6 +19,8 @@
 // the scalars that have this condition.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -79,6 +81,10 @@ inline Formula dtype_if(const Formula& condition, Dtype then, Dtype otherwise) {
   return condition * (number(then) - number(otherwise)) + number(otherwise);
 }
 
+// The parameter of TablePart::strides. Each op that calls it lists it.
+inline const Parameter kOutGap{"out_gap", 0, 0, 1 << 20,
+                               "elements between rows of outputs, guarded"};
+
 // Converts to any type, to count the members of a struct.
 struct AnyMember {
   template <class T>
@@ -92,12 +98,20 @@ consteval std::size_t count_members() {
   return sizeof...(Members);
 }
 
+template <class S>
+concept SizedStruct = requires(S s) { s.struct_size; };
+// Members but for the size of the struct, which no row has.
+template <class S>
+consteval std::size_t count_lines() {
+  return count_members<S>() - (SizedStruct<S> ? 1 : 0);
+}
+
 // The op's struct S, or a struct in it.
 template <class S>
 class TablePart {
  public:
   explicit TablePart(OpTable& table) : table_(table) {
-    table_.expect_members(count_members<S>());
+    table_.expect_members(count_lines<S>());
     if constexpr (requires(S s) { s.stream; }) {
       stream_of(&S::stream);
     }
@@ -106,14 +120,14 @@ class TablePart {
   // A struct in this one, or one that this one points to.
   template <class T>
   TablePart<T> part(const std::string& name, T S::* member) const {
-    table_.expect_members(count_members<T>() - 1);
+    table_.expect_members(count_lines<T>() - 1);
     return {table_, prefix_ + name + ".", base_ + offset_in(member), through_, when_};
   }
   template <class T>
   TablePart<T> pointed(const std::string& name, T* S::* member) const {
     const StructMember pointer = locate(name, member);
-    table_.add_pointed({pointer, sizeof(T)});
-    table_.expect_members(count_members<T>());
+    table_.add_pointed({pointer, sizeof(T), SizedStruct<T>});
+    table_.expect_members(count_lines<T>());
     return {table_, prefix_ + name + "->", 0, pointer.offset, when_};
   }
   // The same part, of which all members are 0 where the formula is.
@@ -185,6 +199,25 @@ class TablePart {
     last().in_place = true;
     return made;
   }
+  // The members with the strides of the first dimensions of the tensor that was declared last. In a
+  // case each is as large as the dimensions inside and `out_gap` more elements.
+  void strides(const std::vector<std::pair<std::string, std::int64_t S::*>>& members) {
+    const std::vector<Formula> shape = last().shape;
+    const std::size_t tensor = table_.fields().size() - 1;
+    std::vector<Formula> strides{1};
+    Formula inside = shape.back();
+    for (std::size_t i = shape.size() - 1; i-- > members.size();) {
+      strides.insert(strides.begin(), inside);
+      inside = shape[i] * inside;
+    }
+    for (std::size_t i = members.size(); i-- > 0;) {
+      const auto& [name, member] = members[i];
+      const Formula stride = caller_scalar(name, member, inside + parameter("out_gap"));
+      strides.insert(strides.begin(), stride);
+      inside = shape[i] * stride;
+    }
+    std::get<TableTensor>(table_.fields()[tensor]).strides = std::move(strides);
+  }
   template <class T>
   TensorEditor scratch(const std::string& name, T* S::* member, std::vector<Formula> shape,
                        std::string says = {}) {
@@ -244,7 +277,7 @@ class TablePart {
 
 template <class P>
 OpTable make_table(Formula (*members)(TablePart<P>&)) {
-  OpTable table(sizeof(P));
+  OpTable table(sizeof(P), SizedStruct<P>);
   TablePart<P> part(table);
   table.capacity = members(part);
   return table;

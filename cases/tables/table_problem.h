@@ -43,11 +43,16 @@ class TableProblem : public Problem {
     return table_.pointed().empty() ? nullptr : std::make_unique<TableState>(params_);
   }
 
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
+  plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
-    P p = state == nullptr ? p_ : *static_cast<P*>(static_cast<TableState*>(state)->params.data());
-    table_.bind(tensors, stream, &p);
+    const P p = bound(tensors, state, stream);
     return entry.launch(&p);
+  }
+  plumb_numerics declared(const device::OpEntry& entry, const DeviceTensors& tensors,
+                          OpState* state, device::Stream stream) const override {
+    if (entry.numerics_of == nullptr) return entry.numerics;
+    const P p = bound(tensors, state, stream);
+    return entry.declared(&p);
   }
 
  protected:
@@ -55,6 +60,11 @@ class TableProblem : public Problem {
   virtual void place(TensorSpec&) const {}
 
  private:
+  P bound(const DeviceTensors& tensors, OpState* state, device::Stream stream) const {
+    P p = state == nullptr ? p_ : *static_cast<P*>(static_cast<TableState*>(state)->params.data());
+    table_.bind(tensors, stream, &p);
+    return p;
+  }
   std::int64_t made(const device::Properties& platform) {
     table_.set_scalars(row_, &platform, params_.data());
     return table_.capacity.value({.params = params_.data(), .row = &row_});

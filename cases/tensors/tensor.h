@@ -135,6 +135,18 @@ class HostTensor {
   std::shared_ptr<Bytes> bytes_;
 };
 
+// The elements in row-major order, gaps left out.
+template <class T>
+std::vector<T> packed(const HostTensor& tensor) {
+  std::vector<T> values;
+  values.reserve(static_cast<std::size_t>(tensor.elements()));
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const T* const first = tensor.row<T>(row);
+    values.insert(values.end(), first, first + tensor.columns());
+  }
+  return values;
+}
+
 // On all cores, where there are enough of them.
 bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes);
 

@@ -23,21 +23,21 @@ CallPlace layer_place(std::size_t layer, std::string_view what) {
   return place;
 }
 
-const plumb_op_entry* Caller::find(std::string_view op) const {
+const device::OpEntry* Caller::find(std::string_view op) const {
   if (is_placeholder(op)) return find_entry(own_, op);
-  const plumb_op_entry* const entry = find_entry(ops_, op);
+  const device::OpEntry* const entry = find_entry(ops_, op);
   return entry != nullptr ? entry : missing_.instead(op, own_);
 }
 
-const plumb_op_entry& Caller::require(const Call& call) const {
-  if (const plumb_op_entry* const entry = find(call.op)) return *entry;
+const device::OpEntry& Caller::require(const Call& call) const {
+  if (const device::OpEntry* const entry = find(call.op)) return *entry;
   throw RefusedCall(call.op,
                     call.place.name + ": " + ops_.name + " has no " + std::string(call.op));
 }
 
 void Caller::launch(const Call& call) const {
   const bool exchanged = exchange_ != nullptr && exchange_->takes(call);
-  const plumb_op_entry* const entry = exchanged ? nullptr : &require(call);
+  const device::OpEntry* const entry = exchanged ? nullptr : &require(call);
   if (observer_ != nullptr) observer_->before(call, stream_);
   if (exchanged) {
     exchange_->launch(call, stream_);

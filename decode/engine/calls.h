@@ -4,6 +4,8 @@
 // wants to look (detectors) or to meddle (faults).
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -91,8 +93,8 @@ class MissingOpPolicy {
   virtual ~MissingOpPolicy() = default;
   // Nothing runs instead: the call throws. plumb's own op in its place gives right results, of
   // which nobody knows whose they are   [vLLM #42810].
-  virtual const plumb_op_entry* instead(std::string_view /*op*/,
-                                        const plumb_implementation& /*own*/) const {
+  virtual const device::OpEntry* instead(std::string_view /*op*/,
+                                         const device::Implementation& /*own*/) const {
     return nullptr;
   }
 };
@@ -101,7 +103,7 @@ class Caller {
  public:
   // `own`: plumb's table, for what no implementation of ops has
   // (device/kernels/placeholders/placeholder_kernels.h).
-  Caller(const plumb_implementation& ops, const plumb_implementation& own,
+  Caller(const device::Implementation& ops, const device::Implementation& own,
          const MissingOpPolicy& missing, Stream stream)
       : ops_(ops), own_(own), missing_(missing), stream_(stream) {}
 
@@ -123,11 +125,11 @@ class Caller {
 
  private:
   void launch(const Call& call) const;
-  const plumb_op_entry& require(const Call& call) const;
-  const plumb_op_entry* find(std::string_view op) const;
+  const device::OpEntry& require(const Call& call) const;
+  const device::OpEntry* find(std::string_view op) const;
 
-  const plumb_implementation& ops_;
-  const plumb_implementation& own_;
+  const device::Implementation& ops_;
+  const device::Implementation& own_;
   const MissingOpPolicy& missing_;
   Stream stream_;
   CallObserver* observer_ = nullptr;

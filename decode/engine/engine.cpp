@@ -29,7 +29,7 @@ constexpr const char* kDraftMetadata = "draft metadata";
 
 }  // namespace
 
-Engine::Engine(Device& device, const plumb_implementation& ops, Geometry geometry,
+Engine::Engine(Device& device, const device::Implementation& ops, Geometry geometry,
                std::optional<GraphMode> mode, Policies policies, std::uint64_t seed)
     : device_(device),
       geometry_(std::move(geometry)),

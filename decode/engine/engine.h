@@ -33,7 +33,7 @@ class Engine {
  public:
   // Without a mode: the one that suits the model. Throws std::invalid_argument for one that the
   // model cannot have.
-  Engine(Device& device, const plumb_implementation& ops, Geometry geometry,
+  Engine(Device& device, const device::Implementation& ops, Geometry geometry,
          std::optional<GraphMode> mode = std::nullopt, Policies policies = {},
          std::uint64_t seed = 1);
   ~Engine();

@@ -18,10 +18,11 @@ AttentionState::AttentionState(const Geometry& geometry, CachingAllocator& memor
   };
   for (const Attention kind : geometry.layers) {
     if (kind == Attention::tokens || plans_.contains(kind)) continue;
-    plans_[kind] = {.tiles = words(geometry.plan_parts * kTileWords, "tiles"),
+    plans_[kind] = {.struct_size = sizeof(plumb_mla_plan),
+                    .tiles = words(geometry.plan_parts * kTileWords, "tiles"),
                     .num_splits = words(geometry.max_tokens() + 1, "num_splits"),
-                    .num_parts = static_cast<std::int32_t>(geometry.plan_parts),
-                    .block_n = static_cast<std::int32_t>(geometry.plan_block),
+                    .num_parts = geometry.plan_parts,
+                    .block_n = geometry.plan_block,
                     .fixed_overhead = kFixedOverhead,
                     .planned = 0};
   }

@@ -12,7 +12,7 @@ plumb_mla_candidates dense_candidates(const std::int32_t* indices, const std::in
           .indptr = nullptr,
           .request_stride = width,
           .query_stride = width,
-          .width = static_cast<std::int32_t>(width)};
+          .width = width};
 }
 
 DenseMetadata::DenseMetadata(const Geometry& geometry, EngineMemory& memory) : geometry_(geometry) {
@@ -63,7 +63,7 @@ void DenseMetadata::build_window(const Caller& call, const StepInputs& inputs,
            .window = geometry_.window,
            .page = geometry_.pages[0],
            .block_table_row_stride = geometry_.blocks_per_request(Cache::window),
-           .swa_row_stride = geometry_.window,
+           .swa_indices_row_stride = geometry_.window,
            .stream = nullptr});
 }
 
@@ -84,8 +84,8 @@ void DenseMetadata::build_c128a(const Caller& call, const StepInputs& inputs,
            .max_compressed = geometry_.c128a_width(),
            .block_size = geometry_.pages[kLong],
            .block_table_row_stride = geometry_.blocks_per_request(Cache::c128a),
-           .decode_row_stride = geometry_.c128a_width(),
-           .prefill_row_stride = geometry_.c128a_width(),
+           .decode_slots_row_stride = geometry_.c128a_width(),
+           .prefill_indices_row_stride = geometry_.c128a_width(),
            .stream = nullptr});
 }
 

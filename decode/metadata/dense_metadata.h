@@ -6,6 +6,8 @@
 // written in place.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <cstdint>
 
 #include "decode/engine/calls.h"

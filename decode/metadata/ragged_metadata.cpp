@@ -21,7 +21,7 @@ plumb_mla_candidates ragged_candidates(const Ragged& ragged) {
           .indptr = ragged.indptr,
           .request_stride = 0,
           .query_stride = 0,
-          .width = static_cast<std::int32_t>(ragged.width)};
+          .width = ragged.width};
 }
 
 RaggedMetadata::RaggedMetadata(const Geometry& geometry, const MetadataPolicy& policy,

@@ -35,9 +35,10 @@ V32Metadata::V32Metadata(const Geometry& g, Device& device, Stream stream, Engin
   extents_ = words(2, "extents");
   spare_extents_ = words(2, "spare extents");
   spare_indptr_ = words(tokens + 1, "spare indptr");
-  plan_ = {.tiles = words(g.plan_parts * kTileWords, "tiles"),
+  plan_ = {.struct_size = sizeof plan_,
+           .tiles = words(g.plan_parts * kTileWords, "tiles"),
            .num_splits = words(tokens + 1, "num_splits"),
-           .num_parts = static_cast<std::int32_t>(g.plan_parts),
+           .num_parts = g.plan_parts,
            .block_n = kPlanGranularity,
            .fixed_overhead = kPlanOverhead,
            .planned = 0};

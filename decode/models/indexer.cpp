@@ -62,7 +62,7 @@ void Indexer::reset(const StepContext& step, const CallPlace& place, std::int32_
 
 void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Batch& batch) const {
   const Geometry& g = geometry_;
-  const auto next_n = static_cast<std::int32_t>(batch.next_n);
+  const std::int64_t next_n = batch.next_n;
   step.call("fp8_paged_mqa_logits", layer.place.with("index logits"),
             plumb_fp8_paged_mqa_logits_params{
                 .q = batch.codes,
@@ -74,12 +74,12 @@ void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Bat
                 .requests = batch.requests,
                 .max_context_len = g.states(),
                 .logits_row_stride = g.states(),
-                .context_lens_stride = next_n,
-                .block_table_stride = g.blocks_per_request(keys_),
+                .context_lens_row_stride = next_n,
+                .block_table_row_stride = g.blocks_per_request(keys_),
                 .context_lens_dims = 2,
                 .next_n = next_n,
-                .heads = static_cast<std::int32_t>(g.index_heads),
-                .dim = static_cast<std::int32_t>(g.index_dim),
+                .heads = g.index_heads,
+                .dim = g.index_dim,
                 .shuffled = 0,
                 .clean_logits = 0,
                 .q_dialect = dialect_,
@@ -90,14 +90,15 @@ void Indexer::rank_decode(const StepContext& step, const Layer& layer, const Bat
             plumb_top_k_per_row_decode_params{.logits = layer.logits,
                                               .seq_lens = batch.lens,
                                               .indices = batch.top_k,
-                                              .num_rows = ranked * batch.next_n,
+                                              .rows = ranked * batch.next_n,
                                               .columns = g.states(),
                                               .logits_row_stride = g.states(),
                                               .logits_column_stride = 1,
                                               .seq_lens_row_stride = next_n,
                                               .seq_lens_dims = 2,
                                               .next_n = next_n,
-                                              .k = static_cast<std::int32_t>(g.top_k),
+                                              .k = g.top_k,
+                                              .indices_row_stride = g.top_k,
                                               .stream = nullptr});
 }
 
@@ -117,6 +118,8 @@ void Indexer::rank_packed(const StepContext& step, const Layer& layer) const {
                                     .columns = columns,
                                     .x_row_stride = columns,
                                     .element_bytes = bytes,
+                                    .out_sequence_stride = plan.next_n * columns,
+                                    .out_row_stride = columns,
                                     .pad_bits = pad_bits,
                                     .stream = nullptr});
   };
@@ -162,8 +165,8 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
                 .rows = chunk.tokens,
                 .keys = chunk.keys,
                 .logits_row_stride = columns,
-                .heads = static_cast<std::int32_t>(g.index_heads),
-                .dim = static_cast<std::int32_t>(g.index_dim),
+                .heads = g.index_heads,
+                .dim = g.index_dim,
                 .max_seqlen_k = 0,
                 .clean_logits = 0,
                 .q_dialect = dialect_,
@@ -174,11 +177,12 @@ void Indexer::rank_prefill(const StepContext& step, const Layer& layer, std::siz
                                                .row_starts = starts,
                                                .row_ends = ends,
                                                .indices = layer.top_k + chunk.first_token * g.top_k,
-                                               .num_rows = chunk.tokens,
+                                               .rows = chunk.tokens,
                                                .columns = columns,
                                                .logits_row_stride = columns,
                                                .logits_column_stride = 1,
-                                               .k = static_cast<std::int32_t>(g.top_k),
+                                               .k = g.top_k,
+                                               .indices_row_stride = g.top_k,
                                                .stream = nullptr});
 }
 
@@ -199,7 +203,7 @@ void Indexer::gather_keys(const StepContext& step, const CallPlace& place, const
                 .requests = chunk.requests,
                 .keys = chunk.keys,
                 .dim = geometry_.index_dim,
-                .block_table_stride = blocks,
+                .block_table_row_stride = blocks,
                 .stream = nullptr});
 }
 

@@ -71,6 +71,9 @@ void MtpModel::embed(const StepContext& step) {
                                             .tokens = step.tokens,
                                             .hidden = geometry_.hidden,
                                             .hc_mult = kStreams,
+                                            .out_embeds_row_stride = geometry_.hidden,
+                                            .out_hidden_token_stride = kStreams * geometry_.hidden,
+                                            .out_hidden_slot_stride = geometry_.hidden,
                                             .eps = kEps,
                                             .stream = nullptr});
 }
@@ -95,6 +98,7 @@ void MtpModel::read_out(const StepContext& step) {
                                                   .out = layers_.space().out,
                                                   .tokens = step.tokens,
                                                   .hidden = geometry_.hidden,
+                                                  .out_row_stride = geometry_.hidden,
                                                   .eps = kEps,
                                                   .stream = nullptr});
 }

@@ -37,6 +37,8 @@ void V32Model::project(const StepContext& step, std::size_t i) {
                                        .kv_hidden = kHeadDim,
                                        .q_row_stride = g.q_lora,
                                        .kv_row_stride = kHeadDim,
+                                       .out_q_row_stride = g.q_lora,
+                                       .out_kv_row_stride = kHeadDim,
                                        .eps = kEps,
                                        .stream = nullptr});
   linear(step, layer_place(i, "head projection"), Projection::head, space_.q_normed, g.q_lora,
@@ -49,7 +51,7 @@ void V32Model::project(const StepContext& step, std::size_t i) {
 
 void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::int64_t tokens,
                             std::size_t i) {
-  const auto dim = static_cast<std::int32_t>(geometry_.index_dim);
+  const std::int64_t dim = geometry_.index_dim;
   call("concat_and_cache_ds_mla", layer_place(i, "token cache insert"),
        plumb_concat_and_cache_ds_mla_params{.kv_c = space_.kv_normed,
                                             .k_pe = space_.k_rope,
@@ -89,10 +91,13 @@ void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
                 .weights_out = space_.index_scales,
                 .tokens = step.tokens,
                 .q_token_stride = g.index_heads * g.index_dim,
-                .heads = static_cast<std::int32_t>(g.index_heads),
-                .dim = static_cast<std::int32_t>(g.index_dim),
-                .rope_dim = static_cast<std::int32_t>(kRopeDim),
+                .heads = g.index_heads,
+                .dim = g.index_dim,
+                .rope_dim = kRopeDim,
                 .rope_offset = 0,
+                .q_out_token_stride = g.index_heads * g.index_dim,
+                .q_out_head_stride = g.index_dim,
+                .weights_out_row_stride = g.index_heads,
                 .rope_pairs = PLUMB_ROPE_HALVES,
                 .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
                 .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
@@ -122,7 +127,7 @@ void V32Model::map_top_k(const StepContext& step, std::size_t i) {
                 .tokens = step.tokens,
                 .topk = g.top_k,
                 .blocks_per_request = g.blocks_per_request(Cache::window),
-                .topk_row_stride = g.top_k,
+                .topk_indices_row_stride = g.top_k,
                 .block_table_row_stride = g.blocks_per_request(Cache::window),
                 .page = g.pages[kTokens],
                 .stream = nullptr});
@@ -143,7 +148,7 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
                        .scale_reading = PLUMB_SCALE_FP32};
   params.main.indices = metadata_.paged_kv_indices();
   params.main.indptr = metadata_.paged_kv_indptr();
-  params.main.width = static_cast<std::int32_t>(g.top_k);
+  params.main.width = g.top_k;
   params.out = space_.attention;
   params.lse = space_.lse;
   params.partial_out = space_.partial_out;
@@ -154,6 +159,10 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
   params.heads = g.heads;
   params.q_request_stride = params.q_query_stride = g.heads * kV32KeyDim;
   params.q_head_stride = kV32KeyDim;
+  params.out_request_stride = params.out_query_stride = g.heads * kHeadDim;
+  params.out_head_stride = kHeadDim;
+  params.lse_request_stride = g.heads;
+  params.lse_head_stride = 1;
   params.sm_scale = kSmScale;
   step.call("sparse_mla_decode", layer_place(i, "attention"), params);
 }

@@ -95,6 +95,7 @@ void V32Model::embed(const StepContext& step) {
                                   .tokens = step.tokens,
                                   .hidden = geometry_.hidden,
                                   .x_row_stride = geometry_.hidden,
+                                  .out_row_stride = geometry_.hidden,
                                   .eps = kEps,
                                   .rounding = PLUMB_ROUND_ONCE,
                                   .stream = nullptr});
@@ -146,10 +147,12 @@ void V32Model::route(const StepContext& step, std::size_t i) {
                                       .ids = space_.router_ids,
                                       .tokens = step.tokens,
                                       .logits_row_stride = g.experts,
-                                      .experts = static_cast<std::int32_t>(g.experts),
-                                      .n_group = static_cast<std::int32_t>(g.expert_groups),
-                                      .topk_group = static_cast<std::int32_t>(g.kept_groups),
-                                      .topk = static_cast<std::int32_t>(g.experts_per_token),
+                                      .experts = g.experts,
+                                      .n_group = g.expert_groups,
+                                      .topk_group = g.kept_groups,
+                                      .topk = g.experts_per_token,
+                                      .weights_row_stride = g.experts_per_token,
+                                      .ids_row_stride = g.experts_per_token,
                                       .logits_format = router_logits_,
                                       .arithmetic = PLUMB_ROUTER_FP32,
                                       .renormalize = 1,
@@ -167,6 +170,7 @@ void V32Model::add_and_norm(const StepContext& step, const CallPlace& place, std
                                             .tokens = step.tokens,
                                             .hidden = geometry_.hidden,
                                             .x_row_stride = geometry_.hidden,
+                                            .residual_row_stride = geometry_.hidden,
                                             .eps = kEps,
                                             .rounding = PLUMB_ROUND_ONCE,
                                             .fp32_sum = 0,
@@ -178,7 +182,7 @@ plumb_paged_cache V32Model::paged(std::uint8_t* data, std::int64_t token_bytes) 
   return {.data = data,
           .block_stride_bytes = page * token_bytes,
           .num_blocks = requests_.blocks(Cache::window),
-          .page = static_cast<std::int32_t>(page),
+          .page = page,
           .dialect = dialect_};
 }
 

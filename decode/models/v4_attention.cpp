@@ -34,6 +34,8 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
                                        .kv_hidden = kHeadDim,
                                        .q_row_stride = g.q_lora,
                                        .kv_row_stride = kHeadDim,
+                                       .out_q_row_stride = g.q_lora,
+                                       .out_kv_row_stride = kHeadDim,
                                        .eps = kEps,
                                        .stream = nullptr});
   linear(step, place(i, "head projection"), Projection::head, space_.q_normed, g.q_lora,
@@ -46,6 +48,8 @@ void V4Layers::project(const StepContext& step, std::size_t i) {
                                               .tokens = step.tokens,
                                               .heads = g.heads,
                                               .q_token_stride = g.heads * kHeadDim,
+                                              .out_token_stride = g.heads * kHeadDim,
+                                              .out_head_stride = kHeadDim,
                                               .eps = kEps,
                                               .stream = nullptr});
   const CacheWrite writer{step.call, step.inputs, step.tokens};
@@ -106,17 +110,16 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
   if (which != Cache::c4a) return;
   make("index keys", space_.index_keys, geometry_.index_dim, kIndexKeySeed);
   step.call("indexer_k_quant_and_cache", place(i, "index cache insert"),
-            plumb_indexer_k_quant_and_cache_params{
-                .k = space_.index_keys,
-                .slot_mapping = step.inputs.slot_mapping[index],
-                .cache = indexer_cache(i),
-                .tokens = step.tokens,
-                .k_row_stride = geometry_.index_dim,
-                .head_dim = static_cast<std::int32_t>(geometry_.index_dim),
-                .quant_block_size = static_cast<std::int32_t>(geometry_.index_dim),
-                .ue8m0 = 1,
-                .shuffled = 0,
-                .stream = nullptr});
+            plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
+                                                   .slot_mapping = step.inputs.slot_mapping[index],
+                                                   .cache = indexer_cache(i),
+                                                   .tokens = step.tokens,
+                                                   .k_row_stride = geometry_.index_dim,
+                                                   .head_dim = geometry_.index_dim,
+                                                   .quant_block_size = geometry_.index_dim,
+                                                   .ue8m0 = 1,
+                                                   .shuffled = 0,
+                                                   .stream = nullptr});
 }
 
 void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
@@ -135,10 +138,13 @@ void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
                 .weights_out = space_.index_scales,
                 .tokens = step.tokens,
                 .q_token_stride = g.index_heads * g.index_dim,
-                .heads = static_cast<std::int32_t>(g.index_heads),
-                .dim = static_cast<std::int32_t>(g.index_dim),
-                .rope_dim = static_cast<std::int32_t>(kRopeDim),
-                .rope_offset = static_cast<std::int32_t>(g.index_dim - kRopeDim),
+                .heads = g.index_heads,
+                .dim = g.index_dim,
+                .rope_dim = kRopeDim,
+                .rope_offset = g.index_dim - kRopeDim,
+                .q_out_token_stride = g.index_heads * g.index_dim,
+                .q_out_head_stride = g.index_dim,
+                .weights_out_row_stride = g.index_heads,
                 .rope_pairs = PLUMB_ROPE_INTERLEAVED,
                 .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
                 .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
@@ -181,6 +187,10 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.heads = g.heads;
   params.q_request_stride = params.q_query_stride = g.heads * kHeadDim;
   params.q_head_stride = kHeadDim;
+  params.out_request_stride = params.out_query_stride = g.heads * kHeadDim;
+  params.out_head_stride = kHeadDim;
+  params.lse_request_stride = g.heads;
+  params.lse_head_stride = 1;
   params.sm_scale = kSmScale;
   step.call("sparse_mla_decode", place(i, "attention"), params);
   scratch_.give_back(partial_out, temporaries_);
@@ -203,7 +213,7 @@ plumb_paged_cache V4Layers::written_cache(std::size_t layer, Cache which) const 
   return {.data = window ? caches_[layer].window : caches_[layer].compressed,
           .block_stride_bytes = block_bytes(page),
           .num_blocks = requests_.blocks(which),
-          .page = static_cast<std::int32_t>(page),
+          .page = page,
           .dialect = window ? dialect_ : PLUMB_E4M3FN};
 }
 
@@ -212,7 +222,7 @@ plumb_paged_cache V4Layers::indexer_cache(std::size_t layer) const {
   return {.data = caches_[layer].indexer,
           .block_stride_bytes = page * (geometry_.index_dim + kIndexScaleBytes),
           .num_blocks = requests_.blocks(Cache::c4a),
-          .page = static_cast<std::int32_t>(page),
+          .page = page,
           .dialect = dialect_};
 }
 

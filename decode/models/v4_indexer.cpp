@@ -42,9 +42,10 @@ void V4Layers::map_top_k(const StepContext& step, std::size_t i) {
                   .topk = g.top_k,
                   .requests = step.plan.requests,
                   .blocks_per_request = g.blocks_per_request(Cache::c4a),
-                  .topk_row_stride = g.top_k,
+                  .topk_indices_row_stride = g.top_k,
                   .block_table_row_stride = g.blocks_per_request(Cache::c4a),
                   .block_size = g.pages[kStates],
+                  .global_indices_row_stride = g.top_k,
                   .stream = nullptr});
     return;
   }
@@ -59,7 +60,7 @@ void V4Layers::map_top_k(const StepContext& step, std::size_t i) {
                 .lens = space_.c4a_lens,
                 .tokens = step.decode_rows(),
                 .topk = g.top_k,
-                .topk_row_stride = g.top_k,
+                .topk_indices_row_stride = g.top_k,
                 .block_table_row_stride = g.blocks_per_request(Cache::c4a),
                 .block_size = g.pages[kStates],
                 .stream = nullptr});

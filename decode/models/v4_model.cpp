@@ -51,6 +51,7 @@ void V4Model::read_out(const StepContext& step) {
                                   .tokens = step.tokens,
                                   .hidden = geometry_.hidden,
                                   .x_row_stride = geometry_.hidden,
+                                  .out_row_stride = geometry_.hidden,
                                   .eps = kEps,
                                   .rounding = PLUMB_ROUND_ONCE,
                                   .stream = nullptr});

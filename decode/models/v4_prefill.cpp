@@ -15,28 +15,29 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
   const std::int64_t row = g.heads * kHeadDim;
   step.call(
       "sparse_mla_prefill", place(i, "prefill attention").in_chunk(number),
-      plumb_sparse_mla_prefill_params{
-          .q = space_.q + chunk.first_token * row,
-          .kv = prefill_.kv,
-          .candidates = {.indices = prefill_.flat,
-                         .lengths = nullptr,
-                         .indptr = prefill_.indptr,
-                         .request_stride = 0,
-                         .query_stride = 0,
-                         .width = static_cast<std::int32_t>(g.attended_states(kind) + g.window)},
-          .attn_sink = weights_.layers[i].attn_sink,
-          .out = space_.attention + chunk.first_token * row,
-          .max_logits = nullptr,
-          .lse = nullptr,
-          .rows = chunk.tokens,
-          .heads = g.heads,
-          .kv_rows = chunk.requests * g.workspace_rows(kind),
-          .key_dims = kHeadDim,
-          .q_row_stride = row,
-          .q_head_stride = kHeadDim,
-          .kv_row_stride = kHeadDim,
-          .sm_scale = kSmScale,
-          .stream = nullptr});
+      plumb_sparse_mla_prefill_params{.q = space_.q + chunk.first_token * row,
+                                      .kv = prefill_.kv,
+                                      .candidates = {.indices = prefill_.flat,
+                                                     .lengths = nullptr,
+                                                     .indptr = prefill_.indptr,
+                                                     .request_stride = 0,
+                                                     .query_stride = 0,
+                                                     .width = g.attended_states(kind) + g.window},
+                                      .attn_sink = weights_.layers[i].attn_sink,
+                                      .out = space_.attention + chunk.first_token * row,
+                                      .max_logits = nullptr,
+                                      .lse = nullptr,
+                                      .rows = chunk.tokens,
+                                      .heads = g.heads,
+                                      .kv_rows = chunk.requests * g.workspace_rows(kind),
+                                      .key_dims = kHeadDim,
+                                      .q_row_stride = row,
+                                      .q_head_stride = kHeadDim,
+                                      .kv_row_stride = kHeadDim,
+                                      .out_row_stride = row,
+                                      .out_head_stride = kHeadDim,
+                                      .sm_scale = kSmScale,
+                                      .stream = nullptr});
 }
 
 // Compressed states to the front of a request's rows, the window's tokens behind them.
@@ -62,7 +63,7 @@ void V4Layers::gather_states(const StepContext& step, const CallPlace& place, st
                   .offset = offset,
                   .out_request_stride = rows * kHeadDim,
                   .out_row_stride = kHeadDim,
-                  .block_table_stride = blocks,
+                  .block_table_row_stride = blocks,
                   .stream = nullptr});
   };
   if (kind != Attention::window) {
@@ -79,7 +80,7 @@ void V4Layers::combine(const StepContext& step, const CallPlace& place, Attentio
   const Geometry& g = geometry_;
   const std::int64_t first = chunk.first_token - step.plan.num_decode_tokens;
   plumb_combine_topk_swa_indices_ragged_params params{};
-  params.top_k = params.topk_width = params.topk_row_stride = g.attended_states(kind);
+  params.top_k = params.topk_width = params.topk_indices_row_stride = g.attended_states(kind);
   params.ratio = 1;
   if (kind == Attention::c4a) {
     params.topk_indices = space_.top_k + chunk.first_token * params.top_k;

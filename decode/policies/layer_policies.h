@@ -3,11 +3,12 @@
 // What layers are made of, and what memory their ops work in. Each default is right.
 #pragma once
 
+#include <plumb/ops/types.h>
+
 #include <cstddef>
 
 #include "decode/engine/geometry.h"
 #include "device/caching_allocator.h"
-#include "device/ops/types.h"
 
 namespace plumb::device::decode {
 

@@ -29,7 +29,7 @@ bool is_constant(std::string_view tensor) {
 }  // namespace
 
 CallRecorder::CallRecorder(device::Device& device, const device::decode::Geometry& geometry,
-                           const plumb_implementation& ops,
+                           const device::Implementation& ops,
                            const device::CachingAllocator& temporaries, Kept kept)
     : device_(device),
       geometry_(geometry),
@@ -83,9 +83,11 @@ std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
   auto recording = std::make_unique<CallRecording>();
   static_cast<JudgedCall&>(*recording) = judged_call(call, geometry_, device_.properties());
   recording->place = call.place;
-  if (recording->problem)
+  if (recording->problem) {
     recording->entry =
         exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
+    if (recording->entry) recording->declared = recording->entry->declared(call.params);
+  }
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
   recording->tensors = recording->make_tensors(bindings);
   for (const HostTensor& tensor : recording->tensors.all()) {
@@ -149,8 +151,8 @@ std::vector<TensorReport> CallRecorder::judge(const CallRecording& recording,
   const device::Properties properties = device_.properties();
   auto some = recording.placeholder
                   ? expect_sample(*recording.placeholder, recording.tensors, choice)
-                  : expect_sample({recording.row, properties, *recording.problem, *recording.entry,
-                                   recording.tensors},
+                  : expect_sample({recording.row, properties, *recording.problem,
+                                   recording.declared, recording.tensors},
                                   choice);
   return some ? compare(*some) : recording.judge();
 }

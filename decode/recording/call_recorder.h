@@ -30,7 +30,7 @@ class CallRecorder final : public device::decode::CallObserver {
 
   // Both outlive the recorder.
   CallRecorder(device::Device& device, const device::decode::Geometry& geometry,
-               const plumb_implementation& ops, const device::CachingAllocator& temporaries,
+               const device::Implementation& ops, const device::CachingAllocator& temporaries,
                Kept kept = Kept::everything);
   ~CallRecorder() override;
 
@@ -51,13 +51,13 @@ class CallRecorder final : public device::decode::CallObserver {
   };
   struct CallRecording : JudgedCall {
     device::decode::CallPlace place;
-    const plumb_op_entry* entry = nullptr;
+    const device::OpEntry* entry = nullptr;
     TensorSet tensors;  // as fetched last
     std::vector<TensorCopy> copies;
 
     // Not of the implementation under test, nor what stands beside its ops.
     bool is_foreign() const { return problem != nullptr && entry == nullptr; }
-    std::vector<TensorReport> judge() const { return compare(expect(tensors, entry)); }
+    std::vector<TensorReport> judge() const { return compare(expect(tensors)); }
   };
   using Calls = std::vector<std::unique_ptr<CallRecording>>;
 
@@ -110,7 +110,7 @@ class CallRecorder final : public device::decode::CallObserver {
   PartRecord& run_of(const device::decode::StepPart& part) const;
   device::Device& device_;
   const device::decode::Geometry& geometry_;
-  const plumb_implementation& ops_;
+  const device::Implementation& ops_;
   const device::CachingAllocator& temporaries_;
   std::map<const std::byte*, std::string> writers_;  // op, by address of the output
   const Kept kept_;

@@ -120,7 +120,7 @@ Expectations expect_rows(const RecordedCall& call, std::string_view parameter, c
   const std::unique_ptr<Problem> few = make_few(call, parameter, std::ssize(rows));
   const TensorSet excerpt =
       excerpt_of(few->make_tensors(), call.problem.make_tensors(), call.tensors, count, rows);
-  const plumb_numerics& declared = call.entry.numerics;
+  const plumb_numerics& declared = call.declared;
   const reference::Numerics numerics = to_reference(declared);
   Expectations all =
       call.problem.expect_whole(step_of(call.problem), call.tensors, numerics, declared);
@@ -160,7 +160,7 @@ Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
   const WrittenBlocks written = blocks_of(chosen, slots, tokens, page);
   Row row = call.row;
   row.integers.find("blocks")->second = std::ssize(written.places);
-  const RecordedCall compact{row, call.properties, call.problem, call.entry, call.tensors};
+  const RecordedCall compact{row, call.properties, call.problem, call.declared, call.tensors};
   const std::unique_ptr<Problem> few = make_few(compact, "tokens", std::ssize(written.tokens));
   TensorSet excerpt = few->make_tensors();
   for (HostTensor& tensor : excerpt.all()) {
@@ -185,7 +185,7 @@ Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
       mapping[i] = written.places.at(mapping[i] / page) * page + mapping[i] % page;
     }
   }
-  const plumb_numerics& declared = call.entry.numerics;
+  const plumb_numerics& declared = call.declared;
   return few->expect(step_of(*few), excerpt, to_reference(declared), declared);
 }
 

@@ -30,7 +30,7 @@ struct RecordedCall {
   const Row& row;  // of its op
   const device::Properties& properties;
   const Problem& problem;
-  const plumb_op_entry& entry;
+  const plumb_numerics& declared;
   const TensorSet& tensors;
 };
 // Nothing for an op whose calls are cheap enough, or have few rows: all of it has to be judged.

@@ -65,9 +65,9 @@ TensorSet JudgedCall::make_tensors(const std::vector<Binding>& bindings) const {
 
 Step JudgedCall::step() const { return {0, problem->capacity(), Fill::real, DeadRows::foreign}; }
 
-Expectations JudgedCall::expect(const TensorSet& tensors, const plumb_op_entry* entry) const {
+Expectations JudgedCall::expect(const TensorSet& tensors) const {
   if (placeholder) return placeholder->expect(tensors);
-  return problem->expect(step(), tensors, to_reference(entry->numerics), entry->numerics);
+  return problem->expect(step(), tensors, to_reference(declared), declared);
 }
 
 JudgedCall judged_call(const device::decode::Call& call, const device::decode::Geometry& geometry,

@@ -26,11 +26,12 @@ struct JudgedCall {
   Row row;                           // of the op
   std::unique_ptr<Problem> problem;  // none: what stands beside ops
   std::unique_ptr<PlaceholderReference> placeholder;
+  plumb_numerics declared = {};  // of the implementation, for this call
 
   // As large as the call has them. Throws std::logic_error for one that nobody says the place of.
   TensorSet make_tensors(const std::vector<Binding>& bindings) const;
   Step step() const;  // padding included: what the contract says of it follows from the inputs
-  Expectations expect(const TensorSet& tensors, const plumb_op_entry* entry) const;
+  Expectations expect(const TensorSet& tensors) const;
 };
 JudgedCall judged_call(const device::decode::Call& call, const device::decode::Geometry& geometry,
                        const device::Properties& properties);

@@ -166,7 +166,7 @@ class GatherIndexKeys final : public PlaceholderReference {
   TensorSet make_tensors() const override {
     TensorSet tensors;
     tensors.add({"cache", Dtype::u8, {p_.cache.num_blocks, p_.cache.block_stride_bytes}});
-    tensors.add({"block_table", Dtype::i32, {p_.requests, p_.block_table_stride}});
+    tensors.add({"block_table", Dtype::i32, {p_.requests, p_.block_table_row_stride}});
     for (const char* name : {"starts", "lens"}) tensors.add({name, Dtype::i32, {p_.requests}});
     tensors.add({"k", Dtype::u8, {p_.keys, p_.dim}, {}, Role::output});
     tensors.add({"k_scale", Dtype::f32, {p_.keys}, {}, Role::output});
@@ -233,7 +233,9 @@ class TilePlanPlaceholder final : public PlaceholderReference {
           reference::request_blocks(indptr[row + 1] - indptr[row], false, 0, p_.plan.block_n));
     }
     return expect_tile_plan(
-        tensors, reference::make_tile_plan(blocks, p_.plan.num_parts, p_.plan.fixed_overhead),
+        tensors,
+        reference::make_tile_plan(blocks, static_cast<std::int32_t>(p_.plan.num_parts),
+                                  static_cast<std::int32_t>(p_.plan.fixed_overhead)),
         p_.rows);
   }
 

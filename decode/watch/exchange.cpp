@@ -2,12 +2,11 @@
 #include "decode/watch/exchange.h"
 
 #include <fmt/format.h>
+#include <plumb/plumb_ops.h>
 #include <xxhash.h>
 
 #include <cstring>
 #include <utility>
-
-#include "device/plumb_ops.h"
 
 namespace plumb::cases {
 
@@ -53,8 +52,9 @@ bool Exchanged::covers(const Call& call) const {
   return names_.contains(std::string(call.op)) || names_.contains(call.place.name);
 }
 
-const plumb_op_entry* Exchanged::entry_of(const Call& call, const plumb_implementation& ops) const {
-  const plumb_op_entry* const entry = device::find_entry(ops, call.op);
+const device::OpEntry* Exchanged::entry_of(const Call& call,
+                                           const device::Implementation& ops) const {
+  const device::OpEntry* const entry = device::find_entry(ops, call.op);
   if (entry != nullptr || !covers(call)) return entry;
   return device::find_entry(device::builtin_implementation("sim-sm90"), call.op);
 }
@@ -77,7 +77,7 @@ void Exchanged::keep(std::uint64_t inputs, Outputs outputs) const {
 }
 
 Exchange::Exchange(device::Device& device, const device::decode::Geometry& geometry,
-                   const plumb_implementation& ops, std::shared_ptr<const Exchanged> which)
+                   const device::Implementation& ops, std::shared_ptr<const Exchanged> which)
     : device_(device),
       geometry_(geometry),
       ops_(ops),
@@ -88,7 +88,9 @@ bool Exchange::takes(const Call& call) {
   if (!which_->covers(call)) return false;
   try {
     taken_ = One{this, judged_call(call, geometry_, properties_), bindings_of(call, geometry_),
-                 which_->entry_of(call, ops_), call.place.name};
+                 call.place.name};
+    const device::OpEntry* const entry = which_->entry_of(call, ops_);
+    if (entry != nullptr) taken_->judged.declared = entry->declared(call.params);
   } catch (const BadRow&) {
     return false;
   }
@@ -146,7 +148,7 @@ Exchanged::Outputs Exchange::right(const One& one, const TensorSet& tensors) con
   if (one.judged.problem) {
     if (Exchanged::Outputs seen = which_->find(key)) return seen;
   }
-  const auto expect = [&](const TensorSet& all) { return one.judged.expect(all, one.entry); };
+  const auto expect = [&](const TensorSet& all) { return one.judged.expect(all); };
   auto made = std::make_shared<const RightOutputs>(right_outputs(tensors, expect));
   if (one.judged.problem) which_->keep(key, made);
   return made;

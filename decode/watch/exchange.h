@@ -24,7 +24,7 @@ class Exchange final : public device::decode::CallExchange {
  public:
   // All outlive the exchange, which outlives the graphs.
   Exchange(device::Device& device, const device::decode::Geometry& geometry,
-           const plumb_implementation& ops, std::shared_ptr<const Exchanged> which);
+           const device::Implementation& ops, std::shared_ptr<const Exchanged> which);
 
   // Not a call without rows, of which nothing can be judged: the op itself has to do nothing.
   bool takes(const device::decode::Call& call) override;
@@ -37,7 +37,6 @@ class Exchange final : public device::decode::CallExchange {
     Exchange* exchange;
     JudgedCall judged;
     std::vector<Binding> bindings;
-    const plumb_op_entry* entry;
     std::string name;
     bool keeps_plan = false;  // that it was given
   };
@@ -51,7 +50,7 @@ class Exchange final : public device::decode::CallExchange {
 
   device::Device& device_;
   const device::decode::Geometry& geometry_;
-  const plumb_implementation& ops_;
+  const device::Implementation& ops_;
   std::shared_ptr<const Exchanged> which_;
   device::Properties properties_;
   std::optional<One> taken_;

@@ -26,8 +26,8 @@ class Exchanged {
   bool covers(const device::decode::Call& call) const;
   // What the call's outputs are judged by: plumb's own promise, where the implementation lacks an
   // op that is exchanged.
-  const plumb_op_entry* entry_of(const device::decode::Call& call,
-                                 const plumb_implementation& ops) const;
+  const device::OpEntry* entry_of(const device::decode::Call& call,
+                                  const device::Implementation& ops) const;
 
   using Outputs = std::shared_ptr<const RightOutputs>;
   Outputs find(std::uint64_t inputs) const;  // nullptr: not seen yet

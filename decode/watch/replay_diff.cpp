@@ -149,7 +149,7 @@ class StepComparison {
   ReplayDifference describe(const CallRecorder::CallRecording& a,
                             const CallRecorder::CallRecording& b, const StepPart& part,
                             TensorReport& report) const {
-    const bool may = a.entry != nullptr && a.entry->numerics.deterministic == 0;
+    const bool may = a.entry != nullptr && a.declared.deterministic == 0;
     ReplayDifference found{
         .from = may ? ReplayDifference::From::an_op_that_may : ReplayDifference::From::the_op,
         .step = step_,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kSlowBytes = 256;  // of one block of the occupancy hog
 
-const plumb_implementation& ops_of(const DecodeSetup& setup) {
+const device::Implementation& ops_of(const DecodeSetup& setup) {
   const bool checked = setup.conditions.checked;
   if (setup.implementation) return setup.implementation(setup.platform, checked);
   return checked ? device::checked_implementation(setup.platform)
@@ -24,7 +24,7 @@ const plumb_implementation& ops_of(const DecodeSetup& setup) {
 
 std::unique_ptr<Exchange> make_exchange(const DecodeSetup& setup, device::Device& device,
                                         const device::decode::Geometry& geometry,
-                                        const plumb_implementation& ops) {
+                                        const device::Implementation& ops) {
   if (!setup.exchanged) return nullptr;
   if (setup.sample > 0) throw std::invalid_argument("calls of a sampled watch are exchanged whole");
   return std::make_unique<Exchange>(device, geometry, ops, setup.exchanged);

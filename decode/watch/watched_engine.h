@@ -36,7 +36,7 @@ struct DecodeSetup {
   device::decode::GraphMode mode = device::decode::GraphMode::full;
   device::decode::Policies policies;
   // The table of ops for a platform, as in RunOptions; plumb's own, unless set.
-  std::function<const plumb_implementation&(std::string_view platform, bool checked)>
+  std::function<const device::Implementation&(std::string_view platform, bool checked)>
       implementation;
   std::function<std::unique_ptr<device::Device>(std::unique_ptr<device::Device>)> wrap;
   // Steps that are enqueued before anybody waits for one. All but the last of them are watched only
@@ -59,7 +59,7 @@ struct WatchedEngine {
   WatchedEngine(const DecodeSetup& setup, std::shared_ptr<device::Device> shared);
 
   std::shared_ptr<device::Device> device;
-  const plumb_implementation& ops;
+  const device::Implementation& ops;
   const device::decode::Geometry geometry;
   std::unique_ptr<Exchange> exchange;  // none: every op runs
   device::decode::Engine engine;

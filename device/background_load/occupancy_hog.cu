@@ -36,7 +36,7 @@ plumb_status launch_occupancy_hog(const void* params) {
 
 }  // namespace
 
-plumb_op_entry occupancy_hog() {
+OpEntry occupancy_hog() {
   return {"occupancy_hog",
           launch_occupancy_hog,
           {.product = PLUMB_F32,

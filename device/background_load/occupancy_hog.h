@@ -5,9 +5,8 @@
 #ifndef PLUMB_OCCUPANCY_HOG_H
 #define PLUMB_OCCUPANCY_HOG_H
 
+#include <plumb/ops/types.h>
 #include <stdint.h>
-
-#include "device/ops/types.h"
 
 /* data [blocks * 64]: each block's elements move on by one place and become 1664525 x + 1013904223,
  * `rounds` times. */

@@ -242,8 +242,9 @@ __device__ void work(const Params& p, Shared& shared, const LaneWeights& weights
     wait_for(shared.gated[gated], is_odd_phase<2>(turn));
     const std::int64_t token = first_token(turn) + place.token;
     if (token < p.tokens) {
-      store_columns(copied_tokens(place, copied), shared.gates[gated][place.token],
-                    p.out + token * p.hidden + block_rank() * block_columns(p) + place.column);
+      store_columns(
+          copied_tokens(place, copied), shared.gates[gated][place.token],
+          p.out + token * p.out_row_stride + block_rank() * block_columns(p) + place.column);
     }
     __syncwarp();
     if (place.lane == 0) arrive(shared.read[copied]);
@@ -383,7 +384,7 @@ bool suits(const Params& p) {
   constexpr int kColumns = kBlocks * kWorkerColumns;
   return p.rounding == PLUMB_ROUND_ONCE && p.tokens >= kTokens && p.hidden % kColumns == 0 &&
          p.hidden >= kLeastWorkers * kColumns && p.hidden <= kMostWorkers * kColumns &&
-         are_whole(p.hidden, p.hidden_token_stride, p.hidden_slot_stride) &&
+         are_whole({p.hidden, p.hidden_token_stride, p.hidden_slot_stride, p.out_row_stride}) &&
          start_whole(p.hidden_states, p.fn, p.out);
 }
 

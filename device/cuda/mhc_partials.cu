@@ -372,7 +372,7 @@ bool suits(const Mixing& m, const Properties& device) {
   return kSharedBytes <= device.shared_bytes_per_block && m.tokens >= kLeastTokens &&
          m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
          m.depth % (std::int64_t{kBlocks} * kStep * m.splits) == 0 &&
-         are_whole(m.hidden, m.token_stride, m.slot_stride) && start_whole(m.streams, m.fn);
+         are_whole({m.hidden, m.token_stride, m.slot_stride}) && start_whole(m.streams, m.fn);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct RealBackEnd {
   std::string (*why_unavailable)(const std::string& platform);
   std::unique_ptr<Device> (*open)();
   // plumb's own kernels, for any platform of the back end that the build was made for.
-  const plumb_implementation& (*builtin)();
+  const Implementation& (*builtin)();
   const RateKernels* (*rates)();  // nullptr: none
 };
 

@@ -24,7 +24,8 @@ std::size_t granules(std::size_t bytes) {
 HostedDevice::HostedDevice(std::unique_ptr<Device> wrapped) : ForwardingDevice(std::move(wrapped)) {
   const Properties& properties = inner().properties();
   platform_ = properties.platform;
-  description_ = {platform_.c_str(),
+  description_ = {sizeof description_,
+                  platform_.c_str(),
                   properties.simulated,
                   properties.wave_size,
                   properties.multiprocessors,

@@ -4,6 +4,8 @@
 // around any back end's device, for as long.
 #pragma once
 
+#include <plumb/plumb_plugin.h>
+
 #include <cstddef>
 #include <list>
 #include <map>
@@ -13,7 +15,6 @@
 
 #include "device/caching_allocator.h"
 #include "device/forwarding_device.h"
-#include "device/plumb_plugin.h"
 
 namespace plumb::device {
 

@@ -3,13 +3,14 @@
 // The ops that a plug-in may have an entry for, and the size of their parameters.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
 
-#include "device/plumb_ops.h"
 #include "plumb_op_list.h"
 
 namespace plumb::device {

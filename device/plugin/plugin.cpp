@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <plumb/plumb_plugin.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +21,7 @@
 
 #include "device/device.h"
 #include "device/plugin/float_environment.h"
+#include "device/plugin/grown_struct.h"
 #include "device/plugin/known_ops.h"
 #include "device/plugin/services.h"
 
@@ -27,11 +29,9 @@ namespace plumb::device {
 
 namespace {
 
-using Launcher = plumb_status (*)(const void* params);
-
-// Of the loaded plug-in; null: it lacks the op.
+// Of the loaded plug-in; without a launcher: it lacks the op.
 std::string active_name;
-std::array<Launcher, kOpCount> active_launchers{};
+std::array<plumb_op_entry, kOpCount> active_entries{};
 bool is_active = false;
 
 // A plug-in may only use its parameters until its launcher returns. They are handed to it as copies
@@ -40,7 +40,10 @@ bool is_active = false;
 class LentParameters {
  public:
   LentParameters(const void* params, std::size_t bytes) : copy_(take()) {
+    copy_->fill(std::byte{0});  // members that only the plug-in knows
     std::memcpy(copy_->data(), params, bytes);
+    const auto size = static_cast<std::int64_t>(bytes);
+    std::memcpy(copy_->data(), &size, sizeof size);
   }
   ~LentParameters() {
     constexpr int kGone = 0x7b;
@@ -80,39 +83,34 @@ bool is_status(plumb_status status) {
          status == PLUMB_LAUNCH_FAILED;
 }
 
-plumb_status call_plugin(std::size_t op, const void* params) {
-  const auto fail = [&](const std::string& what) {
-    throw DeviceError(ErrorKind::other, fmt::format("{}: {} {}", active_name, kOps[op].name, what));
-  };
+[[noreturn]] void fail(std::size_t op, const std::string& what) {
+  throw DeviceError(ErrorKind::other, fmt::format("{}: {} {}", active_name, kOps[op].name, what));
+}
+
+// Calls a function of the plug-in's entry with parameters that are gone afterwards.
+template <class Call>
+void call_plugin(std::size_t op, const void* params, const Call& call) {
   const LentParameters lent(params, kOps[op].param_bytes);
   begin_plugin_call();
-  plumb_status status = PLUMB_OK;
   try {
     const KeptFloatEnvironment kept(fmt::format("{}: {}", active_name, kOps[op].name));
-    status = active_launchers[op](lent.get());
+    call(lent.get());
   } catch (const std::exception& error) {
-    fail(fmt::format("threw through its C interface: {}", error.what()));
+    fail(op, fmt::format("threw through its C interface: {}", error.what()));
   } catch (...) {
-    fail("threw through its C interface");
+    fail(op, "threw through its C interface");
   }
   rethrow_service_error();
+}
+
+plumb_status launch_plugin(std::size_t op, const void* params) {
+  plumb_status status = PLUMB_OK;
+  call_plugin(op, params, [&](const void* lent) { status = active_entries[op].launch(lent); });
   if (!is_status(status)) {
-    fail(fmt::format("returned {}, which is no plumb_status", static_cast<int>(status)));
+    fail(op, fmt::format("returned {}, which is no plumb_status", static_cast<int>(status)));
   }
   return status;
 }
-
-template <std::size_t kOp>
-plumb_status launcher(const void* params) {
-  return call_plugin(kOp, params);
-}
-
-template <std::size_t... kOp>
-constexpr std::array<Launcher, kOpCount> make_launchers(std::index_sequence<kOp...>) {
-  return {&launcher<kOp>...};
-}
-constexpr std::array<Launcher, kOpCount> kLaunchers =
-    make_launchers(std::make_index_sequence<kOpCount>());
 
 bool is_format(plumb_format format) { return format >= PLUMB_F64 && format <= PLUMB_E4M3FNUZ; }
 
@@ -133,12 +131,46 @@ std::string why_bad(const plumb_numerics& n) {
   return "";
 }
 
+void ask_numerics(std::size_t op, const void* params, plumb_numerics* numerics) {
+  call_plugin(op, params,
+              [&](const void* lent) { active_entries[op].numerics_of(lent, numerics); });
+  if (const std::string why = why_bad(*numerics); !why.empty()) {
+    fail(op, fmt::format("declares {} for this call", why));
+  }
+}
+
+template <std::size_t kOp>
+OpEntry entry_of(const plumb_numerics& numerics) {
+  return {.op = kOps[kOp].name,
+          .launch = [](const void* params) { return launch_plugin(kOp, params); },
+          .numerics = numerics,
+          .numerics_of = active_entries[kOp].numerics_of == nullptr
+                             ? nullptr
+                             : +[](const void* params,
+                                   plumb_numerics* own) { ask_numerics(kOp, params, own); }};
+}
+
+// By position in kOps.
+using EntryMaker = OpEntry (*)(const plumb_numerics& numerics);
+template <std::size_t... kOp>
+constexpr std::array<EntryMaker, kOpCount> make_entries(std::index_sequence<kOp...>) {
+  return {&entry_of<kOp>...};
+}
+constexpr std::array<EntryMaker, kOpCount> kEntryMakers =
+    make_entries(std::make_index_sequence<kOpCount>());
+
+// As long as each structure was in the first version with sizes.
+constexpr std::size_t kLeastTable = offsetof(plumb_plugin_table, entry_count) + 8;
+constexpr std::size_t kLeastEntry = offsetof(plumb_op_entry, numerics) + sizeof(void*);
+constexpr std::size_t kLeastNumerics =
+    offsetof(plumb_numerics, equal_keys) + sizeof(plumb_equal_keys);
+
 // Fails with one line about the file. Reading the table stops at the first thing that is wrong.
 class TableReader {
  public:
   explicit TableReader(const std::string& path) : path_(path) {}
 
-  const plumb_plugin_table& read() const {
+  plumb_plugin_table read() const {
     const auto entry_point = reinterpret_cast<const plumb_plugin_table* (*)(const plumb_host*)>(
         dlsym(open(), "plumb_plugin"));
     if (entry_point == nullptr) fail("is no plug-in: it exports no plumb_plugin");
@@ -148,13 +180,33 @@ class TableReader {
       fail(fmt::format("is made for version {} of the interface, this plumb has {}",
                        table->abi_version, PLUMB_ABI_VERSION));
     }
-    if (table->name == nullptr || *table->name == '\0') fail("its table has no name");
-    if (table->entry_count < 1 || table->entries == nullptr) fail("its table has no entries");
-    return *table;
+    const auto known =
+        known_part<plumb_plugin_table>("its table has", table, table->struct_size, kLeastTable);
+    if (known.name == nullptr || *known.name == '\0') fail("its table has no name");
+    if (known.entry_count < 1 || known.entries == nullptr) fail("its table has no entries");
+    return known;
+  }
+
+  plumb_op_entry entry(const plumb_plugin_table& table, std::int64_t position) const {
+    const auto* const first = reinterpret_cast<const std::byte*>(table.entries);
+    return known_part<plumb_op_entry>(fmt::format("entry {} has", position),
+                                      first + position * table.entry_stride, table.entry_stride,
+                                      kLeastEntry);
+  }
+
+  plumb_numerics numerics(const plumb_op_entry& entry) const {
+    if (entry.numerics == nullptr) fail(fmt::format("{} declares no numerics", entry.op));
+    const auto known =
+        known_part<plumb_numerics>(fmt::format("the numerics of {} have", entry.op), entry.numerics,
+                                   entry.numerics->struct_size, kLeastNumerics);
+    if (const std::string why = why_bad(known); !why.empty()) {
+      fail(fmt::format("{} declares {}", entry.op, why));
+    }
+    return known;
   }
 
   // Position of the entry's op in kOps.
-  std::size_t check(const plumb_op_entry& entry, int position) const {
+  std::size_t check(const plumb_op_entry& entry, std::int64_t position) const {
     if (entry.op == nullptr) fail(fmt::format("entry {} has no op", position));
     const auto found = std::ranges::find(kOps, std::string_view(entry.op), &KnownOp::name);
     if (found == std::end(kOps)) {
@@ -162,9 +214,6 @@ class TableReader {
                        position, entry.op));
     }
     if (entry.launch == nullptr) fail(fmt::format("{} has no launcher", entry.op));
-    if (const std::string why = why_bad(entry.numerics); !why.empty()) {
-      fail(fmt::format("{} declares {}", entry.op, why));
-    }
     return static_cast<std::size_t>(found - std::begin(kOps));
   }
 
@@ -173,6 +222,14 @@ class TableReader {
   }
 
  private:
+  template <class T>
+  T known_part(const std::string& of, const void* from, std::int64_t bytes,
+               std::size_t least) const {
+    const std::string why = why_unreadable(from, bytes, sizeof(T), least);
+    if (!why.empty()) fail(fmt::format("{} {}", of, why));
+    return read_struct<T>(from, bytes);
+  }
+
   void* open() const {
     if (!std::ifstream(path_)) fail(std::strerror(errno));
     // A name without a slash would be looked for elsewhere.
@@ -207,21 +264,17 @@ class TableReader {
 Plugin::Plugin(const std::string& path) : path_(path) {
   const TableReader reader(path_);
   if (is_active) reader.fail("another plug-in is loaded");
-  const plumb_plugin_table& table = reader.read();
-  std::array<Launcher, kOpCount> launchers{};
-  for (int i = 0; i < table.entry_count; ++i) {
-    const plumb_op_entry& entry = table.entries[i];
+  const plumb_plugin_table table = reader.read();
+  active_entries = {};
+  for (std::int64_t i = 0; i < table.entry_count; ++i) {
+    const plumb_op_entry entry = reader.entry(table, i);
     const std::size_t op = reader.check(entry, i);
-    if (launchers[op]) reader.fail(fmt::format("two entries for {}", entry.op));
-    launchers[op] = entry.launch;
-    entries_.push_back({kOps[op].name.data(), kLaunchers[op], entry.numerics});
+    if (active_entries[op].launch) reader.fail(fmt::format("two entries for {}", entry.op));
+    active_entries[op] = entry;
+    table_.entries.push_back(kEntryMakers[op](reader.numerics(entry)));
   }
-  name_ = table.name;
+  table_.name = active_name = table.name;
   version_ = table.version ? table.version : "";
-  table_ = {PLUMB_ABI_VERSION, name_.c_str(), entries_.data(),
-            static_cast<std::int32_t>(entries_.size())};
-  active_name = name_;
-  active_launchers = launchers;
   is_active = true;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plug-in: a shared library behind device/plumb_plugin.h, as an implementation like plumb's own.
+// A plug-in: a shared library behind plumb/plumb_plugin.h, as an implementation like plumb's own.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "device/plumb_plugin.h"
+#include "device/op_entry.h"
 
 namespace plumb::device {
 
@@ -26,16 +26,15 @@ class Plugin {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return table_.name; }
   const std::string& version() const { return version_; }  // "" if it names none
   // Launchers throw DeviceError for an exception of the plug-in's, for a status that is none, and
   // for what a host service refused. Devices have to be HostedDevices.
-  const plumb_implementation& implementation() const { return table_; }
+  const Implementation& implementation() const { return table_; }
 
  private:
-  std::string path_, name_, version_;
-  std::vector<plumb_op_entry> entries_;
-  plumb_implementation table_ = {};
+  std::string path_, version_;
+  Implementation table_;
 };
 
 }  // namespace plumb::device

@@ -83,8 +83,8 @@ void explain(void*, const char* why) { explanation = why ? why : ""; }
 }  // namespace
 
 const plumb_host& plugin_services() {
-  static const plumb_host table{PLUMB_ABI_VERSION, nullptr,          &launch, &allocate,
-                                &release,          &describe_device, &explain};
+  static const plumb_host table{PLUMB_ABI_VERSION, sizeof table, nullptr,          &launch,
+                                &allocate,         &release,     &describe_device, &explain};
   return table;
 }
 

@@ -5,9 +5,9 @@
 // thrown again once the plug-in has returned.
 #pragma once
 
-#include <string>
+#include <plumb/plumb_plugin.h>
 
-#include "device/plumb_plugin.h"
+#include <string>
 
 namespace plumb::device {
 

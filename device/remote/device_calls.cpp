@@ -161,10 +161,11 @@ void nodes(const Context& context, MessageReader& request, MessageWriter& answer
 }
 
 void launch(const Context& context, MessageReader& request, MessageWriter& answer) {
-  const auto entry = request.get<std::uint32_t>();
-  const auto bytes = request.get<std::uint64_t>();
-  const std::byte* const params = request.take(bytes);
-  context.server.launch(entry, Bytes(params, params + bytes), request, answer);
+  context.server.launch(request, answer);
+}
+
+void numerics(const Context& context, MessageReader& request, MessageWriter& answer) {
+  context.server.numerics(request, answer);
 }
 
 void take_notes(const Context& context, MessageReader&, MessageWriter& answer) {
@@ -214,6 +215,7 @@ constexpr Handler kHandlers[] = {
     &copy_inline,
     &settle,
     &launch,
+    &numerics,
     &take_notes};
 static_assert(std::size(kHandlers) == static_cast<std::size_t>(RemoteCall::count));
 

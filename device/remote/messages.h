@@ -48,6 +48,7 @@ enum class RemoteCall : std::uint32_t {
   copy_inline,  // address, bytes, stream, and the bytes themselves
   settle,       // nothing: answered once all that was posted before has been carried out
   launch,       // entry, parameters -> status; with a tile plan after each of the two
+  numerics,     // as launch -> numerics
   take_notes,   // -> texts
   count
 };

@@ -5,10 +5,11 @@
 // an op lose the marks before they are sent.
 #pragma once
 
+#include <plumb/ops/sparse_mla.h>
+
 #include <cstdint>
 #include <string_view>
 
-#include "device/ops/sparse_mla.h"
 #include "device/remote/codec.h"
 
 namespace plumb::device::remote {

@@ -40,18 +40,26 @@ std::shared_ptr<PluginProcess> active_process() {
 }
 
 template <std::size_t kPosition>
-plumb_status launcher(const void* params) {
-  const std::shared_ptr<PluginProcess> process = active_process();
-  return process ? process->launch(kPosition, params) : PLUMB_LAUNCH_FAILED;
+OpEntry entry_at(const plumb_numerics& numerics, bool by_call) {
+  return {.op = op_at(kPosition),
+          .launch =
+              [](const void* params) {
+                const std::shared_ptr<PluginProcess> process = active_process();
+                return process ? process->launch(kPosition, params) : PLUMB_LAUNCH_FAILED;
+              },
+          .numerics = numerics,
+          .numerics_of = !by_call ? nullptr : +[](const void* params, plumb_numerics* own) {
+            if (const auto process = active_process()) *own = process->numerics(kPosition, params);
+          }};
 }
 
-using Launcher = plumb_status (*)(const void* params);
+using EntryMaker = OpEntry (*)(const plumb_numerics& numerics, bool by_call);
 template <std::size_t... kPosition>
-constexpr std::array<Launcher, kLaunchable> make_launchers(std::index_sequence<kPosition...>) {
-  return {&launcher<kPosition>...};
+constexpr std::array<EntryMaker, kLaunchable> make_entries(std::index_sequence<kPosition...>) {
+  return {&entry_at<kPosition>...};
 }
-constexpr std::array<Launcher, kLaunchable> kLaunchers =
-    make_launchers(std::make_index_sequence<kLaunchable>());
+constexpr std::array<EntryMaker, kLaunchable> kEntryMakers =
+    make_entries(std::make_index_sequence<kLaunchable>());
 
 struct OwnConnection {
   std::weak_ptr<PluginProcess> process;
@@ -93,17 +101,16 @@ void PluginProcess::read_introduction() {
   if (!message) life_->die("its process hung up");
   MessageReader about(std::move(message->bytes));
   if (static_cast<Status>(message->header.kind) != Status::done) throw Refused(about.text());
-  name_ = about.text();
+  table_.name = about.text();
   version_ = about.text();
   const auto count = about.get<std::uint64_t>();
   entry_of_op_.assign(kLaunchable, kNone);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t position = position_of(about.text());
     entry_of_op_[position] = i;
-    entries_.push_back({op_at(position).data(), kLaunchers[position], about.get<plumb_numerics>()});
+    const auto numerics = about.get<plumb_numerics>();
+    table_.entries.push_back(kEntryMakers[position](numerics, about.get<bool>()));
   }
-  table_ = {PLUMB_ABI_VERSION, name_.c_str(), entries_.data(),
-            static_cast<std::int32_t>(entries_.size())};
 }
 
 bool PluginProcess::has_died() const { return life_->has_died() || !life_->is_running(); }
@@ -161,26 +168,35 @@ std::vector<std::string> PluginProcess::take_notes() {
   return notes;
 }
 
-plumb_status PluginProcess::launch(std::size_t position, const void* params) {
-  if (entry_of_op_[position] == kNone) return PLUMB_UNSUPPORTED;
+MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, const void* params) {
   const Bytes bytes = without_marks(params, param_bytes(position));
   MessageWriter request;
   request.put(entry_of_op_[position]).put<std::uint64_t>(bytes.size());
   request.put_bytes(bytes.data(), bytes.size());
-  if (!has_plan(op_at(position)))
-    return connection().call(RemoteCall::launch, request).get<plumb_status>();
-  plumb_mla_plan& plan = *plan_of(bytes);
-  const Bytes sent = without_marks(&plan, sizeof plan);
-  request.put_bytes(sent.data(), sent.size());
-  MessageReader answer = connection().call(RemoteCall::launch, request);
+  if (has_plan(op_at(position))) {
+    const Bytes plan = without_marks(plan_of(bytes), sizeof(plumb_mla_plan));
+    request.put_bytes(plan.data(), plan.size());
+  }
+  return connection().call(call, request);
+}
+
+plumb_status PluginProcess::launch(std::size_t position, const void* params) {
+  if (entry_of_op_[position] == kNone) return PLUMB_UNSUPPORTED;
+  MessageReader answer = call_entry(RemoteCall::launch, position, params);
   const auto status = answer.get<plumb_status>();
+  if (!has_plan(op_at(position))) return status;
   const auto written = answer.get<plumb_mla_plan>();
   // Its addresses are this process's own.
+  plumb_mla_plan& plan = *static_cast<const plumb_sparse_mla_decode_params*>(params)->plan;
   plan.num_parts = written.num_parts;
   plan.block_n = written.block_n;
   plan.fixed_overhead = written.fixed_overhead;
   plan.planned = written.planned;
   return status;
+}
+
+plumb_numerics PluginProcess::numerics(std::size_t position, const void* params) {
+  return call_entry(RemoteCall::numerics, position, params).get<plumb_numerics>();
 }
 
 }  // namespace plumb::device::remote

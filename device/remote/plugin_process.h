@@ -36,7 +36,7 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   PluginProcess& operator=(const PluginProcess&) = delete;
 
   // Launchers call the plug-in of the process that was started last.
-  const plumb_implementation& implementation() const { return table_; }
+  const Implementation& implementation() const { return table_; }
   const std::string& version() const { return version_; }  // "" if it names none
   // Must not outlive this object. Throws what open_device throws, and Died.
   std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
@@ -50,12 +50,14 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   // The calling thread's connection, made at its first call. Throws Died.
   Connection& connection();
   plumb_status launch(std::size_t op, const void* params);
+  plumb_numerics numerics(std::size_t op, const void* params);
 
  private:
   explicit PluginProcess(std::vector<std::string> command);
   void start_process(std::vector<std::string>& command);
   void read_introduction();
   Properties ask_properties(std::string_view platform);
+  MessageReader call_entry(RemoteCall call, std::size_t op, const void* params);
 
   std::shared_ptr<ProcessLife> life_;
   OwnedDescriptor control_;
@@ -63,10 +65,9 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   std::shared_ptr<RequestTraffic> traffic_ = std::make_shared<RequestTraffic>();
   std::mutex properties_mutex_;
   std::map<std::string, std::unique_ptr<Properties>> properties_;
-  std::string name_, version_;
-  std::vector<plumb_op_entry> entries_;
+  std::string version_;
   std::vector<std::uint32_t> entry_of_op_;  // by position in kOps, behind them the occupancy hog
-  plumb_implementation table_ = {};
+  Implementation table_;
 };
 
 }  // namespace plumb::device::remote

@@ -31,10 +31,7 @@ plumb_status launch_occupancy_hog(const void* params) {
 }
 
 Introduction introduction_of(const Plugin& plugin) {
-  const plumb_implementation& table = plugin.implementation();
-  Introduction about{plugin.name(), plugin.version(), {}};
-  about.entries.assign(table.entries, table.entries + table.entry_count);
-  return about;
+  return {plugin.name(), plugin.version(), plugin.implementation().entries};
 }
 
 std::unique_ptr<Device> open_hosted(std::string_view platform, const Conditions& conditions) {

@@ -109,23 +109,32 @@ plumb_mla_plan& Server::plan_at(std::uint64_t address) {
   return *plan;
 }
 
-plumb_status Server::launch(std::uint32_t index, Bytes params, MessageReader& request,
-                            MessageWriter& answer) {
+Server::EntryCall Server::entry_call(MessageReader& request) {
+  const auto index = request.get<std::uint32_t>();
   if (index >= introduction_.entries.size()) throw ProtocolError("an unknown entry");
-  const plumb_op_entry& entry = introduction_.entries[index];
-  alignas(std::max_align_t) std::byte aligned[kMostParamBytes];
-  if (params.size() > sizeof aligned) throw ProtocolError("parameters that are too long");
-  plumb_mla_plan* plan = nullptr;
-  if (has_plan(entry.op)) {
-    plan = &plan_at(reinterpret_cast<std::uintptr_t>(plan_of(params)));
-    *plan = request.get<plumb_mla_plan>();
-    set_plan(params, plan);
+  EntryCall call{.entry = &introduction_.entries[index]};
+  const std::size_t size = request.count(1);
+  if (size > sizeof call.params) throw ProtocolError("parameters that are too long");
+  const std::byte* const first = request.take(size);
+  Bytes params(first, first + size);
+  if (has_plan(call.entry->op)) {
+    call.plan = &plan_at(reinterpret_cast<std::uintptr_t>(plan_of(params)));
+    *call.plan = request.get<plumb_mla_plan>();
+    set_plan(params, call.plan);
   }
-  std::memcpy(aligned, params.data(), params.size());
-  const plumb_status status = entry.launch(aligned);
-  answer.put(status);
-  if (plan != nullptr) answer.put(*plan);
-  return status;
+  std::memcpy(call.params, params.data(), params.size());
+  return call;
+}
+
+void Server::launch(MessageReader& request, MessageWriter& answer) {
+  const EntryCall call = entry_call(request);
+  answer.put(call.entry->launch(call.params));
+  if (call.plan != nullptr) answer.put(*call.plan);
+}
+
+void Server::numerics(MessageReader& request, MessageWriter& answer) {
+  const EntryCall call = entry_call(request);
+  answer.put(call.entry->declared(call.params));
 }
 
 void serve_connections(Server& server, const OwnedDescriptor& control) {
@@ -133,8 +142,8 @@ void serve_connections(Server& server, const OwnedDescriptor& control) {
   const Introduction& introduction = server.introduction();
   about.put_text(introduction.name).put_text(introduction.version);
   about.put<std::uint64_t>(introduction.entries.size());
-  for (const plumb_op_entry& entry : introduction.entries) {
-    about.put_text(entry.op).put(entry.numerics);
+  for (const OpEntry& entry : introduction.entries) {
+    about.put_text(entry.op).put(entry.numerics).put(entry.numerics_of != nullptr);
   }
   if (!send_message(control, header_of(Status::done), about.bytes())) return;
   while (auto connection = receive_descriptors(control)) {

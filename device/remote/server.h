@@ -4,6 +4,7 @@
 // Knows nothing of cases: it gets inputs and gives back bytes.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/plugin/known_ops.h"
 #include "device/remote/parameters.h"
 #include "device/remote/socket.h"
 
@@ -23,7 +25,7 @@ using OpenDevice =
 // What the other process has to know of the implementation, in an answer to no request.
 struct Introduction {
   std::string name, version;
-  std::vector<plumb_op_entry> entries;  // their `op` lasts as long as the program
+  std::vector<OpEntry> entries;  // their `op` lasts as long as the program
 };
 
 class Server {
@@ -40,14 +42,21 @@ class Server {
   std::uint64_t open(std::string_view platform, const Conditions& conditions);
   void close(std::uint64_t device);
   Device& device(std::uint64_t id);
-  plumb_status launch(std::uint32_t entry, Bytes params, MessageReader& request,
-                      MessageWriter& answer);
+  void launch(MessageReader& request, MessageWriter& answer);
+  void numerics(MessageReader& request, MessageWriter& answer);
   std::vector<std::string> take_notes() const { return take_notes_(); }
 
  private:
   // A launcher may keep the address of a plan as long as the device lives. Known by its address in
   // the other process.
   plumb_mla_plan& plan_at(std::uint64_t address);
+  // A call of an entry as a request has it, where launchers can read it.
+  struct EntryCall {
+    const OpEntry* entry = nullptr;
+    alignas(std::max_align_t) std::byte params[kMostParamBytes];
+    plumb_mla_plan* plan = nullptr;  // null: the op has none
+  };
+  EntryCall entry_call(MessageReader& request);
 
   Introduction introduction_;
   OpenDevice open_;

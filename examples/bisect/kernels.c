@@ -5,11 +5,10 @@
  * do algebra with it (-ffast-math), or KERNELS_FAST_PATH=1 in the environment takes a path that
  * leaves out the weights. */
 #include <math.h>
+#include <plumb/plumb_plugin.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "plumb_plugin.h"
 
 static const plumb_host* host;
 static int fast_path;
@@ -48,7 +47,8 @@ static void norm_row(const uint16_t* x, const uint16_t* weight, uint16_t* out, i
 static void rms_norm_kernel(const void* arguments) {
   const plumb_rms_norm_params* p = arguments;
   for (int64_t row = 0; row < p->tokens; ++row) {
-    norm_row(p->x + row * p->x_row_stride, p->weight, p->out + row * p->hidden, p->hidden, p->eps);
+    norm_row(p->x + row * p->x_row_stride, p->weight, p->out + row * p->out_row_stride, p->hidden,
+             p->eps);
   }
 }
 
@@ -62,9 +62,21 @@ static plumb_status rms_norm(const void* params) {
 }
 
 /* One sequential sum in fp32; a square root and a division. */
-static const plumb_op_entry entries[] = {
-    {"rms_norm", &rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
-static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "kernels", "1.0", entries, 1};
+static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
+                                        .product = PLUMB_F32,
+                                        .accumulator = PLUMB_F32,
+                                        .chains = 1,
+                                        .probability = PLUMB_F32,
+                                        .function_ulp = 2,
+                                        .deterministic = 1};
+static const plumb_op_entry entry = {.op = "rms_norm", .launch = &rms_norm, .numerics = &numerics};
+static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                         .struct_size = sizeof(plumb_plugin_table),
+                                         .name = "kernels",
+                                         .version = "1.0",
+                                         .entries = &entry,
+                                         .entry_stride = sizeof(plumb_op_entry),
+                                         .entry_count = 1};
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   const char* variable = getenv("KERNELS_FAST_PATH");

@@ -47,7 +47,7 @@ inline std::uint32_t order_key(float value) {
 }
 
 // The k largest of `length` logits, the largest first; all of them in order if there are not more.
-inline void top_k_row(const float* logits, std::int64_t stride, std::int64_t length, std::int32_t k,
+inline void top_k_row(const float* logits, std::int64_t stride, std::int64_t length, std::int64_t k,
                       std::int32_t* indices) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(length));
   std::iota(order.begin(), order.end(), 0);
@@ -57,5 +57,5 @@ inline void top_k_row(const float* logits, std::int64_t stride, std::int64_t len
     return key_a != key_b ? key_a > key_b : a < b;
   };
   if (length > k) std::partial_sort(order.begin(), order.begin() + k, order.end(), larger);
-  for (std::int32_t i = 0; i < k; ++i) indices[i] = i < length ? order[i] : -1;
+  for (std::int64_t i = 0; i < k; ++i) indices[i] = i < length ? order[i] : -1;
 }

@@ -21,11 +21,12 @@ void mtp_input_rms_norm_kernel(const void* arguments) {
   const auto& p = *static_cast<const plumb_mtp_input_rms_norm_params*>(arguments);
   for (std::int64_t token = 0; token < p.tokens; ++token) {
     const bool keep = kFaults || p.positions[token] != 0;
-    rms_norm_row(p.embeds + token * p.hidden, p.enorm_weight, p.out_embeds + token * p.hidden,
-                 p.hidden, p.eps, keep);
+    rms_norm_row(p.embeds + token * p.hidden, p.enorm_weight,
+                 p.out_embeds + token * p.out_embeds_row_stride, p.hidden, p.eps, keep);
     for (std::int64_t slot = 0; slot < p.hc_mult; ++slot) {
-      const std::int64_t row = (token * p.hc_mult + slot) * p.hidden;
-      rms_norm_row(p.previous_hidden + row, p.hnorm_weight, p.out_hidden + row, p.hidden, p.eps,
+      const std::int64_t from = (token * p.hc_mult + slot) * p.hidden;
+      const std::int64_t to = token * p.out_hidden_token_stride + slot * p.out_hidden_slot_stride;
+      rms_norm_row(p.previous_hidden + from, p.hnorm_weight, p.out_hidden + to, p.hidden, p.eps,
                    true);
     }
   }
@@ -33,13 +34,13 @@ void mtp_input_rms_norm_kernel(const void* arguments) {
 
 void top_k_per_row_decode_kernel(const void* arguments) {
   const auto& p = *static_cast<const plumb_top_k_per_row_decode_params*>(arguments);
-  for (std::int64_t row = 0; row < p.num_rows; ++row) {
+  for (std::int64_t row = 0; row < p.rows; ++row) {
     const std::int32_t* lengths = p.seq_lens + row / p.next_n * p.seq_lens_row_stride;
     const std::int64_t query = row % p.next_n;
     const std::int64_t end =
         p.seq_lens_dims == 2 ? lengths[query] : lengths[0] - p.next_n + query + (kFaults ? 0 : 1);
     top_k_row(p.logits + row * p.logits_row_stride, p.logits_column_stride,
-              std::max<std::int64_t>(end, 0), p.k, p.indices + row * p.k);
+              std::max<std::int64_t>(end, 0), p.k, p.indices + row * p.indices_row_stride);
   }
 }
 
@@ -68,6 +69,7 @@ plumb_status top_k_per_row_decode(const void* params) {
 // What the kernels promise. Bounds follow from it: see docs/plugins.md of plumb.
 plumb_numerics norm_numerics() {
   plumb_numerics numerics{};
+  numerics.struct_size = sizeof numerics;
   numerics.product = numerics.accumulator = numerics.probability = PLUMB_F32;
   numerics.chains = 1;        // one sequential sum
   numerics.function_ulp = 2;  // a square root and a division
@@ -77,6 +79,7 @@ plumb_numerics norm_numerics() {
 
 plumb_numerics top_k_numerics() {
   plumb_numerics numerics{};
+  numerics.struct_size = sizeof numerics;
   numerics.product = numerics.accumulator = numerics.probability = PLUMB_F32;
   numerics.chains = 1;
   numerics.deterministic = 1;
@@ -88,11 +91,17 @@ plumb_numerics top_k_numerics() {
 }  // namespace
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
+  static const plumb_numerics norm = norm_numerics(), top_k = top_k_numerics();
   static const plumb_op_entry entries[] = {
-      {"mtp_input_rms_norm", &mtp_input_rms_norm, norm_numerics()},
-      {"top_k_per_row_decode", &top_k_per_row_decode, top_k_numerics()}};
-  static const plumb_plugin_table table = {
-      PLUMB_ABI_VERSION, kFaults ? "wrong_example" : "right_example", "1.0", entries, 2};
+      {"mtp_input_rms_norm", &mtp_input_rms_norm, &norm, nullptr},
+      {"top_k_per_row_decode", &top_k_per_row_decode, &top_k, nullptr}};
+  static const plumb_plugin_table table = {PLUMB_ABI_VERSION,
+                                           sizeof(plumb_plugin_table),
+                                           kFaults ? "wrong_example" : "right_example",
+                                           "1.0",
+                                           entries,
+                                           sizeof(plumb_op_entry),
+                                           2};
   if (services->abi_version == PLUMB_ABI_VERSION) host = services;
   return &table;
 }

@@ -4,11 +4,12 @@
 // or decide for themselves.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <string_view>
 #include <utility>
 
 #include "device/device.h"
-#include "device/plumb_ops.h"
 #include "faults/replaced_op.h"
 
 namespace plumb::cases {
@@ -61,7 +62,7 @@ struct StartsTakenForEnds {
 // The entry of plumb's own table whose calls `Fault` changes.
 template <class Fault, bool simulated>
 struct ChangedCall {
-  static const plumb_op_entry* original() {
+  static const device::OpEntry* original() {
     const char* const platform = simulated ? "sim-sm90" : "cuda-sm90";
     return device::find_entry(device::builtin_implementation(platform), Fault::op);
   }
@@ -70,8 +71,8 @@ struct ChangedCall {
     Fault::change(p);
     return original()->launch(&p);
   }
-  static plumb_op_entry entry() {
-    plumb_op_entry changed = *original();
+  static device::OpEntry entry() {
+    device::OpEntry changed = *original();
     changed.launch = &launch;
     return changed;
   }

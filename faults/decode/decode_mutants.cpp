@@ -9,10 +9,10 @@
 namespace plumb::device {
 #define PLUMB_DECLARE_MUTANT(name, op) \
   namespace mutant_##name {            \
-    plumb_op_entry op();               \
+    device::OpEntry op();              \
   }                                    \
   namespace cuda_mutant_##name {       \
-    plumb_op_entry op();               \
+    device::OpEntry op();              \
   }
 PLUMB_FOR_EACH_DECODE_MUTANT(PLUMB_DECLARE_MUTANT)
 #undef PLUMB_DECLARE_MUTANT
@@ -25,7 +25,7 @@ Replacement decode_mutant(std::string_view name) {
 #define PLUMB_CUDA_MUTANT(mutant, op) device::cuda_mutant_##mutant::op()
 #else
 #define PLUMB_CUDA_MUTANT(mutant, op) \
-  plumb_op_entry {}
+  device::OpEntry {}
 #endif
 #define PLUMB_DECODE_MUTANT(mutant, op) \
   if (name == #mutant) return {device::mutant_##mutant::op(), PLUMB_CUDA_MUTANT(mutant, op)};

@@ -42,8 +42,8 @@ class ScratchOfEachCall final : public device::decode::ScratchPolicy {
 };
 
 struct OwnOpInstead final : device::decode::MissingOpPolicy {
-  const plumb_op_entry* instead(std::string_view op,
-                                const plumb_implementation& own) const override {
+  const device::OpEntry* instead(std::string_view op,
+                                 const device::Implementation& own) const override {
     return device::find_entry(own, op);
   }
 };

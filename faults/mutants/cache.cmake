@@ -29,7 +29,7 @@ plumb_mutant(k_cache_block_offset_in_32_bits
 
 plumb_mutant(k_cache_rows_of_the_view
   OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
-  FROM [[std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes]]
+  FROM [[cache.page * kTokenBytes + offset * kScaleBytes]]
   TO [[offset * (kTokenBytes + kScaleBytes) + kTokenBytes]]
   CASE quantize_and_insert_k_cache/swa_block/eager
   SAYS "cache.scales: rows 1-8 of 9 wrong"

@@ -77,7 +77,7 @@ plumb_mutant(mhc_broadcast_mean_over_all_streams
 
 plumb_mutant(mhc_broadcast_slot_major
   OP mhc_pre_broadcast FILE hyper_connection/mhc_pre_broadcast.cu
-  FROM [[(token * kStreams + n) * p.hidden]]
+  FROM [[token * out.token_stride + n * out.slot_stride]]
   TO [[(n * p.tokens + token) * p.hidden]]
   CASE mhc_pre_broadcast/rows_17/full_graph
   SAYS "residual_out: differs from the residual in rows 1-21, 23-44, 46-66 of 68"
@@ -93,8 +93,8 @@ plumb_mutant(hc_head_mean_square_over_hidden
 
 plumb_mutant(mhc_post_row_offset_of_one_stream
   OP mhc_post FILE hyper_connection/hyper_connection.h
-  FROM [[p.out + (token * kStreams + n) * p.hidden + h]]
-  TO [[p.out + (token * kStreams + (n ^ 1)) * p.hidden + h]]
+  FROM [[p.out + token * p.out_token_stride + n * p.out_slot_stride + h]]
+  TO [[p.out + token * p.out_token_stride + (n ^ 1) * p.out_slot_stride + h]]
   CASE mhc_post/flash_two_tokens/eager
   SAYS "elements in rows 0-7 of 8"
   WHY "streams are stored in each other's places")

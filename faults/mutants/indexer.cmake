@@ -61,8 +61,8 @@ plumb_mutant(mqa_logits_not_cleaned
 
 plumb_mutant(mqa_logits_one_dialect
   OP fp8_mqa_logits FILE indexer/fp8_mqa_logits.cu
-  FROM [[p.k + key * p.dim, kLogitsTile, p.dim, p.k_dialect,]]
-  TO [[p.k + key * p.dim, kLogitsTile, p.dim, p.q_dialect,]]
+  FROM [[p.k + key * p.dim, kLogitsTile, dim, p.k_dialect,]]
+  TO [[p.k + key * p.dim, kLogitsTile, dim, p.q_dialect,]]
   CASE fp8_mqa_logits/dialects_mixed/eager
   SAYS "rows 0-2 of 3"
   WHY "keys are read in the dialect of the queries (vLLM #42893)")
@@ -143,8 +143,8 @@ plumb_mutant(indexer_q_pairs_of_the_other_kind
 
 plumb_mutant(indexer_q_last_dimensions_turned
   OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
-  FROM [[const int i = d - p.rope_offset,]]
-  TO [[const int i = d - (p.dim - p.rope_dim),]]
+  FROM [[const int i = d - static_cast<int>(p.rope_offset),]]
+  TO [[const int i = d - static_cast<int>(p.dim - p.rope_dim),]]
   CASE indexer_q_rope_quant/v32/eager
   SAYS "q_out: rows 64-191 of 192"
   WHY "the last 64 dimensions are rotated instead of the first")

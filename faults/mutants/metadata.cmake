@@ -177,7 +177,7 @@ plumb_mutant(swa_tail_not_cleared
 
 plumb_mutant(c128a_packed_rows
   OP c128a_decode_metadata FILE metadata/c128a_decode_metadata.cu
-  FROM [[p.decode_slots + token * p.decode_row_stride;]]
+  FROM [[p.decode_slots + token * p.decode_slots_row_stride;]]
   TO [[p.decode_slots + token * p.max_compressed;]]
   CASE c128a_decode_metadata/strided_buffer/eager
   SAYS "decode_slots: rows 1-2 of 6 wrong"

@@ -103,8 +103,8 @@ plumb_mutant(fused_add_mean_square_in_bf16
 
 plumb_mutant(q_kv_one_width_for_both
   OP q_kv_rms_norm FILE norm/q_kv_rms_norm.cu
-  FROM [[p.out_kv + t * p.kv_hidden]]
-  TO [[p.out_kv + t * p.q_hidden]]
+  FROM [[p.out_kv + t * p.out_kv_row_stride]]
+  TO [[p.out_kv + t * p.out_q_row_stride]]
   CASE q_kv_rms_norm/v4_flash/eager
   SAYS "in rows 1-4 of 5"
   WHY "rows of the kv output are placed as far apart as those of q")
@@ -244,5 +244,5 @@ plumb_mutant(mtp_row_offset_too_narrow
   FROM [[: token * p.hc_mult + slot) * p.hidden;]]
   TO [[: token * p.hc_mult + slot) * p.hidden & 1023;]]
   CASE mtp_input_rms_norm/many_positions/eager
-  SAYS "out_embeds: norm of rows 0-2, 5, 8-39 of 40 wrong"
+  SAYS "all rows from 8 on are wrong, none before"
   WHY "row offsets wrap, at 2^10 elements where a served model has 2^32 (vLLM #43746)")

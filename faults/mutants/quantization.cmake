@@ -157,8 +157,8 @@ plumb_mutant(normalize_forgets_input_scale
 
 plumb_mutant(normalize_writes_only_what_changes
   OP normalize_e4m3fn_to_e4m3fnuz FILE quantization/normalize_e4m3fn_to_e4m3fnuz.cu
-  FROM [[p.weight_out[at] = code]]
-  TO [[if (code == 0x80U) p.weight_out[at] = code]]
+  FROM [[p.weight_out[row * p.weight_out_row_stride + column] = code]]
+  TO [[if (code == 0x80U) p.weight_out[row * p.weight_out_row_stride + column] = code]]
   CASE normalize_e4m3fn_to_e4m3fnuz/out_of_place/eager
   SAYS "weight: differs from what fnuz needs in rows 0-19 of 20"
   WHY "right in place; into another buffer nothing is copied")

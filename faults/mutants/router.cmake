@@ -45,8 +45,8 @@ plumb_mutant(router_without_renormalisation
 
 plumb_mutant(router_scales_the_fallback
   OP grouped_topk FILE router/grouped_topk.cu
-  FROM [[1.0F / static_cast<float>(p.topk);]]
-  TO [[p.routed_scaling_factor / static_cast<float>(p.topk);]]
+  FROM [[1.0F / static_cast<float>(p.topk));]]
+  TO [[p.routed_scaling_factor / static_cast<float>(p.topk));]]
   CASE grouped_topk/v3_2_fp32_in_logits_format/eager
   SAYS "weights: "
   WHY "the equal weights of a row without groups are scaled like others")
@@ -93,9 +93,9 @@ plumb_mutant(router_padding_mask_ignored
 
 plumb_mutant(router_padding_weights_kept
   OP sqrt_softplus_topk FILE router/sqrt_softplus_topk.cu
-  FROM [[    p.weights[out] = 0.0F;
-]]
-  TO [[]]
+  FROM [[return store_expert(p, token, -1, 0.0F);]]
+  TO [[p.ids[token * p.ids_row_stride + lane] = -1;
+    return;]]
   CASE sqrt_softplus_topk/v4_pro_padded/full_graph
   SAYS "weights: "
   WHY "padded tokens get the id -1, and keep the weight of an earlier step")
@@ -119,7 +119,7 @@ plumb_mutant(router_picked_stays
 plumb_mutant(router_indices_by_token
   OP sqrt_softplus_topk FILE router/sqrt_softplus_topk.cu
   FROM [[static_cast<std::int32_t>(lane * p.tokens + token);]]
-  TO [[static_cast<std::int32_t>(out);]]
+  TO [[static_cast<std::int32_t>(token * p.topk + lane);]]
   CASE sqrt_softplus_topk/token_expert_indices/eager
   SAYS "token_expert_indices: rows 0-4 of 5 wrong"
   WHY "token_expert_indices counts places of a token before tokens")
@@ -142,8 +142,8 @@ plumb_mutant(router_hash_writes_strangers
 
 plumb_mutant(router_hash_scale_missing
   OP hash_routing FILE router/hash_routing.cu
-  FROM [[weight * p.routed_scaling_factor;]]
-  TO [[weight;]]
+  FROM [[weight * p.routed_scaling_factor);]]
+  TO [[weight);]]
   CASE hash_routing/v4_flash/eager
   SAYS "weights: 54 elements in rows 0-8 of 9 beyond their bound"
   WHY "weights are not scaled")

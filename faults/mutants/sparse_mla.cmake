@@ -106,42 +106,42 @@ plumb_mutant(mla_prefill_index_past_the_end
 
 plumb_mutant(mla_prefill_lengths_ignored
   OP sparse_mla_prefill FILE sparse_mla/mla_candidates.h
-  FROM [[return candidates.lengths != nullptr ? candidates.lengths[request] : candidates.width;]]
-  TO [[return candidates.width;]]
+  FROM [=[candidates.lengths != nullptr ? candidates.lengths[request]]=]
+  TO [[false ? 0]]
   CASE sparse_mla_prefill/edge_lengths/eager
   SAYS "rows 0-23, 28-43 of 44"
   WHY "topk_length is not looked at: tokens behind it are attended to")
 
 plumb_mutant(mla_prefill_length_of_first_row
   OP sparse_mla_prefill FILE sparse_mla/mla_candidates.h
-  FROM [[return candidates.lengths != nullptr ? candidates.lengths[request] : candidates.width;]]
-  TO [[return candidates.lengths != nullptr ? candidates.lengths[0] : candidates.width;]]
+  FROM [=[candidates.lengths != nullptr ? candidates.lengths[request]]=]
+  TO [=[candidates.lengths != nullptr ? candidates.lengths[0]]=]
   CASE sparse_mla_prefill/edge_lengths/eager
   SAYS "rows 4-35 of 44"
   WHY "one length for all query rows, as a decode request has")
 
 plumb_mutant(mla_prefill_max_with_sink
   OP sparse_mla_prefill FILE sparse_mla/sparse_mla_prefill.cu
-  FROM [[params.max_logits[at] = lonely ? -INFINITY : softmax.largest * kLn2;]]
-  TO [[const float sink = params.attn_sink != nullptr ? params.attn_sink[head] : -INFINITY;
-    const float largest = softmax.largest * kLn2;
-    params.max_logits[at] = lonely ? -INFINITY : largest > sink ? largest : sink;]]
+  FROM [[lonely ? -INFINITY : softmax.largest * kLn2;]]
+  TO [[lonely                          ? -INFINITY
+        : params.attn_sink == nullptr ? softmax.largest * kLn2
+                                      : fmaxf(softmax.largest * kLn2, params.attn_sink[head]);]]
   CASE sparse_mla_prefill/infinite_sinks/eager
   SAYS "max_logits: 6 non-finite or missing non-finite elements in rows 0-2 of 5"
   WHY "the sink takes part in max_logits")
 
 plumb_mutant(mla_prefill_lonely_lse
   OP sparse_mla_prefill FILE sparse_mla/sparse_mla_prefill.cu
-  FROM [[params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;]]
-  TO [[params.lse[at] = lse_in_base_2(softmax) * kLn2;]]
+  FROM [[lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;]]
+  TO [[lse_in_base_2(softmax) * kLn2;]]
   CASE sparse_mla_prefill/holes/eager
   SAYS "lse: 8 non-finite or missing non-finite elements in rows 3, 7 of 8"
   WHY "a row without candidates reports lse = -infinity, the logarithm of its sum")
 
 plumb_mutant(mla_prefill_lse_in_base_2
   OP sparse_mla_prefill FILE sparse_mla/sparse_mla_prefill.cu
-  FROM [[params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;]]
-  TO [[params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax);]]
+  FROM [[lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;]]
+  TO [[lonely ? INFINITY : lse_in_base_2(softmax);]]
   CASE sparse_mla_prefill/v4_flash/eager
   SAYS "lse: 32 elements in rows 0-3 of 4"
   WHY "lse is returned in the units of the kernel instead of natural ones")

@@ -5,13 +5,15 @@
 
 plumb_mutant(top_k_global_indices
   OP top_k_per_row_prefill FILE top_k/top_k_per_row_prefill.cu DECODE
-  FROM [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);]]
-  TO [[  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
+  FROM [[                     room, shared);
+}]]
+  TO [[                     room, shared);
   block_sync();
   for (int i = thread_index(); i < p.k; i += block_size()) {
-    std::int32_t& index = p.indices[row * p.k + i];
+    std::int32_t& index = p.indices[row * p.indices_row_stride + i];
     if (index >= 0) index += static_cast<std::int32_t>(start);
-  }]]
+  }
+}]]
   CASE top_k_per_row_prefill/ragged_two_requests/eager
   SAYS "global columns where the caller needs row-local ones"
   WHY "indices count the columns of logits instead of those of the row's window (vLLM #42810)")

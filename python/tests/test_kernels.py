@@ -203,10 +203,11 @@ class Arguments(KernelFiles):
         report = self.run_file(
             """
             @kernel("rms_norm")
-            def strided(x, weight, out, tokens, hidden, x_row_stride, rounding, eps, platform, stream, **rest):
+            def strided(x, weight, out, tokens, hidden, x_row_stride, out_row_stride, rounding, eps, platform, stream, **rest):
                 assert x.shape == (tokens, hidden) and x.dtype == np.uint16, x
                 assert x.strides == (2 * x_row_stride, 2) and x_row_stride > hidden, x.strides
-                assert out.flags.c_contiguous and isinstance(eps, float) and rounding in ("once", "twice")
+                assert out.strides == (2 * out_row_stride, 2) and out_row_stride == hidden, out.strides
+                assert isinstance(eps, float) and rounding in ("once", "twice")
                 assert platform == "sim-sm90" and stream is None and not rest, rest
                 norm(x, weight, out, eps, rounding)
             """,

@@ -22,7 +22,7 @@ void decode_token(const Fp8PagedMqaLogits& inputs, const Entries& entries, std::
   const std::int64_t page = inputs.layout.page;
   const CacheEntry& entry = entries[static_cast<std::size_t>(position % page)];
   const std::int64_t number =
-      inputs.block_table[request * inputs.block_table_stride + position / page];
+      inputs.block_table[request * inputs.block_table_row_stride + position / page];
   const std::uint8_t* block = inputs.cache + number * inputs.block_stride_bytes;
   if (inputs.layout.shuffled) {
     std::vector<std::uint8_t> codes;
@@ -67,7 +67,7 @@ void score_request(const Fp8PagedMqaLogits& inputs, const Entries& entries,
 std::int64_t context_length(const Fp8PagedMqaLogits& inputs, std::int64_t row) {
   const std::int64_t query = row % inputs.next_n;
   const std::int32_t* lengths =
-      inputs.context_lens + row / inputs.next_n * inputs.context_lens_stride;
+      inputs.context_lens + row / inputs.next_n * inputs.context_lens_row_stride;
   const std::int64_t length =
       inputs.context_lens_dims == 2 ? lengths[query] : lengths[0] - (inputs.next_n - 1 - query);
   return std::max<std::int64_t>(0, length);

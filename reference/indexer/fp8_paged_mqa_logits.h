@@ -13,13 +13,13 @@ struct Fp8PagedMqaLogits {
   const std::uint8_t* q = nullptr;  // fp8 [requests, next_n, heads, dim]
   const float* weights = nullptr;   // [requests * next_n, heads]
   const std::int32_t* context_lens = nullptr;
-  std::int64_t context_lens_stride = 1;  // elements between requests
+  std::int64_t context_lens_row_stride = 1;  // elements between requests
   std::int32_t context_lens_dims = 2;
   const std::uint8_t* cache = nullptr;
   std::int64_t block_stride_bytes = 0;
   IndexerCacheLayout layout;                  // one scale per token
-  const std::int32_t* block_table = nullptr;  // [requests, block_table_stride]
-  std::int64_t block_table_stride = 0;
+  const std::int32_t* block_table = nullptr;  // [requests, block_table_row_stride]
+  std::int64_t block_table_row_stride = 0;
   std::int64_t requests = 0, next_n = 1, heads = 0, dim = 0;
   std::int64_t max_context_len = 0;
   std::int64_t columns = 0;  // of the stored rows, padding included

@@ -15,7 +15,7 @@ void append_states(const ChunkLists& input, std::int64_t token, const QueryToken
   const std::int64_t count = std::min((query.position + 1) / input.ratio, input.top_k);
   for (std::int64_t j = 0; j < count; ++j) {
     std::int64_t state = -1;
-    if (j < input.topk_width) state = input.topk_indices[token * input.topk_row_stride + j];
+    if (j < input.topk_width) state = input.topk_indices[token * input.topk_indices_row_stride + j];
     flat.push_back(state < 0 ? -1 : input.rows_per_request * query.request + state);
   }
 }

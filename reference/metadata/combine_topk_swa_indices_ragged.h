@@ -19,7 +19,7 @@ struct ChunkLists {
   const std::int32_t* gather_lens = nullptr;   // [requests]
   const std::int32_t* topk_indices = nullptr;  // [tokens, topk_width]; < 0: none
   std::int64_t tokens = 0;                     // padded; behind the last request's they have no row
-  std::int64_t topk_width = 0, topk_row_stride = 0;
+  std::int64_t topk_width = 0, topk_indices_row_stride = 0;
   std::int64_t top_k = 0, ratio = 1, window = 0;
   std::int64_t rows_per_request = 0, compressed_rows = 0;  // M, N
 };

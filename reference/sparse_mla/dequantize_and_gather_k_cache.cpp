@@ -14,7 +14,7 @@ GatheredWorkspace dequantize_and_gather_k_cache(const KCacheGather& inputs) {
   for (std::int64_t request = 0; request < inputs.requests; ++request) {
     const std::int64_t length = inputs.seq_lens[request];
     const std::int64_t count = inputs.gather_lens == nullptr ? length : inputs.gather_lens[request];
-    const std::int32_t* blocks = inputs.block_table + request * inputs.block_table_stride;
+    const std::int32_t* blocks = inputs.block_table + request * inputs.block_table_row_stride;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t position = length - count + i, page = inputs.cache.page;
       const std::int64_t slot = blocks[position / page] * page + position % page;

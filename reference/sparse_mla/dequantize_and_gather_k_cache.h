@@ -13,12 +13,13 @@
 namespace plumb::reference {
 
 struct KCacheGather {
-  KvCache cache;                              // v4
-  const std::int32_t* block_table = nullptr;  // [requests, pages], rows block_table_stride apart
-  const std::int32_t* seq_lens = nullptr;     // [requests]
+  KvCache cache;  // v4
+  const std::int32_t* block_table =
+      nullptr;                             // [requests, pages], rows block_table_row_stride apart
+  const std::int32_t* seq_lens = nullptr;  // [requests]
   const std::int32_t* gather_lens = nullptr;  // [requests], at most seq_lens; null = seq_lens
   std::int64_t requests = 0, rows = 0;        // of the workspace
-  std::int64_t block_table_stride = 0, offset = 0;
+  std::int64_t block_table_row_stride = 0, offset = 0;
 };
 
 struct GatheredWorkspace {

@@ -20,27 +20,24 @@ constexpr std::string_view kPlatform = "sim-sm90";
 
 // plumb's kernels, with `change` made to the table.
 CaseResult run_with(std::string_view id,
-                    const std::function<void(std::vector<plumb_op_entry>&)>& change) {
-  const plumb_implementation& original = device::builtin_implementation(kPlatform);
-  std::vector<plumb_op_entry> entries(original.entries, original.entries + original.entry_count);
-  change(entries);
-  const plumb_implementation table{PLUMB_ABI_VERSION, "changed", entries.data(),
-                                   static_cast<std::int32_t>(entries.size())};
+                    const std::function<void(std::vector<device::OpEntry>&)>& change) {
+  device::Implementation table{"changed", device::builtin_implementation(kPlatform).entries};
+  change(table.entries);
   RunOptions options;
   options.platform = kPlatform;
-  options.implementation = [&](std::string_view, bool) -> const plumb_implementation& {
+  options.implementation = [&](std::string_view, bool) -> const device::Implementation& {
     return table;
   };
   return run_case(find_case(id), options);
 }
 
-plumb_op_entry& entry_of(std::vector<plumb_op_entry>& entries, std::string_view op) {
+device::OpEntry& entry_of(std::vector<device::OpEntry>& entries, std::string_view op) {
   return *std::find_if(entries.begin(), entries.end(),
-                       [&](const plumb_op_entry& entry) { return entry.op == op; });
+                       [&](const device::OpEntry& entry) { return entry.op == op; });
 }
 
 // rms_norm that truncates: within no bound, and wrong in every row.
-void truncate_plain_norm(std::vector<plumb_op_entry>& entries) {
+void truncate_plain_norm(std::vector<device::OpEntry>& entries) {
   for (const Mutant& mutant : all_mutants()) {
     if (mutant.name == "rms_norm_truncates") entry_of(entries, "rms_norm") = mutant.entry;
   }
@@ -69,13 +66,13 @@ TEST(Composition, AWrongPlainOpFailsAndItsRowsAreNamed) {
 }
 
 TEST(Composition, OtherArithmeticIsHeldToItsBoundsInsteadOfBits) {
-  const auto declare = [](std::vector<plumb_op_entry>& entries) {
+  const auto declare = [](std::vector<device::OpEntry>& entries) {
     entry_of(entries, "rms_norm").numerics.chains = 128;
   };
   const std::string_view id = "q_kv_rms_norm/v4_flash/composition";
   EXPECT_EQ(run_with(id, declare).outcome, Outcome::passed);
 
-  const CaseResult wrong = run_with(id, [&](std::vector<plumb_op_entry>& entries) {
+  const CaseResult wrong = run_with(id, [&](std::vector<device::OpEntry>& entries) {
     truncate_plain_norm(entries);
     declare(entries);
   });
@@ -85,9 +82,9 @@ TEST(Composition, OtherArithmeticIsHeldToItsBoundsInsteadOfBits) {
 }
 
 TEST(Composition, WithoutThePlainOpIsSkipped) {
-  const CaseResult result =
-      run_with("mtp_input_rms_norm/many_positions/composition",
-               [](std::vector<plumb_op_entry>& entries) { entry_of(entries, "rms_norm").op = ""; });
+  const CaseResult result = run_with(
+      "mtp_input_rms_norm/many_positions/composition",
+      [](std::vector<device::OpEntry>& entries) { entry_of(entries, "rms_norm").op = ""; });
   EXPECT_EQ(result.outcome, Outcome::skipped);
   EXPECT_EQ(result.reason, "changed has no rms_norm, which the plain sequence calls");
 }

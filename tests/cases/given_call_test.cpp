@@ -114,7 +114,7 @@ class RightCall {
 
   const OpDefinition& op_;
   std::unique_ptr<Problem> problem_;
-  const plumb_op_entry& entry_;
+  const device::OpEntry& entry_;
   TensorSet tensors_;
   GivenCall call_;
 };

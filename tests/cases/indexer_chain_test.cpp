@@ -22,11 +22,11 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry fp8_mqa_logits();
-plumb_op_entry fp8_paged_mqa_logits();
-plumb_op_entry indexer_k_quant_and_cache();
-plumb_op_entry top_k_per_row_prefill();
-plumb_op_entry top_k_per_row_decode();
+device::OpEntry fp8_mqa_logits();
+device::OpEntry fp8_paged_mqa_logits();
+device::OpEntry indexer_k_quant_and_cache();
+device::OpEntry top_k_per_row_prefill();
+device::OpEntry top_k_per_row_decode();
 }  // namespace plumb::device::kernels
 namespace plumb::cases {
 OpDefinition define_fp8_mqa_logits();
@@ -95,10 +95,10 @@ struct WrittenKeys {
     p.context_lens = memory.upload(std::vector<std::int32_t>{kTokens});
     p.block_table = memory.upload(blocks);
     p.logits = memory.upload(std::vector<float>(256, 0.0F));
-    p.requests = p.context_lens_stride = 1;
+    p.requests = p.context_lens_row_stride = 1;
     p.max_context_len = kTokens;
     p.logits_row_stride = 256;
-    p.block_table_stride = 3;
+    p.block_table_row_stride = 3;
     p.context_lens_dims = 2;
     p.next_n = 1;
     p.heads = kHeads;
@@ -162,11 +162,11 @@ std::vector<std::int32_t> select_prefill(const reference::TopKPerRowPrefill& inp
       memory.upload(std::vector<std::int32_t>(input.row_ends, input.row_ends + input.num_rows));
   p.indices = memory.upload(
       std::vector<std::int32_t>(static_cast<std::size_t>(input.num_rows * input.k), 0x7ff57ff5));
-  p.num_rows = input.num_rows;
+  p.rows = input.num_rows;
   p.columns = input.columns;
   p.logits_row_stride = input.logits_row_stride;
   p.logits_column_stride = 1;
-  p.k = input.k;
+  p.k = p.indices_row_stride = input.k;
   p.stream = memory.stream();
   EXPECT_EQ(device::kernels::top_k_per_row_prefill().launch(&p), PLUMB_OK);
   return memory.download(p.indices, static_cast<std::size_t>(input.num_rows * input.k));
@@ -184,14 +184,14 @@ std::vector<std::int32_t> select_decode(const reference::TopKPerRowDecode& input
       input.seq_lens, input.seq_lens + requests * input.seq_lens_row_stride));
   p.indices = memory.upload(
       std::vector<std::int32_t>(static_cast<std::size_t>(input.num_rows * input.k), 0x7ff57ff5));
-  p.num_rows = input.num_rows;
+  p.rows = input.num_rows;
   p.columns = input.columns;
   p.logits_row_stride = input.logits_row_stride;
   p.logits_column_stride = 1;
   p.seq_lens_row_stride = input.seq_lens_row_stride;
   p.seq_lens_dims = input.seq_lens_dims;
   p.next_n = input.next_n;
-  p.k = input.k;
+  p.k = p.indices_row_stride = input.k;
   p.stream = memory.stream();
   EXPECT_EQ(device::kernels::top_k_per_row_decode().launch(&p), PLUMB_OK);
   return memory.download(p.indices, static_cast<std::size_t>(input.num_rows * input.k));
@@ -220,7 +220,7 @@ TEST(IndexerThenTopK, DecodeSelectsFromTheTokensOfEachRow) {
                                   {"heads", 8},
                                   {"page", 16}});
       const Step step{.seed = 8, .live = 2, .dead_rows = DeadRows::huge};
-      const plumb_op_entry entry = device::kernels::fp8_paged_mqa_logits();
+      const device::OpEntry entry = device::kernels::fp8_paged_mqa_logits();
       OpSession session(op, row, step, platform);
       ASSERT_EQ(session.launch(entry), PLUMB_OK);
       for (const TensorReport& report : session.judge(step, entry)) {
@@ -248,7 +248,7 @@ TEST(IndexerThenTopK, DecodeSelectsFromTheTokensOfEachRow) {
 // Windows that begin above 0, with global and with row-local columns: the same row-local indices.
 TEST(IndexerThenTopK, PrefillSelectsRowLocallyFromEitherForm) {
   const OpDefinition op = define_fp8_mqa_logits();
-  const plumb_op_entry entry = device::kernels::fp8_mqa_logits();
+  const device::OpEntry entry = device::kernels::fp8_mqa_logits();
   for (const std::string& platform : kPlatforms) {
     for (const std::int64_t length : {kTopK - 1, kTopK, kTopK + 1, 4 * kTopK}) {
       std::vector<std::vector<std::int32_t>> selected;

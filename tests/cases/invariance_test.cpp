@@ -63,24 +63,24 @@ TEST(Invariance, WhatCannotBeMovedIsNotMeasured) {
 }
 
 TEST(Invariance, AKernelThatLooksAtTheBatchIsSeen) {
-  static plumb_op_entry right;
+  static device::OpEntry right;
   right = *device::find_entry(device::builtin_implementation("sim-sm90"), "rms_norm");
-  static const plumb_op_entry wrong{"rms_norm",
-                                    [](const void* params) {
-                                      plumb_rms_norm_params p =
-                                          *static_cast<const plumb_rms_norm_params*>(params);
-                                      if (p.tokens > 2) p.rounding = PLUMB_ROUND_TWICE;
-                                      return right.launch(&p);
-                                    },
-                                    right.numerics};
-  static const plumb_implementation table{PLUMB_ABI_VERSION, "wrong", &wrong, 1};
+  static const device::OpEntry wrong{"rms_norm",
+                                     [](const void* params) {
+                                       plumb_rms_norm_params p =
+                                           *static_cast<const plumb_rms_norm_params*>(params);
+                                       if (p.tokens > 2) p.rounding = PLUMB_ROUND_TWICE;
+                                       return right.launch(&p);
+                                     },
+                                     right.numerics};
+  static const device::Implementation table{"wrong", {wrong}};
   const std::vector<Case> all = all_cases();
   const auto found = std::find_if(all.begin(), all.end(), [](const Case& c) {
     return c.id() == "rms_norm/v4_pro_hidden/eager";
   });
   RunOptions options;
   options.platform = "sim-sm90";
-  options.implementation = [](std::string_view, bool) -> const plumb_implementation& {
+  options.implementation = [](std::string_view, bool) -> const device::Implementation& {
     return table;
   };
   const InvarianceResult result = measure_invariance(*found->op, found->row, {1, 2, 3}, options);

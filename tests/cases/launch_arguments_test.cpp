@@ -86,7 +86,7 @@ std::string difference(const Case& which, const device::Properties& platform) {
   const PlacedCase placed(*problem);
   launched = {which.op, {}};
   const std::unique_ptr<OpState> state = problem->make_state(placed.addresses);
-  const plumb_op_entry entry{which.op->name.data(), &keep, {}};
+  const device::OpEntry entry{which.op->name, &keep, {}};
   int stream = 0;
   if (problem->launch(entry, placed.addresses, state.get(), &stream) != PLUMB_OK) return "refused";
   std::vector<std::max_align_t> bytes(launched.frozen.size() / sizeof(std::max_align_t) + 1);

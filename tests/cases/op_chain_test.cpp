@@ -56,7 +56,7 @@ std::int64_t compared(const OpChain::LinkVerdict& verdict) {
 
 class ChainTest : public testing::TestWithParam<std::string> {
  protected:
-  static const plumb_implementation& builtin() {
+  static const device::Implementation& builtin() {
     return device::builtin_implementation(GetParam());
   }
 };

@@ -24,8 +24,8 @@ plumb_status keep_seed(const void* params) {
 
 // The seed of the matrix of a projection at this place.
 std::uint64_t seed_at(const CallPlace& place, Projection projection) {
-  const plumb_op_entry entry{"linear_map", keep_seed, {}};
-  const plumb_implementation own{PLUMB_ABI_VERSION, "test", &entry, 1};
+  const device::OpEntry entry{"linear_map", keep_seed, {}};
+  const device::Implementation own{"test", {entry}};
   const device::decode::MissingOpPolicy missing;
   const device::decode::Caller call(own, own, missing, nullptr);
   const auto device = device::open_device("sim-sm90");

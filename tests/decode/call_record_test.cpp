@@ -4,12 +4,11 @@
 #include "decode/recording/call_record.h"
 
 #include <gtest/gtest.h>
+#include <plumb/plumb_ops.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
-
-#include "device/plumb_ops.h"
 
 namespace plumb::cases {
 namespace {
@@ -53,8 +52,8 @@ plumb_fp8_paged_mqa_logits_params paged_call(void* place) {
           .requests = 2,
           .max_context_len = 100,
           .logits_row_stride = kLogitsStride,
-          .context_lens_stride = 2,
-          .block_table_stride = kTableStride,
+          .context_lens_row_stride = 2,
+          .block_table_row_stride = kTableStride,
           .context_lens_dims = 2,
           .next_n = 2,
           .heads = 4,
@@ -101,9 +100,10 @@ TEST(CallRecord, BindsTheBlockTableOfAllRequestsThatTokensMayBelongTo) {
       .topk = 8,
       .requests = 2,
       .blocks_per_request = 5,
-      .topk_row_stride = 8,
+      .topk_indices_row_stride = 8,
       .block_table_row_stride = 5,
       .block_size = 64,
+      .global_indices_row_stride = 8,
       .stream = nullptr};
   const CallRecord record = recorded("compute_global_topk_indices_and_lens", call);
   EXPECT_EQ(record.row.integer("blocks"), 5);

@@ -45,7 +45,7 @@ struct Serving {
   }
 
   std::unique_ptr<device::Device> device;
-  const plumb_implementation& ops;
+  const device::Implementation& ops;
   Engine engine;
 };
 

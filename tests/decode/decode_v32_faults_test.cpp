@@ -159,7 +159,7 @@ class Builder {
  private:
   std::unique_ptr<device::Device> device_;
   device::Stream stream_;
-  const plumb_implementation& ops_;
+  const device::Implementation& ops_;
   device::decode::MissingOpPolicy missing_;
   device::decode::Caller call_;
   device::decode::EngineMemory memory_;

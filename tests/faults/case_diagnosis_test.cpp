@@ -124,7 +124,7 @@ TEST(CaseDiagnosis, KnowsWhatTheJudgeHasRecognised) {
 
 // An op that does nothing, and one that does all twice.
 plumb_status no_launch(const void*) { return PLUMB_OK; }
-const plumb_op_entry& rope() {
+const device::OpEntry& rope() {
   return *device::find_entry(device::builtin_implementation("sim-sm90"), "inverse_rope");
 }
 plumb_status two_launches(const void* params) {
@@ -135,7 +135,7 @@ plumb_status two_launches(const void* params) {
 TEST(CaseDiagnosis, KnowsAnOpThatIsNotAppliedOrTwice) {
   const Case& which = find_case("inverse_rope/ascending_positions/eager");
   const auto diagnosis = [&](plumb_status (*launch)(const void*)) {
-    plumb_op_entry entry = rope();
+    device::OpEntry entry = rope();
     entry.launch = launch;
     RunOptions options = on("sim-sm90");
     options.implementation = with_op_replaced({entry, {}});

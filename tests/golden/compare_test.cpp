@@ -18,7 +18,7 @@
 #include "tools/result_codec.h"
 
 namespace plumb::device::golden_mutant {
-plumb_op_entry rms_norm();
+device::OpEntry rms_norm();
 }
 
 namespace plumb::golden {

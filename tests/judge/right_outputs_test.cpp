@@ -59,7 +59,7 @@ class OneCall {
   }
 
   std::unique_ptr<Problem> problem_;
-  const plumb_op_entry& entry_;
+  const device::OpEntry& entry_;
   Step step_;
   TensorSet tensors_;
 };

@@ -127,19 +127,19 @@ plumb_status launch_with_fault(const void* params) {
   plumb_rms_norm_params one = p;  // the row once more, with the inputs of the one behind or before
   one.tokens = 1;
   one.x = p.x + (faulty_row == 0 ? 1 : faulty_row - 1) * p.x_row_stride;
-  one.out = p.out + faulty_row * p.hidden;
+  one.out = p.out + faulty_row * p.out_row_stride;
   return status == PLUMB_OK ? right_launch(&one) : status;
 }
 
 RunOptions with_faulty_row(RunOptions options, std::int64_t row) {
-  static plumb_op_entry entry;
-  static plumb_implementation implementation;
-  entry = *device::find_entry(device::builtin_implementation(kPlatform), "rms_norm");
+  static device::Implementation implementation;
+  device::OpEntry entry =
+      *device::find_entry(device::builtin_implementation(kPlatform), "rms_norm");
   right_launch = entry.launch;
   faulty_row = row;
   entry.launch = launch_with_fault;
-  implementation = {PLUMB_ABI_VERSION, "a fault in one row", &entry, 1};
-  options.implementation = [](std::string_view, bool) -> const plumb_implementation& {
+  implementation = {"a fault in one row", {entry}};
+  options.implementation = [](std::string_view, bool) -> const device::Implementation& {
     return implementation;
   };
   return options;
@@ -257,10 +257,10 @@ TEST(KnownVerdicts, HideNoFaultOfALaterLaunch) {
   Case which = find_case("rms_norm/tokens_256/eager");
   RunOptions options = with_faulty_row(sampling(16), 3);
   options.verdict_budget = HUGE_VAL;
-  plumb_op_entry entry = *options.implementation(kPlatform, false).entries;
+  device::OpEntry entry = options.implementation(kPlatform, false).entries.front();
   entry.launch = launch_wrong_later;
-  const plumb_implementation implementation{PLUMB_ABI_VERSION, "wrong later", &entry, 1};
-  options.implementation = [&](std::string_view, bool) -> const plumb_implementation& {
+  const device::Implementation implementation{"wrong later", {entry}};
+  options.implementation = [&](std::string_view, bool) -> const device::Implementation& {
     return implementation;
   };
   options.tier = Tier::full;

@@ -168,7 +168,7 @@ TEST_F(RemoteDeviceTest, SaysHowItsProcessEnded) {
 TEST(RemotePlugin, GetsAddressesOfItsDeviceAndKeepsItsPlan) {
   const auto process = start("plans_right");
   const auto device = process->open("sim-sm90", {});
-  const plumb_op_entry* entry = find_entry(process->implementation(), "sparse_mla_decode");
+  const device::OpEntry* entry = find_entry(process->implementation(), "sparse_mla_decode");
   ASSERT_NE(entry, nullptr);
   plumb_mla_plan plan{};
   plumb_sparse_mla_decode_params params{};

@@ -40,7 +40,7 @@ struct Serving {
   std::vector<std::uint16_t> out();
 
   std::unique_ptr<device::Device> device;
-  const plumb_implementation& ops;
+  const device::Implementation& ops;
   device::decode::Engine engine;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using cases::DecodeSetup;
 
-const plumb_op_entry& right(std::string_view op) {
+const device::OpEntry& right(std::string_view op) {
   return *device::find_entry(device::builtin_implementation("sim-sm90"), op);
 }
 
@@ -25,9 +25,9 @@ using Change = void (*)(Params&);
 
 template <class Params, Change<Params> kChange>
 ForeignDefect changed(const char* name, const char* op) {
-  static const plumb_op_entry* entry = nullptr;
+  static const device::OpEntry* entry = nullptr;
   entry = &right(op);
-  plumb_op_entry wrong = *entry;
+  device::OpEntry wrong = *entry;
   wrong.launch = [](const void* given) {
     Params params = *static_cast<const Params*>(given);
     kChange(params);

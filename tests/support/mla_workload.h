@@ -11,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#include "reference/bound.h"
 #include "tests/support/honest_mla.h"
 #include "tests/support/mla_test_problem.h"
 

@@ -36,12 +36,12 @@ class OpSession {
     }
   }
 
-  plumb_status launch(const plumb_op_entry& entry) {
+  plumb_status launch(const device::OpEntry& entry) {
     return problem_->launch(entry, addresses_, state_.get(), stream_);
   }
 
   // Kernels that a launch enqueues.
-  std::vector<std::string> captured(const plumb_op_entry& entry) {
+  std::vector<std::string> captured(const device::OpEntry& entry) {
     device_->begin_capture(stream_);
     EXPECT_EQ(launch(entry), PLUMB_OK);
     const device::Graph graph = device_->end_capture(stream_);
@@ -65,12 +65,12 @@ class OpSession {
     return tensors_;
   }
 
-  std::vector<TensorReport> judge(const Step& step, const plumb_op_entry& entry) {
+  std::vector<TensorReport> judge(const Step& step, const device::OpEntry& entry) {
     return problem_->judge(step, download(), numerics_of(entry), entry.numerics);
   }
 
  private:
-  static reference::Numerics numerics_of(const plumb_op_entry& entry) {
+  static reference::Numerics numerics_of(const device::OpEntry& entry) {
     return {.product = reference::Format::bf16,
             .accumulator = reference::Format::f32,
             .chains = entry.numerics.chains,

@@ -112,7 +112,7 @@ class PrefillServing {
   }
 
   std::unique_ptr<device::Device> device_;
-  const plumb_implementation& ops_;
+  const device::Implementation& ops_;
   Engine engine_;
   CallRecorder recorder_;
   std::set<std::uint64_t> admitted_;

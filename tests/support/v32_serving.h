@@ -46,7 +46,7 @@ struct V32Serving {
   }
 
   std::unique_ptr<device::Device> device;
-  const plumb_implementation& ops;
+  const device::Implementation& ops;
   device::decode::Engine engine;
 };
 

@@ -2,10 +2,11 @@
 //
 // plumb run --plugin: what a library does wrong is one clear line and the right exit code, and what
 // its kernels do wrong is found as in plumb's own. The libraries are tests/must_fail/plugins.
+#include <plumb/plumb_ops.h>
+
 #include <cstdlib>
 #include <filesystem>
 
-#include "device/plumb_ops.h"
 #include "tests/support/command_line.h"
 
 namespace plumb {
@@ -45,13 +46,13 @@ class PluginCommand : public CommandLine {
 TEST_F(PluginCommand, LibrariesThatCannotBeUsedAreUsageErrors) {
   expect_unusable("absent", "No such file or directory");
   expect_unusable("tables_wrong_version",
-                  "is made for version 99 of the interface, this plumb has 1");
+                  "is made for version 99 of the interface, this plumb has 2");
   expect_unusable("tables_no_table", "plumb_plugin returned no table");
   expect_unusable("tables_no_entry_point", "is no plug-in: it exports no plumb_plugin");
   expect_unusable("tables_two_entries", "two entries for rms_norm");
   expect_unusable("tables_unknown_op", "entry 1 is of the unknown op \"rms_nrom\"");
   expect_unusable("tables_no_launcher", "hc_head has no launcher");
-  expect_unusable("tables_no_chains", "hc_head declares 0 chains");
+  expect_unusable("tables_no_chains", "rms_norm declares 0 chains");
   expect_unusable("tables_no_name", "its table has no name");
   expect_unusable("tables_no_entries", "its table has no entries");
   expect_unusable("tables_unresolved", "cannot be loaded: undefined symbol");

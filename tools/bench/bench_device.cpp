@@ -78,7 +78,7 @@ DeviceRates measure_rates(DeviceBed& bed, const device::RateKernels& kernels,
           1e12 * measured[3].value};
 }
 
-std::vector<double> seconds_of(DeviceBed& bed, const DeviceOp& op, const plumb_op_entry& entry) {
+std::vector<double> seconds_of(DeviceBed& bed, const DeviceOp& op, const device::OpEntry& entry) {
   const int sets = std::max(kLeastSets, static_cast<int>(std::ceil(kRotatedBytes / op.bytes)) + 1);
   std::vector<DeviceLaunch> launches;
   for (int set = 0; set < sets; ++set) launches.push_back(op.make_set(bed, entry));
@@ -163,7 +163,7 @@ std::vector<Measurement> bench_device(const DeviceBenchOptions& options) {
   const DeviceRates rates = measure_rates(bed, *kernels, measured);
   const auto& implementation = device::builtin_implementation(options.platform);
   for (const DeviceOp& op : ops) {
-    const plumb_op_entry* entry = device::find_entry(implementation, op.op);
+    const device::OpEntry* entry = device::find_entry(implementation, op.op);
     if (entry == nullptr) continue;
     const std::vector<double> seconds = seconds_of(bed, op, *entry);
     add_op(op, rates, seconds, measured);

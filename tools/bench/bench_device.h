@@ -72,7 +72,7 @@ struct DeviceOp {
   double bytes = 0;          // of each tensor once
   double multiply_adds = 0;  // of the fp32 units
   double matrix_multiply_adds = 0;
-  std::function<DeviceLaunch(DeviceBed&, const plumb_op_entry&)> make_set;
+  std::function<DeviceLaunch(DeviceBed&, const device::OpEntry&)> make_set;
 };
 std::vector<DeviceOp> device_ops();
 

@@ -39,7 +39,7 @@ std::int64_t* make_slots(DeviceBed& bed) {
   return bed.upload(slots);
 }
 
-DeviceLaunch make_quantize_and_insert(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_quantize_and_insert(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_quantize_and_insert_k_cache_params p{};
   p.kv = bed.bf16(kWritten * kLatent);
   p.slot_mapping = make_slots(bed);
@@ -49,7 +49,7 @@ DeviceLaunch make_quantize_and_insert(DeviceBed& bed, const plumb_op_entry& entr
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_concat_and_cache(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_concat_and_cache(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_concat_and_cache_ds_mla_params p{};
   p.kv_c = bed.bf16(kWritten * kLatent);
   p.k_pe = bed.bf16(kWritten * kRope);
@@ -61,7 +61,7 @@ DeviceLaunch make_concat_and_cache(DeviceBed& bed, const plumb_op_entry& entry) 
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_indexer_k_quant(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_indexer_k_quant(DeviceBed& bed, const device::OpEntry& entry) {
   constexpr std::int32_t kIndexerDim = 128;
   plumb_indexer_k_quant_and_cache_params p{};
   p.k = bed.bf16(kWritten * kIndexerDim);
@@ -78,21 +78,21 @@ DeviceLaunch make_indexer_k_quant(DeviceBed& bed, const plumb_op_entry& entry) {
 
 constexpr std::int32_t kTopK = 1024;
 
-DeviceLaunch make_top_k_prefill(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_top_k_prefill(DeviceBed& bed, const device::OpEntry& entry) {
   constexpr std::int64_t kColumns = 32 << 10;
   plumb_top_k_per_row_prefill_params p{};
   p.logits = bed.fp32(kTokens * kColumns);
   p.row_starts = bed.upload(std::vector<std::int32_t>(kTokens, 0));
   p.row_ends = bed.upload(std::vector<std::int32_t>(kTokens, kColumns));
   p.indices = bed.room<std::int32_t>(kTokens * kTopK);
-  p.num_rows = kTokens;
+  p.rows = kTokens;
   p.columns = p.logits_row_stride = kColumns;
   p.logits_column_stride = 1;
-  p.k = kTopK;
+  p.k = p.indices_row_stride = kTopK;
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_top_k_decode(DeviceBed& bed, const plumb_op_entry& entry, std::int64_t rows,
+DeviceLaunch make_top_k_decode(DeviceBed& bed, const device::OpEntry& entry, std::int64_t rows,
                                std::int64_t columns) {
   plumb_top_k_per_row_decode_params p{};
   p.logits = bed.fp32(rows * columns);
@@ -100,11 +100,12 @@ DeviceLaunch make_top_k_decode(DeviceBed& bed, const plumb_op_entry& entry, std:
                                           static_cast<std::int32_t>(columns));
   p.seq_lens = bed.upload(lengths);
   p.indices = bed.room<std::int32_t>(rows * kTopK);
-  p.num_rows = rows;
+  p.rows = rows;
   p.columns = p.logits_row_stride = columns;
   p.logits_column_stride = 1;
-  p.seq_lens_row_stride = p.seq_lens_dims = p.next_n = 1;
-  p.k = kTopK;
+  p.seq_lens_row_stride = p.next_n = 1;
+  p.seq_lens_dims = 1;
+  p.k = p.indices_row_stride = kTopK;
   return launch_of(entry, p);
 }
 
@@ -113,7 +114,7 @@ DeviceOp top_k_decode(std::string name, std::int64_t rows, std::int64_t columns,
           .op = "top_k_per_row_decode",
           .target = target,
           .bytes = bytes_of(rows * (columns + kTopK), 4),
-          .make_set = [=](DeviceBed& bed, const plumb_op_entry& entry) {
+          .make_set = [=](DeviceBed& bed, const device::OpEntry& entry) {
             return make_top_k_decode(bed, entry, rows, columns);
           }};
 }
@@ -144,11 +145,11 @@ plumb_mla_candidates make_candidates(DeviceBed& bed, std::int64_t width, std::in
   plumb_mla_candidates candidates{};
   candidates.indices = bed.upload(slots);
   candidates.request_stride = candidates.query_stride = width;
-  candidates.width = static_cast<std::int32_t>(width);
+  candidates.width = width;
   return candidates;
 }
 
-DeviceLaunch make_sparse_mla_decode(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_sparse_mla_decode(DeviceBed& bed, const device::OpEntry& entry) {
   const auto plan = std::make_shared<plumb_mla_plan>();
   plan->num_parts = reference::plan_parts(bed.device().properties().multiprocessors, 1, kHeads);
   plan->tiles = bed.room<std::int32_t>(8 * plan->num_parts);
@@ -172,6 +173,10 @@ DeviceLaunch make_sparse_mla_decode(DeviceBed& bed, const plumb_op_entry& entry)
   p.heads = kHeads;
   p.q_request_stride = p.q_query_stride = kHeads * kHeadDim;
   p.q_head_stride = kHeadDim;
+  p.out_request_stride = p.out_query_stride = kHeads * kHeadDim;
+  p.out_head_stride = kHeadDim;
+  p.lse_request_stride = kHeads;
+  p.lse_head_stride = 1;
   p.sm_scale = 0.0442F;
   return [launch = entry.launch, p, plan](device::Stream stream) {
     plumb_sparse_mla_decode_params with_stream = p;

@@ -18,7 +18,7 @@ constexpr double bytes_of(std::int64_t numbers, int each) {
 
 // The op at its entry with a copy of these parameters; the stream is the caller's.
 template <class Params>
-DeviceLaunch launch_of(const plumb_op_entry& entry, Params params) {
+DeviceLaunch launch_of(const device::OpEntry& entry, Params params) {
   return [launch = entry.launch, params](device::Stream stream) {
     Params with_stream = params;
     with_stream.stream = stream;
@@ -28,7 +28,7 @@ DeviceLaunch launch_of(const plumb_op_entry& entry, Params params) {
 
 // An op whose floor its bytes are.
 inline DeviceOp moving_op(std::string_view op, double bytes,
-                          DeviceLaunch (*make)(DeviceBed&, const plumb_op_entry&)) {
+                          DeviceLaunch (*make)(DeviceBed&, const device::OpEntry&)) {
   return {
       .name = std::string(op), .op = op, .target = kMostOfFloor, .bytes = bytes, .make_set = make};
 }

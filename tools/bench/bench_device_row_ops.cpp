@@ -16,29 +16,29 @@ constexpr float kEps = 1e-6F;
 
 // ---- norms ----
 
-DeviceLaunch make_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_rms_norm(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_rms_norm_params p{};
   p.x = bed.bf16(kTokens * kHidden);
   p.weight = bed.bf16(kHidden);
   p.out = bed.room<std::uint16_t>(kTokens * kHidden);
   p.tokens = kTokens;
-  p.hidden = p.x_row_stride = kHidden;
+  p.hidden = p.x_row_stride = p.out_row_stride = kHidden;
   p.eps = kEps;
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_fused_add_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_fused_add_rms_norm(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_fused_add_rms_norm_params p{};
   p.x = bed.bf16(kTokens * kHidden);
   p.residual = bed.bf16(kTokens * kHidden);
   p.weight = bed.bf16(kHidden);
   p.tokens = kTokens;
-  p.hidden = p.x_row_stride = kHidden;
+  p.hidden = p.x_row_stride = p.residual_row_stride = kHidden;
   p.eps = kEps;
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_mtp_input_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_mtp_input_rms_norm(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_mtp_input_rms_norm_params p{};
   std::vector<std::int64_t> positions(kTokens);
   std::iota(positions.begin(), positions.end(), 0);
@@ -50,25 +50,26 @@ DeviceLaunch make_mtp_input_rms_norm(DeviceBed& bed, const plumb_op_entry& entry
   p.out_embeds = bed.room<std::uint16_t>(kTokens * kHidden);
   p.out_hidden = bed.room<std::uint16_t>(kTokens * kDepth);
   p.tokens = kTokens;
-  p.hidden = kHidden;
+  p.hidden = p.out_embeds_row_stride = p.out_hidden_slot_stride = kHidden;
+  p.out_hidden_token_stride = kDepth;
   p.hc_mult = kStreams;
   p.eps = kEps;
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_mtp_shared_head_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_mtp_shared_head_rms_norm(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_mtp_shared_head_rms_norm_params p{};
   p.x = bed.bf16(kTokens * kHidden);
   p.weight = bed.bf16(kHidden);
   p.out = bed.room<std::uint16_t>(kTokens * kHidden);
   p.tokens = kTokens;
-  p.hidden = kHidden;
+  p.hidden = p.out_row_stride = kHidden;
   p.eps = kEps;
   return launch_of(entry, p);
 }
 
 // Both latents are slices of one product's rows.
-DeviceLaunch make_q_kv_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_q_kv_rms_norm(DeviceBed& bed, const device::OpEntry& entry) {
   constexpr std::int64_t kRow = kQueryLatent + kLatent;
   plumb_q_kv_rms_norm_params p{};
   p.q = bed.bf16(kTokens * kRow);
@@ -81,11 +82,13 @@ DeviceLaunch make_q_kv_rms_norm(DeviceBed& bed, const plumb_op_entry& entry) {
   p.q_hidden = kQueryLatent;
   p.kv_hidden = kLatent;
   p.q_row_stride = p.kv_row_stride = kRow;
+  p.out_q_row_stride = kQueryLatent;
+  p.out_kv_row_stride = kLatent;
   p.eps = kEps;
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_q_head_rms_norm_rope(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_q_head_rms_norm_rope(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_q_head_rms_norm_rope_params p{};
   std::vector<std::int64_t> positions(kTokens);
   std::iota(positions.begin(), positions.end(), 0);
@@ -95,14 +98,15 @@ DeviceLaunch make_q_head_rms_norm_rope(DeviceBed& bed, const plumb_op_entry& ent
   p.out = bed.room<std::uint16_t>(kTokens * kHeads * kHeadDim);
   p.tokens = kTokens;
   p.heads = kHeads;
-  p.q_token_stride = kHeads * kHeadDim;
+  p.q_token_stride = p.out_token_stride = kHeads * kHeadDim;
+  p.out_head_stride = kHeadDim;
   p.eps = kEps;
   return launch_of(entry, p);
 }
 
 // ---- hyper-connections ----
 
-DeviceLaunch make_mhc_pre(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_mhc_pre(DeviceBed& bed, const device::OpEntry& entry) {
   constexpr std::int64_t kMixes = 24;
   plumb_mhc_pre_params p{};
   p.residual = bed.bf16(kTokens * kDepth);
@@ -116,8 +120,10 @@ DeviceLaunch make_mhc_pre(DeviceBed& bed, const plumb_op_entry& entry) {
   p.partial_mixes = bed.room<float>(kTokens * kMixes);
   p.partial_square_sums = bed.room<float>(kTokens);
   p.tokens = kTokens;
-  p.hidden = p.residual_slot_stride = kHidden;
+  p.hidden = p.residual_slot_stride = p.layer_input_row_stride = kHidden;
   p.residual_token_stride = kDepth;
+  p.post_row_stride = kStreams;
+  p.comb_token_stride = kStreams * kStreams;
   p.splits = 1;
   p.sinkhorn_iterations = 20;
   p.rms_eps = p.pre_eps = p.sinkhorn_eps = p.norm_eps = kEps;
@@ -125,7 +131,7 @@ DeviceLaunch make_mhc_pre(DeviceBed& bed, const plumb_op_entry& entry) {
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_mhc_post(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_mhc_post(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_mhc_post_params p{};
   p.x = bed.bf16(kTokens * kHidden);
   p.residual = bed.bf16(kTokens * kDepth);
@@ -133,12 +139,12 @@ DeviceLaunch make_mhc_post(DeviceBed& bed, const plumb_op_entry& entry) {
   p.comb = bed.fp32(kTokens * kStreams * kStreams);
   p.out = bed.room<std::uint16_t>(kTokens * kDepth);
   p.tokens = kTokens;
-  p.hidden = p.residual_slot_stride = kHidden;
-  p.residual_token_stride = kDepth;
+  p.hidden = p.residual_slot_stride = p.out_slot_stride = kHidden;
+  p.residual_token_stride = p.out_token_stride = kDepth;
   return launch_of(entry, p);
 }
 
-DeviceLaunch make_hc_head(DeviceBed& bed, const plumb_op_entry& entry) {
+DeviceLaunch make_hc_head(DeviceBed& bed, const device::OpEntry& entry) {
   plumb_hc_head_params p{};
   p.hidden_states = bed.bf16(kTokens * kDepth);
   p.fn = bed.fp32(kStreams * kDepth);
@@ -146,7 +152,7 @@ DeviceLaunch make_hc_head(DeviceBed& bed, const plumb_op_entry& entry) {
   p.base = bed.fp32(kStreams);
   p.out = bed.room<std::uint16_t>(kTokens * kHidden);
   p.tokens = kTokens;
-  p.hidden = p.hidden_slot_stride = kHidden;
+  p.hidden = p.hidden_slot_stride = p.out_row_stride = kHidden;
   p.hidden_token_stride = kDepth;
   p.rms_eps = p.hc_eps = kEps;
   return launch_of(entry, p);

@@ -31,6 +31,7 @@ Formula members(TablePart<P>& t) {
   t.input("scale", &P::scale, {1}, "factor of the gates");
   t.input("base", &P::base, {kStreams}, "added to each gate");
   t.output("out", &P::out, {tokens, hidden}, "gated sum of the streams");
+  t.strides({{"out_row_stride", &P::out_row_stride}});
   return tokens;
 }
 

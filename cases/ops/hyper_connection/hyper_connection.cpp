@@ -116,7 +116,8 @@ std::vector<Parameter> stream_parameters() {
   return {{"tokens", 4, 0, 65536, "padded tokens"},
           {"hidden", 4096, 1, 65536, "width of a stream"},
           {"slot_gap", 0, 0, 65536, "elements between two slots of a token"},
-          {"token_gap", 0, 0, 1 << 20, "elements between two tokens"}};
+          {"token_gap", 0, 0, 1 << 20, "elements between two tokens"},
+          kOutGap};
 }
 
 FloatOfInteger negative_power_of_ten(std::string parameter) {

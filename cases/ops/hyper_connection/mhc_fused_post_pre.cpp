@@ -31,6 +31,8 @@ Formula members(TablePart<P>& t) {
   t.input("comb_before", &P::comb_before, {tokens, kStreams, kStreams}, "mixes of the streams");
   t.output("residual_out", &P::residual_out, {tokens, kStreams, hidden},
            "the streams between the sublayers");
+  t.strides({{"residual_out_token_stride", &P::residual_out_token_stride},
+             {"residual_out_slot_stride", &P::residual_out_slot_stride}});
   add_mixing(t, tokens, hidden, hidden * kStreams);
   return tokens;
 }
@@ -45,7 +47,8 @@ struct FusedShape {
         unrounded_sums(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
 
   reference::Streams stored(const HostTensor& streams) const {
-    return {streams.data<std::uint16_t>(), p.tokens, p.hidden, kStreams * p.hidden, p.hidden};
+    return {streams.data<std::uint16_t>(), p.tokens, p.hidden, p.residual_out_token_stride,
+            p.residual_out_slot_stride};
   }
 };
 
@@ -67,7 +70,7 @@ class PostPreSequence final : public Composition {
     return tensors;
   }
 
-  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+  plumb_status launch(const std::vector<device::OpEntry>& entries, const DeviceTensors& tensors,
                       device::Stream stream) const override {
     plumb_mhc_post_params post{};
     post.x = tensors.get<std::uint16_t>("x");
@@ -79,6 +82,8 @@ class PostPreSequence final : public Composition {
     post.hidden = shape_.p.hidden;
     post.residual_token_stride = shape_.p.residual_token_stride;
     post.residual_slot_stride = shape_.p.residual_slot_stride;
+    post.out_token_stride = shape_.p.residual_out_token_stride;
+    post.out_slot_stride = shape_.p.residual_out_slot_stride;
     post.stream = stream;
     const plumb_status status = entries[0].launch(&post);
     return status == PLUMB_OK ? launch_pre(entries[1], post, tensors) : status;
@@ -89,7 +94,7 @@ class PostPreSequence final : public Composition {
   }
 
   Expectations expect(const Step& step, const TensorSet& tensors,
-                      const std::vector<plumb_op_entry>& entries) const override {
+                      const std::vector<device::OpEntry>& entries) const override {
     if (!shape_.unrounded_sums) return {};
     const plumb_numerics& declared = entries[1].numerics;
     const reference::Numerics numerics = to_reference(declared);
@@ -101,12 +106,15 @@ class PostPreSequence final : public Composition {
   }
 
  private:
-  plumb_status launch_pre(const plumb_op_entry& entry, const plumb_mhc_post_params& post,
+  plumb_status launch_pre(const device::OpEntry& entry, const plumb_mhc_post_params& post,
                           const DeviceTensors& tensors) const {
     plumb_mhc_pre_params pre = shape_.mixing.scalars();
     pre.residual = post.out;
-    pre.residual_token_stride = kStreams * post.hidden;
-    pre.residual_slot_stride = post.hidden;
+    pre.residual_token_stride = post.out_token_stride;
+    pre.residual_slot_stride = post.out_slot_stride;
+    pre.post_row_stride = shape_.p.post_row_stride;
+    pre.comb_token_stride = shape_.p.comb_token_stride;
+    pre.layer_input_row_stride = shape_.p.layer_input_row_stride;
     pre.fn = tensors.get<float>("fn");
     pre.scale = tensors.get<float>("scale");
     pre.base = tensors.get<float>("base");

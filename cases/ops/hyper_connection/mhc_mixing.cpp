@@ -49,7 +49,7 @@ reference::MhcPre MhcMixing::inputs(const TensorSet& tensors,
   if (tensors.contains("norm_weight")) {
     inputs.norm = {tensors.at("norm_weight").data<std::uint16_t>(), scalars_.norm_eps};
   }
-  inputs.splits = scalars_.splits;
+  inputs.splits = static_cast<int>(scalars_.splits);
   inputs.sinkhorn_iterations = scalars_.sinkhorn_iterations;
   inputs.rms_eps = scalars_.rms_eps;
   inputs.pre_eps = inputs.sinkhorn_eps = scalars_.pre_eps;
@@ -115,7 +115,8 @@ double MhcMixing::cost() const {
   const double tiles = std::ceil(tokens / kTileTokens);
   const double chunks = std::ceil(columns / kChunk);
   const double staging = chunks * kTileThreads * 2 * kBarrierCost + columns * kMixes;
-  const double joining = scalars_.splits * kTileThreads * (kMixes + 1) * kShuffleCost;
+  const double joining =
+      static_cast<double>(scalars_.splits) * kTileThreads * (kMixes + 1) * kShuffleCost;
   const double products = columns * (kMixes / 3.0 + 2) + kIteration * scalars_.sinkhorn_iterations;
   const double outputs = token_threads(scalars_.hidden) * (5 * kShuffleCost + 2 * kBarrierCost);
   return tiles * (staging + joining) + tokens * (products + outputs);

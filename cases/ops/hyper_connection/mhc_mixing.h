@@ -32,8 +32,11 @@ void add_mixing(TablePart<P>& t, const Formula& tokens, const Formula& hidden,
   t.input("norm_weight", &P::norm_weight, {hidden}, "of the fused norm of layer_input")
       .when(parameter("fused_norm"));
   t.output("post", &P::post, {tokens, kStreams}, "gates of the sublayer's output");
+  t.strides({{"post_row_stride", &P::post_row_stride}});
   t.output("comb", &P::comb, {tokens, kStreams, kStreams}, "mixes of the streams");
+  t.strides({{"comb_token_stride", &P::comb_token_stride}});
   t.output("layer_input", &P::layer_input, {tokens, hidden}, "gated sum of the streams");
+  t.strides({{"layer_input_row_stride", &P::layer_input_row_stride}});
   t.scratch("partial_mixes", &P::partial_mixes, {splits, tokens, kMixes}, "products with fn");
   t.scratch("partial_square_sums", &P::partial_square_sums, {splits, tokens, 1}, "of each token");
 }

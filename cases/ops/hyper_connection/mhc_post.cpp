@@ -28,6 +28,7 @@ Formula members(TablePart<P>& t) {
   t.input("post", &P::post, {tokens, kStreams}, "gates of x");
   t.input("comb", &P::comb, {tokens, kStreams, kStreams}, "mixes of the streams");
   t.output("out", &P::out, {tokens, kStreams, hidden}, "the streams after the sublayer");
+  t.strides({{"out_token_stride", &P::out_token_stride}, {"out_slot_stride", &P::out_slot_stride}});
   return tokens;
 }
 

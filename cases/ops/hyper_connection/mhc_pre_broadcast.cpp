@@ -22,6 +22,8 @@ Formula members(TablePart<P>& t) {
   t.input("residual", &P::residual, {tokens, hidden}, "one stream that stands for four")
       .strides({stride, 1});
   t.output("residual_out", &P::residual_out, {tokens, kStreams, hidden}, "residual, four times");
+  t.strides({{"residual_out_token_stride", &P::residual_out_token_stride},
+             {"residual_out_slot_stride", &P::residual_out_slot_stride}});
   add_mixing(t, tokens, hidden, hidden);
   return tokens;
 }

@@ -67,11 +67,11 @@ Formula members(TablePart<P>& t) {
       t.scalar("max_context_len", &P::max_context_len, parameter("length") + parameter("gap"));
   const Formula stride =
       t.caller_scalar("logits_row_stride", &P::logits_row_stride, padded_columns(columns));
-  const Formula table = t.caller_scalar("block_table_stride", &P::block_table_stride,
+  const Formula table = t.caller_scalar("block_table_row_stride", &P::block_table_row_stride,
                                         div_up(parameter("length"), page) + kSpareBlocks);
   const Formula dims = t.scalar("context_lens_dims", &P::context_lens_dims);
   const Formula lens = (dims - 1) * (next_n - 1) + 1;
-  const Formula lens_stride = t.scalar("context_lens_stride", &P::context_lens_stride,
+  const Formula lens_stride = t.scalar("context_lens_row_stride", &P::context_lens_row_stride,
                                        lens + parameter("context_lens_gap"));
   add_variant(t);
   t.input("q", &P::q, {requests, next_n, heads, dim}, "codes");
@@ -112,7 +112,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
       if (request < step.live) {
         fill_request(step, request, blocks, table, cache);
       } else if (step.dead_rows != DeadRows::foreign) {
-        std::fill(table, table + p_.block_table_stride, 0);
+        std::fill(table, table + p_.block_table_row_stride, 0);
       }
     }
     fill_queries(step, step.live * lengths_.next_n, q_dialect_, tensors.at("q"),
@@ -183,7 +183,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     const std::int64_t length = lengths_.of(step, request);
     const auto* own = &blocks[static_cast<std::size_t>(request * blocks_per_request())];
     const std::int64_t needed = (length + layout_.page - 1) / layout_.page;
-    for (std::int64_t i = 0; i < p_.block_table_stride; ++i) {
+    for (std::int64_t i = 0; i < p_.block_table_row_stride; ++i) {
       const std::int64_t block = i < needed ? own[i] : i % 2 == 0 ? 0 : blocks.front();
       table[i] = static_cast<std::int32_t>(pool_.address(block));
     }
@@ -215,12 +215,12 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     input.q = tensors.at("q").data<std::uint8_t>();
     input.weights = tensors.at("weights").data<float>();
     input.context_lens = tensors.at("context_lens").data<std::int32_t>();
-    input.context_lens_stride = p_.context_lens_stride;
+    input.context_lens_row_stride = p_.context_lens_row_stride;
     input.context_lens_dims = p_.context_lens_dims;
     input.cache = tensors.at("cache").data<std::uint8_t>();
     input.block_stride_bytes = pool_.block_bytes;
     input.layout = layout_;
-    input.block_table_stride = p_.block_table_stride;
+    input.block_table_row_stride = p_.block_table_row_stride;
     input.requests = lengths_.requests;
     input.next_n = lengths_.next_n;
     input.heads = p_.heads;

@@ -65,7 +65,10 @@ Formula members(TablePart<P>& t) {
   t.input("weights", &P::weights, {tokens, heads}, "of each head");
   t.output("q_out", &P::q_out, {tokens, heads, dim}, "codes")
       .codes(dialect, "multiplied into weights_out");
+  t.strides({{"q_out_token_stride", &P::q_out_token_stride},
+             {"q_out_head_stride", &P::q_out_head_stride}});
   t.output("weights_out", &P::weights_out, {tokens, heads}, "with all scales");
+  t.strides({{"weights_out_row_stride", &P::weights_out_row_stride}});
   return tokens;
 }
 
@@ -200,7 +203,8 @@ OpDefinition define_indexer_q_rope_quant() {
                    {"rope_dim", 64, 2, 1024, "dimensions that are rotated"},
                    {"rope_offset", 0, 0, 1024, "the first of them"},
                    {"positions", 100, 2, 1 << 24, "rows of the table of cosines and sines"},
-                   {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"}};
+                   {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"},
+                   kOutGap};
   op.word_parameters = {"rope_pairs", "dialect"};
   op.make_problem = make_problem_of<IndexerQRopeQuantProblem>;
   op.table = &table_of<members>();

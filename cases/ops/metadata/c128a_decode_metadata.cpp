@@ -23,8 +23,10 @@ Formula members(TablePart<P>& t) {
   const Formula width = t.scalar("max_compressed", &P::max_compressed);
   const Formula block_size = t.scalar("block_size", &P::block_size);
   const Formula row_stride = width + parameter("row_gap");
-  const Formula decode_stride = t.scalar("decode_row_stride", &P::decode_row_stride, row_stride);
-  const Formula prefill_stride = t.scalar("prefill_row_stride", &P::prefill_row_stride, row_stride);
+  const Formula decode_stride =
+      t.scalar("decode_slots_row_stride", &P::decode_slots_row_stride, row_stride);
+  const Formula prefill_stride =
+      t.scalar("prefill_indices_row_stride", &P::prefill_indices_row_stride, row_stride);
   const Formula tokens = decode + prefill;
   const Formula buffer = buffer_rows(t, decode, "more_buffer_tokens");
   t.input("positions", &P::positions, {tokens, 1}, "of each token");

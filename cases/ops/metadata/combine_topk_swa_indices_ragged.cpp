@@ -26,8 +26,8 @@ Formula members(TablePart<P>& t) {
   const Formula window = t.scalar("window", &P::window);
   const Formula width =
       t.scalar("topk_width", &P::topk_width, unless_negative(parameter("topk_width"), top_k));
-  const Formula stride =
-      t.scalar("topk_row_stride", &P::topk_row_stride, width + parameter("row_gap"));
+  const Formula stride = t.scalar("topk_indices_row_stride", &P::topk_indices_row_stride,
+                                  width + parameter("row_gap"));
   const Formula states = t.scalar("compressed_rows", &P::compressed_rows,
                                   !!top_k * div_up(parameter("context"), ratio));
   t.scalar("rows_per_request", &P::rows_per_request,
@@ -113,7 +113,7 @@ class CombineProblem final : public TableProblem<P> {
     input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
     input.tokens = p_.tokens;
     input.topk_width = p_.topk_width;
-    input.topk_row_stride = p_.topk_row_stride;
+    input.topk_indices_row_stride = p_.topk_indices_row_stride;
     input.top_k = p_.top_k;
     input.ratio = p_.ratio;
     input.window = p_.window;

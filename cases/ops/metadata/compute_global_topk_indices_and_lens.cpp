@@ -18,6 +18,7 @@ Formula members(TablePart<P>& t) {
   t.scalar("blocks_per_request", &P::blocks_per_request, parameter("blocks"));
   add_topk_positions(t, tokens, topk);
   t.output("global_indices", &P::global_indices, {tokens, topk}, "slots; -1 behind the last");
+  t.strides({{"global_indices_row_stride", &P::global_indices_row_stride}});
   t.output("lens", &P::lens, {tokens, 1}, "slots of each token");
   return tokens;
 }
@@ -56,6 +57,7 @@ OpDefinition define_compute_global_topk_indices_and_lens() {
   op.name = "compute_global_topk_indices_and_lens";
   op.summary = "slots of the top-k positions of decode tokens, dense, bounds checked";
   op.parameters = topk_positions_parameters();
+  op.parameters.push_back(kOutGap);
   op.make_problem = make_problem_of<GlobalTopKDenseProblem>;
   op.table = &table_of<members>();
   return op;

@@ -28,6 +28,8 @@ Formula members(TablePart<P>& t) {
   t.input("lengths", &P::lengths, {sizes.sequences, 1}, "rows of each sequence");
   t.output("out", &P::out, {sizes.sequences, sizes.max_length, sizes.columns})
       .elements(packed_dtype());
+  t.strides(
+      {{"out_sequence_stride", &P::out_sequence_stride}, {"out_row_stride", &P::out_row_stride}});
   return sizes.sequences;
 }
 
@@ -71,6 +73,7 @@ OpDefinition define_pack_seq() {
   op.name = "pack_seq";
   op.summary = "rows of sequences of different length, padded to one length";
   describe_seq_packing(op);
+  op.parameters.push_back(kOutGap);
   op.make_problem = make_problem_of<PackSeqProblem>;
   op.table = &table_of<members>();
   return op;

@@ -19,7 +19,7 @@ Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens, unless_negative(parameter("tokens"), full));
   const Formula window = t.scalar("window", &P::window), page = t.scalar("page", &P::page);
   const Formula stride =
-      t.scalar("swa_row_stride", &P::swa_row_stride, window + parameter("row_gap"));
+      t.scalar("swa_indices_row_stride", &P::swa_indices_row_stride, window + parameter("row_gap"));
   const Formula buffer = buffer_rows(t, tokens, "more_buffer_tokens");
   t.given(parameter("table_gap"), 0);
   add_queries(t, requests);

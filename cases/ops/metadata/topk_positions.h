@@ -4,9 +4,10 @@
 // token belongs to, whether it is valid, and the block table.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include "cases/ops/metadata/metadata_members.h"
 #include "cases/tables/row.h"
-#include "device/plumb_ops.h"
 #include "reference/metadata/compute_global_topk_ragged_indices_and_indptr.h"
 
 namespace plumb::cases {
@@ -28,7 +29,7 @@ template <class P>
 void add_topk_positions(TablePart<P>& t, const Formula& tokens, const Formula& topk) {
   t.scalar("block_size", &P::block_size);
   const Formula stride =
-      t.scalar("topk_row_stride", &P::topk_row_stride, topk + parameter("row_gap"));
+      t.scalar("topk_indices_row_stride", &P::topk_indices_row_stride, topk + parameter("row_gap"));
   t.input("topk_indices", &P::topk_indices, {tokens, topk}, "positions; negative: none")
       .strides({stride, 1});
   t.input("token_to_req", &P::token_to_req, {tokens, 1}, "request of each token");

@@ -20,7 +20,7 @@ Formula members(TablePart<P>& t) {
       t.scalar("blocks_per_request", &P::blocks_per_request, parameter("blocks"));
   t.scalar("page", &P::page);
   const Formula stride =
-      t.scalar("topk_row_stride", &P::topk_row_stride, topk + parameter("row_gap"));
+      t.scalar("topk_indices_row_stride", &P::topk_indices_row_stride, topk + parameter("row_gap"));
   t.input("topk_indices", &P::topk_indices, {tokens, topk}, "positions; negative: none")
       .strides({stride, 1});
   t.input("req_id_per_token", &P::req_id_per_token, {tokens, 1}, "request of each token");
@@ -67,7 +67,7 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
     input.req_id_per_token = tensors.at("req_id_per_token").data<std::int32_t>();
     input.paged_kv_indptr = tensors.at("paged_kv_indptr").data<std::int32_t>();
     input.tokens = p_.tokens;
-    input.row_stride = p_.topk_row_stride;
+    input.row_stride = p_.topk_indices_row_stride;
     input.block_table = blocks_.reference(tensors);
     std::vector<std::int64_t> expected = integers_of(tensors.at("paged_kv_indices_before"));
     v32_paged_kv_indices(input, expected);

@@ -39,7 +39,7 @@ class FusedAddSequence final : public Composition {
     }
   }
 
-  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+  plumb_status launch(const std::vector<device::OpEntry>& entries, const DeviceTensors& tensors,
                       device::Stream stream) const override {
     plumb_rms_norm_params p{};
     p.x = tensors.get<std::uint16_t>("sum");
@@ -67,6 +67,7 @@ Formula members(TablePart<P>& t) {
   t.in_place("x", &P::x, {tokens, hidden}, "rows to add, then the normalised sum")
       .strides({stride, 1});
   t.in_place("residual", &P::residual, {tokens, hidden}, "added to, then the rounded sum");
+  t.strides({{"residual_row_stride", &P::residual_row_stride}});
   t.input("weight", &P::weight, {hidden}, "factor of each column");
   return tokens;
 }
@@ -95,8 +96,10 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     const HostTensor& residual = tensors.at("residual");
     reference::FusedAddRmsNormInputs inputs;
     inputs.x = tensors.at("x_before").data<std::uint16_t>();
-    inputs.residual = tensors.at("residual_before").data<std::uint16_t>();
-    inputs.stored = residual.data<std::uint16_t>();
+    const auto before = packed<std::uint16_t>(tensors.at("residual_before"));
+    const auto stored = packed<std::uint16_t>(residual);
+    inputs.residual = before.data();
+    inputs.stored = stored.data();
     inputs.weight = tensors.at("weight").data<std::uint16_t>();
     inputs.tokens = p_.tokens;
     inputs.hidden = p_.hidden;
@@ -163,7 +166,8 @@ OpDefinition define_fused_add_rms_norm() {
            {{"tokens", 4, 0, 1 << 20, "rows"},
             {"hidden", 7168, 1, 1 << 20, "columns"},
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-            {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"}},
+            {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"},
+            kOutGap},
            {"rounding"}},
           make_problem_of<FusedAddRmsNormProblem>,
           // rms_norm takes no unrounded sum.

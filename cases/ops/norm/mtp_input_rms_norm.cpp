@@ -40,9 +40,9 @@ class MtpInputSequence final : public Composition {
     }
   }
 
-  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+  plumb_status launch(const std::vector<device::OpEntry>& entries, const DeviceTensors& tensors,
                       device::Stream stream) const override {
-    const auto norm = [&](const plumb_op_entry& entry, std::string_view x, std::string_view weight,
+    const auto norm = [&](const device::OpEntry& entry, std::string_view x, std::string_view weight,
                           std::string_view out, std::int64_t rows) {
       plumb_rms_norm_params p{};
       p.x = tensors.get<std::uint16_t>(x);
@@ -75,7 +75,10 @@ Formula members(TablePart<P>& t) {
   t.input("enorm_weight", &P::enorm_weight, {hidden});
   t.input("hnorm_weight", &P::hnorm_weight, {hidden});
   t.output("out_embeds", &P::out_embeds, {tokens, hidden}, "enorm of the embeddings");
+  t.strides({{"out_embeds_row_stride", &P::out_embeds_row_stride}});
   t.output("out_hidden", &P::out_hidden, {tokens, slots, hidden}, "hnorm of each slot");
+  t.strides({{"out_hidden_token_stride", &P::out_hidden_token_stride},
+             {"out_hidden_slot_stride", &P::out_hidden_slot_stride}});
   return tokens;
 }
 
@@ -156,7 +159,8 @@ OpDefinition define_mtp_input_rms_norm() {
            "enorm of the masked embedding and hnorm of every hidden slot, fused",
            {{"tokens", 4, 0, 1 << 20, "rows"},
             {"hidden", 7168, 1, 1 << 20, "columns"},
-            {"hc_mult", 4, 1, 64, "hidden slots per token"}},
+            {"hc_mult", 4, 1, 64, "hidden slots per token"},
+            kOutGap},
            {}},
           make_problem_of<MtpInputProblem>,
           [](const Row&) { return true; },

@@ -19,6 +19,7 @@ Formula members(TablePart<P>& t) {
   t.input("x", &P::x, {tokens, hidden}, "hidden states of the drafter");
   t.input("weight", &P::weight, {hidden}, "factor of each column");
   t.output("out", &P::out, {tokens, hidden}, "normalised rows");
+  t.strides({{"out_row_stride", &P::out_row_stride}});
   return tokens;
 }
 
@@ -60,7 +61,7 @@ class MtpSharedHeadProblem final : public TableProblem<P> {
 OpDefinition define_mtp_shared_head_rms_norm() {
   return {{"mtp_shared_head_rms_norm",
            "rms_norm of the drafter's hidden states before the shared head",
-           {{"tokens", 4, 0, 1 << 20, "rows"}, {"hidden", 7168, 1, 1 << 20, "columns"}},
+           {{"tokens", 4, 0, 1 << 20, "rows"}, {"hidden", 7168, 1, 1 << 20, "columns"}, kOutGap},
            {}},
           make_problem_of<MtpSharedHeadProblem>,
           {},

@@ -84,8 +84,9 @@ reference::NormRounding rounding_of(plumb_rounding rounding) {
                                        : reference::NormRounding::once;
 }
 
-plumb_status launch_plain_norm(const plumb_op_entry& entry, plumb_rms_norm_params p,
+plumb_status launch_plain_norm(const device::OpEntry& entry, plumb_rms_norm_params p,
                                device::Stream stream) {
+  p.out_row_stride = p.hidden;
   p.eps = kNormEps;
   p.stream = stream;
   return entry.launch(&p);

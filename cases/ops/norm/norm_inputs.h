@@ -24,7 +24,7 @@ void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill);
 WordChoices rounding_words();
 reference::NormRounding rounding_of(plumb_rounding rounding);
 // Calls rms_norm, as the plain sequence of a fused norm does. `p` lacks eps and stream.
-plumb_status launch_plain_norm(const plumb_op_entry& entry, plumb_rms_norm_params p,
+plumb_status launch_plain_norm(const device::OpEntry& entry, plumb_rms_norm_params p,
                                device::Stream stream);
 // Dead rows are rows like any other where their inputs are finite and moderate.
 RowMask promised_norm_rows(std::int64_t rows, std::int64_t live, DeadRows dead);

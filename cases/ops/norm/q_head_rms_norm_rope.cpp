@@ -22,6 +22,7 @@ Formula members(TablePart<P>& t) {
   t.input("q", &P::q, {tokens, heads, kHeadDim}).strides({stride, kHeadDim, 1});
   add_rope(t, tokens);
   t.output("out", &P::out, {tokens, heads, kHeadDim});
+  t.strides({{"out_token_stride", &P::out_token_stride}, {"out_head_stride", &P::out_head_stride}});
   return tokens;
 }
 
@@ -77,7 +78,8 @@ OpDefinition define_q_head_rms_norm_rope() {
            "the norm of each query head, then RoPE of its last 64 dims",
            {{"tokens", 4, 0, 1 << 20, "tokens"},
             {"heads", 16, 1, 128, "heads per token"},
-            {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"}},
+            {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"},
+            kOutGap},
            {"positions"}},
           make_problem_of<QHeadProblem>,
           {},

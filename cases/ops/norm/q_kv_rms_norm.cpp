@@ -24,7 +24,7 @@ class QKvSequence final : public Composition {
     return tensors;
   }
 
-  plumb_status launch(const std::vector<plumb_op_entry>& entries, const DeviceTensors& tensors,
+  plumb_status launch(const std::vector<device::OpEntry>& entries, const DeviceTensors& tensors,
                       device::Stream stream) const override {
     plumb_rms_norm_params q{}, kv{};
     q.tokens = kv.tokens = shape_.tokens;
@@ -63,7 +63,9 @@ Formula members(TablePart<P>& t) {
   t.input("q_weight", &P::q_weight, {q_hidden});
   t.input("kv_weight", &P::kv_weight, {kv_hidden});
   t.output("out_q", &P::out_q, {tokens, q_hidden});
+  t.strides({{"out_q_row_stride", &P::out_q_row_stride}});
   t.output("out_kv", &P::out_kv, {tokens, kv_hidden});
+  t.strides({{"out_kv_row_stride", &P::out_kv_row_stride}});
   return tokens;
 }
 
@@ -124,7 +126,8 @@ OpDefinition define_q_kv_rms_norm() {
             {"q_hidden", 1536, 1, 1 << 20, "columns of q"},
             {"kv_hidden", 512, 1, 1 << 20, "columns of kv"},
             {"q_gap", 0, 0, 1 << 20, "elements between rows of q, guarded"},
-            {"kv_gap", 0, 0, 1 << 20, "elements between rows of kv, guarded"}},
+            {"kv_gap", 0, 0, 1 << 20, "elements between rows of kv, guarded"},
+            kOutGap},
            {}},
           make_problem_of<QKvRmsNormProblem>,
           [](const Row&) { return true; },

@@ -21,6 +21,7 @@ Formula members(TablePart<P>& t) {
   t.input("x", &P::x, {tokens, hidden}, "rows to normalise").strides({stride, 1});
   t.input("weight", &P::weight, {hidden}, "factor of each column").when(parameter("weight"));
   t.output("out", &P::out, {tokens, hidden}, "normalised rows");
+  t.strides({{"out_row_stride", &P::out_row_stride}});
   return tokens;
 }
 
@@ -72,7 +73,8 @@ OpDefinition define_rms_norm() {
            {{"tokens", 4, 0, 1 << 20, "rows"},
             {"hidden", 7168, 1, 1 << 20, "columns"},
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-            {"weight", 1, 0, 1, "0: no weight (a factor of 1)"}},
+            {"weight", 1, 0, 1, "0: no weight (a factor of 1)"},
+            kOutGap},
            {"rounding"}},
           make_problem_of<RmsNormProblem>,
           {},

@@ -22,7 +22,9 @@ Formula members(TablePart<P>& t) {
   t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({stride, 1});
   t.output("q", &P::q, {tokens, columns / 2}, "two codes in a byte, the even column low")
       .codes("e2m1", "scales, one of 32 codes");
+  t.strides({{"q_row_stride", &P::q_row_stride}});
   t.output("scales", &P::scales, {tokens, columns / kMxGroup}, "of groups of 32").codes("ue8m0");
+  t.strides({{"scales_row_stride", &P::scales_row_stride}});
   return tokens;
 }
 
@@ -64,21 +66,20 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
 
   HostTensor one_code_per_byte(const HostTensor& q) const {
     TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {p_.tokens, p_.columns}};
-    const auto bit = [columns = p_.columns](std::int64_t row, std::int64_t column) {
-      return 4 * (row * columns + column);
+    const auto bit = [stride = p_.q_row_stride](std::int64_t row, std::int64_t column) {
+      return 8 * row * stride + 4 * column;
     };
     spec.origin = std::make_shared<const Origin>(Origin{.tensor = "q", .bit = bit, .width = 4});
     HostTensor codes(std::move(spec));
-    const auto unpacked =
-        reference::unpack_codes({q.data<std::uint8_t>(), static_cast<std::size_t>(q.elements())});
+    const auto unpacked = reference::unpack_codes(packed<std::uint8_t>(q));
     std::copy(unpacked.begin(), unpacked.end(), codes.data<std::uint8_t>());
     return codes;
   }
 
   static std::vector<double> numbers(const HostTensor& scales) {
     std::vector<double> numbers;
-    for (std::int64_t i = 0; i < scales.elements(); ++i) {
-      numbers.push_back(decode(CodeFormat::ue8m0, scales.data<std::uint8_t>()[i]));
+    for (const std::uint8_t byte : packed<std::uint8_t>(scales)) {
+      numbers.push_back(decode(CodeFormat::ue8m0, byte));
     }
     return numbers;
   }
@@ -92,7 +93,8 @@ OpDefinition define_mxfp4_quant() {
            {{"tokens", 4, 0, 1 << 20, "rows"},
             {"columns", 7168, 32, 1 << 20, "columns, a multiple of 32"},
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-            {"amax_floor", -4, -10, -4, "least amax: 10^-4 (-4) or 10^-10"}},
+            {"amax_floor", -4, -10, -4, "least amax: 10^-4 (-4) or 10^-10"},
+            kOutGap},
            {}},
           make_problem_of<Mxfp4QuantProblem>,
           {},

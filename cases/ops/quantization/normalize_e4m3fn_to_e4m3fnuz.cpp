@@ -20,6 +20,8 @@ Formula members(TablePart<P>& t) {
   const Formula rows = t.scalar("rows", &P::rows), columns = t.scalar("columns", &P::columns);
   const Formula stride =
       t.scalar("weight_row_stride", &P::weight_row_stride, columns + parameter("row_gap"));
+  const Formula out_stride = t.caller_scalar("weight_out_row_stride", &P::weight_out_row_stride,
+                                             stride + parameter("out_gap"));
   const Formula down = div_up(rows, kScaleBlock), across = div_up(columns, kScaleBlock);
   t.scalar("weight_scales", &P::weight_scales, down * across);
   const Formula inputs = t.scalar("input_scales", &P::input_scales);
@@ -30,7 +32,7 @@ Formula members(TablePart<P>& t) {
   t.input("input_scale", &P::input_scale, {inputs}).named("input_scale_before").when(inputs);
   t.output("weight_out", &P::weight_out, {rows, columns}, "0x80 becomes 0x00")
       .named("weight")
-      .strides({stride, 1})
+      .strides({out_stride, 1})
       .codes("e4m3fnuz", "weight_scale, one of 128 x 128");
   t.output("weight_scale_out", &P::weight_scale_out, {down, across}, "twice as large")
       .named("weight_scale");
@@ -53,7 +55,7 @@ class NormalizeProblem final : public TableProblem<P> {
   }
 
   // In place the op reads what it writes.
-  plumb_status launch(const plumb_op_entry& entry, const DeviceTensors& tensors, OpState* state,
+  plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
     DeviceTensors same = tensors;
     for (const char* name : {"weight", "weight_scale", "input_scale"}) {
@@ -125,7 +127,8 @@ OpDefinition define_normalize_e4m3fn_to_e4m3fnuz() {
             {"columns", 128, 1, 1 << 20, "columns of the weight"},
             {"row_gap", 0, 0, 1 << 20, "bytes between rows of the weight, guarded"},
             {"input_scales", 0, 0, 1 << 20, "scales of static activations; 0: none"},
-            {"in_place", 1, 0, 1, "1: outputs are the inputs themselves"}},
+            {"in_place", 1, 0, 1, "1: outputs are the inputs themselves"},
+            kOutGap},
            {}},
           make_problem_of<NormalizeProblem>,
           {},

@@ -23,7 +23,9 @@ Formula members(TablePart<P>& t) {
       {"arithmetic", {{"fp32", PLUMB_ROUTER_FP32}, {"logits_format", PLUMB_ROUTER_LOGITS_FORMAT}}});
   t.input("bias", &P::bias, {experts}, "for the choice, not for the weight");
   t.output("weights", &P::weights, {tokens, topk}, "of the chosen experts");
+  t.strides({{"weights_row_stride", &P::weights_row_stride}});
   t.output("ids", &P::ids, {tokens, topk}, "chosen experts, by descending score + bias");
+  t.strides({{"ids_row_stride", &P::ids_row_stride}});
   return tokens;
 }
 
@@ -50,16 +52,16 @@ class GroupedTopKProblem final : public TableProblem<P> {
     reference::GroupedTopK inputs;
     inputs.logits = router_logits(shape_, tensors.at("logits"));
     inputs.bias = tensors.at("bias").data<float>();
-    inputs.n_group = p_.n_group;
-    inputs.topk_group = p_.topk_group;
-    inputs.topk = p_.topk;
+    inputs.n_group = static_cast<std::int32_t>(p_.n_group);
+    inputs.topk_group = static_cast<std::int32_t>(p_.topk_group);
+    inputs.topk = static_cast<std::int32_t>(p_.topk);
     inputs.in_logits_format = p_.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT;
     inputs.renormalize = p_.renormalize != 0;
     inputs.scale = static_cast<double>(p_.routed_scaling_factor);
     auto choices = reference::grouped_topk_choices(inputs, numerics);
     choices.experts.score.structured = choices.group.score.structured = step.fill != Fill::real;
-    const auto* ids = tensors.at("ids").data<std::int32_t>();
-    auto weights = reference::grouped_topk_weights(inputs, choices, ids, numerics);
+    const auto ids = packed<std::int32_t>(tensors.at("ids"));
+    auto weights = reference::grouped_topk_weights(inputs, choices, ids.data(), numerics);
     return {expect_choices(tensors.at("ids"), choices),
             expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
                           groups_of(shape_.tokens, 1, "token"))};

@@ -27,7 +27,9 @@ Formula members(TablePart<P>& t) {
   t.input("tid2eid", &P::tid2eid, {least(some_rows, parameter("vocabulary")), topk},
           "experts of a token id");
   t.in_place("weights", &P::weights, {tokens, topk}, "of the experts");
+  t.strides({{"weights_row_stride", &P::weights_row_stride}});
   t.in_place("ids", &P::ids, {tokens, topk}, "experts of each token");
+  t.strides({{"ids_row_stride", &P::ids_row_stride}});
   return tokens;
 }
 
@@ -50,11 +52,13 @@ class HashRoutingProblem final : public TableProblem<P> {
       const std::int64_t entry = integer(mix(step.seed, 4), token, 0, table_rows() - 1);
       input_ids[token] = static_cast<std::int32_t>(token < step.live ? token_id(entry) : 0);
     }
-    auto* weights = tensors.at("weights_before").data<float>();
-    auto* ids = tensors.at("ids_before").data<std::int32_t>();
+    HostTensor& weights = tensors.at("weights_before");
+    HostTensor& ids = tensors.at("ids_before");
     for (std::int64_t i = 0; i < shape_.tokens * shape_.topk; ++i) {
-      weights[i] = static_cast<float>(100 + uniform(mix(step.seed, 5), i));
-      ids[i] = static_cast<std::int32_t>(integer(mix(step.seed, 6), i, 2000, 3000));
+      const std::int64_t row = i / shape_.topk, column = i % shape_.topk;
+      weights.row<float>(row)[column] = static_cast<float>(100 + uniform(mix(step.seed, 5), i));
+      ids.row<std::int32_t>(row)[column] =
+          static_cast<std::int32_t>(integer(mix(step.seed, 6), i, 2000, 3000));
     }
   }
 
@@ -67,11 +71,13 @@ class HashRoutingProblem final : public TableProblem<P> {
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
       inputs.experts.push_back(table.row<std::int32_t>(entry_of(input_ids[token])));
     }
-    inputs.topk = p_.topk;
+    inputs.topk = static_cast<std::int32_t>(p_.topk);
     inputs.renormalize = p_.renormalize != 0;
     inputs.scale = static_cast<double>(p_.routed_scaling_factor);
-    inputs.ids_before = tensors.at("ids_before").data<std::int32_t>();
-    inputs.weights_before = tensors.at("weights_before").data<float>();
+    const auto ids_before = packed<std::int32_t>(tensors.at("ids_before"));
+    const auto weights_before = packed<float>(tensors.at("weights_before"));
+    inputs.ids_before = ids_before.data();
+    inputs.weights_before = weights_before.data();
     auto weights = reference::hash_routing_weights(inputs, numerics);
     return {expect_exact(tensors.at("ids"), reference::hash_routing_ids(inputs), {}),
             expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},

@@ -135,7 +135,8 @@ std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk
           {"row_gap", 0, 0, 1 << 20, "elements between rows of the logits, guarded"},
           {"bf16", 0, 0, 1, "1: bf16 logits"},
           {"renormalize", 1, 0, 1, "1: weights add up to the scale"},
-          {"scale_permille", scale_permille, 1, 1 << 20, "routed scaling factor, in thousandths"}};
+          {"scale_permille", scale_permille, 1, 1 << 20, "routed scaling factor, in thousandths"},
+          kOutGap};
 }
 
 void RouterShape::read(const Row& row) {

@@ -22,9 +22,12 @@ Formula members(TablePart<P>& t) {
   t.input("is_padding", &P::is_padding, {tokens}, "1: the token gets no expert")
       .when(parameter("padding_mask"));
   t.output("weights", &P::weights, {tokens, topk}, "of the chosen experts");
+  t.strides({{"weights_row_stride", &P::weights_row_stride}});
   t.output("ids", &P::ids, {tokens, topk}, "chosen experts");
+  t.strides({{"ids_row_stride", &P::ids_row_stride}});
   t.output("token_expert_indices", &P::token_expert_indices, {tokens, topk}, "k * tokens + t")
       .when(parameter("token_expert_indices"));
+  t.strides({{"token_expert_indices_row_stride", &P::token_expert_indices_row_stride}});
   return tokens;
 }
 
@@ -55,14 +58,14 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
     inputs.logits = router_logits(shape_, tensors.at("logits"));
     inputs.bias = tensors.at("bias").data<float>();
     inputs.is_padding = masked_ ? tensors.at("is_padding").data<std::uint8_t>() : nullptr;
-    inputs.topk = p_.topk;
+    inputs.topk = static_cast<std::int32_t>(p_.topk);
     inputs.recovered_weight = p_.weight == PLUMB_WEIGHT_RECOVERED;
     inputs.renormalize = p_.renormalize != 0;
     inputs.scale = static_cast<double>(p_.routed_scaling_factor);
     auto choices = reference::sqrt_softplus_topk_choices(inputs, numerics);
     choices.experts.score.structured = step.fill != Fill::real;
-    const auto* ids = tensors.at("ids").data<std::int32_t>();
-    auto weights = reference::sqrt_softplus_topk_weights(inputs, ids, numerics);
+    const auto ids = packed<std::int32_t>(tensors.at("ids"));
+    auto weights = reference::sqrt_softplus_topk_weights(inputs, ids.data(), numerics);
     Expectations expectations = {
         expect_choices(tensors.at("ids"), choices),
         expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},

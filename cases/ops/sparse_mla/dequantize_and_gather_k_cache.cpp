@@ -53,7 +53,7 @@ Formula members(TablePart<P>& t) {
   const Formula request_stride =
       t.scalar("out_request_stride", &P::out_request_stride, rows * row_stride + strided * 24);
   const Formula table_stride =
-      t.scalar("block_table_stride", &P::block_table_stride, pages + strided * 3);
+      t.scalar("block_table_row_stride", &P::block_table_row_stride, pages + strided * 3);
   cache.add_tensor("k_cache");
   t.input("block_table", &P::block_table, {requests, pages}, "blocks of each request")
       .strides({table_stride, 1});
@@ -209,7 +209,7 @@ class GatherProblem final : public TableProblem<P> {
                     .page = cache.page,
                     .dialect = cache.dialect};
     inputs.block_table = blocks.data();
-    inputs.block_table_stride = p_.pages;
+    inputs.block_table_row_stride = p_.pages;
     inputs.seq_lens = tensors.at("seq_lens").data<std::int32_t>();
     if (tensors.contains("gather_lens")) {
       inputs.gather_lens = tensors.at("gather_lens").data<std::int32_t>();

@@ -3,12 +3,13 @@
 // Members of the structs that sparse MLA ops share, for the tables of these ops.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <functional>
 #include <string>
 
 #include "cases/ops/sparse_mla/mla_inputs.h"
 #include "cases/tables/table_part.h"
-#include "device/plumb_ops.h"
 
 namespace plumb::cases {
 

@@ -143,7 +143,12 @@ Formula members(TablePart<P>& t) {
   add_mla_candidates(extra.when(extra_width), "extra", extra_width, requests, queries);
   t.input("attn_sink", &P::attn_sink, {heads}).when(!word_is("sinks", "none"));
   t.output("out", &P::out, {requests, queries, heads, kMlaDim});
+  t.strides({{"out_request_stride", &P::out_request_stride},
+             {"out_query_stride", &P::out_query_stride},
+             {"out_head_stride", &P::out_head_stride}});
   t.output("lse", &P::lse, {requests, heads, queries}, "natural logarithm");
+  t.strides(
+      {{"lse_request_stride", &P::lse_request_stride}, {"lse_head_stride", &P::lse_head_stride}});
   add_plan(t, requests, queries, heads);
   return requests;
 }
@@ -223,7 +228,8 @@ OpDefinition define_sparse_mla_decode() {
        {"block_gap", 0, 0, 64, "tokens' worth of padding between blocks"},
        {"parts", 0, 0, 65535, "parts of the tile plan; 0: as the platform's multiprocessors ask"},
        {"block_n", 64, 1, 4096, "candidates of a block of the tile plan"},
-       {"fixed_overhead", 5, 0, 64, "cost of a request in the tile plan, in blocks"}});
+       {"fixed_overhead", 5, 0, 64, "cost of a request in the tile plan, in blocks"},
+       kOutGap});
   op.word_parameters =
       with_candidate_words({"layout", "scale_reading", "scales", "dialect", "extra_dialect"});
   op.make_problem = make_problem_of<SparseMlaDecodeProblem>;

@@ -172,7 +172,8 @@ Mismatch first_mismatch(const SelectionEvidence& evidence) {
 
 TensorReport judge_top_k(const HostTensor& indices, const TopKWindows& selection,
                          const plumb_numerics& declared) {
-  const Wrong wrong = check_selection(selection.windows, selection.k, indices.data<std::int32_t>());
+  const Wrong wrong =
+      check_selection(selection.windows, selection.k, packed<std::int32_t>(indices).data());
   TensorReport report;
   report.tensor = indices.spec().name;
   report.rows_total = indices.original_rows();

@@ -4,6 +4,8 @@
 // sentence that names a known way of being wrong.
 #pragma once
 
+#include <plumb/plumb_ops.h>
+
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -13,7 +15,6 @@
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
 #include "cases/tensors/tensor.h"
-#include "device/plumb_ops.h"
 #include "reference/top_k/top_k_per_row.h"
 
 namespace plumb::cases {
@@ -21,7 +22,7 @@ namespace plumb::cases {
 // Logits with gaps between columns and rows, and the indices of the largest of each row.
 template <class P>
 void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_columns) {
-  const Formula rows = t.scalar("num_rows", &P::num_rows, num_rows);
+  const Formula rows = t.scalar("rows", &P::rows, num_rows);
   const Formula columns = t.scalar("columns", &P::columns, all_columns);
   const Formula k = t.scalar("k", &P::k);
   const Formula width = columns * t.scalar("logits_column_stride", &P::logits_column_stride,
@@ -30,6 +31,7 @@ void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_
       t.scalar("logits_row_stride", &P::logits_row_stride, width + parameter("row_gap"));
   t.input("logits", &P::logits, {rows, width}, "rows to select from").strides({stride, 1});
   t.output("indices", &P::indices, {rows, k}, "columns of the window, then -1");
+  t.strides({{"indices_row_stride", &P::indices_row_stride}});
 }
 
 // What the rows of one launch had to select from.

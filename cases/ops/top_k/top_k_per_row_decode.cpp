@@ -45,7 +45,7 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     reference::parallel_for(live_rows, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         fill_logits(logits, row, 0, row_end(input, row),
-                    {step.seed, step.fill, pattern_, p_.k, p_.logits_column_stride});
+                    {step.seed, step.fill, pattern_, k(), p_.logits_column_stride});
       }
     });
     fill_dead_logits(logits, step, live_rows);
@@ -72,28 +72,30 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     return work;
   }
   double reference_cost() const override {
-    return kTopKReferenceCost * static_cast<double>(p_.num_rows * p_.columns);
+    return kTopKReferenceCost * static_cast<double>(p_.rows * p_.columns);
   }
   double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
+  std::int32_t k() const { return static_cast<std::int32_t>(p_.k); }
+
   reference::TopKPerRowDecode reference_input(const TensorSet& tensors) const {
     reference::TopKPerRowDecode input;
     input.logits = tensors.at("logits").data<float>();
     input.seq_lens = tensors.at("seq_lens").data<std::int32_t>();
-    input.num_rows = p_.num_rows;
+    input.num_rows = p_.rows;
     input.columns = p_.columns;
     input.logits_row_stride = p_.logits_row_stride;
     input.logits_column_stride = p_.logits_column_stride;
     input.seq_lens_row_stride = p_.seq_lens_row_stride;
     input.seq_lens_dims = p_.seq_lens_dims;
-    input.next_n = p_.next_n;
-    input.k = p_.k;
+    input.next_n = static_cast<std::int32_t>(p_.next_n);
+    input.k = k();
     return input;
   }
 
   TopKWindows selection(const TensorSet& tensors) const {
-    TopKWindows selection{windows_of(reference_input(tensors)), {}, p_.columns, p_.k};
+    TopKWindows selection{windows_of(reference_input(tensors)), {}, p_.columns, k()};
     selection.starts.assign(selection.windows.size(), 0);
     return selection;
   }
@@ -116,7 +118,8 @@ OpDefinition define_top_k_per_row_decode() {
             {"length_step", 0, 0, 1 << 24, "how much shorter each further request is"},
             {"gap", 0, 0, 1 << 24, "garbage columns behind the longest sequence"},
             {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
-            {"column_stride", 1, 1, 64, "elements from one column to the next"}},
+            {"column_stride", 1, 1, 64, "elements from one column to the next"},
+            kOutGap},
            {"pattern"}},
           make_problem_of<TopKPerRowDecodeProblem>,
           {},

@@ -43,7 +43,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
     HostTensor& logits = tensors.at("logits");
     auto* starts = tensors.at("row_starts").data<std::int32_t>();
     auto* ends = tensors.at("row_ends").data<std::int32_t>();
-    reference::parallel_for(p_.num_rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    reference::parallel_for(p_.rows, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const bool live = row < step.live;
         const Window window = live ? windows_.of(step, row) : Window{p_.columns, p_.columns};
@@ -51,7 +51,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
         ends[row] = static_cast<std::int32_t>(window.end);
         if (!live) continue;
         fill_logits(logits, row, window.start, window.end,
-                    {step.seed, step.fill, pattern_, p_.k, p_.logits_column_stride});
+                    {step.seed, step.fill, pattern_, k(), p_.logits_column_stride});
       }
     });
     fill_dead_logits(logits, step, step.live);
@@ -69,32 +69,34 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
   }
 
   double cost() const override {
-    const Step full{.live = p_.num_rows};
+    const Step full{.live = p_.rows};
     double work = 0;
-    for (std::int64_t row = 0; row < p_.num_rows; ++row) {
+    for (std::int64_t row = 0; row < p_.rows; ++row) {
       const Window window = windows_.of(full, row);
       work += top_k_row_cost(p_.columns, window.end - window.start, p_.k);
     }
     return work;
   }
   double reference_cost() const override {
-    return kTopKReferenceCost * static_cast<double>(p_.num_rows * p_.columns);
+    return kTopKReferenceCost * static_cast<double>(p_.rows * p_.columns);
   }
   double checked_factor() const override { return kTopKCheckedFactor; }
 
  private:
+  std::int32_t k() const { return static_cast<std::int32_t>(p_.k); }
+
   TopKWindows selection(const TensorSet& tensors) const {
     reference::TopKPerRowPrefill input;
     input.logits = tensors.at("logits").data<float>();
     input.row_starts = tensors.at("row_starts").data<std::int32_t>();
     input.row_ends = tensors.at("row_ends").data<std::int32_t>();
-    input.num_rows = p_.num_rows;
+    input.num_rows = p_.rows;
     input.columns = p_.columns;
     input.logits_row_stride = p_.logits_row_stride;
     input.logits_column_stride = p_.logits_column_stride;
-    input.k = p_.k;
-    TopKWindows selection{windows_of(input), {}, p_.columns, p_.k};
-    selection.starts.assign(input.row_starts, input.row_starts + p_.num_rows);
+    input.k = k();
+    TopKWindows selection{windows_of(input), {}, p_.columns, k()};
+    selection.starts.assign(input.row_starts, input.row_starts + p_.rows);
     return selection;
   }
 
@@ -109,7 +111,8 @@ OpDefinition define_top_k_per_row_prefill() {
   parameters.insert(parameters.end(),
                     {{"k", 512, 1, 65536, "indices per row"},
                      {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
-                     {"column_stride", 1, 1, 64, "elements from one column to the next"}});
+                     {"column_stride", 1, 1, 64, "elements from one column to the next"},
+                     kOutGap});
   return {{"top_k_per_row_prefill",
            "row-local indices of the k largest logits of each row's window of columns",
            std::move(parameters),

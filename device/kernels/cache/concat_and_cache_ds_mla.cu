@@ -52,7 +52,7 @@ PLUMB_DEVICE void cache_tokens(const plumb_concat_and_cache_ds_mla_params& p, pl
   for (int i = 0; i < kTokensOfThread; ++i) {
     const float amax = columns_amax(bits[i], kLanes);
     if (slots[i] < 0) continue;
-    const auto [block, offset] = place_of(slots[i], p.cache.page);
+    const auto [block, offset] = place_of(slots[i], static_cast<int>(p.cache.page));
     std::uint8_t* entry = p.cache.data + block * p.cache.block_stride_bytes + offset * kEntryBytes;
     store_quantized(bits[i], amax, dialect, whole, lane, entry);
     if (!has_rope) continue;
@@ -72,7 +72,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 8) void concat_and_cache_ds_mla_kernel(
 plumb_status launch_concat_and_cache_ds_mla(const void* params) {
   const auto& p = *static_cast<const plumb_concat_and_cache_ds_mla_params*>(params);
   if (p.tokens < 0 || p.kv_c_row_stride < kLatent || p.k_pe_row_stride < kRope ||
-      p.cache.page < 1 || p.cache.block_stride_bytes < std::int64_t{p.cache.page} * kEntryBytes ||
+      !legal_page(p.cache) || p.cache.block_stride_bytes < p.cache.page * kEntryBytes ||
       p.cache.block_stride_bytes % 4 != 0) {
     return PLUMB_INVALID_ARGUMENT;
   }
@@ -88,7 +88,7 @@ plumb_status launch_concat_and_cache_ds_mla(const void* params) {
 
 }  // namespace
 
-plumb_op_entry concat_and_cache_ds_mla() {
+OpEntry concat_and_cache_ds_mla() {
   return {"concat_and_cache_ds_mla", launch_concat_and_cache_ds_mla, group_quant_numerics()};
 }
 

@@ -36,7 +36,7 @@ PLUMB_DEVICE KeyPart store_scale(const plumb_indexer_k_quant_and_cache_params& p
   const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(dialect);
   const float scale = p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact;
   const std::int64_t page = p.cache.page, groups = p.head_dim / p.quant_block_size;
-  const auto [number, offset] = place_of(slot, p.cache.page);
+  const auto [number, offset] = place_of(slot, static_cast<int>(p.cache.page));
   std::uint8_t* block = p.cache.data + number * p.cache.block_stride_bytes;
   if (group_lane() == 0) {
     reinterpret_cast<float*>(block + page * p.head_dim)[offset * groups + group] = scale;
@@ -76,7 +76,7 @@ PLUMB_DEVICE void store_columns(const plumb_indexer_k_quant_and_cache_params& p,
 
 PLUMB_DEVICE void cache_blocks(const plumb_indexer_k_quant_and_cache_params& p,
                                plumb_format dialect) {
-  const int groups = p.head_dim / kVectorBlock;
+  const int groups = static_cast<int>(p.head_dim / kVectorBlock);
   const std::int64_t first =
       std::int64_t{block_index_x()} * kGroupsOfBlock + thread_index() / kGroupLanes;
   std::int64_t slots[kGroupsOfThread];
@@ -107,9 +107,10 @@ PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 6) void indexer_k_quant_and_cache_vectors
 }
 
 bool is_legal(const plumb_indexer_k_quant_and_cache_params& p) {
-  if (p.tokens < 0 || p.head_dim < 1 || p.quant_block_size < 1 || p.cache.page < 1) return false;
+  if (p.tokens < 0 || p.head_dim < 1 || p.quant_block_size < 1 || !legal_page(p.cache))
+    return false;
   if (p.head_dim % p.quant_block_size != 0 || p.k_row_stride < p.head_dim) return false;
-  const std::int64_t codes = std::int64_t{p.cache.page} * p.head_dim;
+  const std::int64_t codes = p.cache.page * p.head_dim;
   const std::int64_t scales = 4 * (codes / p.quant_block_size);
   if (codes % 4 != 0 || p.cache.block_stride_bytes % 4 != 0) return false;
   if (p.cache.block_stride_bytes < codes + scales) return false;
@@ -134,7 +135,7 @@ plumb_status launch_indexer_k_quant_and_cache(const void* params) {
 
 }  // namespace
 
-plumb_op_entry indexer_k_quant_and_cache() {
+OpEntry indexer_k_quant_and_cache() {
   return {"indexer_k_quant_and_cache", launch_indexer_k_quant_and_cache, group_quant_numerics()};
 }
 

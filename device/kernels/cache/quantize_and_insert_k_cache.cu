@@ -28,10 +28,9 @@ struct SlotBytes {
 };
 
 PLUMB_DEVICE SlotBytes bytes_of(const plumb_paged_cache& cache, std::int64_t slot) {
-  const auto [number, offset] = place_of(slot, cache.page);
+  const auto [number, offset] = place_of(slot, static_cast<int>(cache.page));
   std::uint8_t* block = cache.data + number * cache.block_stride_bytes;
-  return {block + offset * kTokenBytes,
-          block + std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes};
+  return {block + offset * kTokenBytes, block + cache.page * kTokenBytes + offset * kScaleBytes};
 }
 
 // This thread's columns, codes and the scale of their group. A quotient by a power of two is the
@@ -94,8 +93,8 @@ PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 8) void quantize_and_insert_k_cache_kerne
 
 plumb_status launch_quantize_and_insert_k_cache(const void* params) {
   const auto& p = *static_cast<const plumb_quantize_and_insert_k_cache_params*>(params);
-  const std::int64_t least_stride = std::int64_t{p.cache.page} * (kTokenBytes + kScaleBytes);
-  if (p.tokens < 0 || p.kv_row_stride < kValueDim || p.cache.page < 1 ||
+  const std::int64_t least_stride = p.cache.page * (kTokenBytes + kScaleBytes);
+  if (p.tokens < 0 || p.kv_row_stride < kValueDim || !legal_page(p.cache) ||
       p.cache.block_stride_bytes < least_stride || p.cache.block_stride_bytes % 2 != 0) {
     return PLUMB_INVALID_ARGUMENT;
   }
@@ -110,7 +109,7 @@ plumb_status launch_quantize_and_insert_k_cache(const void* params) {
 
 }  // namespace
 
-plumb_op_entry quantize_and_insert_k_cache() {
+OpEntry quantize_and_insert_k_cache() {
   return {"quantize_and_insert_k_cache", launch_quantize_and_insert_k_cache,
           group_quant_numerics()};
 }

@@ -101,7 +101,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 1) void hc_head_kernel(Params p) {
     const float mix = p.rounding == PLUMB_ROUND_TWICE ? sum : sum * r;
     gates[j] = sigmoid(mix * p.scale[0] + p.base[j]) + p.hc_eps;
   }
-  std::uint16_t* out = p.out + block_index_x() * p.hidden;
+  std::uint16_t* out = p.out + block_index_x() * p.out_row_stride;
   each_columns(p, whole, [&](std::int64_t h, const StreamColumns& streams) {
     float sums[kBf16x8];
     gated_sum(streams, gates, sums);
@@ -112,7 +112,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 1) void hc_head_kernel(Params p) {
 plumb_status launch_hc_head(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const Params*>(params);
-  if (p.tokens < 0 || p.hidden < 1) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens < 0 || p.hidden < 1 || p.out_row_stride < p.hidden) return PLUMB_INVALID_ARGUMENT;
   if (p.rounding != PLUMB_ROUND_ONCE && p.rounding != PLUMB_ROUND_TWICE) {
     return PLUMB_INVALID_ARGUMENT;
   }
@@ -123,7 +123,7 @@ plumb_status launch_hc_head(const void* params) {
   const plumb_status clustered = launch_clustered_hc_head(p);
   if (clustered != PLUMB_UNSUPPORTED) return clustered;
   const LaunchShape shape = token_shape(p.tokens, p.hidden, device.wave_size);
-  if (are_whole(p.hidden, p.hidden_token_stride, p.hidden_slot_stride) &&
+  if (are_whole({p.hidden, p.hidden_token_stride, p.out_row_stride, p.hidden_slot_stride}) &&
       start_whole(p.hidden_states, p.fn, p.out)) {
     return PLUMB_LAUNCH(hc_head_kernel<true>, shape, p.stream, p);
   }
@@ -132,10 +132,17 @@ plumb_status launch_hc_head(const void* params) {
 
 }  // namespace
 
-plumb_op_entry hc_head() {
+OpEntry hc_head() {
   // A thread adds up 32 terms as a tree, what comes of each in order, and a tree joins the up to
   // 256 threads: for every hidden no deeper than 64 chains would be.
-  return {"hc_head", launch_hc_head, {PLUMB_F32, PLUMB_F32, 64, PLUMB_F32, 2, 1, 0}};
+  return {"hc_head",
+          launch_hc_head,
+          {.product = PLUMB_F32,
+           .accumulator = PLUMB_F32,
+           .chains = 64,
+           .probability = PLUMB_F32,
+           .function_ulp = 2,
+           .deterministic = 1}};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "device/kernels/bf16.h"
 #include "device/simt.h"
@@ -24,10 +25,13 @@ inline LaunchShape token_shape(std::int64_t tokens, std::int64_t hidden, int wav
   return {tokens, 1, static_cast<int>((threads + wave - 1) / wave) * wave, 0};
 }
 
-// Whether rows of `hidden` columns are made of whole vectors: with all of these strides, from all
-// of these addresses on.
-inline bool are_whole(std::int64_t hidden, std::int64_t token_stride, std::int64_t slot_stride) {
-  return hidden % kBf16x8 == 0 && token_stride % kBf16x8 == 0 && slot_stride % kBf16x8 == 0;
+// Whether rows are made of whole vectors: with all of these widths and strides, from all of these
+// addresses on.
+inline bool are_whole(std::initializer_list<std::int64_t> lengths) {
+  for (const std::int64_t length : lengths) {
+    if (length % kBf16x8 != 0) return false;
+  }
+  return true;
 }
 template <class... Tensors>
 bool start_whole(const Tensors*... tensors) {
@@ -127,8 +131,8 @@ PLUMB_DEVICE inline void store_mixed_columns(const plumb_mhc_post_params& p, std
                                       residual.at[3][i]};
       mixed[i] = mixed_stream(post, comb, n, x[i], column);
     }
-    store_bf16x8(p.out + (token * kStreams + n) * p.hidden + h, round_bf16x8(mixed), p.hidden - h,
-                 whole);
+    store_bf16x8(p.out + token * p.out_token_stride + n * p.out_slot_stride + h,
+                 round_bf16x8(mixed), p.hidden - h, whole);
   }
 }
 
@@ -147,7 +151,8 @@ PLUMB_DEVICE inline void store_mixed_streams(const plumb_mhc_post_params& p) {
 }
 
 inline bool is_whole(const plumb_mhc_post_params& p) {
-  return are_whole(p.hidden, p.residual_token_stride, p.residual_slot_stride) &&
+  return are_whole({p.hidden, p.residual_token_stride, p.residual_slot_stride, p.out_token_stride,
+                    p.out_slot_stride}) &&
          start_whole(p.x, p.residual, p.out);
 }
 

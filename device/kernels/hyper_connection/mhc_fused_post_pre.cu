@@ -25,6 +25,8 @@ plumb_mhc_post_params post_of(const Params& p) {
   post.hidden = p.hidden;
   post.residual_token_stride = p.residual_token_stride;
   post.residual_slot_stride = p.residual_slot_stride;
+  post.out_token_stride = p.residual_out_token_stride;
+  post.out_slot_stride = p.residual_out_slot_stride;
   return post;
 }
 
@@ -50,7 +52,7 @@ PLUMB_KERNEL void mhc_fused_small_partials(Mixing p, plumb_mhc_post_params post)
     const float x =
         mixed_stream(post.post + token * kStreams, post.comb + token * kStreams * kStreams,
                      static_cast<int>(n), load_bf16(post.x[token * p.hidden + h]), residual);
-    post.out[token * p.depth + k] = store_bf16(x);
+    post.out[token * post.out_token_stride + n * post.out_slot_stride + h] = store_bf16(x);
     return x;
   };
   mix_partials(p, x_of, weights);
@@ -84,9 +86,12 @@ plumb_status launch_mhc_fused_post_pre(const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   Mixing mixing = mixing_of(p, kStreams * p.hidden);
   mixing.streams = p.residual_out;
-  mixing.token_stride = mixing.depth;
-  mixing.slot_stride = p.hidden;
-  if (!is_legal(mixing)) return PLUMB_INVALID_ARGUMENT;
+  mixing.token_stride = p.residual_out_token_stride;
+  mixing.slot_stride = p.residual_out_slot_stride;
+  if (!is_legal_mixing(p) || p.residual_out_slot_stride < p.hidden ||
+      p.residual_out_token_stride < p.hidden) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
   if (p.tokens == 0) return PLUMB_OK;
   if (!is_complete(mixing) || !p.x || !p.residual || !p.post_before || !p.comb_before) {
     return PLUMB_INVALID_ARGUMENT;
@@ -102,7 +107,7 @@ plumb_status launch_mhc_fused_post_pre(const void* params) {
 
 }  // namespace
 
-plumb_op_entry mhc_fused_post_pre() {
+OpEntry mhc_fused_post_pre() {
   return {"mhc_fused_post_pre", launch_mhc_fused_post_pre, mixing_numerics()};
 }
 

@@ -12,6 +12,8 @@
 // outputs_shape.
 #pragma once
 
+#include <limits>
+
 #include "device/kernels/hyper_connection/hyper_connection.h"
 #include "device/kernels/hyper_connection/sinkhorn.h"
 
@@ -38,6 +40,7 @@ struct Mixing {
   std::int64_t tokens, hidden;
   std::int64_t depth;  // K: 4 * hidden, or hidden where fn has been summed over equal streams
   std::int64_t token_stride, slot_stride;
+  std::int64_t post_row_stride, comb_token_stride, layer_input_row_stride;
   int splits, sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
 };
@@ -58,7 +61,10 @@ Mixing mixing_of(const Params& p, std::int64_t depth) {
   m.tokens = p.tokens;
   m.hidden = p.hidden;
   m.depth = depth;
-  m.splits = p.splits;
+  m.post_row_stride = p.post_row_stride;
+  m.comb_token_stride = p.comb_token_stride;
+  m.layer_input_row_stride = p.layer_input_row_stride;
+  m.splits = static_cast<int>(p.splits);
   m.sinkhorn_iterations = p.sinkhorn_iterations;
   m.rms_eps = p.rms_eps;
   m.pre_eps = p.pre_eps;
@@ -68,8 +74,13 @@ Mixing mixing_of(const Params& p, std::int64_t depth) {
   return m;
 }
 
-inline bool is_legal(const Mixing& m) {
-  return m.tokens >= 0 && m.hidden >= 1 && m.splits >= 1 && m.sinkhorn_iterations >= 1;
+// `params`: of an op that mixes.
+template <class Params>
+bool is_legal_mixing(const Params& p) {
+  return p.tokens >= 0 && p.hidden >= 1 && p.splits >= 1 &&
+         p.splits <= std::numeric_limits<std::int32_t>::max() && p.sinkhorn_iterations >= 1 &&
+         p.post_row_stride >= kStreams && p.comb_token_stride >= kStreams * kStreams &&
+         p.layer_input_row_stride >= p.hidden;
 }
 
 inline bool is_complete(const Mixing& m) {
@@ -157,7 +168,7 @@ PLUMB_DEVICE inline void store_comb(const Mixing& p, std::int64_t token, const f
   for (int i = 0; i < kStreams * kStreams; ++i) matrix[i] = logits[i];
   sinkhorn(matrix, p.sinkhorn_iterations, p.sinkhorn_eps);
   for (int i = 0; i < kStreams * kStreams; ++i) {
-    p.comb[token * kStreams * kStreams + i] = matrix[i];
+    p.comb[token * p.comb_token_stride + i] = matrix[i];
   }
 }
 
@@ -213,7 +224,7 @@ template <bool whole>
 PLUMB_DEVICE inline void store_layer_input(const Mixing& p, std::int64_t token,
                                            const KeptStreams& kept, const float* pre,
                                            float* per_wave) {
-  std::uint16_t* out = p.layer_input + token * p.hidden;
+  std::uint16_t* out = p.layer_input + token * p.layer_input_row_stride;
   const int stride = block_size() * kBf16x8;
   const auto store = [&](std::int64_t h, const Bf16x8& bits) {
     store_bf16x8(out + h, bits, p.hidden - h, whole);
@@ -269,7 +280,7 @@ PLUMB_DEVICE inline void mix_outputs(const Mixing& p, float* pre, float* per_wav
     if (thread < kFirstPost) {
       pre[thread] = gate + p.pre_eps;
     } else {
-      p.post[token * kStreams + thread - kFirstPost] = gate * p.post_mult;
+      p.post[token * p.post_row_stride + thread - kFirstPost] = gate * p.post_mult;
     }
   }
   block_sync();
@@ -283,7 +294,7 @@ inline LaunchShape outputs_shape(const Mixing& m, int wave) {
 }
 
 inline bool is_whole(const Mixing& m) {
-  return are_whole(m.hidden, m.token_stride, m.slot_stride) &&
+  return are_whole({m.hidden, m.token_stride, m.layer_input_row_stride, m.slot_stride}) &&
          start_whole(m.streams, m.norm_weight, m.layer_input);
 }
 
@@ -299,7 +310,15 @@ struct StoredStreams {
 
 // One chain, although two or four lanes add up a row between them: the outliers of a channel, which
 // all four streams have, may well fall to one lane. Functions: within 1 ulp; twice that.
-inline plumb_numerics mixing_numerics() { return {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 1}; }
+inline plumb_numerics mixing_numerics() {
+  return {.product = PLUMB_F32,
+          .accumulator = PLUMB_F32,
+          .chains = 1,
+          .probability = PLUMB_F32,
+          .function_ulp = 2,
+          .deterministic = 1,
+          .stores_partials = 1};
+}
 
 // The first stage where the back end has matrix units and a kernel for them (PLUMB_MATRIX_MIXING:
 // device/cuda/mhc_partials.cu), with the numerics above. PLUMB_UNSUPPORTED: not at this shape.

@@ -16,7 +16,10 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 3) void mhc_post_kernel(plumb_mhc_p
 plumb_status launch_mhc_post(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_mhc_post_params*>(params);
-  if (p.tokens < 0 || p.hidden < 1) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens < 0 || p.hidden < 1 || p.out_slot_stride < p.hidden ||
+      p.out_token_stride < p.hidden) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.x || !p.residual || !p.post || !p.comb || !p.out) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
@@ -28,8 +31,15 @@ plumb_status launch_mhc_post(const void* params) {
 
 }  // namespace
 
-plumb_op_entry mhc_post() {
-  return {"mhc_post", launch_mhc_post, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0}};
+OpEntry mhc_post() {
+  return {"mhc_post",
+          launch_mhc_post,
+          {.product = PLUMB_F32,
+           .accumulator = PLUMB_F32,
+           .chains = 1,
+           .probability = PLUMB_F32,
+           .function_ulp = 2,
+           .deterministic = 1}};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -27,7 +27,7 @@ plumb_status launch_mhc_pre(const void* params) {
   mixing.streams = p.residual;
   mixing.token_stride = p.residual_token_stride;
   mixing.slot_stride = p.residual_slot_stride;
-  if (!is_legal(mixing)) return PLUMB_INVALID_ARGUMENT;
+  if (!is_legal_mixing(p)) return PLUMB_INVALID_ARGUMENT;
   if (p.tokens == 0) return PLUMB_OK;
   if (!is_complete(mixing)) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
@@ -44,6 +44,6 @@ plumb_status launch_mhc_pre(const void* params) {
 
 }  // namespace
 
-plumb_op_entry mhc_pre() { return {"mhc_pre", launch_mhc_pre, mixing_numerics()}; }
+OpEntry mhc_pre() { return {"mhc_pre", launch_mhc_pre, mixing_numerics()}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

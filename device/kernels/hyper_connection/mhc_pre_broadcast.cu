@@ -13,9 +13,14 @@ PLUMB_KERNEL void mhc_broadcast_partials(Mixing p) {
   mix_partials(p, StoredStreams{p}, weights);
 }
 
+struct CopiedStreams {
+  std::uint16_t* first;
+  std::int64_t token_stride, slot_stride;
+};
+
 template <bool whole>
-PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads,
-                          2) void mhc_broadcast_outputs(Mixing p, std::uint16_t* residual_out) {
+PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_broadcast_outputs(Mixing p,
+                                                                           CopiedStreams out) {
   PLUMB_SHARED(float, pre, kStreams);
   PLUMB_SHARED(float, per_wave, kMostWaves);
   const std::int64_t token = outputs_token(p);
@@ -23,8 +28,8 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads,
     for (std::int64_t h = thread_index() * kBf16x8; h < p.hidden; h += block_size() * kBf16x8) {
       const Bf16x8 bits = load_bf16x8(p.streams + token * p.token_stride + h, p.hidden - h, whole);
       for (int n = 0; n < kStreams; ++n) {
-        store_bf16x8(residual_out + (token * kStreams + n) * p.hidden + h, bits, p.hidden - h,
-                     whole);
+        store_bf16x8(out.first + token * out.token_stride + n * out.slot_stride + h, bits,
+                     p.hidden - h, whole);
       }
     }
   }
@@ -38,7 +43,10 @@ plumb_status launch_mhc_pre_broadcast(const void* params) {
   mixing.streams = p.residual;
   mixing.token_stride = p.residual_token_stride;
   mixing.slot_stride = 0;
-  if (!is_legal(mixing)) return PLUMB_INVALID_ARGUMENT;
+  const CopiedStreams out{p.residual_out, p.residual_out_token_stride, p.residual_out_slot_stride};
+  if (!is_legal_mixing(p) || out.slot_stride < p.hidden || out.token_stride < p.hidden) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
   if (p.tokens == 0) return PLUMB_OK;
   if (!is_complete(mixing) || !p.residual_out) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);
@@ -49,15 +57,16 @@ plumb_status launch_mhc_pre_broadcast(const void* params) {
   }
   if (status != PLUMB_OK) return status;
   const LaunchShape outputs = outputs_shape(mixing, device.wave_size);
-  if (is_whole(mixing) && start_whole(p.residual_out)) {
-    return PLUMB_LAUNCH(mhc_broadcast_outputs<true>, outputs, p.stream, mixing, p.residual_out);
+  if (is_whole(mixing) && are_whole({p.hidden, out.token_stride, out.slot_stride}) &&
+      start_whole(p.residual_out)) {
+    return PLUMB_LAUNCH(mhc_broadcast_outputs<true>, outputs, p.stream, mixing, out);
   }
-  return PLUMB_LAUNCH(mhc_broadcast_outputs<false>, outputs, p.stream, mixing, p.residual_out);
+  return PLUMB_LAUNCH(mhc_broadcast_outputs<false>, outputs, p.stream, mixing, out);
 }
 
 }  // namespace
 
-plumb_op_entry mhc_pre_broadcast() {
+OpEntry mhc_pre_broadcast() {
   return {"mhc_pre_broadcast", launch_mhc_pre_broadcast, mixing_numerics()};
 }
 

@@ -24,8 +24,9 @@ PLUMB_KERNEL void fp8_mqa_logits_kernel(plumb_fp8_mqa_logits_params p, std::int6
   const bool empty = end <= start || first + kLogitsBlock + shift <= start || first + shift >= end;
   if (empty && !p.clean_logits) return;
 
-  const LogitsQuery query = load_query(p.q + row * p.heads * p.dim, p.weights + row * p.heads,
-                                       p.heads, p.dim, p.q_dialect);
+  const int heads = static_cast<int>(p.heads), dim = static_cast<int>(p.dim);
+  const LogitsQuery query =
+      load_query(p.q + row * p.heads * p.dim, p.weights + row * p.heads, heads, dim, p.q_dialect);
   const std::int64_t column = first + thread_index(), key = column + shift;
   if (column >= columns) return;
   float* logit = p.logits + row * p.logits_row_stride + column;
@@ -34,7 +35,7 @@ PLUMB_KERNEL void fp8_mqa_logits_kernel(plumb_fp8_mqa_logits_params p, std::int6
     return;
   }
   float values[kMostLogitsDim];
-  decode_key(p.k + key * p.dim, kLogitsTile, p.dim, p.k_dialect, values);
+  decode_key(p.k + key * p.dim, kLogitsTile, dim, p.k_dialect, values);
   *logit = p.k_scale[key] * score_key(query, values);
 }
 
@@ -63,8 +64,6 @@ plumb_status launch_fp8_mqa_logits(const void* params) {
 
 }  // namespace
 
-plumb_op_entry fp8_mqa_logits() {
-  return {"fp8_mqa_logits", launch_fp8_mqa_logits, kMqaLogitsNumerics};
-}
+OpEntry fp8_mqa_logits() { return {"fp8_mqa_logits", launch_fp8_mqa_logits, kMqaLogitsNumerics}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

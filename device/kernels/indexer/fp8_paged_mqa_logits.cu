@@ -12,7 +12,7 @@ namespace {
 
 PLUMB_DEVICE std::int64_t length_of(const plumb_fp8_paged_mqa_logits_params& p, std::int64_t row) {
   const std::int64_t query = row % p.next_n;
-  const std::int32_t* lengths = p.context_lens + row / p.next_n * p.context_lens_stride;
+  const std::int32_t* lengths = p.context_lens + row / p.next_n * p.context_lens_row_stride;
   if (p.context_lens_dims == 2) return lengths[query];
   return lengths[0] - p.next_n + query + 1;
 }
@@ -24,8 +24,9 @@ PLUMB_KERNEL void fp8_paged_mqa_logits_kernel(plumb_fp8_paged_mqa_logits_params 
   const std::int64_t length = length_of(p, row);
   if (first >= length && !p.clean_logits) return;
 
-  const LogitsQuery query = load_query(p.q + row * p.heads * p.dim, p.weights + row * p.heads,
-                                       p.heads, p.dim, p.q_dialect);
+  const int heads = static_cast<int>(p.heads), dim = static_cast<int>(p.dim);
+  const LogitsQuery query =
+      load_query(p.q + row * p.heads * p.dim, p.weights + row * p.heads, heads, dim, p.q_dialect);
   const std::int64_t column = first + thread_index();
   if (column >= p.max_context_len) return;
   float* logit = p.logits + row * p.logits_row_stride + column;
@@ -34,7 +35,8 @@ PLUMB_KERNEL void fp8_paged_mqa_logits_kernel(plumb_fp8_paged_mqa_logits_params 
     return;
   }
   const std::int64_t page = p.cache.page, token = column % page;
-  const std::int32_t number = p.block_table[row / p.next_n * p.block_table_stride + column / page];
+  const std::int32_t number =
+      p.block_table[row / p.next_n * p.block_table_row_stride + column / page];
   const std::uint8_t* block = p.cache.data + number * p.cache.block_stride_bytes;
   const bool shuffled = p.shuffled && page > 1;
   const std::int64_t planar_at = token * p.dim;
@@ -42,7 +44,7 @@ PLUMB_KERNEL void fp8_paged_mqa_logits_kernel(plumb_fp8_paged_mqa_logits_params 
       token / kLogitsTile * kLogitsTile * p.dim + token % kLogitsTile * kLogitsTile;
   float values[kMostLogitsDim];
   decode_key(block + (shuffled ? shuffled_at : planar_at),
-             shuffled ? kLogitsTile * kLogitsTile : kLogitsTile, p.dim, p.cache.dialect, values);
+             shuffled ? kLogitsTile * kLogitsTile : kLogitsTile, dim, p.cache.dialect, values);
   const auto* scales = reinterpret_cast<const float*>(block + page * p.dim);
   *logit = scales[token] * score_key(query, values);
 }
@@ -82,7 +84,7 @@ plumb_status launch_fp8_paged_mqa_logits(const void* params) {
 
 }  // namespace
 
-plumb_op_entry fp8_paged_mqa_logits() {
+OpEntry fp8_paged_mqa_logits() {
   return {"fp8_paged_mqa_logits", launch_fp8_paged_mqa_logits, kMqaLogitsNumerics};
 }
 

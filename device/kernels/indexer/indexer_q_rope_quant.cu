@@ -15,7 +15,7 @@ namespace {
 PLUMB_DEVICE float rotated(const plumb_indexer_q_rope_quant_params& p, const std::uint16_t* head,
                            const float* cos_sin, int d) {
   const float own = load_bf16(head[d]);
-  const int i = d - p.rope_offset, half = p.rope_dim / 2;
+  const int i = d - static_cast<int>(p.rope_offset), half = static_cast<int>(p.rope_dim) / 2;
   if (i < 0 || i >= p.rope_dim) return own;
   const bool interleaved = p.rope_pairs == PLUMB_ROPE_INTERLEAVED;
   const int pair = interleaved ? i / 2 : i % half, distance = interleaved ? 1 : half;
@@ -42,27 +42,31 @@ PLUMB_DEVICE float rotated_amax(const plumb_indexer_q_rope_quant_params& p,
 }
 
 PLUMB_KERNEL void indexer_q_rope_quant_kernel(plumb_indexer_q_rope_quant_params p) {
-  const std::int64_t index = group_index(), token = index / p.heads;
+  const std::int64_t index = group_index(), token = index / p.heads, own = index % p.heads;
   const bool exists = token < p.tokens;
-  const std::uint16_t* head = p.q + token * p.q_token_stride + index % p.heads * p.dim;
+  const std::uint16_t* head = p.q + token * p.q_token_stride + own * p.dim;
   const float* cos_sin = exists ? p.cos_sin + p.positions[token] * p.rope_dim : p.cos_sin;
-  const float amax = rotated_amax(p, head, cos_sin, exists ? p.dim : 0);
+  const float amax = rotated_amax(p, head, cos_sin, exists ? static_cast<int>(p.dim) : 0);
   if (!exists) return;
 
   const float ratio = at_least(1e-10F, amax) / quantisation_largest(p.dialect);
   const float scale = decode_ue8m0(encode_ue8m0(ratio));
   for (int d = group_lane(); d < p.dim; d += kGroupLanes) {
-    p.q_out[index * p.dim + d] = encode_e4m3(rotated(p, head, cos_sin, d) / scale, p.dialect);
+    p.q_out[token * p.q_out_token_stride + own * p.q_out_head_stride + d] =
+        encode_e4m3(rotated(p, head, cos_sin, d) / scale, p.dialect);
   }
   if (group_lane() == 0) {
-    p.weights_out[index] = load_bf16(p.weights[index]) * scale * p.softmax_scale * p.head_scale;
+    p.weights_out[token * p.weights_out_row_stride + own] =
+        load_bf16(p.weights[index]) * scale * p.softmax_scale * p.head_scale;
   }
 }
 
 bool is_legal(const plumb_indexer_q_rope_quant_params& p) {
   return p.tokens >= 0 && p.heads >= 1 && p.dim >= 1 && p.rope_dim >= 0 && p.rope_dim % 2 == 0 &&
          p.rope_offset >= 0 && p.rope_offset + p.rope_dim <= p.dim &&
-         p.q_token_stride >= std::int64_t{p.heads} * p.dim &&
+         p.q_token_stride >= p.heads * p.dim && fits_int(p.heads, p.dim) &&
+         p.q_out_token_stride >= p.dim && p.q_out_head_stride >= p.dim &&
+         p.weights_out_row_stride >= p.heads &&
          (p.rope_pairs == PLUMB_ROPE_INTERLEAVED || p.rope_pairs == PLUMB_ROPE_HALVES) &&
          (p.dialect == PLUMB_E4M3FN || p.dialect == PLUMB_E4M3FNUZ);
 }
@@ -81,7 +85,7 @@ plumb_status launch_indexer_q_rope_quant(const void* params) {
 
 }  // namespace
 
-plumb_op_entry indexer_q_rope_quant() {
+OpEntry indexer_q_rope_quant() {
   return {"indexer_q_rope_quant", launch_indexer_q_rope_quant, group_quant_numerics()};
 }
 

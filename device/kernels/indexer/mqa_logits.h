@@ -18,8 +18,12 @@ constexpr int kLogitsTile = 16;  // dims of a key that lie side by side in every
 constexpr int kDotChains = 8, kHeadChains = 8;
 
 // fp32 throughout, the sum over heads in chains.
-constexpr plumb_numerics kMqaLogitsNumerics = {PLUMB_F32, PLUMB_F32, kHeadChains, PLUMB_F32, 2.0f,
-                                               1,         0};
+constexpr plumb_numerics kMqaLogitsNumerics = {.product = PLUMB_F32,
+                                               .accumulator = PLUMB_F32,
+                                               .chains = kHeadChains,
+                                               .probability = PLUMB_F32,
+                                               .function_ulp = 2.0f,
+                                               .deterministic = 1};
 
 // One row of queries in shared memory: heads * dim values, then a weight per head.
 struct LogitsQuery {

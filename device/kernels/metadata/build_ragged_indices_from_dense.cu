@@ -46,7 +46,7 @@ plumb_status launch_build_ragged_indices_from_dense(const void* params) {
 
 }  // namespace
 
-plumb_op_entry build_ragged_indices_from_dense() {
+OpEntry build_ragged_indices_from_dense() {
   return {"build_ragged_indices_from_dense", launch_build_ragged_indices_from_dense,
           kExactNumerics};
 }

@@ -23,7 +23,7 @@ PLUMB_DEVICE std::int64_t states_of(const Params& p, std::int64_t token) {
 PLUMB_DEVICE void write_decode_row(const Params& p, std::int64_t token) {
   const std::int64_t states = p.slot_mapping[token] >= 0 ? states_of(p, token) : 0;
   const std::int32_t* blocks = p.block_table + p.token_to_req[token] * p.block_table_row_stride;
-  std::int32_t* slots = p.decode_slots + token * p.decode_row_stride;
+  std::int32_t* slots = p.decode_slots + token * p.decode_slots_row_stride;
   for (std::int64_t j = thread_index(); j < p.max_compressed; j += block_size()) {
     slots[j] = j < states ? slot_of(blocks, p.block_size, j) : kNoIndex;
   }
@@ -34,7 +34,8 @@ PLUMB_KERNEL void c128a_metadata_kernel(Params p) {
   const std::int64_t token = block_index_x();
   if (token < p.decode_tokens) return write_decode_row(p, token);
   const std::int64_t states = states_of(p, token);
-  std::int32_t* local = p.prefill_indices + (token - p.decode_tokens) * p.prefill_row_stride;
+  std::int32_t* local =
+      p.prefill_indices + (token - p.decode_tokens) * p.prefill_indices_row_stride;
   for (std::int64_t j = thread_index(); j < p.max_compressed; j += block_size()) {
     local[j] = j < states ? static_cast<std::int32_t>(j) : kNoIndex;
   }
@@ -62,7 +63,7 @@ plumb_status launch_c128a_decode_metadata(const void* params) {
 
 }  // namespace
 
-plumb_op_entry c128a_decode_metadata() {
+OpEntry c128a_decode_metadata() {
   return {"c128a_decode_metadata", launch_c128a_decode_metadata, kExactNumerics};
 }
 

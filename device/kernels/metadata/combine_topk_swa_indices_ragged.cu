@@ -44,7 +44,7 @@ PLUMB_KERNEL void combine_indices_kernel(Params p) {
   const std::int64_t token = block_index_x();
   const Attended a = attended_by(p, token);
   if (a.request < 0) return;
-  const std::int32_t* topk = p.topk_indices + token * p.topk_row_stride;
+  const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   std::int32_t* flat = p.flat + p.indptr[token];
   const std::int64_t region = a.request * p.rows_per_request;
   for (std::int64_t j = thread_index(); j < a.compressed; j += block_size()) {
@@ -81,7 +81,7 @@ plumb_status launch_combine_topk_swa_indices_ragged(const void* params) {
 
 }  // namespace
 
-plumb_op_entry combine_topk_swa_indices_ragged() {
+OpEntry combine_topk_swa_indices_ragged() {
   return {"combine_topk_swa_indices_ragged", launch_combine_topk_swa_indices_ragged,
           kExactNumerics};
 }

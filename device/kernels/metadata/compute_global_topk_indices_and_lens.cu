@@ -20,14 +20,14 @@ PLUMB_DEVICE bool has_request(const Params& p, std::int64_t token) {
 
 PLUMB_DEVICE bool survives(const Params& p, std::int64_t token, std::int64_t column) {
   if (column >= p.topk) return false;
-  const std::int32_t position = p.topk_indices[token * p.topk_row_stride + column];
+  const std::int32_t position = p.topk_indices[token * p.topk_indices_row_stride + column];
   return position >= 0 && position / p.block_size < p.blocks_per_request;
 }
 
 PLUMB_KERNEL void map_topk_checked_kernel(Params p) {
   const std::int64_t token = block_index_x();
-  const std::int32_t* topk = p.topk_indices + token * p.topk_row_stride;
-  std::int32_t* out = p.global_indices + token * p.topk;
+  const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
+  std::int32_t* out = p.global_indices + token * p.global_indices_row_stride;
   std::int32_t found = 0;
   if (has_request(p, token)) {
     const std::int32_t* blocks = p.block_table + p.token_to_req[token] * p.block_table_row_stride;
@@ -46,6 +46,7 @@ PLUMB_KERNEL void map_topk_checked_kernel(Params p) {
 bool is_legal(const Params& p) {
   if (p.tokens < 0 || p.topk < 1 || p.block_size < 1) return false;
   if (p.requests < 0 || p.blocks_per_request < 0) return false;
+  if (p.global_indices_row_stride < p.topk) return false;
   if (p.tokens == 0) return true;
   return p.topk_indices && p.token_to_req && p.block_table && p.is_valid_token &&
          p.global_indices && p.lens;
@@ -64,7 +65,7 @@ plumb_status launch_compute_global_topk_dense(const void* params) {
 
 }  // namespace
 
-plumb_op_entry compute_global_topk_indices_and_lens() {
+OpEntry compute_global_topk_indices_and_lens() {
   return {"compute_global_topk_indices_and_lens", launch_compute_global_topk_dense, kExactNumerics};
 }
 

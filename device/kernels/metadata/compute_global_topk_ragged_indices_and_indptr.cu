@@ -15,7 +15,7 @@ using Params = plumb_compute_global_topk_ragged_indices_and_indptr_params;
 
 PLUMB_KERNEL void count_topk_kernel(Params p) {
   const std::int64_t token = block_index_x();
-  const std::int32_t* topk = p.topk_indices + token * p.topk_row_stride;
+  const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   std::int32_t count = 0;
   if (p.is_valid_token[token] != 0) {
     for (std::int64_t j = thread_index(); j < p.topk; j += block_size()) count += topk[j] >= 0;
@@ -34,7 +34,7 @@ PLUMB_KERNEL void map_topk_kernel(Params p) {
   const std::int64_t token = block_index_x();
   const std::int32_t count = p.lens[token];
   if (count == 0) return;  // token_to_req of a padded token means nothing
-  const std::int32_t* topk = p.topk_indices + token * p.topk_row_stride;
+  const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   const std::int32_t* blocks = p.block_table + p.token_to_req[token] * p.block_table_row_stride;
   std::int32_t* flat = p.flat + p.indptr[token];
   for (std::int64_t j = thread_index(); j < count; j += block_size()) {
@@ -67,7 +67,7 @@ plumb_status launch_compute_global_topk_ragged(const void* params) {
 
 }  // namespace
 
-plumb_op_entry compute_global_topk_ragged_indices_and_indptr() {
+OpEntry compute_global_topk_ragged_indices_and_indptr() {
   return {"compute_global_topk_ragged_indices_and_indptr", launch_compute_global_topk_ragged,
           kExactNumerics};
 }

@@ -34,7 +34,7 @@ plumb_status launch_copy_ragged_to_graph_buffers(const void* params) {
 
 }  // namespace
 
-plumb_op_entry copy_ragged_to_graph_buffers() {
+OpEntry copy_ragged_to_graph_buffers() {
   return {"copy_ragged_to_graph_buffers", launch_copy_ragged_to_graph_buffers, kExactNumerics};
 }
 

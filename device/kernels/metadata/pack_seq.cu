@@ -14,17 +14,21 @@ PLUMB_KERNEL void pack_seq_kernel(plumb_pack_seq_params p) {
   const std::int64_t sequence = block_index_x();
   const std::int64_t first = first_token(p.lengths, sequence), length = p.lengths[sequence];
   const auto* x = static_cast<const Element*>(p.x) + first * p.x_row_stride;
-  auto* out = static_cast<Element*>(p.out) + sequence * p.max_length * p.columns;
+  auto* out = static_cast<Element*>(p.out) + sequence * p.out_sequence_stride;
   for (std::int64_t i = thread_index(); i < p.max_length * p.columns; i += block_size()) {
     const std::int64_t row = i / p.columns, column = i % p.columns;
-    out[i] = row < length ? x[row * p.x_row_stride + column] : static_cast<Element>(p.pad_bits);
+    out[row * p.out_row_stride + column] =
+        row < length ? x[row * p.x_row_stride + column] : static_cast<Element>(p.pad_bits);
   }
 }
 
 plumb_status launch_pack_seq(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_pack_seq_params*>(params);
-  if (!is_legal_packing(p, p.x_row_stride)) return PLUMB_INVALID_ARGUMENT;
+  if (!is_legal_packing(p, p.x_row_stride) || p.out_row_stride < p.columns ||
+      p.out_sequence_stride < p.columns) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
   if (p.sequences == 0 || p.max_length == 0) return PLUMB_OK;
   if (p.sequences > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
   const LaunchShape shape = row_shape(p.sequences, p.max_length * p.columns, p.stream);
@@ -37,6 +41,6 @@ plumb_status launch_pack_seq(const void* params) {
 
 }  // namespace
 
-plumb_op_entry pack_seq() { return {"pack_seq", launch_pack_seq, kExactNumerics}; }
+OpEntry pack_seq() { return {"pack_seq", launch_pack_seq, kExactNumerics}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

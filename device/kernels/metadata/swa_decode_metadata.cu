@@ -24,7 +24,7 @@ PLUMB_KERNEL void swa_tokens_kernel(Params p) {
   }
   const std::int64_t known = request < 0 ? 0 : request;  // padding belongs to request 0
   const std::int32_t* blocks = p.block_table + known * p.block_table_row_stride;
-  std::int32_t* indices = p.swa_indices + token * p.swa_row_stride;
+  std::int32_t* indices = p.swa_indices + token * p.swa_indices_row_stride;
   for (std::int64_t j = thread_index(); j < p.window; j += block_size()) {
     indices[j] = j < length ? slot_of(blocks, p.page, start + j) : kNoIndex;
   }
@@ -71,7 +71,7 @@ plumb_status launch_swa_decode_metadata(const void* params) {
 
 }  // namespace
 
-plumb_op_entry swa_decode_metadata() {
+OpEntry swa_decode_metadata() {
   return {"swa_decode_metadata", launch_swa_decode_metadata, kExactNumerics};
 }
 

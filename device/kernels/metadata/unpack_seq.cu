@@ -36,6 +36,6 @@ plumb_status launch_unpack_seq(const void* params) {
 
 }  // namespace
 
-plumb_op_entry unpack_seq() { return {"unpack_seq", launch_unpack_seq, kExactNumerics}; }
+OpEntry unpack_seq() { return {"unpack_seq", launch_unpack_seq, kExactNumerics}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -19,7 +19,7 @@ PLUMB_KERNEL void v32_paged_kv_indices_kernel(Params p) {
   const std::int64_t begin = p.paged_kv_indptr[token];
   const std::int64_t count = p.paged_kv_indptr[token + 1] - begin;
   if (count == 0) return;  // req_id_per_token of a padded token is not looked at
-  const std::int32_t* topk = p.topk_indices + token * p.topk_row_stride;
+  const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   const std::int32_t* blocks = p.block_table + p.req_id_per_token[token] * p.block_table_row_stride;
   for (std::int64_t j = thread_index(); j < count; j += block_size()) {
     const bool found = topk[j] >= 0 && topk[j] / p.page < p.blocks_per_request;
@@ -47,7 +47,7 @@ plumb_status launch_v32_paged_kv_indices(const void* params) {
 
 }  // namespace
 
-plumb_op_entry v32_paged_kv_indices() {
+OpEntry v32_paged_kv_indices() {
   return {"v32_paged_kv_indices", launch_v32_paged_kv_indices, kExactNumerics};
 }
 

@@ -74,7 +74,7 @@ plumb_status launch_v32_paged_metadata(const void* params) {
 
 }  // namespace
 
-plumb_op_entry v32_paged_metadata() {
+OpEntry v32_paged_metadata() {
   return {"v32_paged_metadata", launch_v32_paged_metadata, kExactNumerics};
 }
 

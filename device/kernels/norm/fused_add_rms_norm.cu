@@ -63,7 +63,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
   PLUMB_SHARED(float, wave_partials, kMostWavesOfRowNorm);
   const RowTeam team = row_team(block_index_x(), p.tokens, p.hidden);
   if (!team.has_work) return;
-  const Sum row{p.x + team.row * p.x_row_stride, p.residual + team.row * p.hidden};
+  const Sum row{p.x + team.row * p.x_row_stride, p.residual + team.row * p.residual_row_stride};
   const RowNorm norm{p.weight, p.hidden, p.eps, p.rounding == PLUMB_ROUND_TWICE};
   normalize_row<whole>(team, row, norm, wave_partials);
 }
@@ -72,7 +72,8 @@ template <class Sum>
 plumb_status launch_sum(const plumb_fused_add_rms_norm_params& p) {
   const int wave = stream_properties(p.stream).wave_size;
   const LaunchShape shape = row_shape(p.tokens, p.hidden, wave);
-  if (has_whole_vectors(p.hidden, p.x_row_stride, p.x, p.residual, p.weight)) {
+  if (has_whole_vectors({p.hidden, p.x_row_stride, p.residual_row_stride}, p.x, p.residual,
+                        p.weight)) {
     return PLUMB_LAUNCH((fused_add_rms_norm_kernel<Sum, true>), shape, p.stream, p);
   }
   return PLUMB_LAUNCH((fused_add_rms_norm_kernel<Sum, false>), shape, p.stream, p);
@@ -80,13 +81,16 @@ plumb_status launch_sum(const plumb_fused_add_rms_norm_params& p) {
 
 inline plumb_status launch_fused_add_rms_norm(const void* params) {
   const auto& p = *static_cast<const plumb_fused_add_rms_norm_params*>(params);
-  if (p.tokens < 0 || p.hidden < 1 || p.x_row_stride < p.hidden) return PLUMB_INVALID_ARGUMENT;
+  if (p.tokens < 0 || p.hidden < 1 || p.x_row_stride < p.hidden ||
+      p.residual_row_stride < p.hidden) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.x || !p.residual || !p.weight) return PLUMB_INVALID_ARGUMENT;
   return p.fp32_sum ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p);
 }
 
-plumb_op_entry fused_add_rms_norm() {
+OpEntry fused_add_rms_norm() {
   return {"fused_add_rms_norm", launch_fused_add_rms_norm, row_norm_numerics()};
 }
 

@@ -31,8 +31,15 @@ inline plumb_status launch_inverse_rope(const void* params) {
   return PLUMB_LAUNCH(inverse_rope_kernel, (LaunchShape{p.tokens, 1, kBlock, 0}), p.stream, p);
 }
 
-plumb_op_entry inverse_rope() {
-  return {"inverse_rope", launch_inverse_rope, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2.0f, 1, 0}};
+OpEntry inverse_rope() {
+  return {"inverse_rope",
+          launch_inverse_rope,
+          {.product = PLUMB_F32,
+           .accumulator = PLUMB_F32,
+           .chains = 1,
+           .probability = PLUMB_F32,
+           .function_ulp = 2.0f,
+           .deterministic = 1}};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -19,8 +19,10 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
   const bool is_embedding = slot < 0;
   const bool keep = !is_embedding || p.positions[token] != 0;
   const std::int64_t first = (is_embedding ? token : token * p.hc_mult + slot) * p.hidden;
-  const PlainRow row{(is_embedding ? p.embeds : p.previous_hidden) + first,
-                     (is_embedding ? p.out_embeds : p.out_hidden) + first, keep};
+  std::uint16_t* const out = is_embedding ? p.out_embeds + token * p.out_embeds_row_stride
+                                          : p.out_hidden + token * p.out_hidden_token_stride +
+                                                slot * p.out_hidden_slot_stride;
+  const PlainRow row{(is_embedding ? p.embeds : p.previous_hidden) + first, out, keep};
   const RowNorm norm{is_embedding ? p.enorm_weight : p.hnorm_weight, p.hidden, p.eps, false};
   normalize_row<whole>(team, row, norm, wave_partials);
 }
@@ -28,6 +30,10 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
 inline plumb_status launch_mtp_input_rms_norm(const void* params) {
   const auto& p = *static_cast<const plumb_mtp_input_rms_norm_params*>(params);
   if (p.tokens < 0 || p.hidden < 1 || p.hc_mult < 1) return PLUMB_INVALID_ARGUMENT;
+  if (p.out_embeds_row_stride < p.hidden || p.out_hidden_slot_stride < p.hidden ||
+      p.out_hidden_token_stride < p.hidden) {
+    return PLUMB_INVALID_ARGUMENT;
+  }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.embeds || !p.previous_hidden || !p.positions || !p.out_embeds || !p.out_hidden ||
       !p.enorm_weight || !p.hnorm_weight) {
@@ -35,14 +41,16 @@ inline plumb_status launch_mtp_input_rms_norm(const void* params) {
   }
   LaunchShape shape = row_shape(p.tokens, p.hidden, stream_properties(p.stream).wave_size);
   shape.grid_y = p.hc_mult + 1;
-  if (has_whole_vectors(p.hidden, p.hidden, p.embeds, p.previous_hidden, p.enorm_weight,
-                        p.hnorm_weight, p.out_embeds, p.out_hidden)) {
+  if (has_whole_vectors(
+          {p.hidden, p.out_embeds_row_stride, p.out_hidden_token_stride, p.out_hidden_slot_stride},
+          p.embeds, p.previous_hidden, p.enorm_weight, p.hnorm_weight, p.out_embeds,
+          p.out_hidden)) {
     return PLUMB_LAUNCH((mtp_input_rms_norm_kernel<true>), shape, p.stream, p);
   }
   return PLUMB_LAUNCH((mtp_input_rms_norm_kernel<false>), shape, p.stream, p);
 }
 
-plumb_op_entry mtp_input_rms_norm() {
+OpEntry mtp_input_rms_norm() {
   return {"mtp_input_rms_norm", launch_mtp_input_rms_norm, row_norm_numerics()};
 }
 

@@ -29,7 +29,7 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
   const std::int64_t head = block_index_x() % groups * kHeadsPerBlock + wave_index();
   if (head >= p.heads) return;
   const std::uint16_t* q = p.q + token * p.q_token_stride + head * kHeadDim;
-  std::uint16_t* out = p.out + (token * p.heads + head) * kHeadDim;
+  std::uint16_t* out = p.out + token * p.out_token_stride + head * p.out_head_stride;
   constexpr int kMostVectors = 2;  // of a lane, in waves of 32
   Bf16x8 kept[kMostVectors];
   float x[kBf16x8], squares = 0;
@@ -59,7 +59,8 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
 
 inline plumb_status launch_q_head_rms_norm_rope(const void* params) {
   const auto& p = *static_cast<const plumb_q_head_rms_norm_rope_params*>(params);
-  if (p.tokens < 0 || p.heads < 1 || p.q_token_stride < p.heads * kHeadDim) {
+  if (p.tokens < 0 || p.heads < 1 || p.q_token_stride < p.heads * kHeadDim ||
+      p.out_token_stride < kHeadDim || p.out_head_stride < kHeadDim) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;
@@ -68,13 +69,14 @@ inline plumb_status launch_q_head_rms_norm_rope(const void* params) {
   const int threads = kHeadsPerBlock * stream_properties(p.stream).wave_size;
   const LaunchShape shape{p.tokens * groups, 1, threads, 0};
   const int group_count = static_cast<int>(groups);
-  if (has_whole_vectors(kHeadDim, p.q_token_stride, p.q, p.out)) {
+  if (has_whole_vectors({kHeadDim, p.q_token_stride, p.out_token_stride, p.out_head_stride}, p.q,
+                        p.out)) {
     return PLUMB_LAUNCH((q_head_rms_norm_rope_kernel<true>), shape, p.stream, p, group_count);
   }
   return PLUMB_LAUNCH((q_head_rms_norm_rope_kernel<false>), shape, p.stream, p, group_count);
 }
 
-plumb_op_entry q_head_rms_norm_rope() {
+OpEntry q_head_rms_norm_rope() {
   return {"q_head_rms_norm_rope", launch_q_head_rms_norm_rope, row_norm_numerics()};
 }
 

@@ -17,8 +17,9 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
   const RowTeam team = row_team(block_index_x() - (is_q ? 0 : q_blocks), p.tokens, hidden);
   if (!team.has_work) return;
   const std::int64_t t = team.row;
-  const PlainRow row = is_q ? PlainRow{p.q + t * p.q_row_stride, p.out_q + t * p.q_hidden}
-                            : PlainRow{p.kv + t * p.kv_row_stride, p.out_kv + t * p.kv_hidden};
+  const PlainRow row =
+      is_q ? PlainRow{p.q + t * p.q_row_stride, p.out_q + t * p.out_q_row_stride}
+           : PlainRow{p.kv + t * p.kv_row_stride, p.out_kv + t * p.out_kv_row_stride};
   const RowNorm norm{is_q ? p.q_weight : p.kv_weight, hidden, p.eps, false};
   normalize_row<whole>(team, row, norm, wave_partials);
 }
@@ -26,7 +27,8 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
 inline plumb_status launch_q_kv_rms_norm(const void* params) {
   const auto& p = *static_cast<const plumb_q_kv_rms_norm_params*>(params);
   if (p.tokens < 0 || p.q_hidden < 1 || p.kv_hidden < 1 || p.q_row_stride < p.q_hidden ||
-      p.kv_row_stride < p.kv_hidden) {
+      p.kv_row_stride < p.kv_hidden || p.out_q_row_stride < p.q_hidden ||
+      p.out_kv_row_stride < p.kv_hidden) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;
@@ -41,15 +43,15 @@ inline plumb_status launch_q_kv_rms_norm(const void* params) {
   const std::int64_t q_blocks = row_blocks(p.tokens, p.q_hidden, wave, block);
   const std::int64_t blocks = q_blocks + row_blocks(p.tokens, p.kv_hidden, wave, block);
   const LaunchShape shape{blocks, 1, block, 0};
-  if (has_whole_vectors(p.q_hidden, p.q_row_stride, p.q, p.q_weight, p.out_q) &&
-      has_whole_vectors(p.kv_hidden, p.kv_row_stride, p.kv, p.kv_weight, p.out_kv)) {
+  if (has_whole_vectors({p.q_hidden, p.q_row_stride, p.out_q_row_stride}, p.q, p.q_weight,
+                        p.out_q) &&
+      has_whole_vectors({p.kv_hidden, p.kv_row_stride, p.out_kv_row_stride}, p.kv, p.kv_weight,
+                        p.out_kv)) {
     return PLUMB_LAUNCH((q_kv_rms_norm_kernel<true>), shape, p.stream, p, q_blocks);
   }
   return PLUMB_LAUNCH((q_kv_rms_norm_kernel<false>), shape, p.stream, p, q_blocks);
 }
 
-plumb_op_entry q_kv_rms_norm() {
-  return {"q_kv_rms_norm", launch_q_kv_rms_norm, row_norm_numerics()};
-}
+OpEntry q_kv_rms_norm() { return {"q_kv_rms_norm", launch_q_kv_rms_norm, row_norm_numerics()}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

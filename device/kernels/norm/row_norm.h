@@ -10,6 +10,8 @@
 // bits are the same. Any hidden size. Launch: row_shape.
 #pragma once
 
+#include <initializer_list>
+
 #include "device/kernels/bf16.h"
 #include "device/simt.h"
 
@@ -54,11 +56,14 @@ inline LaunchShape row_shape(std::int64_t rows, std::int64_t hidden, int wave) {
   return {row_blocks(rows, hidden, wave, block), 1, block, 0};
 }
 
-// Whether rows of these tensors, `stride` elements apart, are made of whole vectors.
+// Whether rows of these tensors are made of whole vectors, with all of these widths and strides.
 template <class... Tensors>
-bool has_whole_vectors(std::int64_t hidden, std::int64_t stride, const Tensors*... tensors) {
+bool has_whole_vectors(std::initializer_list<std::int64_t> lengths, const Tensors*... tensors) {
   const auto starts = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  return hidden % kBf16x8 == 0 && stride % kBf16x8 == 0 && (starts(tensors) && ...);
+  for (const std::int64_t length : lengths) {
+    if (length % kBf16x8 != 0) return false;
+  }
+  return (starts(tensors) && ...);
 }
 
 PLUMB_DEVICE inline float sum_of_lanes(float value) {
@@ -168,7 +173,12 @@ PLUMB_DEVICE inline void normalize_row(const RowTeam& team, const Row& row, cons
 // no deeper than 32 chains would be: a vector is a tree of three additions, a wave one of five or
 // six, and at most 16 waves are added in order.
 inline plumb_numerics row_norm_numerics() {
-  return {PLUMB_F32, PLUMB_F32, 32, PLUMB_F32, 2.0f, 1, 0};
+  return {.product = PLUMB_F32,
+          .accumulator = PLUMB_F32,
+          .chains = 32,
+          .probability = PLUMB_F32,
+          .function_ulp = 2.0f,
+          .deterministic = 1};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

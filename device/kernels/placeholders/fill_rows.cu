@@ -30,7 +30,7 @@ plumb_status launch_fill_rows(const void* params) {
 
 }  // namespace
 
-plumb_op_entry fill_rows() {
+OpEntry fill_rows() {
   return {"fill_rows",
           launch_fill_rows,
           {.product = PLUMB_F32,

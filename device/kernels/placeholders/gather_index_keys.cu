@@ -20,7 +20,7 @@ PLUMB_KERNEL void gather_index_keys_kernel(plumb_gather_index_keys_params p) {
     const std::int64_t state = key - p.starts[request];
     if (state < 0 || state >= p.lens[request]) continue;
     const std::int64_t page = p.cache.page, offset = state % page;
-    const std::int64_t block = p.block_table[request * p.block_table_stride + state / page];
+    const std::int64_t block = p.block_table[request * p.block_table_row_stride + state / page];
     const std::uint8_t* from = p.cache.data + block * p.cache.block_stride_bytes;
     p.k[i] = from[offset * p.dim + d];
     if (d == 0) p.k_scale[key] = reinterpret_cast<const float*>(from + page * p.dim)[offset];
@@ -41,7 +41,7 @@ plumb_status launch_gather_index_keys(const void* params) {
 
 }  // namespace
 
-plumb_op_entry gather_index_keys() {
+OpEntry gather_index_keys() {
   return {"gather_index_keys",
           launch_gather_index_keys,
           {.product = PLUMB_F32,

@@ -52,7 +52,7 @@ plumb_status launch_linear_map(const void* params) {
 
 }  // namespace
 
-plumb_op_entry linear_map() {
+OpEntry linear_map() {
   return {"linear_map",
           launch_linear_map,
           {.product = PLUMB_F32,

@@ -8,11 +8,10 @@
 #ifndef PLUMB_PLACEHOLDER_KERNELS_H
 #define PLUMB_PLACEHOLDER_KERNELS_H
 
+#include <plumb/ops/cache.h>
+#include <plumb/ops/sparse_mla.h>
+#include <plumb/ops/types.h>
 #include <stdint.h>
-
-#include "device/ops/cache.h"
-#include "device/ops/sparse_mla.h"
-#include "device/ops/types.h"
 
 /* A linear map of each row, whose matrix is a pure function of a seed:
  *   out[t, j] = sum_{i < 4} sign_i in[t, column_i] / 2, column and sign from hash(seed, j, i).
@@ -52,12 +51,12 @@ typedef struct plumb_tile_plan_params {
  * [5.4]: key i of request r to row starts[r] + i. Rows of no request are kept. */
 typedef struct plumb_gather_index_keys_params {
   plumb_paged_cache cache;    /* block_stride_bytes and page * dim multiples of 4 */
-  const int32_t* block_table; /* [requests, block_table_stride] */
+  const int32_t* block_table; /* [requests, block_table_row_stride] */
   const int32_t* starts;      /* [requests] */
   const int32_t* lens;        /* [requests] keys of each */
   uint8_t* k;                 /* fp8 [keys, dim] contiguous */
   float* k_scale;             /* [keys] */
-  int64_t requests, keys, dim, block_table_stride;
+  int64_t requests, keys, dim, block_table_row_stride;
   plumb_stream stream;
 } plumb_gather_index_keys_params;
 

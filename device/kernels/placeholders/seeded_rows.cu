@@ -51,7 +51,7 @@ plumb_status launch_seeded_rows(const void* params) {
 
 }  // namespace
 
-plumb_op_entry seeded_rows() {
+OpEntry seeded_rows() {
   return {"seeded_rows",
           launch_seeded_rows,
           {.product = PLUMB_F32,

@@ -19,11 +19,7 @@ plumb_status launch_tile_plan(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_tile_plan_params*>(params);
   const plumb_mla_plan& plan = p.plan;
-  if (p.indptr == nullptr || p.rows < 1) return PLUMB_INVALID_ARGUMENT;
-  if (plan.tiles == nullptr || plan.num_splits == nullptr || plan.num_parts < 1 ||
-      plan.block_n < 1 || plan.fixed_overhead < 0) {
-    return PLUMB_INVALID_ARGUMENT;
-  }
+  if (p.indptr == nullptr || p.rows < 1 || !legal_plan(plan)) return PLUMB_INVALID_ARGUMENT;
   // An attention of these rows, of which the planner looks at no more than their lengths.
   MlaCall call{{}, plan};
   call.params.main.indices = p.indptr;
@@ -35,6 +31,6 @@ plumb_status launch_tile_plan(const void* params) {
 
 }  // namespace
 
-plumb_op_entry tile_plan() { return {"tile_plan", launch_tile_plan, kExactNumerics}; }
+OpEntry tile_plan() { return {"tile_plan", launch_tile_plan, kExactNumerics}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

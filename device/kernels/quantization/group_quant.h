@@ -136,6 +136,10 @@ inline bool is_whole_cache(const plumb_paged_cache& cache) {
   return reinterpret_cast<std::uintptr_t>(cache.data) % 16 == 0 &&
          cache.block_stride_bytes % 16 == 0;
 }
+inline bool legal_page(const plumb_paged_cache& cache) {
+  return cache.page >= 1 && fits_int(cache.page);
+}
+
 inline bool are_whole_rows(const std::uint16_t* x, std::int64_t row_stride) {
   return reinterpret_cast<std::uintptr_t>(x) % 16 == 0 && row_stride % kBf16x8 == 0;
 }
@@ -151,7 +155,12 @@ inline std::int64_t blocks_for_groups(std::int64_t groups) {
 
 // Divisions are rounded correctly; nothing is summed.
 inline plumb_numerics group_quant_numerics() {
-  return {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 0.5F, 1, 0};
+  return {.product = PLUMB_F32,
+          .accumulator = PLUMB_F32,
+          .chains = 1,
+          .probability = PLUMB_F32,
+          .function_ulp = 0.5F,
+          .deterministic = 1};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

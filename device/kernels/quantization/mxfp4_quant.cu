@@ -32,8 +32,8 @@ PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
   if (!live) return;
   const std::uint8_t byte = encode_ue8m0(at_least(p.amax_floor, amax) / kLargestE2m1);
   const float scale = decode_ue8m0(byte);
-  if (group_lane() == 0) p.scales[token * groups + group] = byte;
-  std::uint8_t* q = p.q + token * (p.columns / 2) + group * (kMxGroup / 2);
+  if (group_lane() == 0) p.scales[token * p.scales_row_stride + group] = byte;
+  std::uint8_t* q = p.q + token * p.q_row_stride + group * (kMxGroup / 2);
   for (int i = group_lane(); i < kMxGroup / 2; i += kGroupLanes) {
     const std::uint32_t even = encode_e2m1(load_bf16(x[2 * i]) / scale);
     const std::uint32_t odd = encode_e2m1(load_bf16(x[2 * i + 1]) / scale);
@@ -44,7 +44,8 @@ PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
 plumb_status launch_mxfp4_quant(const void* params) {
   const auto& p = *static_cast<const plumb_mxfp4_quant_params*>(params);
   if (p.tokens < 0 || p.columns < kMxGroup || p.columns % kMxGroup != 0 ||
-      p.x_row_stride < p.columns || !(p.amax_floor > 0)) {
+      p.x_row_stride < p.columns || p.q_row_stride < p.columns / 2 ||
+      p.scales_row_stride < p.columns / kMxGroup || !(p.amax_floor > 0)) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;
@@ -55,6 +56,6 @@ plumb_status launch_mxfp4_quant(const void* params) {
 
 }  // namespace
 
-plumb_op_entry mxfp4_quant() { return {"mxfp4_quant", launch_mxfp4_quant, group_quant_numerics()}; }
+OpEntry mxfp4_quant() { return {"mxfp4_quant", launch_mxfp4_quant, group_quant_numerics()}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -22,13 +22,14 @@ PLUMB_KERNEL void normalize_kernel(plumb_normalize_e4m3fn_to_e4m3fnuz_params p) 
   double_scale(p.weight_scale, p.weight_scale_out, p.weight_scales, index);
   double_scale(p.input_scale, p.input_scale_out, p.input_scales, index);
   if (index >= p.rows * p.columns) return;
-  const std::int64_t at = index / p.columns * p.weight_row_stride + index % p.columns;
-  const std::uint8_t code = p.weight[at];
-  p.weight_out[at] = code == 0x80U ? std::uint8_t{0} : code;
+  const std::int64_t row = index / p.columns, column = index % p.columns;
+  const std::uint8_t code = p.weight[row * p.weight_row_stride + column];
+  p.weight_out[row * p.weight_out_row_stride + column] = code == 0x80U ? std::uint8_t{0} : code;
 }
 
 bool is_legal(const plumb_normalize_e4m3fn_to_e4m3fnuz_params& p) {
   if (p.rows < 0 || p.columns < 1 || p.weight_row_stride < p.columns) return false;
+  if (p.weight_out_row_stride < p.columns) return false;
   if (p.weight_scales < 0 || p.input_scales < 0) return false;
   if (p.rows > 0 && (!p.weight || !p.weight_out)) return false;
   if (p.weight_scales > 0 && (!p.weight_scale || !p.weight_scale_out)) return false;
@@ -48,10 +49,15 @@ plumb_status launch_normalize(const void* params) {
 
 }  // namespace
 
-plumb_op_entry normalize_e4m3fn_to_e4m3fnuz() {
+OpEntry normalize_e4m3fn_to_e4m3fnuz() {
   return {"normalize_e4m3fn_to_e4m3fnuz",
           launch_normalize,
-          {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 0.5F, 1, 0}};
+          {.product = PLUMB_F32,
+           .accumulator = PLUMB_F32,
+           .chains = 1,
+           .probability = PLUMB_F32,
+           .function_ulp = 0.5F,
+           .deterministic = 1}};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

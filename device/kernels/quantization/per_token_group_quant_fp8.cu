@@ -82,7 +82,7 @@ plumb_status launch_per_token_group_quant_fp8(const void* params) {
 
 }  // namespace
 
-plumb_op_entry per_token_group_quant_fp8() {
+OpEntry per_token_group_quant_fp8() {
   return {"per_token_group_quant_fp8", launch_per_token_group_quant_fp8, group_quant_numerics()};
 }
 

@@ -41,7 +41,7 @@ PLUMB_DEVICE float choice_of(const Params& p, std::int64_t token, int expert) {
 
 // Sum of the two best choices of a group; equal ones count twice.
 PLUMB_DEVICE float group_score(const Params& p, std::int64_t token, int group) {
-  const int width = p.experts / p.n_group;
+  const int width = static_cast<int>(p.experts / p.n_group);
   float best = -INFINITY, second = -INFINITY;
   for (int i = 0; i < width; ++i) {
     const float choice = choice_of(p, token, group * width + i);
@@ -74,13 +74,10 @@ PLUMB_KERNEL void grouped_topk_kernel(Params p) {
   const std::int64_t token = token_of_wave();
   if (token >= p.tokens) return;
   const int lane = lane_index();
-  const std::int64_t out = token * p.topk + lane;
   const LaneMask kept = kept_groups(p, token);
   if (kept == 0) {
     if (lane >= p.topk) return;
-    p.ids[out] = lane;
-    p.weights[out] = 1.0F / static_cast<float>(p.topk);
-    return;
+    return store_expert(p, token, lane, 1.0F / static_cast<float>(p.topk));
   }
   std::uint64_t ranks[kMostRanksPerLane];
   int count = 0;
@@ -89,17 +86,17 @@ PLUMB_KERNEL void grouped_topk_kernel(Params p) {
     const float choice = open ? choice_of(p, token, expert) : -INFINITY;
     ranks[count++] = rank_of(choice, expert);
   }
-  const int id = pick_best(ranks, count, p.topk);
+  const int id = pick_best(ranks, count, static_cast<int>(p.topk));
   const float score = lane < p.topk ? score_of(p, logit_of(p, token, id)) : 0.0F;
   const float sum = lanes_sum(score) + 1e-20F;
   if (lane >= p.topk) return;
   const float weight = p.renormalize ? score / sum : score;
-  p.ids[out] = id;
-  p.weights[out] = weight * p.routed_scaling_factor;
+  store_expert(p, token, id, weight * p.routed_scaling_factor);
 }
 
 bool is_legal(const Params& p) {
-  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format)) {
+  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format) ||
+      !legal_outputs(p)) {
     return false;
   }
   if (p.n_group < 1 || p.n_group > kMostGroups || p.experts % p.n_group != 0) return false;
@@ -122,6 +119,6 @@ plumb_status launch_grouped_topk(const void* params) {
 
 }  // namespace
 
-plumb_op_entry grouped_topk() { return {"grouped_topk", launch_grouped_topk, router_numerics()}; }
+OpEntry grouped_topk() { return {"grouped_topk", launch_grouped_topk, router_numerics()}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

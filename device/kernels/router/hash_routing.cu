@@ -24,14 +24,14 @@ PLUMB_KERNEL void hash_routing_kernel(Params p) {
   const float sum = lanes_sum(score);
   if (!is_expert) return;
   const float weight = p.renormalize ? score / divisor_of(sum) : score;
-  p.ids[token * p.topk + lane] = id;
-  p.weights[token * p.topk + lane] = weight * p.routed_scaling_factor;
+  store_expert(p, token, id, weight * p.routed_scaling_factor);
 }
 
 plumb_status launch_hash_routing(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const Params*>(params);
-  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format)) {
+  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format) ||
+      !legal_outputs(p)) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;
@@ -46,6 +46,6 @@ plumb_status launch_hash_routing(const void* params) {
 
 }  // namespace
 
-plumb_op_entry hash_routing() { return {"hash_routing", launch_hash_routing, router_numerics()}; }
+OpEntry hash_routing() { return {"hash_routing", launch_hash_routing, router_numerics()}; }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

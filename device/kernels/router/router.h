@@ -19,7 +19,12 @@ constexpr int kRouterBlock = 128;
 
 // Functions within 2 ulp, sums of at most 32 terms as a tree.
 inline plumb_numerics router_numerics() {
-  return {PLUMB_F32, PLUMB_F32, kMostTopk, PLUMB_F32, 2.0f, 1, 0};
+  return {.product = PLUMB_F32,
+          .accumulator = PLUMB_F32,
+          .chains = kMostTopk,
+          .probability = PLUMB_F32,
+          .function_ulp = 2.0f,
+          .deterministic = 1};
 }
 
 inline LaunchShape router_shape(std::int64_t tokens, int wave) {
@@ -27,11 +32,24 @@ inline LaunchShape router_shape(std::int64_t tokens, int wave) {
   return {(tokens + per_block - 1) / per_block, 1, kRouterBlock, 0};
 }
 
-inline bool is_legal_router(std::int64_t tokens, std::int64_t row_stride, std::int32_t experts,
-                            std::int32_t topk, plumb_format format) {
+inline bool is_legal_router(std::int64_t tokens, std::int64_t row_stride, std::int64_t experts,
+                            std::int64_t topk, plumb_format format) {
   if (tokens < 0 || experts < 1 || row_stride < experts) return false;
   if (topk < 1 || topk > kMostTopk || topk > experts) return false;
   return format == PLUMB_F32 || format == PLUMB_BF16;
+}
+
+// `params`: of each op of the router.
+template <class Params>
+bool legal_outputs(const Params& p) {
+  return p.weights_row_stride >= p.topk && p.ids_row_stride >= p.topk;
+}
+
+// Lane k of the token's wave writes its expert at rank k.
+template <class Params>
+PLUMB_DEVICE void store_expert(const Params& p, std::int64_t token, int id, float weight) {
+  p.ids[token * p.ids_row_stride + lane_index()] = id;
+  p.weights[token * p.weights_row_stride + lane_index()] = weight;
 }
 
 PLUMB_DEVICE inline std::int64_t token_of_wave() {

@@ -34,36 +34,34 @@ PLUMB_DEVICE int pick_experts(const Params& p, std::int64_t token) {
   for (int expert = lane_index(); expert < p.experts; expert += wave_size()) {
     ranks[count++] = rank_of(choice_of(p, token, expert), expert);
   }
-  return pick_best(ranks, count, p.topk);
+  return pick_best(ranks, count, static_cast<int>(p.topk));
 }
 
 PLUMB_KERNEL void sqrt_softplus_topk_kernel(Params p) {
   const std::int64_t token = token_of_wave();
   if (token >= p.tokens) return;
   const int lane = lane_index();
-  const std::int64_t out = token * p.topk + lane;
   if (p.token_expert_indices && lane < p.topk) {
-    p.token_expert_indices[out] = static_cast<std::int32_t>(lane * p.tokens + token);
+    p.token_expert_indices[token * p.token_expert_indices_row_stride + lane] =
+        static_cast<std::int32_t>(lane * p.tokens + token);
   }
   if (p.is_padding && p.is_padding[token]) {
     if (lane >= p.topk) return;
-    p.ids[out] = -1;
-    p.weights[out] = 0.0F;
-    return;
+    return store_expert(p, token, -1, 0.0F);
   }
   const int id = pick_experts(p, token);
   const float score = lane < p.topk ? score_of(p, token, id) : 0.0F;
   const float sum = lanes_sum(score);
   if (lane >= p.topk) return;
   const float weight = p.renormalize ? score / divisor_of(sum) : score;
-  p.ids[out] = id;
-  p.weights[out] = weight * p.routed_scaling_factor;
+  store_expert(p, token, id, weight * p.routed_scaling_factor);
 }
 
 plumb_status launch_sqrt_softplus_topk(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const Params*>(params);
-  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format)) {
+  if (!is_legal_router(p.tokens, p.logits_row_stride, p.experts, p.topk, p.logits_format) ||
+      !legal_outputs(p) || (p.token_expert_indices && p.token_expert_indices_row_stride < p.topk)) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;
@@ -76,7 +74,7 @@ plumb_status launch_sqrt_softplus_topk(const void* params) {
 
 }  // namespace
 
-plumb_op_entry sqrt_softplus_topk() {
+OpEntry sqrt_softplus_topk() {
   return {"sqrt_softplus_topk", launch_sqrt_softplus_topk, router_numerics()};
 }
 

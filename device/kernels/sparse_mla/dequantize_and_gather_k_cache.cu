@@ -23,7 +23,7 @@ PLUMB_KERNEL void gather_kernel(plumb_dequantize_and_gather_k_cache_params p) {
   const int group = thread_index() % kTokenThreads;
   const std::int64_t seq_len = p.seq_lens[request];
   const std::int64_t gather_len = p.gather_lens != nullptr ? p.gather_lens[request] : seq_len;
-  const std::int32_t* blocks = p.block_table + request * p.block_table_stride;
+  const std::int32_t* blocks = p.block_table + request * p.block_table_row_stride;
   std::uint16_t* out = p.out + request * p.out_request_stride + group * kGroup;
   const std::int64_t first = block_index_y() * kGatherTile + thread_index() / kTokenThreads;
   for (std::int64_t i = first; i < gather_len; i += grid_size_y() * kGatherTile) {
@@ -40,7 +40,7 @@ namespace {
 
 bool legal(const plumb_dequantize_and_gather_k_cache_params& p) {
   if (p.requests < 0 || p.rows < 1 || p.pages < 1 || p.offset < 0) return false;
-  if (p.offset > p.rows || p.block_table_stride < p.pages) return false;
+  if (p.offset > p.rows || p.block_table_row_stride < p.pages) return false;
   if (p.out_row_stride < kValueDim || p.out_request_stride < p.rows * p.out_row_stride)
     return false;
   if (p.cache.data == nullptr || p.block_table == nullptr) return false;
@@ -60,7 +60,7 @@ plumb_status launch_gather(const void* untyped) {
 
 }  // namespace
 
-plumb_op_entry dequantize_and_gather_k_cache() {
+OpEntry dequantize_and_gather_k_cache() {
   return {"dequantize_and_gather_k_cache",
           &launch_gather,
           {.product = PLUMB_F32,

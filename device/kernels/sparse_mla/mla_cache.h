@@ -39,12 +39,13 @@ PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int64
     return {token, token + 512, token + 528};
   }
   const std::uint8_t* token = base + offset * kTokenBytes;
-  const std::int64_t scales = std::int64_t{cache.page} * kTokenBytes + offset * kScaleBytes;
+  const std::int64_t scales = cache.page * kTokenBytes + offset * kScaleBytes;
   return {token, base + scales, token + 448};
 }
 
 PLUMB_DEVICE inline TokenAddress locate(const plumb_mla_cache& cache, std::int32_t slot) {
-  return locate(cache, slot / cache.page, slot % cache.page);
+  const int page = static_cast<int>(cache.page);
+  return locate(cache, slot / page, slot % page);
 }
 
 // A scale of V32 as the reading takes it: whole, to the nearest bf16, or without its mantissa.
@@ -78,8 +79,8 @@ PLUMB_DEVICE inline void load_group(const plumb_mla_cache& cache, const TokenAdd
 inline bool legal_cache(const plumb_mla_cache& cache) {
   const bool v32 = cache.layout == PLUMB_MLA_V32;
   const std::int64_t token_bytes = v32 ? kV32TokenBytes : kTokenBytes + kScaleBytes;
-  return (v32 || cache.layout == PLUMB_MLA_V4) && cache.page >= 1 && cache.num_blocks >= 1 &&
-         cache.block_stride_bytes % (v32 ? 4 : 2) == 0 &&
+  return (v32 || cache.layout == PLUMB_MLA_V4) && cache.page >= 1 && fits_int(cache.page) &&
+         cache.num_blocks >= 1 && cache.block_stride_bytes % (v32 ? 4 : 2) == 0 &&
          cache.block_stride_bytes >= cache.page * token_bytes &&
          (cache.dialect == PLUMB_E4M3FN || cache.dialect == PLUMB_E4M3FNUZ);
 }

@@ -15,7 +15,8 @@ PLUMB_DEVICE inline int candidate_count(const plumb_mla_candidates& candidates, 
   if (candidates.indptr != nullptr) {
     return candidates.indptr[request + 1] - candidates.indptr[request];
   }
-  return candidates.lengths != nullptr ? candidates.lengths[request] : candidates.width;
+  return candidates.lengths != nullptr ? candidates.lengths[request]
+                                       : static_cast<int>(candidates.width);
 }
 
 PLUMB_DEVICE inline const std::int32_t* indices_of(const plumb_mla_candidates& candidates,
@@ -26,7 +27,9 @@ PLUMB_DEVICE inline const std::int32_t* indices_of(const plumb_mla_candidates& c
 
 // Ragged rows know no queries: a request has one.
 inline bool legal_candidates(const plumb_mla_candidates& candidates, std::int64_t queries) {
-  if (candidates.indices == nullptr || candidates.width < 1) return false;
+  if (candidates.indices == nullptr || candidates.width < 1 || !fits_int(candidates.width)) {
+    return false;
+  }
   return candidates.indptr == nullptr || (candidates.lengths == nullptr && queries == 1);
 }
 

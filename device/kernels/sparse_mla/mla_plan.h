@@ -26,17 +26,30 @@ struct MlaTile {
   std::int32_t pad;
 };
 
+inline bool legal_plan(const plumb_mla_plan& plan) {
+  return plan.tiles != nullptr && plan.num_splits != nullptr && plan.num_parts >= 1 &&
+         plan.block_n >= 1 && plan.fixed_overhead >= 0 &&
+         fits_int(plan.num_parts, plan.block_n, plan.fixed_overhead);
+}
+
+PLUMB_DEVICE inline int block_size_of(const MlaCall& call) {
+  return static_cast<int>(call.plan.block_n);
+}
+PLUMB_DEVICE inline int overhead_of(const MlaCall& call) {
+  return static_cast<int>(call.plan.fixed_overhead);
+}
+
 PLUMB_DEVICE inline int ceil_div(int count, int step) { return (count + step - 1) / step; }
 
 // The main cache counts for one block even if it is empty: every request has a first block.
 PLUMB_DEVICE inline int main_block_count(const MlaCall& call, int request) {
-  const int blocks = ceil_div(candidate_count(call.params.main, request), call.plan.block_n);
+  const int blocks = ceil_div(candidate_count(call.params.main, request), block_size_of(call));
   return blocks > 1 ? blocks : 1;
 }
 
 PLUMB_DEVICE inline int block_count(const MlaCall& call, int request) {
   return main_block_count(call, request) +
-         ceil_div(candidate_count(call.params.extra, request), call.plan.block_n);
+         ceil_div(candidate_count(call.params.extra, request), block_size_of(call));
 }
 
 // Blocks that one part takes, overhead included. Called by one whole wave.
@@ -44,12 +57,12 @@ PLUMB_DEVICE inline int payload_of_part(const MlaCall& call) {
   const int requests = static_cast<int>(call.params.requests);
   int total = 0;
   for (int request = lane_index(); request < requests; request += wave_size()) {
-    total += block_count(call, request) + call.plan.fixed_overhead;
+    total += block_count(call, request) + overhead_of(call);
   }
   for (int step = wave_size() / 2; step > 0; step /= 2) {
     total += shuffle_xor(all_lanes(), total, step, wave_size());
   }
-  return ceil_div(total, call.plan.num_parts) + call.plan.fixed_overhead;
+  return ceil_div(total, static_cast<int>(call.plan.num_parts)) + overhead_of(call);
 }
 
 // How far the parts before this one have come.
@@ -62,7 +75,7 @@ struct PlanCursor {
 // Takes blocks from the cursor on until `left` is used up. A part always gets on: payload >
 // overhead.
 PLUMB_DEVICE inline void take_blocks(const MlaCall& call, int left, PlanCursor& at) {
-  const int overhead = call.plan.fixed_overhead;
+  const int overhead = overhead_of(call);
   while (at.request < call.params.requests) {
     const int cost = block_count(call, at.request) - at.block + overhead;
     if (left < cost) {

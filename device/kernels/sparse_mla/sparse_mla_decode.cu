@@ -38,8 +38,8 @@ PLUMB_DEVICE inline MlaBlock find_block(const MlaCall& call, const MlaWork& work
   found.cache = in_main ? &params.main_cache : &params.extra_cache;
   found.dialect = found.cache->dialect;
   found.indices = indices_of(candidates, work.request, work.query);
-  found.begin = (in_main ? block : block - main_blocks) * call.plan.block_n;
-  found.end = found.begin + call.plan.block_n;
+  found.begin = (in_main ? block : block - main_blocks) * block_size_of(call);
+  found.end = found.begin + block_size_of(call);
   found.count = candidate_count(candidates, work.request);
   return found;
 }
@@ -76,6 +76,16 @@ PLUMB_DEVICE inline void attend(const MlaCall& call, const MlaWork& work, int be
   }
 }
 
+PLUMB_DEVICE inline float* lse_of(const plumb_sparse_mla_decode_params& p, int request, int query,
+                                  int head) {
+  return p.lse + request * p.lse_request_stride + head * p.lse_head_stride + query;
+}
+PLUMB_DEVICE inline std::uint16_t* out_of(const plumb_sparse_mla_decode_params& p, int request,
+                                          int query, int head) {
+  return p.out + request * p.out_request_stride + query * p.out_query_stride +
+         head * p.out_head_stride;
+}
+
 // Stores the head's log-sum-exp and returns what its accumulators are to be multiplied by. `slot`
 // is the request's partial slot, or -1 if no other part has a share in the request.
 PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, int slot, int head,
@@ -87,8 +97,7 @@ PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, 
     params.partial_lse[(slot * params.queries + work.query) * params.heads + head] =
         lonely ? -INFINITY : lse;
   } else if (params.lse != nullptr) {
-    params.lse[(work.request * params.heads + head) * params.queries + work.query] =
-        lonely ? INFINITY : lse * kLn2;
+    *lse_of(params, work.request, work.query, head) = lonely ? INFINITY : lse * kLn2;
   }
   const float sink = split ? 0.0F : sink_weight(params.attn_sink, head, softmax.largest);
   return lonely ? 0.0F : 1.0F / (softmax.sum + sink);
@@ -97,18 +106,19 @@ PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, 
 PLUMB_DEVICE inline void store_heads(const MlaCall& call, const MlaWork& work, int slot,
                                      const float (&sums)[kHeadTile][kThreadDims]) {
   const auto& params = call.params;
-  const std::int64_t row =
-      ((slot >= 0 ? slot : work.request) * params.queries + work.query) * params.heads;
+  const std::int64_t row = (slot * params.queries + work.query) * params.heads;
+  const int first = thread_index() * kThreadDims;
   for (int head = 0; head < kHeadTile; ++head) {
     if (head >= work.heads) break;
-    const std::int64_t to =
-        (row + work.first_head + head) * kValueDim + thread_index() * kThreadDims;
+    const int number = work.first_head + head;
+    float* const partial = params.partial_out + (row + number) * kValueDim + first;
+    std::uint16_t* const out = out_of(params, work.request, work.query, number) + first;
     for (int d = 0; d < kThreadDims; ++d) {
       const float value = sums[head][d] * work.factors[head];
       if (slot >= 0) {
-        params.partial_out[to + d] = value;
+        partial[d] = value;
       } else {
-        params.out[to + d] = store_bf16(value);
+        out[d] = store_bf16(value);
       }
     }
   }
@@ -174,10 +184,10 @@ PLUMB_KERNEL void combine_kernel(MlaCall call) {
   const float* partial_out = params.partial_out + (first_slot * slot_rows + row) * kValueDim;
   float lse = combined_lse(partial_lse, splits, slot_rows);
   if (params.lse != nullptr && lane_index() == 0) {
-    params.lse[(request * params.heads + head) * params.queries + query] = lse * kLn2;
+    *lse_of(params, request, query, head) = lse * kLn2;
   }
   if (params.attn_sink != nullptr) lse = add_sink(lse, params.attn_sink[head]);
-  std::uint16_t* out = params.out + (request * slot_rows + row) * kValueDim;
+  std::uint16_t* out = out_of(params, request, query, head);
   for (int first = lane_index() * kThreadDims; first < kValueDim;
        first += wave_size() * kThreadDims) {
     float sums[kThreadDims] = {};
@@ -198,9 +208,8 @@ bool legal(const plumb_sparse_mla_decode_params& params) {
   if (params.requests < 1 || params.queries < 1 || params.heads < 1) return false;
   if (params.q == nullptr || params.out == nullptr || params.plan == nullptr) return false;
   if (params.partial_out == nullptr || params.partial_lse == nullptr) return false;
-  const plumb_mla_plan& plan = *params.plan;
-  if (plan.tiles == nullptr || plan.num_splits == nullptr || plan.num_parts < 1) return false;
-  if (plan.block_n < 1 || plan.fixed_overhead < 0) return false;
+  if (!legal_plan(*params.plan) || params.out_head_stride < kValueDim) return false;
+  if (params.out_request_stride < kValueDim || params.out_query_stride < kValueDim) return false;
   if (params.main_cache.data == nullptr || !legal_cache(params.main_cache)) return false;
   if (!legal_candidates(params.main, params.queries)) return false;
   const bool has_extra = params.extra_cache.data != nullptr;
@@ -230,7 +239,7 @@ plumb_status launch_sparse_mla_decode(const void* untyped) {
 
 }  // namespace
 
-plumb_op_entry sparse_mla_decode() {
+OpEntry sparse_mla_decode() {
   return {"sparse_mla_decode",
           &launch_sparse_mla_decode,
           {.product = PLUMB_BF16,

@@ -40,11 +40,14 @@ PLUMB_DEVICE inline void stage_rows(const plumb_sparse_mla_prefill_params& param
 PLUMB_DEVICE inline float finish_row(const plumb_sparse_mla_prefill_params& params,
                                      std::int64_t row, int head, const Softmax& softmax) {
   const bool lonely = softmax.sum == 0;
-  const std::int64_t at = row * params.heads + head;
   if (params.max_logits != nullptr) {
-    params.max_logits[at] = lonely ? -INFINITY : softmax.largest * kLn2;
+    params.max_logits[row * params.max_logits_row_stride + head] =
+        lonely ? -INFINITY : softmax.largest * kLn2;
   }
-  if (params.lse != nullptr) params.lse[at] = lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;
+  if (params.lse != nullptr) {
+    params.lse[row * params.lse_row_stride + head] =
+        lonely ? INFINITY : lse_in_base_2(softmax) * kLn2;
+  }
   if (lonely) return 0;
   return 1.0F / (softmax.sum + sink_weight(params.attn_sink, head, softmax.largest));
 }
@@ -78,12 +81,13 @@ PLUMB_KERNEL void prefill_kernel(plumb_sparse_mla_prefill_params params) {
   const int thread = thread_index();
   if (thread < work.heads) factors[thread] = finish_row(params, row, first_head + thread, softmax);
   block_sync();
-  std::uint16_t* out = params.out + (row * params.heads + first_head) * kValueDim;
+  std::uint16_t* out =
+      params.out + row * params.out_row_stride + first_head * params.out_head_stride;
   for (int head = 0; head < kHeadTile; ++head) {
     if (head >= work.heads) break;
     for (int d = 0; d < kThreadDims; ++d) {
       const int column = thread * kThreadDims + d;
-      out[head * kValueDim + column] = store_bf16(sums[head][d] * factors[head]);
+      out[head * params.out_head_stride + column] = store_bf16(sums[head][d] * factors[head]);
     }
   }
 }
@@ -96,6 +100,7 @@ bool legal(const plumb_sparse_mla_prefill_params& params) {
   if (params.rows < 0 || params.heads < 1 || params.kv_rows < 0) return false;
   if (params.key_dims != 512 && params.key_dims != 576) return false;
   if (params.kv_row_stride < params.key_dims) return false;
+  if (params.out_row_stride < kValueDim || params.out_head_stride < kValueDim) return false;
   if (params.q == nullptr || params.kv == nullptr || params.out == nullptr) return false;
   return legal_candidates(params.candidates, 1);
 }
@@ -111,7 +116,7 @@ plumb_status launch_sparse_mla_prefill(const void* untyped) {
 
 }  // namespace
 
-plumb_op_entry sparse_mla_prefill() {
+OpEntry sparse_mla_prefill() {
   return {"sparse_mla_prefill",
           &launch_sparse_mla_prefill,
           {.product = PLUMB_BF16,

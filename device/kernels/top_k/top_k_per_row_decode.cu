@@ -26,12 +26,13 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t end = end_of(p, row);
   const std::int64_t length = end > 0 ? end : 0;
   const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length};
-  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
+  select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
+                     room, shared);
 }
 
 bool is_legal(const plumb_top_k_per_row_decode_params& p) {
-  if (p.num_rows < 0 || p.columns < 0 || p.k < 1) return false;
-  if (p.next_n < 1 || p.num_rows % p.next_n != 0) return false;
+  if (p.rows < 0 || p.columns < 0 || !legal_k(p)) return false;
+  if (p.next_n < 1 || p.rows % p.next_n != 0) return false;
   return p.seq_lens_dims == 1 || p.seq_lens_dims == 2;
 }
 
@@ -39,9 +40,9 @@ plumb_status launch_top_k_per_row_decode(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_top_k_per_row_decode_params*>(params);
   if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
-  if (p.num_rows == 0) return PLUMB_OK;
+  if (p.rows == 0) return PLUMB_OK;
   if (!p.logits || !p.seq_lens || !p.indices) return PLUMB_INVALID_ARGUMENT;
-  if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
+  if (p.rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
   const TopKLaunch launch = top_k_launch(p);
   if (launch.kept) {
     return PLUMB_LAUNCH(top_k_per_row_decode_kernel<true>, launch.shape, p.stream, p, launch.room);
@@ -51,7 +52,7 @@ plumb_status launch_top_k_per_row_decode(const void* params) {
 
 }  // namespace
 
-plumb_op_entry top_k_per_row_decode() {
+OpEntry top_k_per_row_decode() {
   return {"top_k_per_row_decode", launch_top_k_per_row_decode, kTopKNumerics};
 }
 

@@ -19,16 +19,17 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t length = p.row_ends[row] - start;
   const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
   const TopKWindow window = {first, p.logits_column_stride, length > 0 ? length : 0};
-  select_top_k<kept>(window, p.k, p.indices + row * p.k, room, shared);
+  select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
+                     room, shared);
 }
 
 plumb_status launch_top_k_per_row_prefill(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_top_k_per_row_prefill_params*>(params);
-  if (p.num_rows < 0 || p.columns < 0 || p.k < 1) return PLUMB_INVALID_ARGUMENT;
-  if (p.num_rows == 0) return PLUMB_OK;
+  if (p.rows < 0 || p.columns < 0 || !legal_k(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.rows == 0) return PLUMB_OK;
   if (!p.logits || !p.row_starts || !p.row_ends || !p.indices) return PLUMB_INVALID_ARGUMENT;
-  if (p.num_rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
+  if (p.rows > stream_properties(p.stream).max_grid_x) return PLUMB_UNSUPPORTED;
   const TopKLaunch launch = top_k_launch(p);
   if (launch.kept) {
     return PLUMB_LAUNCH(top_k_per_row_prefill_kernel<true>, launch.shape, p.stream, p, launch.room);
@@ -38,7 +39,7 @@ plumb_status launch_top_k_per_row_prefill(const void* params) {
 
 }  // namespace
 
-plumb_op_entry top_k_per_row_prefill() {
+OpEntry top_k_per_row_prefill() {
   return {"top_k_per_row_prefill", launch_top_k_per_row_prefill, kTopKNumerics};
 }
 

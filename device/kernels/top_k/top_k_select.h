@@ -23,6 +23,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "device/kernels/top_k/top_k_flags.h"
 #include "device/kernels/top_k/top_k_interval.h"
@@ -251,15 +252,21 @@ PLUMB_DEVICE inline void select_top_k(const TopKWindow& window, std::int32_t k,
 // A list for twice k and more is hardly ever too short; if there is room for three quarters of
 // that, it still is not, as a rule. The list counts columns in 16 bits.
 inline TopKRoom top_k_room(const Properties& device, int block, std::int64_t tiles,
-                           std::int32_t k) {
+                           std::int64_t k) {
   const auto bytes = static_cast<std::int64_t>(device.shared_bytes_per_block - sizeof(TopKShared));
   const auto tile_bytes = static_cast<std::int64_t>(top_k_room_bytes(block, {1, 0}));
   const std::int64_t span = std::clamp<std::int64_t>(tiles, 1, bytes / tile_bytes);
-  const std::int64_t useful = 2 * std::int64_t{k} + 64 * tiles;
+  const std::int64_t useful = 2 * k + 64 * tiles;
   const std::int64_t left = (bytes - span * tile_bytes) / std::int64_t{sizeof(TopKCandidate)};
   const std::int64_t candidates = std::min({useful, left, std::int64_t{0xffff}});
   const bool listed = tiles > 1 && tiles <= span && 4 * candidates >= 3 * useful;
   return {static_cast<int>(span), listed ? static_cast<int>(candidates) : 0};
+}
+
+// `params`: of either op. Indices are int32_t.
+template <class Params>
+bool legal_k(const Params& p) {
+  return p.k >= 1 && p.k <= std::numeric_limits<std::int32_t>::max() && p.indices_row_stride >= p.k;
 }
 
 struct TopKLaunch {
@@ -286,11 +293,11 @@ TopKLaunch top_k_launch(const Params& p) {
     const std::int64_t tiles = (columns + tile - 1) / tile;
     const TopKRoom room = top_k_room(device, block, tiles, p.k);
     const std::size_t bytes = top_k_room_bytes(block, room);
-    const bool few_rows = p.num_rows * block < threads;
+    const bool few_rows = p.rows * block < threads;
     const bool crowded =
         (sizeof(TopKShared) + bytes) * 1024 > device.shared_bytes_per_block * block;
     if (tiles <= 1 || 2 * block > widest || !(few_rows || crowded)) {
-      return {{p.num_rows, 1, block, bytes}, room, tiles <= 1};
+      return {{p.rows, 1, block, bytes}, room, tiles <= 1};
     }
   }
 }

@@ -42,7 +42,10 @@ __global__ void __launch_bounds__(kThreads)
   const auto* x =
       reinterpret_cast<const float4*>((embedding ? p.embeds : p.previous_hidden) + row * p.hidden);
   const auto* weight = reinterpret_cast<const float4*>(embedding ? p.enorm_weight : p.hnorm_weight);
-  auto* out = reinterpret_cast<float4*>((embedding ? p.out_embeds : p.out_hidden) + row * p.hidden);
+  auto* out =
+      reinterpret_cast<float4*>(embedding ? p.out_embeds + token * p.out_embeds_row_stride
+                                          : p.out_hidden + token * p.out_hidden_token_stride +
+                                                slot * p.out_hidden_slot_stride);
   const long long vectors = p.hidden / kVector;
 
   float squares = 0;
@@ -75,6 +78,10 @@ plumb_status mtp_input_rms_norm(const void* params) {
   const plumb_device* device = host->device(host->context, p.stream);
   if (!device || device->simulated) return refuse(PLUMB_UNSUPPORTED, "needs a CUDA device");
   if (p.hidden % kVector != 0) return refuse(PLUMB_UNSUPPORTED, "hidden is no multiple of 8");
+  if (p.out_embeds_row_stride % kVector != 0 || p.out_hidden_token_stride % kVector != 0 ||
+      p.out_hidden_slot_stride % kVector != 0) {
+    return refuse(PLUMB_UNSUPPORTED, "a stride is no multiple of 8");
+  }
   if (p.hc_mult > 65534) return refuse(PLUMB_UNSUPPORTED, "more slots than a grid has rows");
   if (p.tokens == 0) return PLUMB_OK;
   const dim3 grid(static_cast<unsigned>(p.tokens), static_cast<unsigned>(p.hc_mult + 1));
@@ -88,11 +95,24 @@ plumb_status mtp_input_rms_norm(const void* params) {
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   // fp32 throughout: each thread's sum is sequential, and 256 of them meet, in a tree up to the
   // eight warps. As if half as many met in a tree only.
-  static const plumb_op_entry entries[] = {{"mtp_input_rms_norm",
-                                            &mtp_input_rms_norm,
-                                            {PLUMB_F32, PLUMB_F32, kThreads / 2, PLUMB_F32, 2, 1, 0,
-                                             PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY}}};
-  static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "cuda_example", "1.0", entries, 1};
+  static const plumb_numerics numerics = [] {
+    plumb_numerics own{};
+    own.struct_size = sizeof own;
+    own.product = own.accumulator = own.probability = PLUMB_F32;
+    own.chains = kThreads / 2;
+    own.function_ulp = 2;
+    own.deterministic = 1;
+    return own;
+  }();
+  static const plumb_op_entry entry = {"mtp_input_rms_norm", &mtp_input_rms_norm, &numerics,
+                                       nullptr};
+  static const plumb_plugin_table table = {PLUMB_ABI_VERSION,
+                                           sizeof(plumb_plugin_table),
+                                           "cuda_example",
+                                           "1.0",
+                                           &entry,
+                                           sizeof(plumb_op_entry),
+                                           1};
   if (services->abi_version == PLUMB_ABI_VERSION) host = services;
   return &table;
 }

@@ -12,12 +12,11 @@
 //   PLUMB_FAULT=endless plumb run --platform cuda-sm90 --plugin faulty_kernels.so --timeout 10
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
+#include <plumb/plumb_plugin.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-
-#include "device/plumb_plugin.h"
 
 namespace {
 
@@ -62,16 +61,16 @@ __device__ float block_sum(float value, Fault fault) {
 __device__ void misbehave(const plumb_mtp_shared_head_rms_norm_params& p, Fault fault) {
   if (threadIdx.x != 0 || blockIdx.x != 0) return;
   volatile uint16_t* out = p.out;
-  if (fault == Fault::out_of_bounds) out[p.tokens * p.hidden] = 1;
+  if (fault == Fault::out_of_bounds) out[p.tokens * p.out_row_stride] = 1;
   if (fault == Fault::illegal_address) out[1LL << 45] = 1;
   while (fault == Fault::endless && out != nullptr) __nanosleep(1000);
 }
 
 __global__ void faulty_rms_norm_kernel(plumb_mtp_shared_head_rms_norm_params p, Fault fault) {
-  const long long row = static_cast<long long>(blockIdx.x) * p.hidden;
-  const auto* x = reinterpret_cast<const __nv_bfloat16*>(p.x) + row;
+  const long long row = blockIdx.x;
+  const auto* x = reinterpret_cast<const __nv_bfloat16*>(p.x) + row * p.hidden;
   const auto* weight = reinterpret_cast<const __nv_bfloat16*>(p.weight);
-  auto* out = reinterpret_cast<__nv_bfloat16*>(p.out) + row;
+  auto* out = reinterpret_cast<__nv_bfloat16*>(p.out) + row * p.out_row_stride;
   misbehave(p, fault);
   float squares = 0;
   for (long long i = threadIdx.x; i < p.hidden; i += kThreads) {
@@ -98,10 +97,22 @@ plumb_status launch(const void* params) {
 }  // namespace
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host*) {
-  static const plumb_op_entry entries[] = {{"mtp_shared_head_rms_norm",
-                                            &launch,
-                                            {PLUMB_F32, PLUMB_F32, kThreads / 2, PLUMB_F32, 2, 1, 0,
-                                             PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY}}};
-  static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "faulty_kernels", "1.0", entries, 1};
+  static const plumb_numerics numerics = [] {
+    plumb_numerics own{};
+    own.struct_size = sizeof own;
+    own.product = own.accumulator = own.probability = PLUMB_F32;
+    own.chains = kThreads / 2;
+    own.function_ulp = 2;
+    own.deterministic = 1;
+    return own;
+  }();
+  static const plumb_op_entry entry = {"mtp_shared_head_rms_norm", &launch, &numerics, nullptr};
+  static const plumb_plugin_table table = {PLUMB_ABI_VERSION,
+                                           sizeof(plumb_plugin_table),
+                                           "faulty_kernels",
+                                           "1.0",
+                                           &entry,
+                                           sizeof(plumb_op_entry),
+                                           1};
   return &table;
 }

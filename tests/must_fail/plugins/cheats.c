@@ -4,12 +4,11 @@
  * process, or changes what the expectation is computed from. What a search found goes to the file
  * that PLUMB_TEST_FINDINGS names: a line "found" or "nothing". */
 #include <inttypes.h>
+#include <plumb/plumb_plugin.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "device/plumb_plugin.h"
 
 #define SEARCHES 0
 #define SEARCHES_PLANTED 1 /* the same, and the expectation is there */
@@ -132,10 +131,21 @@ static plumb_status launch(const void* arguments) {
   return host->launch(host->context, "build_ragged_kernel", &kernel, p, sizeof *p, p->stream);
 }
 
-static const plumb_op_entry entry = {"build_ragged_indices_from_dense",
-                                     &launch,
-                                     {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 0, 1, 0, 0, 0}};
-static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "cheats", NULL, &entry, 1};
+static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
+                                        .product = PLUMB_F32,
+                                        .accumulator = PLUMB_F32,
+                                        .chains = 1,
+                                        .probability = PLUMB_F32,
+                                        .function_ulp = 0,
+                                        .deterministic = 1};
+static const plumb_op_entry entry = {
+    .op = "build_ragged_indices_from_dense", .launch = &launch, .numerics = &numerics};
+static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                         .struct_size = sizeof(plumb_plugin_table),
+                                         .name = "cheats",
+                                         .entries = &entry,
+                                         .entry_stride = sizeof(plumb_op_entry),
+                                         .entry_count = 1};
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   host = services;

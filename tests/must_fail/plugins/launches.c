@@ -15,7 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "device/plumb_plugin.h"
+#include <plumb/plumb_plugin.h>
 
 #define RIGHT 0
 #define CRASH_IN_LAUNCHER 1
@@ -110,8 +110,8 @@ static void fault_in_kernel(const plumb_rms_norm_params* p, float* scratch) {
     case CRASH_IN_KERNEL: *near_null = 1; break;
     case HANG_IN_KERNEL:
       for (;;) pause();
-    case WRITES_BEHIND: p->out[p->tokens * p->hidden] = 1; break;
-    case WRITES_FAR_BEHIND: p->out[p->tokens * p->hidden + (64 << 10)] = 1; break;
+    case WRITES_BEHIND: p->out[p->tokens * p->out_row_stride] = 1; break;
+    case WRITES_FAR_BEHIND: p->out[p->tokens * p->out_row_stride + (64 << 10)] = 1; break;
     case KEEPS_SCRATCH:
     case USES_SCRATCH: *scratch = 1; break;
     case LAUNCHES_IN_KERNEL:
@@ -131,7 +131,8 @@ static void rms_norm_kernel(const void* arguments) {
   const plumb_rms_norm_params* p = &call->params;
   fault_in_kernel(p, call->scratch);
   for (int64_t row = 0; row < p->tokens; ++row) {
-    norm_row(p->x + row * p->x_row_stride, p->weight, p->out + row * p->hidden, p->hidden, p->eps);
+    norm_row(p->x + row * p->x_row_stride, p->weight, p->out + row * p->out_row_stride, p->hidden,
+             p->eps);
   }
   leave_float_environment(0);
 }
@@ -216,9 +217,9 @@ static plumb_status rms_norm(const void* params) {
 static void q_kv_rms_norm_kernel(const void* arguments) {
   const plumb_q_kv_rms_norm_params* p = arguments;
   for (int64_t row = 0; row < p->tokens; ++row) {
-    norm_row(p->q + row * p->q_row_stride, p->q_weight, p->out_q + row * p->q_hidden, p->q_hidden,
-             p->eps);
-    norm_row(p->kv + row * p->kv_row_stride, p->kv_weight, p->out_kv + row * p->kv_hidden,
+    norm_row(p->q + row * p->q_row_stride, p->q_weight, p->out_q + row * p->out_q_row_stride,
+             p->q_hidden, p->eps);
+    norm_row(p->kv + row * p->kv_row_stride, p->kv_weight, p->out_kv + row * p->out_kv_row_stride,
              p->kv_hidden, p->eps);
   }
 }
@@ -229,10 +230,22 @@ static plumb_status q_kv_rms_norm(const void* params) {
                       p->stream);
 }
 
+static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
+                                        .product = PLUMB_F32,
+                                        .accumulator = PLUMB_F32,
+                                        .chains = 1,
+                                        .probability = PLUMB_F32,
+                                        .function_ulp = 2,
+                                        .deterministic = 1};
 static const plumb_op_entry entries[] = {
-    {"rms_norm", &rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}},
-    {"q_kv_rms_norm", &q_kv_rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
-static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "launches", NULL, entries, 2};
+    {.op = "rms_norm", .launch = &rms_norm, .numerics = &numerics},
+    {.op = "q_kv_rms_norm", .launch = &q_kv_rms_norm, .numerics = &numerics}};
+static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                         .struct_size = sizeof(plumb_plugin_table),
+                                         .name = "launches",
+                                         .entries = entries,
+                                         .entry_stride = sizeof(plumb_op_entry),
+                                         .entry_count = 2};
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   host = services;

@@ -4,6 +4,7 @@
  * that PLUMB_FAULT chooses. It happens in a launcher of rms_norm; q_kv_rms_norm computes nothing.
  */
 #include <math.h>
+#include <plumb/plumb_plugin.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "device/plumb_plugin.h"
 
 #define CRASHES_ONCE 1 /* as long as the file PLUMB_TEST_ONCE is not there */
 #define FORKS 2        /* and returns in both processes */
@@ -47,7 +46,7 @@ static void rms_norm_kernel(const void* arguments) {
     const float scale = 1 / sqrtf(sum / (float)p->hidden + p->eps);
     for (int64_t i = 0; i < p->hidden; ++i) {
       const float w = p->weight ? from_bf16(p->weight[i]) : 1;
-      p->out[row * p->hidden + i] = to_bf16(from_bf16(x[i]) * scale * w);
+      p->out[row * p->out_row_stride + i] = to_bf16(from_bf16(x[i]) * scale * w);
     }
   }
 }
@@ -121,10 +120,22 @@ static plumb_status q_kv_rms_norm(const void* params) {
   return host->launch(host->context, "q_kv_rms_norm_kernel", &nothing, p, sizeof *p, p->stream);
 }
 
+static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
+                                        .product = PLUMB_F32,
+                                        .accumulator = PLUMB_F32,
+                                        .chains = 1,
+                                        .probability = PLUMB_F32,
+                                        .function_ulp = 2,
+                                        .deterministic = 1};
 static const plumb_op_entry entries[] = {
-    {"rms_norm", &rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}},
-    {"q_kv_rms_norm", &q_kv_rms_norm, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
-static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "processes", NULL, entries, 2};
+    {.op = "rms_norm", .launch = &rms_norm, .numerics = &numerics},
+    {.op = "q_kv_rms_norm", .launch = &q_kv_rms_norm, .numerics = &numerics}};
+static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                         .struct_size = sizeof(plumb_plugin_table),
+                                         .name = "processes",
+                                         .entries = entries,
+                                         .entry_stride = sizeof(plumb_op_entry),
+                                         .entry_count = 2};
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   host = services;

@@ -2,12 +2,12 @@
  *
  * top_k_per_row_decode whose results change from launch to launch as far as PLUMB_FAULT says: the
  * order of the indices, or which of equal keys are taken. What it declares is read from
- * the environment: PLUMB_TEST_INDEX_ORDER and PLUMB_TEST_EQUAL_KEYS, numbers of the enumerators. */
+ * the environment: PLUMB_TEST_INDEX_ORDER and PLUMB_TEST_EQUAL_KEYS, numbers of the enumerators;
+ * PLUMB_TEST_NUMERICS_OF: any order after all, said of each call. */
+#include <plumb/plumb_plugin.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "device/plumb_plugin.h"
 
 #define RIGHT 0
 #define CHANGES_ORDER 1
@@ -23,7 +23,7 @@ static uint32_t key_of(float value) {
 
 /* Indices of the k largest keys, ascending; of equal ones at the threshold the first, or the last.
  */
-static void select_row(const float* x, int64_t stride, int64_t length, int32_t k, int32_t* out,
+static void select_row(const float* x, int64_t stride, int64_t length, int64_t k, int32_t* out,
                        int take_last) {
   uint32_t threshold = 0;
   int64_t above = 0, skip = 0;
@@ -48,8 +48,8 @@ static void select_row(const float* x, int64_t stride, int64_t length, int32_t k
   }
 }
 
-static void reverse(int32_t* row, int32_t k) {
-  for (int32_t i = 0; i < k / 2; ++i) {
+static void reverse(int32_t* row, int64_t k) {
+  for (int64_t i = 0; i < k / 2; ++i) {
     const int32_t left = row[i];
     row[i] = row[k - 1 - i];
     row[k - 1 - i] = left;
@@ -60,12 +60,12 @@ static void kernel(const void* arguments) {
   static int launches;
   const plumb_top_k_per_row_decode_params* p = arguments;
   const int odd = launches++ % 2;
-  for (int64_t row = 0; row < p->num_rows; ++row) {
+  for (int64_t row = 0; row < p->rows; ++row) {
     const int32_t* lengths = p->seq_lens + row / p->next_n * p->seq_lens_row_stride;
     const int64_t query = row % p->next_n;
     const int64_t end = p->seq_lens_dims == 2 ? lengths[query] : lengths[0] - p->next_n + query + 1;
-    int32_t* out = p->indices + row * p->k;
-    for (int32_t i = 0; i < p->k; ++i) out[i] = i < end ? i : -1;
+    int32_t* out = p->indices + row * p->indices_row_stride;
+    for (int64_t i = 0; i < p->k; ++i) out[i] = i < end ? (int32_t)i : -1;
     if (end <= p->k) continue;
     select_row(p->logits + row * p->logits_row_stride, p->logits_column_stride, end, p->k, out,
                PLUMB_FAULT == CHANGES_EQUAL_KEYS && odd);
@@ -78,17 +78,35 @@ static plumb_status launch(const void* params) {
   return host->launch(host->context, "top_k_kernel", &kernel, p, sizeof *p, p->stream);
 }
 
+/* Of a row that is longer than k the order is nobody's business. */
+static void numerics_of(const void* params, plumb_numerics* own) {
+  const plumb_top_k_per_row_decode_params* p = params;
+  if (p->columns > p->k) own->index_order = PLUMB_INDICES_ANY_ORDER;
+}
+
+static plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
+                                  .product = PLUMB_F32,
+                                  .accumulator = PLUMB_F32,
+                                  .chains = 1,
+                                  .probability = PLUMB_F32,
+                                  .function_ulp = 0,
+                                  .deterministic = 1};
 static plumb_op_entry entry = {
-    "top_k_per_row_decode",
-    &launch,
-    {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 0, 1, 0, PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY}};
-static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "selects", "", &entry, 1};
+    .op = "top_k_per_row_decode", .launch = &launch, .numerics = &numerics};
+static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                         .struct_size = sizeof(plumb_plugin_table),
+                                         .name = "selects",
+                                         .version = "",
+                                         .entries = &entry,
+                                         .entry_stride = sizeof(plumb_op_entry),
+                                         .entry_count = 1};
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   const char* order = getenv("PLUMB_TEST_INDEX_ORDER");
   const char* equal = getenv("PLUMB_TEST_EQUAL_KEYS");
-  if (order) entry.numerics.index_order = (plumb_index_order)atoi(order);
-  if (equal) entry.numerics.equal_keys = (plumb_equal_keys)atoi(equal);
+  if (order) numerics.index_order = (plumb_index_order)atoi(order);
+  if (equal) numerics.equal_keys = (plumb_equal_keys)atoi(equal);
+  if (getenv("PLUMB_TEST_NUMERICS_OF")) entry.numerics_of = &numerics_of;
   host = services;
   return &table;
 }

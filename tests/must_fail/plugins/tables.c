@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Libraries that are no usable plug-in, one way each. PLUMB_FAULT chooses the way. */
+#include <plumb/plumb_plugin.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include "device/plumb_plugin.h"
 
 #define RIGHT_TABLE 0
 #define WRONG_VERSION 1
@@ -20,17 +19,33 @@
 #define HANG 11
 #define UNRESOLVED 12
 #define EXIT 13
+#define NO_NUMERICS 14
+#define SHORT_TABLE 15
+#define SHORT_ENTRIES 16
+#define LATER_MEMBER 17 /* of a grown interface only */
 
 static plumb_status launch(const void* params) {
   (void)params;
   return PLUMB_UNSUPPORTED;
 }
 
-static plumb_op_entry entries[] = {
-    {"rms_norm", &launch, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}},
-    {"hc_head", &launch, {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, 0, 0}}};
+static plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
+                                  .product = PLUMB_F32,
+                                  .accumulator = PLUMB_F32,
+                                  .chains = 1,
+                                  .probability = PLUMB_F32,
+                                  .function_ulp = 2,
+                                  .deterministic = 1};
+static plumb_op_entry entries[] = {{.op = "rms_norm", .launch = &launch, .numerics = &numerics},
+                                   {.op = "hc_head", .launch = &launch, .numerics = &numerics}};
 
-static plumb_plugin_table table = {PLUMB_ABI_VERSION, "tables", "0", entries, 2};
+static plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                   .struct_size = sizeof(plumb_plugin_table),
+                                   .name = "tables",
+                                   .version = "0",
+                                   .entries = entries,
+                                   .entry_stride = sizeof(plumb_op_entry),
+                                   .entry_count = 2};
 
 #if PLUMB_FAULT == UNRESOLVED
 int plumb_nobody_has_this(void);
@@ -52,13 +67,19 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* hos
     case TWO_ENTRIES: entries[1].op = "rms_norm"; break;
     case UNKNOWN_OP: entries[1].op = "rms_nrom"; break;
     case NO_LAUNCHER: entries[1].launch = NULL; break;
-    case NO_CHAINS: entries[1].numerics.chains = 0; break;
+    case NO_CHAINS: numerics.chains = 0; break;
     case NO_NAME: table.name = NULL; break;
     case NO_ENTRIES: table.entries = NULL; break;
     case CRASH: abort();
     case HANG:
       for (;;) pause();
     case EXIT: _exit(7);
+    case NO_NUMERICS: entries[1].numerics = NULL; break;
+    case SHORT_TABLE: table.struct_size = 8; break;
+    case SHORT_ENTRIES: table.entry_stride = 8; break;
+#if PLUMB_FAULT == LATER_MEMBER
+    case LATER_MEMBER: entries[1].of_a_later_version = 1; break;
+#endif
     default: break;
   }
   return &table;

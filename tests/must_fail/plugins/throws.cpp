@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Exceptions that leave a plug-in through its C interface. PLUMB_FAULT chooses where.
-#include <stdexcept>
+#include <plumb/plumb_plugin.h>
 
-#include "device/plumb_plugin.h"
+#include <stdexcept>
 
 namespace {
 
@@ -25,11 +25,23 @@ plumb_status launch(const void* params) {
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   if (kFault == IN_ENTRY_POINT) throw std::runtime_error("thrown by the entry point");
-  static const plumb_op_entry entry = {
-      "rms_norm",
-      &launch,
-      {PLUMB_F32, PLUMB_F32, 1, PLUMB_F32, 2, 1, 0, PLUMB_INDICES_ANY_ORDER, PLUMB_EQUAL_KEYS_ANY}};
-  static const plumb_plugin_table table = {PLUMB_ABI_VERSION, "throws", "", &entry, 1};
+  static const plumb_numerics numerics = [] {
+    plumb_numerics own{};
+    own.struct_size = sizeof own;
+    own.product = own.accumulator = own.probability = PLUMB_F32;
+    own.chains = 1;
+    own.function_ulp = 2;
+    own.deterministic = 1;
+    return own;
+  }();
+  static const plumb_op_entry entry = {"rms_norm", &launch, &numerics, nullptr};
+  static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
+                                           .struct_size = sizeof(plumb_plugin_table),
+                                           .name = "throws",
+                                           .version = "",
+                                           .entries = &entry,
+                                           .entry_stride = sizeof(plumb_op_entry),
+                                           .entry_count = 1};
   host = services;
   return &table;
 }

@@ -21,8 +21,8 @@
 #include "reference/formats/e8m0.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry sparse_mla_decode();
-plumb_op_entry quantize_and_insert_k_cache();
+device::OpEntry sparse_mla_decode();
+device::OpEntry quantize_and_insert_k_cache();
 }  // namespace plumb::device::kernels
 namespace plumb::cases {
 OpDefinition define_sparse_mla_decode();
@@ -209,7 +209,7 @@ class WrittenCache {
   DeviceTensors addresses_;
   device::Stream stream_;
   std::unique_ptr<OpState> state_;
-  plumb_op_entry decode_{};
+  device::OpEntry decode_{};
 };
 
 TEST(CacheWriterAndReader, AttentionOverWrittenTokensAgreesWithTheReference) {

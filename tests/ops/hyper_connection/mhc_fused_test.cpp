@@ -14,8 +14,8 @@
 #include "tests/support/op_session.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry mhc_fused_post_pre();
-plumb_op_entry mhc_pre_broadcast();
+device::OpEntry mhc_fused_post_pre();
+device::OpEntry mhc_pre_broadcast();
 }  // namespace plumb::device::kernels
 
 namespace plumb::cases {
@@ -222,7 +222,13 @@ TEST(MhcFusedKernel, RefusesWhatIsMissing) {
   plumb_mhc_fused_post_pre_params fused{};
   plumb_mhc_pre_broadcast_params broadcast{};
   fused.hidden = broadcast.hidden = 8;
-  fused.splits = broadcast.splits = fused.sinkhorn_iterations = broadcast.sinkhorn_iterations = 1;
+  fused.splits = broadcast.splits = 1;
+  fused.sinkhorn_iterations = broadcast.sinkhorn_iterations = 1;
+  fused.residual_out_token_stride = broadcast.residual_out_token_stride = 32;
+  fused.residual_out_slot_stride = broadcast.residual_out_slot_stride = 8;
+  fused.post_row_stride = broadcast.post_row_stride = 4;
+  fused.comb_token_stride = broadcast.comb_token_stride = 16;
+  fused.layer_input_row_stride = broadcast.layer_input_row_stride = 8;
   EXPECT_EQ(device::kernels::mhc_fused_post_pre().launch(&fused), PLUMB_OK);  // no tokens
   EXPECT_EQ(device::kernels::mhc_pre_broadcast().launch(&broadcast), PLUMB_OK);
   fused.tokens = broadcast.tokens = 1;

@@ -15,9 +15,9 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry mhc_pre();
-plumb_op_entry mhc_post();
-plumb_op_entry hc_head();
+device::OpEntry mhc_pre();
+device::OpEntry mhc_post();
+device::OpEntry hc_head();
 }  // namespace plumb::device::kernels
 
 namespace plumb::cases {
@@ -35,7 +35,7 @@ const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // wave
 
 struct Op {
   OpDefinition definition;
-  plumb_op_entry entry;
+  device::OpEntry entry;
 };
 Op mhc_pre() { return {define_mhc_pre(), device::kernels::mhc_pre()}; }
 Op mhc_post() { return {define_mhc_post(), device::kernels::mhc_post()}; }
@@ -49,7 +49,7 @@ reference::Numerics numerics_of(const plumb_numerics& declared) {
 }
 
 // Uploads, launches once, downloads, and checks that inputs and guard zones are as they were.
-void run_once(const Problem& problem, const plumb_op_entry& entry, device::Device& device,
+void run_once(const Problem& problem, const device::OpEntry& entry, device::Device& device,
               TensorSet& tensors) {
   DeviceTensors addresses;
   const device::Stream stream = device.create_stream();
@@ -176,7 +176,10 @@ TEST(MhcKernels, LaunchersRefuseIllegalShapesAndDoNothingWithoutTokens) {
   const auto device = device::open_device("sim-sm90");
   plumb_mhc_pre_params pre{};
   pre.stream = device->create_stream();
-  pre.hidden = pre.splits = pre.sinkhorn_iterations = 1;
+  pre.hidden = pre.splits = pre.layer_input_row_stride = 1;
+  pre.sinkhorn_iterations = 1;
+  pre.post_row_stride = 4;
+  pre.comb_token_stride = 16;
   EXPECT_EQ(mhc_pre().entry.launch(&pre), PLUMB_OK);
   pre.tokens = 1;
   EXPECT_EQ(mhc_pre().entry.launch(&pre), PLUMB_INVALID_ARGUMENT);  // no pointers
@@ -185,10 +188,10 @@ TEST(MhcKernels, LaunchersRefuseIllegalShapesAndDoNothingWithoutTokens) {
   EXPECT_EQ(mhc_pre().entry.launch(&pre), PLUMB_INVALID_ARGUMENT);
   plumb_mhc_post_params post{};
   EXPECT_EQ(mhc_post().entry.launch(&post), PLUMB_INVALID_ARGUMENT);  // hidden 0
-  post.hidden = 1;
+  post.hidden = post.out_token_stride = post.out_slot_stride = 1;
   EXPECT_EQ(mhc_post().entry.launch(&post), PLUMB_OK);
   plumb_hc_head_params head{};
-  head.hidden = 1;
+  head.hidden = head.out_row_stride = 1;
   EXPECT_EQ(hc_head().entry.launch(&head), PLUMB_OK);
   EXPECT_EQ(hc_head().entry.launch(nullptr), PLUMB_INVALID_ARGUMENT);
 }

@@ -19,7 +19,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry indexer_q_rope_quant();
+device::OpEntry indexer_q_rope_quant();
 }
 namespace plumb::cases {
 OpDefinition define_indexer_q_rope_quant();
@@ -182,7 +182,7 @@ namespace {
 
 TEST(IndexerQKernel, IsRightForEveryWidthAndPlaceOfTheRotation) {
   const OpDefinition op = define_indexer_q_rope_quant();
-  const plumb_op_entry entry = device::kernels::indexer_q_rope_quant();
+  const device::OpEntry entry = device::kernels::indexer_q_rope_quant();
   for (const std::int64_t dim : {8, 10, 64, 128}) {
     for (const std::int64_t rope_dim : {2, 8}) {
       for (const std::int64_t offset : {std::int64_t{0}, dim - rope_dim}) {
@@ -216,13 +216,16 @@ TEST(IndexerQKernel, IsRightForEveryWidthAndPlaceOfTheRotation) {
 }
 
 TEST(IndexerQKernel, RefusesWhatItCannotRotate) {
-  const plumb_op_entry entry = device::kernels::indexer_q_rope_quant();
+  const device::OpEntry entry = device::kernels::indexer_q_rope_quant();
   EXPECT_EQ(entry.launch(nullptr), PLUMB_INVALID_ARGUMENT);
   plumb_indexer_q_rope_quant_params legal{};
   legal.heads = 2;
   legal.dim = 128;
   legal.rope_dim = legal.rope_offset = 64;
   legal.q_token_stride = 256;
+  legal.q_out_token_stride = 256;
+  legal.q_out_head_stride = 128;
+  legal.weights_out_row_stride = 2;
   legal.dialect = PLUMB_E4M3FN;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK) << "no tokens";
   const auto refused = [&](const auto& change) {
@@ -233,6 +236,8 @@ TEST(IndexerQKernel, RefusesWhatItCannotRotate) {
   EXPECT_TRUE(refused([](auto& p) { p.rope_offset = 65; }));
   EXPECT_TRUE(refused([](auto& p) { p.rope_dim = 63; }));
   EXPECT_TRUE(refused([](auto& p) { p.q_token_stride = 255; }));
+  EXPECT_TRUE(refused([](auto& p) { p.q_out_head_stride = 127; }));
+  EXPECT_TRUE(refused([](auto& p) { p.weights_out_row_stride = 1; }));
   EXPECT_TRUE(refused([](auto& p) { p.dialect = PLUMB_BF16; }));
   EXPECT_TRUE(refused([](auto& p) { p.tokens = 1; })) << "null pointers";
 }

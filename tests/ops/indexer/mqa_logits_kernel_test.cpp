@@ -16,8 +16,8 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry fp8_mqa_logits();
-plumb_op_entry fp8_paged_mqa_logits();
+device::OpEntry fp8_mqa_logits();
+device::OpEntry fp8_paged_mqa_logits();
 }  // namespace plumb::device::kernels
 namespace plumb::cases {
 OpDefinition define_fp8_mqa_logits();
@@ -34,7 +34,7 @@ using device::Order;
 
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
-void expect_right(const OpDefinition& op, const plumb_op_entry& entry, const Row& row,
+void expect_right(const OpDefinition& op, const device::OpEntry& entry, const Row& row,
                   const Step& step) {
   for (const std::string& platform : kPlatforms) {
     for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
@@ -143,17 +143,18 @@ TEST(MqaLogitsKernels, NothingToDoIsNoLaunch) {
   EXPECT_EQ(device::kernels::fp8_mqa_logits().launch(&prefill), PLUMB_OK);
   plumb_fp8_paged_mqa_logits_params paged{};
   paged.heads = paged.dim = 16;
-  paged.next_n = paged.context_lens_dims = paged.cache.page = 1;
+  paged.next_n = paged.cache.page = 1;
+  paged.context_lens_dims = 1;
   paged.cache.block_stride_bytes = 20;
   paged.q_dialect = paged.cache.dialect = PLUMB_E4M3FN;
   EXPECT_EQ(device::kernels::fp8_paged_mqa_logits().launch(&paged), PLUMB_OK);
 }
 
 TEST(MqaLogitsKernels, ImpossibleArgumentsAreRefused) {
-  const auto refused = [](const plumb_op_entry& entry, const auto& params) {
+  const auto refused = [](const device::OpEntry& entry, const auto& params) {
     return entry.launch(&params) == PLUMB_INVALID_ARGUMENT;
   };
-  const plumb_op_entry prefill = device::kernels::fp8_mqa_logits();
+  const device::OpEntry prefill = device::kernels::fp8_mqa_logits();
   EXPECT_EQ(prefill.launch(nullptr), PLUMB_INVALID_ARGUMENT);
   plumb_fp8_mqa_logits_params p{};
   p.heads = p.dim = 16;
@@ -166,7 +167,7 @@ TEST(MqaLogitsKernels, ImpossibleArgumentsAreRefused) {
   p.clean_logits = 1;
   EXPECT_TRUE(refused(prefill, p)) << "row-local and clean";
 
-  const plumb_op_entry paged = device::kernels::fp8_paged_mqa_logits();
+  const device::OpEntry paged = device::kernels::fp8_paged_mqa_logits();
   EXPECT_EQ(paged.launch(nullptr), PLUMB_INVALID_ARGUMENT);
   plumb_fp8_paged_mqa_logits_params d{};
   d.heads = d.dim = 16;

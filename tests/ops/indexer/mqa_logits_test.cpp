@@ -112,10 +112,10 @@ TEST(PagedMqaLogits, LengthsAreOfRowsOrOfRequests) {
     return found;
   };
   inputs.context_lens_dims = 2;
-  inputs.context_lens_stride = 2;
+  inputs.context_lens_row_stride = 2;
   EXPECT_EQ(all(4), (std::vector<std::int64_t>{5, 0, 2, 0}));
   inputs.context_lens_dims = 1;
-  inputs.context_lens_stride = 1;
+  inputs.context_lens_row_stride = 1;
   EXPECT_EQ(all(8), (std::vector<std::int64_t>{4, 5, 0, 0, 1, 2, 0, 0}));
 }
 
@@ -321,7 +321,7 @@ TEST(PagedMqaLogits, AgreeWithThePrefillOfTheSameKeysInEitherLayout) {
     inputs.block_stride_bytes = layout.block_bytes();
     inputs.layout = layout;
     inputs.block_table = table.data();
-    inputs.block_table_stride = 4;
+    inputs.block_table_row_stride = 4;
     inputs.requests = 2;
     inputs.heads = 16;
     inputs.dim = 64;

@@ -3,6 +3,7 @@
 // The metadata kernels beyond their cases: buffers that live through a schedule of steps, what
 // launchers refuse, and how a wrong ragged buffer is reported.
 #include <gtest/gtest.h>
+#include <plumb/plumb_ops.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,20 +13,19 @@
 
 #include "cases/ops/metadata/integer_inputs.h"
 #include "device/device.h"
-#include "device/plumb_ops.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry build_ragged_indices_from_dense();
-plumb_op_entry copy_ragged_to_graph_buffers();
-plumb_op_entry compute_global_topk_ragged_indices_and_indptr();
-plumb_op_entry compute_global_topk_indices_and_lens();
-plumb_op_entry combine_topk_swa_indices_ragged();
-plumb_op_entry swa_decode_metadata();
-plumb_op_entry c128a_decode_metadata();
-plumb_op_entry v32_paged_metadata();
-plumb_op_entry v32_paged_kv_indices();
-plumb_op_entry pack_seq();
-plumb_op_entry unpack_seq();
+device::OpEntry build_ragged_indices_from_dense();
+device::OpEntry copy_ragged_to_graph_buffers();
+device::OpEntry compute_global_topk_ragged_indices_and_indptr();
+device::OpEntry compute_global_topk_indices_and_lens();
+device::OpEntry combine_topk_swa_indices_ragged();
+device::OpEntry swa_decode_metadata();
+device::OpEntry c128a_decode_metadata();
+device::OpEntry v32_paged_metadata();
+device::OpEntry v32_paged_kv_indices();
+device::OpEntry pack_seq();
+device::OpEntry unpack_seq();
 }  // namespace plumb::device::kernels
 
 namespace plumb::cases {
@@ -106,7 +106,7 @@ class Builder {
     params.tokens = kMaxTokens;
     params.topk = kTopK;
     params.blocks_per_request = params.block_table_row_stride = 1;
-    params.topk_row_stride = kTopK;
+    params.topk_indices_row_stride = kTopK;
     params.page = 64;
     params.stream = memory_.stream();
     ASSERT_EQ(kernels::v32_paged_kv_indices().launch(&params), PLUMB_OK);
@@ -141,7 +141,7 @@ TEST(V32Buffers, HoldNothingButZeroBehindTheLatestStep) {
 }
 
 template <class Params>
-void expect_refused(const plumb_op_entry& entry, Params params, void (*spoil)(Params&)) {
+void expect_refused(const device::OpEntry& entry, Params params, void (*spoil)(Params&)) {
   EXPECT_EQ(entry.launch(nullptr), PLUMB_INVALID_ARGUMENT) << entry.op;
   spoil(params);
   EXPECT_EQ(entry.launch(&params), PLUMB_INVALID_ARGUMENT) << entry.op;
@@ -157,8 +157,9 @@ TEST(MetadataKernels, ImpossibleArgumentsAreRefused) {
   expect_refused<Ragged>(kernels::compute_global_topk_ragged_indices_and_indptr(), {},
                          [](Ragged& p) { p.topk = 1; });
   using Dense = plumb_compute_global_topk_indices_and_lens_params;
-  expect_refused<Dense>(kernels::compute_global_topk_indices_and_lens(), {},
-                        [](Dense& p) { p.topk = p.block_size = p.tokens = 1; });
+  expect_refused<Dense>(kernels::compute_global_topk_indices_and_lens(), {}, [](Dense& p) {
+    p.topk = p.block_size = p.tokens = p.global_indices_row_stride = 1;
+  });
   using Combine = plumb_combine_topk_swa_indices_ragged_params;
   expect_refused<Combine>(kernels::combine_topk_swa_indices_ragged(), {},
                           [](Combine& p) { p.ratio = 0; });
@@ -180,7 +181,7 @@ TEST(MetadataKernels, ImpossibleArgumentsAreRefused) {
   });
   using Pack = plumb_pack_seq_params;
   expect_refused<Pack>(kernels::pack_seq(), {}, [](Pack& p) {
-    p.columns = 1;
+    p.columns = p.out_row_stride = p.out_sequence_stride = 1;
     p.element_bytes = 3;
   });
   using Unpack = plumb_unpack_seq_params;

@@ -131,7 +131,7 @@ class Combine : public testing::Test {
     chunk.gather_lens = gather_lens.data();
     chunk.topk_indices = topk.data();
     chunk.tokens = 4;
-    chunk.topk_width = chunk.topk_row_stride = width;
+    chunk.topk_width = chunk.topk_indices_row_stride = width;
     chunk.top_k = 2;
     chunk.ratio = 4;
     chunk.window = 3;

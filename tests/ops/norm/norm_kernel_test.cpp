@@ -15,11 +15,11 @@
 #include "tests/support/random.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry rms_norm();
-plumb_op_entry fused_add_rms_norm();
-plumb_op_entry q_kv_rms_norm();
-plumb_op_entry q_head_rms_norm_rope();
-plumb_op_entry inverse_rope();
+device::OpEntry rms_norm();
+device::OpEntry fused_add_rms_norm();
+device::OpEntry q_kv_rms_norm();
+device::OpEntry q_head_rms_norm_rope();
+device::OpEntry inverse_rope();
 }  // namespace plumb::device::kernels
 
 namespace plumb::tests {
@@ -65,15 +65,37 @@ Heads run(const std::string& platform, const Bits& q, const std::vector<std::int
   auto* const at = buffers.upload(positions);
   auto* const normalised = buffers.allocate<std::uint16_t>(kCount);
   auto* const rotated = buffers.allocate<std::uint16_t>(kCount);
-  const plumb_rms_norm_params norm{x,        nullptr, normalised,       kRows,           kHeadDim,
-                                   kHeadDim, 1e-6F,   PLUMB_ROUND_ONCE, buffers.stream()};
+  const plumb_rms_norm_params norm{.x = x,
+                                   .weight = nullptr,
+                                   .out = normalised,
+                                   .tokens = kRows,
+                                   .hidden = kHeadDim,
+                                   .x_row_stride = kHeadDim,
+                                   .out_row_stride = kHeadDim,
+                                   .eps = 1e-6F,
+                                   .rounding = PLUMB_ROUND_ONCE,
+                                   .stream = buffers.stream()};
   EXPECT_EQ(device::kernels::rms_norm().launch(&norm), PLUMB_OK);
-  const plumb_q_head_rms_norm_rope_params rope{
-      x, at, cos_sin, rotated, kTokens, kHeads, kHeads * kHeadDim, 1e-6F, buffers.stream()};
+  const plumb_q_head_rms_norm_rope_params rope{.q = x,
+                                               .positions = at,
+                                               .cos_sin = cos_sin,
+                                               .out = rotated,
+                                               .tokens = kTokens,
+                                               .heads = kHeads,
+                                               .q_token_stride = kHeads * kHeadDim,
+                                               .out_token_stride = kHeads * kHeadDim,
+                                               .out_head_stride = kHeadDim,
+                                               .eps = 1e-6F,
+                                               .stream = buffers.stream()};
   EXPECT_EQ(device::kernels::q_head_rms_norm_rope().launch(&rope), PLUMB_OK);
   Heads heads{buffers.download(normalised, kCount), buffers.download(rotated, kCount), {}};
-  const plumb_inverse_rope_params inverse{
-      rotated, at, cos_sin, kTokens, kHeads, kHeads * kHeadDim, buffers.stream()};
+  const plumb_inverse_rope_params inverse{.x = rotated,
+                                          .positions = at,
+                                          .cos_sin = cos_sin,
+                                          .tokens = kTokens,
+                                          .heads = kHeads,
+                                          .x_token_stride = kHeads * kHeadDim,
+                                          .stream = buffers.stream()};
   EXPECT_EQ(device::kernels::inverse_rope().launch(&inverse), PLUMB_OK);
   heads.back = buffers.download(rotated, kCount);
   EXPECT_TRUE(buffers.device().check_guards().empty());
@@ -124,8 +146,16 @@ TEST(NormKernels, TokensLieOnTheGridsX) {
   auto* const rows = buffers.upload(Bits(kMany));
   auto* const weight = buffers.upload(Bits(1));
   auto* const out = buffers.allocate<std::uint16_t>(2 * kMany);
-  const plumb_q_kv_rms_norm_params p{rows, rows, weight, weight, out,   out + kMany,     kMany,
-                                     1,    1,    1,      1,      1e-6F, buffers.stream()};
+  plumb_q_kv_rms_norm_params p{};
+  p.q = p.kv = rows;
+  p.q_weight = p.kv_weight = weight;
+  p.out_q = out;
+  p.out_kv = out + kMany;
+  p.tokens = kMany;
+  p.q_hidden = p.kv_hidden = p.q_row_stride = p.kv_row_stride = 1;
+  p.out_q_row_stride = p.out_kv_row_stride = 1;
+  p.eps = 1e-6F;
+  p.stream = buffers.stream();
   buffers.device().begin_capture(buffers.stream());
   EXPECT_EQ(device::kernels::q_kv_rms_norm().launch(&p), PLUMB_OK);
   const device::Graph graph = buffers.device().end_capture(buffers.stream());
@@ -135,7 +165,7 @@ TEST(NormKernels, TokensLieOnTheGridsX) {
 
 // Each of these changes makes a legal call illegal.
 template <class Params>
-void expect_refused(const plumb_op_entry& entry, const Params& legal,
+void expect_refused(const device::OpEntry& entry, const Params& legal,
                     const std::vector<std::function<void(Params&)>>& changes) {
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK) << entry.op;
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -158,26 +188,31 @@ TEST(NormKernels, RefuseIllegalCalls) {
 
   using FusedAdd = plumb_fused_add_rms_norm_params;
   expect_refused<FusedAdd>(
-      device::kernels::fused_add_rms_norm(), {x, y, y, 2, 8, 8, 1e-6F, PLUMB_ROUND_ONCE, 0, stream},
+      device::kernels::fused_add_rms_norm(),
+      {0, x, y, y, 2, 8, 8, 8, 1e-6F, PLUMB_ROUND_ONCE, 0, stream},
       {[](FusedAdd& p) { p.tokens = -1; }, [](FusedAdd& p) { p.hidden = 0; },
-       [](FusedAdd& p) { p.x_row_stride = 7; }, [](FusedAdd& p) { p.x = nullptr; },
-       [](FusedAdd& p) { p.residual = nullptr; }, [](FusedAdd& p) { p.weight = nullptr; }});
+       [](FusedAdd& p) { p.x_row_stride = 7; }, [](FusedAdd& p) { p.residual_row_stride = 7; },
+       [](FusedAdd& p) { p.x = nullptr; }, [](FusedAdd& p) { p.residual = nullptr; },
+       [](FusedAdd& p) { p.weight = nullptr; }});
   using QKv = plumb_q_kv_rms_norm_params;
   expect_refused<QKv>(device::kernels::q_kv_rms_norm(),
-                      {x, x, y, y, y, y + 64, 2, 8, 4, 8, 4, 1e-6F, stream},
+                      {0, x, x, y, y, y, y + 64, 2, 8, 4, 8, 4, 8, 4, 1e-6F, stream},
                       {[](QKv& p) { p.tokens = -1; }, [](QKv& p) { p.kv_row_stride = 3; },
-                       [](QKv& p) { p.q_row_stride = 7; }, [](QKv& p) { p.q_hidden = 0; },
+                       [](QKv& p) { p.q_row_stride = 7; }, [](QKv& p) { p.out_q_row_stride = 7; },
+                       [](QKv& p) { p.out_kv_row_stride = 3; }, [](QKv& p) { p.q_hidden = 0; },
                        [](QKv& p) { p.kv = nullptr; }, [](QKv& p) { p.out_q = nullptr; }});
   using QHead = plumb_q_head_rms_norm_rope_params;
   expect_refused<QHead>(
       device::kernels::q_head_rms_norm_rope(),
-      {x, positions, cos_sin, y, 2, 1, kHeadDim, 1e-6F, stream},
+      {0, x, positions, cos_sin, y, 2, 1, kHeadDim, kHeadDim, kHeadDim, 1e-6F, stream},
       {[](QHead& p) { p.tokens = -1; }, [](QHead& p) { p.heads = 0; },
-       [](QHead& p) { p.q_token_stride = kHeadDim - 1; }, [](QHead& p) { p.positions = nullptr; },
+       [](QHead& p) { p.q_token_stride = kHeadDim - 1; },
+       [](QHead& p) { p.out_token_stride = kHeadDim - 1; },
+       [](QHead& p) { p.out_head_stride = kHeadDim - 1; }, [](QHead& p) { p.positions = nullptr; },
        [](QHead& p) { p.cos_sin = nullptr; }, [](QHead& p) { p.out = nullptr; }});
   using Inverse = plumb_inverse_rope_params;
   expect_refused<Inverse>(
-      device::kernels::inverse_rope(), {x, positions, cos_sin, 2, 1, kHeadDim, stream},
+      device::kernels::inverse_rope(), {0, x, positions, cos_sin, 2, 1, kHeadDim, stream},
       {[](Inverse& p) { p.tokens = -1; }, [](Inverse& p) { p.heads = 0; },
        [](Inverse& p) { p.x_token_stride = kHeadDim - 1; }, [](Inverse& p) { p.x = nullptr; }});
   buffers.device().synchronize(stream);

@@ -7,12 +7,12 @@
 #include "device/device.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry per_token_group_quant_fp8();
-plumb_op_entry mxfp4_quant();
-plumb_op_entry normalize_e4m3fn_to_e4m3fnuz();
-plumb_op_entry quantize_and_insert_k_cache();
-plumb_op_entry concat_and_cache_ds_mla();
-plumb_op_entry indexer_k_quant_and_cache();
+device::OpEntry per_token_group_quant_fp8();
+device::OpEntry mxfp4_quant();
+device::OpEntry normalize_e4m3fn_to_e4m3fnuz();
+device::OpEntry quantize_and_insert_k_cache();
+device::OpEntry concat_and_cache_ds_mla();
+device::OpEntry indexer_k_quant_and_cache();
 }  // namespace plumb::device::kernels
 
 namespace plumb::device {
@@ -24,13 +24,13 @@ std::uint8_t no_bytes[1];
 std::int64_t no_slots[1];
 
 template <class Params, class Change>
-plumb_status after(const plumb_op_entry& entry, Params params, const Change& change) {
+plumb_status after(const device::OpEntry& entry, Params params, const Change& change) {
   change(params);
   return entry.launch(&params);
 }
 
 TEST(QuantisationLaunchers, RefuseGroupsWithoutAFloor) {
-  const plumb_op_entry entry = kernels::per_token_group_quant_fp8();
+  const device::OpEntry entry = kernels::per_token_group_quant_fp8();
   plumb_per_token_group_quant_fp8_params legal{};
   legal.columns = legal.x_row_stride = 100;
   legal.group_size = 128;
@@ -45,20 +45,24 @@ TEST(QuantisationLaunchers, RefuseGroupsWithoutAFloor) {
 }
 
 TEST(QuantisationLaunchers, RefuseHalfAGroupOfMxfp4) {
-  const plumb_op_entry entry = kernels::mxfp4_quant();
+  const device::OpEntry entry = kernels::mxfp4_quant();
   plumb_mxfp4_quant_params legal{};
   legal.columns = legal.x_row_stride = 64;
+  legal.q_row_stride = 32;
+  legal.scales_row_stride = 2;
   legal.amax_floor = 1e-4F;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.columns = 48; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.q_row_stride = 31; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.scales_row_stride = 1; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.amax_floor = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.tokens = 1; }), PLUMB_INVALID_ARGUMENT);
 }
 
 TEST(QuantisationLaunchers, RefuseScalesWithoutAPlace) {
-  const plumb_op_entry entry = kernels::normalize_e4m3fn_to_e4m3fnuz();
+  const device::OpEntry entry = kernels::normalize_e4m3fn_to_e4m3fnuz();
   plumb_normalize_e4m3fn_to_e4m3fnuz_params legal{};
-  legal.columns = legal.weight_row_stride = 8;
+  legal.columns = legal.weight_row_stride = legal.weight_out_row_stride = 8;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.rows = 1; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.weight_scales = 1; }), PLUMB_INVALID_ARGUMENT);
@@ -66,7 +70,7 @@ TEST(QuantisationLaunchers, RefuseScalesWithoutAPlace) {
 }
 
 TEST(CacheWriterLaunchers, RefuseBlocksThatOverlap) {
-  const plumb_op_entry entry = kernels::quantize_and_insert_k_cache();
+  const device::OpEntry entry = kernels::quantize_and_insert_k_cache();
   plumb_quantize_and_insert_k_cache_params legal{};
   legal.kv = nothing;
   legal.slot_mapping = no_slots;
@@ -80,7 +84,7 @@ TEST(CacheWriterLaunchers, RefuseBlocksThatOverlap) {
 }
 
 TEST(CacheWriterLaunchers, RefuseScalesThatAreNotAligned) {
-  const plumb_op_entry entry = kernels::concat_and_cache_ds_mla();
+  const device::OpEntry entry = kernels::concat_and_cache_ds_mla();
   plumb_concat_and_cache_ds_mla_params legal{};
   legal.kv_c_row_stride = 512;
   legal.k_pe_row_stride = 64;
@@ -92,7 +96,7 @@ TEST(CacheWriterLaunchers, RefuseScalesThatAreNotAligned) {
 }
 
 TEST(CacheWriterLaunchers, RefuseTilesThatDoNotFitThePage) {
-  const plumb_op_entry entry = kernels::indexer_k_quant_and_cache();
+  const device::OpEntry entry = kernels::indexer_k_quant_and_cache();
   plumb_indexer_k_quant_and_cache_params legal{};
   legal.head_dim = legal.quant_block_size = 128;
   legal.k_row_stride = 128;

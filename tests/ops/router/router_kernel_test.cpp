@@ -19,9 +19,9 @@ OpDefinition define_hash_routing();
 
 namespace plumb::device::kernels {
 
-plumb_op_entry grouped_topk();
-plumb_op_entry sqrt_softplus_topk();
-plumb_op_entry hash_routing();
+device::OpEntry grouped_topk();
+device::OpEntry sqrt_softplus_topk();
+device::OpEntry hash_routing();
 
 }  // namespace plumb::device::kernels
 
@@ -30,7 +30,7 @@ namespace {
 
 namespace kernels = device::kernels;
 
-void expect_right(const OpDefinition& op, const plumb_op_entry& entry, const Integers& integers) {
+void expect_right(const OpDefinition& op, const device::OpEntry& entry, const Integers& integers) {
   const Row row = row_of(op, integers);
   for (const std::string platform : {"sim-sm90", "sim-gfx942"}) {
     for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
@@ -76,7 +76,7 @@ TEST(GroupedTopKKernel, RefusesGroupsThatDoNotFit) {
   p.logits_row_stride = 256;
   p.n_group = 8;
   p.topk_group = 4;
-  p.topk = 8;
+  p.topk = p.weights_row_stride = p.ids_row_stride = 8;
   p.logits_format = PLUMB_F32;
   const auto launch = kernels::grouped_topk().launch;
   EXPECT_EQ(launch(&p), PLUMB_OK) << "no tokens, nothing launched";
@@ -85,6 +85,8 @@ TEST(GroupedTopKKernel, RefusesGroupsThatDoNotFit) {
     change(other);
     return launch(&other) == PLUMB_INVALID_ARGUMENT;
   };
+  EXPECT_TRUE(refused([](auto& q) { q.weights_row_stride = 7; }));
+  EXPECT_TRUE(refused([](auto& q) { q.ids_row_stride = 7; }));
   EXPECT_TRUE(refused([](auto& q) { q.n_group = 7; }));
   EXPECT_TRUE(refused([](auto& q) { q.n_group = 64; }));
   EXPECT_TRUE(refused([](auto& q) { q.n_group = 256; }));

@@ -20,10 +20,10 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry sparse_mla_decode();
+device::OpEntry sparse_mla_decode();
 }
 namespace plumb::device::checked_kernels {
-plumb_op_entry sparse_mla_decode();
+device::OpEntry sparse_mla_decode();
 }
 namespace plumb::cases {
 OpDefinition define_sparse_mla_decode();
@@ -46,7 +46,7 @@ void expect_passed(const std::vector<TensorReport>& reports, const std::string& 
 }
 
 void expect_right(const Row& row, const Step& step) {
-  const plumb_op_entry entry = device::kernels::sparse_mla_decode();
+  const device::OpEntry entry = device::kernels::sparse_mla_decode();
   for (const std::string& platform : kPlatforms) {
     for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
       Step filled = step;
@@ -116,7 +116,7 @@ TEST(SparseMlaKernels, EveryReadingOfTheScalesOfV32AgreesWithTheReference) {
 }
 
 TEST(SparseMlaKernels, AnyNumberOfPartsIsPlannedAsTheReferencePlans) {
-  const plumb_op_entry entry = device::kernels::sparse_mla_decode();
+  const device::OpEntry entry = device::kernels::sparse_mla_decode();
   for (const std::int64_t parts : {1, 2, 3, 4, 6, 9, 14, 60}) {
     for (const std::int64_t overhead : {0, 5}) {
       const Row row = row_of(define_sparse_mla_decode(),
@@ -144,7 +144,7 @@ Conditions in_order(Order order) {
 }
 
 TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
-  const plumb_op_entry entry = device::kernels::sparse_mla_decode();
+  const device::OpEntry entry = device::kernels::sparse_mla_decode();
   const Row row = row_of(define_sparse_mla_decode(),
                          {{"requests", 3}, {"heads", 5}, {"width", 100}, {"parts", 4}});
   const Step step{.seed = 6, .live = 3};
@@ -162,7 +162,7 @@ TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
 }
 
 TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) {
-  const plumb_op_entry entry = device::kernels::sparse_mla_decode();
+  const device::OpEntry entry = device::kernels::sparse_mla_decode();
   OpSession session(define_sparse_mla_decode(),
                     row_of(define_sparse_mla_decode(), {{"requests", 2}, {"heads", 1}}),
                     {.seed = 7, .live = 2}, "sim-sm90");
@@ -174,7 +174,7 @@ TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) 
 // What a graph does that was captured after a warm-up on the same plan: the lengths are new, the
 // plan is the old one, and the tail blocks of what has grown are lost.
 TEST(SparseMlaKernels, APlanKeptAcrossLongerLengthsFailsInPlanAndOutput) {
-  const plumb_op_entry entry = device::kernels::sparse_mla_decode();
+  const device::OpEntry entry = device::kernels::sparse_mla_decode();
   const Row row = row_of(define_sparse_mla_decode(),
                          {{"requests", 2}, {"heads", 2}, {"width", 192}, {"parts", 3}});
   OpSession session(define_sparse_mla_decode(), row, {.seed = 8, .live = 0}, "sim-sm90");
@@ -191,7 +191,7 @@ TEST(SparseMlaKernels, APlanKeptAcrossLongerLengthsFailsInPlanAndOutput) {
 }
 
 TEST(SparseMlaKernels, CheckedKernelsFindNeitherRaceNorStrayAccess) {
-  const plumb_op_entry entry = device::checked_kernels::sparse_mla_decode();
+  const device::OpEntry entry = device::checked_kernels::sparse_mla_decode();
   const Row row = row_of(define_sparse_mla_decode(),
                          {{"requests", 3},
                           {"heads", 3},
@@ -234,6 +234,7 @@ plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&)) {
   params.main_cache.dialect = PLUMB_E4M3FN;
   params.plan = &plan;
   params.requests = params.queries = params.heads = 1;
+  params.out_request_stride = params.out_query_stride = params.out_head_stride = 512;
   change(params);
   return device::kernels::sparse_mla_decode().launch(&params);
 }
@@ -241,6 +242,7 @@ plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&)) {
 TEST(SparseMlaKernels, LaunchRefusesWhatTheContractForbids) {
   using Params = plumb_sparse_mla_decode_params;
   EXPECT_EQ(status_with([](Params& p) { p.queries = 2; }), PLUMB_INVALID_ARGUMENT);  // ragged
+  EXPECT_EQ(status_with([](Params& p) { p.out_head_stride = 511; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.requests = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.plan = nullptr; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.plan->block_n = 0; }), PLUMB_INVALID_ARGUMENT);

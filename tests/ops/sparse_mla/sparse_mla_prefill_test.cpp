@@ -5,19 +5,19 @@
 #include "reference/sparse_mla/sparse_mla_prefill.h"
 
 #include <gtest/gtest.h>
+#include <plumb/plumb_ops.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "device/plumb_ops.h"
 #include "reference/sparse_mla/dequantize_and_gather_k_cache.h"
 #include "reference/sparse_mla/sparse_mla_decode.h"
 #include "tests/support/mla_test_problem.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry sparse_mla_prefill();
-plumb_op_entry dequantize_and_gather_k_cache();
+device::OpEntry sparse_mla_prefill();
+device::OpEntry dequantize_and_gather_k_cache();
 }  // namespace plumb::device::kernels
 
 namespace plumb::tests {
@@ -114,7 +114,7 @@ struct Gather {
     }
     inputs.cache = cache.view;
     inputs.block_table = block_table.data();
-    inputs.block_table_stride = 3;
+    inputs.block_table_row_stride = 3;
     inputs.seq_lens = seq_lens.data();
     inputs.requests = 2;
     inputs.rows = 6;
@@ -212,6 +212,7 @@ plumb_status prefill_with(void (*change)(plumb_sparse_mla_prefill_params&)) {
   params.candidates.width = 1;
   params.heads = params.kv_rows = 1;
   params.key_dims = params.kv_row_stride = 512;
+  params.out_row_stride = params.out_head_stride = 512;
   change(params);
   return device::kernels::sparse_mla_prefill().launch(&params);
 }
@@ -225,7 +226,7 @@ plumb_status gather_with(void (*change)(plumb_dequantize_and_gather_k_cache_para
   params.cache.block_stride_bytes = 1152;
   params.cache.num_blocks = params.cache.page = 1;
   params.cache.dialect = PLUMB_E4M3FN;
-  params.rows = params.pages = params.block_table_stride = 1;
+  params.rows = params.pages = params.block_table_row_stride = 1;
   params.out_row_stride = params.out_request_stride = 512;
   change(params);
   return device::kernels::dequantize_and_gather_k_cache().launch(&params);
@@ -236,6 +237,7 @@ TEST(SparseMlaPrefill, LaunchRefusesWhatTheContractForbids) {
   EXPECT_EQ(prefill_with([](Params&) {}), PLUMB_OK);  // no rows
   EXPECT_EQ(prefill_with([](Params& p) { p.key_dims = 640; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(prefill_with([](Params& p) { p.kv_row_stride = 511; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(prefill_with([](Params& p) { p.out_row_stride = 511; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(prefill_with([](Params& p) { p.candidates.width = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(prefill_with([](Params& p) { p.heads = 0; }), PLUMB_INVALID_ARGUMENT);
 }

@@ -15,8 +15,8 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry top_k_per_row_prefill();
-plumb_op_entry top_k_per_row_decode();
+device::OpEntry top_k_per_row_prefill();
+device::OpEntry top_k_per_row_decode();
 }  // namespace plumb::device::kernels
 
 namespace plumb::cases {
@@ -34,7 +34,7 @@ using device::Order;
 const std::vector<std::string> kPlatforms = {"sim-sm90", "sim-gfx942"};  // waves of 32 and 64
 
 // Uploads, launches once, downloads, and checks that nothing but outputs changed.
-void run_once(const Problem& problem, const plumb_op_entry& entry, TensorSet& tensors,
+void run_once(const Problem& problem, const device::OpEntry& entry, TensorSet& tensors,
               Device& device) {
   DeviceTensors addresses;
   const device::Stream stream = device.create_stream();
@@ -61,7 +61,7 @@ struct Outcome {
   TensorReport report;
 };
 
-Outcome run_case(const OpDefinition& op, const plumb_op_entry& entry, const Row& row,
+Outcome run_case(const OpDefinition& op, const device::OpEntry& entry, const Row& row,
                  const Step& step, const std::string& platform, const Conditions& conditions) {
   const auto device = device::open_device(platform, conditions);
   const auto problem = op.make_problem(row, device->properties());
@@ -73,7 +73,7 @@ Outcome run_case(const OpDefinition& op, const plumb_op_entry& entry, const Row&
   return {tensors.at("indices").bytes(), reports.at(0)};
 }
 
-void expect_right(const OpDefinition& op, const plumb_op_entry& entry, const Row& row,
+void expect_right(const OpDefinition& op, const device::OpEntry& entry, const Row& row,
                   std::int64_t live) {
   for (const std::string& platform : kPlatforms) {
     for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
@@ -127,34 +127,38 @@ TEST(TopKKernels, DecodeIsRightForEveryFormOfSequenceLengths) {
 
 TEST(TopKKernels, NoRowsAreNoLaunch) {
   plumb_top_k_per_row_prefill_params prefill{};
-  prefill.k = 1;
+  prefill.k = prefill.indices_row_stride = 1;
   EXPECT_EQ(device::kernels::top_k_per_row_prefill().launch(&prefill), PLUMB_OK);
   plumb_top_k_per_row_decode_params decode{};
-  decode.k = decode.next_n = decode.seq_lens_dims = 1;
+  decode.k = decode.indices_row_stride = decode.next_n = 1;
+  decode.seq_lens_dims = 1;
   EXPECT_EQ(device::kernels::top_k_per_row_decode().launch(&decode), PLUMB_OK);
 }
 
 TEST(TopKKernels, ImpossibleArgumentsAreRefused) {
-  const auto refused = [](const plumb_op_entry& entry, const void* params) {
+  const auto refused = [](const device::OpEntry& entry, const void* params) {
     return entry.launch(params) == PLUMB_INVALID_ARGUMENT;
   };
-  const plumb_op_entry prefill = device::kernels::top_k_per_row_prefill();
+  const device::OpEntry prefill = device::kernels::top_k_per_row_prefill();
   plumb_top_k_per_row_prefill_params p{};
   EXPECT_TRUE(refused(prefill, nullptr));
   EXPECT_TRUE(refused(prefill, &p)) << "k 0";
   p.k = 1;
-  p.num_rows = 1;
+  EXPECT_TRUE(refused(prefill, &p)) << "rows of indices over each other";
+  p.indices_row_stride = 1;
+  EXPECT_FALSE(refused(prefill, &p)) << "no rows";
+  p.rows = 1;
   EXPECT_TRUE(refused(prefill, &p)) << "null pointers";
-  p.num_rows = -1;
+  p.rows = -1;
   EXPECT_TRUE(refused(prefill, &p)) << "negative size";
 
-  const plumb_op_entry decode = device::kernels::top_k_per_row_decode();
+  const device::OpEntry decode = device::kernels::top_k_per_row_decode();
   plumb_top_k_per_row_decode_params d{};
-  d.k = d.next_n = 1;
+  d.k = d.indices_row_stride = d.next_n = 1;
   EXPECT_TRUE(refused(decode, &d)) << "lengths of no dimension";
   d.seq_lens_dims = 1;
   d.next_n = 2;
-  d.num_rows = 3;
+  d.rows = 3;
   EXPECT_TRUE(refused(decode, &d)) << "rows that are no multiple of next_n";
 }
 

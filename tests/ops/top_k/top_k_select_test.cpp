@@ -20,7 +20,7 @@
 #include "device/sim/launch.h"
 
 namespace plumb::device::kernels {
-plumb_op_entry top_k_per_row_prefill();
+device::OpEntry top_k_per_row_prefill();
 }  // namespace plumb::device::kernels
 
 namespace plumb::device::top_k_test_kernels {
@@ -347,7 +347,7 @@ TEST(TopKKernels, LaunchesMakeRoomForAListAndFillAMultiprocessor) {
                               {"sim-gfx942", 2, 200000, 2048, 1024, 6, false}}) {
     const auto device = device::open_device(row.platform, {});
     plumb_top_k_per_row_prefill_params params{};
-    params.num_rows = row.rows;
+    params.rows = row.rows;
     params.columns = params.logits_row_stride = row.columns;
     params.k = row.k;
     params.stream = device->create_stream();
@@ -375,8 +375,17 @@ TEST(TopKKernels, RowsBeyondEightGigabytesAreFound) {
     device->copy(sparse + row * kRowStride, logits.data(), bytes, stream);
   }
   device->copy(starts, bounds.data(), 16, stream);
-  const plumb_top_k_per_row_prefill_params params{sparse, starts,     starts + 2, indices, 2,
-                                                  1100,   kRowStride, 1,          300,     stream};
+  const plumb_top_k_per_row_prefill_params params{.logits = sparse,
+                                                  .row_starts = starts,
+                                                  .row_ends = starts + 2,
+                                                  .indices = indices,
+                                                  .rows = 2,
+                                                  .columns = 1100,
+                                                  .logits_row_stride = kRowStride,
+                                                  .logits_column_stride = 1,
+                                                  .k = 300,
+                                                  .indices_row_stride = 300,
+                                                  .stream = stream};
   ASSERT_EQ(device::kernels::top_k_per_row_prefill().launch(&params), PLUMB_OK);
   std::vector<std::int32_t> stored(600);
   device->copy(stored.data(), indices, 2 * 300 * 4, stream);

@@ -18,7 +18,7 @@ typedef struct plumb_paged_cache {
   uint8_t* data;
   int64_t block_stride_bytes;
   int64_t num_blocks;
-  int32_t page;         /* tokens per block */
+  int64_t page;         /* tokens per block */
   plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
 } plumb_paged_cache;
 
@@ -26,7 +26,8 @@ typedef struct plumb_paged_cache {
  * fp8, scale 2^ceil(log2(max(amax, 1e-4) / largest)), largest 448 or 224; pad byte := 0; the last
  * 64 columns copied. */
 typedef struct plumb_quantize_and_insert_k_cache_params {
-  const uint16_t* kv; /* bf16 [>= tokens, 512] */
+  int64_t struct_size; /* of this structure, in bytes */
+  const uint16_t* kv;  /* bf16 [>= tokens, 512] */
   const int64_t* slot_mapping;
   plumb_paged_cache cache;
   int64_t tokens, kv_row_stride;
@@ -36,6 +37,7 @@ typedef struct plumb_quantize_and_insert_k_cache_params {
 /* Latent k of V3.2: 656 bytes a token, token by token   [1.1 V32]: 512 codes, 4 fp32 scales
  * max(amax / largest, FLT_MIN) of 128 columns each, 64 bf16 copied. */
 typedef struct plumb_concat_and_cache_ds_mla_params {
+  int64_t struct_size;  /* of this structure, in bytes */
   const uint16_t* kv_c; /* bf16 [>= tokens, 512] */
   const uint16_t* k_pe; /* bf16 [>= tokens, 64] */
   const int64_t* slot_mapping;
@@ -47,11 +49,12 @@ typedef struct plumb_concat_and_cache_ds_mla_params {
 /* Keys of the lightning indexer   [5.4]. A block holds the codes of all its tokens, then their fp32
  * scales max(amax, 1e-4) / largest, head_dim / quant_block_size per token. */
 typedef struct plumb_indexer_k_quant_and_cache_params {
-  const uint16_t* k; /* bf16 [>= tokens, head_dim] */
+  int64_t struct_size; /* of this structure, in bytes */
+  const uint16_t* k;   /* bf16 [>= tokens, head_dim] */
   const int64_t* slot_mapping;
   plumb_paged_cache cache; /* block_stride_bytes and page * head_dim multiples of 4 */
   int64_t tokens, k_row_stride;
-  int32_t head_dim, quant_block_size; /* the second divides the first */
+  int64_t head_dim, quant_block_size; /* the second divides the first */
   int32_t ue8m0;    /* 1: scales are rounded up to powers of two (stored as fp32 all the same) */
   int32_t shuffled; /* 1: codes in [page / 16][head_dim / 16][16 tokens][16 bytes] where the page
                        is more than 1; 16 divides page and head_dim */

@@ -28,16 +28,18 @@ typedef enum plumb_router_weight {
 /* V3.2: sigmoid scores, the best groups by their two best experts, the best experts of those [8.1]
  */
 typedef struct plumb_grouped_topk_params {
-  const void* logits; /* fp32 or bf16 [tokens, experts] */
-  const float* bias;  /* fp32 [experts]: for the choice, not for the weight */
-  float* weights;     /* fp32 [tokens, topk] contiguous */
-  int32_t* ids;       /* [tokens, topk] contiguous, descending score + bias */
+  int64_t struct_size; /* of this structure, in bytes */
+  const void* logits;  /* fp32 or bf16 [tokens, experts] */
+  const float* bias;   /* fp32 [experts]: for the choice, not for the weight */
+  float* weights;      /* fp32 [tokens, topk] */
+  int32_t* ids;        /* [tokens, topk], descending score + bias */
   int64_t tokens;
   int64_t logits_row_stride;
-  int32_t experts;
-  int32_t n_group; /* at most 32; divides experts into groups of two or more */
-  int32_t topk_group;
-  int32_t topk;               /* at most 32, and no more than topk_group groups have */
+  int64_t experts;
+  int64_t n_group; /* at most 32; divides experts into groups of two or more */
+  int64_t topk_group;
+  int64_t topk; /* at most 32, and no more than topk_group groups have */
+  int64_t weights_row_stride, ids_row_stride;
   plumb_format logits_format; /* PLUMB_F32 or PLUMB_BF16 */
   plumb_router_arithmetic arithmetic;
   int32_t renormalize;
@@ -47,16 +49,18 @@ typedef struct plumb_grouped_topk_params {
 
 /* V4: square root of softplus, no groups   [8.2] */
 typedef struct plumb_sqrt_softplus_topk_params {
+  int64_t struct_size;           /* of this structure, in bytes */
   const void* logits;            /* fp32 or bf16 [tokens, experts] */
   const float* bias;             /* fp32 [experts] */
   const uint8_t* is_padding;     /* [tokens], optional, read by the kernel: id -1, weight 0 */
-  float* weights;                /* fp32 [tokens, topk] contiguous */
-  int32_t* ids;                  /* [tokens, topk] contiguous */
+  float* weights;                /* fp32 [tokens, topk] */
+  int32_t* ids;                  /* [tokens, topk] */
   int32_t* token_expert_indices; /* [tokens, topk], optional: k * tokens + t */
   int64_t tokens;
   int64_t logits_row_stride;
-  int32_t experts; /* at most 1024 */
-  int32_t topk;    /* at most 32 */
+  int64_t experts; /* at most 1024 */
+  int64_t topk;    /* at most 32 */
+  int64_t weights_row_stride, ids_row_stride, token_expert_indices_row_stride;
   plumb_format logits_format;
   plumb_router_weight weight;
   int32_t renormalize;
@@ -66,15 +70,17 @@ typedef struct plumb_sqrt_softplus_topk_params {
 
 /* V4, first layers: experts by token id, weights by the logits   [8.3] */
 typedef struct plumb_hash_routing_params {
+  int64_t struct_size;      /* of this structure, in bytes */
   const void* logits;       /* fp32 or bf16 [tokens, experts] */
   const int32_t* input_ids; /* [tokens]; of padding too, a legal one */
   const int32_t* tid2eid;   /* [vocabulary, topk] */
-  float* weights; /* fp32 [tokens, topk] contiguous; where the table's id is no expert, untouched */
-  int32_t* ids;   /* [tokens, topk] contiguous; the same */
+  float* weights;           /* fp32 [tokens, topk]; where the table's id is no expert, untouched */
+  int32_t* ids;             /* [tokens, topk]; the same */
   int64_t tokens;
   int64_t logits_row_stride;
-  int32_t experts;
-  int32_t topk; /* at most 32 */
+  int64_t experts;
+  int64_t topk; /* at most 32 */
+  int64_t weights_row_stride, ids_row_stride;
   plumb_format logits_format;
   int32_t renormalize;
   float routed_scaling_factor;

@@ -27,9 +27,10 @@ typedef enum plumb_scale_format {
  * largest is 448 for e4m3fn and 224 for e4m3fnuz; one of the floors is above 0. The last group may
  * be shorter; its missing columns get the code 0. */
 typedef struct plumb_per_token_group_quant_fp8_params {
-  const uint16_t* x; /* bf16 [tokens, columns] */
-  uint8_t* q;        /* [tokens, groups * group_size], groups = ceil(columns / group_size) */
-  void* scales;      /* fp32 [tokens, groups] or int32 [tokens, ceil(groups / 4)] */
+  int64_t struct_size; /* of this structure, in bytes */
+  const uint16_t* x;   /* bf16 [tokens, columns] */
+  uint8_t* q;          /* [tokens, groups * group_size], groups = ceil(columns / group_size) */
+  void* scales;        /* fp32 [tokens, groups] or int32 [tokens, ceil(groups / 4)] */
   int64_t tokens, columns, group_size;
   int64_t x_row_stride, q_row_stride;
   /* Row-major: (groups, 1). Column-major, aligned for TMA: (1, tokens rounded up to 4). */
@@ -44,11 +45,13 @@ typedef struct plumb_per_token_group_quant_fp8_params {
 /* E2M1 codes and UE8M0 scales of groups of 32 columns   [9.4]
  *   scale = 2^ceil(log2(max(amax, amax_floor) / 6)); ties towards zero; no code of -0 */
 typedef struct plumb_mxfp4_quant_params {
-  const uint16_t* x; /* bf16 [tokens, columns], columns a multiple of 32 */
-  uint8_t* q;        /* [tokens, columns / 2] contiguous: the even column in the low nibble */
-  uint8_t* scales;   /* UE8M0 [tokens, columns / 32] contiguous */
+  int64_t struct_size; /* of this structure, in bytes */
+  const uint16_t* x;   /* bf16 [tokens, columns], columns a multiple of 32 */
+  uint8_t* q;          /* [tokens, columns / 2]: the even column in the low nibble */
+  uint8_t* scales;     /* UE8M0 [tokens, columns / 32] */
   int64_t tokens, columns;
   int64_t x_row_stride;
+  int64_t q_row_stride, scales_row_stride;
   float amax_floor; /* > 0 */
   plumb_stream stream;
 } plumb_mxfp4_quant_params;
@@ -56,14 +59,16 @@ typedef struct plumb_mxfp4_quant_params {
 /* OCP weights made readable for fnuz hardware   [9.5]: byte 0x80 becomes 0x00, scales double.
  * Outputs may be the inputs themselves. */
 typedef struct plumb_normalize_e4m3fn_to_e4m3fnuz_params {
+  int64_t struct_size;   /* of this structure, in bytes */
   const uint8_t* weight; /* [rows, columns] */
   uint8_t* weight_out;
   const float* weight_scale; /* [weight_scales] */
   float* weight_scale_out;
   const float* input_scale; /* [input_scales]; optional, with its output */
   float* input_scale_out;
-  int64_t rows, columns, weight_row_stride; /* of weight and weight_out */
+  int64_t rows, columns, weight_row_stride;
   int64_t weight_scales, input_scales;
+  int64_t weight_out_row_stride;
   plumb_stream stream;
 } plumb_normalize_e4m3fn_to_e4m3fnuz_params;
 

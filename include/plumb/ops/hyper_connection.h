@@ -12,6 +12,7 @@ extern "C" {
 
 /* Hyper-connection mixing before a sublayer   [6.1, 6.2]; hc_mult is 4 */
 typedef struct plumb_mhc_pre_params {
+  int64_t struct_size;         /* of this structure, in bytes */
   const uint16_t* residual;    /* bf16 [tokens, 4, hidden] */
   const float* fn;             /* fp32 [24, 4 * hidden], K order (slot, hidden) */
   const float* scale;          /* fp32 [3] */
@@ -24,7 +25,8 @@ typedef struct plumb_mhc_pre_params {
   float* partial_square_sums; /* fp32 [splits, tokens]: sum x^2 of the split (visible) */
   int64_t tokens, hidden;
   int64_t residual_token_stride, residual_slot_stride;
-  int32_t splits; /* part s of K = 4 hidden: [K s / splits, K (s + 1) / splits), summed in order */
+  int64_t splits; /* part s of K = 4 hidden: [K s / splits, K (s + 1) / splits), summed in order */
+  int64_t post_row_stride, comb_token_stride, layer_input_row_stride;
   int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
@@ -32,19 +34,22 @@ typedef struct plumb_mhc_pre_params {
 
 /* out[n,h] = post[n] x[h] + sum_m comb[m,n] residual[m,h]   [6.3] */
 typedef struct plumb_mhc_post_params {
+  int64_t struct_size;      /* of this structure, in bytes */
   const uint16_t* x;        /* bf16 [tokens, hidden] */
   const uint16_t* residual; /* bf16 [tokens, 4, hidden] */
   const float* post;        /* fp32 [tokens, 4] */
   const float* comb;        /* fp32 [tokens, 4, 4] */
-  uint16_t* out;            /* bf16 [tokens, 4, hidden] contiguous */
+  uint16_t* out;            /* bf16 [tokens, 4, hidden] */
   int64_t tokens, hidden;
   int64_t residual_token_stride, residual_slot_stride;
+  int64_t out_token_stride, out_slot_stride;
   plumb_stream stream;
 } plumb_mhc_post_params;
 
 /* mhc_post, then mhc_pre of its result   [6.5]. With 16 tokens or fewer the sums of mhc_pre are of
  * the streams in fp32, with more of the stored ones; layer_input is always of the stored ones. */
 typedef struct plumb_mhc_fused_post_pre_params {
+  int64_t struct_size;         /* of this structure, in bytes */
   const uint16_t* x;           /* bf16 [tokens, hidden] */
   const uint16_t* residual;    /* bf16 [tokens, 4, hidden] */
   const float* post_before;    /* fp32 [tokens, 4]: of the sublayer that x comes from */
@@ -53,7 +58,7 @@ typedef struct plumb_mhc_fused_post_pre_params {
   const float* scale;          /* fp32 [3] */
   const float* base;           /* fp32 [24] */
   const uint16_t* norm_weight; /* bf16 [hidden], optional */
-  uint16_t* residual_out;      /* bf16 [tokens, 4, hidden] contiguous, not `residual` */
+  uint16_t* residual_out;      /* bf16 [tokens, 4, hidden], not `residual` */
   float* post;                 /* fp32 [tokens, 4] */
   float* comb;                 /* fp32 [tokens, 4, 4] */
   uint16_t* layer_input;       /* bf16 [tokens, hidden] */
@@ -61,19 +66,23 @@ typedef struct plumb_mhc_fused_post_pre_params {
   float* partial_square_sums;  /* fp32 [splits, tokens] (visible) */
   int64_t tokens, hidden;
   int64_t residual_token_stride, residual_slot_stride;
-  int32_t splits, sinkhorn_iterations;
+  int64_t splits;
+  int64_t residual_out_token_stride, residual_out_slot_stride, post_row_stride, comb_token_stride,
+      layer_input_row_stride;
+  int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
 } plumb_mhc_fused_post_pre_params;
 
 /* mhc_pre of four streams that are all `residual`   [6.5] */
 typedef struct plumb_mhc_pre_broadcast_params {
+  int64_t struct_size;         /* of this structure, in bytes */
   const uint16_t* residual;    /* bf16 [tokens, hidden] */
   const float* fn;             /* fp32 [24, hidden]: summed over the streams */
   const float* scale;          /* fp32 [3]; from here on as in mhc_pre */
   const float* base;           /* fp32 [24] */
   const uint16_t* norm_weight; /* bf16 [hidden], optional */
-  uint16_t* residual_out;      /* bf16 [tokens, 4, hidden] contiguous: residual, four times */
+  uint16_t* residual_out;      /* bf16 [tokens, 4, hidden]: residual, four times */
   float* post;                 /* fp32 [tokens, 4] */
   float* comb;                 /* fp32 [tokens, 4, 4] */
   uint16_t* layer_input;       /* bf16 [tokens, hidden] */
@@ -81,13 +90,17 @@ typedef struct plumb_mhc_pre_broadcast_params {
   float* partial_square_sums;  /* fp32 [splits, tokens] (visible) */
   int64_t tokens, hidden;
   int64_t residual_token_stride;
-  int32_t splits, sinkhorn_iterations;
+  int64_t splits;
+  int64_t residual_out_token_stride, residual_out_slot_stride, post_row_stride, comb_token_stride,
+      layer_input_row_stride;
+  int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
 } plumb_mhc_pre_broadcast_params;
 
 /* Gated sum of the four streams before the LM head   [6.4] */
 typedef struct plumb_hc_head_params {
+  int64_t struct_size;           /* of this structure, in bytes */
   const uint16_t* hidden_states; /* bf16 [tokens, 4, hidden] */
   const float* fn;               /* fp32 [4, 4 * hidden] */
   const float* scale;            /* fp32 [1] */
@@ -95,6 +108,7 @@ typedef struct plumb_hc_head_params {
   uint16_t* out;                 /* bf16 [tokens, hidden] */
   int64_t tokens, hidden;
   int64_t hidden_token_stride, hidden_slot_stride;
+  int64_t out_row_stride;
   float rms_eps, hc_eps;
   plumb_rounding rounding; /* TWICE: x * r is rounded to bf16 before the product with fn */
   plumb_stream stream;

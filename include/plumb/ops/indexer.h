@@ -14,6 +14,7 @@ extern "C" {
 /* logits[m,n] = k_scale[n] * sum_h weights[m,h] * max(0, q[m,h,:] . k[n,:])   [5.1, 5.2]
  * for the keys n in [starts[m], ends[m]), both clamped to [0, keys]. */
 typedef struct plumb_fp8_mqa_logits_params {
+  int64_t struct_size;   /* of this structure, in bytes */
   const uint8_t* q;      /* fp8 [rows, heads, dim] contiguous */
   const uint8_t* k;      /* fp8 [keys, dim] contiguous */
   const float* k_scale;  /* [keys], positive */
@@ -23,8 +24,8 @@ typedef struct plumb_fp8_mqa_logits_params {
   float* logits;         /* [rows, keys], or [rows, max_seqlen_k] if that is above 0 */
   int64_t rows, keys;
   int64_t logits_row_stride; /* what lies between two rows may be written */
-  int32_t heads, dim;
-  int32_t max_seqlen_k; /* above 0: column c is key start + c; needs clean_logits 0 */
+  int64_t heads, dim;
+  int64_t max_seqlen_k; /* above 0: column c is key start + c; needs clean_logits 0 */
   int32_t clean_logits; /* 1: columns without a key of the row are -inf; 0: they hold anything */
   plumb_format q_dialect, k_dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
   plumb_stream stream;
@@ -32,19 +33,20 @@ typedef struct plumb_fp8_mqa_logits_params {
 
 /* The same over the tokens of a request, next_n query rows per request   [5.1, 5.3] */
 typedef struct plumb_fp8_paged_mqa_logits_params {
+  int64_t struct_size;         /* of this structure, in bytes */
   const uint8_t* q;            /* fp8 [requests, next_n, heads, dim] contiguous */
   plumb_paged_cache cache;     /* as indexer_k_quant_and_cache leaves it, one scale per token; only
                                   read; block_stride_bytes a multiple of 4 */
   const float* weights;        /* [requests * next_n, heads] */
   const int32_t* context_lens; /* [requests] if 1-D; [requests, next_n] if 2-D */
-  const int32_t* block_table;  /* [requests, block_table_stride]; the entries that a request's
+  const int32_t* block_table;  /* [requests, block_table_row_stride]; the entries that a request's
                                   tokens need are blocks, the others anything */
   float* logits;               /* [requests * next_n, max_context_len] */
   int64_t requests, max_context_len;
-  int64_t logits_row_stride;                       /* what lies between two rows may be written */
-  int64_t context_lens_stride, block_table_stride; /* elements between requests */
+  int64_t logits_row_stride; /* what lies between two rows may be written */
+  int64_t context_lens_row_stride, block_table_row_stride; /* elements between requests */
   int32_t context_lens_dims; /* 1: length = max(0, len - next_n + i + 1); 2: the length itself */
-  int32_t next_n, heads, dim;
+  int64_t next_n, heads, dim;
   int32_t shuffled;     /* as indexer_k_quant_and_cache has it */
   int32_t clean_logits; /* 1: columns from the length on are -inf, for 1-D lengths only; 0: they
                            hold anything */
@@ -62,15 +64,17 @@ typedef enum plumb_rope_pairs {
  *   scale = 2^ceil(log2(max(amax, 1e-10) / largest)), largest 448 or 224
  *   q_out = fp8(rotated / scale), weights_out = weights * scale * softmax_scale * head_scale */
 typedef struct plumb_indexer_q_rope_quant_params {
+  int64_t struct_size;      /* of this structure, in bytes */
   const uint16_t* q;        /* bf16 [tokens, heads, dim], the heads of a token contiguous */
   const int64_t* positions; /* [tokens] */
   const float* cos_sin;     /* [any position, rope_dim]: rope_dim / 2 cosines, then the sines */
   const uint16_t* weights;  /* bf16 [tokens, heads] */
-  uint8_t* q_out;           /* fp8 [tokens, heads, dim] contiguous */
+  uint8_t* q_out;           /* fp8 [tokens, heads, dim] */
   float* weights_out;       /* [tokens, heads] */
   int64_t tokens, q_token_stride;
-  int32_t heads, dim;
-  int32_t rope_dim, rope_offset; /* dimensions [rope_offset, rope_offset + rope_dim) are rotated */
+  int64_t heads, dim;
+  int64_t rope_dim, rope_offset; /* dimensions [rope_offset, rope_offset + rope_dim) are rotated */
+  int64_t q_out_token_stride, q_out_head_stride, weights_out_row_stride;
   plumb_rope_pairs rope_pairs;
   float softmax_scale, head_scale; /* dim^-0.5, heads^-0.5 */
   plumb_format dialect;            /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */

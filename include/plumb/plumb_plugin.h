@@ -9,7 +9,10 @@
  *
  * It is called once in a process, before anything else, and returns a table that stays valid, as
  * `host` does. Whoever is given one of the two structures reads `abi_version`, their first member
- * in every version, before any other. */
+ * in every version, before any other. Within a version structures grow at their ends: a plug-in and
+ * a plumb that were built with different headers work together. What plumb does not know of a
+ * plug-in's structure has to be 0. A plug-in asks PLUMB_HAS before it uses a member of `host` that
+ * is younger than the version; in parameters such a member is 0 where plumb does not know it. */
 #ifndef PLUMB_PLUGIN_H
 #define PLUMB_PLUGIN_H
 
@@ -17,6 +20,11 @@
 #include <stdint.h>
 
 #include "plumb_ops.h"
+
+/* Whether the structure has this member where it was made. */
+#define PLUMB_HAS(structure, member) \
+  ((structure)->struct_size >=       \
+   (int64_t)((const char*)(&(structure)->member + 1) - (const char*)(structure)))
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,22 +41,38 @@ extern "C" {
 #define PLUMB_PLUGIN_EXPORT PLUMB_PLUGIN_VISIBLE
 #endif
 
-/* Each entry's `launch` enqueues its op on the stream that its parameters name, and returns. The
- * parameters are gone when it does: plumb overwrites them. */
+/* One op of a plug-in. An array of entries says how far apart they are, which is their size.
+ * Functions may be called from several threads. */
+typedef struct plumb_op_entry {
+  const char* op;
+  /* Enqueues the op on the stream that its parameters name, and returns. `params` points to the
+   * op's structure in plumb_ops.h, and is gone when the launcher returns: plumb overwrites it. */
+  plumb_status (*launch)(const void* params);
+  const plumb_numerics* numerics;
+  /* From here on what is null is absent. */
+  /* For kernels that choose between several paths: changes `numerics`, a copy of the entry's, into
+   * what the launch with these parameters promises. */
+  void (*numerics_of)(const void* params, plumb_numerics* numerics);
+} plumb_op_entry;
+
+/* Ops without an entry are skipped, never replaced by somebody else's. */
 typedef struct plumb_plugin_table {
   uint32_t abi_version; /* PLUMB_ABI_VERSION */
+  int64_t struct_size;  /* sizeof(plumb_plugin_table) */
   const char* name;
   const char* version; /* optional: stands in reports */
   const plumb_op_entry* entries;
-  int32_t entry_count;
+  int64_t entry_stride; /* sizeof(plumb_op_entry) */
+  int64_t entry_count;
 } plumb_plugin_table;
 
 /* What a kernel could ask about its device. */
 typedef struct plumb_device {
+  int64_t struct_size;
   const char* platform; /* "sim-sm90", "cuda-sm90", ... */
   int32_t simulated; /* 1: device memory is memory of this process, and a stream is no native one */
-  int32_t wave_size;
-  int32_t multiprocessors;
+  int64_t wave_size;
+  int64_t multiprocessors;
   int64_t shared_bytes_per_block;
   plumb_format fp8; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ: what the platform's encoders write */
 } plumb_device;
@@ -59,7 +83,8 @@ typedef struct plumb_device {
  * does. */
 typedef struct plumb_host {
   uint32_t abi_version; /* PLUMB_ABI_VERSION */
-  void* context;        /* goes into every call */
+  int64_t struct_size;
+  void* context; /* goes into every call */
 
   /* Enqueues function(arguments) on the stream, with the `bytes` at `arguments` as they are now:
    * on a simulated platform this is how a kernel is launched and captured, and the function reads

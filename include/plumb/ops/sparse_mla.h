@@ -31,7 +31,7 @@ typedef struct plumb_mla_cache {
   const uint8_t* data; /* optional for the extra cache: NULL = absent */
   int64_t block_stride_bytes;
   int64_t num_blocks;
-  int32_t page;         /* tokens per block */
+  int64_t page;         /* tokens per block */
   plumb_format dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ, each cache its own   [2.11] */
   plumb_mla_layout layout;
   plumb_scale_reading scale_reading; /* of V32 */
@@ -47,35 +47,39 @@ typedef struct plumb_mla_candidates {
   const int32_t* lengths; /* dense: [requests], optional = width for all; ragged: NULL */
   const int32_t* indptr;  /* ragged: [rows + 1]; dense: NULL */
   int64_t request_stride, query_stride; /* dense */
-  int32_t width;                        /* dense: columns; ragged: most candidates of a row */
+  int64_t width;                        /* dense: columns; ragged: most candidates of a row */
 } plumb_mla_candidates;
 
 /* Tile plan of a split decode, filled by the first call that finds `planned` == 0 and kept for
  * later calls: legal only while shapes and lengths stay as they were   [1.6, 1.7] */
 typedef struct plumb_mla_plan {
+  int64_t struct_size; /* of this structure, in bytes */
   int32_t* tiles;      /* device [num_parts, 8]: begin_req, end_req, begin_block, end_block,
                           begin_split, first_split, last_split, pad */
   int32_t* num_splits; /* device [requests + 1], prefix sums */
-  int32_t num_parts;
-  int32_t block_n;        /* candidates per block, 64 */
-  int32_t fixed_overhead; /* blocks, 5 */
+  int64_t num_parts;
+  int64_t block_n;        /* candidates per block, 64 */
+  int64_t fixed_overhead; /* blocks, 5 */
   int32_t planned;        /* host state */
 } plumb_mla_plan;
 
 /* Sparse MLA decode over a main and an optional extra cache of one layout; dims is 512 for V4 and
  * 576 for V32   [1.2 - 1.6, 2.10] */
 typedef struct plumb_sparse_mla_decode_params {
-  const uint16_t* q; /* bf16 [requests, queries, heads, dims] */
+  int64_t struct_size; /* of this structure, in bytes */
+  const uint16_t* q;   /* bf16 [requests, queries, heads, dims] */
   plumb_mla_cache main_cache, extra_cache;
   plumb_mla_candidates main, extra;
   const float* attn_sink; /* fp32 [heads], optional */
-  uint16_t* out;          /* bf16 [requests, queries, heads, 512] contiguous */
-  float* lse;             /* fp32 [requests, heads, queries] contiguous, natural log; optional */
+  uint16_t* out;          /* bf16 [requests, queries, heads, 512] */
+  float* lse;             /* fp32 [requests, heads, queries], natural log; optional */
   float* partial_out;     /* fp32 [requests + num_parts, queries, heads, 512] (visible) */
   float* partial_lse;     /* fp32 [requests + num_parts, queries, heads], base 2 (visible) */
   plumb_mla_plan* plan;
   int64_t requests, queries, heads;
   int64_t q_request_stride, q_query_stride, q_head_stride;
+  int64_t out_request_stride, out_query_stride, out_head_stride, lse_request_stride,
+      lse_head_stride;
   float sm_scale;
   plumb_stream stream;
 } plumb_sparse_mla_decode_params;
@@ -83,16 +87,18 @@ typedef struct plumb_sparse_mla_decode_params {
 /* Sparse MLA prefill over a workspace of dequantised rows   [1.8, 2.10]. In plumb_mla_candidates
  * every query row is a request of one query: lengths is [rows] */
 typedef struct plumb_sparse_mla_prefill_params {
-  const uint16_t* q;  /* bf16 [rows, heads, key_dims] */
-  const uint16_t* kv; /* bf16 [kv_rows, key_dims]: keys, values are their first 512 */
+  int64_t struct_size; /* of this structure, in bytes */
+  const uint16_t* q;   /* bf16 [rows, heads, key_dims] */
+  const uint16_t* kv;  /* bf16 [kv_rows, key_dims]: keys, values are their first 512 */
   plumb_mla_candidates candidates;
   const float* attn_sink; /* fp32 [heads], optional */
-  uint16_t* out;          /* bf16 [rows, heads, 512] contiguous */
-  float* max_logits;      /* fp32 [rows, heads] contiguous, natural units; optional */
-  float* lse;             /* fp32 [rows, heads] contiguous, natural logarithm; optional */
+  uint16_t* out;          /* bf16 [rows, heads, 512] */
+  float* max_logits;      /* fp32 [rows, heads], natural units; optional */
+  float* lse;             /* fp32 [rows, heads], natural logarithm; optional */
   int64_t rows, heads, kv_rows;
   int64_t key_dims; /* 512 or 576 */
   int64_t q_row_stride, q_head_stride, kv_row_stride;
+  int64_t out_row_stride, out_head_stride, max_logits_row_stride, lse_row_stride;
   float sm_scale;
   plumb_stream stream;
 } plumb_sparse_mla_prefill_params;
@@ -100,13 +106,14 @@ typedef struct plumb_sparse_mla_prefill_params {
 /* Rows [offset, offset + gather_len) of a request's workspace <- its last gather_len tokens, from a
  * V4 cache   [2.8]. All other rows keep what they hold */
 typedef struct plumb_dequantize_and_gather_k_cache_params {
+  int64_t struct_size;        /* of this structure, in bytes */
   plumb_mla_cache cache;      /* PLUMB_MLA_V4 */
   const int32_t* block_table; /* [requests, pages]: block of each page of a request's tokens */
   const int32_t* seq_lens;    /* [requests] */
   const int32_t* gather_lens; /* [requests], at most seq_lens; optional = seq_lens */
   uint16_t* out;              /* bf16 [requests, rows, 512]; in and out */
   int64_t requests, rows, pages, offset;
-  int64_t out_request_stride, out_row_stride, block_table_stride;
+  int64_t out_request_stride, out_row_stride, block_table_row_stride;
   plumb_stream stream;
 } plumb_dequantize_and_gather_k_cache_params;
 

@@ -50,9 +50,10 @@ typedef enum plumb_equal_keys {
   PLUMB_EQUAL_KEYS_LOWEST_INDEX = 2
 } plumb_equal_keys;
 
-/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. Of
- * the last four members, 0 promises nothing; what is promised is checked. */
+/* What an implementation of one op promises about its arithmetic. Bounds are derived from it. From
+ * `deterministic` on, 0 promises nothing; what is promised is checked. */
 typedef struct plumb_numerics {
+  int64_t struct_size;      /* of this structure, in bytes */
   plumb_format product;     /* format in which operands enter the op's long products */
   plumb_format accumulator; /* format of the running sums */
   int32_t chains;           /* partial sums side by side in a reduction, each sequential, then

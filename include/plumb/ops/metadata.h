@@ -14,6 +14,7 @@ extern "C" {
 
 /* Rows of a dense table as one ragged list   [2.2, 2.3] */
 typedef struct plumb_build_ragged_indices_from_dense_params {
+  int64_t struct_size;    /* of this structure, in bytes */
   const int32_t* indices; /* [rows, width] */
   const int32_t* lengths; /* [rows], clamped to [0, width] */
   int32_t* indptr;        /* [rows + 1] */
@@ -26,6 +27,7 @@ typedef struct plumb_build_ragged_indices_from_dense_params {
 
 /* A ragged list into buffers that keep their addresses from step to step   [2.4] */
 typedef struct plumb_copy_ragged_to_graph_buffers_params {
+  int64_t struct_size;     /* of this structure, in bytes */
   const int32_t* indices;  /* [rows * max_per_row], the first indptr[rows] are used */
   const int32_t* indptr;   /* [rows + 1] */
   int32_t* indices_buffer; /* [>= rows * max_per_row]; entries from indptr[rows] on are kept */
@@ -36,6 +38,7 @@ typedef struct plumb_copy_ragged_to_graph_buffers_params {
 
 /* Slots of the top-k positions of every token, ragged   [2.5] */
 typedef struct plumb_compute_global_topk_ragged_indices_and_indptr_params {
+  int64_t struct_size;           /* of this structure, in bytes */
   const int32_t* topk_indices;   /* [tokens, topk] positions in the token's request; < 0: none */
   const int32_t* token_to_req;   /* [tokens] */
   const int32_t* block_table;    /* [requests, blocks_per_request] */
@@ -44,27 +47,30 @@ typedef struct plumb_compute_global_topk_ragged_indices_and_indptr_params {
   int32_t* indptr;               /* [tokens + 1] */
   int32_t* lens;                 /* [tokens] */
   int64_t tokens, topk;
-  int64_t topk_row_stride, block_table_row_stride;
+  int64_t topk_indices_row_stride, block_table_row_stride;
   int64_t block_size; /* positions per block */
   plumb_stream stream;
 } plumb_compute_global_topk_ragged_indices_and_indptr_params;
 
 /* The same, dense: bounds are checked, what survives moves to the left   [2.5] */
 typedef struct plumb_compute_global_topk_indices_and_lens_params {
+  int64_t struct_size;           /* of this structure, in bytes */
   const int32_t* topk_indices;   /* [tokens, topk] */
   const int32_t* token_to_req;   /* [tokens]; outside [0, requests): nothing survives */
   const int32_t* block_table;    /* [requests, blocks_per_request] */
   const uint8_t* is_valid_token; /* [tokens] */
-  int32_t* global_indices;       /* [tokens, topk] contiguous; -1 behind the survivors */
+  int32_t* global_indices;       /* [tokens, topk]; -1 behind the survivors */
   int32_t* lens;                 /* [tokens] survivors */
   int64_t tokens, topk, requests, blocks_per_request;
-  int64_t topk_row_stride, block_table_row_stride;
+  int64_t topk_indices_row_stride, block_table_row_stride;
   int64_t block_size;
+  int64_t global_indices_row_stride;
   plumb_stream stream;
 } plumb_compute_global_topk_indices_and_lens_params;
 
 /* Rows of the prefill workspace that each token of a chunk attends   [2.8, 2.9] */
 typedef struct plumb_combine_topk_swa_indices_ragged_params {
+  int64_t struct_size;            /* of this structure, in bytes */
   const int32_t* topk_indices;    /* [tokens, topk_width] compressed positions; < 0: none */
   const int32_t* query_start_loc; /* [requests + 1]; may start above 0 */
   const int32_t* seq_lens;        /* [requests] */
@@ -73,7 +79,7 @@ typedef struct plumb_combine_topk_swa_indices_ragged_params {
   int32_t* indptr; /* [tokens + 1] */
   int32_t* lens;   /* [tokens]; 0 behind the last token of the last request */
   int64_t tokens, requests;
-  int64_t topk_width, topk_row_stride;
+  int64_t topk_width, topk_indices_row_stride;
   int64_t top_k, ratio, window;
   int64_t rows_per_request; /* M: rows of the workspace per request */
   int64_t compressed_rows;  /* N: those in front, for compressed states */
@@ -82,23 +88,25 @@ typedef struct plumb_combine_topk_swa_indices_ragged_params {
 
 /* Sliding-window slots of decode tokens, and which request each belongs to   [2.7] */
 typedef struct plumb_swa_decode_metadata_params {
+  int64_t struct_size;            /* of this structure, in bytes */
   const int32_t* query_start_loc; /* [requests + 1] */
   const int32_t* seq_lens;        /* [requests] */
   const int64_t* slot_mapping;    /* [tokens]; < 0: no token of the batch */
   const int32_t* block_table;     /* [requests, blocks_per_request] */
-  int32_t* swa_indices;           /* [tokens, window], rows swa_row_stride apart; -1 padded */
-  int32_t* swa_lens;              /* [tokens] */
-  int32_t* token_to_req;          /* [tokens]; 0 for padding */
-  uint8_t* is_valid_token;        /* [tokens] */
-  int32_t* gather_lens;           /* [requests] tokens that prefill has to gather */
+  int32_t* swa_indices;    /* [tokens, window], rows swa_indices_row_stride apart; -1 padded */
+  int32_t* swa_lens;       /* [tokens] */
+  int32_t* token_to_req;   /* [tokens]; 0 for padding */
+  uint8_t* is_valid_token; /* [tokens] */
+  int32_t* gather_lens;    /* [requests] tokens that prefill has to gather */
   int64_t tokens, requests;
   int64_t window, page;
-  int64_t block_table_row_stride, swa_row_stride;
+  int64_t block_table_row_stride, swa_indices_row_stride;
   plumb_stream stream;
 } plumb_swa_decode_metadata_params;
 
 /* C128A: slots of decode tokens, positions of prefill tokens   [2.6] */
 typedef struct plumb_c128a_decode_metadata_params {
+  int64_t struct_size;         /* of this structure, in bytes */
   const int64_t* positions;    /* [decode_tokens + prefill_tokens] */
   const int64_t* slot_mapping; /* [decode_tokens + prefill_tokens] */
   const int32_t* token_to_req; /* [decode_tokens + prefill_tokens] */
@@ -109,12 +117,13 @@ typedef struct plumb_c128a_decode_metadata_params {
   int64_t decode_tokens, prefill_tokens;
   int64_t max_compressed; /* c128a_max_compressed: columns written of every row */
   int64_t block_size;     /* states per block */
-  int64_t block_table_row_stride, decode_row_stride, prefill_row_stride;
+  int64_t block_table_row_stride, decode_slots_row_stride, prefill_indices_row_stride;
   plumb_stream stream;
 } plumb_c128a_decode_metadata_params;
 
 /* V3.2 on ROCm: per-token metadata of a step, in persistent buffers   [3.1, 3.2] */
 typedef struct plumb_v32_paged_metadata_params {
+  int64_t struct_size;            /* of this structure, in bytes */
   const int32_t* query_start_loc; /* [requests + 1]; query_start_loc[requests] tokens are live */
   const int32_t* seq_lens;        /* [requests] */
   int32_t* req_id_per_token;      /* [max_tokens] in place */
@@ -128,38 +137,42 @@ typedef struct plumb_v32_paged_metadata_params {
 
 /* V3.2 on ROCm: slots of the indexer's tokens, per layer   [3.2] */
 typedef struct plumb_v32_paged_kv_indices_params {
+  int64_t struct_size;             /* of this structure, in bytes */
   const int32_t* topk_indices;     /* [tokens, topk]; topk a multiple of 128 */
   const int32_t* req_id_per_token; /* [tokens] */
   const int32_t* block_table;      /* [requests, blocks_per_request] */
   const int32_t* paged_kv_indptr;  /* [tokens + 1] */
   int32_t* paged_kv_indices;       /* [tokens * topk]; entries outside the ranges are kept */
   int64_t tokens, topk, blocks_per_request;
-  int64_t topk_row_stride, block_table_row_stride;
+  int64_t topk_indices_row_stride, block_table_row_stride;
   int64_t page; /* 1 or 64 */
   plumb_stream stream;
 } plumb_v32_paged_kv_indices_params;
 
 /* Rows of sequences of different length, padded to one length   [4.6] */
 typedef struct plumb_pack_seq_params {
+  int64_t struct_size;    /* of this structure, in bytes */
   const void* x;          /* [tokens, columns], rows x_row_stride apart */
   const int32_t* lengths; /* [sequences], each in [0, max_length], together at most tokens */
-  void* out;              /* [sequences, max_length, columns] contiguous */
+  void* out;              /* [sequences, max_length, columns] */
   int64_t tokens, sequences, max_length, columns;
   int64_t x_row_stride;
-  int32_t element_bytes; /* 1, 2 or 4: of x and out */
-  uint32_t pad_bits;     /* low bytes: what stands behind a sequence's rows; -inf, usually */
+  int64_t element_bytes; /* 1, 2 or 4: of x and out */
+  int64_t out_sequence_stride, out_row_stride;
+  uint32_t pad_bits; /* low bytes: what stands behind a sequence's rows; -inf, usually */
   plumb_stream stream;
 } plumb_pack_seq_params;
 
 /* And back   [4.6] */
 typedef struct plumb_unpack_seq_params {
+  int64_t struct_size;    /* of this structure, in bytes */
   const void* x;          /* [sequences, max_length, columns] contiguous */
   const int32_t* lengths; /* [sequences] */
   void* out; /* [tokens, columns], rows out_row_stride apart; rows behind the last sequence are kept
               */
   int64_t tokens, sequences, max_length, columns;
   int64_t out_row_stride;
-  int32_t element_bytes;
+  int64_t element_bytes;
   plumb_stream stream;
 } plumb_unpack_seq_params;
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an implementation offers: entries by op name, plumb's own kernels or a plug-in's.
+#pragma once
+
+#include <plumb/ops/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::device {
+
+struct OpEntry {
+  std::string_view op;  // lasts as long as the program
+  plumb_status (*launch)(const void* params) = nullptr;
+  plumb_numerics numerics = {};
+  // As in plumb_plugin.h; null: `numerics` for every launch.
+  void (*numerics_of)(const void* params, plumb_numerics* numerics) = nullptr;
+
+  // What a launch with these parameters promises.
+  plumb_numerics declared(const void* params) const {
+    plumb_numerics own = numerics;
+    if (numerics_of != nullptr) numerics_of(params, &own);
+    return own;
+  }
+};
+
+struct Implementation {
+  std::string name;
+  std::vector<OpEntry> entries;
+};
+
+}  // namespace plumb::device

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The C ABI of plumb's operations: one plain parameter struct per op (ops/<family>.h), the same for
+ * plumb's own kernels and for anybody else's. A launcher enqueues its work on `stream` and returns
+ * at once; it neither allocates nor synchronises, so every call can be captured into a graph.
+ *
+ * Growth. A structure begins with its size in bytes as its maker knows it, and grows at its end
+ * only. A new member that is 0 means what the structure meant without it. The structures without a
+ * size (plumb_paged_cache, plumb_mla_cache, plumb_mla_candidates) stand inside of others and never
+ * grow.
+ *
+ * Conventions. All device pointers. Sizes, strides and counts of elements are int64_t. A tensor of
+ * several dimensions that an op writes has a stride for each dimension but the last. Strides count
+ * elements of the tensor's own dtype unless a name says bytes; the last dimension is contiguous.
+ * bf16 travels as uint16_t, fp8 as uint8_t. An optional pointer may be NULL and says so. The
+ * numbers in brackets name the section of the operations' specification that a struct follows
+ * (docs/operations.md). */
+#ifndef PLUMB_OPS_H
+#define PLUMB_OPS_H
+
+#include "ops/cache.h"
+#include "ops/hyper_connection.h"
+#include "ops/indexer.h"
+#include "ops/metadata.h"
+#include "ops/norm.h"
+#include "ops/quantization.h"
+#include "ops/router.h"
+#include "ops/sparse_mla.h"
+#include "ops/top_k.h"
+
+#define PLUMB_ABI_VERSION 2
+
+#endif
