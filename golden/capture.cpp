@@ -98,8 +98,7 @@ bool wants_golden(const cases::Case& which) {
 
 GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& options)
     : properties_(options.open(options.platform, {})->properties()),
-      problem_(which.op->make_problem(which.row, properties_)),
-      entry_(device::find_entry(options.implementation(options.platform, false), which.op->name)) {
+      problem_(which.op->make_problem(which.row, properties_)) {
   step_.seed = cases::mix(cases::seed_of(which.id()), 100);
   step_.live = problem_->capacity();
   cases::CaseResult result;
@@ -109,6 +108,7 @@ GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& 
   session.set_inputs(step_, buffers);
   session.poison(buffers, point.poison);
   session.launch(buffers);
+  declared_ = session.declared();
   std::vector<std::string> damage;
   const cases::TensorSet got = session.read_back(buffers, point.poison, damage);
   // The session's inputs end with it.
@@ -120,7 +120,7 @@ GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& 
     const cases::TensorSpec& spec = tensor.spec();
     if (spec.role == Role::input) golden_.inputs[spec.name] = digest_of(tensor.bytes());
     if (spec.role != Role::output && spec.role != Role::state) continue;
-    const auto canonical = problem_->canonical(stored_, spec, entry_->numerics);
+    const auto canonical = problem_->canonical(stored_, spec, declared_);
     TensorGolden whole{.name = spec.name,
                        .dtype = spec.dtype,
                        .format = spec.format,
@@ -139,7 +139,7 @@ GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& 
 void GoldenCapture::judge() const {
   if (std::exchange(judged_, true)) return;
   for (const cases::Expectation& one :
-       problem_->expect(step_, stored_, cases::to_reference(entry_->numerics), entry_->numerics)) {
+       problem_->expect(step_, stored_, cases::to_reference(declared_), declared_)) {
     keep_bounds(one);
     const std::vector<std::string> failures = cases::compare(one).failures;
     rejected_.insert(rejected_.end(), failures.begin(), failures.end());

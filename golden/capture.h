@@ -26,7 +26,7 @@ class GoldenCapture {
   const CaseGolden& golden() const { return golden_; }
   const device::Properties& device() const { return properties_; }
   // Does the op promise the same bits every time? Goldens are of such results only.
-  bool deterministic() const { return entry_->numerics.deterministic != 0; }
+  bool deterministic() const { return declared_.deterministic != 0; }
   // Every output as golden() has it, but with all elements whatever its size.
   const std::vector<TensorGolden>& outputs() const { return outputs_; }
   // Empty, or why the reference rejects the results.
@@ -45,7 +45,7 @@ class GoldenCapture {
 
   device::Properties properties_;
   std::unique_ptr<cases::Problem> problem_;
-  const plumb_op_entry* entry_;
+  plumb_numerics declared_ = {};
   cases::Step step_;
   cases::TensorSet stored_;
   std::vector<TensorGolden> outputs_;
