@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What most sources of a target include, compiled once for all of them. With PLUMB_PRECOMPILED_HEADERS=others
 # none of plumb's own: a source that does not include what it uses of them then does not compile.
+# Named relative to the source folder: a compiler cache then knows them in every checkout.
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional>
     <span> <string> <string_view> <utility> <vector>)
 set(case_headers <fmt/format.h>)
@@ -8,8 +9,8 @@ set(report_headers <fmt/format.h> <nlohmann/json.hpp>)
 # Half of what a source of the tool or of a test has to read.
 set(step_headers <chrono> <filesystem> <fstream> <thread>)
 if(NOT PLUMB_PRECOMPILED_HEADERS STREQUAL "others")
-  list(APPEND case_headers "${PROJECT_SOURCE_DIR}/cases/tables/problem.h")
-  list(APPEND step_headers "${PROJECT_SOURCE_DIR}/decode/schedule/decode_step.h")
+  list(APPEND case_headers <cases/tables/problem.h>)
+  list(APPEND step_headers <decode/schedule/decode_step.h>)
 endif()
 target_precompile_headers(plumb_reference PRIVATE ${standard_headers} <Eigen/Core>)
 target_precompile_headers(plumb_decode PRIVATE ${standard_headers} <fmt/format.h>)

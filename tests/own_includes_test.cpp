@@ -252,6 +252,8 @@ TEST(OwnIncludes, HaveARowForEachPrecompiledHeader) {
     const std::string name = text.substr(at + 1, text.find('>', at) - at - 1);
     ++headers;
     if (name == "Eigen/Core") continue;  // of the reference, which uses it under many names
+    // plumb's own: the build for the thread sanitizer precompiles none of them.
+    if (fs::exists(fs::path(PLUMB_SOURCE_DIR) / name)) continue;
     EXPECT_TRUE(rows.contains(name)) << name;
   }
   EXPECT_GT(headers, 15);
