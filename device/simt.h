@@ -58,7 +58,7 @@
 //   stream_properties(stream)                           -> const Properties&
 #pragma once
 
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/types.h>
 
 #include "device/device.h"
 #include "device/simt_vector.h"

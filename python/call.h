@@ -3,8 +3,6 @@
 // One call of an op as Python hands it over, judged.
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include <map>
 #include <memory>
 #include <string>

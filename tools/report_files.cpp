@@ -2,6 +2,7 @@
 //
 // The reports that machines read: JSON and JUnit.
 #include <fmt/format.h>
+#include <plumb/plumb_ops.h>
 #include <unistd.h>
 
 #include <cerrno>

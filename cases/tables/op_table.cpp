@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <plumb/plumb_ops.h>
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 // Scenarios drive a Problem without knowing which op it is.
 #pragma once
 
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/types.h>
 
 #include <functional>
 #include <memory>

@@ -19,8 +19,6 @@
 // the scalars that have this condition.
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include <string>
 #include <type_traits>
 #include <utility>

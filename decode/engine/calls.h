@@ -4,8 +4,6 @@
 // wants to look (detectors) or to meddle (faults).
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -5,7 +5,7 @@
 // each kind plans for all. V3.2 has none: its plan belongs to its metadata (v32_metadata.h).
 #pragma once
 
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/sparse_mla.h>
 
 #include <map>
 

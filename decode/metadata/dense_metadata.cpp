@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/metadata/dense_metadata.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <algorithm>
 
 namespace plumb::device::decode {

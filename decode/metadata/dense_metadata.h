@@ -6,7 +6,7 @@
 // written in place.
 #pragma once
 
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/sparse_mla.h>
 
 #include <cstdint>
 

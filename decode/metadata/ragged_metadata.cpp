@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/metadata/ragged_metadata.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <string>
 
 namespace plumb::device::decode {

@@ -5,8 +5,6 @@
 // sliding window and the C128A layers; C4A layers make their own after their top-k.
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include <cstdint>
 #include <string>
 

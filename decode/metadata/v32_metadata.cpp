@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/metadata/v32_metadata.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <numeric>
 #include <utility>
 

@@ -6,8 +6,6 @@
 // [3.3]. plumb's tile planner stands in for AITER's.
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/indexer.h"
 
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/metadata.h>
+#include <plumb/ops/top_k.h>
+
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {

@@ -5,6 +5,8 @@
 // one.
 #pragma once
 
+#include <plumb/ops/cache.h>
+
 #include <cstdint>
 
 #include "decode/engine/model.h"

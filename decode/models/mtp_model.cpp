@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/mtp_model.h"
 
+#include <plumb/ops/norm.h>
+
 #include <stdexcept>
 
 #include "decode/models/linear.h"

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The attention half of a V3.2 layer: projections, cache writers, indexer, attention.
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/metadata.h>
+#include <plumb/ops/norm.h>
+
 #include <cmath>
 
 #include "decode/models/linear.h"

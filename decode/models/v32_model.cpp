@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/v32_model.h"
 
+#include <plumb/ops/norm.h>
+#include <plumb/ops/router.h>
+
 #include "decode/models/linear.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
 

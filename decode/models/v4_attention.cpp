@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The attention half of a V4 layer: projections, cache writers, attention of what decodes.
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/norm.h>
+
 #include <cmath>
 
 #include "decode/models/linear.h"

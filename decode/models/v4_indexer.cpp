@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // C4A layers: the indexer, and the slots that its choice stands for.
+#include <plumb/ops/metadata.h>
+
 #include "decode/models/v4_layers.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
 

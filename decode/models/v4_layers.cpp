@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/v4_layers.h"
 
+#include <plumb/ops/hyper_connection.h>
+#include <plumb/ops/norm.h>
+#include <plumb/ops/router.h>
+
 #include "decode/models/linear.h"
 
 namespace plumb::device::decode {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/v4_model.h"
 
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::device::decode {

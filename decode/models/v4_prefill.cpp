@@ -2,6 +2,8 @@
 //
 // Attention of prefill tokens, a chunk of requests at a time: what they attend is gathered out of
 // the paged caches into a workspace of bf16 rows   [2.8, 2.9].
+#include <plumb/ops/metadata.h>
+
 #include "decode/models/v4_layers.h"
 
 namespace plumb::device::decode {

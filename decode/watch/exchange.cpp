@@ -2,7 +2,7 @@
 #include "decode/watch/exchange.h"
 
 #include <fmt/format.h>
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/sparse_mla.h>
 #include <xxhash.h>
 
 #include <cstring>

@@ -4,7 +4,9 @@
 // or decide for themselves.
 #pragma once
 
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/hyper_connection.h>
+#include <plumb/ops/sparse_mla.h>
+#include <plumb/ops/top_k.h>
 
 #include <string_view>
 #include <utility>

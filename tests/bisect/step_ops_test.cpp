@@ -5,6 +5,7 @@
 #include "bisect/ops/step_ops.h"
 
 #include <gtest/gtest.h>
+#include <plumb/ops/cache.h>
 
 #include <functional>
 #include <stdexcept>

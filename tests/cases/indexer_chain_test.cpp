@@ -3,6 +3,9 @@
 // The indexer from end to end on simulated platforms: logits of keys that the cache's own writer
 // stored, and what the top-k kernels select from the logits that were left on the device.
 #include <gtest/gtest.h>
+#include <plumb/ops/cache.h>
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/top_k.h>
 
 #include <algorithm>
 #include <cmath>

@@ -5,6 +5,7 @@
 #include "cases/studies/invariance.h"
 
 #include <gtest/gtest.h>
+#include <plumb/ops/norm.h>
 
 #include <algorithm>
 

@@ -4,7 +4,8 @@
 #include "decode/recording/call_record.h"
 
 #include <gtest/gtest.h>
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/metadata.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -2,6 +2,8 @@
 //
 // The drafter's step: what it is given by the target's, and what its results follow from.
 #include <gtest/gtest.h>
+#include <plumb/ops/hyper_connection.h>
+#include <plumb/ops/norm.h>
 
 #include <map>
 

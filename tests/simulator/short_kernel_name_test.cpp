@@ -3,6 +3,7 @@
 // Kernel names as the nodes of a real device's graph give them. The mangled ones are what compilers
 // made of kernels of this repository.
 #include <gtest/gtest.h>
+#include <plumb/ops/metadata.h>
 
 #include "device/gpu/kernel_name.h"
 

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/foreign_defects.h"
 
+#include <plumb/ops/cache.h>
+#include <plumb/ops/hyper_connection.h>
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/metadata.h>
+#include <plumb/ops/norm.h>
+#include <plumb/ops/router.h>
+
 #include <limits>
 #include <memory>
 #include <string_view>

@@ -2,7 +2,8 @@
 //
 // plumb run --plugin: what a library does wrong is one clear line and the right exit code, and what
 // its kernels do wrong is found as in plumb's own. The libraries are tests/must_fail/plugins.
-#include <plumb/plumb_ops.h>
+
+#include <plumb/ops/types.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -2,7 +2,8 @@
 //
 // Plug-ins that were built with an older or a younger interface of the same version: its structures
 // have fewer or more members at their ends.
-#include <plumb/plumb_ops.h>
+
+#include <plumb/ops/types.h>
 
 #include <cstdlib>
 #include <string>

@@ -4,6 +4,9 @@
 // rows of 32 K scores. What each op must read and write once, and what it must calculate.
 #include "tools/bench/bench_device_ops.h"
 
+#include <plumb/ops/cache.h>
+#include <plumb/ops/top_k.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>

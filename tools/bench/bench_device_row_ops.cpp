@@ -2,6 +2,9 @@
 //
 // Norms and hyper-connections at the width of V4-Pro, 8192 tokens: what each must read and write
 // once, and what it must calculate.
+#include <plumb/ops/hyper_connection.h>
+#include <plumb/ops/norm.h>
+
 #include <numeric>
 
 #include "tools/bench/bench_device_ops.h"

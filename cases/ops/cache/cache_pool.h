@@ -4,6 +4,8 @@
 // it holds other tokens' bytes, so that whatever is written where it does not belong shows.
 #pragma once
 
+#include <plumb/ops/cache.h>
+
 #include <functional>
 #include <memory>
 #include <string>

@@ -3,6 +3,8 @@
 // Cases of hc_head, in both variants.
 #include "reference/hyper_connection/hc_head.h"
 
+#include <plumb/ops/hyper_connection.h>
+
 #include <utility>
 
 #include "cases/ops/hyper_connection/hyper_connection.h"

@@ -5,6 +5,8 @@
 // judged on the sums that the device stored, and once more from the inputs, end to end.
 #pragma once
 
+#include <plumb/ops/hyper_connection.h>
+
 #include <string_view>
 #include <vector>
 

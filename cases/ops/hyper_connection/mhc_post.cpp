@@ -4,6 +4,8 @@
 // cyclic permutation with one large entry off it, post is 0 or 2.
 #include "reference/hyper_connection/mhc_post.h"
 
+#include <plumb/ops/hyper_connection.h>
+
 #include <utility>
 
 #include "cases/ops/hyper_connection/hyper_connection.h"

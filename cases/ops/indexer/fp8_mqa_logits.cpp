@@ -5,6 +5,7 @@
 #include "reference/indexer/fp8_mqa_logits.h"
 
 #include <fmt/format.h>
+#include <plumb/ops/indexer.h>
 
 #include <algorithm>
 #include <limits>

@@ -7,6 +7,8 @@
 #include "reference/indexer/fp8_paged_mqa_logits.h"
 
 #include <fmt/format.h>
+#include <plumb/ops/cache.h>
+#include <plumb/ops/indexer.h>
 
 #include <algorithm>
 #include <cstring>

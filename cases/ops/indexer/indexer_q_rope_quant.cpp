@@ -6,6 +6,7 @@
 #include "reference/indexer/indexer_q_rope_quant.h"
 
 #include <fmt/format.h>
+#include <plumb/ops/indexer.h>
 
 #include <algorithm>
 #include <array>

@@ -4,6 +4,8 @@
 // length of 0 or below.
 #include "reference/metadata/build_ragged_indices_from_dense.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <limits>
 
 #include "cases/ops/metadata/metadata_members.h"

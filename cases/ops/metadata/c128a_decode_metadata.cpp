@@ -4,6 +4,8 @@
 // one more request, are always live.
 #include "reference/metadata/c128a_decode_metadata.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <algorithm>
 
 #include "cases/ops/metadata/metadata_members.h"

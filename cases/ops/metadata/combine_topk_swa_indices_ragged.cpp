@@ -4,6 +4,8 @@
 // ones have no query tokens, and the tokens behind the last are padding.
 #include "reference/metadata/combine_topk_swa_indices_ragged.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <algorithm>
 
 #include "cases/ops/metadata/metadata_members.h"

@@ -3,6 +3,8 @@
 // Cases of compute_global_topk_ragged_indices_and_indptr. Capacity and live count are tokens.
 #include "reference/metadata/compute_global_topk_ragged_indices_and_indptr.h"
 
+#include <plumb/ops/metadata.h>
+
 #include "cases/ops/metadata/topk_positions.h"
 
 namespace plumb::cases {

@@ -4,6 +4,8 @@
 // list behind its last entry holds what dead rows hold, and must not be copied.
 #include "reference/metadata/copy_ragged_to_graph_buffers.h"
 
+#include <plumb/ops/metadata.h>
+
 #include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 

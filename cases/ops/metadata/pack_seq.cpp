@@ -3,6 +3,8 @@
 // Cases of pack_seq. Capacity and live count are sequences; dead ones are empty.
 #include "reference/metadata/pack_seq.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <numeric>
 
 #include "cases/ops/metadata/seq_packing.h"

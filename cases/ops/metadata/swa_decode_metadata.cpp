@@ -4,6 +4,8 @@
 // the tokens behind the last have no slot.
 #include "reference/metadata/swa_decode_metadata.h"
 
+#include <plumb/ops/metadata.h>
+
 #include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 

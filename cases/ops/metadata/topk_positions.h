@@ -4,8 +4,6 @@
 // token belongs to, whether it is valid, and the block table.
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include "cases/ops/metadata/metadata_members.h"
 #include "cases/tables/row.h"
 #include "reference/metadata/compute_global_topk_ragged_indices_and_indptr.h"

@@ -3,6 +3,8 @@
 // Cases of unpack_seq. Capacity and live count are sequences; dead ones are empty.
 #include "reference/metadata/unpack_seq.h"
 
+#include <plumb/ops/metadata.h>
+
 #include "cases/ops/metadata/seq_packing.h"
 #include "cases/tensors/fill.h"
 

@@ -3,6 +3,8 @@
 // Cases of v32_paged_kv_indices. Capacity and live count are tokens; dead ones have empty ranges.
 #include "reference/metadata/v32_paged_kv_indices.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <limits>
 
 #include "cases/ops/metadata/metadata_members.h"

@@ -4,6 +4,8 @@
 // is an input of its own: it may have been larger, smaller, or as large as this one.
 #include "reference/metadata/v32_paged_metadata.h"
 
+#include <plumb/ops/metadata.h>
+
 #include <algorithm>
 
 #include "cases/ops/metadata/metadata_members.h"

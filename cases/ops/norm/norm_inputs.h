@@ -4,6 +4,8 @@
 // rows are promised.
 #pragma once
 
+#include <plumb/ops/norm.h>
+
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"

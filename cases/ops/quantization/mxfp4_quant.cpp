@@ -3,6 +3,8 @@
 // Cases of mxfp4_quant: widths around the group of 32, strided rows, floors.
 #include "reference/quantization/mxfp4_quant.h"
 
+#include <plumb/ops/quantization.h>
+
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tensors/fill.h"
 

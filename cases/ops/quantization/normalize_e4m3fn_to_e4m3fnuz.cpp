@@ -4,6 +4,8 @@
 // A weight has no padded rows: those past `live` are weights like the others.
 #include "reference/quantization/normalize_e4m3fn_to_e4m3fnuz.h"
 
+#include <plumb/ops/quantization.h>
+
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"

@@ -4,6 +4,7 @@
 #include "reference/quantization/per_token_group_quant_fp8.h"
 
 #include <fmt/format.h>
+#include <plumb/ops/quantization.h>
 
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tables/dialect.h"

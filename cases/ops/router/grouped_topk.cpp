@@ -3,6 +3,8 @@
 // Cases of grouped_topk. Rows are tokens; dead ones are routed like any other.
 #include "reference/router/grouped_topk.h"
 
+#include <plumb/ops/router.h>
+
 #include <utility>
 
 #include "cases/ops/norm/norm_inputs.h"

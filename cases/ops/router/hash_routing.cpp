@@ -4,6 +4,8 @@
 // whole vocabulary on the device, and a few of them, spread out, on the host.
 #include "reference/router/hash_routing.h"
 
+#include <plumb/ops/router.h>
+
 #include <algorithm>
 #include <utility>
 

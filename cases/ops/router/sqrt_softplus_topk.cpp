@@ -4,6 +4,8 @@
 // rows and every fifth live one; without a mask, dead rows are routed like any other.
 #include "reference/router/sqrt_softplus_topk.h"
 
+#include <plumb/ops/router.h>
+
 #include <utility>
 
 #include "cases/ops/norm/norm_inputs.h"

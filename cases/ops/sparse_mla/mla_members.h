@@ -3,7 +3,7 @@
 // Members of the structs that sparse MLA ops share, for the tables of these ops.
 #pragma once
 
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/sparse_mla.h>
 
 #include <functional>
 #include <string>

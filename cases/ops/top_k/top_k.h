@@ -4,8 +4,6 @@
 // sentence that names a known way of being wrong.
 #pragma once
 
-#include <plumb/plumb_ops.h>
-
 #include <cstdint>
 #include <string_view>
 #include <vector>

@@ -4,6 +4,8 @@
 // live count are requests.
 #include "reference/top_k/top_k_per_row_decode.h"
 
+#include <plumb/ops/top_k.h>
+
 #include "cases/ops/metadata/sequence_lengths.h"
 #include "cases/ops/top_k/top_k.h"
 #include "cases/ops/top_k/top_k_fill.h"

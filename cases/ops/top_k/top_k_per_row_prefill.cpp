@@ -3,6 +3,8 @@
 // Cases of top_k_per_row_prefill: rows of one or more requests in one ragged call.
 #include "reference/top_k/top_k_per_row_prefill.h"
 
+#include <plumb/ops/top_k.h>
+
 #include <utility>
 
 #include "cases/ops/indexer/ragged_windows.h"

@@ -4,6 +4,8 @@
 // streams eight columns at a time, their gated sum and their mixture.
 #pragma once
 
+#include <plumb/ops/hyper_connection.h>
+
 #include <cstdint>
 #include <initializer_list>
 

@@ -4,6 +4,9 @@
 // cache. Block b takes row b / tiles and the columns of tile b % tiles, one per thread
 // (mqa_logits.h). Legal launch: grid_x = rows * tiles, block of kLogitsBlock, logits_shared_bytes()
 // of dynamic shared memory.
+#include <plumb/ops/cache.h>
+#include <plumb/ops/indexer.h>
+
 #include "device/kernels/indexer/mqa_logits.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

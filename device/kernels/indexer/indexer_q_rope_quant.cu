@@ -4,6 +4,8 @@
 // group g of the grid is head g % heads of token g / heads. Each lane computes the rotated values
 // of its own dimensions, once for the largest and once for the codes. Legal: any tokens and heads
 // that fit the grid's x, any dim.
+#include <plumb/ops/indexer.h>
+
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
 

@@ -3,6 +3,8 @@
 // build_ragged_indices_from_dense: rows of a dense table as one ragged list. One block writes
 // indptr; then block r copies row r, its threads the entries. Legal launch: the first kernel one
 // block of whole waves, the second grid_x = rows, any block.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/metadata/ragged.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -3,6 +3,8 @@
 // c128a_decode_metadata: slots of all compressed states that a decode token sees, and their
 // positions for a prefill token. Block t does token t, decode tokens first; its threads share the
 // columns. Legal launch: grid_x = decode_tokens + prefill_tokens, any block.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

@@ -4,6 +4,8 @@
 // attends, its compressed states first, then its window. One block writes indptr and lens; then
 // block t writes the entries of token t. Legal launch: one block of whole waves; grid_x = tokens,
 // any block.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

@@ -4,6 +4,8 @@
 // every bound checked. Wave t does token t, a wave's width of columns at a time: what survives
 // moves to the left, in order, behind what the columns before left over. Legal launch: grid_x =
 // tokens, one whole wave.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

@@ -4,6 +4,8 @@
 // ragged list. Wave t counts the entries of token t; one block writes indptr; block t maps the
 // entries of token t. Legal launch: grid_x = tokens with one whole wave; one block of whole waves;
 // grid_x = tokens with any block.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

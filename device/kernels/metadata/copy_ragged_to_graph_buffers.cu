@@ -4,6 +4,8 @@
 // capacity, because the host does not know how many entries there are; thread t of the grid copies
 // entry t of both, where there is one. Legal launch: any grid and block with a thread for each
 // entry.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/metadata/ragged.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

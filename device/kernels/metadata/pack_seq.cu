@@ -3,6 +3,8 @@
 // pack_seq: rows of sequences of different length, padded to one length. Block b does sequence b;
 // its threads share the elements of all its rows. Legal launch: grid_x = sequences, any block of
 // whole waves.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/metadata/pack_seq.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -3,6 +3,8 @@
 // swa_decode_metadata: which request a decode token belongs to, and the slots of its sliding
 // window. Block t does token t, its threads the columns; thread t of the second kernel does request
 // t. Legal launch: grid_x = tokens, any block; any grid with a thread per request.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

@@ -2,6 +2,8 @@
 //
 // unpack_seq: drops the padding of packed sequences. Block b does sequence b; its threads share the
 // elements of its rows. Legal launch: grid_x = sequences, any block of whole waves.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/metadata/pack_seq.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -3,6 +3,8 @@
 // v32_paged_kv_indices: slots of the tokens that the indexer chose, into the ranges that
 // paged_kv_indptr gives each token. Block t does token t, its threads the entries. Legal launch:
 // grid_x = tokens, any block.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

@@ -5,6 +5,8 @@
 // request id t and clears entry t. At last one thread stores how far the step reached, when nobody
 // reads the old extents any more. Legal launch: one block of whole waves; a thread per entry; one
 // thread.
+#include <plumb/ops/metadata.h>
+
 #include "device/kernels/block_table.h"
 #include "device/kernels/metadata/ragged.h"
 

@@ -2,6 +2,8 @@
 //
 // fused_add_rms_norm: a team per row (row_norm.h), whose threads overwrite only what they alone
 // have read. Rows of x may be strided. Legal: any tokens that fit the grid's x, any hidden >= 1.
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/norm/row_norm.h"
 #include "device/simt.h"
 

@@ -2,6 +2,8 @@
 //
 // inverse_rope: block b takes token b; its threads share the pairs of all heads, and each thread
 // overwrites only what it alone has read. Launch: block of 256, grid (tokens).
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/norm/rope.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

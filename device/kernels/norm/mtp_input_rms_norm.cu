@@ -4,6 +4,8 @@
 // normalises the embedding, which counts as zero at position 0 whatever it holds; role s + 1
 // normalises slot s of the previous hidden states. Tokens lie on the grid's x, whose limit is
 // 2^31 - 1; y ends at 65535.
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/norm/row_norm.h"
 #include "device/simt.h"
 

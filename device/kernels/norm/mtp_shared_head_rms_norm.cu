@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mtp_shared_head_rms_norm: a team per token (row_norm.h). Everything contiguous.
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/norm/row_norm.h"
 #include "device/simt.h"
 

@@ -4,6 +4,8 @@
 // of eight columns l, l + wave, ... (bf16.h), which hold whole pairs: what it rotates it has
 // normalised itself, so nothing needs a barrier. Launch: 4 waves per block, one for each of 4
 // heads.
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/norm/rope.h"
 #include "device/kernels/norm/row_norm.h"
 

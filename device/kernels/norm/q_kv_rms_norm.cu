@@ -2,6 +2,8 @@
 //
 // q_kv_rms_norm: teams (row_norm.h) for the rows of q, and behind their blocks those for the rows
 // of kv. All lie on the grid's x, whose limit is 2^31 - 1; y ends at 65535. Rows may be strided.
+#include <plumb/ops/norm.h>
+
 #include "device/kernels/norm/row_norm.h"
 #include "device/simt.h"
 

@@ -7,6 +7,8 @@
 // step for the shuffles, those without a group included. Any block that is a multiple of the wave.
 #pragma once
 
+#include <plumb/ops/cache.h>
+
 #include "device/kernels/bf16.h"
 #include "device/kernels/fp8.h"
 #include "device/simt.h"

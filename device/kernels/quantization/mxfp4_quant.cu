@@ -3,6 +3,8 @@
 // mxfp4_quant: eight lanes quantise one group of 32 columns of one token (group_quant.h), two
 // bytes of two codes each per lane. Legal: any tokens that fit the grid's x, columns a multiple
 // of 32.
+#include <plumb/ops/quantization.h>
+
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
 

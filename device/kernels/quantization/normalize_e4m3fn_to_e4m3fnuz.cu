@@ -3,6 +3,8 @@
 // normalize_e4m3fn_to_e4m3fnuz: thread i of the grid owns byte i of the weights (row i / columns),
 // weight scale i and input scale i, as far as there are so many. Legal: anything that fits the
 // grid's x; outputs may be the inputs themselves.
+#include <plumb/ops/quantization.h>
+
 #include "device/simt.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

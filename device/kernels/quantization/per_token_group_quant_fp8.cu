@@ -3,6 +3,8 @@
 // per_token_group_quant_fp8: eight lanes quantise one group of columns of one token
 // (group_quant.h); group g of the grid is group g % padded_groups of token g / padded_groups.
 // Legal: any tokens and columns that fit the grid's x, any group size.
+#include <plumb/ops/quantization.h>
+
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
 

@@ -3,6 +3,8 @@
 // grouped_topk: a wave per token. Lane g < n_group finds the two best experts of group g; a ballot
 // of the groups that are kept goes to all lanes; then every lane ranks its own experts, and the
 // wave picks the best one after another. Legal: experts up to 1024, groups and topk up to 32.
+#include <plumb/ops/router.h>
+
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

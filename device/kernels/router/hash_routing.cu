@@ -2,6 +2,8 @@
 //
 // hash_routing: a wave per token, a lane per place of the table's row. Legal: any experts, topk up
 // to 32.
+#include <plumb/ops/router.h>
+
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

@@ -2,6 +2,8 @@
 //
 // sqrt_softplus_topk: a wave per token; every lane ranks its own experts, and the wave picks the
 // best one after another. Legal: experts up to 1024, topk up to 32.
+#include <plumb/ops/router.h>
+
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

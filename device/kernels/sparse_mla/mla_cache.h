@@ -6,6 +6,8 @@
 // fp32 scales, 64 bf16.
 #pragma once
 
+#include <plumb/ops/sparse_mla.h>
+
 #include <cstdint>
 
 #include "device/kernels/bf16.h"

@@ -3,6 +3,8 @@
 // Where the candidates of a query row stand, dense or ragged.
 #pragma once
 
+#include <plumb/ops/sparse_mla.h>
+
 #include <cstdint>
 
 #include "device/simt.h"

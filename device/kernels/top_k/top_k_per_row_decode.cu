@@ -3,6 +3,8 @@
 // top_k_per_row_decode: indices of the k largest logits of [0, end), next_n rows per request.
 // Block b does row b: its threads share the columns of the row (top_k_select.h). Launch:
 // top_k_launch.
+#include <plumb/ops/top_k.h>
+
 #include "device/kernels/top_k/top_k_select.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {

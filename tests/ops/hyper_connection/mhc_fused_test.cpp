@@ -3,6 +3,7 @@
 // mhc_fused_post_pre and mhc_pre_broadcast: answers made by hand, identities with the plain ops,
 // bounds that honest fp32 arithmetic keeps and comes near to, and which kernels a call launches.
 #include <gtest/gtest.h>
+#include <plumb/ops/hyper_connection.h>
 
 #include <cmath>
 #include <vector>

@@ -3,6 +3,7 @@
 // plumb's hyper-connection kernels on simulated platforms: right on waves of 32 and 64 for every
 // fill and legal shape, the same bits in every order of threads, and what their launchers refuse.
 #include <gtest/gtest.h>
+#include <plumb/ops/hyper_connection.h>
 
 #include <cstring>
 #include <map>

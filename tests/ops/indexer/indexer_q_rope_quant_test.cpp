@@ -5,6 +5,7 @@
 #include "reference/indexer/indexer_q_rope_quant.h"
 
 #include <gtest/gtest.h>
+#include <plumb/ops/indexer.h>
 
 #include <algorithm>
 #include <bit>

@@ -3,6 +3,7 @@
 // plumb's kernels of the lightning indexer's logits on simulated platforms: edge shapes, the same
 // bits in every order of threads, addresses past 2^31 elements, what their launchers refuse.
 #include <gtest/gtest.h>
+#include <plumb/ops/indexer.h>
 
 #include <map>
 #include <memory>

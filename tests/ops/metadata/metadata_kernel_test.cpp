@@ -3,7 +3,7 @@
 // The metadata kernels beyond their cases: buffers that live through a schedule of steps, what
 // launchers refuse, and how a wrong ragged buffer is reported.
 #include <gtest/gtest.h>
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/metadata.h>
 
 #include <algorithm>
 #include <memory>

@@ -3,6 +3,7 @@
 // plumb's norm and RoPE kernels where no case goes: what launchers refuse, grids of many tokens,
 // and identities between kernels.
 #include <gtest/gtest.h>
+#include <plumb/ops/norm.h>
 
 #include <algorithm>
 #include <cmath>

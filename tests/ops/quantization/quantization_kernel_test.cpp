@@ -3,6 +3,8 @@
 // What the launchers of quantisation and of the cache writers refuse. What they compute is the
 // business of their cases.
 #include <gtest/gtest.h>
+#include <plumb/ops/cache.h>
+#include <plumb/ops/quantization.h>
 
 #include "device/device.h"
 

@@ -3,6 +3,7 @@
 // The router kernels where cases do not take them: what their launchers refuse, and shapes at the
 // limits of what is legal.
 #include <gtest/gtest.h>
+#include <plumb/ops/router.h>
 
 #include <map>
 

@@ -3,6 +3,7 @@
 // plumb's sparse MLA kernels on simulated platforms: right on waves of 32 and 64 for every fill and
 // any number of parts, the same bits in every order of threads, planned by the first call only.
 #include <gtest/gtest.h>
+#include <plumb/ops/sparse_mla.h>
 
 #include <cmath>
 #include <cstring>

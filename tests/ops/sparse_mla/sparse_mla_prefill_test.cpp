@@ -5,7 +5,8 @@
 #include "reference/sparse_mla/sparse_mla_prefill.h"
 
 #include <gtest/gtest.h>
-#include <plumb/plumb_ops.h>
+#include <plumb/ops/sparse_mla.h>
+#include <plumb/ops/types.h>
 
 #include <cmath>
 #include <limits>

@@ -3,6 +3,7 @@
 // plumb's top-k kernels on simulated platforms: right on waves of 32 and 64 for every fill, and
 // what their launchers refuse. How a block selects: top_k_select_test.cpp.
 #include <gtest/gtest.h>
+#include <plumb/ops/top_k.h>
 
 #include <cstring>
 #include <string>

@@ -4,6 +4,7 @@
 // whatever the block size, the order of threads and the room in shared memory, with a list of
 // candidates and without. And what launchers make room for.
 #include <gtest/gtest.h>
+#include <plumb/ops/top_k.h>
 
 #include <algorithm>
 #include <bit>
