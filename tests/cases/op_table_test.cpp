@@ -11,10 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cases/drivers/op_chain.h"
-#include "cases/tables/registry.h"
 #include "cases/tables/table_part.h"
-#include "device/device.h"
 
 namespace plumb::cases {
 namespace {
@@ -281,50 +278,6 @@ TEST(OpTable, ATensorWithoutElementsMayHaveNoAddress) {
   };
   EXPECT_EQ(solved(0), "accepted");
   EXPECT_EQ(solved(1), "sample: the call has no x, the row that describes it has one");
-}
-
-// Parameters of a launch of this row. All tensors have one address.
-OpParams launched(const OpTable& table, const Row& row, const device::Properties& platform) {
-  OpParams params(table);
-  table.set_scalars(row, &platform, params.data());
-  DeviceTensors tensors;
-  for (const auto& [spec, declared] : table.layout({.params = params.data(), .row = &row})) {
-    tensors.set(spec.name, params.data());
-  }
-  table.bind(tensors, nullptr, params.data());
-  return params;
-}
-
-TEST(OpTables, DescribeTheirStructs) {
-  int tables = 0;
-  for (const OpDefinition& op : all_ops()) {
-    if (op.table == nullptr) continue;
-    ++tables;
-    EXPECT_NO_THROW(op.table->check()) << op.name;
-    std::set<std::string, std::less<>> integers, words;
-    op.table->collect(integers, words);
-    for (const Parameter& parameter : op.parameters) integers.erase(std::string(parameter.name));
-    for (const std::string_view word : op.word_parameters) words.erase(std::string(word));
-    EXPECT_TRUE(integers.empty()) << op.name << ": no parameter " << *integers.begin();
-    EXPECT_TRUE(words.empty()) << op.name << ": no word " << *words.begin();
-  }
-  EXPECT_GT(tables, 0);
-}
-
-// solve() checks that the row it finds gives the parameters of the launch.
-TEST(OpTables, EveryRowComesBackFromItsLaunch) {
-  const auto device = device::open_device("sim-gfx942", {});
-  const EngineLimits limits{.requests = 8, .positions = 4096, .query_tokens = 1};
-  for (const Case& which : all_cases()) {
-    const OpTable* table = which.op->table;
-    if (table == nullptr || which.scenario != &all_scenarios().front()) continue;
-    OpParams params = launched(*table, which.row, device->properties());
-    Row row = ad_hoc_row(*which.op, {});
-    EXPECT_NO_THROW(table->solve(params.data(), limits, row)) << which.id();
-    EXPECT_EQ(table->capacity.value({.params = params.data(), .row = &row}),
-              table->capacity.value({.params = params.data(), .row = &which.row}))
-        << which.id();
-  }
 }
 
 }  // namespace
