@@ -209,8 +209,14 @@ class SideBySide {
     buffers.state = session.problem().make_state(buffers.addresses);
   }
 
+  // After a launch, as the runners: the scratch of a capture is what launches before it asked for.
   void capture_alone() {
     buffers_ = alone_.make_buffers();
+    alone_.set_inputs_of(*runners_.front().session, buffers_);
+    alone_.poison(buffers_, alone_.point().poison);
+    alone_.launch(buffers_);
+    alone_.device().synchronize(alone_.stream());
+    renew_state(alone_, buffers_);
     alone_.device().begin_capture(alone_.stream());
     alone_.launch(buffers_);
     graph_ = end_capture(alone_);

@@ -269,6 +269,7 @@ TEST_F(PluginCommand, MisusedServicesFailTheCaseWhateverThePlugInReturns) {
                "capture_unsupported: allocate 1000 bytes in a capture, in which 0 are left");
   expect_found("launches_keeps_scratch", one, "scratch (freed): guard zone damaged, 4 bytes");
   EXPECT_EQ(run(run_of(library("launches_uses_scratch"), one)).code, 0);
+  EXPECT_EQ(run(run_of(library("launches_uses_scratch"), "rms_norm/hidden_1/concurrent")).code, 0);
 }
 
 TEST_F(PluginCommand, ItsAccessesAreWatchedAsThoseOfKernels) {
