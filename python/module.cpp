@@ -113,7 +113,7 @@ void add_estimate(const cases::Expectation& one, bool with_errors, nb::dict& to)
   const std::int64_t elements = estimate->rows * estimate->columns;
   std::vector<double> value, bound, ratio;
   for (std::int64_t i = 0; i < elements; ++i) {
-    value.push_back(estimate->value[static_cast<std::size_t>(i)]);
+    value.push_back(estimate->centre(i));
     bound.push_back(estimate->bound(i));
     const double got = tensor.value(i / estimate->columns, i % estimate->columns);
     ratio.push_back(cases::is_promised(one.promised, i / estimate->columns)

@@ -94,12 +94,14 @@ double Estimate::arithmetic(std::int64_t i) const {
   return structured ? worst[i] : std::min(6 * sigma[i], worst[i]);
 }
 
+double Estimate::centre(std::int64_t i) const {
+  return shift.empty() || !std::isfinite(value[i]) ? value[i] : value[i] + shift[i];
+}
+
 double Estimate::bound(std::int64_t i) const {
   const double error = arithmetic(i);
-  const double shifted = shift.empty() ? 0 : std::abs(shift[i]);
-  const double u = unit_roundoff(output);
   // A device may flush subnormal results and operands to zero.
-  return u * (std::abs(value[i]) + shifted + error) + shifted + error + kLeastNormalF32;
+  return unit_roundoff(output) * (std::abs(centre(i)) + error) + error + kLeastNormalF32;
 }
 
 }  // namespace plumb::reference

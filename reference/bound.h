@@ -68,7 +68,9 @@ struct Estimate {
   void resize(std::int64_t rows, std::int64_t columns);
   // Largest honest |e| of element i: min(6 sigma, worst), or worst alone where structured.
   double arithmetic(std::int64_t i) const;
-  // Largest honest |result - value| of element i, output rounding and flushed subnormals included.
+  // Around what honest results of element i lie: value + shift.
+  double centre(std::int64_t i) const;
+  // Largest honest |result - centre|, output rounding and flushed subnormals included.
   double bound(std::int64_t i) const;
 };
 

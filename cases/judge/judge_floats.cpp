@@ -62,7 +62,7 @@ bool same_kind(double expected, double got) {
 Element compare(const HostTensor& got, const Estimate& estimate, std::int64_t row,
                 std::int64_t column) {
   const std::int64_t i = row * estimate.columns + column;
-  Element element{.expected = estimate.value[i], .got = got.value(row, column)};
+  Element element{.expected = estimate.centre(i), .got = got.value(row, column)};
   if (!std::isfinite(element.expected)) {
     element.misplaced = !same_kind(element.expected, element.got);
     if (element.misplaced) element.ratio = kInfinity;
@@ -75,6 +75,12 @@ Element compare(const HostTensor& got, const Estimate& estimate, std::int64_t ro
   element.ratio = std::abs(element.got - element.expected) / element.bound;
   if (std::isnan(element.ratio)) element.ratio = kInfinity;
   return element;
+}
+
+std::vector<double> centres(const Estimate& estimate) {
+  std::vector<double> centres = estimate.value;
+  for (std::int64_t i = 0; i < std::ssize(centres); ++i) centres[i] = estimate.centre(i);
+  return centres;
 }
 
 void compare_row(const HostTensor& got, const Estimate& estimate, std::int64_t r,
@@ -319,8 +325,8 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
   if (!report.wrong_rows.empty()) {
     const auto tolerance = [&](std::int64_t i) { return expected.bound(i); };
     const HostTensor seen = promised_part(got, columns);
-    report.pattern =
-        error_pattern({seen, expected.value, tolerance, report.wrong_rows, wrong, clues});
+    const std::vector<double> right = centres(expected);
+    report.pattern = error_pattern({seen, right, tolerance, report.wrong_rows, wrong, clues});
     report.wrong_rows = original_rows(got, std::move(report.wrong_rows));
   }
   return report;

@@ -35,7 +35,7 @@ void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   const double shift = estimate.shift.empty() ? 0 : estimate.shift[i];
   const RoundedError rounded = rounded_error(estimate.output, value + shift, sigma);
   const double error = shift + rounded.mean;
-  const double bound = estimate.bound(i);
+  const double bound = estimate.bound(i) + std::abs(shift);
   pass.sigma += sigma;
   pass.sigma_square += sigma * sigma;
   pass.value += magnitude;

@@ -101,6 +101,33 @@ TEST(NormBound, HonestNormOfTheFp32SumStaysWithinABoundThatIsTight) {
   expect_honest_and_tight(NormRounding::twice, true);
 }
 
+// The bound lies around what two roundings give: one rounding is found element by element.
+TEST(NormBound, OneRoundingInThePlaceOfTwoLeavesTheBound) {
+  Random random(1);
+  const auto x = draw(random, kTokens, 0), weight = draw(random, 1, 1);
+  std::vector<float> once;
+  for (std::int64_t row = 0; row < kTokens; ++row) {
+    std::vector<float> terms;
+    for (std::int64_t i = 0; i < kHidden; ++i) {
+      terms.push_back(fp32::from_bf16(x[row * kHidden + i]));
+    }
+    append_norm(terms, weight.data(), NormRounding::once, kOrders[3], once);
+  }
+  reference::RmsNormInputs inputs;
+  inputs.x = x.data();
+  inputs.weight = weight.data();
+  inputs.tokens = kTokens;
+  inputs.hidden = inputs.x_row_stride = kHidden;
+  inputs.eps = kEps;
+  inputs.rounding = NormRounding::twice;
+  const auto twice = reference::rms_norm(inputs, numerics_of(kOrders[3]));
+  std::int64_t beyond = 0;
+  for (std::int64_t i = 0; i < kTokens * kHidden; ++i) {
+    beyond += std::abs(once[i] - twice.centre(i)) > twice.bound(i);
+  }
+  EXPECT_GT(beyond, kTokens * kHidden / 20);
+}
+
 // One element carries the whole row: the errors of its sum reach the mean square too.
 TEST(NormBound, ASpikeWhoseSumIsRoundedStaysWithinTheWorstCase) {
   const fp32::Order order{1, false, false};
