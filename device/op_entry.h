@@ -18,6 +18,10 @@ struct OpEntry {
   // As in plumb_plugin.h; null: `numerics` for every launch.
   void (*numerics_of)(const void* params, plumb_numerics* numerics) = nullptr;
 
+  // Choices of the op that the implementation has made: "floor=1e-10 ties=even", as in
+  // plumb_plugin.h.
+  std::string contract = {};
+
   // What a launch with these parameters promises.
   plumb_numerics declared(const void* params) const {
     plumb_numerics own = numerics;

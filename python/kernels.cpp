@@ -212,13 +212,16 @@ PythonKernels& PythonKernels::all() {
 }
 
 void PythonKernels::add(const std::string& op, const std::string& name,
-                        const std::map<std::string, double>& numerics, nb::object before_launch,
-                        nb::object run) {
+                        const std::map<std::string, double>& numerics, const std::string& contract,
+                        nb::object before_launch, nb::object run) {
   const cases::OpDefinition& definition = known_op(op);
   const auto found = std::ranges::find(device::kOps, std::string_view(op), &device::KnownOp::name);
   const auto position = static_cast<std::size_t>(found - std::begin(device::kOps));
   kernels[position] = new PythonKernel{&definition, name, std::move(before_launch), std::move(run)};
-  entries_.push_back({device::kOps[position].name, kLaunchers[position], numerics_with(numerics)});
+  entries_.push_back({.op = device::kOps[position].name,
+                      .launch = kLaunchers[position],
+                      .numerics = numerics_with(numerics),
+                      .contract = contract});
 }
 
 std::unique_ptr<device::Device> open_for_python(std::string_view platform,
@@ -233,10 +236,12 @@ void add_kernels(nb::module_& module) {
   module.def(
       "add_kernel",
       [](const std::string& op, const std::string& name,
-         const std::map<std::string, double>& numerics, nb::object before_launch, nb::object run) {
-        PythonKernels::all().add(op, name, numerics, std::move(before_launch), std::move(run));
+         const std::map<std::string, double>& numerics, const std::string& contract,
+         nb::object before_launch, nb::object run) {
+        PythonKernels::all().add(op, name, numerics, contract, std::move(before_launch),
+                                 std::move(run));
       },
-      "op"_a, "name"_a, "numerics"_a, "before_launch"_a.none(), "run"_a,
+      "op"_a, "name"_a, "numerics"_a, "contract"_a, "before_launch"_a.none(), "run"_a,
       "A function for serve() or run_here().");
   module.def("clear_kernels", [] { PythonKernels::all().clear(); });
   module.def("run_here", &run_here, "patterns"_a, "tier"_a, "platforms"_a,

@@ -26,8 +26,8 @@ class PythonKernels {
   // run(platform, stream, arguments): None, or a pair of "unsupported" or "failed" and a text.
   // Throws BadRow for an unknown op.
   void add(const std::string& op, const std::string& name,
-           const std::map<std::string, double>& numerics, nanobind::object before_launch,
-           nanobind::object run);
+           const std::map<std::string, double>& numerics, const std::string& contract,
+           nanobind::object before_launch, nanobind::object run);
 
   void clear() { entries_.clear(); }
 

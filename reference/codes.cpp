@@ -28,8 +28,12 @@ std::uint16_t encode_scale(double value) {
       std::clamp((mantissa == 0.5 ? exponent - 1 : exponent) + 127, 1, 254));
 }
 
+bool is_e2m1(CodeFormat format) {
+  return format >= CodeFormat::e2m1 && format <= CodeFormat::e2m1_down_unsigned_zero;
+}
+
 std::uint16_t sign_bit(CodeFormat format) {
-  if (format == CodeFormat::e2m1) return 8;
+  if (is_e2m1(format)) return 8;
   return format == CodeFormat::bf16 ? 0x8000 : 0x80;
 }
 
@@ -72,7 +76,10 @@ std::uint16_t encode(CodeFormat format, double value) {
   switch (format) {
     case CodeFormat::e4m3fn: return encode_e4m3(value, Dialect::e4m3fn);
     case CodeFormat::e4m3fnuz: return encode_e4m3(value, Dialect::e4m3fnuz);
-    case CodeFormat::e2m1: return encode_e2m1(value);
+    case CodeFormat::e2m1: return encode_e2m1(value, {true, true});
+    case CodeFormat::e2m1_down: return encode_e2m1(value, {false, true});
+    case CodeFormat::e2m1_unsigned_zero: return encode_e2m1(value, {true, false});
+    case CodeFormat::e2m1_down_unsigned_zero: return encode_e2m1(value, {false, false});
     case CodeFormat::ue8m0: return encode_scale(value);
     case CodeFormat::bf16: return encode_bf16(value);
   }
@@ -84,7 +91,10 @@ double decode(CodeFormat format, std::uint16_t code) {
   switch (format) {
     case CodeFormat::e4m3fn: return decode_e4m3(byte, Dialect::e4m3fn);
     case CodeFormat::e4m3fnuz: return decode_e4m3(byte, Dialect::e4m3fnuz);
-    case CodeFormat::e2m1: return decode_e2m1(byte);
+    case CodeFormat::e2m1:
+    case CodeFormat::e2m1_down:
+    case CodeFormat::e2m1_unsigned_zero:
+    case CodeFormat::e2m1_down_unsigned_zero: return decode_e2m1(byte);
     case CodeFormat::ue8m0: return decode_e8m0(byte);
     case CodeFormat::bf16: return decode_bf16(code);
   }

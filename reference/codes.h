@@ -15,9 +15,13 @@ namespace plumb::reference {
 enum class CodeFormat {
   e4m3fn,    // nearest even, saturating
   e4m3fnuz,  // the same; no negative zero
-  e2m1,      // nearest, ties towards zero, saturating
-  ue8m0,     // least power of two that is not smaller; 1..254
-  bf16       // nearest even
+  // Nearest, saturating: ties to even, or down towards zero; with a negative zero, or without.
+  e2m1,
+  e2m1_down,
+  e2m1_unsigned_zero,
+  e2m1_down_unsigned_zero,
+  ue8m0,  // least power of two that is not smaller; 1..254
+  bf16    // nearest even
 };
 CodeFormat code_format(Dialect dialect);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cases/tables/contract.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
 #include "device/remote/plugin_process.h"
@@ -56,9 +57,13 @@ PluginInfo info_of_process(const std::string& path, const PluginProcess& process
 
 PluginAnswer describe(const std::string& path) {
   try {
-    const PluginInfo info = is_python(path) ? info_of_process(path, *start_plugin(path))
-                                            : info_of(path, loaded_plugin(path));
+    const auto process = is_python(path) ? start_plugin(path) : nullptr;
+    const device::Plugin* const plugin = process ? nullptr : &loaded_plugin(path);
+    cases::check_contracts(process ? process->implementation() : plugin->implementation());
+    const PluginInfo info = process ? info_of_process(path, *process) : info_of(path, *plugin);
     return {"", info.name, info.version, info.ops};
+  } catch (const cases::BadContract& error) {
+    return {fmt::format("{}: {}", path, error.what()), "", "", {}};
   } catch (const UsageError& error) {
     return {error.what(), "", "", {}};
   } catch (const device::remote::Died& death) {

@@ -68,6 +68,7 @@ void show_numerics(const device::Implementation& implementation, std::string_vie
         implementation.name, format_name(n.product), format_name(n.accumulator), n.chains,
         format_name(n.probability), n.function_ulp,
         n.deterministic ? "deterministic" : "not deterministic");
+    if (!entry.contract.empty()) fmt::print("contract: {}\n", entry.contract);
     if (!op.starts_with("top_k")) continue;
     constexpr const char* kOrders[] = {"any order", "an order of its own", "ascending", "by key"};
     constexpr const char* kEqual[] = {"any", "the same each time", "the lowest indices"};

@@ -93,7 +93,7 @@ void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::
          .worth_a_try = values_in_rows(all, which.op(), name)},
         fmt::to_string(which.row().integer(name)));
   }
-  for (const std::string_view word : which.schema().word_parameters) {
+  for (const std::string_view word : which.schema().words()) {
     const std::string value(which.row().word(word));
     add({.name = std::string(word), .words = default_and(value)}, value);
   }

@@ -9,6 +9,7 @@
 #include "cases/drivers/point_text.h"
 #include "cases/drivers/session.h"
 #include "cases/drivers/tiled_problem.h"
+#include "cases/tables/contract.h"
 #include "cases/tables/covering.h"
 #include "cases/tables/platform_share.h"
 #include "cases/tensors/fill.h"
@@ -268,7 +269,8 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   return chosen;
 }
 
-std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked) {
+std::unique_ptr<Problem> make_problem(const Case& any, const RunOptions& options, bool checked) {
+  const Case which = under_contract(options.implementation(options.platform, checked), any);
   const device::Properties properties = options.open(options.platform, {})->properties();
   const auto finish = [=, &options](std::unique_ptr<Problem> problem) {
     if (which.scenario->mode != Scenario::Mode::composition) return problem;
@@ -305,9 +307,9 @@ void settle(const Row& row, CaseResult& result) {
   }
 }
 
-CaseResult run_case(const Case& which, const RunOptions& options) {
+CaseResult run_case(const Case& any, const RunOptions& options) {
   CaseResult result;
-  result.id = which.id();
+  result.id = any.id();
   result.platform = options.platform;
   const std::string unavailable = device::why_unavailable(options.platform);
   if (!unavailable.empty()) {
@@ -317,6 +319,7 @@ CaseResult run_case(const Case& which, const RunOptions& options) {
   }
   const std::uint64_t seed = seed_of(result.id) + options.seed;
   try {
+    const Case which = under_contract(options.implementation(options.platform, false), any);
     const auto properties = options.open(options.platform, {})->properties();
     if (which.row.real_only && properties.simulated) {
       throw Unsupported("a row for real devices: the simulator cannot afford it");

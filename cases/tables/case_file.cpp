@@ -25,14 +25,14 @@ const Parameter* find_parameter(const RowSchema& schema, std::string_view name) 
 }
 
 bool is_word(const RowSchema& schema, std::string_view name) {
-  return std::find(schema.word_parameters.begin(), schema.word_parameters.end(), name) !=
-         schema.word_parameters.end();
+  const std::vector<std::string_view> words = schema.words();
+  return std::find(words.begin(), words.end(), name) != words.end();
 }
 
 [[noreturn]] void unknown(const RowSchema& schema, std::string_view where, std::string_view name,
                           std::vector<std::string> names = {}) {
   for (const Parameter& p : schema.parameters) names.emplace_back(p.name);
-  for (const std::string_view word : schema.word_parameters) names.emplace_back(word);
+  for (const std::string_view word : schema.words()) names.emplace_back(word);
   const std::string nearest = nearest_name(name, names);
   throw BadRow(fmt::format("{}: {} has no parameter \"{}\"{}", where, schema.name, name,
                            nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
@@ -95,6 +95,7 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     row.golden = *node.value<bool>();
   } else if (is_word(schema, key)) {
     row.words[std::string(key)] = text_of(node, key, where);
+    schema.check_word(key, row.word(key), where);
   } else if (const Parameter* parameter = find_parameter(schema, key)) {
     if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
     row.where = where;
@@ -193,6 +194,7 @@ void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
                    std::string_view value) {
   row.where = "--set";
   if (is_word(schema, name)) {
+    schema.check_word(name, value, "--set");
     row.words[std::string(name)] = value;
     return;
   }

@@ -81,7 +81,7 @@ class RowFinder {
       }
     }
     for (const Parameter& p : op_.parameters) all.emplace_back(p.name);
-    for (const std::string_view word : op_.word_parameters) all.emplace_back(word);
+    for (const std::string_view word : op_.words()) all.emplace_back(word);
     return all;
   }
 
@@ -107,7 +107,7 @@ class RowFinder {
       check_name(name, row_.integers.contains(name) || scalar_of(name) != nullptr);
     }
     for (const auto& [name, word] : given_.words) {
-      const auto& words = op_.word_parameters;
+      const auto words = op_.words();
       check_name(name, std::find(words.begin(), words.end(), name) != words.end());
     }
     for (const auto& [name, value] : given_.reals) check_name(name, is_real(name));

@@ -86,6 +86,12 @@ std::vector<OpArgument> arguments_of(const OpDefinition& op) {
   for (const std::string_view word : op.word_parameters) {
     others.push_back({.name = std::string(word), .kind = Kind::word});
   }
+  for (const ContractChoice& choice : op.choices) {
+    others.push_back({.name = std::string(choice.name),
+                      .kind = Kind::word,
+                      .shape = fmt::format("{}", fmt::join(choice.values, " or ")),
+                      .says = std::string(choice.meaning)});
+  }
   tensors.insert(tensors.end(), others.begin(), others.end());
   return tensors;
 }

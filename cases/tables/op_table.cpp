@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <stdexcept>
 
@@ -39,8 +40,11 @@ void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
   } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
     const float of_row = real->value(values.row->integer(real->parameter));
     scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
+  } else if (const auto* choice = std::get_if<FloatOfChoice>(&scalar.value)) {
+    const float of_row = choice->value(values.row->word(choice->choice.name));
+    scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
   } else {
-    const float of_row = std::get<3>(scalar.value)(*values.row);
+    const float of_row = std::get<std::function<float(const Row&)>>(scalar.value)(*values.row);
     scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
   }
 }
@@ -64,6 +68,13 @@ void solve_real(const FloatOfInteger& real, float value, RowOfCall& call) {
   throw std::invalid_argument(fmt::format("no {} for {}", real.parameter, value));
 }
 
+void solve_choice(const FloatOfChoice& floats, float value, RowOfCall& call) {
+  for (const std::string_view word : floats.choice.values) {
+    if (floats.value(word) == value) return call.set_word(std::string(floats.choice.name), word);
+  }
+  throw std::invalid_argument(fmt::format("no {} is {}", floats.choice.name, value));
+}
+
 void solve_field(const TableScalar& scalar, RowOfCall& call) {
   if (scalar.when && !scalar.when->known(call)) {
     throw std::logic_error(scalar.member.name + ": declare its condition's parameters first");
@@ -75,6 +86,8 @@ void solve_field(const TableScalar& scalar, RowOfCall& call) {
     solve_word(*choices, scalar.member.integer(call.values.params), call);
   } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
     solve_real(*real, scalar.member.real(call.values.params), call);
+  } else if (const auto* choice = std::get_if<FloatOfChoice>(&scalar.value)) {
+    solve_choice(*choice, scalar.member.real(call.values.params), call);
   }
 }
 
@@ -138,6 +151,10 @@ TensorSpec before(const TensorSpec& spec) {
 }
 
 }  // namespace
+
+float FloatOfChoice::value(std::string_view word) const {
+  return std::strtof(std::string(word.empty() ? choice.values.front() : word).c_str(), nullptr);
+}
 
 void OpTable::set_scalars(const Row& row, const device::Properties* platform, void* params) const {
   const FormulaValues values{.params = params, .row = &row, .platform = platform};

@@ -38,9 +38,17 @@ struct FloatOfInteger {
   std::int64_t most = 0, least = 0;
 };
 
+// A float that a choice of the row names: "1e-4".
+struct FloatOfChoice {
+  ContractChoice choice;
+  float value(std::string_view word) const;  // of a word of the choice; "": of its first
+};
+
 struct TableScalar {
   StructMember member;
-  std::variant<Formula, WordChoices, FloatOfInteger, std::function<float(const Row&)>> value;
+  std::variant<Formula, WordChoices, FloatOfInteger, FloatOfChoice,
+               std::function<float(const Row&)>>
+      value;
   std::optional<Formula> when = {};  // 0: the member stays 0
   bool of_caller = false;            // a caller may have another value than a case
 };

@@ -110,6 +110,9 @@ void OpTable::collect(std::set<std::string, std::less<>>& integers,
       if (const auto* choices = std::get_if<WordChoices>(&scalar->value)) {
         words.insert(choices->parameter);
       }
+      if (const auto* choice = std::get_if<FloatOfChoice>(&scalar->value)) {
+        words.emplace(choice->choice.name);
+      }
       if (const auto* real = std::get_if<FloatOfInteger>(&scalar->value)) {
         integers.insert(real->parameter);
       }

@@ -1,7 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/tables/row.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 namespace plumb::cases {
+
+std::vector<std::string_view> RowSchema::words() const {
+  std::vector<std::string_view> all = word_parameters;
+  for (const ContractChoice& choice : choices) all.push_back(choice.name);
+  return all;
+}
+
+void RowSchema::check_word(std::string_view word, std::string_view value,
+                           std::string_view where) const {
+  for (const ContractChoice& choice : choices) {
+    // No value is the first one.
+    if (value.empty() || choice.name != word ||
+        std::ranges::find(choice.values, value) != choice.values.end()) {
+      continue;
+    }
+    throw BadRow(
+        fmt::format("{}: {} is {}, not {}", where, word, fmt::join(choice.values, " or "), value));
+  }
+}
 
 std::int64_t Row::integer(std::string_view parameter) const {
   const auto found = integers.find(parameter);

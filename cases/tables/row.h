@@ -43,12 +43,27 @@ struct Parameter {
   std::string_view meaning;
 };
 
+// What right kernels of different engines do differently. A row, or the declaration of an
+// implementation, names one of the values; a row that names none has the first.
+struct ContractChoice {
+  std::string_view name;
+  std::vector<std::string_view> values;
+  std::string_view meaning;
+};
+
 // What the rows of one op, or those of decode steps, may set. Anything else in a row is an error.
 struct RowSchema {
   std::string_view name;  // first part of a case's name
   std::string_view summary;
   std::vector<Parameter> parameters;
   std::vector<std::string_view> word_parameters;  // "variant = \"double\"": words, not numbers
+  std::vector<ContractChoice> choices = {};       // words with known values
+
+  // All that are words, choices included.
+  std::vector<std::string_view> words() const;
+  // Throws BadRow where `name` is a choice and `value` none of its values. `where`: stands in
+  // front.
+  void check_word(std::string_view name, std::string_view value, std::string_view where) const;
 };
 
 }  // namespace plumb::cases

@@ -154,11 +154,24 @@ class TablePart {
   Formula word(const std::string& name, T S::* member, WordChoices choices) {
     return add(name, member, std::move(choices));
   }
+  // The values of the choice are those of the enum, in its order.
+  template <class T>
+  Formula choice(const std::string& name, T S::* member, const ContractChoice& choice) {
+    WordChoices words{std::string(choice.name), {}};
+    for (const std::string_view value : choice.values) {
+      words.values.emplace_back(value, std::ssize(words.values));
+    }
+    return add(name, member, std::move(words));
+  }
   void real(const std::string& name, float S::* member, float value) {
     real(name, member, [value](const Row&) { return value; });
   }
   void real(const std::string& name, float S::* member, FloatOfInteger value) {
     add(name, member, std::move(value));
+  }
+  // The words of the choice are numbers.
+  void real(const std::string& name, float S::* member, const ContractChoice& choice) {
+    add(name, member, FloatOfChoice{choice});
   }
   // No parameter is found from this value. A call must have it.
   void real(const std::string& name, float S::* member, std::function<float(const Row&)> value) {

@@ -14,6 +14,9 @@
 
 namespace plumb::device::decode {
 
+// Least amax of a head's queries, as in vLLM's fused kernels.
+inline constexpr float kIndexerFloor = 1e-4F;
+
 // Buffers of an indexer, shared by all layers and chunks. What is not written stays stale, and
 // nothing reads it.
 struct IndexerWorkspace {

@@ -151,6 +151,7 @@ void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
                 .rope_pairs = PLUMB_ROPE_INTERLEAVED,
                 .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
                 .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
+                .amax_floor = kIndexerFloor,
                 .dialect = dialect_,
                 .stream = nullptr});
 }

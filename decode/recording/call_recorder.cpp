@@ -81,13 +81,11 @@ void CallRecorder::copy(const CallRecording& recording, bool before, device::Str
 std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
     const device::decode::Call& call) {
   auto recording = std::make_unique<CallRecording>();
-  static_cast<JudgedCall&>(*recording) = judged_call(call, geometry_, device_.properties());
+  const device::OpEntry* const entry =
+      exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
+  static_cast<JudgedCall&>(*recording) = judged_call(call, entry, geometry_, device_.properties());
   recording->place = call.place;
-  if (recording->problem) {
-    recording->entry =
-        exchanged_ ? exchanged_->entry_of(call, ops_) : device::find_entry(ops_, call.op);
-    if (recording->entry) recording->declared = recording->entry->declared(call.params);
-  }
+  if (recording->problem) recording->entry = entry;
   const std::vector<Binding> bindings = bindings_of(call, geometry_);
   recording->tensors = recording->make_tensors(bindings);
   for (const HostTensor& tensor : recording->tensors.all()) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "cases/tables/contract.h"
 #include "cases/tables/registry.h"
 
 namespace plumb::cases {
@@ -70,12 +71,18 @@ Expectations JudgedCall::expect(const TensorSet& tensors) const {
   return problem->expect(step(), tensors, to_reference(declared), declared);
 }
 
-JudgedCall judged_call(const device::decode::Call& call, const device::decode::Geometry& geometry,
+JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* entry,
+                       const device::decode::Geometry& geometry,
                        const device::Properties& properties) {
   JudgedCall judged{.op = std::string(call.op)};
   if (const std::optional<CallRecord> record = record_of(call, geometry)) {
+    const OpDefinition& op = find_op(judged.op);
     judged.row = record->row;
-    judged.problem = find_op(judged.op).make_problem(record->row, properties);
+    if (entry != nullptr) {
+      judged.row = under_contract(op, entry->contract, std::move(judged.row));
+      judged.declared = entry->declared(call.params);
+    }
+    judged.problem = op.make_problem(judged.row, properties);
   } else {
     judged.placeholder = make_placeholder_reference(call);
   }

@@ -33,7 +33,9 @@ struct JudgedCall {
   Step step() const;  // padding included: what the contract says of it follows from the inputs
   Expectations expect(const TensorSet& tensors) const;
 };
-JudgedCall judged_call(const device::decode::Call& call, const device::decode::Geometry& geometry,
+// `entry`: whose numerics and contract it is judged by. Null: plumb's defaults.
+JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* entry,
+                       const device::decode::Geometry& geometry,
                        const device::Properties& properties);
 
 // Bytes from the first to the last of a tensor on the device.

@@ -87,10 +87,8 @@ Exchange::Exchange(device::Device& device, const device::decode::Geometry& geome
 bool Exchange::takes(const Call& call) {
   if (!which_->covers(call)) return false;
   try {
-    taken_ = One{this, judged_call(call, geometry_, properties_), bindings_of(call, geometry_),
-                 call.place.name};
-    const device::OpEntry* const entry = which_->entry_of(call, ops_);
-    if (entry != nullptr) taken_->judged.declared = entry->declared(call.params);
+    taken_ = One{this, judged_call(call, which_->entry_of(call, ops_), geometry_, properties_),
+                 bindings_of(call, geometry_), call.place.name};
   } catch (const BadRow&) {
     return false;
   }

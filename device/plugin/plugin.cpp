@@ -141,13 +141,15 @@ void ask_numerics(std::size_t op, const void* params, plumb_numerics* numerics) 
 
 template <std::size_t kOp>
 OpEntry entry_of(const plumb_numerics& numerics) {
+  const char* const contract = active_entries[kOp].contract;
   return {.op = kOps[kOp].name,
           .launch = [](const void* params) { return launch_plugin(kOp, params); },
           .numerics = numerics,
           .numerics_of = active_entries[kOp].numerics_of == nullptr
                              ? nullptr
                              : +[](const void* params,
-                                   plumb_numerics* own) { ask_numerics(kOp, params, own); }};
+                                   plumb_numerics* own) { ask_numerics(kOp, params, own); },
+          .contract = contract == nullptr ? "" : contract};
 }
 
 // By position in kOps.

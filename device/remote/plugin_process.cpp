@@ -108,8 +108,10 @@ void PluginProcess::read_introduction() {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t position = position_of(about.text());
     entry_of_op_[position] = i;
+    const std::string contract = about.text();
     const auto numerics = about.get<plumb_numerics>();
     table_.entries.push_back(kEntryMakers[position](numerics, about.get<bool>()));
+    table_.entries.back().contract = contract;
   }
 }
 

@@ -143,7 +143,8 @@ void serve_connections(Server& server, const OwnedDescriptor& control) {
   about.put_text(introduction.name).put_text(introduction.version);
   about.put<std::uint64_t>(introduction.entries.size());
   for (const OpEntry& entry : introduction.entries) {
-    about.put_text(entry.op).put(entry.numerics).put(entry.numerics_of != nullptr);
+    about.put_text(entry.op).put_text(entry.contract);
+    about.put(entry.numerics).put(entry.numerics_of != nullptr);
   }
   if (!send_message(control, header_of(Status::done), about.bytes())) return;
   while (auto connection = receive_descriptors(control)) {

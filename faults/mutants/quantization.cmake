@@ -104,16 +104,24 @@ plumb_mutant(mxfp4_ties_away_from_zero
   FROM [[size > boundary]]
   TO [[size >= boundary]]
   CASE mxfp4_quant/two_groups/eager
-  SAYS "q: rows 0, 5-7, 9-12, 15-16, 18 of 20 wrong"
-  WHY "ties go up instead of down")
+  SAYS "q: rows "
+  WHY "ties go up instead of to even")
 
 plumb_mutant(mxfp4_negative_zero
   OP mxfp4_quant FILE quantization/mxfp4_quant.cu
-  FROM [[code != 0 && value < 0]]
-  TO [[value < 0]]
-  CASE mxfp4_quant/two_groups/eager
+  FROM [[code != 0 || zero_has_sign]]
+  TO [[true]]
+  CASE mxfp4_quant/helper/eager
   SAYS "got 0x08 (-0)"
-  WHY "what underflows from below zero becomes code 8")
+  WHY "what underflows from below zero becomes code 8, also where the choice is code 0")
+
+plumb_mutant(mxfp4_ties_always_to_even
+  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  FROM [[to_even && code % 2]]
+  TO [[code % 2]]
+  CASE mxfp4_quant/ties_toward_zero/eager
+  SAYS "q: rows "
+  WHY "the choice of ties is ignored")
 
 plumb_mutant(mxfp4_nibbles_swapped
   OP mxfp4_quant FILE quantization/mxfp4_quant.cu

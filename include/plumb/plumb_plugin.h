@@ -53,6 +53,10 @@ typedef struct plumb_op_entry {
   /* For kernels that choose between several paths: changes `numerics`, a copy of the entry's, into
    * what the launch with these parameters promises. */
   void (*numerics_of)(const void* params, plumb_numerics* numerics);
+  /* Where right kernels of different engines differ: values of the op's choices, as
+   * "floor=1e-10 ties=even" (docs/operations/arguments.md lists them). Cases run under these. Of a
+   * choice that is not named the kernel does whatever its parameters say. */
+  const char* contract;
 } plumb_op_entry;
 
 /* Ops without an entry are skipped, never replaced by somebody else's. */

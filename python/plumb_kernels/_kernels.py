@@ -78,6 +78,7 @@ class Kernel:
     name: str
     function: Callable[..., None]
     numerics: Mapping[str, float]
+    contract: str
     platforms: tuple[str, ...] | None
     supports: Callable[..., Any] | None
 
@@ -134,6 +135,7 @@ def kernel(
     op: str,
     *,
     numerics: Mapping[str, Any] | None = None,
+    contract: Mapping[str, str] | None = None,
     name: str | None = None,
     platforms: str | Iterable[str] | None = None,
     supports: Callable[..., Any] | None = None,
@@ -143,7 +145,8 @@ def kernel(
     The function gets the arguments that it names, by these names (arguments of a launch:
     launch_arguments(op)); `**rest` gets all others. `platform` and `stream` are there too.
     numerics: members of plumb_numerics, as numbers or words ("bf16"). Members that are left out
-    promise nothing. name: stands in reports. platforms: names or patterns ("sim-*") of the
+    promise nothing. contract: values of the op's choices, for functions that have made them:
+    {"floor": "1e-10"}. name: stands in reports. platforms: names or patterns ("sim-*") of the
     platforms that the function is for. supports: gets the arguments before the launch, tensors as
     Metadata, and returns True, or why the call is not supported.
     Raises BadKernel.
@@ -157,7 +160,7 @@ def kernel(
         for called in (function, supports):
             if called is not None:
                 _check_names(op, called)
-        made = Kernel(op, own_name, function, numbers(numerics or {}), patterns, supports)
+        made = Kernel(op, own_name, function, numbers(numerics or {}), words(contract or {}), patterns, supports)
         setattr(function, _MARK, [*getattr(function, _MARK, []), made])
         return function
 
@@ -185,6 +188,14 @@ def numbers(numerics: Mapping[str, Any]) -> dict[str, float]:
             value = words.index(value)
         made[member] = float(value)
     return made
+
+
+def words(contract: Mapping[str, str]) -> str:
+    """A contract as plumb reads it: "floor=1e-10 ties=even"."""
+    for choice, value in contract.items():
+        if not isinstance(value, str) or len(f"{choice} {value}".split()) != 2:
+            raise BadKernel(f"contract: {choice} is {value!r}; a value is one word")
+    return " ".join(f"{choice}={value}" for choice, value in contract.items())
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

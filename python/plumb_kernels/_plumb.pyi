@@ -29,6 +29,7 @@ def add_kernel(
     op: str,
     name: str,
     numerics: Mapping[str, float],
+    contract: str,
     before_launch: Callable[[str, dict[str, Any]], str | None] | None,
     run: Callable[[str, int, dict[str, Any]], tuple[str, str] | None],
 ) -> None: ...

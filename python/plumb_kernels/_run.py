@@ -188,7 +188,7 @@ def _run_here(kernels: Any, ops: list[str], patterns: list[str], tier: str, plat
     _plumb.clear_kernels()
     for one in found.values():
         if not ops or one.op in ops:
-            _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.before_launch, one.run)
+            _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.contract, one.before_launch, one.run)
     results = [result_of(one) for one in _plumb.run_here(patterns, tier, platforms or list(_SIMULATED))]
     if not results:
         raise CannotRun("no case of these functions is in this tier")

@@ -71,7 +71,7 @@ def serve(control: int, interface: str, path: str) -> None:
     try:
         kernels, version = load(path)
         for one in kernels:
-            _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.before_launch if one.supports or one.platforms else None, one.run)
+            _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.contract, one.before_launch if one.supports or one.platforms else None, one.run)
     except ValueError as error:
         text = str(error)
         _plumb.refuse(control, text if text.startswith(path.partition("::")[0]) else f"{path}: {text}")

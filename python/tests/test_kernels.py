@@ -262,6 +262,18 @@ class Arguments(KernelFiles):
             self.assertEqual(one.outcome, "failed", one)  # nothing is written
             self.assertNotRegex(one.text, "crash|raised|out_of_bounds|guard zone", one)
 
+    def test_cases_run_under_the_declared_contract(self):
+        once = """
+            @kernel("rms_norm", contract={"rounding": "%s"})
+            def once(x, weight, out, eps):
+                norm(x, weight, out, eps, "once")
+        """
+        twice = "rms_norm/v4_pro_hidden_twice/eager"
+        self.assertTrue(self.run_file(once % "once", case=twice).passed)
+        self.assertIn("beyond their bound", self.only_failure(once % "twice", case=twice))
+        self.assertIn("rms_norm: rounding is once or twice, not thrice", self.refused(once % "thrice"))
+        self.assertIn("'on ce'; a value is one word", self.refused(once % "on ce"))
+
     def test_a_promise_that_is_not_kept_fails(self):
         text = """
             count = 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // E2M1, the 4-bit elements of MXFP4: sign in bit 3 and eight magnitudes. Groups of 32 elements
-// share a UE8M0 scale (e8m0.h). Code 8 reads as -0 and is never written.
+// share a UE8M0 scale (e8m0.h). Code 8 reads as -0.
 #pragma once
 
 #include <array>
@@ -21,12 +21,22 @@ constexpr double decode_e2m1(std::uint8_t code) {
   return code & 8 ? -size : size;
 }
 
-// Nearest, ties towards zero (not to even): the number of boundaries strictly below |value|, and
-// the sign unless that is 0. Saturates at 6, infinity too. NaN, which the format lacks, becomes 0.
-constexpr std::uint8_t encode_e2m1(double value) {
+// What engines do differently: a number halfway between two codes, and the sign of what is rounded
+// to zero. The default is what hardware does.
+struct E2m1Policy {
+  bool ties_to_even = true;  // else towards zero
+  bool zero_has_sign = true;
+};
+
+// Nearest. Saturates at 6, infinity too. NaN, which the format lacks, becomes 0.
+constexpr std::uint8_t encode_e2m1(double value, E2m1Policy policy = {}) {
+  const double size = detail::magnitude(value);
   int code = 0;
-  for (const double boundary : kE2m1Boundaries) code += detail::magnitude(value) > boundary ? 1 : 0;
-  if (code != 0 && detail::is_negative(value)) code |= 8;
+  while (code < 7 && size > kE2m1Boundaries[code]) ++code;
+  const bool tie = code < 7 && size == kE2m1Boundaries[code];
+  if (tie && policy.ties_to_even && code % 2 == 1) ++code;
+  const bool has_sign = value == value && (code != 0 || policy.zero_has_sign);
+  if (has_sign && detail::is_negative(value)) code |= 8;
   return static_cast<std::uint8_t>(code);
 }
 

@@ -41,9 +41,8 @@ RotatedValue rotated_value(const IndexerQRopeQuant& inputs, const std::uint16_t*
 }
 
 // Least power of two that makes `amax` fit.
-double scale_for(double amax, Dialect dialect) {
-  constexpr double kFloor = 1e-10F;
-  const double ratio = std::max(amax, kFloor) / e4m3_quantisation_max(dialect);
+double scale_for(double amax, const IndexerQRopeQuant& inputs) {
+  const double ratio = std::max(amax, inputs.amax_floor) / e4m3_quantisation_max(inputs.dialect);
   return decode(CodeFormat::ue8m0, encode(CodeFormat::ue8m0, ratio));
 }
 
@@ -79,8 +78,8 @@ std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estima
       least = std::max(least, rounded(size - error));
       largest = std::max(largest, rounded(size + error));
     }
-    scales.push_back({scale_for(exact, inputs.dialect), scale_for(least, inputs.dialect),
-                      scale_for(largest, inputs.dialect)});
+    scales.push_back(
+        {scale_for(exact, inputs), scale_for(least, inputs), scale_for(largest, inputs)});
   }
   return scales;
 }

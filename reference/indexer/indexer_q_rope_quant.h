@@ -22,6 +22,7 @@ struct IndexerQRopeQuant {
   std::int64_t tokens = 0, heads = 0, dim = 0, rope_dim = 0, rope_offset = 0;
   bool halves = false;  // pairs are (i, i + rope_dim / 2), else (2 i, 2 i + 1)
   double softmax_scale = 1, head_scale = 1;
+  double amax_floor = 1e-4F;  // least amax of a head
   Dialect dialect = Dialect::e4m3fn;
 };
 

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/quantization/mxfp4_quant.h"
 
-#include "reference/formats/e2m1.h"
-
 namespace plumb::reference {
 
-GroupQuant mxfp4_quant(double amax_floor) {
-  return {.code = CodeFormat::e2m1,
+namespace {
+
+CodeFormat format_of(E2m1Policy policy) {
+  if (policy.ties_to_even) {
+    return policy.zero_has_sign ? CodeFormat::e2m1 : CodeFormat::e2m1_unsigned_zero;
+  }
+  return policy.zero_has_sign ? CodeFormat::e2m1_down : CodeFormat::e2m1_down_unsigned_zero;
+}
+
+}  // namespace
+
+GroupQuant mxfp4_quant(double amax_floor, E2m1Policy policy) {
+  return {.code = format_of(policy),
           .largest = kE2m1Magnitudes.back(),
           .group = kMxGroup,
           .amax_floor = amax_floor};

@@ -39,7 +39,7 @@ TEST_P(OpTables, DescribeTheirStructs) {
   std::set<std::string, std::less<>> integers, words;
   op().table->collect(integers, words);
   for (const Parameter& parameter : op().parameters) integers.erase(std::string(parameter.name));
-  for (const std::string_view word : op().word_parameters) words.erase(std::string(word));
+  for (const std::string_view word : op().words()) words.erase(std::string(word));
   EXPECT_TRUE(integers.empty()) << "no parameter " << *integers.begin();
   EXPECT_TRUE(words.empty()) << "no word " << *words.begin();
 }

@@ -14,7 +14,10 @@ namespace plumb::tests {
 namespace {
 
 using reference::decode_e2m1;
-using reference::encode_e2m1;
+
+// As the helper of DeepGEMM's tests has it.
+constexpr reference::E2m1Policy kHelper{false, false};
+int encode_e2m1(double value) { return reference::encode_e2m1(value, kHelper); }
 
 // Nearest by search; of two as near, the smaller one: ties go down here.
 int expected_code(double x) {
@@ -57,7 +60,25 @@ TEST(E2m1, RoundsAMillionRandomFloatsToTheNearestCode) {
   }
 }
 
-TEST(E2m1, NeverWritesMinusZeroAndSaturates) {
+// PTX ISA, cvt.rn.satfinite.e2m1x2: nearest, ties to even, the sign of zero kept.
+TEST(E2m1, RoundsTiesToEvenAndKeepsTheSignOfZeroByDefault) {
+  const double boundaries[7] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
+  const int even[7] = {0, 2, 2, 4, 4, 6, 6};
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_EQ(reference::encode_e2m1(boundaries[i]), even[i]);
+    EXPECT_EQ(reference::encode_e2m1(-boundaries[i]), even[i] + 8);
+    for (const double x : around(boundaries[i])) {
+      if (std::abs(x) == boundaries[i]) continue;
+      EXPECT_EQ(reference::encode_e2m1(x) % 8, expected_code(x) % 8) << x;
+    }
+  }
+  EXPECT_EQ(reference::encode_e2m1(-0.0), 8);
+  EXPECT_EQ(reference::encode_e2m1(-0.2), 8);
+  EXPECT_EQ(reference::encode_e2m1(-0.2, {true, false}), 0);
+  EXPECT_EQ(reference::encode_e2m1(-1.75, {false, true}), 11);
+}
+
+TEST(E2m1, TheHelperNeverWritesMinusZeroAndSaturates) {
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(encode_e2m1(-0.0), 0);
   EXPECT_EQ(encode_e2m1(-0.2), 0);

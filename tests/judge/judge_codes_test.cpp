@@ -260,8 +260,10 @@ TEST(JudgeCodes, ZerosKeepTheSignThatTheFormatGivesThem) {
   EXPECT_TRUE(passes(CodeFormat::e4m3fnuz, -0.0, 0x00));
   EXPECT_FALSE(passes(CodeFormat::e4m3fnuz, -0.0, 0x80));
   EXPECT_FALSE(passes(CodeFormat::e4m3fnuz, -1e-9, 0x80));
-  EXPECT_TRUE(passes(CodeFormat::e2m1, -0.2, 0x0));
-  EXPECT_FALSE(passes(CodeFormat::e2m1, -0.2, 0x8));
+  EXPECT_TRUE(passes(CodeFormat::e2m1, -0.2, 0x8));
+  EXPECT_FALSE(passes(CodeFormat::e2m1, -0.2, 0x0));
+  EXPECT_TRUE(passes(CodeFormat::e2m1_unsigned_zero, -0.2, 0x0));
+  EXPECT_FALSE(passes(CodeFormat::e2m1_unsigned_zero, -0.2, 0x8));
 }
 
 TEST(JudgeCodes, NotANumberIsNeverRightByAccident) {

@@ -54,6 +54,10 @@ TEST_F(PluginCommand, LibrariesThatCannotBeUsedAreUsageErrors) {
   expect_unusable("tables_unknown_op", "entry 1 is of the unknown op \"rms_nrom\"");
   expect_unusable("tables_no_launcher", "hc_head has no launcher");
   expect_unusable("tables_no_chains", "rms_norm declares 0 chains");
+  expect_unusable("tables_unknown_choice",
+                  "rms_norm: there is no choice \"roundin\" (did you mean rounding?)");
+  expect_unusable("tables_unknown_value", "rms_norm: rounding is once or twice, not thrice");
+  expect_unusable("tables_two_values", "rms_norm: rounding is declared twice");
   expect_unusable("tables_no_name", "its table has no name");
   expect_unusable("tables_no_entries", "its table has no entries");
   expect_unusable("tables_unresolved", "cannot be loaded: undefined symbol");
@@ -256,6 +260,16 @@ TEST_F(PluginCommand, WhatLaunchersSayAndThrowIsReported) {
   expect_found("launches_refuses", one,
                "invalid_argument: the implementation refused a legal call: too wide");
   expect_found("launches_fails", one, "other: the launch failed: out of luck");
+}
+
+// A row that asks for two roundings gets one from it.
+TEST_F(PluginCommand, CasesRunUnderTheDeclaredContract) {
+  const std::string two_roundings = "rms_norm/v4_pro_hidden_twice/*";
+  EXPECT_EQ(run(run_of(library("launches_rounds_once"), two_roundings)).code, 0);
+  expect_found("launches_wrong_contract", "rms_norm/v4_pro_hidden/eager", "beyond their bound");
+  const Finished shown = run(
+      {"show", "--plugin", library("launches_rounds_once"), "rms_norm/v4_pro_hidden_twice/eager"});
+  EXPECT_NE(shown.out.find("contract: rounding=once"), std::string::npos) << shown.out;
 }
 
 TEST_F(PluginCommand, MisusedServicesFailTheCaseWhateverThePlugInReturns) {

@@ -41,6 +41,10 @@ Angle angle(std::uint64_t seed, std::int64_t i, Fill fill) {
 
 using P = plumb_indexer_q_rope_quant_params;
 
+// The fused kernels of vLLM 0.22.1 and 0.33 have 1e-4, per_token_group_quant of V3.2's unfused path
+// 1e-10. They differ for heads with a smaller amax.
+const ContractChoice kFloor{"floor", {"1e-4", "1e-10"}, "least amax of a head"};
+
 // n^-0.5 of an integer of the row.
 std::function<float(const Row&)> inverse_root_of(std::string parameter) {
   return [=](const Row& row) {
@@ -56,6 +60,7 @@ Formula members(TablePart<P>& t) {
          {"rope_pairs", {{"interleaved", PLUMB_ROPE_INTERLEAVED}, {"halves", PLUMB_ROPE_HALVES}}});
   t.real("softmax_scale", &P::softmax_scale, inverse_root_of("dim"));
   t.real("head_scale", &P::head_scale, inverse_root_of("heads"));
+  t.real("amax_floor", &P::amax_floor, kFloor);
   const Formula dialect = t.word("dialect", &P::dialect, dialect_words("dialect"));
   const Formula stride =
       t.scalar("q_token_stride", &P::q_token_stride, heads * dim + parameter("q_gap"));
@@ -88,7 +93,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_positions(step, tensors);
     reference::GroupQuant how = reference::fp8_quant(dialect_, p_.dim);
-    how.amax_floor = 1e-10F;
+    how.amax_floor = p_.amax_floor;
     fill_quant_rows(tensors.at("q"), step.live * p_.heads, mix(step.seed, 31), step, how);
     HostTensor& weights = tensors.at("weights");
     const std::uint64_t seed = mix(step.seed, 32);
@@ -184,6 +189,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     input.halves = p_.rope_pairs == PLUMB_ROPE_HALVES;
     input.softmax_scale = p_.softmax_scale;
     input.head_scale = p_.head_scale;
+    input.amax_floor = p_.amax_floor;
     input.dialect = dialect_;
     return input;
   }
@@ -207,6 +213,7 @@ OpDefinition define_indexer_q_rope_quant() {
                    {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"},
                    kOutGap};
   op.word_parameters = {"rope_pairs", "dialect"};
+  op.choices = {kFloor};
   op.make_problem = make_problem_of<IndexerQRopeQuantProblem>;
   op.table = &table_of<members>();
   op.row_count = "tokens";

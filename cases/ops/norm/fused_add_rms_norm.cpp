@@ -62,7 +62,7 @@ Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
   t.real("eps", &P::eps, kNormEps);
-  t.word("rounding", &P::rounding, rounding_words());
+  t.choice("rounding", &P::rounding, kRounding);
   t.scalar("fp32_sum", &P::fp32_sum);
   t.in_place("x", &P::x, {tokens, hidden}, "rows to add, then the normalised sum")
       .strides({stride, 1});
@@ -168,7 +168,8 @@ OpDefinition define_fused_add_rms_norm() {
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
             {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"},
             kOutGap},
-           {"rounding"}},
+           {},
+           {kRounding}},
           make_problem_of<FusedAddRmsNormProblem>,
           // rms_norm takes no unrounded sum.
           [](const Row& row) { return row.integer("fp32_sum") == 0; },

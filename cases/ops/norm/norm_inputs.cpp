@@ -75,10 +75,6 @@ void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill) {
   }
 }
 
-WordChoices rounding_words() {
-  return {"rounding", {{"once", PLUMB_ROUND_ONCE}, {"twice", PLUMB_ROUND_TWICE}}};
-}
-
 reference::NormRounding rounding_of(plumb_rounding rounding) {
   return rounding == PLUMB_ROUND_TWICE ? reference::NormRounding::twice
                                        : reference::NormRounding::once;

@@ -22,8 +22,8 @@ inline constexpr float kNormEps = 1e-6f;
 void fill_norm_rows(HostTensor& x, std::int64_t live, std::uint64_t seed, const Step& step);
 // Far enough from 1 that a norm applied twice shows; exact fills use powers of two.
 void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill);
-// The word parameter `rounding`: "once" (if left out) or "twice".
-WordChoices rounding_words();
+inline const ContractChoice kRounding{
+    "rounding", {"once", "twice"}, "to bf16: of the output, or of the normalised row as well"};
 reference::NormRounding rounding_of(plumb_rounding rounding);
 // Calls rms_norm, as the plain sequence of a fused norm does. `p` lacks eps and stream.
 plumb_status launch_plain_norm(const device::OpEntry& entry, plumb_rms_norm_params p,

@@ -17,7 +17,7 @@ Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
   t.real("eps", &P::eps, kNormEps);
-  t.word("rounding", &P::rounding, rounding_words());
+  t.choice("rounding", &P::rounding, kRounding);
   t.input("x", &P::x, {tokens, hidden}, "rows to normalise").strides({stride, 1});
   t.input("weight", &P::weight, {hidden}, "factor of each column").when(parameter("weight"));
   t.output("out", &P::out, {tokens, hidden}, "normalised rows");
@@ -75,7 +75,8 @@ OpDefinition define_rms_norm() {
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
             {"weight", 1, 0, 1, "0: no weight (a factor of 1)"},
             kOutGap},
-           {"rounding"}},
+           {},
+           {kRounding}},
           make_problem_of<RmsNormProblem>,
           {},
           "tokens",

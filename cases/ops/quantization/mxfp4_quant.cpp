@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of mxfp4_quant: widths around the group of 32, strided rows, floors.
+// Cases of mxfp4_quant: widths around the group of 32, strided rows, and the choices of engines.
+// Hardware, and what vLLM does with it, has the first value of each choice. The helper of
+// DeepGEMM's tests and SGLang's quant_fp4_e2m1 have the second.
 #include "reference/quantization/mxfp4_quant.h"
 
 #include <plumb/ops/quantization.h>
@@ -17,10 +19,19 @@ using reference::kMxGroup;
 
 using P = plumb_mxfp4_quant_params;
 
+const ContractChoice kFloor{
+    "floor", {"0x1.8p-124", "1e-4"}, "least amax of a group; 0x1.8p-124: 6 * 2^-126"};
+const ContractChoice kTies{"ties", {"even", "toward_zero"}, "numbers halfway between two codes"};
+const ContractChoice kNegativeZero{"negative_zero",
+                                   {"kept", "dropped"},
+                                   "-0, and what is rounded to zero from below: code 8 or 0"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), columns = t.scalar("columns", &P::columns);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, columns + parameter("row_gap"));
-  t.real("amax_floor", &P::amax_floor, quant_floor("amax_floor"));
+  t.real("amax_floor", &P::amax_floor, kFloor);
+  t.choice("ties", &P::ties, kTies);
+  t.choice("negative_zero", &P::negative_zero, kNegativeZero);
   t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({stride, 1});
   t.output("q", &P::q, {tokens, columns / 2}, "two codes in a byte, the even column low")
       .codes("e2m1", "scales, one of 32 codes");
@@ -64,7 +75,11 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
   }
 
  private:
-  reference::GroupQuant how() const { return reference::mxfp4_quant(double{p_.amax_floor}); }
+  reference::GroupQuant how() const {
+    return reference::mxfp4_quant(double{p_.amax_floor},
+                                  {.ties_to_even = p_.ties == PLUMB_TIES_TO_EVEN,
+                                   .zero_has_sign = p_.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT});
+  }
 
   HostTensor one_code_per_byte(const HostTensor& q) const {
     TensorSpec spec{.name = "q", .dtype = Dtype::u8, .shape = {p_.tokens, p_.columns}};
@@ -95,9 +110,9 @@ OpDefinition define_mxfp4_quant() {
            {{"tokens", 4, 0, 1 << 20, "rows"},
             {"columns", 7168, 32, 1 << 20, "columns, a multiple of 32"},
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-            {"amax_floor", -4, -10, -4, "least amax: 10^-4 (-4) or 10^-10"},
             kOutGap},
-           {}},
+           {},
+           {kFloor, kTies, kNegativeZero}},
           make_problem_of<Mxfp4QuantProblem>,
           {},
           "tokens",

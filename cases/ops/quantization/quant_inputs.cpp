@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "cases/judge/right_values.h"
@@ -77,10 +78,14 @@ void fill_beside_power(const Group& group) {
       static_cast<std::uint16_t>(edge + off);
 }
 
-// Around a floor of 1e-4 on amax, and of 1e-4 on the scale.
+// Around a floor of 1e-4 on amax, of 1e-4 on the scale, and of 6 * 2^-126 on amax.
 void fill_tiny(const Group& group) {
   constexpr double kSizes[] = {1e-9, 0.6e-4, 1.4e-4, 0.03, 0.06, 2e-36};
-  const double size = kSizes[group.seed % std::size(kSizes)];
+  constexpr double kLeast[] = {1e-9, 0.6e-4, 1.4e-4, 0x1p-125, 0x1.2p-124, 0x1.8p-124, 0x1.ap-124};
+  const std::span<const double> sizes = group.how.amax_floor > 0 && group.how.amax_floor < 1e-30
+                                            ? std::span<const double>(kLeast)
+                                            : kSizes;
+  const double size = sizes[group.seed % std::size(sizes)];
   for (std::int64_t i = 0; i < group.count; ++i) {
     group.set(i, group.signed_by(i, size * uniform(group.seed, static_cast<std::uint64_t>(i))));
   }

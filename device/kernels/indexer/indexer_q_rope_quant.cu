@@ -51,7 +51,7 @@ PLUMB_KERNEL void indexer_q_rope_quant_kernel(plumb_indexer_q_rope_quant_params 
   const float amax = rotated_amax(p, head, cos_sin, exists ? static_cast<int>(p.dim) : 0);
   if (!exists) return;
 
-  const float ratio = at_least(1e-10F, amax) / quantisation_largest(p.dialect);
+  const float ratio = at_least(p.amax_floor, amax) / quantisation_largest(p.dialect);
   const float scale = decode_ue8m0(encode_ue8m0(ratio));
   for (int d = group_lane(); d < p.dim; d += kGroupLanes) {
     p.q_out[token * p.q_out_token_stride + own * p.q_out_head_stride + d] =
@@ -68,7 +68,7 @@ bool is_legal(const plumb_indexer_q_rope_quant_params& p) {
          p.rope_offset >= 0 && p.rope_offset + p.rope_dim <= p.dim &&
          p.q_token_stride >= p.heads * p.dim && fits_int(p.heads, p.dim) &&
          p.q_out_token_stride >= p.dim && p.q_out_head_stride >= p.dim &&
-         p.weights_out_row_stride >= p.heads &&
+         p.weights_out_row_stride >= p.heads && p.amax_floor > 0 &&
          (p.rope_pairs == PLUMB_ROPE_INTERLEAVED || p.rope_pairs == PLUMB_ROPE_HALVES) &&
          (p.dialect == PLUMB_E4M3FN || p.dialect == PLUMB_E4M3FNUZ);
 }

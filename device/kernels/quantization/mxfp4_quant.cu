@@ -15,14 +15,20 @@ namespace {
 constexpr int kMxGroup = 32;
 constexpr float kLargestE2m1 = 6.0F;
 
-// Boundaries strictly below |value| are counted, so ties go towards zero. No code of -0.
-PLUMB_DEVICE std::uint32_t encode_e2m1(float value) {
-  const float size = bits_float(float_bits(value) & 0x7fffffffU);
+// Boundaries below |value| are counted. One that equals it counts if the code in front of it is odd
+// and ties go to even.
+PLUMB_DEVICE std::uint32_t encode_e2m1(float value, const plumb_mxfp4_quant_params& p) {
+  const bool to_even = p.ties == PLUMB_TIES_TO_EVEN;
+  const bool zero_has_sign = p.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT;
+  const std::uint32_t bits = float_bits(value);
+  const float size = bits_float(bits & 0x7fffffffU);
   std::uint32_t code = 0;
   for (const float boundary : {0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.0F}) {
-    code += size > boundary ? 1U : 0U;
+    const bool rounds_up = size > boundary || (size == boundary && to_even && code % 2 == 1);
+    code += rounds_up ? 1U : 0U;
   }
-  return code != 0 && value < 0 ? code | 8U : code;
+  const bool negative = bits >> 31 != 0;
+  return negative && (code != 0 || zero_has_sign) ? code | 8U : code;
 }
 
 PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
@@ -37,8 +43,8 @@ PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
   if (group_lane() == 0) p.scales[token * p.scales_row_stride + group] = byte;
   std::uint8_t* q = p.q + token * p.q_row_stride + group * (kMxGroup / 2);
   for (int i = group_lane(); i < kMxGroup / 2; i += kGroupLanes) {
-    const std::uint32_t even = encode_e2m1(load_bf16(x[2 * i]) / scale);
-    const std::uint32_t odd = encode_e2m1(load_bf16(x[2 * i + 1]) / scale);
+    const std::uint32_t even = encode_e2m1(load_bf16(x[2 * i]) / scale, p);
+    const std::uint32_t odd = encode_e2m1(load_bf16(x[2 * i + 1]) / scale, p);
     q[i] = static_cast<std::uint8_t>(even | odd << 4);
   }
 }

@@ -77,6 +77,7 @@ typedef struct plumb_indexer_q_rope_quant_params {
   int64_t q_out_token_stride, q_out_head_stride, weights_out_row_stride;
   plumb_rope_pairs rope_pairs;
   float softmax_scale, head_scale; /* dim^-0.5, heads^-0.5 */
+  float amax_floor;                /* least amax of a head */
   plumb_format dialect;            /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
   plumb_stream stream;
 } plumb_indexer_q_rope_quant_params;

@@ -22,6 +22,18 @@ typedef enum plumb_scale_format {
                                        int32, the first in the low byte; filled up with 1.0 (127) */
 } plumb_scale_format;
 
+/* Of a number halfway between two codes. */
+typedef enum plumb_ties {
+  PLUMB_TIES_TO_EVEN = 0,    /* as hardware converts to e2m1 */
+  PLUMB_TIES_TOWARD_ZERO = 1 /* as counting the boundaries below |x| does */
+} plumb_ties;
+
+/* Of -0, and of a negative number that is rounded to zero. */
+typedef enum plumb_negative_zero {
+  PLUMB_NEGATIVE_ZERO_KEPT = 0,   /* code 8 */
+  PLUMB_NEGATIVE_ZERO_DROPPED = 1 /* code 0 */
+} plumb_negative_zero;
+
 /* Codes and scales of groups of consecutive columns   [9.3]
  *   amax = max(max |x|, amax_floor), scale = max(amax / largest, scale_floor), q = fp8(x / scale)
  * largest is 448 for e4m3fn and 224 for e4m3fnuz; one of the floors is above 0. The last group may
@@ -53,6 +65,8 @@ typedef struct plumb_mxfp4_quant_params {
   int64_t x_row_stride;
   int64_t q_row_stride, scales_row_stride;
   float amax_floor; /* > 0 */
+  plumb_ties ties;
+  plumb_negative_zero negative_zero;
   plumb_stream stream;
 } plumb_mxfp4_quant_params;
 

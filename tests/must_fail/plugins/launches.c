@@ -45,6 +45,8 @@
 #define FORKS 25          /* once, and goes on in both; wrong but for rows of one element */
 #define EXITS 26
 #define ROUNDS_UP_IN_SSE 27 /* as ROUNDS_UP, of the SSE unit alone */
+#define ROUNDS_ONCE 28      /* always, and declares it */
+#define WRONG_CONTRACT 29   /* declares that and does something else */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -182,7 +184,7 @@ static plumb_status rms_norm(const void* params) {
   static int calls;
   static const void* planned;
   struct call call = {*(const plumb_rms_norm_params*)params, NULL};
-  if (call.params.rounding != PLUMB_ROUND_ONCE) {
+  if (PLUMB_FAULT < ROUNDS_ONCE && call.params.rounding != PLUMB_ROUND_ONCE) {
     host->explain(host->context, "one rounding only");
     return PLUMB_UNSUPPORTED;
   }
@@ -238,7 +240,12 @@ static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
                                         .function_ulp = 2,
                                         .deterministic = 1};
 static const plumb_op_entry entries[] = {
-    {.op = "rms_norm", .launch = &rms_norm, .numerics = &numerics},
+    {.op = "rms_norm",
+     .launch = &rms_norm,
+     .numerics = &numerics,
+     .contract = PLUMB_FAULT == ROUNDS_ONCE      ? "rounding=once"
+                 : PLUMB_FAULT == WRONG_CONTRACT ? "rounding=twice"
+                                                 : NULL},
     {.op = "q_kv_rms_norm", .launch = &q_kv_rms_norm, .numerics = &numerics}};
 static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
                                          .struct_size = sizeof(plumb_plugin_table),

@@ -23,6 +23,9 @@
 #define SHORT_TABLE 15
 #define SHORT_ENTRIES 16
 #define LATER_MEMBER 17 /* of a grown interface only */
+#define UNKNOWN_CHOICE 18
+#define UNKNOWN_VALUE 19 /* of a choice */
+#define TWO_VALUES 20
 
 static plumb_status launch(const void* params) {
   (void)params;
@@ -77,6 +80,9 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* hos
     case NO_NUMERICS: entries[1].numerics = NULL; break;
     case SHORT_TABLE: table.struct_size = 8; break;
     case SHORT_ENTRIES: table.entry_stride = 8; break;
+    case UNKNOWN_CHOICE: entries[0].contract = "roundin=once"; break;
+    case UNKNOWN_VALUE: entries[0].contract = "rounding=thrice"; break;
+    case TWO_VALUES: entries[0].contract = "rounding=once rounding=twice"; break;
 #if PLUMB_FAULT == LATER_MEMBER
     case LATER_MEMBER: entries[1].of_a_later_version = 1; break;
 #endif

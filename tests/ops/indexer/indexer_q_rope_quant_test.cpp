@@ -82,7 +82,10 @@ TEST(IndexerQ, ScalesAreTheLeastPowersOfTwoThatFit) {
   EXPECT_EQ(scale_of(448).scale(), 1);
   EXPECT_EQ(scale_of(450).scale(), 2);
   EXPECT_EQ(scale_of(4).scale(), 0x1p-6);
-  EXPECT_EQ(scale_of(0).scale(), 0x1p-42);
+  EXPECT_EQ(scale_of(0).scale(), 0x1p-22);  // 1e-4 / 448 = 2^-22.1
+  OneHead low = scale_of(0);
+  low.inputs.amax_floor = 1e-10F;
+  EXPECT_EQ(low.scale(), 0x1p-42);
   OneHead fnuz = scale_of(224);
   fnuz.inputs.dialect = Dialect::e4m3fnuz;
   EXPECT_EQ(fnuz.scale(), 1);
@@ -227,6 +230,7 @@ TEST(IndexerQKernel, RefusesWhatItCannotRotate) {
   legal.q_out_token_stride = 256;
   legal.q_out_head_stride = 128;
   legal.weights_out_row_stride = 2;
+  legal.amax_floor = 1e-4F;
   legal.dialect = PLUMB_E4M3FN;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK) << "no tokens";
   const auto refused = [&](const auto& change) {
@@ -236,6 +240,7 @@ TEST(IndexerQKernel, RefusesWhatItCannotRotate) {
   };
   EXPECT_TRUE(refused([](auto& p) { p.rope_offset = 65; }));
   EXPECT_TRUE(refused([](auto& p) { p.rope_dim = 63; }));
+  EXPECT_TRUE(refused([](auto& p) { p.amax_floor = 0; }));
   EXPECT_TRUE(refused([](auto& p) { p.q_token_stride = 255; }));
   EXPECT_TRUE(refused([](auto& p) { p.q_out_head_stride = 127; }));
   EXPECT_TRUE(refused([](auto& p) { p.weights_out_row_stride = 1; }));

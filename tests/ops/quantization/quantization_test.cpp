@@ -126,8 +126,16 @@ TEST(GroupQuant, PackedScalesAreFilledUpWithOne) {
             (std::vector<int>{127, 128, 121, 127, 126, 127, 127, 127}));
 }
 
-TEST(Mxfp4Quant, TiesGoDownAndZerosHaveNoSign) {
-  const GroupQuant how = reference::mxfp4_quant(1e-4f);
+TEST(Mxfp4Quant, RoundsAsHardwareDoes) {
+  const GroupQuant how = reference::mxfp4_quant(0x1.8p-124);
+  const Quantised tile =
+      quantise({6, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -0.25, -0.26, -5.1, -0.0}, how);
+  EXPECT_EQ(tile.codes, (std::vector<int>{7, 0, 2, 2, 4, 4, 6, 6, 8, 9, 15, 8}));
+  EXPECT_EQ(quantise({0.0}, how).byte, 1);
+}
+
+TEST(Mxfp4Quant, TiesGoDownAndZerosHaveNoSignWhereThatIsChosen) {
+  const GroupQuant how = reference::mxfp4_quant(1e-4f, {false, false});
   const Quantised tile =
       quantise({6, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -0.25, -0.26, -5.1, -0.0}, how);
   EXPECT_EQ(tile.byte, 127);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Declared contracts: what of them is refused, and that cases run under them.
+#include "cases/tables/contract.h"
+
+#include <gtest/gtest.h>
+#include <plumb/ops/indexer.h>
+
+#include "cases/drivers/op_chain.h"
+#include "cases/drivers/run.h"
+#include "faults/replaced_op.h"
+
+namespace plumb::cases {
+namespace {
+
+std::string refusal(std::string_view contract) {
+  try {
+    under_contract(find_op("rms_norm"), contract, {});
+  } catch (const BadContract& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Contract, SetsTheWordsOfARow) {
+  const OpDefinition& op = find_op("rms_norm");
+  const Row row = ad_hoc_row(op, {}, {{"rounding", "twice"}});
+  EXPECT_EQ(under_contract(op, "rounding=once", row).word("rounding"), "once");
+  EXPECT_EQ(under_contract(op, "", row).word("rounding"), "twice");
+}
+
+TEST(Contract, RefusesWhatTheOpHasNot) {
+  EXPECT_EQ(refusal("rounding=twice"), "");
+  EXPECT_EQ(refusal("rouding=twice"),
+            "rms_norm: there is no choice \"rouding\" (did you mean rounding?)");
+  EXPECT_EQ(refusal("rounding=thrice"), "rms_norm: rounding is once or twice, not thrice");
+  EXPECT_EQ(refusal("rounding"), "rms_norm: write rounding=value");
+  EXPECT_EQ(refusal("rounding=once rounding=once"), "rms_norm: rounding is declared twice");
+}
+
+TEST(Contract, RowsWithAnUnknownValueAreRefused) {
+  const OpDefinition& op = find_op("rms_norm");
+  EXPECT_THROW(op.check_word("rounding", "thrice", "rows.toml:3"), BadRow);
+}
+
+const device::OpEntry& own() {
+  return *device::find_entry(device::builtin_implementation("sim-sm90"), "indexer_q_rope_quant");
+}
+
+// A kernel with one floor, whatever its parameters say.
+Outcome outcome(const std::string& row, const std::string& contract) {
+  device::OpEntry fixed = own();
+  fixed.contract = contract;
+  fixed.launch = [](const void* given) {
+    auto params = *static_cast<const plumb_indexer_q_rope_quant_params*>(given);
+    params.amax_floor = 1e-10F;
+    return own().launch(&params);
+  };
+  RunOptions options{.platform = "sim-sm90"};
+  options.implementation = with_op_replaced({fixed, {}});
+  for (const Case& which : all_cases()) {
+    if (which.id() == "indexer_q_rope_quant/" + row + "/eager") {
+      return run_case(which, options).outcome;
+    }
+  }
+  return Outcome::skipped;
+}
+
+TEST(Contract, OfAKernelIsWhatItsCasesRunUnder) {
+  EXPECT_EQ(outcome("v4", "floor=1e-10"), Outcome::passed);
+  EXPECT_EQ(outcome("v4", "floor=1e-4"), Outcome::failed);
+  EXPECT_EQ(outcome("v4", ""), Outcome::failed);
+  EXPECT_EQ(outcome("floor_1e_10", ""), Outcome::passed);
+  EXPECT_EQ(outcome("floor_1e_10", "floor=1e-4"), Outcome::failed);
+}
+
+}  // namespace
+}  // namespace plumb::cases
