@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "device/op_entry.h"
 #include "reference/sparse_mla/dequantize_and_gather_k_cache.h"
 #include "reference/sparse_mla/sparse_mla_decode.h"
 #include "tests/support/mla_test_problem.h"
