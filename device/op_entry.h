@@ -22,6 +22,12 @@ struct OpEntry {
   // plumb_plugin.h.
   std::string contract = {};
 
+  // Whether it has made this choice: "outputs=out".
+  bool chooses(std::string_view choice) const {
+    const std::string words = " " + contract + " ";
+    return words.find(" " + std::string(choice) + " ") != std::string::npos;
+  }
+
   // What a launch with these parameters promises.
   plumb_numerics declared(const void* params) const {
     plumb_numerics own = numerics;

@@ -43,7 +43,7 @@ class RowFinder {
   Row find(bool needs_outputs) {
     check_names();
     take_settings();
-    take_tensors();
+    take_tensors(needs_outputs);
     check_range();
     check_layout(needs_outputs);
     return std::move(row_);
@@ -209,7 +209,7 @@ class RowFinder {
     } while (found_.known.size() != known);
   }
 
-  void take_tensors() {
+  void take_tensors(bool needs_outputs) {
     solve_shapes();
     for_each_given([&](const TableTensor& tensor, const GivenTensor& given) {
       if (tensor.when) solve(*tensor.when, 1);
@@ -219,8 +219,10 @@ class RowFinder {
     });
     for (const OpTable::Field& field : op_.table->fields()) {
       const auto* tensor = std::get_if<TableTensor>(&field);
-      if (tensor == nullptr || !tensor->when || tensor->role != Role::input) continue;
-      if (given_as(*tensor) == nullptr) solve(*tensor->when, 0);
+      if (tensor == nullptr || !tensor->when || given_as(*tensor) != nullptr) continue;
+      const bool is_left_out =
+          tensor->role == Role::input || (needs_outputs && tensor->role == Role::output);
+      if (is_left_out) solve(*tensor->when, 0);
     }
     solve_shapes();
     take_given_parameters();

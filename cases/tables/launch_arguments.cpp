@@ -53,6 +53,7 @@ void keep_rows_in(std::size_t bytes, LaunchTensor& tensor) {
 
 std::variant<std::monostate, LaunchTensor, std::int64_t, float, std::string> value_of(
     const TableScalar& scalar, const void* params) {
+  if (!scalar.member.is_in(params)) return {};
   if (scalar.member.type == MemberType::f32) return scalar.member.real(params);
   const std::int64_t value = scalar.member.integer(params);
   const auto* choices = std::get_if<WordChoices>(&scalar.value);

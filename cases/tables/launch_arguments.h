@@ -23,7 +23,7 @@ struct LaunchTensor {
 
 // Tensors have the names of plumb list --arguments. All others are members of the C struct:
 // cache.page is cache_page. A member whose values are words has the word. Nothing: the call lacks
-// this optional tensor.
+// this optional tensor, or the struct of this member.
 struct LaunchArgument {
   std::string name;
   std::variant<std::monostate, LaunchTensor, std::int64_t, float, std::string> value;

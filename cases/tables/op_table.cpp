@@ -158,6 +158,9 @@ float FloatOfChoice::value(std::string_view word) const {
 
 void OpTable::set_scalars(const Row& row, const device::Properties* platform, void* params) const {
   const FormulaValues values{.params = params, .row = &row, .platform = platform};
+  for (const PointedStruct& pointed : pointed_) {
+    if (!exists(pointed.when, values)) pointed.pointer.set_pointer(params, nullptr);
+  }
   for (const Field& field : fields_) {
     const auto* scalar = std::get_if<TableScalar>(&field);
     if (scalar != nullptr && exists(scalar->when, values)) set(*scalar, values, params);

@@ -77,7 +77,8 @@ struct GivenParameter {
 struct PointedStruct {
   StructMember pointer;
   std::size_t size = 0;
-  bool says_its_size = false;  // in its first member
+  bool says_its_size = false;        // in its first member
+  std::optional<Formula> when = {};  // 0: the pointer is null
 };
 
 class OpParams;

@@ -94,6 +94,9 @@ void OpTable::collect(std::set<std::string, std::less<>>& integers,
                       std::set<std::string, std::less<>>& words) const {
   const auto of = [&](const Formula& formula) { formula.collect(integers, words); };
   of(capacity);
+  for (const PointedStruct& pointed : pointed_) {
+    if (pointed.when) of(*pointed.when);
+  }
   for (const Field& field : fields_) {
     if (const auto* given = std::get_if<GivenParameter>(&field)) {
       of(given->unknown);
@@ -136,6 +139,11 @@ OpParams::OpParams(const OpParams& other) : OpParams(other.table_) {
     std::memcpy(pointed_[i].get(), other.pointed_[i].get(), table_.pointed()[i].size);
   }
   point();
+  for (const PointedStruct& pointed : table_.pointed()) {
+    if (pointed.pointer.pointer(other.data()) == nullptr) {
+      pointed.pointer.set_pointer(data(), nullptr);
+    }
+  }
 }
 
 void OpParams::point() {

@@ -18,9 +18,13 @@ T load(const std::byte* from) {
   return value;
 }
 
+std::byte* start_of(const StructMember& member, const void* params) {
+  auto* const own = static_cast<std::byte*>(const_cast<void*>(params));
+  return member.through ? load<std::byte*>(own + *member.through) : own;
+}
+
 std::byte* place(const StructMember& member, const void* params) {
-  auto* start = static_cast<std::byte*>(const_cast<void*>(params));
-  if (member.through) start = load<std::byte*>(start + *member.through);
+  std::byte* const start = start_of(member, params);
   if (start == nullptr) throw std::invalid_argument(member.name + ": its struct is a null pointer");
   return start + member.offset;
 }
@@ -42,7 +46,11 @@ std::int64_t StructMember::integer(const void* params) const {
 
 float StructMember::real(const void* params) const { return load<float>(place(*this, params)); }
 
-void* StructMember::pointer(const void* params) const { return load<void*>(place(*this, params)); }
+bool StructMember::is_in(const void* params) const { return start_of(*this, params) != nullptr; }
+
+void* StructMember::pointer(const void* params) const {
+  return is_in(params) ? load<void*>(place(*this, params)) : nullptr;
+}
 
 void StructMember::set_integer(void* params, std::int64_t value) const {
   if (type == MemberType::i64) {
@@ -60,6 +68,7 @@ void StructMember::set_real(void* params, float value) const {
 }
 
 void StructMember::set_pointer(void* params, void* value) const {
+  if (value == nullptr && !is_in(params)) return;
   std::memcpy(place(*this, params), &value, sizeof value);
 }
 

@@ -21,6 +21,8 @@ struct StructMember {
   // For a member of a pointed-to struct: offset of that pointer in the op's own struct.
   std::optional<std::size_t> through = {};
 
+  // False if the pointer to its struct is null. Such a member has no number, and is a null pointer.
+  bool is_in(const void* params) const;
   std::int64_t integer(const void* params) const;
   float real(const void* params) const;
   void* pointer(const void* params) const;

@@ -124,7 +124,7 @@ class TablePart {
   template <class T>
   TablePart<T> pointed(const std::string& name, T* S::* member) const {
     const StructMember pointer = locate(name, member);
-    table_.add_pointed({pointer, sizeof(T), SizedStruct<T>});
+    table_.add_pointed({pointer, sizeof(T), SizedStruct<T>, when_});
     table_.expect_members(count_lines<T>());
     return {table_, prefix_ + name + "->", 0, pointer.offset, when_};
   }

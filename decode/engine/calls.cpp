@@ -35,6 +35,11 @@ const device::OpEntry& Caller::require(const Call& call) const {
                     call.place.name + ": " + ops_.name + " has no " + std::string(call.op));
 }
 
+bool Caller::chooses(std::string_view op, std::string_view choice) const {
+  const device::OpEntry* const entry = find(op);
+  return entry != nullptr && entry->chooses(choice);
+}
+
 void Caller::launch(const Call& call) const {
   const bool exchanged = exchange_ != nullptr && exchange_->takes(call);
   const device::OpEntry* const entry = exchanged ? nullptr : &require(call);

@@ -116,6 +116,8 @@ class Caller {
   void begin(const StepPart& part) const {
     if (observer_ != nullptr) observer_->begin(part);
   }
+  // Whether the implementation of the op has made this choice of its contract: "outputs=out".
+  bool chooses(std::string_view op, std::string_view choice) const;
   Stream stream() const { return stream_; }
   std::int64_t calls() const { return calls_; }                    // enqueued so far
   void observe(CallObserver* observer) { observer_ = observer; }   // nullptr: nobody

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "decode/models/linear.h"
+#include "decode/models/mla_call.h"
 #include "decode/models/v32_model.h"
 
 namespace plumb::device::decode {
@@ -162,14 +163,9 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
   params.requests = step.tokens;
   params.queries = 1;
   params.heads = g.heads;
-  params.q_request_stride = params.q_query_stride = g.heads * kV32KeyDim;
-  params.q_head_stride = kV32KeyDim;
-  params.out_request_stride = params.out_query_stride = g.heads * kHeadDim;
-  params.out_head_stride = kHeadDim;
-  params.lse_request_stride = g.heads;
-  params.lse_head_stride = 1;
   params.sm_scale = kSmScale;
-  step.call("sparse_mla_decode", layer_place(i, "attention"), params);
+  set_strides(params, kV32KeyDim);
+  call_attention(step.call, layer_place(i, "attention"), params);
 }
 
 }  // namespace plumb::device::decode

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "decode/models/linear.h"
+#include "decode/models/mla_call.h"
 #include "decode/models/v4_layers.h"
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
@@ -189,14 +190,9 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
-  params.q_request_stride = params.q_query_stride = g.heads * kHeadDim;
-  params.q_head_stride = kHeadDim;
-  params.out_request_stride = params.out_query_stride = g.heads * kHeadDim;
-  params.out_head_stride = kHeadDim;
-  params.lse_request_stride = g.heads;
-  params.lse_head_stride = 1;
   params.sm_scale = kSmScale;
-  step.call("sparse_mla_decode", place(i, "attention"), params);
+  set_strides(params, kHeadDim);
+  call_attention(step.call, place(i, "attention"), params);
   scratch_.give_back(partial_out, temporaries_);
 }
 

@@ -40,8 +40,9 @@ std::uint64_t digest(const JudgedCall& judged, const TensorSet& tensors) {
 // that it is made.
 bool keeps_plan(const Call& call) {
   if (call.op != "sparse_mla_decode") return false;
-  plumb_mla_plan& plan = *static_cast<const plumb_sparse_mla_decode_params*>(call.params)->plan;
-  return std::exchange(plan.planned, 1) != 0;
+  plumb_mla_plan* const plan =
+      static_cast<const plumb_sparse_mla_decode_params*>(call.params)->plan;
+  return plan != nullptr && std::exchange(plan->planned, 1) != 0;
 }
 
 bool is_plan(const HostTensor& tensor) { return tensor.spec().role == Role::state; }

@@ -22,10 +22,9 @@ Bytes without_marks(const void* structure, std::size_t bytes) {
   return copy;
 }
 
-bool has_plan(std::string_view op) { return op == "sparse_mla_decode"; }
-
-plumb_mla_plan* plan_of(const Bytes& params) {
+plumb_mla_plan* plan_of(std::string_view op, const Bytes& params) {
   plumb_mla_plan* plan = nullptr;
+  if (op != "sparse_mla_decode") return plan;
   std::memcpy(&plan, params.data() + kPlanOffset, sizeof plan);
   return plan;
 }

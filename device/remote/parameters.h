@@ -32,10 +32,9 @@ inline std::uint64_t unmarked(const void* address) {
 // The bytes of a structure with unmarked addresses.
 Bytes without_marks(const void* structure, std::size_t bytes);
 
-// Whether the parameters of an op point to a tile plan: the one structure in host memory that an
-// op's parameters name. A launcher may write to it.
-bool has_plan(std::string_view op);
-plumb_mla_plan* plan_of(const Bytes& params);
+// The tile plan of a call: the one structure in host memory that an op's parameters name. A
+// launcher may write to it. Null: the call has none.
+plumb_mla_plan* plan_of(std::string_view op, const Bytes& params);
 void set_plan(Bytes& params, plumb_mla_plan* plan);
 
 }  // namespace plumb::device::remote

@@ -175,8 +175,8 @@ MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, c
   MessageWriter request;
   request.put(entry_of_op_[position]).put<std::uint64_t>(bytes.size());
   request.put_bytes(bytes.data(), bytes.size());
-  if (has_plan(op_at(position))) {
-    const Bytes plan = without_marks(plan_of(bytes), sizeof(plumb_mla_plan));
+  if (const plumb_mla_plan* const own = plan_of(op_at(position), bytes)) {
+    const Bytes plan = without_marks(own, sizeof(plumb_mla_plan));
     request.put_bytes(plan.data(), plan.size());
   }
   return connection().call(call, request);
@@ -186,10 +186,12 @@ plumb_status PluginProcess::launch(std::size_t position, const void* params) {
   if (entry_of_op_[position] == kNone) return PLUMB_UNSUPPORTED;
   MessageReader answer = call_entry(RemoteCall::launch, position, params);
   const auto status = answer.get<plumb_status>();
-  if (!has_plan(op_at(position))) return status;
+  if (op_at(position) != "sparse_mla_decode") return status;
+  plumb_mla_plan* const own = static_cast<const plumb_sparse_mla_decode_params*>(params)->plan;
+  if (own == nullptr) return status;
+  plumb_mla_plan& plan = *own;
   const auto written = answer.get<plumb_mla_plan>();
   // Its addresses are this process's own.
-  plumb_mla_plan& plan = *static_cast<const plumb_sparse_mla_decode_params*>(params)->plan;
   plan.num_parts = written.num_parts;
   plan.block_n = written.block_n;
   plan.fixed_overhead = written.fixed_overhead;

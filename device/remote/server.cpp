@@ -117,8 +117,8 @@ Server::EntryCall Server::entry_call(MessageReader& request) {
   if (size > sizeof call.params) throw ProtocolError("parameters that are too long");
   const std::byte* const first = request.take(size);
   Bytes params(first, first + size);
-  if (has_plan(call.entry->op)) {
-    call.plan = &plan_at(reinterpret_cast<std::uintptr_t>(plan_of(params)));
+  if (const plumb_mla_plan* const there = plan_of(call.entry->op, params)) {
+    call.plan = &plan_at(reinterpret_cast<std::uintptr_t>(there));
     *call.plan = request.get<plumb_mla_plan>();
     set_plan(params, call.plan);
   }

@@ -54,7 +54,7 @@ class Server {
   struct EntryCall {
     const OpEntry* entry = nullptr;
     alignas(std::max_align_t) std::byte params[kMostParamBytes];
-    plumb_mla_plan* plan = nullptr;  // null: the op has none
+    plumb_mla_plan* plan = nullptr;  // null: the call has none
   };
   EntryCall entry_call(MessageReader& request);
 

@@ -2,6 +2,7 @@
 //
 // Decode steps as cases: what a row says is what is served, and a fault that it names is found.
 #include <gtest/gtest.h>
+#include <plumb/ops/sparse_mla.h>
 
 #include <algorithm>
 #include <map>
@@ -13,6 +14,7 @@
 #include "diagnosis/decode_step_run.h"
 #include "faults/decode/decode_faults.h"
 #include "faults/decode/planted_case.h"
+#include "faults/replaced_op.h"
 
 namespace plumb::cases {
 namespace {
@@ -31,10 +33,40 @@ StepCase decode_case(const std::string& id, const Settings& settings = {}) {
   return which;
 }
 
-StepCaseResult run(const StepCase& which, bool diagnosed = false) {
+StepCaseResult run(const StepCase& which, bool diagnosed = false,
+                   const Implementations& implementation = {}) {
   RunOptions options;
   options.platform = "sim-sm90";
+  if (implementation) options.implementation = implementation;
   return run_decode_step(which, options, diagnosed);
+}
+
+const device::OpEntry& own_attention() {
+  return *device::find_entry(device::builtin_implementation("sim-sm90"), "sparse_mla_decode");
+}
+
+// An attention that has the output alone, scaled.
+template <int kScale>
+Implementations output_alone() {
+  device::OpEntry entry = own_attention();
+  entry.contract = "outputs=out plan=none";
+  entry.launch = [](const void* given) {
+    auto params = *static_cast<const plumb_sparse_mla_decode_params*>(given);
+    const bool asked = params.lse != nullptr || params.plan != nullptr ||
+                       params.partial_out != nullptr || params.partial_lse != nullptr;
+    params.sm_scale *= kScale;
+    return asked ? PLUMB_INVALID_ARGUMENT : own_attention().launch(&params);
+  };
+  return with_op_replaced({entry, {}});
+}
+
+TEST(DecodeStepCase, AnAttentionIsAskedForNothingThatItDoesNotPromise) {
+  for (const char* id : {"decode_step/v4/full", "decode_step/v32/eager"}) {
+    const StepCaseResult right = run(decode_case(id), false, output_alone<1>());
+    EXPECT_EQ(right.result.outcome, Outcome::passed) << id << right.result.reason;
+    const StepCaseResult wrong = run(decode_case(id), false, output_alone<2>());
+    EXPECT_EQ(wrong.result.outcome, Outcome::failed) << id;
+  }
 }
 
 TEST(DecodeStepCase, EveryRowHasACasePerGraphMode) {

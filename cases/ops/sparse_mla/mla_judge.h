@@ -23,6 +23,7 @@ RowMask parts_with_work(const MlaShape& shape, const reference::TilePlan& plan);
 RowMask written_slots(const MlaShape& shape, const reference::TilePlan& plan,
                       std::int64_t rows_per_slot);
 
+// The set may lack lse, and the plan with the partial results.
 // `structured`: candidates weigh the same, and so do the errors of all heads and dimensions of a
 // request: a scale that is off by 2^-24 takes every tie of the output rounding along.
 Expectations expect_mla(const MlaShape& shape, const TensorSet& tensors,

@@ -22,6 +22,12 @@ Formula mla_blocks(const std::string& given, CacheOfRow cache_of,
 
 enum class MlaLayouts { all, v4 };  // that an op has
 
+// Which results the op gives: FlashMLA's all, ROCm's kernels the output alone   [2.10].
+inline const ContractChoice kMlaOutputs{
+    "outputs",
+    {"all", "out"},
+    "out: neither lse nor max_logits is written; their pointers are null"};
+
 // A paged cache and the prefix of its row parameters: "" or "extra_".
 struct MlaCacheMembers {
   TablePart<plumb_mla_cache> part;

@@ -98,9 +98,15 @@ MlaCacheMembers add_cache(TablePart<P>& t, const std::string& side) {
           "extra_", words, cache_of};
 }
 
-void add_plan(TablePart<P>& t, const Formula& requests, const Formula& queries,
+const ContractChoice kPlan{
+    "plan", {"required", "none"}, "none: the kernel gets neither a tile plan nor partial results"};
+
+void add_plan(TablePart<P>& call, const Formula& requests, const Formula& queries,
               const Formula& heads) {
   using S = plumb_mla_plan;
+  const Formula none = word_is("plan", "none");
+  call.given(!none, call.has("plan", &P::plan));
+  TablePart<P> t = call.when(!none);
   auto plan = t.pointed("plan", &P::plan);
   const Formula on_platform = computed("parts", [=](const FormulaValues& values) {
     return reference::plan_parts(values.platform->multiprocessors, queries.value(values),
@@ -146,7 +152,8 @@ Formula members(TablePart<P>& t) {
   t.strides({{"out_request_stride", &P::out_request_stride},
              {"out_query_stride", &P::out_query_stride},
              {"out_head_stride", &P::out_head_stride}});
-  t.output("lse", &P::lse, {requests, heads, queries}, "natural logarithm");
+  t.output("lse", &P::lse, {requests, heads, queries}, "natural logarithm")
+      .when(!word_is("outputs", "out"));
   t.strides(
       {{"lse_request_stride", &P::lse_request_stride}, {"lse_head_stride", &P::lse_head_stride}});
   add_plan(t, requests, queries, heads);
@@ -232,6 +239,7 @@ OpDefinition define_sparse_mla_decode() {
        kOutGap});
   op.word_parameters =
       with_candidate_words({"layout", "scale_reading", "scales", "dialect", "extra_dialect"});
+  op.choices = {kMlaOutputs, kPlan};
   op.make_problem = make_problem_of<SparseMlaDecodeProblem>;
   op.table = &table_of<members>();
   op.row_count = "requests";

@@ -87,9 +87,10 @@ Formula members(TablePart<P>& t) {
   t.input("attn_sink", &P::attn_sink, {heads}).when(!word_is("sinks", "none"));
   t.output("out", &P::out, {rows, heads, kMlaDim});
   t.strides({{"out_row_stride", &P::out_row_stride}, {"out_head_stride", &P::out_head_stride}});
-  t.output("max_logits", &P::max_logits, {rows, heads}, "natural units").when(parameter("logits"));
+  const Formula all = !word_is("outputs", "out");
+  t.output("max_logits", &P::max_logits, {rows, heads}, "natural units").when(all);
   t.strides({{"max_logits_row_stride", &P::max_logits_row_stride}});
-  t.output("lse", &P::lse, {rows, heads}, "natural logarithm").when(parameter("logits"));
+  t.output("lse", &P::lse, {rows, heads}, "natural logarithm").when(all);
   t.strides({{"lse_row_stride", &P::lse_row_stride}});
   return rows;
 }
@@ -133,9 +134,9 @@ OpDefinition define_sparse_mla_prefill() {
        {"width", 128, 1, 1 << 20, "most candidates of a row"},
        {"key_dims", 512, 512, 576, "512 (V4) or 576 (V3.2); values are the first 512"},
        {"kv_rows", 0, 0, 1 << 30, "of the workspace; 0: what the tokens need"},
-       {"logits", 1, 0, 1, "0: neither max_logits nor lse is asked for"},
        kOutGap});
   op.word_parameters = with_candidate_words({});
+  op.choices = {kMlaOutputs};
   op.make_problem = make_problem_of<SparseMlaPrefillProblem>;
   op.table = &table_of<members>();
   op.row_count = "rows";

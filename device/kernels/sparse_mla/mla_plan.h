@@ -26,6 +26,12 @@ struct MlaTile {
   std::int32_t pad;
 };
 
+// In the place of a plan that the caller does not have: each request is one part.
+inline plumb_mla_plan whole_requests(std::int64_t requests) {
+  constexpr std::int64_t kBlock = 64;
+  return {.struct_size = sizeof(plumb_mla_plan), .num_parts = requests, .block_n = kBlock};
+}
+
 inline bool legal_plan(const plumb_mla_plan& plan) {
   return plan.tiles != nullptr && plan.num_splits != nullptr && plan.num_parts >= 1 &&
          plan.block_n >= 1 && plan.fixed_overhead >= 0 &&
@@ -50,6 +56,11 @@ PLUMB_DEVICE inline int main_block_count(const MlaCall& call, int request) {
 PLUMB_DEVICE inline int block_count(const MlaCall& call, int request) {
   return main_block_count(call, request) +
          ceil_div(candidate_count(call.params.extra, request), block_size_of(call));
+}
+
+PLUMB_DEVICE inline MlaTile tile_of(const MlaCall& call, int part) {
+  if (call.plan.tiles == nullptr) return {part, part, 0, block_count(call, part), 0, 0, 0, 0};
+  return reinterpret_cast<const MlaTile*>(call.plan.tiles)[part];
 }
 
 // Blocks that one part takes, overhead included. Called by one whole wave.

@@ -7,6 +7,8 @@
 //                    and blocks of its part with one tile of heads (mla_attend.h)
 //   combine_kernel   grid (requests, queries * heads), one wave. Rows that were not split return.
 //
+// Without a plan only attend_kernel runs, and a part is a whole request.
+//
 // Legal for any number of requests, queries, heads and candidates; wave 32 or 64.
 #include <cmath>
 #include <cstdint>
@@ -111,7 +113,8 @@ PLUMB_DEVICE inline void store_heads(const MlaCall& call, const MlaWork& work, i
   for (int head = 0; head < kHeadTile; ++head) {
     if (head >= work.heads) break;
     const int number = work.first_head + head;
-    float* const partial = params.partial_out + (row + number) * kValueDim + first;
+    float* const partial =
+        slot < 0 ? nullptr : params.partial_out + (row + number) * kValueDim + first;
     std::uint16_t* const out = out_of(params, work.request, work.query, number) + first;
     for (int d = 0; d < kThreadDims; ++d) {
       const float value = sums[head][d] * work.factors[head];
@@ -135,7 +138,7 @@ PLUMB_KERNEL void attend_kernel(MlaCall call) {
   PLUMB_SHARED(std::int32_t, slots, kTokenTile);
   PLUMB_SHARED(float, weights, kHeadTile* kTokenTile);
   PLUMB_SHARED(float, factors, kHeadTile);
-  const MlaTile tile = reinterpret_cast<const MlaTile*>(call.plan.tiles)[block_index_x()];
+  const MlaTile tile = tile_of(call, block_index_x());
   const auto& params = call.params;
   const int head_tiles = ceil_div(static_cast<int>(params.heads), kHeadTile);
   const int first_head = block_index_y() % head_tiles * kHeadTile;
@@ -204,12 +207,17 @@ PLUMB_KERNEL void combine_kernel(MlaCall call) {
 
 namespace {
 
+bool legal_split(const plumb_sparse_mla_decode_params& params) {
+  return legal_plan(*params.plan) && params.partial_out != nullptr && params.partial_lse != nullptr;
+}
+
 bool legal(const plumb_sparse_mla_decode_params& params) {
   if (params.requests < 1 || params.queries < 1 || params.heads < 1) return false;
-  if (params.q == nullptr || params.out == nullptr || params.plan == nullptr) return false;
-  if (params.partial_out == nullptr || params.partial_lse == nullptr) return false;
-  if (!legal_plan(*params.plan) || params.out_head_stride < kValueDim) return false;
-  if (params.out_request_stride < kValueDim || params.out_query_stride < kValueDim) return false;
+  if (params.q == nullptr || params.out == nullptr) return false;
+  if (params.plan != nullptr && !legal_split(params)) return false;
+  if (params.out_head_stride < kValueDim || params.out_request_stride < kValueDim ||
+      params.out_query_stride < kValueDim)
+    return false;
   if (params.main_cache.data == nullptr || !legal_cache(params.main_cache)) return false;
   if (!legal_candidates(params.main, params.queries)) return false;
   const bool has_extra = params.extra_cache.data != nullptr;
@@ -221,18 +229,19 @@ bool legal(const plumb_sparse_mla_decode_params& params) {
 plumb_status launch_sparse_mla_decode(const void* untyped) {
   const auto& params = *static_cast<const plumb_sparse_mla_decode_params*>(untyped);
   if (!legal(params)) return PLUMB_INVALID_ARGUMENT;
-  const MlaCall call{params, *params.plan};
+  const bool has_plan = params.plan != nullptr;
+  const MlaCall call{params, has_plan ? *params.plan : whole_requests(params.requests)};
   const int wave = stream_properties(params.stream).wave_size;
-  if (params.plan->planned == 0) {
+  if (has_plan && params.plan->planned == 0) {
     const LaunchShape one_wave{1, 1, wave, 0};
     const plumb_status status = PLUMB_LAUNCH(plan_kernel, one_wave, params.stream, call);
     if (status != PLUMB_OK) return status;
     params.plan->planned = 1;
   }
   const std::int64_t head_tiles = (params.heads + kHeadTile - 1) / kHeadTile;
-  const LaunchShape parts{params.plan->num_parts, params.queries * head_tiles, kThreads, 0};
+  const LaunchShape parts{call.plan.num_parts, params.queries * head_tiles, kThreads, 0};
   const plumb_status status = PLUMB_LAUNCH(attend_kernel, parts, params.stream, call);
-  if (status != PLUMB_OK) return status;
+  if (status != PLUMB_OK || !has_plan) return status;
   const LaunchShape rows{params.requests, params.queries * params.heads, wave, 0};
   return PLUMB_LAUNCH(combine_kernel, rows, params.stream, call);
 }

@@ -73,9 +73,10 @@ typedef struct plumb_sparse_mla_decode_params {
   const float* attn_sink; /* fp32 [heads], optional */
   uint16_t* out;          /* bf16 [requests, queries, heads, 512] */
   float* lse;             /* fp32 [requests, heads, queries], natural log; optional */
-  float* partial_out;     /* fp32 [requests + num_parts, queries, heads, 512] (visible) */
-  float* partial_lse;     /* fp32 [requests + num_parts, queries, heads], base 2 (visible) */
-  plumb_mla_plan* plan;
+  /* Visible intermediates of requests that are split. NULL where there is no plan. */
+  float* partial_out;   /* fp32 [requests + num_parts, queries, heads, 512] */
+  float* partial_lse;   /* fp32 [requests + num_parts, queries, heads], base 2 */
+  plumb_mla_plan* plan; /* optional: without it the kernel divides the work as it likes */
   int64_t requests, queries, heads;
   int64_t q_request_stride, q_query_stride, q_head_stride;
   int64_t out_request_stride, out_query_stride, out_head_stride, lse_request_stride,

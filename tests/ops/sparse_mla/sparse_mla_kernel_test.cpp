@@ -162,6 +162,19 @@ TEST(SparseMlaKernels, EveryOrderOfThreadsGivesTheSameBits) {
   }
 }
 
+TEST(SparseMlaKernels, WithoutAPlanOneKernelDoesAll) {
+  const Row row = row_of(define_sparse_mla_decode(),
+                         {{"requests", 3}, {"heads", 17}, {"extra_width", 70}, {"strided", 1}},
+                         {{"lengths", "edges"}, {"plan", "none"}, {"outputs", "out"}});
+  expect_right(row, {.seed = 12, .live = 3});
+  OpSession session(define_sparse_mla_decode(), row, {.seed = 12, .live = 3}, "sim-sm90");
+  EXPECT_EQ(session.captured(device::kernels::sparse_mla_decode()),
+            (std::vector<std::string>{"attend_kernel"}));
+  for (const char* name : {"lse", "tiles", "num_splits", "partial_out", "partial_lse"}) {
+    EXPECT_FALSE(session.download().contains(name)) << name;
+  }
+}
+
 TEST(SparseMlaKernels, TheFirstCallOnAPlanLaunchesThePlannerAndLaterCallsDoNot) {
   const device::OpEntry entry = device::kernels::sparse_mla_decode();
   OpSession session(define_sparse_mla_decode(),
@@ -245,7 +258,7 @@ TEST(SparseMlaKernels, LaunchRefusesWhatTheContractForbids) {
   EXPECT_EQ(status_with([](Params& p) { p.queries = 2; }), PLUMB_INVALID_ARGUMENT);  // ragged
   EXPECT_EQ(status_with([](Params& p) { p.out_head_stride = 511; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.requests = 0; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.plan = nullptr; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p) { p.partial_lse = nullptr; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.plan->block_n = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.main_cache.page = 2; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.main_cache.dialect = PLUMB_BF16; }),
