@@ -18,6 +18,9 @@ void set_strides(plumb_sparse_mla_decode_params& params, std::int64_t key_dims) 
   params.out_head_stride = kHeadDim;
   params.lse_request_stride = params.heads;
   params.lse_head_stride = 1;
+  params.partial_out_slot_stride = params.partial_out_query_stride = params.heads * kHeadDim;
+  params.partial_out_head_stride = kHeadDim;
+  params.partial_lse_slot_stride = params.partial_lse_query_stride = params.heads;
 }
 
 void call_attention(const Caller& call, CallPlace place, plumb_sparse_mla_decode_params params) {

@@ -180,6 +180,9 @@ DeviceLaunch make_sparse_mla_decode(DeviceBed& bed, const device::OpEntry& entry
   p.out_head_stride = kHeadDim;
   p.lse_request_stride = kHeads;
   p.lse_head_stride = 1;
+  p.partial_out_slot_stride = p.partial_out_query_stride = kHeads * kHeadDim;
+  p.partial_out_head_stride = kHeadDim;
+  p.partial_lse_slot_stride = p.partial_lse_query_stride = kHeads;
   p.sm_scale = 0.0442F;
   return [launch = entry.launch, p, plan](device::Stream stream) {
     plumb_sparse_mla_decode_params with_stream = p;

@@ -130,6 +130,16 @@ Expectations expect_outputs(const MlaShape& shape, const TensorSet& tensors, boo
   return expectations;
 }
 
+// A tensor's rows, one behind the other.
+std::vector<float> packed(const HostTensor& tensor) {
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const auto* first = tensor.row<float>(row);
+    values.insert(values.end(), first, first + tensor.columns());
+  }
+  return values;
+}
+
 // Partial results against their own reference; then the outputs of split requests once more, from
 // the partial results that the device stored.
 void expect_splits(const MlaShape& shape, const reference::SparseMlaProblem& problem,
@@ -147,7 +157,7 @@ void expect_splits(const MlaShape& shape, const reference::SparseMlaProblem& pro
   expectations.push_back(expect_floats(lse, partials.lse, partials.lse_written,
                                        groups_of(partials.lse.rows, shape.queries, "slot")));
 
-  reference::mla_combine(problem, numerics, plan.num_splits, out.data<float>(), lse.data<float>(),
+  reference::mla_combine(problem, numerics, plan.num_splits, packed(out).data(), packed(lse).data(),
                          expected);
   expected.out.structured = structured;
   RowMask split_rows;

@@ -119,7 +119,12 @@ void add_plan(TablePart<P>& call, const Formula& requests, const Formula& querie
   plan.caller_scalar("planned", &S::planned, 0);  // the first call that finds 0 makes the plan
   const Formula slots = requests + parts;
   t.scratch("partial_out", &P::partial_out, {slots, queries, heads, kMlaDim});
+  t.strides({{"partial_out_slot_stride", &P::partial_out_slot_stride},
+             {"partial_out_query_stride", &P::partial_out_query_stride},
+             {"partial_out_head_stride", &P::partial_out_head_stride}});
   t.scratch("partial_lse", &P::partial_lse, {slots, queries, heads}, "base 2");
+  t.strides({{"partial_lse_slot_stride", &P::partial_lse_slot_stride},
+             {"partial_lse_query_stride", &P::partial_lse_query_stride}});
   plan.state("tiles", &S::tiles, {parts, kTileFields}, "what each part of the grid does");
   plan.state("num_splits", &S::num_splits, {requests + 1}, "prefix sums");
 }

@@ -82,6 +82,16 @@ PLUMB_DEVICE inline float* lse_of(const plumb_sparse_mla_decode_params& p, int r
                                   int head) {
   return p.lse + request * p.lse_request_stride + head * p.lse_head_stride + query;
 }
+PLUMB_DEVICE inline float* partial_lse_of(const plumb_sparse_mla_decode_params& p, int slot,
+                                          int query, int head) {
+  return p.partial_lse + slot * p.partial_lse_slot_stride + query * p.partial_lse_query_stride +
+         head;
+}
+PLUMB_DEVICE inline float* partial_out_of(const plumb_sparse_mla_decode_params& p, int slot,
+                                          int query, int head) {
+  return p.partial_out + slot * p.partial_out_slot_stride + query * p.partial_out_query_stride +
+         head * p.partial_out_head_stride;
+}
 PLUMB_DEVICE inline std::uint16_t* out_of(const plumb_sparse_mla_decode_params& p, int request,
                                           int query, int head) {
   return p.out + request * p.out_request_stride + query * p.out_query_stride +
@@ -96,8 +106,7 @@ PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, 
   const bool split = slot >= 0, lonely = softmax.sum == 0;
   const float lse = lse_in_base_2(softmax);
   if (split) {
-    params.partial_lse[(slot * params.queries + work.query) * params.heads + head] =
-        lonely ? -INFINITY : lse;
+    *partial_lse_of(params, slot, work.query, head) = lonely ? -INFINITY : lse;
   } else if (params.lse != nullptr) {
     *lse_of(params, work.request, work.query, head) = lonely ? INFINITY : lse * kLn2;
   }
@@ -108,20 +117,18 @@ PLUMB_DEVICE inline float finish_head(const MlaCall& call, const MlaWork& work, 
 PLUMB_DEVICE inline void store_heads(const MlaCall& call, const MlaWork& work, int slot,
                                      const float (&sums)[kHeadTile][kThreadDims]) {
   const auto& params = call.params;
-  const std::int64_t row = (slot * params.queries + work.query) * params.heads;
   const int first = thread_index() * kThreadDims;
   for (int head = 0; head < kHeadTile; ++head) {
     if (head >= work.heads) break;
     const int number = work.first_head + head;
-    float* const partial =
-        slot < 0 ? nullptr : params.partial_out + (row + number) * kValueDim + first;
-    std::uint16_t* const out = out_of(params, work.request, work.query, number) + first;
+    float* const partial = slot < 0 ? nullptr : partial_out_of(params, slot, work.query, number);
+    std::uint16_t* const out = out_of(params, work.request, work.query, number);
     for (int d = 0; d < kThreadDims; ++d) {
       const float value = sums[head][d] * work.factors[head];
       if (slot >= 0) {
-        partial[d] = value;
+        partial[first + d] = value;
       } else {
-        out[d] = store_bf16(value);
+        out[first + d] = store_bf16(value);
       }
     }
   }
@@ -182,10 +189,9 @@ PLUMB_KERNEL void combine_kernel(MlaCall call) {
   if (splits == 1) return;  // attend_kernel has stored the row
   const int heads = static_cast<int>(params.heads);
   const int query = block_index_y() / heads, head = block_index_y() % heads;
-  const std::int64_t slot_rows = params.queries * params.heads, row = block_index_y();
-  const float* partial_lse = params.partial_lse + first_slot * slot_rows + row;
-  const float* partial_out = params.partial_out + (first_slot * slot_rows + row) * kValueDim;
-  float lse = combined_lse(partial_lse, splits, slot_rows);
+  const float* partial_lse = partial_lse_of(params, first_slot, query, head);
+  const float* partial_out = partial_out_of(params, first_slot, query, head);
+  float lse = combined_lse(partial_lse, splits, params.partial_lse_slot_stride);
   if (params.lse != nullptr && lane_index() == 0) {
     *lse_of(params, request, query, head) = lse * kLn2;
   }
@@ -195,8 +201,8 @@ PLUMB_KERNEL void combine_kernel(MlaCall call) {
        first += wave_size() * kThreadDims) {
     float sums[kThreadDims] = {};
     for (int split = 0; split < splits; ++split) {
-      const float weight = exp2_approx(partial_lse[split * slot_rows] - lse);
-      const float* from = partial_out + split * slot_rows * kValueDim + first;
+      const float weight = exp2_approx(partial_lse[split * params.partial_lse_slot_stride] - lse);
+      const float* from = partial_out + split * params.partial_out_slot_stride + first;
       for (int d = 0; d < kThreadDims; ++d) sums[d] += weight * from[d];
     }
     for (int d = 0; d < kThreadDims; ++d) out[first + d] = store_bf16(sums[d]);
@@ -208,7 +214,11 @@ PLUMB_KERNEL void combine_kernel(MlaCall call) {
 namespace {
 
 bool legal_split(const plumb_sparse_mla_decode_params& params) {
-  return legal_plan(*params.plan) && params.partial_out != nullptr && params.partial_lse != nullptr;
+  return legal_plan(*params.plan) && params.partial_out != nullptr &&
+         params.partial_lse != nullptr && params.partial_out_head_stride >= kValueDim &&
+         params.partial_out_query_stride >= kValueDim &&
+         params.partial_out_slot_stride >= kValueDim && params.partial_lse_query_stride >= 1 &&
+         params.partial_lse_slot_stride >= 1;
 }
 
 bool legal(const plumb_sparse_mla_decode_params& params) {

@@ -83,6 +83,8 @@ typedef struct plumb_sparse_mla_decode_params {
       lse_head_stride;
   float sm_scale;
   plumb_stream stream;
+  int64_t partial_out_slot_stride, partial_out_query_stride, partial_out_head_stride;
+  int64_t partial_lse_slot_stride, partial_lse_query_stride;
 } plumb_sparse_mla_decode_params;
 
 /* Sparse MLA prefill over a workspace of dequantised rows   [1.8, 2.10]. In plumb_mla_candidates

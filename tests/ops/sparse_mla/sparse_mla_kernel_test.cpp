@@ -249,6 +249,9 @@ plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&)) {
   params.plan = &plan;
   params.requests = params.queries = params.heads = 1;
   params.out_request_stride = params.out_query_stride = params.out_head_stride = 512;
+  params.partial_out_slot_stride = params.partial_out_query_stride = 512;
+  params.partial_out_head_stride = 512;
+  params.partial_lse_slot_stride = params.partial_lse_query_stride = 1;
   change(params);
   return device::kernels::sparse_mla_decode().launch(&params);
 }
@@ -259,6 +262,8 @@ TEST(SparseMlaKernels, LaunchRefusesWhatTheContractForbids) {
   EXPECT_EQ(status_with([](Params& p) { p.out_head_stride = 511; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.requests = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.partial_lse = nullptr; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p) { p.partial_out_slot_stride = 511; }),
+            PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.plan->block_n = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.main_cache.page = 2; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(status_with([](Params& p) { p.main_cache.dialect = PLUMB_BF16; }),
