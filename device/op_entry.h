@@ -28,6 +28,11 @@ struct OpEntry {
     return words.find(" " + std::string(choice) + " ") != std::string::npos;
   }
 
+  // As in plumb_plugin.h; null: the implementation keeps no state, and plans in `launch`.
+  void* (*state_create)(const void* params) = nullptr;
+  void (*state_destroy)(void* state) = nullptr;
+  plumb_status (*plan)(const void* params) = nullptr;
+
   // What a launch with these parameters promises.
   plumb_numerics declared(const void* params) const {
     plumb_numerics own = numerics;

@@ -128,6 +128,7 @@ class OpTable {
   void add_pointed(PointedStruct pointed) { pointed_.push_back(std::move(pointed)); }
   void expect_members(std::size_t count) { members_ += count; }  // of C structs
   void set_stream(StructMember stream) { stream_ = std::move(stream); }
+  void set_state(StructMember state) { state_ = std::move(state); }
   Formula capacity = 0;  // rows, live and padded
 
  private:
@@ -136,6 +137,7 @@ class OpTable {
   std::size_t size_, members_ = 0;
   bool says_its_size_ = false;
   StructMember stream_;
+  std::optional<StructMember> state_;  // of the implementation: neither a tensor nor a scalar
   std::vector<Field> fields_;
   std::vector<PointedStruct> pointed_;
 };

@@ -67,6 +67,7 @@ void OpTable::check() const {
     structs[member.through].push_back({member.name, member.offset, size_of(member.type)});
   };
   add(stream_);
+  if (state_) add(*state_);
   for (const PointedStruct& pointed : pointed_) add(pointed.pointer);
   for (const Field& field : fields_) {
     if (const auto* scalar = std::get_if<TableScalar>(&field)) add(scalar->member);

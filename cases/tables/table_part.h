@@ -113,6 +113,9 @@ class TablePart {
     if constexpr (requires(S s) { s.stream; }) {
       stream_of(&S::stream);
     }
+    if constexpr (requires(S s) { s.state; }) {
+      table_.set_state(locate("state", &S::state));
+    }
   }
 
   // A struct in this one, or one that this one points to.
@@ -122,7 +125,7 @@ class TablePart {
     return {table_, prefix_ + name + ".", base_ + offset_in(member), through_, when_};
   }
   template <class T>
-  TablePart<T> pointed(const std::string& name, T* S::* member) const {
+  TablePart<T> pointed(const std::string& name, const T* S::* member) const {
     const StructMember pointer = locate(name, member);
     table_.add_pointed({pointer, sizeof(T), SizedStruct<T>, when_});
     table_.expect_members(count_lines<T>());

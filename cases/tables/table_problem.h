@@ -8,13 +8,15 @@
 
 #include "cases/tables/op_table.h"
 #include "cases/tables/problem.h"
+#include "device/launch_state.h"
 
 namespace plumb::cases {
 
-// The structs that an op's struct points to.
+// The structs that an op's struct points to, and what the implementation keeps of its launches.
 struct TableState : OpState {
   explicit TableState(const OpParams& of) : params(of) {}
   OpParams params;
+  device::LaunchState kept;
 };
 
 template <class P>
@@ -45,13 +47,14 @@ class TableProblem : public Problem {
 
   plumb_status launch(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
                       device::Stream stream) const override {
-    const P p = bound(tensors, state, stream);
+    const P p = bound(entry, tensors, state, stream);
+    if constexpr (kKeepsState) return static_cast<TableState*>(state)->kept.launch(entry, &p);
     return entry.launch(&p);
   }
   plumb_numerics declared(const device::OpEntry& entry, const DeviceTensors& tensors,
                           OpState* state, device::Stream stream) const override {
     if (entry.numerics_of == nullptr) return entry.numerics;
-    const P p = bound(tensors, state, stream);
+    const P p = bound(entry, tensors, state, stream);
     return entry.declared(&p);
   }
 
@@ -60,9 +63,14 @@ class TableProblem : public Problem {
   virtual void place(TensorSpec&) const {}
 
  private:
-  P bound(const DeviceTensors& tensors, OpState* state, device::Stream stream) const {
-    P p = state == nullptr ? p_ : *static_cast<P*>(static_cast<TableState*>(state)->params.data());
+  static constexpr bool kKeepsState = requires(P p) { p.state; };
+
+  P bound(const device::OpEntry& entry, const DeviceTensors& tensors, OpState* state,
+          device::Stream stream) const {
+    auto* const kept = static_cast<TableState*>(state);
+    P p = kept == nullptr ? p_ : *static_cast<P*>(kept->params.data());
     table_.bind(tensors, stream, &p);
+    if constexpr (kKeepsState) p.state = kept->kept.own(entry, &p);
     return p;
   }
   std::int64_t made(const device::Properties& platform) {

@@ -15,6 +15,12 @@ bool is_placeholder(std::string_view op) {
   return false;
 }
 
+plumb_status enqueue(const device::OpEntry& entry, const Call& call) {
+  if (call.state == nullptr) return entry.launch(call.params);
+  *call.own = call.state->own(entry, call.params);
+  return call.state->launch(entry, call.params);
+}
+
 }  // namespace
 
 CallPlace layer_place(std::size_t layer, std::string_view what) {
@@ -46,7 +52,7 @@ void Caller::launch(const Call& call) const {
   if (observer_ != nullptr) observer_->before(call, stream_);
   if (exchanged) {
     exchange_->launch(call, stream_);
-  } else if (entry->launch(call.params) != PLUMB_OK) {
+  } else if (enqueue(*entry, call) != PLUMB_OK) {
     throw RefusedCall(call.op, call.place.name + ": " + ops_.name + " refuses this call of " +
                                    std::string(call.op));
   }

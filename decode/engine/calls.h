@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "device/device.h"
+#include "device/launch_state.h"
 
 namespace plumb::device::decode {
 
@@ -52,7 +53,9 @@ CallPlace layer_place(std::size_t layer, std::string_view what);
 struct Call {
   std::string_view op;  // of plumb_ops.h or device/kernels/placeholders/placeholder_kernels.h
   CallPlace place;
-  void* params;  // the op's struct
+  void* params;                          // the op's struct
+  device::LaunchState* state = nullptr;  // of an op that has one
+  void** own = nullptr;                  // where its parameters have the implementation's
 };
 
 // A part of a step ("metadata", "layers"), of so many tokens with padding. Its calls are the same
@@ -110,6 +113,14 @@ class Caller {
   void operator()(std::string_view op, CallPlace place, Params params) const {
     params.stream = stream_;
     launch({op, std::move(place), &params});
+  }
+
+  // The same for an op with host state.
+  template <class Params>
+  void operator()(std::string_view op, CallPlace place, Params params,
+                  device::LaunchState& state) const {
+    params.stream = stream_;
+    launch({op, std::move(place), &params, &state, &params.state});
   }
 
   // The calls that follow are those of a part of a step.

@@ -17,21 +17,20 @@ AttentionState::AttentionState(const Geometry& geometry, CachingAllocator& memor
     return static_cast<std::int32_t*>(memory.allocate(bytes, label));
   };
   for (const Attention kind : geometry.layers) {
-    if (kind == Attention::tokens || plans_.contains(kind)) continue;
-    plans_[kind] = {.struct_size = sizeof(plumb_mla_plan),
-                    .tiles = words(geometry.plan_parts * kTileWords, "tiles"),
-                    .num_splits = words(geometry.max_tokens() + 1, "num_splits"),
-                    .num_parts = geometry.plan_parts,
-                    .block_n = geometry.plan_block,
-                    .fixed_overhead = kFixedOverhead,
-                    .planned = 0};
+    if (kind == Attention::tokens || states_.contains(kind)) continue;
+    states_[kind].plan = {.struct_size = sizeof(plumb_mla_plan),
+                          .tiles = words(geometry.plan_parts * kTileWords, "tiles"),
+                          .num_splits = words(geometry.max_tokens() + 1, "num_splits"),
+                          .num_parts = geometry.plan_parts,
+                          .block_n = geometry.plan_block,
+                          .fixed_overhead = kFixedOverhead};
   }
 }
 
 AttentionState::~AttentionState() {
-  for (const auto& [kind, plan] : plans_) {
-    memory_.free(plan.tiles);
-    memory_.free(plan.num_splits);
+  for (const auto& [kind, state] : states_) {
+    memory_.free(state.plan.tiles);
+    memory_.free(state.plan.num_splits);
   }
 }
 

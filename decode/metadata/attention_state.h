@@ -11,8 +11,15 @@
 
 #include "decode/engine/geometry.h"
 #include "device/caching_allocator.h"
+#include "device/launch_state.h"
 
 namespace plumb::device::decode {
+
+// A plan, and what an implementation keeps of the launches with it.
+struct MlaState {
+  plumb_mla_plan plan = {};
+  LaunchState kept = {};
+};
 
 class AttentionState {
  public:
@@ -22,11 +29,11 @@ class AttentionState {
   AttentionState(const AttentionState&) = delete;
   AttentionState& operator=(const AttentionState&) = delete;
 
-  plumb_mla_plan* plan(Attention kind) { return &plans_.at(kind); }
+  MlaState& of(Attention kind) { return states_.at(kind); }
 
  private:
   CachingAllocator& memory_;
-  std::map<Attention, plumb_mla_plan> plans_;
+  std::map<Attention, MlaState> states_;
 };
 
 }  // namespace plumb::device::decode

@@ -37,13 +37,12 @@ V32Metadata::V32Metadata(const Geometry& g, Device& device, Stream stream, Engin
   extents_ = words(2, "extents");
   spare_extents_ = words(2, "spare extents");
   spare_indptr_ = words(tokens + 1, "spare indptr");
-  plan_ = {.struct_size = sizeof plan_,
-           .tiles = words(g.plan_parts * kTileWords, "tiles"),
-           .num_splits = words(tokens + 1, "num_splits"),
-           .num_parts = g.plan_parts,
-           .block_n = kPlanGranularity,
-           .fixed_overhead = kPlanOverhead,
-           .planned = 0};
+  attention_.plan = {.struct_size = sizeof attention_.plan,
+                     .tiles = words(g.plan_parts * kTileWords, "tiles"),
+                     .num_splits = words(tokens + 1, "num_splits"),
+                     .num_parts = g.plan_parts,
+                     .block_n = kPlanGranularity,
+                     .fixed_overhead = kPlanOverhead};
   device.fill(extents_, 0, kExtentsBytes, stream);
   if (policies_.buffers->initialises()) initialise(device, stream);
 }
@@ -96,15 +95,16 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
 void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
   PlanKeyPolicy::Key key = policies_.plan_key->key(keyed_step(geometry_, plan));
   PlanKeyPolicy::Key& made_for = keys_[policies_.plan_key->builder(plan)];
-  if (plan_.planned != 0 && key == made_for) {
+  if (attention_.kept.mark_planned() && key == made_for) {
     ++counts_.kept;
     return;
   }
   call.begin({"plan", plan.attended});
   call("tile_plan", "tile plan",
-       plumb_tile_plan_params{
-           .indptr = paged_kv_indptr_, .plan = plan_, .rows = plan.attended, .stream = nullptr});
-  plan_.planned = 1;
+       plumb_tile_plan_params{.indptr = paged_kv_indptr_,
+                              .plan = attention_.plan,
+                              .rows = plan.attended,
+                              .stream = nullptr});
   made_for = std::move(key);
   ++counts_.made;
 }

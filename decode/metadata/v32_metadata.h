@@ -13,6 +13,7 @@
 #include "decode/engine/calls.h"
 #include "decode/engine/memory.h"
 #include "decode/engine/model.h"
+#include "decode/metadata/attention_state.h"
 #include "decode/policies/v32_policies.h"
 
 namespace plumb::device::decode {
@@ -32,7 +33,7 @@ class V32Metadata {
   std::int32_t* paged_kv_indptr() const { return paged_kv_indptr_; }    // [max_tokens + 1]
   // [max_tokens * top_k], written by each layer after its indexer.
   std::int32_t* paged_kv_indices() const { return paged_kv_indices_; }
-  plumb_mla_plan* plan() { return &plan_; }
+  MlaState& attention() { return attention_; }
   PlanCounts counts() const { return counts_; }
 
  private:
@@ -51,7 +52,7 @@ class V32Metadata {
   std::int32_t* paged_kv_last_page_len_;         // [max_tokens]: ones
   std::int32_t* extents_;                        // [2]: tokens and entries of the step before
   std::int32_t *spare_extents_, *spare_indptr_;  // for policies that do not keep all of theirs
-  plumb_mla_plan plan_;
+  MlaState attention_;
   std::map<std::int64_t, PlanKeyPolicy::Key> keys_;  // by builder: of the step it made a plan for
   PlanCounts counts_;
 };

@@ -23,13 +23,15 @@ void set_strides(plumb_sparse_mla_decode_params& params, std::int64_t key_dims) 
   params.partial_lse_slot_stride = params.partial_lse_query_stride = params.heads;
 }
 
-void call_attention(const Caller& call, CallPlace place, plumb_sparse_mla_decode_params params) {
+void call_attention(const Caller& call, CallPlace place, plumb_sparse_mla_decode_params params,
+                    MlaState& state) {
+  params.plan = &state.plan;
   if (call.chooses(kOp, "outputs=out")) params.lse = nullptr;
   if (call.chooses(kOp, "plan=none")) {
     params.plan = nullptr;
     params.partial_out = params.partial_lse = nullptr;
   }
-  call(kOp, std::move(place), params);
+  call(kOp, std::move(place), params, state.kept);
 }
 
 }  // namespace plumb::device::decode

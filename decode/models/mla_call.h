@@ -9,13 +9,15 @@
 #include <cstdint>
 
 #include "decode/engine/calls.h"
+#include "decode/metadata/attention_state.h"
 
 namespace plumb::device::decode {
 
 // Strides of one query per request, with a key of so many dimensions.
 void set_strides(plumb_sparse_mla_decode_params& params, std::int64_t key_dims);
 
-// Calls sparse_mla_decode.
-void call_attention(const Caller& call, CallPlace place, plumb_sparse_mla_decode_params params);
+// Calls sparse_mla_decode with the plan of `state`.
+void call_attention(const Caller& call, CallPlace place, plumb_sparse_mla_decode_params params,
+                    MlaState& state);
 
 }  // namespace plumb::device::decode

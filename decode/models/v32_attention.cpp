@@ -159,13 +159,12 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
   params.lse = space_.lse;
   params.partial_out = space_.partial_out;
   params.partial_lse = space_.partial_lse;
-  params.plan = metadata_.plan();
   params.requests = step.tokens;
   params.queries = 1;
   params.heads = g.heads;
   params.sm_scale = kSmScale;
   set_strides(params, kV32KeyDim);
-  call_attention(step.call, layer_place(i, "attention"), params);
+  call_attention(step.call, layer_place(i, "attention"), params, metadata_.attention());
 }
 
 }  // namespace plumb::device::decode

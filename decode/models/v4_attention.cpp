@@ -186,13 +186,13 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
       temporaries_);
   params.partial_out = static_cast<float*>(partial_out);
   params.partial_lse = space_.partial_lse;
-  params.plan = step.attention.plan(layer_policy_.plan_of(kind));
   params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
   params.sm_scale = kSmScale;
   set_strides(params, kHeadDim);
-  call_attention(step.call, place(i, "attention"), params);
+  call_attention(step.call, place(i, "attention"), params,
+                 step.attention.of(layer_policy_.plan_of(kind)));
   scratch_.give_back(partial_out, temporaries_);
 }
 

@@ -2,7 +2,6 @@
 #include "decode/watch/exchange.h"
 
 #include <fmt/format.h>
-#include <plumb/ops/sparse_mla.h>
 #include <xxhash.h>
 
 #include <cstring>
@@ -36,14 +35,8 @@ std::uint64_t digest(const JudgedCall& judged, const TensorSet& tensors) {
   return value;
 }
 
-// Whether the launcher would have taken the plan as it is. If not, it would have noted on the host
-// that it is made.
-bool keeps_plan(const Call& call) {
-  if (call.op != "sparse_mla_decode") return false;
-  plumb_mla_plan* const plan =
-      static_cast<const plumb_sparse_mla_decode_params*>(call.params)->plan;
-  return plan != nullptr && std::exchange(plan->planned, 1) != 0;
-}
+// Whether the op would have taken the plan as it is. If not, it would have made it.
+bool keeps_plan(const Call& call) { return call.state != nullptr && call.state->mark_planned(); }
 
 bool is_plan(const HostTensor& tensor) { return tensor.spec().role == Role::state; }
 

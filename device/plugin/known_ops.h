@@ -18,9 +18,12 @@ namespace plumb::device {
 struct KnownOp {
   std::string_view name;
   std::size_t param_bytes;
+  bool has_state;  // a member of its parameters
 };
+template <class P>
+inline constexpr bool kHasState = requires(P params) { params.state; };
 inline constexpr KnownOp kOps[] = {
-#define PLUMB_KNOWN_OP(op) {#op, sizeof(plumb_##op##_params)},
+#define PLUMB_KNOWN_OP(op) {#op, sizeof(plumb_##op##_params), kHasState<plumb_##op##_params>},
     PLUMB_FOR_EACH_OP(PLUMB_KNOWN_OP)
 #undef PLUMB_KNOWN_OP
 };

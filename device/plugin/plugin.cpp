@@ -103,9 +103,9 @@ void call_plugin(std::size_t op, const void* params, const Call& call) {
   rethrow_service_error();
 }
 
-plumb_status launch_plugin(std::size_t op, const void* params) {
+plumb_status enqueue(std::size_t op, plumb_status (*function)(const void*), const void* params) {
   plumb_status status = PLUMB_OK;
-  call_plugin(op, params, [&](const void* lent) { status = active_entries[op].launch(lent); });
+  call_plugin(op, params, [&](const void* lent) { status = function(lent); });
   if (!is_status(status)) {
     fail(op, fmt::format("returned {}, which is no plumb_status", static_cast<int>(status)));
   }
@@ -139,17 +139,33 @@ void ask_numerics(std::size_t op, const void* params, plumb_numerics* numerics) 
   }
 }
 
+void* create_state(std::size_t op, const void* params) {
+  void* state = nullptr;
+  call_plugin(op, params, [&](const void* lent) { state = active_entries[op].state_create(lent); });
+  return state;
+}
+
 template <std::size_t kOp>
 OpEntry entry_of(const plumb_numerics& numerics) {
-  const char* const contract = active_entries[kOp].contract;
-  return {.op = kOps[kOp].name,
-          .launch = [](const void* params) { return launch_plugin(kOp, params); },
-          .numerics = numerics,
-          .numerics_of = active_entries[kOp].numerics_of == nullptr
-                             ? nullptr
-                             : +[](const void* params,
-                                   plumb_numerics* own) { ask_numerics(kOp, params, own); },
-          .contract = contract == nullptr ? "" : contract};
+  const plumb_op_entry& own = active_entries[kOp];
+  OpEntry made{
+      .op = kOps[kOp].name,
+      .launch = [](const void* params) { return enqueue(kOp, active_entries[kOp].launch, params); },
+      .numerics = numerics,
+      .contract = own.contract == nullptr ? "" : own.contract,
+      .state_destroy = own.state_destroy};
+  if (own.numerics_of != nullptr) {
+    made.numerics_of = [](const void* params, plumb_numerics* declared) {
+      ask_numerics(kOp, params, declared);
+    };
+  }
+  if (own.state_create != nullptr) {
+    made.state_create = [](const void* params) { return create_state(kOp, params); };
+  }
+  if (own.plan != nullptr) {
+    made.plan = [](const void* params) { return enqueue(kOp, active_entries[kOp].plan, params); };
+  }
+  return made;
 }
 
 // By position in kOps.
@@ -216,6 +232,7 @@ class TableReader {
                        position, entry.op));
     }
     if (entry.launch == nullptr) fail(fmt::format("{} has no launcher", entry.op));
+    check_state(entry, *found);
     return static_cast<std::size_t>(found - std::begin(kOps));
   }
 
@@ -224,6 +241,16 @@ class TableReader {
   }
 
  private:
+  void check_state(const plumb_op_entry& entry, const KnownOp& op) const {
+    const bool creates = entry.state_create != nullptr;
+    if (creates != (entry.state_destroy != nullptr)) {
+      fail(fmt::format("{} has only one of state_create and state_destroy", entry.op));
+    }
+    if ((creates || entry.plan != nullptr) && !op.has_state) {
+      fail(fmt::format("{} keeps a state or a plan, which this op does not have", entry.op));
+    }
+  }
+
   template <class T>
   T known_part(const std::string& of, const void* from, std::int64_t bytes,
                std::size_t least) const {

@@ -160,12 +160,9 @@ void nodes(const Context& context, MessageReader& request, MessageWriter& answer
   for (const GraphNode& node : all) answer.put_text(node.kind).put_text(node.name);
 }
 
-void launch(const Context& context, MessageReader& request, MessageWriter& answer) {
-  context.server.launch(request, answer);
-}
-
-void numerics(const Context& context, MessageReader& request, MessageWriter& answer) {
-  context.server.numerics(request, answer);
+template <void (Server::*kCall)(MessageReader&, MessageWriter&)>
+void call_entry(const Context& context, MessageReader& request, MessageWriter& answer) {
+  (context.server.*kCall)(request, answer);
 }
 
 void take_notes(const Context& context, MessageReader&, MessageWriter& answer) {
@@ -214,8 +211,11 @@ constexpr Handler kHandlers[] = {
     &Forward<&Device::destroy_graph_exec>::run,
     &copy_inline,
     &settle,
-    &launch,
-    &numerics,
+    &call_entry<&Server::launch>,
+    &call_entry<&Server::plan>,
+    &call_entry<&Server::numerics>,
+    &call_entry<&Server::state_create>,
+    &call_entry<&Server::state_destroy>,
     &take_notes};
 static_assert(std::size(kHandlers) == static_cast<std::size_t>(RemoteCall::count));
 

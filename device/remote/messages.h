@@ -45,11 +45,14 @@ enum class RemoteCall : std::uint32_t {
   replay,
   destroy_graph,
   destroy_graph_exec,
-  copy_inline,  // address, bytes, stream, and the bytes themselves
-  settle,       // nothing: answered once all that was posted before has been carried out
-  launch,       // entry, parameters -> status; with a tile plan after each of the two
-  numerics,     // as launch -> numerics
-  take_notes,   // -> texts
+  copy_inline,    // address, bytes, stream, and the bytes themselves
+  settle,         // nothing: answered once all that was posted before has been carried out
+  launch,         // entry, parameters, the tile plan if they have one -> status
+  plan,           // as launch
+  numerics,       // as launch -> numerics
+  state_create,   // as launch -> state
+  state_destroy,  // entry, state
+  take_notes,     // -> texts
   count
 };
 

@@ -22,14 +22,14 @@ Bytes without_marks(const void* structure, std::size_t bytes) {
   return copy;
 }
 
-plumb_mla_plan* plan_of(std::string_view op, const Bytes& params) {
-  plumb_mla_plan* plan = nullptr;
+const plumb_mla_plan* plan_of(std::string_view op, const Bytes& params) {
+  const plumb_mla_plan* plan = nullptr;
   if (op != "sparse_mla_decode") return plan;
   std::memcpy(&plan, params.data() + kPlanOffset, sizeof plan);
   return plan;
 }
 
-void set_plan(Bytes& params, plumb_mla_plan* plan) {
+void set_plan(Bytes& params, const plumb_mla_plan* plan) {
   std::memcpy(params.data() + kPlanOffset, &plan, sizeof plan);
 }
 

@@ -32,9 +32,9 @@ inline std::uint64_t unmarked(const void* address) {
 // The bytes of a structure with unmarked addresses.
 Bytes without_marks(const void* structure, std::size_t bytes);
 
-// The tile plan of a call: the one structure in host memory that an op's parameters name. A
-// launcher may write to it. Null: the call has none.
-plumb_mla_plan* plan_of(std::string_view op, const Bytes& params);
-void set_plan(Bytes& params, plumb_mla_plan* plan);
+// The tile plan of a call: the one structure in host memory that an op's parameters name. Null: the
+// call has none.
+const plumb_mla_plan* plan_of(std::string_view op, const Bytes& params);
+void set_plan(Bytes& params, const plumb_mla_plan* plan);
 
 }  // namespace plumb::device::remote

@@ -39,21 +39,44 @@ std::shared_ptr<PluginProcess> active_process() {
   return active.lock();
 }
 
+// Which functions the entry of the process has.
+struct EntryFunctions {
+  bool numerics_of = false, plan = false, state = false;
+};
+
 template <std::size_t kPosition>
-OpEntry entry_at(const plumb_numerics& numerics, bool by_call) {
-  return {.op = op_at(kPosition),
-          .launch =
-              [](const void* params) {
-                const std::shared_ptr<PluginProcess> process = active_process();
-                return process ? process->launch(kPosition, params) : PLUMB_LAUNCH_FAILED;
-              },
-          .numerics = numerics,
-          .numerics_of = !by_call ? nullptr : +[](const void* params, plumb_numerics* own) {
-            if (const auto process = active_process()) *own = process->numerics(kPosition, params);
-          }};
+OpEntry entry_at(const plumb_numerics& numerics, EntryFunctions has) {
+  OpEntry made{.op = op_at(kPosition),
+               .launch =
+                   [](const void* params) {
+                     const auto process = active_process();
+                     return process ? process->launch(kPosition, params) : PLUMB_LAUNCH_FAILED;
+                   },
+               .numerics = numerics};
+  if (has.numerics_of) {
+    made.numerics_of = [](const void* params, plumb_numerics* own) {
+      if (const auto process = active_process()) *own = process->numerics(kPosition, params);
+    };
+  }
+  if (has.plan) {
+    made.plan = [](const void* params) {
+      const auto process = active_process();
+      return process ? process->plan(kPosition, params) : PLUMB_LAUNCH_FAILED;
+    };
+  }
+  if (has.state) {
+    made.state_create = [](const void* params) -> void* {
+      const auto process = active_process();
+      return process ? process->create_state(kPosition, params) : nullptr;
+    };
+    made.state_destroy = [](void* state) {
+      if (const auto process = active_process()) process->destroy_state(kPosition, state);
+    };
+  }
+  return made;
 }
 
-using EntryMaker = OpEntry (*)(const plumb_numerics& numerics, bool by_call);
+using EntryMaker = OpEntry (*)(const plumb_numerics& numerics, EntryFunctions has);
 template <std::size_t... kPosition>
 constexpr std::array<EntryMaker, kLaunchable> make_entries(std::index_sequence<kPosition...>) {
   return {&entry_at<kPosition>...};
@@ -110,7 +133,11 @@ void PluginProcess::read_introduction() {
     entry_of_op_[position] = i;
     const std::string contract = about.text();
     const auto numerics = about.get<plumb_numerics>();
-    table_.entries.push_back(kEntryMakers[position](numerics, about.get<bool>()));
+    EntryFunctions has;
+    has.numerics_of = about.get<bool>();
+    has.plan = about.get<bool>();
+    has.state = about.get<bool>();
+    table_.entries.push_back(kEntryMakers[position](numerics, has));
     table_.entries.back().contract = contract;
   }
 }
@@ -184,23 +211,29 @@ MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, c
 
 plumb_status PluginProcess::launch(std::size_t position, const void* params) {
   if (entry_of_op_[position] == kNone) return PLUMB_UNSUPPORTED;
-  MessageReader answer = call_entry(RemoteCall::launch, position, params);
-  const auto status = answer.get<plumb_status>();
-  if (op_at(position) != "sparse_mla_decode") return status;
-  plumb_mla_plan* const own = static_cast<const plumb_sparse_mla_decode_params*>(params)->plan;
-  if (own == nullptr) return status;
-  plumb_mla_plan& plan = *own;
-  const auto written = answer.get<plumb_mla_plan>();
-  // Its addresses are this process's own.
-  plan.num_parts = written.num_parts;
-  plan.block_n = written.block_n;
-  plan.fixed_overhead = written.fixed_overhead;
-  plan.planned = written.planned;
-  return status;
+  return call_entry(RemoteCall::launch, position, params).get<plumb_status>();
+}
+
+plumb_status PluginProcess::plan(std::size_t position, const void* params) {
+  return call_entry(RemoteCall::plan, position, params).get<plumb_status>();
 }
 
 plumb_numerics PluginProcess::numerics(std::size_t position, const void* params) {
   return call_entry(RemoteCall::numerics, position, params).get<plumb_numerics>();
+}
+
+void* PluginProcess::create_state(std::size_t position, const void* params) {
+  const auto state = call_entry(RemoteCall::state_create, position, params).get<std::uint64_t>();
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(state));
+}
+
+void PluginProcess::destroy_state(std::size_t position, void* state) noexcept {
+  MessageWriter request;
+  request.put(entry_of_op_[position]).put<std::uint64_t>(reinterpret_cast<std::uintptr_t>(state));
+  try {
+    connection().call(RemoteCall::state_destroy, request);
+  } catch (const std::exception&) {  // has been reported, by the call that found it
+  }
 }
 
 }  // namespace plumb::device::remote

@@ -49,8 +49,12 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
 
   // The calling thread's connection, made at its first call. Throws Died.
   Connection& connection();
+  // What is called of the op's entry.
   plumb_status launch(std::size_t op, const void* params);
+  plumb_status plan(std::size_t op, const void* params);
   plumb_numerics numerics(std::size_t op, const void* params);
+  void* create_state(std::size_t op, const void* params);
+  void destroy_state(std::size_t op, void* state) noexcept;
 
  private:
   explicit PluginProcess(std::vector<std::string> command);

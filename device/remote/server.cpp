@@ -83,16 +83,11 @@ std::uint64_t Server::open(std::string_view platform, const Conditions& conditio
 
 void Server::close(std::uint64_t id) {
   std::unique_ptr<Device> closed;  // outside the lock: closing may wait for pending work
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = devices_.find(id);
-    if (found == devices_.end()) throw ProtocolError("an unknown device");
-    closed = std::move(found->second);
-    devices_.erase(found);
-  }
-  closed.reset();
   const std::lock_guard lock(mutex_);
-  if (devices_.empty()) plans_.clear();
+  const auto found = devices_.find(id);
+  if (found == devices_.end()) throw ProtocolError("an unknown device");
+  closed = std::move(found->second);
+  devices_.erase(found);
 }
 
 Device& Server::device(std::uint64_t id) {
@@ -102,39 +97,48 @@ Device& Server::device(std::uint64_t id) {
   return *found->second;
 }
 
-plumb_mla_plan& Server::plan_at(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<plumb_mla_plan>& plan = plans_[address];
-  if (!plan) plan = std::make_unique<plumb_mla_plan>();
-  return *plan;
-}
-
-Server::EntryCall Server::entry_call(MessageReader& request) {
+const OpEntry& Server::entry_of(MessageReader& request) const {
   const auto index = request.get<std::uint32_t>();
   if (index >= introduction_.entries.size()) throw ProtocolError("an unknown entry");
-  EntryCall call{.entry = &introduction_.entries[index]};
+  return introduction_.entries[index];
+}
+
+Server::EntryCall::EntryCall(const OpEntry& of, MessageReader& request) : entry(of) {
   const std::size_t size = request.count(1);
-  if (size > sizeof call.params) throw ProtocolError("parameters that are too long");
+  if (size > sizeof params) throw ProtocolError("parameters that are too long");
   const std::byte* const first = request.take(size);
-  Bytes params(first, first + size);
-  if (const plumb_mla_plan* const there = plan_of(call.entry->op, params)) {
-    call.plan = &plan_at(reinterpret_cast<std::uintptr_t>(there));
-    *call.plan = request.get<plumb_mla_plan>();
-    set_plan(params, call.plan);
+  Bytes bytes(first, first + size);
+  if (plan_of(entry.op, bytes) != nullptr) {
+    plan = request.get<plumb_mla_plan>();
+    set_plan(bytes, &plan);
   }
-  std::memcpy(call.params, params.data(), params.size());
-  return call;
+  std::memcpy(params, bytes.data(), bytes.size());
 }
 
 void Server::launch(MessageReader& request, MessageWriter& answer) {
-  const EntryCall call = entry_call(request);
-  answer.put(call.entry->launch(call.params));
-  if (call.plan != nullptr) answer.put(*call.plan);
+  const EntryCall call(entry_of(request), request);
+  answer.put(call.entry.launch(call.params));
+}
+
+void Server::plan(MessageReader& request, MessageWriter& answer) {
+  const EntryCall call(entry_of(request), request);
+  answer.put(call.entry.plan(call.params));
 }
 
 void Server::numerics(MessageReader& request, MessageWriter& answer) {
-  const EntryCall call = entry_call(request);
-  answer.put(call.entry->declared(call.params));
+  const EntryCall call(entry_of(request), request);
+  answer.put(call.entry.declared(call.params));
+}
+
+void Server::state_create(MessageReader& request, MessageWriter& answer) {
+  const EntryCall call(entry_of(request), request);
+  answer.put<std::uint64_t>(reinterpret_cast<std::uintptr_t>(call.entry.state_create(call.params)));
+}
+
+void Server::state_destroy(MessageReader& request, MessageWriter&) {
+  const OpEntry& entry = entry_of(request);
+  entry.state_destroy(
+      reinterpret_cast<void*>(static_cast<std::uintptr_t>(request.get<std::uint64_t>())));
 }
 
 void serve_connections(Server& server, const OwnedDescriptor& control) {
@@ -145,6 +149,7 @@ void serve_connections(Server& server, const OwnedDescriptor& control) {
   for (const OpEntry& entry : introduction.entries) {
     about.put_text(entry.op).put_text(entry.contract);
     about.put(entry.numerics).put(entry.numerics_of != nullptr);
+    about.put(entry.plan != nullptr).put(entry.state_create != nullptr);
   }
   if (!send_message(control, header_of(Status::done), about.bytes())) return;
   while (auto connection = receive_descriptors(control)) {

@@ -43,20 +43,24 @@ class Server {
   void close(std::uint64_t device);
   Device& device(std::uint64_t id);
   void launch(MessageReader& request, MessageWriter& answer);
+  void plan(MessageReader& request, MessageWriter& answer);
   void numerics(MessageReader& request, MessageWriter& answer);
+  void state_create(MessageReader& request, MessageWriter& answer);
+  void state_destroy(MessageReader& request, MessageWriter& answer);
   std::vector<std::string> take_notes() const { return take_notes_(); }
 
  private:
-  // A launcher may keep the address of a plan as long as the device lives. Known by its address in
-  // the other process.
-  plumb_mla_plan& plan_at(std::uint64_t address);
   // A call of an entry as a request has it, where launchers can read it.
   struct EntryCall {
-    const OpEntry* entry = nullptr;
+    EntryCall(const OpEntry& of, MessageReader& request);
+    EntryCall(const EntryCall&) = delete;
+    EntryCall& operator=(const EntryCall&) = delete;
+
+    const OpEntry& entry;
     alignas(std::max_align_t) std::byte params[kMostParamBytes];
-    plumb_mla_plan* plan = nullptr;  // null: the call has none
+    plumb_mla_plan plan;  // of parameters that have one
   };
-  EntryCall entry_call(MessageReader& request);
+  const OpEntry& entry_of(MessageReader& request) const;
 
   Introduction introduction_;
   OpenDevice open_;
@@ -64,7 +68,6 @@ class Server {
   std::mutex mutex_;  // of what follows
   std::uint64_t next_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Device>> devices_;
-  std::map<std::uint64_t, std::unique_ptr<plumb_mla_plan>> plans_;
 };
 
 // The whole life of that process: introduces itself over `control`, and serves each connection that

@@ -57,6 +57,17 @@ typedef struct plumb_op_entry {
    * "floor=1e-10 ties=even" (docs/operations/arguments.md lists them). Cases run under these. Of a
    * choice that is not named the kernel does whatever its parameters say. */
   const char* contract;
+  /* Host state that outlives a launch, for ops whose parameters have a `state`
+   * (sparse_mla_decode). A state belongs to one sequence of launches with equal shapes on one
+   * stream, and is the `state` of their parameters. `state_create` is called on the thread of the
+   * first launch, in front of it, with its parameters; `state_destroy` on any thread, after the
+   * last launch. Both or neither. */
+  void* (*state_create)(const void* params);
+  void (*state_destroy)(void* state);
+  /* Enqueues what later launches with the same tile plan rely on. It is called in front of the
+   * first of them, on its thread and with its parameters, and is captured with it. Called again
+   * only for another plan or state. Null: `launch` does all in each call. */
+  plumb_status (*plan)(const void* params);
 } plumb_op_entry;
 
 /* Ops without an entry are skipped, never replaced by somebody else's. */

@@ -146,7 +146,7 @@ class Builder {
       device_->copy(transfer.to, transfer.from, transfer.bytes, stream_);
     }
     metadata_.build(call_, inputs_, plan);
-    const plumb_mla_plan& made = *metadata_.plan();
+    const plumb_mla_plan& made = metadata_.attention().plan;
     std::vector<std::int32_t> words(static_cast<std::size_t>(8 * made.num_parts));
     std::vector<std::int32_t> splits(static_cast<std::size_t>(plan.tokens) + 1);
     device_->copy(words.data(), made.tiles, words.size() * 4, stream_);

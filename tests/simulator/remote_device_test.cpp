@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "device/launch_state.h"
 #include "device/remote/parameters.h"
 
 namespace plumb::device::remote {
@@ -165,7 +166,7 @@ TEST_F(RemoteDeviceTest, SaysHowItsProcessEnded) {
   EXPECT_FALSE(start("launches_right")->has_died());
 }
 
-TEST(RemotePlugin, GetsAddressesOfItsDeviceAndKeepsItsPlan) {
+TEST(RemotePlugin, GetsAddressesOfItsDeviceItsStateAndItsPlan) {
   const auto process = start("plans_right");
   const auto device = process->open("sim-sm90", {});
   const device::OpEntry* entry = find_entry(process->implementation(), "sparse_mla_decode");
@@ -176,12 +177,26 @@ TEST(RemotePlugin, GetsAddressesOfItsDeviceAndKeepsItsPlan) {
   params.plan = &plan;
   params.stream = device->create_stream();
   plan.tiles = reinterpret_cast<std::int32_t*>(params.out);
-  EXPECT_EQ(entry->launch(&params), PLUMB_OK);
-  EXPECT_EQ(plan.planned, 1);
   EXPECT_TRUE(is_marked(plan.tiles));
-  EXPECT_EQ(entry->launch(&params), PLUMB_OK);
-  params.out += 1;
-  EXPECT_EQ(entry->launch(&params), PLUMB_INVALID_ARGUMENT);
+  LaunchState first;
+  const auto launch = [&](LaunchState& state, std::int64_t living) {
+    params.requests = living;
+    params.state = state.own(*entry, &params);
+    return state.launch(*entry, &params);
+  };
+  EXPECT_EQ(launch(first, 1), PLUMB_OK);
+  EXPECT_EQ(launch(first, 1), PLUMB_OK);  // planned once
+  {
+    LaunchState second;
+    EXPECT_EQ(launch(second, 2), PLUMB_OK);
+    EXPECT_EQ(launch(first, 2), PLUMB_OK);
+  }
+  EXPECT_EQ(launch(first, 1), PLUMB_OK);
+  EXPECT_EQ(entry->plan(&params), PLUMB_OK);
+  EXPECT_EQ(launch(first, 1), PLUMB_INVALID_ARGUMENT);  // planned twice
+  LaunchState third;
+  params.plan = nullptr;
+  EXPECT_EQ(launch(third, 2), PLUMB_UNSUPPORTED);
 }
 
 TEST(RemotePlugin, IsRefusedWithAReason) {

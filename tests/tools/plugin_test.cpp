@@ -58,6 +58,9 @@ TEST_F(PluginCommand, LibrariesThatCannotBeUsedAreUsageErrors) {
                   "rms_norm: there is no choice \"roundin\" (did you mean rounding?)");
   expect_unusable("tables_unknown_value", "rms_norm: rounding is once or twice, not thrice");
   expect_unusable("tables_two_values", "rms_norm: rounding is declared twice");
+  expect_unusable("tables_stray_plan",
+                  "rms_norm keeps a state or a plan, which this op does not have");
+  expect_unusable("tables_half_a_state", "rms_norm has only one of state_create and state_destroy");
   expect_unusable("tables_no_name", "its table has no name");
   expect_unusable("tables_no_entries", "its table has no entries");
   expect_unusable("tables_unresolved", "cannot be loaded: undefined symbol");

@@ -37,9 +37,9 @@ TEST_F(PluginVersions, StructuresOfAnotherLengthRun) {
 
 TEST_F(PluginVersions, WhatCannotBeReadIsAUsageError) {
   expect_unusable("grown_tables_later_member",
-                  "entry 1 has a member at byte 40 that this plumb does not know");
+                  "entry 1 has a member at byte 64 that this plumb does not know");
   expect_unusable("tables_short_table", "its table has a size of 8 bytes, here it has 56");
-  expect_unusable("tables_short_entries", "entry 0 has a size of 8 bytes, here it has 40");
+  expect_unusable("tables_short_entries", "entry 0 has a size of 8 bytes, here it has 64");
   expect_unusable("tables_no_numerics", "hc_head declares no numerics");
 }
 

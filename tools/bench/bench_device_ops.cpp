@@ -11,6 +11,7 @@
 #include <numeric>
 #include <random>
 
+#include "device/launch_state.h"
 #include "reference/sparse_mla/tile_plan.h"
 
 namespace plumb::tools {
@@ -184,11 +185,12 @@ DeviceLaunch make_sparse_mla_decode(DeviceBed& bed, const device::OpEntry& entry
   p.partial_out_head_stride = kHeadDim;
   p.partial_lse_slot_stride = p.partial_lse_query_stride = kHeads;
   p.sm_scale = 0.0442F;
-  return [launch = entry.launch, p, plan](device::Stream stream) {
+  const auto state = std::make_shared<device::LaunchState>();
+  return [entry, p, plan, state](device::Stream stream) {
     plumb_sparse_mla_decode_params with_stream = p;
     with_stream.plan = plan.get();
     with_stream.stream = stream;
-    return launch(&with_stream);
+    return state->launch(entry, &with_stream);
   };
 }
 

@@ -116,7 +116,6 @@ void add_plan(TablePart<P>& call, const Formula& requests, const Formula& querie
       plan.scalar("num_parts", &S::num_parts, or_else(parameter("parts"), on_platform));
   plan.scalar("block_n", &S::block_n);
   plan.scalar("fixed_overhead", &S::fixed_overhead);
-  plan.caller_scalar("planned", &S::planned, 0);  // the first call that finds 0 makes the plan
   const Formula slots = requests + parts;
   t.scratch("partial_out", &P::partial_out, {slots, queries, heads, kMlaDim});
   t.strides({{"partial_out_slot_stride", &P::partial_out_slot_stride},

@@ -39,10 +39,10 @@ typedef struct plumb_seeded_rows_params {
 } plumb_seeded_rows_params;
 
 /* The tile plan of a ragged attention, made before it instead of by its first call   [1.6, 3.3].
- * Who then attends to these rows with the plan sets its `planned`. */
+ * An attention with this plan makes none. */
 typedef struct plumb_tile_plan_params {
   const int32_t* indptr; /* [rows + 1]: row r has indptr[r + 1] - indptr[r] candidates */
-  plumb_mla_plan plan;   /* filled; `planned` is not looked at */
+  plumb_mla_plan plan;   /* filled */
   int64_t rows;
   plumb_stream stream;
 } plumb_tile_plan_params;

@@ -2,7 +2,7 @@
 //
 // Sparse MLA decode over paged caches: plan, attention split over the grid, combine.
 //
-//   plan_kernel      1 block of one wave. Launched by the first call on a plan only.
+//   plan_kernel      1 block of one wave. Launched once for a plan, in front of its first launch.
 //   attend_kernel    grid (parts, queries * head tiles), 128 threads. A block walks the requests
 //                    and blocks of its part with one tile of heads (mla_attend.h)
 //   combine_kernel   grid (requests, queries * heads), one wave. Rows that were not split return.
@@ -236,38 +236,42 @@ bool legal(const plumb_sparse_mla_decode_params& params) {
          params.extra_cache.layout == params.main_cache.layout;
 }
 
+plumb_status plan_sparse_mla_decode(const void* untyped) {
+  const auto& params = *static_cast<const plumb_sparse_mla_decode_params*>(untyped);
+  if (!legal(params)) return PLUMB_INVALID_ARGUMENT;
+  if (params.plan == nullptr) return PLUMB_OK;
+  const MlaCall call{params, *params.plan};
+  const LaunchShape one_wave{1, 1, stream_properties(params.stream).wave_size, 0};
+  return PLUMB_LAUNCH(plan_kernel, one_wave, params.stream, call);
+}
+
 plumb_status launch_sparse_mla_decode(const void* untyped) {
   const auto& params = *static_cast<const plumb_sparse_mla_decode_params*>(untyped);
   if (!legal(params)) return PLUMB_INVALID_ARGUMENT;
   const bool has_plan = params.plan != nullptr;
   const MlaCall call{params, has_plan ? *params.plan : whole_requests(params.requests)};
-  const int wave = stream_properties(params.stream).wave_size;
-  if (has_plan && params.plan->planned == 0) {
-    const LaunchShape one_wave{1, 1, wave, 0};
-    const plumb_status status = PLUMB_LAUNCH(plan_kernel, one_wave, params.stream, call);
-    if (status != PLUMB_OK) return status;
-    params.plan->planned = 1;
-  }
   const std::int64_t head_tiles = (params.heads + kHeadTile - 1) / kHeadTile;
   const LaunchShape parts{call.plan.num_parts, params.queries * head_tiles, kThreads, 0};
   const plumb_status status = PLUMB_LAUNCH(attend_kernel, parts, params.stream, call);
   if (status != PLUMB_OK || !has_plan) return status;
-  const LaunchShape rows{params.requests, params.queries * params.heads, wave, 0};
+  const LaunchShape rows{params.requests, params.queries * params.heads,
+                         stream_properties(params.stream).wave_size, 0};
   return PLUMB_LAUNCH(combine_kernel, rows, params.stream, call);
 }
 
 }  // namespace
 
 OpEntry sparse_mla_decode() {
-  return {"sparse_mla_decode",
-          &launch_sparse_mla_decode,
-          {.product = PLUMB_BF16,
-           .accumulator = PLUMB_F32,
-           .chains = 1,
-           .probability = PLUMB_BF16,
-           .function_ulp = 2,
-           .deterministic = 1,
-           .stores_partials = 1}};
+  return {.op = "sparse_mla_decode",
+          .launch = &launch_sparse_mla_decode,
+          .numerics = {.product = PLUMB_BF16,
+                       .accumulator = PLUMB_F32,
+                       .chains = 1,
+                       .probability = PLUMB_BF16,
+                       .function_ulp = 2,
+                       .deterministic = 1,
+                       .stores_partials = 1},
+          .plan = &plan_sparse_mla_decode};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -50,8 +50,9 @@ typedef struct plumb_mla_candidates {
   int64_t width;                        /* dense: columns; ragged: most candidates of a row */
 } plumb_mla_candidates;
 
-/* Tile plan of a split decode, filled by the first call that finds `planned` == 0 and kept for
- * later calls: legal only while shapes and lengths stay as they were   [1.6, 1.7] */
+/* Tile plan of a split decode, filled by the entry's `plan` and kept for later launches: legal only
+ * while shapes and lengths stay as they were. An entry without `plan` fills it in each launch
+ * [1.6, 1.7] */
 typedef struct plumb_mla_plan {
   int64_t struct_size; /* of this structure, in bytes */
   int32_t* tiles;      /* device [num_parts, 8]: begin_req, end_req, begin_block, end_block,
@@ -60,7 +61,6 @@ typedef struct plumb_mla_plan {
   int64_t num_parts;
   int64_t block_n;        /* candidates per block, 64 */
   int64_t fixed_overhead; /* blocks, 5 */
-  int32_t planned;        /* host state */
 } plumb_mla_plan;
 
 /* Sparse MLA decode over a main and an optional extra cache of one layout; dims is 512 for V4 and
@@ -74,9 +74,9 @@ typedef struct plumb_sparse_mla_decode_params {
   uint16_t* out;          /* bf16 [requests, queries, heads, 512] */
   float* lse;             /* fp32 [requests, heads, queries], natural log; optional */
   /* Visible intermediates of requests that are split. NULL where there is no plan. */
-  float* partial_out;   /* fp32 [requests + num_parts, queries, heads, 512] */
-  float* partial_lse;   /* fp32 [requests + num_parts, queries, heads], base 2 */
-  plumb_mla_plan* plan; /* optional: without it the kernel divides the work as it likes */
+  float* partial_out;         /* fp32 [requests + num_parts, queries, heads, 512] */
+  float* partial_lse;         /* fp32 [requests + num_parts, queries, heads], base 2 */
+  const plumb_mla_plan* plan; /* optional: without it the kernel divides the work as it likes */
   int64_t requests, queries, heads;
   int64_t q_request_stride, q_query_stride, q_head_stride;
   int64_t out_request_stride, out_query_stride, out_head_stride, lse_request_stride,
@@ -85,6 +85,7 @@ typedef struct plumb_sparse_mla_decode_params {
   plumb_stream stream;
   int64_t partial_out_slot_stride, partial_out_query_stride, partial_out_head_stride;
   int64_t partial_lse_slot_stride, partial_lse_query_stride;
+  void* state; /* of the entry's state_create; NULL for an entry without one */
 } plumb_sparse_mla_decode_params;
 
 /* Sparse MLA prefill over a workspace of dequantised rows   [1.8, 2.10]. In plumb_mla_candidates

@@ -1,20 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse_mla_decode as far as its tile plan goes: a call that finds none fills one in, and a call
- * that finds one says whether all is as the first call has left it. */
+ * sparse_mla_decode as far as its host state goes: a launch is right if its state was planned once,
+ * with the call's own plan, and if as many states live as the call says it has requests. */
 #include <plumb/plumb_plugin.h>
-#include <stddef.h>
+#include <stdlib.h>
+
+typedef struct kept {
+  int plans;
+} kept;
+static int living;
+
+static void* state_create(const void* params) {
+  (void)params;
+  ++living;
+  return calloc(1, sizeof(kept));
+}
+
+static void state_destroy(void* state) {
+  --living;
+  free(state);
+}
+
+static plumb_status plan(const void* params) {
+  const plumb_sparse_mla_decode_params* p = params;
+  if (!p->plan) return PLUMB_UNSUPPORTED;
+  ++((kept*)p->state)->plans;
+  return (const void*)p->plan->tiles == (const void*)p->out ? PLUMB_OK : PLUMB_INVALID_ARGUMENT;
+}
 
 static plumb_status launch(const void* params) {
   const plumb_sparse_mla_decode_params* p = params;
-  static const plumb_mla_plan* first;
-  if (!p->plan->planned) {
-    first = p->plan;
-    p->plan->planned = 1;
-    return PLUMB_OK;
-  }
-  const int same = p->plan == first && (const void*)p->plan->tiles == (const void*)p->out;
-  return same ? PLUMB_OK : PLUMB_INVALID_ARGUMENT;
+  const int right = ((const kept*)p->state)->plans == 1 && living == p->requests;
+  return right ? PLUMB_OK : PLUMB_INVALID_ARGUMENT;
 }
 
 static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
@@ -24,8 +41,12 @@ static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
                                         .probability = PLUMB_F32,
                                         .function_ulp = 0,
                                         .deterministic = 1};
-static const plumb_op_entry entry = {
-    .op = "sparse_mla_decode", .launch = &launch, .numerics = &numerics};
+static const plumb_op_entry entry = {.op = "sparse_mla_decode",
+                                     .launch = &launch,
+                                     .numerics = &numerics,
+                                     .state_create = &state_create,
+                                     .state_destroy = &state_destroy,
+                                     .plan = &plan};
 static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
                                          .struct_size = sizeof(plumb_plugin_table),
                                          .name = "plans",

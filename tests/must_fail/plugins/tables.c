@@ -26,6 +26,8 @@
 #define UNKNOWN_CHOICE 18
 #define UNKNOWN_VALUE 19 /* of a choice */
 #define TWO_VALUES 20
+#define STRAY_PLAN 21 /* of an op that has none */
+#define HALF_A_STATE 22
 
 static plumb_status launch(const void* params) {
   (void)params;
@@ -83,6 +85,8 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* hos
     case UNKNOWN_CHOICE: entries[0].contract = "roundin=once"; break;
     case UNKNOWN_VALUE: entries[0].contract = "rounding=thrice"; break;
     case TWO_VALUES: entries[0].contract = "rounding=once rounding=twice"; break;
+    case STRAY_PLAN: entries[0].plan = &launch; break;
+    case HALF_A_STATE: entries[0].state_destroy = &free; break;
 #if PLUMB_FAULT == LATER_MEMBER
     case LATER_MEMBER: entries[1].of_a_later_version = 1; break;
 #endif

@@ -34,7 +34,13 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* ser
     own.deterministic = 1;
     return own;
   }();
-  static const plumb_op_entry entry = {"rms_norm", &launch, &numerics, nullptr, nullptr};
+  static const plumb_op_entry entry = [] {
+    plumb_op_entry own{};
+    own.op = "rms_norm";
+    own.launch = &launch;
+    own.numerics = &numerics;
+    return own;
+  }();
   static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
                                            .struct_size = sizeof(plumb_plugin_table),
                                            .name = "throws",

@@ -225,7 +225,7 @@ TEST(SparseMlaKernels, CheckedKernelsFindNeitherRaceNorStrayAccess) {
 }
 
 // A launch with one field changed. The pointers need not be valid: nothing is enqueued.
-plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&)) {
+plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&, plumb_mla_plan&)) {
   const auto some = [](auto*& pointer) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(std::uintptr_t{256});
   };
@@ -252,29 +252,31 @@ plumb_status status_with(void (*change)(plumb_sparse_mla_decode_params&)) {
   params.partial_out_slot_stride = params.partial_out_query_stride = 512;
   params.partial_out_head_stride = 512;
   params.partial_lse_slot_stride = params.partial_lse_query_stride = 1;
-  change(params);
+  change(params, plan);
   return device::kernels::sparse_mla_decode().launch(&params);
 }
 
 TEST(SparseMlaKernels, LaunchRefusesWhatTheContractForbids) {
   using Params = plumb_sparse_mla_decode_params;
-  EXPECT_EQ(status_with([](Params& p) { p.queries = 2; }), PLUMB_INVALID_ARGUMENT);  // ragged
-  EXPECT_EQ(status_with([](Params& p) { p.out_head_stride = 511; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.requests = 0; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.partial_lse = nullptr; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.partial_out_slot_stride = 511; }),
+  using Plan = plumb_mla_plan;
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.queries = 2; }),
+            PLUMB_INVALID_ARGUMENT);  // ragged
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.out_head_stride = 511; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.requests = 0; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.partial_lse = nullptr; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.partial_out_slot_stride = 511; }),
             PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.plan->block_n = 0; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.main_cache.page = 2; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.main_cache.dialect = PLUMB_BF16; }),
+  EXPECT_EQ(status_with([](Params&, Plan& plan) { plan.block_n = 0; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.main_cache.page = 2; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.main_cache.dialect = PLUMB_BF16; }),
             PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) { p.extra = p.main; }), PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) {
+  EXPECT_EQ(status_with([](Params& p, Plan&) { p.extra = p.main; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(status_with([](Params& p, Plan&) {
               p.main_cache.layout = PLUMB_MLA_V32;
               p.main_cache.block_stride_bytes = 655;
             }),
             PLUMB_INVALID_ARGUMENT);
-  EXPECT_EQ(status_with([](Params& p) {  // two layouts
+  EXPECT_EQ(status_with([](Params& p, Plan&) {  // two layouts
               p.extra_cache = p.main_cache;
               p.extra = p.main;
               p.extra_cache.layout = PLUMB_MLA_V32;
