@@ -15,6 +15,7 @@ import numpy as np
 import plumb_kernels as plumb
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/plugin/python/kernels.py"
+FIDELITY = Path(__file__).resolve().parents[1] / "fidelity"
 HEAD = """
 import os, sys, threading, time
 import numpy as np
@@ -55,6 +56,41 @@ class KernelFiles(unittest.TestCase):
         said = str(caught.exception)
         self.assertNotIn("\n", said)
         return said
+
+
+class OptionalOutputs(KernelFiles):
+    """Attention is judged on the outputs that it has."""
+
+    def outcome(self, name, *change):
+        for file in ("formats.py", "sparse_mla_kernels.py"):
+            text = (FIDELITY / file).read_text()
+            (self.folder / file).write_text(text.replace(*change) if change else text)
+        report = plumb.run(
+            f"{self.folder / 'sparse_mla_kernels.py'}::{name}",
+            case="sparse_mla_decode/edge_lengths_ragged/full_graph",
+            platform="sim-sm90",
+        )
+        self.assertEqual(len(report.cases), 1)
+        return report.cases[0]
+
+    def test_right_attention_passes_with_and_without_lse_and_plan(self):
+        for name in ("flash_mla", "flash_mla_in_one_pass", "flash_mla_without_lse", "rocm_sparse_attn_decode"):
+            self.assertEqual(self.outcome(name).outcome, "passed", self.outcome(name))
+
+    def test_out_is_judged_where_it_is_all_that_there_is(self):
+        wrong = self.outcome("rocm_sparse_attn_decode", "self.sum * rescale +", "self.sum +")
+        self.assertEqual(wrong.outcome, "failed")
+        self.assertIn("out: ", wrong.text)
+
+    def test_lse_is_judged_where_it_is_promised(self):
+        in_base_2 = ("softmax.lse() * LN2", "softmax.lse()")
+        self.assertIn("lse: ", self.outcome("flash_mla_in_one_pass", *in_base_2).text)
+        self.assertEqual(self.outcome("flash_mla_without_lse", *in_base_2).outcome, "passed")
+
+    def test_a_plan_is_judged_where_it_is_promised(self):
+        late = ("payload = -(-sum", "payload = 1 - (-sum")
+        self.assertIn("tiles: ", self.outcome("flash_mla_without_lse", *late).text)
+        self.assertEqual(self.outcome("flash_mla_in_one_pass", *late).outcome, "passed")
 
 
 class Outcomes(KernelFiles):
