@@ -36,6 +36,15 @@ plumb_mutant(mla_minus_one_read_as_slot_0
   SAYS "elements in rows 0-31 of 32"
   WHY "-1 is clamped to slot 0 and only its score is masked: 0 * NaN (hazard A3)")
 
+plumb_mutant(mla_partials_taken_for_contiguous
+  OP sparse_mla_decode FILE sparse_mla/sparse_mla_decode.cu
+  FROM [[return p.partial_out + slot * p.partial_out_slot_stride + query * p.partial_out_query_stride +
+         head * p.partial_out_head_stride;]]
+  TO [[return p.partial_out + ((slot * p.queries + query) * p.heads + head) * kValueDim;]]
+  CASE sparse_mla_decode/strided_outputs/eager
+  SAYS "partial_out: written between its rows"
+  WHY "partial results are stored and read as if their rows were contiguous")
+
 # ---- the V3.2 layout ----
 
 plumb_mutant(mla_v32_scale_of_wrong_group
