@@ -176,7 +176,7 @@ void V32Model::add_and_norm(const StepContext& step, const CallPlace& place, std
                                             .residual_row_stride = geometry_.hidden,
                                             .eps = kEps,
                                             .rounding = PLUMB_ROUND_ONCE,
-                                            .fp32_sum = 0,
+                                            .sum = PLUMB_SUM_BF16,
                                             .stream = nullptr});
 }
 

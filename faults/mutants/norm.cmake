@@ -63,7 +63,7 @@ plumb_mutant(rms_norm_row_stride_ignored
 
 plumb_mutant(fused_add_norms_unrounded_sum
   OP fused_add_rms_norm FILE norm/fused_add_rms_norm.cu
-  FROM [[p.fp32_sum ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p)]]
+  FROM [[p.sum == PLUMB_SUM_FP32 ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p)]]
   TO [[launch_sum<Fp32Sum>(p)]]
   CASE fused_add_rms_norm/v4_pro_hidden/eager
   SAYS "in rows 0-3 of 4"
@@ -165,6 +165,22 @@ plumb_mutant(q_head_mean_without_rope_dims
   SAYS "in rows 0-31 of 32"
   WHY "the mean square is taken over 448 dims")
 
+plumb_mutant(q_head_rounds_twice
+  OP q_head_rms_norm_rope FILE norm/q_head_rms_norm_rope.cu
+  FROM [[if (p.rounding == PLUMB_ROUND_TWICE)]]
+  TO [[if (true)]]
+  CASE q_head_rms_norm_rope/v4_pro_tp8/eager
+  SAYS "out: "
+  WHY "the norm is rounded to bf16 before RoPE, where one rounding is declared")
+
+plumb_mutant(inverse_rope_copies_rotated_dims
+  OP inverse_rope FILE norm/inverse_rope.cu
+  FROM [[if (to == from) return;]]
+  TO [[return;]]
+  CASE inverse_rope/v4_pro_tp8_copy/eager
+  SAYS "out (not rotated)"
+  WHY "the dims that stay are not copied")
+
 plumb_mutant(inverse_rope_forward
   OP inverse_rope FILE norm/inverse_rope.cu
   FROM [[rotate_back({]]
@@ -175,22 +191,26 @@ plumb_mutant(inverse_rope_forward
 
 plumb_mutant(inverse_rope_on_first_dims
   OP inverse_rope FILE norm/inverse_rope.cu
-  FROM [[head * kHeadDim + kNopeDim + 2 * pair]]
-  TO [[head * kHeadDim + 2 * pair]]
+  FROM [[dim = kNopeDim + 2 * pair]]
+  TO [[dim = 2 * pair]]
   CASE inverse_rope/ascending_positions/eager
   SAYS "x (not rotated): changed in rows 2-13 of 14"
   WHY "the first 64 dims are rotated instead of the last")
 
 plumb_mutant(inverse_rope_half_split_pairs
   OP inverse_rope FILE norm/inverse_rope.cu
-  FROM [=[std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + 2 * pair;
+  FROM [=[const int dim = kNopeDim + 2 * pair;
+    const std::uint16_t* x = from + head * kHeadDim + dim;
+    std::uint16_t* y = to + head * p.out_head_stride + dim;
     const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[1])}, turn);
-    x[0] = store_bf16(back.even);
-    x[1] = store_bf16(back.odd);]=]
-  TO [=[std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + pair;
+    y[0] = store_bf16(back.even);
+    y[1] = store_bf16(back.odd);]=]
+  TO [=[const int dim = kNopeDim + pair;
+    const std::uint16_t* x = from + head * kHeadDim + dim;
+    std::uint16_t* y = to + head * p.out_head_stride + dim;
     const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[kRopePairs])}, turn);
-    x[0] = store_bf16(back.even);
-    x[kRopePairs] = store_bf16(back.odd);]=]
+    y[0] = store_bf16(back.even);
+    y[kRopePairs] = store_bf16(back.odd);]=]
   CASE inverse_rope/ascending_positions/full_graph
   SAYS "in rows 2-13 of 14"
   WHY "pairs are (i, i + 32), NeoX's, instead of neighbours")
@@ -205,8 +225,8 @@ plumb_mutant(shared_head_without_weight
 
 plumb_mutant(shared_head_without_eps
   OP mtp_shared_head_rms_norm FILE norm/mtp_shared_head_rms_norm.cu
-  FROM [[p.hidden, p.eps, false}]]
-  TO [[p.hidden, 0.0F, false}]]
+  FROM [[p.hidden, p.eps,]]
+  TO [[p.hidden, 0.0F,]]
   CASE mtp_shared_head_rms_norm/tokens_257/eager
   SAYS "elements in rows 5, 7, 12, 15, 27, 37, "
   WHY "eps is lost, which rows of small norm need")

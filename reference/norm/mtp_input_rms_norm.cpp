@@ -17,10 +17,10 @@ MtpInputRmsNormOutputs mtp_input_rms_norm(const MtpInputRmsNormInputs& inputs,
   }
   const std::int64_t slots = inputs.tokens * inputs.hc_mult;
   return {rms_norm({masked.data(), inputs.enorm_weight, inputs.tokens, hidden, hidden, inputs.eps,
-                    NormRounding::once},
+                    inputs.rounding},
                    numerics),
           rms_norm({inputs.previous_hidden, inputs.hnorm_weight, slots, hidden, hidden, inputs.eps,
-                    NormRounding::once},
+                    inputs.rounding},
                    numerics)};
 }
 

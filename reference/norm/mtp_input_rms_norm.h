@@ -17,6 +17,7 @@ struct MtpInputRmsNormInputs {
   const std::uint16_t* hnorm_weight = nullptr;     // bf16 [hidden]
   std::int64_t tokens = 0, hidden = 0, hc_mult = 0;
   double eps = 0;
+  NormRounding rounding = NormRounding::once;
 };
 
 struct MtpInputRmsNormOutputs {

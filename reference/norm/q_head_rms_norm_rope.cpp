@@ -2,20 +2,40 @@
 //
 // Error model. What RoPE leaves alone is the row norm. The rest: the error of r is the row's; the
 // rounding of x r goes into both elements of its pair; products and sums are each element's own.
+//
+// Rounded twice, x r is a bf16 number that is known but near a tie: its rounding shifts both
+// elements of its pair, and an error of r may move it to the next bf16 number.
 #include "reference/norm/q_head_rms_norm_rope.h"
 
 #include <Eigen/Core>
 #include <array>
 #include <cmath>
 
-#include "reference/norm/row_norm.h"
-
 namespace plumb::reference {
 
 namespace {
 
+// The norm of a head is rounded in front of RoPE. Adds what that changes.
+void round_before_rotation(const double* y, const float* cos_sin, double relative,
+                           std::int64_t first, Estimate& estimate) {
+  std::array<double, kRopeDim> shift, flip;
+  for (int i = 0; i < kRopeDim; ++i) {
+    const InnerRounding inner = round_in_between(y[i], relative);
+    shift[i] = inner.shift;
+    flip[i] = inner.flip;
+  }
+  const auto rotated = rotate(shift.data(), cos_sin, Rotation::forward);
+  for (int i = 0; i < kRopeDim; ++i) {
+    const double cosine = cos_sin[i / 2], sine = cos_sin[kRopeDim / 2 + i / 2];
+    const double flips = std::abs(cosine) * flip[i] + std::abs(sine) * flip[i ^ 1];
+    estimate.shift[first + i] = rotated[i].value;
+    estimate.sigma[first + i] += flips;
+    estimate.worst[first + i] += flips;
+  }
+}
+
 void write_rotated(const std::vector<double>& x, const float* cos_sin, const RowScale& r,
-                   std::int64_t row, Estimate& estimate) {
+                   NormRounding rounding, std::int64_t row, Estimate& estimate) {
   constexpr double kVariance = kUnitF32 * kUnitF32 / 3;
   std::array<double, kRopeDim> y;
   for (int i = 0; i < kRopeDim; ++i) y[i] = x[kNopeDim + i] * r.value;
@@ -36,6 +56,10 @@ void write_rotated(const std::vector<double>& x, const float* cos_sin, const Row
   }
   Eigen::Map<Eigen::ArrayXd> sigma(&estimate.sigma[row * kHeadDim + kNopeDim], kRopeDim);
   sigma = sigma.sqrt();
+  if (rounding == NormRounding::twice) {
+    round_before_rotation(y.data(), cos_sin, r.error.worst + kUnitF32, row * kHeadDim + kNopeDim,
+                          estimate);
+  }
   const double magnitudes = r.magnitudes - sum_of_magnitudes(y.data(), kRopeDim) +
                             sum_of_magnitudes(&estimate.value[row * kHeadDim + kNopeDim], kRopeDim);
   estimate.row_mean_sigma[row] =
@@ -47,6 +71,7 @@ void write_rotated(const std::vector<double>& x, const float* cos_sin, const Row
 Estimate q_head_rms_norm_rope(const QHeadRmsNormRopeInputs& inputs, const Numerics& numerics) {
   Estimate estimate;
   estimate.resize(inputs.tokens * inputs.heads, kHeadDim);
+  if (inputs.rounding == NormRounding::twice) estimate.shift.assign(estimate.value.size(), 0);
   parallel_for(estimate.rows, 4, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> x(kHeadDim);
     for (std::int64_t row = begin; row < end; ++row) {
@@ -54,7 +79,8 @@ Estimate q_head_rms_norm_rope(const QHeadRmsNormRopeInputs& inputs, const Numeri
       decode_row(inputs.q + token * inputs.q_token_stride + head * kHeadDim, x);
       const RowScale r =
           estimate_row_norm(x, {}, inputs.eps, NormRounding::once, numerics, row, estimate);
-      write_rotated(x, inputs.cos_sin + inputs.rows[token] * kRopeDim, r, row, estimate);
+      write_rotated(x, inputs.cos_sin + inputs.rows[token] * kRopeDim, r, inputs.rounding, row,
+                    estimate);
     }
   });
   return estimate;

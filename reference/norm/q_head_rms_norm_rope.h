@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // q_head_rms_norm_rope: each query head's row norm over 512 dims, without a weight, then RoPE of
-// the last 64; nothing is rounded before the store   (operations spec, 7.6)
+// the last 64, of the norm in fp32 or of the norm rounded to bf16   (operations spec, 7.6)
 #pragma once
 
 #include "reference/norm/rope.h"
+#include "reference/norm/row_norm.h"
 
 namespace plumb::reference {
 
@@ -15,6 +16,7 @@ struct QHeadRmsNormRopeInputs {
   std::int64_t tokens = 0, heads = 0;
   std::int64_t q_token_stride = 0;  // elements
   double eps = 0;
+  NormRounding rounding = NormRounding::once;  // twice: also of the norm, before RoPE
 };
 
 // bf16 [tokens * heads, 512]

@@ -15,6 +15,7 @@ struct QKvRmsNormInputs {
   std::int64_t tokens = 0, q_hidden = 0, kv_hidden = 0;
   std::int64_t q_row_stride = 0, kv_row_stride = 0;  // elements
   double eps = 0;
+  NormRounding rounding = NormRounding::once;
 };
 
 struct QKvRmsNormOutputs {

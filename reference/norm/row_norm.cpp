@@ -119,19 +119,6 @@ RelativeError error_of_reciprocal_root(double squares, double fourths, std::int6
   return error;
 }
 
-// What rounding x * r to bf16 in between does to one element: the predictable part, and how much
-// more the rounding may move where the error of r can push the product over a tie.
-struct InnerRounding {
-  double shift = 0, flip = 0;
-};
-
-InnerRounding round_in_between(double product, double relative) {
-  const double rounded = decode_bf16(encode_bf16(product));
-  const double low = decode_bf16(encode_bf16(product * (1 - relative)));
-  const double high = decode_bf16(encode_bf16(product * (1 + relative)));
-  return {rounded - product, std::max(std::abs(high - rounded), std::abs(low - rounded))};
-}
-
 void round_row_in_between(const std::vector<double>& x, const std::vector<double>& weight, double r,
                           double relative, std::int64_t at, Estimate& estimate) {
   for (std::size_t i = 0; i < x.size(); ++i, ++at) {
@@ -161,6 +148,13 @@ std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count) {
 
 void decode_row(const std::uint16_t* bits, std::vector<double>& values) {
   decode_bf16_array(bits, static_cast<std::int64_t>(values.size()), values.data());
+}
+
+InnerRounding round_in_between(double product, double relative) {
+  const double rounded = decode_bf16(encode_bf16(product));
+  const double low = decode_bf16(encode_bf16(product * (1 - relative)));
+  const double high = decode_bf16(encode_bf16(product * (1 + relative)));
+  return {rounded - product, std::max(std::abs(high - rounded), std::abs(low - rounded))};
 }
 
 double sum_of_magnitudes(const double* values, std::int64_t count) {

@@ -34,6 +34,13 @@ RowScale estimate_row_norm(const std::vector<double>& x, const std::vector<doubl
                            double eps, NormRounding rounding, const Numerics& numerics,
                            std::int64_t row, Estimate& estimate, double x_error = 0);
 
+// What rounding a product to bf16 does to it: the predictable part, and how much more the rounding
+// may move where a relative error of the product can push it over a tie.
+struct InnerRounding {
+  double shift = 0, flip = 0;
+};
+InnerRounding round_in_between(double product, double relative);
+
 double sum_of_magnitudes(const double* values, std::int64_t count);
 
 // bf16 bits as doubles.

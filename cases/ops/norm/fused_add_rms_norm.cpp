@@ -58,12 +58,15 @@ class FusedAddSequence final : public Composition {
 
 using P = plumb_fused_add_rms_norm_params;
 
+// bf16: vLLM's compiled op, SGLang, FlashInfer. fp32: vLLM's native path, transformers.
+const ContractChoice kSum{"sum", {"bf16", "fp32"}, "x + residual that the norm is of"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
   t.real("eps", &P::eps, kNormEps);
   t.choice("rounding", &P::rounding, kRounding);
-  t.scalar("fp32_sum", &P::fp32_sum);
+  t.choice("sum", &P::sum, kSum);
   t.in_place("x", &P::x, {tokens, hidden}, "rows to add, then the normalised sum")
       .strides({stride, 1});
   t.in_place("residual", &P::residual, {tokens, hidden}, "added to, then the rounded sum");
@@ -106,7 +109,7 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     inputs.x_row_stride = p_.x_row_stride;
     inputs.eps = static_cast<double>(p_.eps);
     inputs.rounding = rounding_of(p_.rounding);
-    inputs.fp32_sum = p_.fp32_sum != 0;
+    inputs.fp32_sum = p_.sum == PLUMB_SUM_FP32;
     auto expected = reference::fused_add_rms_norm(inputs, numerics);
     const RowMask promised = promised_rows(step, x.spec());
     const auto groups = groups_of(p_.tokens, 1, "token");
@@ -166,13 +169,12 @@ OpDefinition define_fused_add_rms_norm() {
            {{"tokens", 4, 0, 1 << 20, "rows"},
             {"hidden", 7168, 1, 1 << 20, "columns"},
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
-            {"fp32_sum", 0, 0, 1, "1: the norm is of the unrounded sum"},
             kOutGap},
            {},
-           {kRounding}},
+           {kRounding, kSum}},
           make_problem_of<FusedAddRmsNormProblem>,
           // rms_norm takes no unrounded sum.
-          [](const Row& row) { return row.integer("fp32_sum") == 0; },
+          [](const Row& row) { return row.word("sum") != "fp32"; },
           "tokens",
           &table_of<members>()};
 }

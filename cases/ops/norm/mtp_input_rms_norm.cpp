@@ -18,8 +18,9 @@ namespace {
 // Selection on the host, then enorm, and hnorm of all slots as one batch of rows.
 class MtpInputSequence final : public Composition {
  public:
-  MtpInputSequence(std::int64_t tokens, std::int64_t hidden, std::int64_t slots)
-      : tokens_(tokens), hidden_(hidden), slots_(slots) {}
+  MtpInputSequence(std::int64_t tokens, std::int64_t hidden, std::int64_t slots,
+                   plumb_rounding rounding)
+      : tokens_(tokens), hidden_(hidden), slots_(slots), rounding_(rounding) {}
 
   std::vector<std::string_view> ops() const override { return {"rms_norm", "rms_norm"}; }
 
@@ -50,6 +51,7 @@ class MtpInputSequence final : public Composition {
       p.out = tensors.get<std::uint16_t>(out);
       p.tokens = rows;
       p.hidden = p.x_row_stride = hidden_;
+      p.rounding = rounding_;
       return launch_plain_norm(entry, p, stream);
     };
     const plumb_status status =
@@ -61,6 +63,7 @@ class MtpInputSequence final : public Composition {
 
  private:
   std::int64_t tokens_, hidden_, slots_;
+  plumb_rounding rounding_;
 };
 
 using P = plumb_mtp_input_rms_norm_params;
@@ -69,6 +72,7 @@ Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula slots = t.scalar("hc_mult", &P::hc_mult);
   t.real("eps", &P::eps, kNormEps);
+  t.choice("rounding", &P::rounding, kRounding);
   t.input("embeds", &P::embeds, {tokens, hidden}, "embedding of each token");
   t.input("previous_hidden", &P::previous_hidden, {tokens, slots, hidden}, "of the target model");
   t.input("positions", &P::positions, {tokens}, "the embedding of position 0 counts as 0");
@@ -98,14 +102,14 @@ class MtpInputProblem final : public TableProblem<P> {
 
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
-    auto expected =
-        reference::mtp_input_rms_norm({tensors.at("embeds").data<std::uint16_t>(),
-                                       tensors.at("previous_hidden").data<std::uint16_t>(),
-                                       tensors.at("positions").data<std::int64_t>(),
-                                       tensors.at("enorm_weight").data<std::uint16_t>(),
-                                       tensors.at("hnorm_weight").data<std::uint16_t>(), p_.tokens,
-                                       p_.hidden, p_.hc_mult, static_cast<double>(p_.eps)},
-                                      numerics);
+    auto expected = reference::mtp_input_rms_norm(
+        {tensors.at("embeds").data<std::uint16_t>(),
+         tensors.at("previous_hidden").data<std::uint16_t>(),
+         tensors.at("positions").data<std::int64_t>(),
+         tensors.at("enorm_weight").data<std::uint16_t>(),
+         tensors.at("hnorm_weight").data<std::uint16_t>(), p_.tokens, p_.hidden, p_.hc_mult,
+         static_cast<double>(p_.eps), rounding_of(p_.rounding)},
+        numerics);
     const HostTensor& embeds = tensors.at("out_embeds");
     const HostTensor& hidden = tensors.at("out_hidden");
     return {expect_floats(embeds, mark_structured(std::move(expected.embeds), step.fill),
@@ -123,7 +127,7 @@ class MtpInputProblem final : public TableProblem<P> {
   }
 
   std::unique_ptr<Composition> composition() const override {
-    return std::make_unique<MtpInputSequence>(p_.tokens, p_.hidden, p_.hc_mult);
+    return std::make_unique<MtpInputSequence>(p_.tokens, p_.hidden, p_.hc_mult, p_.rounding);
   }
 
   double cost() const override { return norm_cost(p_.tokens * (p_.hc_mult + 1), p_.hidden); }
@@ -161,7 +165,8 @@ OpDefinition define_mtp_input_rms_norm() {
             {"hidden", 7168, 1, 1 << 20, "columns"},
             {"hc_mult", 4, 1, 64, "hidden slots per token"},
             kOutGap},
-           {}},
+           {},
+           {kRounding}},
           make_problem_of<MtpInputProblem>,
           [](const Row&) { return true; },
           "tokens",

@@ -16,6 +16,7 @@ using P = plumb_mtp_shared_head_rms_norm_params;
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   t.real("eps", &P::eps, kNormEps);
+  t.choice("rounding", &P::rounding, kRounding);
   t.input("x", &P::x, {tokens, hidden}, "hidden states of the drafter");
   t.input("weight", &P::weight, {hidden}, "factor of each column");
   t.output("out", &P::out, {tokens, hidden}, "normalised rows");
@@ -36,9 +37,9 @@ class MtpSharedHeadProblem final : public TableProblem<P> {
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
     auto expected = mark_structured(
-        reference::mtp_shared_head_rms_norm(tensors.at("x").data<std::uint16_t>(),
-                                            tensors.at("weight").data<std::uint16_t>(), p_.tokens,
-                                            p_.hidden, static_cast<double>(p_.eps), numerics),
+        reference::mtp_shared_head_rms_norm(
+            tensors.at("x").data<std::uint16_t>(), tensors.at("weight").data<std::uint16_t>(),
+            p_.tokens, p_.hidden, static_cast<double>(p_.eps), rounding_of(p_.rounding), numerics),
         step.fill);
     const HostTensor& out = tensors.at("out");
     return {expect_floats(out, std::move(expected), promised_rows(step, out.spec()),
@@ -62,7 +63,8 @@ OpDefinition define_mtp_shared_head_rms_norm() {
   return {{"mtp_shared_head_rms_norm",
            "rms_norm of the drafter's hidden states before the shared head",
            {{"tokens", 4, 0, 1 << 20, "rows"}, {"hidden", 7168, 1, 1 << 20, "columns"}, kOutGap},
-           {}},
+           {},
+           {kRounding}},
           make_problem_of<MtpSharedHeadProblem>,
           {},
           "tokens",

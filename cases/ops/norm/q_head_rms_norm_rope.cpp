@@ -14,34 +14,57 @@ using reference::kHeadDim;
 
 using P = plumb_q_head_rms_norm_rope_params;
 
+// copy: vLLM's op in front of quantised caches, SGLang's. in_place: vLLM's op for plain bf16
+// caches.
+const ContractChoice kPlacement{"placement",
+                                {"copy", "in_place"},
+                                "the heads are read from q, or from out, which is overwritten"};
+
 Formula members(TablePart<P>& t) {
+  const Formula in_place = word_is("placement", "in_place");
   const Formula tokens = t.scalar("tokens", &P::tokens), heads = t.scalar("heads", &P::heads);
   const Formula stride =
       t.scalar("q_token_stride", &P::q_token_stride, heads * kHeadDim + parameter("token_gap"));
+  const Formula out_head =
+      t.caller_scalar("out_head_stride", &P::out_head_stride, parameter("out_gap") + kHeadDim);
+  const Formula out_token = t.caller_scalar("out_token_stride", &P::out_token_stride,
+                                            heads * out_head + parameter("out_gap"));
   t.real("eps", &P::eps, kNormEps);
-  t.input("q", &P::q, {tokens, heads, kHeadDim}).strides({stride, kHeadDim, 1});
+  t.choice("rounding", &P::rounding, kRounding);
+  t.given(in_place, !t.has("q", &P::q));
+  t.input("q", &P::q, {tokens, heads, kHeadDim}, "query heads")
+      .strides({stride, kHeadDim, 1})
+      .when(!in_place);
   add_rope(t, tokens);
-  t.output("out", &P::out, {tokens, heads, kHeadDim});
-  t.strides({{"out_token_stride", &P::out_token_stride}, {"out_head_stride", &P::out_head_stride}});
+  t.output("out", &P::out, {tokens, heads, kHeadDim}, "q, normalised and rotated")
+      .strides({out_token, out_head, 1})
+      .when(!in_place);
+  t.in_place("out", &P::out, {tokens, heads, kHeadDim},
+             "query heads, normalised and rotated in place")
+      .strides({out_token, out_head, 1})
+      .when(in_place);
   return tokens;
 }
 
 class QHeadProblem final : public TableProblem<P> {
  public:
   QHeadProblem(const Row& row, const device::Properties& platform)
-      : TableProblem(table_of<members>(), row, platform), positions_(positions_of(row)) {}
+      : TableProblem(table_of<members>(), row, platform),
+        positions_(positions_of(row)),
+        read_(row.word("placement") == "in_place" ? "out_before" : "q") {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
-    fill_norm_rows(tensors.at("q"), step.live * p_.heads, mix(step.seed, 1), step);
+    fill_norm_rows(tensors.at(read_), step.live * p_.heads, mix(step.seed, 1), step);
     fill_rope(step, positions_, tensors);
-    paint_gaps(tensors.at("q"));
+    paint_gaps(tensors.at(read_));
   }
 
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
+    const auto q = packed<std::uint16_t>(tensors.at(read_));
     auto expected = reference::q_head_rms_norm_rope(
-        {tensors.at("q").data<std::uint16_t>(), tensors.at("cos_sin").data<float>(),
-         rope_rows(tensors), p_.tokens, p_.heads, p_.q_token_stride, static_cast<double>(p_.eps)},
+        {q.data(), tensors.at("cos_sin").data<float>(), rope_rows(tensors), p_.tokens, p_.heads,
+         p_.heads * kHeadDim, static_cast<double>(p_.eps), rounding_of(p_.rounding)},
         numerics);
     const HostTensor& out = tensors.at("out");
     return {expect_floats(out, mark_structured(std::move(expected), step.fill),
@@ -69,6 +92,7 @@ class QHeadProblem final : public TableProblem<P> {
   void place(TensorSpec& spec) const override { place_rope(spec); }
 
   Positions positions_;
+  std::string_view read_;  // the tensor with the heads
 };
 
 }  // namespace
@@ -80,7 +104,8 @@ OpDefinition define_q_head_rms_norm_rope() {
             {"heads", 16, 1, 128, "heads per token"},
             {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"},
             kOutGap},
-           {"positions"}},
+           {"positions"},
+           {kRounding, kPlacement}},
           make_problem_of<QHeadProblem>,
           {},
           "tokens",

@@ -28,6 +28,7 @@ class QKvSequence final : public Composition {
                       device::Stream stream) const override {
     plumb_rms_norm_params q{}, kv{};
     q.tokens = kv.tokens = shape_.tokens;
+    q.rounding = kv.rounding = shape_.rounding;
     q.x = tensors.get<std::uint16_t>("q");
     q.weight = tensors.get<std::uint16_t>("q_weight");
     q.out = tensors.get<std::uint16_t>("plain_out_q");
@@ -58,6 +59,7 @@ Formula members(TablePart<P>& t) {
   const Formula kv_stride =
       t.scalar("kv_row_stride", &P::kv_row_stride, kv_hidden + parameter("kv_gap"));
   t.real("eps", &P::eps, kNormEps);
+  t.choice("rounding", &P::rounding, kRounding);
   t.input("q", &P::q, {tokens, q_hidden}, "latent of the query").strides({q_stride, 1});
   t.input("kv", &P::kv, {tokens, kv_hidden}, "latent of the key").strides({kv_stride, 1});
   t.input("q_weight", &P::q_weight, {q_hidden});
@@ -89,7 +91,7 @@ class QKvRmsNormProblem final : public TableProblem<P> {
         {tensors.at("q").data<std::uint16_t>(), tensors.at("kv").data<std::uint16_t>(),
          tensors.at("q_weight").data<std::uint16_t>(),
          tensors.at("kv_weight").data<std::uint16_t>(), p_.tokens, p_.q_hidden, p_.kv_hidden,
-         p_.q_row_stride, p_.kv_row_stride, static_cast<double>(p_.eps)},
+         p_.q_row_stride, p_.kv_row_stride, static_cast<double>(p_.eps), rounding_of(p_.rounding)},
         numerics);
     const auto expect_one = [&](std::string_view name, reference::Estimate&& estimate) {
       const HostTensor& out = tensors.at(name);
@@ -128,7 +130,8 @@ OpDefinition define_q_kv_rms_norm() {
             {"q_gap", 0, 0, 1 << 20, "elements between rows of q, guarded"},
             {"kv_gap", 0, 0, 1 << 20, "elements between rows of kv, guarded"},
             kOutGap},
-           {}},
+           {},
+           {kRounding}},
           make_problem_of<QKvRmsNormProblem>,
           [](const Row&) { return true; },
           "tokens",

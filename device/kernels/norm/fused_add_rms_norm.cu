@@ -89,7 +89,7 @@ inline plumb_status launch_fused_add_rms_norm(const void* params) {
   }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.x || !p.residual || !p.weight) return PLUMB_INVALID_ARGUMENT;
-  return p.fp32_sum ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p);
+  return p.sum == PLUMB_SUM_FP32 ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p);
 }
 
 OpEntry fused_add_rms_norm() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // inverse_rope: block b takes token b; its threads share the pairs of all heads, and each thread
-// overwrites only what it alone has read. Launch: block of 256, grid (tokens).
+// overwrites only what it alone has read. Into another tensor they also copy the dims that stay.
+// Launch: block of 256, grid (tokens).
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/rope.h"
@@ -11,21 +12,36 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 PLUMB_KERNEL void inverse_rope_kernel(plumb_inverse_rope_params p) {
   const std::int64_t token = block_index_x();
   const std::int64_t pairs = p.heads * kRopePairs;
+  const std::uint16_t* from = p.x + token * p.x_token_stride;
+  std::uint16_t* to = p.out + token * p.out_token_stride;
   for (std::int64_t i = thread_index(); i < pairs; i += block_size()) {
     const std::int64_t head = i / kRopePairs;
     const int pair = static_cast<int>(i % kRopePairs);
     const Turn turn = turn_of(p.cos_sin, p.positions[token], pair);
-    std::uint16_t* x = p.x + token * p.x_token_stride + head * kHeadDim + kNopeDim + 2 * pair;
+    const int dim = kNopeDim + 2 * pair;
+    const std::uint16_t* x = from + head * kHeadDim + dim;
+    std::uint16_t* y = to + head * p.out_head_stride + dim;
     const Pair back = rotate_back({load_bf16(x[0]), load_bf16(x[1])}, turn);
-    x[0] = store_bf16(back.even);
-    x[1] = store_bf16(back.odd);
+    y[0] = store_bf16(back.even);
+    y[1] = store_bf16(back.odd);
+  }
+  if (to == from) return;
+  for (std::int64_t i = thread_index(); i < p.heads * kNopeDim; i += block_size()) {
+    const std::int64_t head = i / kNopeDim, dim = i % kNopeDim;
+    to[head * p.out_head_stride + dim] = from[head * kHeadDim + dim];
   }
 }
 
 inline plumb_status launch_inverse_rope(const void* params) {
   constexpr int kBlock = 256;
-  const auto& p = *static_cast<const plumb_inverse_rope_params*>(params);
-  if (p.tokens < 0 || p.heads < 1 || p.x_token_stride < p.heads * kHeadDim) {
+  auto p = *static_cast<const plumb_inverse_rope_params*>(params);
+  if (p.out == nullptr) {
+    p.out = p.x;
+    p.out_token_stride = p.x_token_stride;
+    p.out_head_stride = kHeadDim;
+  }
+  if (p.tokens < 0 || p.heads < 1 || p.x_token_stride < p.heads * kHeadDim ||
+      p.out_token_stride < kHeadDim || p.out_head_stride < kHeadDim) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;

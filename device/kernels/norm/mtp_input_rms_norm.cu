@@ -25,7 +25,8 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
                                           : p.out_hidden + token * p.out_hidden_token_stride +
                                                 slot * p.out_hidden_slot_stride;
   const PlainRow row{(is_embedding ? p.embeds : p.previous_hidden) + first, out, keep};
-  const RowNorm norm{is_embedding ? p.enorm_weight : p.hnorm_weight, p.hidden, p.eps, false};
+  const RowNorm norm{is_embedding ? p.enorm_weight : p.hnorm_weight, p.hidden, p.eps,
+                     p.rounding == PLUMB_ROUND_TWICE};
   normalize_row<whole>(team, row, norm, wave_partials);
 }
 

@@ -15,7 +15,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads, 1) void mtp_shared_head_rms_norm_kern
   const RowTeam team = row_team(block_index_x(), p.tokens, p.hidden);
   if (!team.has_work) return;
   const PlainRow row{p.x + team.row * p.hidden, p.out + team.row * p.out_row_stride};
-  const RowNorm norm{p.weight, p.hidden, p.eps, false};
+  const RowNorm norm{p.weight, p.hidden, p.eps, p.rounding == PLUMB_ROUND_TWICE};
   normalize_row<whole>(team, row, norm, wave_partials);
 }
 

@@ -2,8 +2,8 @@
 //
 // q_head_rms_norm_rope: one wave normalises and rotates one (token, head). Lane l owns the vectors
 // of eight columns l, l + wave, ... (bf16.h), which hold whole pairs: what it rotates it has
-// normalised itself, so nothing needs a barrier. Launch: 4 waves per block, one for each of 4
-// heads.
+// normalised itself, so nothing needs a barrier, also in place. Launch: 4 waves per block, one
+// for each of 4 heads.
 #include <plumb/ops/norm.h>
 
 #include "device/kernels/norm/rope.h"
@@ -30,8 +30,8 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
   const std::int64_t token = block_index_x() / groups;
   const std::int64_t head = block_index_x() % groups * kHeadsPerBlock + wave_index();
   if (head >= p.heads) return;
-  const std::uint16_t* q = p.q + token * p.q_token_stride + head * kHeadDim;
   std::uint16_t* out = p.out + token * p.out_token_stride + head * p.out_head_stride;
+  const std::uint16_t* q = p.q ? p.q + token * p.q_token_stride + head * kHeadDim : out;
   constexpr int kMostVectors = 2;  // of a lane, in waves of 32
   Bf16x8 kept[kMostVectors];
   float x[kBf16x8], squares = 0;
@@ -52,7 +52,10 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
     if (column >= kHeadDim) break;
     decode_bf16x8(kept[i], x);
     PLUMB_UNROLL
-    for (int k = 0; k < kBf16x8; ++k) x[k] *= r;
+    for (int k = 0; k < kBf16x8; ++k) {
+      x[k] *= r;
+      if (p.rounding == PLUMB_ROUND_TWICE) x[k] = load_bf16(store_bf16(x[k]));
+    }
     const int pair = (column - kNopeDim) / 2;
     if (column >= kNopeDim) rotate_pairs(x, p.cos_sin, p.positions[token], pair);
     store_bf16x8(out + column, round_bf16x8(x), kHeadDim - column, whole);
@@ -61,12 +64,12 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
 
 inline plumb_status launch_q_head_rms_norm_rope(const void* params) {
   const auto& p = *static_cast<const plumb_q_head_rms_norm_rope_params*>(params);
-  if (p.tokens < 0 || p.heads < 1 || p.q_token_stride < p.heads * kHeadDim ||
+  if (p.tokens < 0 || p.heads < 1 || (p.q && p.q_token_stride < p.heads * kHeadDim) ||
       p.out_token_stride < kHeadDim || p.out_head_stride < kHeadDim) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;
-  if (!p.q || !p.positions || !p.cos_sin || !p.out) return PLUMB_INVALID_ARGUMENT;
+  if (!p.positions || !p.cos_sin || !p.out) return PLUMB_INVALID_ARGUMENT;
   const std::int64_t groups = (p.heads + kHeadsPerBlock - 1) / kHeadsPerBlock;
   const int threads = kHeadsPerBlock * stream_properties(p.stream).wave_size;
   const LaunchShape shape{p.tokens * groups, 1, threads, 0};

@@ -22,7 +22,8 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostRowThreads,
   const PlainRow row =
       is_q ? PlainRow{p.q + t * p.q_row_stride, p.out_q + t * p.out_q_row_stride}
            : PlainRow{p.kv + t * p.kv_row_stride, p.out_kv + t * p.out_kv_row_stride};
-  const RowNorm norm{is_q ? p.q_weight : p.kv_weight, hidden, p.eps, false};
+  const RowNorm norm{is_q ? p.q_weight : p.kv_weight, hidden, p.eps,
+                     p.rounding == PLUMB_ROUND_TWICE};
   normalize_row<whole>(team, row, norm, wave_partials);
 }
 

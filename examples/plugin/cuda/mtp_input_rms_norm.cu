@@ -105,7 +105,7 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* ser
     return own;
   }();
   static const plumb_op_entry entry = {"mtp_input_rms_norm", &mtp_input_rms_norm, &numerics,
-                                       nullptr};
+                                       nullptr, "rounding=once"};
   static const plumb_plugin_table table = {PLUMB_ABI_VERSION,
                                            sizeof(plumb_plugin_table),
                                            "cuda_example",

@@ -43,6 +43,7 @@ def norm_rows(x, positions, weight, out, eps):
     "mtp_input_rms_norm",
     platforms="cuda-*",
     numerics={"chains": 128, "deterministic": 1},
+    contract={"rounding": "once"},
     supports=lambda hidden: hidden <= 65536 or "one block for each row: hidden is at most 65536",
 )
 def mtp_input_rms_norm(embeds, previous_hidden, positions, enorm_weight, hnorm_weight, out_embeds, out_hidden, eps):

@@ -24,6 +24,11 @@ typedef struct plumb_rms_norm_params {
   plumb_stream stream;
 } plumb_rms_norm_params;
 
+typedef enum plumb_added_sum {
+  PLUMB_SUM_BF16 = 0, /* the sum as it is stored */
+  PLUMB_SUM_FP32 = 1  /* the sum before it is rounded */
+} plumb_added_sum;
+
 /* In place: residual = bf16(x + residual), x = rms_norm of it   [7.2]. x and residual do not
  * overlap. */
 typedef struct plumb_fused_add_rms_norm_params {
@@ -36,7 +41,7 @@ typedef struct plumb_fused_add_rms_norm_params {
   int64_t residual_row_stride;
   float eps;
   plumb_rounding rounding;
-  int32_t fp32_sum; /* 0: the norm is of the rounded sum; 1: of x + residual in fp32 */
+  plumb_added_sum sum; /* what the norm is of */
   plumb_stream stream;
 } plumb_fused_add_rms_norm_params;
 
@@ -54,9 +59,10 @@ typedef struct plumb_mtp_input_rms_norm_params {
   int64_t out_embeds_row_stride, out_hidden_token_stride, out_hidden_slot_stride;
   float eps;
   plumb_stream stream;
+  plumb_rounding rounding;
 } plumb_mtp_input_rms_norm_params;
 
-/* rms_norm of the hidden states before the shared head, single rounding   [7.4] */
+/* rms_norm of the hidden states before the shared head   [7.4] */
 typedef struct plumb_mtp_shared_head_rms_norm_params {
   int64_t struct_size;    /* of this structure, in bytes */
   const uint16_t* x;      /* bf16 [tokens, hidden] contiguous */
@@ -66,9 +72,10 @@ typedef struct plumb_mtp_shared_head_rms_norm_params {
   int64_t out_row_stride;
   float eps;
   plumb_stream stream;
+  plumb_rounding rounding;
 } plumb_mtp_shared_head_rms_norm_params;
 
-/* Two row norms in one call, single rounding: of the query's and of the key's latent   [7.5] */
+/* Two row norms in one call: of the query's and of the key's latent   [7.5] */
 typedef struct plumb_q_kv_rms_norm_params {
   int64_t struct_size;       /* of this structure, in bytes */
   const uint16_t* q;         /* bf16 [tokens, q_hidden] */
@@ -82,13 +89,15 @@ typedef struct plumb_q_kv_rms_norm_params {
   int64_t out_q_row_stride, out_kv_row_stride;
   float eps;
   plumb_stream stream;
+  plumb_rounding rounding;
 } plumb_q_kv_rms_norm_params;
 
-/* Each head's row norm without a weight, then RoPE of its last 64 dims, single rounding   [7.6].
- * Pairs are neighbours (2i, 2i + 1); row p of cos_sin belongs to position p. */
+/* Each head's row norm without a weight, then RoPE of its last 64 dims   [7.6]. Pairs are
+ * neighbours (2i, 2i + 1); row p of cos_sin belongs to position p. rounding: TWICE rounds the norm
+ * to bf16 before RoPE. */
 typedef struct plumb_q_head_rms_norm_rope_params {
   int64_t struct_size;      /* of this structure, in bytes */
-  const uint16_t* q;        /* bf16 [tokens, heads, 512] */
+  const uint16_t* q;        /* bf16 [tokens, heads, 512]; null: `out` is updated in place */
   const int64_t* positions; /* [tokens] */
   const float* cos_sin;     /* fp32 [positions, 64]: 32 cosines, 32 sines */
   uint16_t* out;            /* bf16 [tokens, heads, 512] */
@@ -97,9 +106,10 @@ typedef struct plumb_q_head_rms_norm_rope_params {
   int64_t out_token_stride, out_head_stride;
   float eps;
   plumb_stream stream;
+  plumb_rounding rounding;
 } plumb_q_head_rms_norm_rope_params;
 
-/* In place: the last 64 of each head's 512 dims are rotated back   [2.11] */
+/* The last 64 of each head's 512 dims are rotated back, in x or into `out`   [2.11] */
 typedef struct plumb_inverse_rope_params {
   int64_t struct_size;      /* of this structure, in bytes */
   uint16_t* x;              /* bf16 [tokens, heads, 512] */
@@ -108,6 +118,8 @@ typedef struct plumb_inverse_rope_params {
   int64_t tokens, heads;
   int64_t x_token_stride; /* heads of a token are contiguous */
   plumb_stream stream;
+  uint16_t* out; /* bf16 [tokens, heads, 512], all dims of x; null: x is updated in place */
+  int64_t out_token_stride, out_head_stride;
 } plumb_inverse_rope_params;
 
 #ifdef __cplusplus

@@ -246,7 +246,10 @@ static const plumb_op_entry entries[] = {
      .contract = PLUMB_FAULT == ROUNDS_ONCE      ? "rounding=once"
                  : PLUMB_FAULT == WRONG_CONTRACT ? "rounding=twice"
                                                  : NULL},
-    {.op = "q_kv_rms_norm", .launch = &q_kv_rms_norm, .numerics = &numerics}};
+    {.op = "q_kv_rms_norm",
+     .launch = &q_kv_rms_norm,
+     .numerics = &numerics,
+     .contract = "rounding=once"}};
 static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
                                          .struct_size = sizeof(plumb_plugin_table),
                                          .name = "launches",

@@ -190,22 +190,24 @@ TEST(NormKernels, RefuseIllegalCalls) {
   using FusedAdd = plumb_fused_add_rms_norm_params;
   expect_refused<FusedAdd>(
       device::kernels::fused_add_rms_norm(),
-      {0, x, y, y, 2, 8, 8, 8, 1e-6F, PLUMB_ROUND_ONCE, 0, stream},
+      {0, x, y, y, 2, 8, 8, 8, 1e-6F, PLUMB_ROUND_ONCE, PLUMB_SUM_BF16, stream},
       {[](FusedAdd& p) { p.tokens = -1; }, [](FusedAdd& p) { p.hidden = 0; },
        [](FusedAdd& p) { p.x_row_stride = 7; }, [](FusedAdd& p) { p.residual_row_stride = 7; },
        [](FusedAdd& p) { p.x = nullptr; }, [](FusedAdd& p) { p.residual = nullptr; },
        [](FusedAdd& p) { p.weight = nullptr; }});
   using QKv = plumb_q_kv_rms_norm_params;
-  expect_refused<QKv>(device::kernels::q_kv_rms_norm(),
-                      {0, x, x, y, y, y, y + 64, 2, 8, 4, 8, 4, 8, 4, 1e-6F, stream},
-                      {[](QKv& p) { p.tokens = -1; }, [](QKv& p) { p.kv_row_stride = 3; },
-                       [](QKv& p) { p.q_row_stride = 7; }, [](QKv& p) { p.out_q_row_stride = 7; },
-                       [](QKv& p) { p.out_kv_row_stride = 3; }, [](QKv& p) { p.q_hidden = 0; },
-                       [](QKv& p) { p.kv = nullptr; }, [](QKv& p) { p.out_q = nullptr; }});
+  expect_refused<QKv>(
+      device::kernels::q_kv_rms_norm(),
+      {0, x, x, y, y, y, y + 64, 2, 8, 4, 8, 4, 8, 4, 1e-6F, stream, PLUMB_ROUND_ONCE},
+      {[](QKv& p) { p.tokens = -1; }, [](QKv& p) { p.kv_row_stride = 3; },
+       [](QKv& p) { p.q_row_stride = 7; }, [](QKv& p) { p.out_q_row_stride = 7; },
+       [](QKv& p) { p.out_kv_row_stride = 3; }, [](QKv& p) { p.q_hidden = 0; },
+       [](QKv& p) { p.kv = nullptr; }, [](QKv& p) { p.out_q = nullptr; }});
   using QHead = plumb_q_head_rms_norm_rope_params;
   expect_refused<QHead>(
       device::kernels::q_head_rms_norm_rope(),
-      {0, x, positions, cos_sin, y, 2, 1, kHeadDim, kHeadDim, kHeadDim, 1e-6F, stream},
+      {0, x, positions, cos_sin, y, 2, 1, kHeadDim, kHeadDim, kHeadDim, 1e-6F, stream,
+       PLUMB_ROUND_ONCE},
       {[](QHead& p) { p.tokens = -1; }, [](QHead& p) { p.heads = 0; },
        [](QHead& p) { p.q_token_stride = kHeadDim - 1; },
        [](QHead& p) { p.out_token_stride = kHeadDim - 1; },
@@ -213,9 +215,12 @@ TEST(NormKernels, RefuseIllegalCalls) {
        [](QHead& p) { p.cos_sin = nullptr; }, [](QHead& p) { p.out = nullptr; }});
   using Inverse = plumb_inverse_rope_params;
   expect_refused<Inverse>(
-      device::kernels::inverse_rope(), {0, x, positions, cos_sin, 2, 1, kHeadDim, stream},
+      device::kernels::inverse_rope(),
+      {0, x, positions, cos_sin, 2, 1, kHeadDim, stream, y, kHeadDim, kHeadDim},
       {[](Inverse& p) { p.tokens = -1; }, [](Inverse& p) { p.heads = 0; },
-       [](Inverse& p) { p.x_token_stride = kHeadDim - 1; }, [](Inverse& p) { p.x = nullptr; }});
+       [](Inverse& p) { p.x_token_stride = kHeadDim - 1; },
+       [](Inverse& p) { p.out_token_stride = kHeadDim - 1; },
+       [](Inverse& p) { p.out_head_stride = kHeadDim - 1; }, [](Inverse& p) { p.x = nullptr; }});
   buffers.device().synchronize(stream);
 }
 

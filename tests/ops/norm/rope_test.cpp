@@ -150,39 +150,66 @@ TEST(RopeBound, HonestInverseStaysWithinABoundThatIsTight) {
   margins.expect_honest_and_tight("inverse_rope");
 }
 
-TEST(RopeBound, HonestRotatedNormStaysWithinABoundThatIsTight) {
-  for (const fp32::Order& order :
-       {fp32::Order{1, false, false}, fp32::Order{32, false, false}, fp32::Order{64, true, true}}) {
-    tests::Margins margins;
-    Numerics numerics;
-    numerics.chains = order.chains;
-    numerics.function_ulp = 0.5;
-    for (int seed = 0; seed < 12; ++seed) {
-      const HeadData data(100 + seed);
-      std::vector<float> got;
-      for (std::int64_t row = 0; row < data.tokens * data.heads; ++row) {
-        std::vector<float> y, squares;
-        for (int i = 0; i < kHeadDim; ++i) {
-          y.push_back(fp32::from_bf16(data.x[row * kHeadDim + i]));
-          squares.push_back(y.back() * y.back());
-        }
-        const float mean = fp32::add_up(squares, order) / 512;
-        const auto r = static_cast<float>(1 / std::sqrt(static_cast<double>(mean + 1e-6F)));
-        for (float& v : y) v *= r;
-        for (int pair = 0; pair < kRopeDim / 2; ++pair) {
-          float* p = &y[kNopeDim + 2 * pair];
-          const float c = data.turns(row)[pair], s = data.turns(row)[32 + pair];
-          const float even = p[0] * c - p[1] * s, odd = p[0] * s + p[1] * c;
-          p[0] = even, p[1] = odd;
-        }
-        for (const float v : y) got.push_back(store(v));
-      }
-      margins.add(q_head_rms_norm_rope({data.x.data(), data.cos_sin.data(), data.rows, data.tokens,
-                                        data.heads, data.heads * kHeadDim, 1e-6},
-                                       numerics),
-                  got);
+// All heads as fp32 makes them.
+std::vector<float> rotated_norms(const HeadData& data, NormRounding rounding,
+                                 const fp32::Order& order) {
+  std::vector<float> got;
+  for (std::int64_t row = 0; row < data.tokens * data.heads; ++row) {
+    std::vector<float> y, squares;
+    for (int i = 0; i < kHeadDim; ++i) {
+      y.push_back(fp32::from_bf16(data.x[row * kHeadDim + i]));
+      squares.push_back(y.back() * y.back());
     }
-    margins.expect_honest_and_tight("q_head, " + std::to_string(order.chains) + " chains");
+    const float mean = fp32::add_up(squares, order) / 512;
+    const auto r = static_cast<float>(1 / std::sqrt(static_cast<double>(mean + 1e-6F)));
+    for (float& v : y) v = rounding == NormRounding::twice ? store(v * r) : v * r;
+    for (int pair = 0; pair < kRopeDim / 2; ++pair) {
+      float* p = &y[kNopeDim + 2 * pair];
+      const float c = data.turns(row)[pair], s = data.turns(row)[32 + pair];
+      const float even = p[0] * c - p[1] * s, odd = p[0] * s + p[1] * c;
+      p[0] = even, p[1] = odd;
+    }
+    for (const float v : y) got.push_back(store(v));
+  }
+  return got;
+}
+
+Estimate estimate_of(const HeadData& data, NormRounding rounding, const fp32::Order& order) {
+  Numerics numerics;
+  numerics.chains = order.chains;
+  numerics.function_ulp = 0.5;
+  return q_head_rms_norm_rope({data.x.data(), data.cos_sin.data(), data.rows, data.tokens,
+                               data.heads, data.heads * kHeadDim, 1e-6, rounding},
+                              numerics);
+}
+
+TEST(RopeBound, HonestRotatedNormStaysWithinABoundThatIsTight) {
+  for (const NormRounding rounding : {NormRounding::once, NormRounding::twice}) {
+    for (const fp32::Order& order : {fp32::Order{1, false, false}, fp32::Order{32, false, false},
+                                     fp32::Order{64, true, true}}) {
+      tests::Margins margins;
+      for (int seed = 0; seed < 12; ++seed) {
+        const HeadData data(100 + seed);
+        margins.add(estimate_of(data, rounding, order), rotated_norms(data, rounding, order));
+      }
+      margins.expect_honest_and_tight("q_head, " + std::to_string(order.chains) + " chains");
+    }
+  }
+}
+
+// Each number of roundings leaves the bound of the other one in many of the rotated dims.
+TEST(RopeBound, AnotherNumberOfRoundingsLeavesTheBound) {
+  const fp32::Order order{32, false, false};
+  const HeadData data(7);
+  for (const NormRounding rounding : {NormRounding::once, NormRounding::twice}) {
+    const bool once = rounding == NormRounding::once;
+    const auto got = rotated_norms(data, once ? NormRounding::twice : NormRounding::once, order);
+    const Estimate expected = estimate_of(data, rounding, order);
+    std::int64_t beyond = 0;
+    for (std::int64_t i = 0; i < std::ssize(got); ++i) {
+      beyond += std::abs(got[i] - expected.centre(i)) > expected.bound(i);
+    }
+    EXPECT_GT(beyond, data.tokens * data.heads * kRopeDim / 20);
   }
 }
 
