@@ -261,7 +261,8 @@ void V4Layers::mix(const StepContext& step, const CallPlace& place, const MixTen
                                       .sinkhorn_eps = kEps,
                                       .norm_eps = kEps,
                                       .post_mult = kPostMult,
-                                      .stream = nullptr});
+                                      .stream = nullptr,
+                                      .unrounded_rows = kUnroundedRows});
 }
 
 void V4Layers::read_out(const StepContext& step) {

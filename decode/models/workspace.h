@@ -12,7 +12,8 @@
 
 namespace plumb::device::decode {
 
-inline constexpr std::int32_t kSplits = 2;  // parts of the sums of mhc_pre and its kin
+inline constexpr std::int32_t kSplits = 2;          // parts of the sums of mhc_pre and its kin
+inline constexpr std::int64_t kUnroundedRows = 16;  // of mhc_fused_post_pre, as in vLLM 0.22.1
 
 // Of max_tokens rows each.
 struct Workspace {

@@ -45,11 +45,27 @@ plumb_mutant(mhc_fused_always_rounds
 
 plumb_mutant(mhc_fused_switches_late
   OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu
-  FROM [[kMostUnroundedTokens = 16;]]
-  TO [[kMostUnroundedTokens = 17;]]
+  FROM [[p.tokens <= p.unrounded_rows]]
+  TO [[p.tokens <= p.unrounded_rows + 1]]
   CASE mhc_fused_post_pre/rows_17/eager
   SAYS "in rows 0-16 of 17"
   WHY "sums of 17 tokens are of unrounded streams")
+
+plumb_mutant(mhc_fused_multiplies_unrounded_streams
+  OP mhc_fused_post_pre FILE hyper_connection/mhc_mixing.h
+  FROM [[p.bf16_split ? load_bf16(store_bf16(x)) : x]]
+  TO [[x]]
+  CASE mhc_fused_post_pre/bf16_split_16/eager
+  SAYS "partial_mixes: "
+  WHY "the products are of the streams in fp32, where bf16 is declared")
+
+plumb_mutant(mhc_fused_drops_low_weights
+  OP mhc_fused_post_pre FILE hyper_connection/mhc_mixing.h
+  FROM [[return high + load_bf16(store_bf16(weight - high));]]
+  TO [[return high;]]
+  CASE mhc_fused_post_pre/bf16_split_17/eager
+  SAYS "partial_mixes: "
+  WHY "the second of the two bf16 numbers of each weight is left out")
 
 plumb_mutant(mhc_fused_reads_old_streams
   OP mhc_fused_post_pre FILE hyper_connection/mhc_fused_post_pre.cu

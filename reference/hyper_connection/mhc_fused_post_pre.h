@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_fused_post_pre: mhc_post, then mhc_pre of its result in one call. Up to 16 padded tokens the
+// mhc_fused_post_pre: mhc_post, then mhc_pre of its result in one call. For few padded tokens the
 // sums of the second are of the streams before they are rounded   (operations spec, 6.5)
 #pragma once
 
@@ -8,8 +8,6 @@
 #include "reference/hyper_connection/mhc_pre.h"
 
 namespace plumb::reference {
-
-inline constexpr std::int64_t kMostUnroundedTokens = 16;
 
 struct MhcFusedPostPre {
   MhcPost post;

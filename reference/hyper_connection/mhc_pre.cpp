@@ -166,17 +166,18 @@ void add_errors_of_streams(const MhcPre& inputs, std::int64_t token, int split,
     square_variance += 4 * x * x * sigma * sigma + rounding_variance(kUnitF32 * x * x);
     square_worst += (2 * x + most) * most + kUnitF32 * (x + most) * (x + most);
   }
+  Estimate& squares = partials.square_sums;
+  squares.sigma[row] = std::hypot(squares.sigma[row], std::sqrt(square_variance));
+  squares.worst[row] += square_worst * (1 + static_cast<double>(depth) * kUnitF32);
+  squares.row_mean_sigma[row] = squares.sigma[row];
+  if (inputs.bf16_split) return;  // the mixes are of the stored streams
   for (int c = 0; c < kMixes; ++c) {
     const std::int64_t i = row * kMixes + c;
     partials.mixes.sigma[i] = std::hypot(partials.mixes.sigma[i], std::sqrt(variance[c]));
     partials.mixes.worst[i] += worst[c] * (1 + static_cast<double>(depth) * kUnitF32);
   }
-  Estimate& squares = partials.square_sums;
   partials.mixes.row_mean_sigma[row] =
       std::hypot(partials.mixes.row_mean_sigma[row], std::sqrt(common) / kMixes);
-  squares.sigma[row] = std::hypot(squares.sigma[row], std::sqrt(square_variance));
-  squares.worst[row] += square_worst * (1 + static_cast<double>(depth) * kUnitF32);
-  squares.row_mean_sigma[row] = squares.sigma[row];
 }
 
 std::vector<double> summed_token(const MhcPre& inputs, std::int64_t token) {
@@ -188,12 +189,15 @@ std::vector<double> summed_token(const MhcPre& inputs, std::int64_t token) {
 // Tokens [begin, end), all splits.
 void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_t begin,
                     std::int64_t end, const Numerics& numerics, MhcPrePartials& partials) {
-  std::vector<std::vector<double>> x;
+  std::vector<std::vector<double>> x, multiplied;
   for (std::int64_t t = begin; t < end; ++t) x.push_back(summed_token(inputs, t));
+  for (std::int64_t t = begin; t < end; ++t) {
+    multiplied.push_back(inputs.bf16_split ? load_token(inputs.residual, t) : x[t - begin]);
+  }
   for (int s = 0; s < inputs.splits; ++s) {
     const std::int64_t first = part_begin(weights.depth(), inputs.splits, s);
     const std::int64_t last = part_begin(weights.depth(), inputs.splits, s + 1);
-    const auto mixes = weights.mixes(x.data(), end - begin, first, last);
+    const auto mixes = weights.mixes(multiplied.data(), end - begin, first, last);
     for (std::int64_t t = begin; t < end; ++t) {
       write_row(mixes[t - begin], square_sum(x[t - begin], first, last, numerics),
                 s * inputs.residual.tokens + t, partials);
@@ -241,9 +245,11 @@ void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Num
 
 MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) {
   const std::int64_t tokens = inputs.residual.tokens;
-  const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics);
+  const auto form = inputs.bf16_split ? WeightForm::two_bf16 : WeightForm::product_format;
+  const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics, form);
   MhcPrePartials partials = empty_partials(inputs);
-  if (numerics.product != Format::f32) partials.mixes.shift.resize(partials.mixes.value.size());
+  if (inputs.bf16_split || numerics.product != Format::f32)
+    partials.mixes.shift.resize(partials.mixes.value.size());
   parallel_for((tokens + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t tile = begin; tile < end; ++tile) {
       write_partials(inputs, weights, tile * kTile, std::min(tokens, (tile + 1) * kTile), numerics,

@@ -21,7 +21,10 @@ struct MhcPre {
   // Rows token * 4 + slot, `hidden` columns: the streams as a device has them in fp32, before it
   // stores them as `residual`. The sums are then of these; layer_input is always of `residual`.
   const Estimate* unrounded = nullptr;
-  const float* fn = nullptr;     // [24, depth()], K order (slot, hidden)
+  const float* fn = nullptr;  // [24, depth()], K order (slot, hidden)
+  // The products are of `residual`, also where the square sum is of `unrounded`, and of each fn as
+  // the sum of two bf16 numbers.
+  bool bf16_split = false;
   bool summed_weights = false;   // equal streams: fn is its sum over them, K only `hidden`
   const float* scale = nullptr;  // [3]: of pre, post, comb
   const float* base = nullptr;   // [24]

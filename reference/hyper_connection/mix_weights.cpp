@@ -9,6 +9,7 @@
 
 #include "reference/four_doubles.h"
 #include "reference/interleaved_sums.h"
+#include "reference/rounding.h"
 
 namespace plumb::reference {
 
@@ -21,6 +22,11 @@ struct OperandRounding {
   float error = 0;
   bool tie = false;
 };
+
+float rounding_to_two_bf16(float x) {
+  const double high = nearest(Format::bf16, x);
+  return static_cast<float>(high + nearest(Format::bf16, x - high) - x);
+}
 
 OperandRounding round_operand(float x, int bits, bool truncated) {
   const auto raw = std::bit_cast<std::uint32_t>(x);
@@ -108,15 +114,19 @@ class GroupSums {
       has_wide_registers() ? &wide_multiply_block : &narrow_multiply_block;
 };
 
-// Column i of a group with what its sum of `terms` products allows.
-Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, const Numerics& numerics) {
+// Column i of a group with what its sum of `terms` products allows. `additions`: of each product,
+// in one piece or in two.
+Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, double additions,
+                       const Numerics& numerics) {
   const double product_error = numerics.product == Format::f32 ? kUnitF32 : 0;
   const double unit = unit_roundoff(numerics.accumulator);
-  const SumError added =
-      mean_sum_error(terms, sums.sum[i], sums.magnitude[i], sums.square[i], numerics);
+  SumError added = mean_sum_error(terms, sums.sum[i], sums.magnitude[i], sums.square[i], numerics);
+  added.sigma *= std::sqrt(additions);
+  added.worst *= additions;
   const double squared_sums = largest_of_orders(numerics.chains, sums.orders.one()[i],
                                                 sums.orders.two()[i], sums.orders.four()[i]);
-  const double of_sum = std::max(added.sigma * added.sigma, rounding_variance(unit) * squared_sums);
+  const double of_sum =
+      std::max(added.sigma * added.sigma, additions * rounding_variance(unit) * squared_sums);
   return {.value = sums.sum[i],
           .variance = of_sum + rounding_variance(product_error) * sums.square[i],
           .worst = added.worst + product_error * sums.magnitude[i]};
@@ -124,17 +134,19 @@ Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, const N
 
 }  // namespace
 
-MixWeights::MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics)
-    : columns_(columns), depth_(depth), numerics_(numerics) {
+MixWeights::MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics,
+                       WeightForm form)
+    : columns_(columns), depth_(depth), numerics_(numerics), form_(form) {
   const auto size = static_cast<std::size_t>(columns * depth);
-  const int bits = dropped_bits(numerics.product);
+  const int bits = form == WeightForm::two_bf16 ? 0 : dropped_bits(numerics.product);
   const bool truncated = numerics.product == Format::tf32_truncated;
   exact_.resize(size);
-  if (bits > 0) rounding_.resize(size);
+  if (bits > 0 || form == WeightForm::two_bf16) rounding_.resize(size);
   for (int c = 0; c < columns; ++c) {
     for (std::int64_t k = 0; k < depth; ++k) {
       const float weight = fn[c * depth + k];
       exact_[at(c, k)] = weight;
+      if (form == WeightForm::two_bf16) rounding_[at(c, k)] = rounding_to_two_bf16(weight);
       if (bits == 0) continue;
       const OperandRounding rounded = round_operand(weight, bits, truncated);
       rounding_[at(c, k)] = rounded.error;
@@ -158,6 +170,7 @@ std::vector<std::vector<Uncertain>> MixWeights::mixes(const std::vector<double>*
                                                       std::int64_t count, std::int64_t begin,
                                                       std::int64_t end) const {
   const std::int64_t length = block_length(end - begin);
+  const double additions = form_ == WeightForm::two_bf16 ? 2 : 1;
   std::vector<std::vector<Uncertain>> result(static_cast<std::size_t>(count));
   for (auto& mixes : result) mixes.resize(static_cast<std::size_t>(columns_));
   for (int group = 0; group < columns_; group += kGroup) {
@@ -170,7 +183,7 @@ std::vector<std::vector<Uncertain>> MixWeights::mixes(const std::vector<double>*
     }
     for (std::int64_t t = 0; t < count; ++t) {
       for (int i = 0; i < kGroup; ++i)
-        result[t][group + i] = mix_of_group(sums[t], i, end - begin, numerics_);
+        result[t][group + i] = mix_of_group(sums[t], i, end - begin, additions, numerics_);
     }
   }
   for (std::int64_t t = 0; t < count; ++t) add_operand_roundings(tokens[t], begin, end, result[t]);

@@ -11,10 +11,15 @@
 
 namespace plumb::reference {
 
+// What a product takes of fn: what the declared format makes of it, or the sum of two bf16 numbers,
+// bf16(fn) and bf16 of the rest.
+enum class WeightForm { product_format, two_bf16 };
+
 // fp32 [columns, depth] and what the declared product format makes of it; columns a multiple of 4.
 class MixWeights {
  public:
-  MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics);
+  MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics,
+             WeightForm form = WeightForm::product_format);
   // sum_k x_k fn[c,k] of k in [begin, end), one per column.
   std::vector<Uncertain> mixes(const std::vector<double>& x, std::int64_t begin,
                                std::int64_t end) const;
@@ -34,6 +39,7 @@ class MixWeights {
   int columns_;
   std::int64_t depth_;
   Numerics numerics_;
+  WeightForm form_;
   std::vector<double> exact_;  // [columns / 4, depth, 4]
   std::vector<float>
       rounding_;              // operand of the product minus exact_; empty if the format keeps it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of hc_head, in both variants.
+// Cases of hc_head, rounded once and twice.
 #include "reference/hyper_connection/hc_head.h"
 
 #include <plumb/ops/hyper_connection.h>
@@ -18,6 +18,10 @@ constexpr std::int64_t kRowsPerGroup = 64;
 
 using P = plumb_hc_head_params;
 
+// once: TileLang's kernel in vLLM, torch. twice: vLLM's Triton kernel, for ROCm.
+const ContractChoice kHeadRounding{
+    "rounding", {"once", "twice"}, "to bf16: of the output, or of x r in front of fn as well"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula slot =
@@ -26,7 +30,7 @@ Formula members(TablePart<P>& t) {
       t.scalar("hidden_token_stride", &P::hidden_token_stride, token_stride_of(slot));
   t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"));
   t.real("hc_eps", &P::hc_eps, negative_power_of_ten("hc_eps_exponent"));
-  t.scalar("rounding", &P::rounding, parameter("round_twice"));
+  t.choice("rounding", &P::rounding, kHeadRounding);
   t.input("hidden_states", &P::hidden_states, {tokens, kStreams, hidden}, "the streams")
       .strides({token, slot, 1});
   t.input("fn", &P::fn, {kStreams, hidden * kStreams}, "weights of the gates");
@@ -103,14 +107,13 @@ class HcHeadProblem final : public TableProblem<P> {
 
 OpDefinition define_hc_head() {
   std::vector<Parameter> parameters = stream_parameters();
-  parameters.insert(parameters.end(),
-                    {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
-                     {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"},
-                     {"round_twice", 0, 0, 1, "1: x * r is rounded to bf16 before fn"}});
+  parameters.insert(parameters.end(), {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
+                                       {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"}});
   return {{"hc_head",
            "gated sum of the four streams before the LM head",
            std::move(parameters),
-           {"norms", "logits"}},
+           {"norms", "logits"},
+           {kHeadRounding}},
           make_problem_of<HcHeadProblem>,
           {},
           "tokens",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cases of mhc_fused_post_pre. The streams that the device stored are judged first; what is made of
-// them is judged on their bytes, but for the sums of 16 tokens or fewer, which are of the streams
-// before they are rounded and so are computed from the inputs.
+// them is judged on their bytes, but for the sums of `unrounded_rows` tokens or fewer, which are of
+// the streams before they are rounded and so are computed from the inputs.
 //
 // Exact fill: every stream is +-2^k with one k per token, so that squares add up exactly.
 #include "reference/hyper_connection/mhc_fused_post_pre.h"
@@ -23,6 +23,25 @@ enum FusedPostPreSalt : std::uint64_t { kX = 201, kGates, kTurns };
 
 using P = plumb_mhc_fused_post_pre_params;
 
+// 0: DeepSeek's model.py, SGLang, the torch fallback. 16: vLLM 0.22.1. 32: vLLM 0.33, where hidden
+// is a multiple of 128 (else 0). AITER: 127 on gfx942, 1023 elsewhere.
+const ContractChoice kUnroundedRows{"unrounded_rows",
+                                    {"0", "16", "32", "127", "1023"},
+                                    "most tokens whose sums are of unrounded streams"};
+// bf16_split: AITER with packed bf16 weights. TF32 weights are a matter of numerics.product.
+const ContractChoice kGemmOperand{
+    "gemm_operand",
+    {"fp32", "bf16_split"},
+    "products with fn: of the streams of the square sum, or of stored streams and fn as two bf16"};
+
+WordChoices numbers_of(const ContractChoice& choice) {
+  WordChoices words{std::string(choice.name), {}};
+  for (const std::string_view value : choice.values) {
+    words.values.emplace_back(value, std::stoll(std::string(value)));
+  }
+  return words;
+}
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   t.input("x", &P::x, {tokens, hidden}, "the first sublayer's output");
@@ -34,17 +53,22 @@ Formula members(TablePart<P>& t) {
   t.strides({{"residual_out_token_stride", &P::residual_out_token_stride},
              {"residual_out_slot_stride", &P::residual_out_slot_stride}});
   add_mixing(t, tokens, hidden, hidden * kStreams);
+  t.word("unrounded_rows", &P::unrounded_rows, numbers_of(kUnroundedRows));
+  t.choice("gemm_operand", &P::gemm_operand, kGemmOperand);
   return tokens;
 }
 
 struct FusedShape {
   P p;
   MhcMixing mixing;
-  bool unrounded_sums;
+  bool unrounded_sums, bf16_split;
   FusedShape(const Row& row, const P& of_row)
       : p(of_row),
         mixing(row, p, kStreams * p.hidden),
-        unrounded_sums(row.launched("tokens") <= reference::kMostUnroundedTokens) {}
+        unrounded_sums(row.launched("tokens") <= p.unrounded_rows),
+        bf16_split(p.gemm_operand == PLUMB_GEMM_OPERAND_BF16_SPLIT) {}
+
+  bool sums_as_mhc_pre() const { return !unrounded_sums && !bf16_split; }
 
   reference::Streams stored(const HostTensor& streams) const {
     return {streams.data<std::uint16_t>(), p.tokens, p.hidden, p.residual_out_token_stride,
@@ -90,12 +114,12 @@ class PostPreSequence final : public Composition {
   }
 
   bool rounds_alike(std::string_view output) const override {
-    return output == "residual_out" || !shape_.unrounded_sums;
+    return output == "residual_out" || shape_.sums_as_mhc_pre();
   }
 
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const std::vector<device::OpEntry>& entries) const override {
-    if (!shape_.unrounded_sums) return {};
+    if (shape_.sums_as_mhc_pre()) return {};
     const plumb_numerics& declared = entries[1].numerics;
     const reference::Numerics numerics = to_reference(declared);
     const auto inputs =
@@ -171,6 +195,7 @@ class MhcFusedProblem final : public TableProblem<P> {
     inputs.post.comb = tensors.at("comb_before").data<float>();
     inputs.pre = shape_.mixing.inputs(tensors, shape_.stored(stored));
     inputs.unrounded_sums = shape_.unrounded_sums;
+    inputs.pre.bf16_split = shape_.bf16_split;
     reference::MhcFusedPostPreOutputs expected = reference::mhc_fused_post_pre(inputs, numerics);
     adapt_linear_sum(step, expected.residual);
     Expectations expectations = {expect_floats(stored, expected.residual,
@@ -239,7 +264,8 @@ OpDefinition define_mhc_fused_post_pre() {
   return {{"mhc_fused_post_pre",
            "mhc_post of one sublayer and mhc_pre of the next, fused",
            mixing_parameters(),
-           {"norms", "logits"}},
+           {"norms", "logits"},
+           {kUnroundedRows, kGemmOperand}},
           make_problem_of<MhcFusedProblem>,
           [](const Row&) { return true; },
           "tokens",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mhc_fused_post_pre. Up to 16 tokens the kernel that makes the partial sums also makes the
-// streams: it adds up what it has in fp32 and stores it rounded. With more, a kernel of its own
+// mhc_fused_post_pre. Up to unrounded_rows tokens the kernel that makes the partial sums also makes
+// the streams: it adds up what it has in fp32 and stores it rounded. With more, a kernel of its own
 // stores the streams first and the sums are of what is stored. Maps and shapes:
 // device/kernels/hyper_connection/mhc_mixing.h.
 #include "device/kernels/hyper_connection/mhc_mixing.h"
@@ -9,8 +9,6 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
-
-constexpr std::int64_t kMostUnroundedTokens = 16;
 
 using Params = plumb_mhc_fused_post_pre_params;
 
@@ -68,7 +66,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_fused_outputs(Mixing p)
 plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties& device) {
   const LaunchShape partials = partials_shape(mixing, device);
   const plumb_mhc_post_params post = post_of(p);
-  if (p.tokens <= kMostUnroundedTokens) {
+  if (p.tokens <= p.unrounded_rows) {
     return PLUMB_LAUNCH(mhc_fused_small_partials, partials, p.stream, mixing, post);
   }
   const LaunchShape by_token = token_shape(p.tokens, p.hidden, device.wave_size);
@@ -76,7 +74,8 @@ plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties
                                   ? PLUMB_LAUNCH(mhc_fused_post<true>, by_token, p.stream, post)
                                   : PLUMB_LAUNCH(mhc_fused_post<false>, by_token, p.stream, post);
   if (status != PLUMB_OK) return status;
-  const plumb_status by_matrices = launch_matrix_partials(mixing, p.stream);
+  const plumb_status by_matrices =
+      mixing.bf16_split ? PLUMB_UNSUPPORTED : launch_matrix_partials(mixing, p.stream);
   if (by_matrices != PLUMB_UNSUPPORTED) return by_matrices;
   return PLUMB_LAUNCH(mhc_fused_partials, partials, p.stream, mixing);
 }
@@ -88,6 +87,7 @@ plumb_status launch_mhc_fused_post_pre(const void* params) {
   mixing.streams = p.residual_out;
   mixing.token_stride = p.residual_out_token_stride;
   mixing.slot_stride = p.residual_out_slot_stride;
+  mixing.bf16_split = p.gemm_operand == PLUMB_GEMM_OPERAND_BF16_SPLIT;
   if (!is_legal_mixing(p) || p.residual_out_slot_stride < p.hidden ||
       p.residual_out_token_stride < p.hidden) {
     return PLUMB_INVALID_ARGUMENT;

@@ -43,6 +43,8 @@ struct Mixing {
   std::int64_t post_row_stride, comb_token_stride, layer_input_row_stride;
   int splits, sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
+  bool
+      bf16_split;  // the mixes are of the streams in bf16, and of fn as the sum of two bf16 numbers
 };
 
 // From the parameters of an op, but for its streams. All name these fields alike.
@@ -96,12 +98,19 @@ PLUMB_DEVICE inline std::int64_t part_begin(const Mixing& p, int split) {
   return p.depth * split / p.splits;
 }
 
+// The sum of two bf16 numbers that is next to it. fp32 holds it.
+PLUMB_DEVICE inline float two_bf16(float weight) {
+  const float high = load_bf16(store_bf16(weight));
+  return high + load_bf16(store_bf16(weight - high));
+}
+
 // Stages fn[:, first .. first + count) as [count, 24].
 PLUMB_DEVICE inline void stage_weights(const Mixing& p, std::int64_t first, int count,
                                        float* staged) {
   for (int i = thread_index(); i < kMixes * count; i += block_size()) {
     const int mix = i / count, k = i % count;
-    staged[k * kMixes + mix] = p.fn[p.depth * mix + first + k];
+    const float weight = p.fn[p.depth * mix + first + k];
+    staged[k * kMixes + mix] = p.bf16_split ? two_bf16(weight) : weight;
   }
 }
 
@@ -126,7 +135,8 @@ PLUMB_DEVICE inline void mix_partials(const Mixing& p, const Element& x_of, floa
     for (int k = has_row ? slice : count; k < count; k += slices) {
       const float x = x_of(first_token + own_row, first + k);
       square_sum += x * x;
-      for (int c = 0; c < kMixes; ++c) mixes[c] += x * weights[k * kMixes + c];
+      const float operand = p.bf16_split ? load_bf16(store_bf16(x)) : x;
+      for (int c = 0; c < kMixes; ++c) mixes[c] += operand * weights[k * kMixes + c];
     }
     block_sync();  // before the next chunk is staged over this one
   }

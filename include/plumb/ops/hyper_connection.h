@@ -46,8 +46,15 @@ typedef struct plumb_mhc_post_params {
   plumb_stream stream;
 } plumb_mhc_post_params;
 
-/* mhc_post, then mhc_pre of its result   [6.5]. With 16 tokens or fewer the sums of mhc_pre are of
- * the streams in fp32, with more of the stored ones; layer_input is always of the stored ones. */
+typedef enum plumb_gemm_operand {
+  PLUMB_GEMM_OPERAND_FP32 = 0,      /* the streams of the square sum, and fn */
+  PLUMB_GEMM_OPERAND_BF16_SPLIT = 1 /* the stored streams, and fn as the sum of two bf16 numbers:
+                                       bf16(fn) and bf16 of the rest */
+} plumb_gemm_operand;
+
+/* mhc_post, then mhc_pre of its result   [6.5]. With up to unrounded_rows tokens the sums of
+ * mhc_pre are of the streams in fp32, with more of the stored ones; layer_input is always of the
+ * stored ones. */
 typedef struct plumb_mhc_fused_post_pre_params {
   int64_t struct_size;         /* of this structure, in bytes */
   const uint16_t* x;           /* bf16 [tokens, hidden] */
@@ -72,6 +79,8 @@ typedef struct plumb_mhc_fused_post_pre_params {
   int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
+  int64_t unrounded_rows;          /* 0: the sums are always of the stored streams */
+  plumb_gemm_operand gemm_operand; /* what the products with fn are of */
 } plumb_mhc_fused_post_pre_params;
 
 /* mhc_pre of four streams that are all `residual`   [6.5] */

@@ -142,11 +142,12 @@ TEST(MhcKernels, MhcPostAndHcHeadAreRightForOddWidthsAndStrides) {
   for (const std::int64_t hidden : {1, 3, 64, 255, 257, 769}) {
     const Integers shape = {{"tokens", 7}, {"hidden", hidden}, {"slot_gap", 3}, {"token_gap", 1}};
     expect_right(mhc_post(), row_of(mhc_post().definition, shape), 6);
-    for (const std::int64_t twice : {0, 1}) {
-      Integers head = shape;
-      head["round_twice"] = twice;
-      expect_right(hc_head(), row_of(hc_head().definition, head), 6);
-      expect_right(hc_head(), row_of(hc_head().definition, head, {{"logits", "huge"}}), 7);
+    for (const char* rounding : {"once", "twice"}) {
+      const auto head = [&](const char* logits) {
+        return row_of(hc_head().definition, shape, {{"rounding", rounding}, {"logits", logits}});
+      };
+      expect_right(hc_head(), head("usual"), 6);
+      expect_right(hc_head(), head("huge"), 7);
     }
   }
 }
