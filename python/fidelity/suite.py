@@ -45,7 +45,8 @@ def main():
     for family, kernel in selected(chosen.kernels):
         file = f"{HERE / family}_kernels.py::{kernel.name}"
         report = plumb_kernels.run(file, op=kernel.op, tier=chosen.tier, platform=chosen.platform, jobs=chosen.jobs)
-        outcomes = [one.outcome for one in report.cases]
+        # A composition runs the plain ops too, which are other functions.
+        outcomes = [one.outcome for one in report.cases if not one.case.endswith("/composition")]
         good = report.passed and "skipped" not in outcomes
         wrong += not good
         ops.add(kernel.op)
