@@ -94,7 +94,7 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* ser
   static const plumb_numerics norm = norm_numerics(), top_k = top_k_numerics();
   static const plumb_op_entry entries[] = {
       {"mtp_input_rms_norm", &mtp_input_rms_norm, &norm, nullptr, "rounding=once"},
-      {"top_k_per_row_decode", &top_k_per_row_decode, &top_k, nullptr}};
+      {"top_k_per_row_decode", &top_k_per_row_decode, &top_k, nullptr, "nan_order=sign_ordered"}};
   static const plumb_plugin_table table = {PLUMB_ABI_VERSION,
                                            sizeof(plumb_plugin_table),
                                            kFaults ? "wrong_example" : "right_example",

@@ -26,6 +26,39 @@ plumb_mutant(top_k_pads_with_zero
   SAYS "indices: rows 0-6, 8-9 of 10 wrong"
   WHY "the tail behind the last index holds 0 instead of -1")
 
+plumb_mutant(top_k_padding_beats_infinity
+  OP top_k_per_row_decode FILE top_k/top_k_per_row_decode.cu
+  FROM [[                     room, shared);
+}]]
+  TO [[                     room, shared);
+  block_sync();
+  for (int i = thread_index(); i < p.k && length > p.k; i += block_size()) {
+    std::int32_t& index = p.indices[row * p.indices_row_stride + i];
+    if (float_bits(window.first[index * p.logits_column_stride]) == 0xff800000u) {
+      index = static_cast<std::int32_t>(length) + i;
+    }
+  }
+}]]
+  CASE top_k_per_row_decode/few_finite_of_16384_columns/eager
+  SAYS "index outside the row's window"
+  WHY "columns behind the row count as the lowest finite number, which beats -inf (vLLM 0.33)")
+
+plumb_mutant(top_k_nan_always_by_sign
+  OP top_k_per_row_prefill FILE top_k/top_k_row.h
+  FROM [[order == PLUMB_NAN_SIGN_ORDERED ?]]
+  TO [[order <= PLUMB_NAN_UNSPECIFIED ?]]
+  CASE top_k_per_row_prefill/all_nan_top/eager
+  SAYS "indices: rows "
+  WHY "-NaN loses where every NaN wins")
+
+plumb_mutant(top_k_nan_always_top
+  OP top_k_per_row_decode FILE top_k/top_k_row.h
+  FROM [[order == PLUMB_NAN_SIGN_ORDERED ?]]
+  TO [[order > PLUMB_NAN_UNSPECIFIED ?]]
+  CASE top_k_per_row_decode/nan_by_sign_of_a_long_row/eager
+  SAYS "indices: rows "
+  WHY "-NaN wins where it is below -inf")
+
 plumb_mutant(top_k_only_right_for_2048
   OP top_k_per_row_prefill FILE top_k/top_k_select.h DECODE
   FROM [[if (window.length > k) return select]]

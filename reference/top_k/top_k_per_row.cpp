@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <stdexcept>
 
@@ -16,7 +17,7 @@ namespace {
 std::vector<std::uint64_t> ranked(const LogitWindow& window) {
   std::vector<std::uint64_t> ranks(static_cast<std::size_t>(window.length));
   for (std::int64_t i = 0; i < window.length; ++i) {
-    const std::uint64_t key = order_key(window.logit(i));
+    const std::uint64_t key = window.key(i);
     ranks[i] = key << 32 | static_cast<std::uint32_t>(~static_cast<std::uint32_t>(i));
   }
   return ranks;
@@ -33,10 +34,8 @@ struct Threshold {
 };
 
 Threshold threshold_of(const std::vector<std::int32_t>& canonical, const LogitWindow& window) {
-  Threshold threshold{order_key(window.logit(canonical.back())), 0};
-  for (const std::int32_t index : canonical) {
-    threshold.ties += order_key(window.logit(index)) == threshold.key;
-  }
+  Threshold threshold{window.key(canonical.back()), 0};
+  for (const std::int32_t index : canonical) threshold.ties += window.key(index) == threshold.key;
   return threshold;
 }
 
@@ -71,6 +70,20 @@ std::vector<WrongPlace> check_identity(const LogitWindow& window, std::int32_t k
 std::uint32_t order_key(float logit) {
   const auto bits = std::bit_cast<std::uint32_t>(logit);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+std::uint32_t LogitWindow::key(std::int64_t local) const {
+  constexpr std::uint32_t kMost = 0xffffffffu;
+  const float value = logit(local);
+  return std::isnan(value) && nan_order != NanOrder::sign_ordered ? kMost : order_key(value);
+}
+
+bool is_free(const LogitWindow& window, std::int32_t k) {
+  if (window.nan_order != NanOrder::unspecified || window.length <= k) return false;
+  for (std::int64_t i = 0; i < window.length; ++i) {
+    if (std::isnan(window.logit(i))) return true;
+  }
+  return false;
 }
 
 void select_top_k(const LogitWindow& window, std::int32_t k, std::int32_t* indices) {
@@ -111,6 +124,7 @@ std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t 
   std::vector<std::int32_t> canonical(static_cast<std::size_t>(k));
   select_top_k(window, k, canonical.data());
   const Threshold threshold = threshold_of(canonical, window);
+  const bool free = is_free(window, k);
 
   std::vector<WrongPlace> wrong;
   std::vector<bool> seen(static_cast<std::size_t>(window.length));
@@ -118,6 +132,7 @@ std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t 
   for (std::int32_t place = 0; place < k; ++place) {
     const std::int32_t index = indices[place];
     if (index == -1) {
+      if (free) continue;
       wrong.push_back({place, SelectionError::hole, 0});
     } else if (index < 0 || index >= window.length) {
       wrong.push_back({place, SelectionError::out_of_range, 0});
@@ -125,8 +140,9 @@ std::vector<WrongPlace> check_selection(const LogitWindow& window, std::int32_t 
       wrong.push_back({place, SelectionError::repeated, 0});
     } else {
       // One tie too many means that a larger key is missing.
-      const std::uint32_t key = order_key(window.logit(index));
+      const std::uint32_t key = window.key(index);
       seen[index] = true;
+      if (free) continue;
       ties += key == threshold.key;
       const bool loses = key < threshold.key || (key == threshold.key && ties > threshold.ties);
       if (loses) wrong.push_back({place, SelectionError::loser, 0});

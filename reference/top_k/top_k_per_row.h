@@ -15,14 +15,24 @@ namespace plumb::reference {
 // Position of a logit in  -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
 std::uint32_t order_key(float logit);
 
+// all_top: every NaN is above +inf, and all are equal. sign_ordered: as order_key. unspecified: as
+// all_top, but a selection from a window with NaN is free.
+enum class NanOrder { all_top, sign_ordered, unspecified };
+
 // The logits that one row may look at. Local index i is first[i * column_stride].
 struct LogitWindow {
   const float* first = nullptr;
   std::int64_t column_stride = 1;
   std::int64_t length = 0;  // >= 0
+  NanOrder nan_order = NanOrder::sign_ordered;
 
   float logit(std::int64_t local) const { return first[local * column_stride]; }
+  std::uint32_t key(std::int64_t local) const;  // what is ordered
 };
+
+// Whether any k indices of the window are right, none twice, and -1 in the place of any: NaN is in
+// the window, and its order unspecified.
+bool is_free(const LogitWindow& window, std::int32_t k);
 
 // Writes k indices: 0..length-1 and then -1 where length <= k, whatever the values; otherwise the k
 // largest keys, descending, equal keys by ascending index.

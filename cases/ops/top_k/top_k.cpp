@@ -18,8 +18,8 @@ namespace plumb::cases {
 namespace {
 
 using reference::check_selection;
+using reference::is_free;
 using reference::LogitWindow;
-using reference::order_key;
 using reference::SelectionError;
 using reference::WrongPlace;
 
@@ -30,15 +30,16 @@ using Wrong = std::vector<std::vector<WrongPlace>>;  // by row
 std::int64_t indifferent_places(const LogitWindow& window, std::int32_t k,
                                 const std::int32_t* indices) {
   if (window.length <= k) return window.length > 0 ? 1 : 0;
-  const std::uint32_t first = order_key(window.logit(0));
-  std::uint32_t least = order_key(window.logit(indices[0]));
+  if (is_free(window, k)) return k;
+  const std::uint32_t first = window.key(0);
+  std::uint32_t least = window.key(indices[0]);
   for (std::int32_t i = 0; i < k; ++i) {
     if (indices[i] == 0) return 1;
-    least = std::min(least, order_key(window.logit(indices[i])));
+    least = std::min(least, window.key(indices[i]));
   }
   if (first != least) return 0;
   return std::count_if(indices, indices + k,
-                       [&](std::int32_t i) { return order_key(window.logit(i)) == least; });
+                       [&](std::int32_t i) { return window.key(i) == least; });
 }
 
 // What patterns are read from: the wrong rows only.

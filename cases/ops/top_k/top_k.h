@@ -17,6 +17,12 @@
 
 namespace plumb::cases {
 
+// The order of reference::NanOrder.
+inline const ContractChoice kNanOrder{
+    "nan_order",
+    {"all_nan_top", "sign_ordered", "unspecified"},
+    "NaN: above +inf and all equal, by sign above +inf and below -inf, or a row with NaN is free"};
+
 // Logits with gaps between columns and rows, and the indices of the largest of each row.
 template <class P>
 void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_columns) {
@@ -28,6 +34,7 @@ void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_
   const Formula stride =
       t.scalar("logits_row_stride", &P::logits_row_stride, width + parameter("row_gap"));
   t.input("logits", &P::logits, {rows, width}, "rows to select from").strides({stride, 1});
+  t.choice("nan_order", &P::nan_order, kNanOrder);
   t.output("indices", &P::indices, {rows, k}, "columns of the window, then -1");
   t.strides({{"indices_row_stride", &P::indices_row_stride}});
 }

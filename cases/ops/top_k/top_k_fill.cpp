@@ -16,14 +16,15 @@ namespace plumb::cases {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(LogitPattern::count)> kWords = {
-    "all_equal",      "two_values", "few_winners", "low_bits",   "huge",        "special_values",
-    "threshold_ties", "negative",   "ascending",   "descending", "signed_zeros"};
+    "all_equal",      "two_values", "few_winners", "low_bits",   "huge",         "special_values",
+    "threshold_ties", "negative",   "ascending",   "descending", "signed_zeros", "few_finite"};
 
 // The logits of one window: element i is a pure function of these.
 struct Stream {
   std::uint64_t seed;
   std::int64_t length;
   std::int32_t k;
+  bool nan_of_both_signs;
 
   std::uint64_t bits(std::int64_t i) const { return random_bits(seed, i); }
   double fraction(std::int64_t i) const { return uniform(mix(seed, 1), i); }
@@ -64,7 +65,8 @@ float special_value(const Stream& stream, std::int64_t i) {
   const auto payload = static_cast<std::uint32_t>(bits >> 32 & 0x3fffff);
   switch (bits % 16) {
     case 0: return std::bit_cast<float>(0x7fc00000u | payload);
-    case 1: return std::bit_cast<float>(0xffc00000u | payload);
+    case 1:
+      return std::bit_cast<float>((stream.nan_of_both_signs ? 0xffc00000u : 0x7fc00000u) | payload);
     case 2: return kInfinity;
     case 3: return -kInfinity;
     case 4: return 0.0f;
@@ -98,6 +100,9 @@ float pattern_logit(const Stream& stream, LogitPattern pattern, std::int64_t i) 
     case LogitPattern::ascending: return static_cast<float>(i);
     case LogitPattern::descending: return static_cast<float>(-i);
     case LogitPattern::signed_zeros: return bits & 1 ? 0.0f : -0.0f;
+    case LogitPattern::few_finite:
+      return stream.any(i) < stream.k / 5 ? static_cast<float>(normal(mix(stream.seed, 5), i))
+                                          : -std::numeric_limits<float>::infinity();
     case LogitPattern::count: break;
   }
   return 0;
@@ -134,7 +139,7 @@ void fill_logits(HostTensor& logits, std::int64_t row, std::int64_t start, std::
                  const WindowFill& how) {
   fill_garbage(logits, row * row_stride(logits), (row + 1) * row_stride(logits));
   if (end <= start) return;
-  const Stream stream{mix(how.seed, 64 + row), end - start, how.k};
+  const Stream stream{mix(how.seed, 64 + row), end - start, how.k, how.nan_of_both_signs};
   const std::optional<LogitPattern> pattern = pattern_of(how, row);
   const std::int64_t multiplier = coprime_multiplier(stream);
   const double scale = std::ldexp(1, static_cast<int>(mix(stream.seed, 7) % 21) - 10);

@@ -25,12 +25,13 @@ enum class LogitPattern {
   few_winners,     // about 100 positive logits, the others 0, as ReLU leaves them
   low_bits,        // 0x3F900000 in the upper 22 bits, random below
   huge,            // above 65504, the largest fp16, of both signs
-  special_values,  // NaN and infinity of both signs, signed zeros, subnormals among normal numbers
+  special_values,  // NaN, infinity of both signs, signed zeros, subnormals among normal numbers
   threshold_ties,  // about k/2 winners; half of the others share the threshold
   negative,
   ascending,
   descending,
   signed_zeros,
+  few_finite,  // about k/5 finite logits, the others -inf
   count
 };
 // Throws BadRow on an unknown word; "" is no pattern.
@@ -43,6 +44,7 @@ struct WindowFill {
   std::optional<LogitPattern> pattern;  // if set, also instead of the real fill
   std::int32_t k = 0;
   std::int64_t column_stride = 1;  // elements
+  bool nan_of_both_signs = false;  // else +NaN alone: where NaN of either sign stands is a choice
 };
 
 // Fills live row `row` all over, its window [start, end) as `how` says; an empty window is none.

@@ -9,16 +9,16 @@ namespace plumb::cases {
 
 namespace {
 
+using reference::is_free;
 using reference::LogitWindow;
-using reference::order_key;
 
 // Stands for "an index at the threshold": no index, and not the -1 behind the valid ones.
 constexpr std::int32_t kSomeEqualKey = -2;
 
 std::uint32_t least_key(const LogitWindow& window, const std::int32_t* indices, std::int32_t k) {
-  std::uint32_t least = order_key(window.logit(indices[0]));
+  std::uint32_t least = window.key(indices[0]);
   for (std::int32_t i = 1; i < k; ++i) {
-    least = std::min(least, order_key(window.logit(indices[i])));
+    least = std::min(least, window.key(indices[i]));
   }
   return least;
 }
@@ -28,8 +28,7 @@ std::int32_t first_out_of_order(const LogitWindow& window, std::int32_t k,
                                 const std::int32_t* indices, plumb_index_order order) {
   for (std::int32_t i = 1; i < k; ++i) {
     const bool ascending = indices[i - 1] < indices[i];
-    const bool by_key =
-        order_key(window.logit(indices[i - 1])) >= order_key(window.logit(indices[i]));
+    const bool by_key = window.key(indices[i - 1]) >= window.key(indices[i]);
     if (order == PLUMB_INDICES_ASCENDING && !ascending) return i;
     if (order == PLUMB_INDICES_BY_KEY && !by_key) return i;
   }
@@ -43,12 +42,12 @@ std::int32_t first_not_lowest(const LogitWindow& window, std::int32_t k,
   const std::uint32_t least = least_key(window, indices, k);
   std::vector<std::int32_t> equal;
   for (std::int32_t i = 0; i < k; ++i) {
-    if (order_key(window.logit(indices[i])) == least) equal.push_back(indices[i]);
+    if (window.key(indices[i]) == least) equal.push_back(indices[i]);
   }
   std::sort(equal.begin(), equal.end());
   std::size_t next = 0;
   for (std::int32_t i = 0; i < window.length && next < equal.size(); ++i) {
-    if (order_key(window.logit(i)) != least) continue;
+    if (window.key(i) != least) continue;
     if (equal[next++] == i) continue;
     const auto found = std::find(indices, indices + k, equal[next - 1]);
     return static_cast<std::int32_t>(found - indices);
@@ -84,8 +83,8 @@ void canonicalize_row(const LogitWindow& window, std::int32_t k, const plumb_num
   if (declared.equal_keys == PLUMB_EQUAL_KEYS_ANY) {
     const std::uint32_t least = least_key(window, indices, k);
     std::replace_if(
-        indices, indices + k,
-        [&](std::int32_t index) { return order_key(window.logit(index)) == least; }, kSomeEqualKey);
+        indices, indices + k, [&](std::int32_t index) { return window.key(index) == least; },
+        kSomeEqualKey);
   }
   std::sort(indices, indices + k);
 }
@@ -98,7 +97,7 @@ void judge_order(const HostTensor& indices, const TopKWindows& selection,
   BrokenPromise first;
   for (std::int64_t row = 0; row < std::ssize(selection.windows); ++row) {
     const LogitWindow& window = selection.windows[row];
-    if (window.length <= k) continue;
+    if (window.length <= k || is_free(window, k)) continue;
     const BrokenPromise broken =
         broken_promise(window, k, indices.row<std::int32_t>(row), declared);
     if (!broken.what) continue;
@@ -122,6 +121,7 @@ std::optional<HostTensor> canonical_selection(const HostTensor& indices,
   for (std::int64_t row = 0; row < std::ssize(selection.windows); ++row) {
     const LogitWindow& window = selection.windows[row];
     auto* place = canonical.row<std::int32_t>(row);
+    if (is_free(window, selection.k)) std::fill_n(place, selection.k, kSomeEqualKey);
     if (window.length <= selection.k || !is_selection(window, selection.k, place)) continue;
     canonicalize_row(window, selection.k, declared, place);
   }

@@ -35,7 +35,8 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
   TopKPerRowDecodeProblem(const Row& row, const device::Properties& platform)
       : TableProblem(table_of<members>(), row, platform),
         lengths_(sequence_lengths(row, "seq_lens_dims", "seq_lens_gap")),
-        pattern_(pattern_named(row)) {
+        pattern_(pattern_named(row)),
+        nan_of_both_signs_(!row.word("nan_order").empty()) {
     check_trivial(row, lengths_.length, p_.k);
   }
 
@@ -46,8 +47,9 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     HostTensor& logits = tensors.at("logits");
     reference::parallel_for(live_rows, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        fill_logits(logits, row, 0, row_end(input, row),
-                    {step.seed, step.fill, pattern_, k(), p_.logits_column_stride});
+        fill_logits(
+            logits, row, 0, row_end(input, row),
+            {step.seed, step.fill, pattern_, k(), p_.logits_column_stride, nan_of_both_signs_});
       }
     });
     fill_dead_logits(logits, step, live_rows);
@@ -93,6 +95,7 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     input.seq_lens_dims = p_.seq_lens_dims;
     input.next_n = static_cast<std::int32_t>(p_.next_n);
     input.k = k();
+    input.nan_order = static_cast<reference::NanOrder>(p_.nan_order);
     return input;
   }
 
@@ -104,6 +107,7 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
 
   SequenceLengths lengths_;
   std::optional<LogitPattern> pattern_;
+  bool nan_of_both_signs_;
 };
 
 }  // namespace
@@ -122,7 +126,8 @@ OpDefinition define_top_k_per_row_decode() {
             {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
             {"column_stride", 1, 1, 64, "elements from one column to the next"},
             kOutGap},
-           {"pattern"}},
+           {"pattern"},
+           {kNanOrder}},
           make_problem_of<TopKPerRowDecodeProblem>,
           {},
           "requests",

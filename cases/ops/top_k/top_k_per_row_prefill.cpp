@@ -37,7 +37,8 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
   TopKPerRowPrefillProblem(const Row& row, const device::Properties& platform)
       : TableProblem(table_of<members>(), row, platform),
         windows_(ragged_windows(row)),
-        pattern_(pattern_named(row)) {
+        pattern_(pattern_named(row)),
+        nan_of_both_signs_(!row.word("nan_order").empty()) {
     check_trivial(row, windows_.length, p_.k);
   }
 
@@ -52,8 +53,9 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
         starts[row] = static_cast<std::int32_t>(window.start);
         ends[row] = static_cast<std::int32_t>(window.end);
         if (!live) continue;
-        fill_logits(logits, row, window.start, window.end,
-                    {step.seed, step.fill, pattern_, k(), p_.logits_column_stride});
+        fill_logits(
+            logits, row, window.start, window.end,
+            {step.seed, step.fill, pattern_, k(), p_.logits_column_stride, nan_of_both_signs_});
       }
     });
     fill_dead_logits(logits, step, step.live);
@@ -97,6 +99,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
     input.logits_row_stride = p_.logits_row_stride;
     input.logits_column_stride = p_.logits_column_stride;
     input.k = k();
+    input.nan_order = static_cast<reference::NanOrder>(p_.nan_order);
     TopKWindows selection{windows_of(input), {}, p_.columns, k()};
     selection.starts.assign(input.row_starts, input.row_starts + p_.rows);
     return selection;
@@ -104,6 +107,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
 
   RaggedWindows windows_;
   std::optional<LogitPattern> pattern_;
+  bool nan_of_both_signs_;
 };
 
 }  // namespace
@@ -118,7 +122,8 @@ OpDefinition define_top_k_per_row_prefill() {
   return {{"top_k_per_row_prefill",
            "row-local indices of the k largest logits of each row's window of columns",
            std::move(parameters),
-           {"pattern"}},
+           {"pattern"},
+           {kNanOrder}},
           make_problem_of<TopKPerRowPrefillProblem>,
           {},
           "rows",

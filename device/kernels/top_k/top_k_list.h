@@ -18,7 +18,7 @@
 namespace plumb::device::PLUMB_KERNEL_SET {
 
 struct alignas(8) TopKCandidate {
-  std::uint32_t bits;  // of the logit
+  std::uint32_t bits;  // ordered_bits of the logit
   std::int32_t column;
 };
 
@@ -53,7 +53,8 @@ PLUMB_DEVICE inline void count_sample(const TopKRow& row, TopKShared* shared) {
   for (int j = 0; j < kTopKSamples; ++j) bits[j] = load_sample(row, j);
   PLUMB_UNROLL
   for (int i = 0; i < kTopKSamples * kTopKChunk; ++i) {
-    atomic_add(&shared->histogram[first_part(bits[i / kTopKChunk].at[i % kTopKChunk])], 1u);
+    const std::uint32_t logit = ordered_bits(row, bits[i / kTopKChunk].at[i % kTopKChunk]);
+    atomic_add(&shared->histogram[first_part(logit)], 1u);
   }
 }
 
@@ -71,7 +72,7 @@ PLUMB_DEVICE inline TopKInterval narrowed_by_sample(const TopKRow& row,
     const TopKBits bits = load_sample(row, j);
     PLUMB_UNROLL
     for (int i = 0; i < kTopKChunk; ++i) {
-      const std::uint32_t key = top_k_key(bits.at[i]);
+      const std::uint32_t key = top_k_key(ordered_bits(row, bits.at[i]));
       if (holds(interval, key)) count_part(interval, key, shared);
     }
   }
@@ -88,7 +89,8 @@ PLUMB_DEVICE inline std::uint32_t columns_from(const TopKRow& row, int tile, con
   std::uint32_t flags = 0;
   PLUMB_UNROLL
   for (int i = 0; i < kTopKColumns; ++i) {
-    flags |= bits.chunk[i / kTopKChunk].at[i % kTopKChunk] - first <= ~least ? 1u << i : 0;
+    const std::uint32_t logit = ordered_bits(row, bits.chunk[i / kTopKChunk].at[i % kTopKChunk]);
+    flags |= logit - first <= ~least ? 1u << i : 0;
   }
   return flags & columns_of(row, tile);
 }
@@ -120,7 +122,9 @@ PLUMB_DEVICE inline void list_candidates(const TopKRow& row, TopKTile bits, std:
       const std::int32_t column = column_of(row, tile, j);
       PLUMB_UNROLL
       for (int i = 0; i < kTopKChunk; ++i) {
-        if (flags >> (kTopKChunk * j + i) & 1) *next++ = {bits.chunk[j].at[i], column + i};
+        if (flags >> (kTopKChunk * j + i) & 1) {
+          *next++ = {ordered_bits(row, bits.chunk[j].at[i]), column + i};
+        }
       }
       if (whole) {
         bits.chunk[j] = load_whole_chunk(row, tile + 1, j);

@@ -27,7 +27,8 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t row = block_index_x();
   const std::int64_t end = end_of(p, row);
   const std::int64_t length = end > 0 ? end : 0;
-  const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length};
+  const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length,
+                             nan_above(p.nan_order)};
   select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
                      room, shared);
 }

@@ -4,6 +4,8 @@
 // one access where they lie together, and tiles of eight chunks per thread.
 #pragma once
 
+#include <plumb/ops/top_k.h>
+
 #include "device/kernels/top_k/top_k_interval.h"
 #include "device/simt.h"
 
@@ -12,12 +14,21 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 constexpr int kTopKChunk = 4, kTopKChunks = 8;  // columns of a chunk, chunks of a thread in a tile
 constexpr int kTopKColumns = kTopKChunk * kTopKChunks;
 
+// Bits without a sign above which a logit is NaN, and above any other: all are, or none. Where none
+// is, NaN is ordered by bits as other logits are.
+constexpr std::uint32_t kTopKInfinity = 0x7f800000u, kTopKMostBits = 0x7fffffffu;
+
 // The logits that a row may look at; local index i is first[i * column_stride]. At most 2^31 - 5.
 struct TopKWindow {
   const float* first;
   std::int64_t column_stride;
   std::int64_t length;
+  std::uint32_t nan_above = kTopKMostBits;
 };
+
+PLUMB_DEVICE inline std::uint32_t nan_above(plumb_nan_order order) {
+  return order == PLUMB_NAN_SIGN_ORDERED ? kTopKMostBits : kTopKInfinity;
+}
 
 // A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3, the lead chosen such that
 // whole chunks start at multiples of 16 bytes.
@@ -37,6 +48,12 @@ PLUMB_DEVICE inline TopKRow top_k_row(const TopKWindow& window) {
 
 PLUMB_DEVICE inline bool is_column(const TopKRow& row, std::int32_t column) {
   return static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(row.length);
+}
+
+// Of a logit: what is ordered by bits. Applied where logits are compared and not where they are
+// loaded, so that loads need not wait for one another.
+PLUMB_DEVICE inline std::uint32_t ordered_bits(const TopKRow& row, std::uint32_t bits) {
+  return (bits & kTopKMostBits) > row.window.nan_above ? kTopKMostBits : bits;
 }
 
 PLUMB_DEVICE inline std::uint32_t load_bits(const TopKRow& row, std::int32_t column) {

@@ -52,7 +52,8 @@ PLUMB_DEVICE inline void count_first_parts(const TopKRow& row, int tile, const T
   PLUMB_UNROLL
   for (int i = 0; i < kTopKColumns; ++i) {
     if ((columns & 1u << i) == 0) continue;
-    atomic_add(&shared->histogram[first_part(bits.chunk[i / kTopKChunk].at[i % kTopKChunk])], 1u);
+    const std::uint32_t logit = ordered_bits(row, bits.chunk[i / kTopKChunk].at[i % kTopKChunk]);
+    atomic_add(&shared->histogram[first_part(logit)], 1u);
   }
 }
 
@@ -64,7 +65,8 @@ PLUMB_DEVICE inline TopKFlags flags_of(const TopKRow& row, int tile, const TopKT
   TopKFlags flags = {0, 0};
   PLUMB_UNROLL
   for (int i = 0; i < kTopKColumns; ++i) {
-    const std::uint32_t key = top_k_key(bits.chunk[i / kTopKChunk].at[i % kTopKChunk]);
+    const std::uint32_t key =
+        top_k_key(ordered_bits(row, bits.chunk[i / kTopKChunk].at[i % kTopKChunk]));
     const std::uint32_t bit = columns & 1u << i;
     if (bit == 0 || key < interval.first) continue;
     if (key > interval.last) {
@@ -91,7 +93,8 @@ PLUMB_DEVICE inline void sort_again(const TopKRow& row, int tiles, const TopKFla
     TopKFlags flags = {words.above[word], 0};
     for (std::uint32_t left = words.inside[word]; left != 0; left &= left - 1) {
       const std::uint32_t bit = left & (0u - left);
-      const std::uint32_t key = top_k_key(load_bits(row, flagged_column(row, tile, bit)));
+      const std::uint32_t key =
+          top_k_key(ordered_bits(row, load_bits(row, flagged_column(row, tile, bit))));
       if (key > interval.last) flags.above |= bit;
       if (!holds(interval, key)) continue;
       flags.inside |= bit;

@@ -82,13 +82,13 @@ def top_k(logits, starts, ends, k, out):
         select(logits[rows], starts[rows], ends[rows], k, out[rows])
 
 
-@kernel("top_k_per_row_prefill", platforms="cuda-*", numerics={"deterministic": 1})
+@kernel("top_k_per_row_prefill", platforms="cuda-*", numerics={"deterministic": 1}, contract={"nan_order": "sign_ordered"})
 def top_k_per_row_prefill(logits, row_starts, row_ends, indices, k, num_rows, logits_column_stride):
     starts, ends = (rows[:num_rows].to(torch.int64) for rows in (row_starts, row_ends))
     top_k(logits[:, ::logits_column_stride], starts, ends, k, indices)
 
 
-@kernel("top_k_per_row_decode", platforms="cuda-*", numerics={"deterministic": 1})
+@kernel("top_k_per_row_decode", platforms="cuda-*", numerics={"deterministic": 1}, contract={"nan_order": "sign_ordered"})
 def top_k_per_row_decode(logits, seq_lens, indices, next_n, k, logits_column_stride, seq_lens_dims):
     ends = seq_lens.to(torch.int64)
     if seq_lens_dims == 1:

@@ -17,7 +17,12 @@ def rms_norm(x, weight, out, eps, rounding):
     out[:] = bf16(normalised if weight is None else normalised * float32(weight))
 
 
-@kernel("top_k_per_row_decode", platforms="sim-*", numerics={"deterministic": 1, "index_order": "ascending", "equal_keys": "lowest_index"})
+@kernel(
+    "top_k_per_row_decode",
+    platforms="sim-*",
+    numerics={"deterministic": 1, "index_order": "ascending", "equal_keys": "lowest_index"},
+    contract={"nan_order": "sign_ordered"},
+)
 def top_k_per_row_decode(logits, seq_lens, indices, next_n, k, logits_column_stride):
     logits = logits[:, ::logits_column_stride]
     for row in range(len(indices)):

@@ -10,6 +10,13 @@
 extern "C" {
 #endif
 
+/* Where NaN stands among the logits. */
+typedef enum plumb_nan_order {
+  PLUMB_NAN_ALL_TOP = 0,      /* above +inf, all equal */
+  PLUMB_NAN_SIGN_ORDERED = 1, /* by bits: +NaN above +inf, -NaN below -inf */
+  PLUMB_NAN_UNSPECIFIED = 2   /* a row with NaN: any indices of the window, none twice, or -1 */
+} plumb_nan_order;
+
 /* Row-local indices of the k largest logits of [row_starts, row_ends)   [4.1, 4.2] */
 typedef struct plumb_top_k_per_row_prefill_params {
   int64_t struct_size;       /* of this structure, in bytes */
@@ -22,6 +29,7 @@ typedef struct plumb_top_k_per_row_prefill_params {
   int64_t k;
   int64_t indices_row_stride;
   plumb_stream stream;
+  plumb_nan_order nan_order;
 } plumb_top_k_per_row_prefill_params;
 
 /* The same over [0, row_end), the ends derived from sequence lengths   [4.3] */
@@ -39,6 +47,7 @@ typedef struct plumb_top_k_per_row_decode_params {
   int64_t k;
   int64_t indices_row_stride;
   plumb_stream stream;
+  plumb_nan_order nan_order;
 } plumb_top_k_per_row_decode_params;
 
 #ifdef __cplusplus

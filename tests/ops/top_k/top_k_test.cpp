@@ -223,6 +223,44 @@ TEST(TopKSelectionCheck, RejectsGlobalColumns) {
   EXPECT_EQ(check_selection(window, 2, overlapping.data()).size(), 1u);
 }
 
+LogitWindow window_of(const std::vector<float>& logits, NanOrder order) {
+  LogitWindow window = window_of(logits);
+  window.nan_order = order;
+  return window;
+}
+
+std::size_t wrong_places(const LogitWindow& window, const Indices& indices) {
+  const auto k = static_cast<std::int32_t>(indices.size());
+  return check_selection(window, k, indices.data()).size();
+}
+
+const std::vector<float> kBothNan = {1, kNegativeNan, kInf, kNan, -kInf};
+
+TEST(TopKSelectionCheck, NanIsOnTopOrOrderedBySign) {
+  const LogitWindow top = window_of(kBothNan, NanOrder::all_top);
+  const LogitWindow by_sign = window_of(kBothNan, NanOrder::sign_ordered);
+  EXPECT_EQ(wrong_places(top, {1, 3}), 0u);
+  EXPECT_EQ(wrong_places(top, {3}), 0u);  // NaN are equal
+  EXPECT_EQ(wrong_places(top, {1}), 0u);
+  EXPECT_EQ(wrong_places(top, {2, 3}), 1u);
+  EXPECT_EQ(wrong_places(by_sign, {2, 3}), 0u);
+  EXPECT_EQ(wrong_places(by_sign, {1, 3}), 1u);
+  Indices indices(4);
+  select_top_k(top, 4, indices.data());
+  EXPECT_EQ(indices, (Indices{1, 3, 2, 0}));
+}
+
+TEST(TopKSelectionCheck, OfARowWithNanAsksForIndicesOfTheWindowWhereTheOrderIsUnspecified) {
+  const LogitWindow open = window_of(kBothNan, NanOrder::unspecified);
+  EXPECT_EQ(wrong_places(open, {4, 0}), 0u);
+  EXPECT_EQ(wrong_places(open, {2, -1}), 0u);
+  EXPECT_EQ(wrong_places(open, {4, 4}), 1u);
+  EXPECT_EQ(wrong_places(open, {5, 0}), 1u);
+  EXPECT_EQ(wrong_places(open, {-2, 0}), 1u);
+  const std::vector<float> numbers = {1, 2, 3};
+  EXPECT_EQ(wrong_places(window_of(numbers, NanOrder::unspecified), {0, 2}), 1u);
+}
+
 TEST(TopKSelectionCheck, NamesADuplicateAndTheWinnerThatItDisplaced) {
   const Indices indices = {4, 5, 5, 7};
   const auto wrong = check_selection(window_of(kRamp), 4, indices.data());
