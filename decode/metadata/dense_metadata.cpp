@@ -66,7 +66,8 @@ void DenseMetadata::build_window(const Caller& call, const StepInputs& inputs,
            .page = geometry_.pages[0],
            .block_table_row_stride = geometry_.blocks_per_request(Cache::window),
            .swa_indices_row_stride = geometry_.window,
-           .stream = nullptr});
+           .stream = nullptr,
+           .invalid_row = PLUMB_NO_VALUE_MINUS_ONE});
 }
 
 void DenseMetadata::build_c128a(const Caller& call, const StepInputs& inputs,

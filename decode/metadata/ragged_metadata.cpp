@@ -57,7 +57,8 @@ void RaggedMetadata::flatten(const Caller& call, const std::string& name, const 
                                                     .width = width,
                                                     .indices_row_stride = width,
                                                     .num_rows = -1,
-                                                    .stream = nullptr});
+                                                    .stream = nullptr,
+                                                    .holes = PLUMB_HOLES_KEPT});
   keep(call, name, built, rows, to);
   ++to.copies;
   to.handed_out = policy_.hands_out_persistent() ? to.persistent : built;
@@ -86,7 +87,8 @@ void RaggedMetadata::keep(const Caller& call, const std::string& name, const Rag
            .indptr_buffer = lost_indptr != nullptr ? lost_indptr : to.persistent.indptr,
            .rows = rows,
            .max_per_row = built.width,
-           .stream = nullptr});
+           .stream = nullptr,
+           .copied = PLUMB_COPIED_LENGTH});
   if (lost_indices != nullptr) temporaries_.free(lost_indices);
   if (lost_indptr != nullptr) temporaries_.free(lost_indptr);
 }

@@ -85,7 +85,8 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
                                       .max_tokens = geometry_.max_tokens(),
                                       .requests = plan.requests,
                                       .topk = geometry_.top_k,
-                                      .stream = nullptr});
+                                      .stream = nullptr,
+                                      .extent = PLUMB_EXTENT_ENTRIES});
   if (whole) return;
   const auto live = static_cast<std::size_t>(plan.live_tokens + 1);
   device_.copy(paged_kv_indptr_, spare_indptr_, live * sizeof(std::int32_t), call.stream());

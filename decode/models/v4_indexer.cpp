@@ -48,7 +48,9 @@ void V4Layers::map_top_k(const StepContext& step, std::size_t i) {
                   .block_table_row_stride = g.blocks_per_request(Cache::c4a),
                   .block_size = g.pages[kStates],
                   .global_indices_row_stride = g.top_k,
-                  .stream = nullptr});
+                  .stream = nullptr,
+                  .compaction = PLUMB_COMPACTION_LEFT,
+                  .bounds = PLUMB_BOUNDS_CHECKED});
     return;
   }
   step.call("compute_global_topk_ragged_indices_and_indptr", place(i, "top-k slots"),

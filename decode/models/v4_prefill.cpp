@@ -102,6 +102,8 @@ void V4Layers::combine(const StepContext& step, const CallPlace& place, Attentio
   params.window = g.window;
   params.rows_per_request = g.workspace_rows(kind);
   params.compressed_rows = g.state_rows(kind);
+  params.minus_one = PLUMB_MINUS_ONE_KEPT;
+  params.missing = PLUMB_NO_VALUE_MINUS_ONE;
   step.call("combine_topk_swa_indices_ragged", place, params);
 }
 

@@ -22,10 +22,16 @@ plumb_mutant(top_k_scratch_of_all_calls
 
 plumb_mutant(ragged_rows_handed_out_to_all_calls
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
-  FROM [[const std::int64_t row = block_index_x();]]
+  FROM [[const std::int64_t row = block_index_x();
+  const std::int32_t* from = row_of(p, row);
+  const std::int32_t length = clamped_length(p, row);
+  std::int32_t end]]
   TO [[PLUMB_SHARED(std::int64_t, mine, 1); static std::int64_t handed_out = 0;
        if (thread_index() == 0) *mine = handed_out++ % p.rows;
-       block_sync(); const std::int64_t row = *mine;]]
+       block_sync(); const std::int64_t row = *mine;
+  const std::int32_t* from = row_of(p, row);
+  const std::int32_t length = clamped_length(p, row);
+  std::int32_t end]]
   CASE build_ragged_indices_from_dense/swa_window/concurrent
   SAYS "of 4, step"
   WHY "blocks take their row from one global counter")

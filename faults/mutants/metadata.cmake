@@ -5,10 +5,10 @@
 
 plumb_mutant(ragged_negative_length
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
-  FROM [[if (length < 0) return std::int32_t{0};]]
+  FROM [[if (length < 0) return 0;]]
   TO [[if (length < 0) return static_cast<std::int32_t>(p.width);]]
   CASE build_ragged_indices_from_dense/one_column/eager
-  SAYS "indptr: rows 7-67 of 68 wrong"
+  SAYS "indptr: rows 10-67 of 68 wrong"
   WHY "lengths are compared as unsigned numbers: one below 0 becomes the width")
 
 plumb_mutant(ragged_indptr_one_off
@@ -25,7 +25,7 @@ plumb_mutant(ragged_bound_inclusive
   OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
   FROM [[index < p.num_rows]]
   TO [[index <= p.num_rows]]
-  CASE build_ragged_indices_from_dense/pro_topk_1024_bounded/eager
+  CASE build_ragged_indices_from_dense/holes_kept_bounded/eager
   SAYS "every wrong element is 4096 where -1 is expected"
   WHY "the first slot behind the cache passes")
 
@@ -36,6 +36,22 @@ plumb_mutant(ragged_row_offset_32_bits
   CASE build_ragged_indices_from_dense/far_rows/eager
   SAYS "flat: these entries belong to rows 4 of 5"
   WHY "row offsets wrap at 2^32 elements")
+
+plumb_mutant(ragged_holes_always_kept
+  OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
+  FROM [[p.holes == PLUMB_HOLES_KEPT ?]]
+  TO [[p.rows > 0 ?]]
+  CASE build_ragged_indices_from_dense/swa_window/eager
+  SAYS "indptr: rows "
+  WHY "holes are copied for a reader that takes every entry for a slot")
+
+plumb_mutant(ragged_holes_always_dropped
+  OP build_ragged_indices_from_dense FILE metadata/build_ragged_indices_from_dense.cu
+  FROM [[p.holes == PLUMB_HOLES_KEPT ?]]
+  TO [[p.rows < 0 ?]]
+  CASE build_ragged_indices_from_dense/holes_kept/eager
+  SAYS "indptr: rows "
+  WHY "entries move up where a reader takes the j-th entry for column j")
 
 plumb_mutant(graph_buffers_indptr_end_stale
   OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
@@ -55,11 +71,19 @@ plumb_mutant(graph_buffers_indptr_not_copied
 
 plumb_mutant(graph_buffers_capacity_copied
   OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
-  FROM [[entries = p.indptr[p.rows];]]
-  TO [[entries = p.rows * p.max_per_row;]]
-  CASE copy_ragged_to_graph_buffers/swa_window/full_graph
-  SAYS "indices_buffer: 226 entries behind the last of 286 are wrong"
+  FROM [[: p.indptr[p.rows];]]
+  TO [[: p.rows * p.max_per_row;]]
+  CASE copy_ragged_to_graph_buffers/length/full_graph
+  SAYS "entries behind the last of "
   WHY "as many entries as there is room for are copied, not as many as there are")
+
+plumb_mutant(graph_buffers_length_copied
+  OP copy_ragged_to_graph_buffers FILE metadata/copy_ragged_to_graph_buffers.cu
+  FROM [[all ? p.rows * p.max_per_row :]]
+  TO [[all ? p.indptr[p.rows] :]]
+  CASE copy_ragged_to_graph_buffers/swa_window/full_graph
+  SAYS "entries behind the last of "
+  WHY "as many entries as the list has are copied where the capacity is")
 
 plumb_mutant(global_topk_request_0
   OP compute_global_topk_ragged_indices_and_indptr
@@ -91,33 +115,65 @@ plumb_mutant(global_topk_dense_stride_for_columns
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
   FROM [[position / p.block_size < p.blocks_per_request]]
   TO [[position / p.block_size < p.block_table_row_stride]]
-  CASE compute_global_topk_indices_and_lens/strided_views/eager
-  SAYS "lens: rows 0-1 of 6 wrong"
+  CASE compute_global_topk_indices_and_lens/compacted_strided/eager
+  SAYS "lens: rows "
   WHY "bounds are those of the wider table that the block table is a view of")
 
 plumb_mutant(global_topk_dense_padded_with_0
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
   FROM [[out[j] = kNoIndex;]]
   TO [[out[j] = 0;]]
-  CASE compute_global_topk_indices_and_lens/flash_topk_512/eager
+  CASE compute_global_topk_indices_and_lens/compacted/eager
   SAYS "every wrong element is 0 where -1 is expected"
-  WHY "0 stands behind the survivors, a slot like any other")
+  WHY "0 stands behind the last slot, a slot like any other")
 
 plumb_mutant(global_topk_dense_not_compacted
   OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
-  FROM [[place = found + wave_prefix_sum(own) - own;]]
-  TO [[place = static_cast<std::int32_t>(column);]]
-  CASE compute_global_topk_indices_and_lens/pro_topk_1024/eager
-  SAYS "global_indices: rows 0 of 2 wrong"
-  WHY "survivors stay where they were, and holes hold what was there before")
+  FROM [[left = p.compaction == PLUMB_COMPACTION_LEFT;]]
+  TO [[left = p.tokens < 0;]]
+  CASE compute_global_topk_indices_and_lens/compacted/eager
+  SAYS "global_indices: rows "
+  WHY "slots stay in their columns where the reader takes a prefix")
+
+plumb_mutant(global_topk_dense_always_compacted
+  OP compute_global_topk_indices_and_lens FILE metadata/compute_global_topk_indices_and_lens.cu
+  FROM [[left = p.compaction == PLUMB_COMPACTION_LEFT;]]
+  TO [[left = p.tokens >= 0;]]
+  CASE compute_global_topk_indices_and_lens/flash_topk_512/eager
+  SAYS "global_indices: rows "
+  WHY "slots move to the left where columns are kept")
 
 plumb_mutant(combine_minus_one_shifted
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
-  FROM [[flat[j] = state >= 0 ? static_cast<std::int32_t>(region + state) : kNoIndex;]]
-  TO [[flat[j] = static_cast<std::int32_t>(region + state);]]
-  CASE combine_topk_swa_indices_ragged/c4a_two_requests/eager
-  SAYS "every wrong element is 266 where -1 is expected"
+  FROM [[kept && topk[j] < 0 ?]]
+  TO [[kept && topk[j] < -1 ?]]
+  CASE combine_topk_swa_indices_ragged/holes_kept/eager
+  SAYS "expected -1, got 533"
   WHY "a hole of request b becomes M b - 1, the last row of the request before")
+
+plumb_mutant(combine_minus_one_kept
+  OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
+  FROM [[kept = p.minus_one == PLUMB_MINUS_ONE_KEPT;]]
+  TO [[kept = p.tokens > 0;]]
+  CASE combine_topk_swa_indices_ragged/c4a_two_requests/eager
+  SAYS "every wrong element is -1 where 266 is expected"
+  WHY "a hole stays -1 where it is shifted like any other entry")
+
+plumb_mutant(combine_missing_column_read
+  OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
+  FROM [[with_column = a.compressed < p.topk_width ? a.compressed : p.topk_width;]]
+  TO [[with_column = a.compressed;]]
+  CASE combine_topk_swa_indices_ragged/narrow_topk/eager
+  SAYS "flat: these entries belong to tokens "
+  WHY "columns that the top-k table has not are read: the next row's")
+
+plumb_mutant(combine_tail_untouched
+  OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
+  FROM [[p.tail == PLUMB_NO_VALUE_MINUS_ONE]]
+  TO [[p.tokens < 0]]
+  CASE combine_topk_swa_indices_ragged/tail_minus_one/full_graph
+  SAYS "entries behind the last of "
+  WHY "what earlier steps left stays behind the last entry")
 
 plumb_mutant(combine_window_without_region
   OP combine_topk_swa_indices_ragged FILE metadata/combine_topk_swa_indices_ragged.cu
@@ -167,12 +223,28 @@ plumb_mutant(swa_slot_0_is_padding
   SAYS "is_valid_token: rows 0 of 4 wrong"
   WHY "the token in slot 0 is taken for padding")
 
+plumb_mutant(swa_invalid_row_always_cleared
+  OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
+  FROM [[written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;]]
+  TO [[written = p.window > 0;]]
+  CASE swa_decode_metadata/decode_window_128/full_graph
+  SAYS "swa_indices: rows "
+  WHY "rows of tokens without a slot are written where they are left alone")
+
+plumb_mutant(swa_invalid_row_never_cleared
+  OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu
+  FROM [[written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;]]
+  TO [[written = valid;]]
+  CASE swa_decode_metadata/invalid_rows_cleared/full_graph
+  SAYS "swa_indices: rows "
+  WHY "a padded token gathers through the slots of an earlier step")
+
 plumb_mutant(swa_tail_not_cleared
   OP swa_decode_metadata FILE metadata/swa_decode_metadata.cu DECODE
   FROM [[j < p.window; j += block_size()]]
   TO [[j < length; j += block_size()]]
   CASE swa_decode_metadata/first_pages/full_graph
-  SAYS "swa_indices: rows 0-5 of 8 wrong"
+  SAYS "only columns from 51 on are wrong"
   WHY "columns behind a shorter window keep the slots of an earlier step")
 
 plumb_mutant(c128a_packed_rows
@@ -211,26 +283,42 @@ plumb_mutant(v32_shrink_tail_kept
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
   FROM [[p.paged_kv_indices[i] = 0;]]
   TO [[static_cast<void>(i);]]
-  CASE v32_paged_metadata/decode_topk_128/full_graph
-  SAYS "paged_kv_indices: 8 entries behind the last of 291 are wrong"
+  CASE v32_paged_metadata/entries/full_graph
+  SAYS "entries behind the last of "
   WHY "entries that a smaller step no longer owns keep their slots (vLLM #42982)")
 
 plumb_mutant(v32_shrink_tail_one_short
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
   FROM [[thread < tokens_before]]
   TO [[thread + 1 < tokens_before]]
-  CASE v32_paged_metadata/one_token_of_a_large_buffer/full_graph
-  SAYS "req_id_per_token: rows 2 of 17 wrong"
+  CASE v32_paged_metadata/entries_of_one_token/full_graph
+  SAYS "req_id_per_token: rows "
   WHY "the last request id of the step before is not cleared")
 
 plumb_mutant(v32_extent_kept_on_growth
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
-  FROM [[p.extents[1] = p.paged_kv_indptr[p.max_tokens];]]
-  TO [[const std::int32_t entries = p.paged_kv_indptr[p.max_tokens];
+  FROM [[p.extents[1] = static_cast<std::int32_t>(extent_of_indices(p, tokens));]]
+  TO [[const auto entries = static_cast<std::int32_t>(extent_of_indices(p, tokens));
   if (entries < p.extents[1]) p.extents[1] = entries;]]
-  CASE v32_paged_metadata/mixed_queries/eager
+  CASE v32_paged_metadata/entries_mixed_queries/eager
   SAYS "extents: rows 1 of 2 wrong"
   WHY "a growing step does not say how far it reached, so the next one clears too little")
+
+plumb_mutant(v32_extent_of_entries_for_n_topk
+  OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
+  FROM [[p.extent == PLUMB_EXTENT_N_TOPK ? tokens * p.topk :]]
+  TO [[p.max_tokens < 0 ? tokens * p.topk :]]
+  CASE v32_paged_metadata/n_topk_mixed_queries/full_graph
+  SAYS "extents: rows 1 of 2 wrong"
+  WHY "the extent counts entries where it counts topk for each token")
+
+plumb_mutant(v32_full_fill_from_the_extent
+  OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
+  FROM [[full ? p.max_tokens * p.topk :]]
+  TO [[full ? std::int64_t{p.extents[1]} :]]
+  CASE v32_paged_metadata/decode_topk_128/full_graph
+  SAYS "paged_kv_indices: "
+  WHY "only what the step before reached is cleared where everything is")
 
 plumb_mutant(v32_lens_not_causal
   OP v32_paged_metadata FILE metadata/v32_paged_metadata.cu
@@ -242,8 +330,8 @@ plumb_mutant(v32_lens_not_causal
 
 plumb_mutant(v32_missing_is_minus_one
   OP v32_paged_kv_indices FILE metadata/v32_paged_kv_indices.cu
-  FROM [[kMissing = 0;]]
-  TO [[kMissing = -1;]]
+  FROM [[p.invalid == PLUMB_INVALID_SLOT_0 ? 0 : kNoIndex;]]
+  TO [[kNoIndex;]]
   CASE v32_paged_kv_indices/page_64/eager
   SAYS "every wrong element is -1 where 0 is expected"
   WHY "missing tokens are -1, which this op's consumer takes for a slot")

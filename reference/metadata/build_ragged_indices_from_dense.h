@@ -13,7 +13,8 @@ struct DenseIndices {
   const std::int32_t* indices = nullptr;  // [rows, width]
   const std::int32_t* lengths = nullptr;  // [rows], any value: clamped to [0, width]
   std::int64_t rows = 0, width = 0, row_stride = 0;
-  std::int64_t num_rows = -1;  // entries outside [0, num_rows) become -1; -1: none does
+  std::int64_t num_rows = -1;  // entries outside [0, num_rows) are holes; -1: no such bound
+  bool drop_holes = true;      // negative entries are holes too, and what follows moves up
 };
 
 struct RaggedIndices {
@@ -21,7 +22,7 @@ struct RaggedIndices {
   std::vector<std::int64_t> flat;    // [indptr.back()]
 };
 
-// Holes (-1) are kept where they are; nothing moves up.
+// Holes that are kept are -1 where there is a bound, and else stay as they are.
 RaggedIndices build_ragged_indices_from_dense(const DenseIndices& input);
 
 }  // namespace plumb::reference

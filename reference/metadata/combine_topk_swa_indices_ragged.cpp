@@ -8,15 +8,17 @@ namespace plumb::reference {
 
 namespace {
 
-// A state that the indexer did not name, or for which the table has no column, stays -1: shifted by
-// M b it would be a row of the request before.
 void append_states(const ChunkLists& input, std::int64_t token, const QueryToken& query,
                    std::vector<std::int64_t>& flat) {
   const std::int64_t count = std::min((query.position + 1) / input.ratio, input.top_k);
   for (std::int64_t j = 0; j < count; ++j) {
-    std::int64_t state = -1;
-    if (j < input.topk_width) state = input.topk_indices[token * input.topk_indices_row_stride + j];
-    flat.push_back(state < 0 ? -1 : input.rows_per_request * query.request + state);
+    if (j >= input.topk_width) {
+      flat.push_back(kMissingState);
+      continue;
+    }
+    const std::int64_t state = input.topk_indices[token * input.topk_indices_row_stride + j];
+    const bool kept = state < 0 && !input.shift_minus_one;
+    flat.push_back(kept ? -1 : input.rows_per_request * query.request + state);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reference/metadata/block_table.h"
@@ -22,7 +23,11 @@ struct ChunkLists {
   std::int64_t topk_width = 0, topk_indices_row_stride = 0;
   std::int64_t top_k = 0, ratio = 1, window = 0;
   std::int64_t rows_per_request = 0, compressed_rows = 0;  // M, N
+  bool shift_minus_one = true;                             // -1 of request b: M b - 1, else -1
 };
+
+// Stands for an entry that counts although the top-k table has no column for it.
+inline constexpr std::int64_t kMissingState = std::numeric_limits<std::int64_t>::min();
 
 // Throws std::out_of_range where a row of the window was not gathered.
 RaggedSlots combine_topk_swa_indices_ragged(const ChunkLists& input);

@@ -3,7 +3,7 @@
 
 namespace plumb::reference {
 
-DenseSlots compute_global_topk_indices_and_lens(const TopKPositions& input) {
+DenseSlots compute_global_topk_indices_and_lens(const TopKPositions& input, bool to_left) {
   DenseSlots out;
   out.global_indices.assign(static_cast<std::size_t>(input.tokens * input.topk), -1);
   out.lens.assign(static_cast<std::size_t>(input.tokens), 0);
@@ -13,7 +13,8 @@ DenseSlots compute_global_topk_indices_and_lens(const TopKPositions& input) {
       const std::int64_t position = input.topk_indices[token * input.row_stride + j];
       const std::int64_t request = input.token_to_req[token];
       if (!input.block_table.holds(request, position)) continue;
-      out.global_indices[token * input.topk + out.lens[token]++] =
+      const std::int64_t found = out.lens[token]++;
+      out.global_indices[token * input.topk + (to_left ? found : j)] =
           input.block_table.slot(request, position);
     }
   }

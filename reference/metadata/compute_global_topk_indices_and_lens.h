@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute_global_topk_indices_and_lens (operations' specification, 2.5, the later dense form):
-// slots of what the block table covers, moved to the left.
+// compute_global_topk_indices_and_lens (operations' specification, 2.5, the dense form): slots of
+// what the block table covers, each in its column or moved to the left.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace plumb::reference {
 
 struct DenseSlots {
-  std::vector<std::int64_t> global_indices;  // [tokens, topk]; -1 behind the survivors
-  std::vector<std::int64_t> lens;            // [tokens] survivors
+  std::vector<std::int64_t> global_indices;  // [tokens, topk]; -1 where there is no slot
+  std::vector<std::int64_t> lens;            // [tokens] slots
 };
 
-// Survivors keep their order. Requests and positions outside the block table do not survive.
-DenseSlots compute_global_topk_indices_and_lens(const TopKPositions& input);
+// Slots keep their order. Requests and positions outside the block table have none.
+DenseSlots compute_global_topk_indices_and_lens(const TopKPositions& input, bool to_left);
 
 }  // namespace plumb::reference

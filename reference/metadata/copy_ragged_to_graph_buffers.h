@@ -13,9 +13,10 @@ struct GraphBuffers {
   std::vector<std::int64_t> indices, indptr;
 };
 
-// `buffers` holds what earlier steps left. Overwritten are the first indptr[rows] indices and the
+// `buffers` holds what earlier steps left. Overwritten are the first `entries` indices and the
 // first rows + 1 of indptr, nothing else. Throws std::out_of_range where they do not fit.
-void copy_ragged_to_graph_buffers(const std::int32_t* indices, const std::int32_t* indptr,
-                                  std::int64_t rows, GraphBuffers& buffers);
+void copy_ragged_to_graph_buffers(const std::int32_t* indices, std::int64_t entries,
+                                  const std::int32_t* indptr, std::int64_t rows,
+                                  GraphBuffers& buffers);
 
 }  // namespace plumb::reference

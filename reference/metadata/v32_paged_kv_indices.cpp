@@ -10,7 +10,7 @@ void v32_paged_kv_indices(const PagedTopK& input, std::vector<std::int64_t>& pag
       const std::int64_t position = input.topk_indices[token * input.row_stride + i - begin];
       const std::int64_t request = input.req_id_per_token[token];
       const bool there = input.block_table.holds(request, position);
-      paged_kv_indices.at(i) = there ? input.block_table.slot(request, position) : 0;
+      paged_kv_indices.at(i) = there ? input.block_table.slot(request, position) : input.missing;
     }
   }
 }

@@ -17,10 +17,11 @@ struct PagedTopK {
   const std::int32_t* paged_kv_indptr = nullptr;   // [tokens + 1]
   std::int64_t tokens = 0, row_stride = 0;
   BlockTable block_table;
+  std::int64_t missing = 0;  // slot of a token that is missing
 };
 
 // Writes the range of each token, entry by entry; a token that is missing (< 0) or that the block
-// table does not cover becomes slot 0. The rest of `paged_kv_indices` stays.
+// table does not cover is `missing`. The rest of `paged_kv_indices` stays.
 void v32_paged_kv_indices(const PagedTopK& input, std::vector<std::int64_t>& paged_kv_indices);
 
 }  // namespace plumb::reference

@@ -19,9 +19,13 @@ struct PagedBuffers {
   std::vector<std::int64_t> extents;           // tokens and entries of the latest step
 };
 
-// Request ids and indptr of the step; what the step before reached beyond this one becomes 0, and
-// nothing else of req_id_per_token and paged_kv_indices changes. Throws std::out_of_range where the
-// step does not fit.
-void v32_paged_metadata(const QueryLayout& queries, std::int64_t topk, PagedBuffers& buffers);
+// What becomes 0: everything but the request ids of the step, or what the step before reached
+// beyond this one. The extent of the indices is that of the entries, or topk for each token.
+enum class ClearedExtent { full_fill, n_topk, entries };
+
+// Request ids and indptr of the step. Nothing else of req_id_per_token and paged_kv_indices changes
+// but what becomes 0. Throws std::out_of_range where the step does not fit.
+void v32_paged_metadata(const QueryLayout& queries, std::int64_t topk, ClearedExtent cleared,
+                        PagedBuffers& buffers);
 
 }  // namespace plumb::reference

@@ -21,9 +21,13 @@ constexpr std::int64_t kFarStride = std::int64_t{1} << 30;  // third row: 2^31 e
 
 using P = plumb_build_ragged_indices_from_dense_params;
 
+const ContractChoice kHoles{
+    "holes", {"dropped", "kept"}, "entries that name no slot: what follows moves up, or they stay"};
+
 Formula members(TablePart<P>& t) {
   const Formula rows = t.scalar("rows", &P::rows), width = t.scalar("width", &P::width);
   t.scalar("num_rows", &P::num_rows);
+  t.choice("holes", &P::holes, kHoles);
   const Formula far = parameter("far"), near_stride = width + parameter("row_gap");
   t.given(far, 0);
   t.scalar("indices_row_stride", &P::indices_row_stride, far * kFarStride + !far * near_stride);
@@ -65,13 +69,23 @@ class BuildRaggedProblem final : public TableProblem<P> {
     input.width = p_.width;
     input.row_stride = p_.width + gap_;
     input.num_rows = p_.num_rows;
+    input.drop_holes = p_.holes == PLUMB_HOLES_DROPPED;
     const auto expected = build_ragged_indices_from_dense(input);
     return {expect_exact(tensors.at("indptr"), expected.indptr, {}),
             expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
                           expected.indptr, "rows")};
   }
 
-  double cost() const override { return indptr_cost(p_.rows) + row_blocks_cost(p_.rows, p_.width); }
+  // Where holes are dropped, a wave counts each row, and moves it a wave's width at a time.
+  double cost() const override {
+    if (p_.holes == PLUMB_HOLES_KEPT) {
+      return indptr_cost(p_.rows) + row_blocks_cost(p_.rows, p_.width);
+    }
+    constexpr double kCounted = 6, kMoved = 11;  // shuffles
+    const auto lanes = static_cast<double>(p_.rows * ((p_.width + 31) / 32 * 32));
+    const auto counting = static_cast<double>(32 * p_.rows) * kCounted;
+    return indptr_cost(p_.rows) + (counting + lanes * kMoved) * kShuffleCost;
+  }
   double checked_factor() const override { return 4; }
 
  private:
@@ -126,8 +140,9 @@ OpDefinition define_build_ragged_indices_from_dense() {
       {"rows", 5, 0, 65536, "padded rows"},
       {"width", 128, 0, 65536, "columns of the dense table"},
       {"row_gap", 0, 0, 65536, "elements between two rows"},
-      {"num_rows", -1, -1, std::int64_t{1} << 31, "entries from here on are -1; -1: none"},
+      {"num_rows", -1, -1, std::int64_t{1} << 31, "entries from here on are holes; -1: none"},
       {"far", 0, 0, 1, "rows 2^30 elements apart"}};
+  op.choices = {kHoles};
   op.make_problem = make_problem_of<BuildRaggedProblem>;
   op.table = &table_of<members>();
   return op;

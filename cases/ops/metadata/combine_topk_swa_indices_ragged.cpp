@@ -19,6 +19,13 @@ using reference::ChunkLists;
 
 using P = plumb_combine_topk_swa_indices_ragged_params;
 
+const ContractChoice kMinusOne{"minus_one",
+                               {"shifted", "keep"},
+                               "a top-k entry of -1: the row in front of the request's own, or -1"};
+const ContractChoice kTail{"tail", {"untouched", "minus_one"}, "entries behind the last token's"};
+const ContractChoice kMissing{
+    "missing", {"untouched", "minus_one"}, "entries for which the top-k table has no column"};
+
 Formula members(TablePart<P>& t) {
   const Formula requests = t.scalar("requests", &P::requests), queries = parameter("queries");
   t.given(queries, 1);
@@ -34,6 +41,9 @@ Formula members(TablePart<P>& t) {
                                   !!top_k * div_up(parameter("context"), ratio));
   t.scalar("rows_per_request", &P::rows_per_request,
            states + window + greatest(parameter("batched_tokens"), queries));
+  t.choice("minus_one", &P::minus_one, kMinusOne);
+  t.choice("tail", &P::tail, kTail);
+  t.choice("missing", &P::missing, kMissing);
   add_queries(t, requests);
   t.input("gather_lens", &P::gather_lens, {requests, 1}, "tokens in the workspace");
   t.input("topk_indices", &P::topk_indices, {tokens, width}, "compressed positions")
@@ -86,7 +96,7 @@ class CombineProblem final : public TableProblem<P> {
     const auto expected = combine_topk_swa_indices_ragged(reference_input(tensors));
     return {expect_exact(tensors.at("lens"), expected.lens, {}),
             expect_exact(tensors.at("indptr"), expected.indptr, {}),
-            expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
+            expect_ragged(tensors.at("flat"), flat(expected.flat, tensors.at("flat_before")),
                           expected.indptr, "tokens")};
   }
 
@@ -108,6 +118,20 @@ class CombineProblem final : public TableProblem<P> {
     }
   }
 
+  std::vector<std::int64_t> flat(const std::vector<std::int64_t>& entries,
+                                 const HostTensor& before) const {
+    std::vector<std::int64_t> all = integers_of(before);
+    const auto end = all.begin() + std::ssize(entries);
+    if (p_.tail == PLUMB_NO_VALUE_MINUS_ONE) std::fill(end, all.end(), -1);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i] != reference::kMissingState)
+        all[i] = entries[i];
+      else if (p_.missing == PLUMB_NO_VALUE_MINUS_ONE)
+        all[i] = -1;
+    }
+    return all;
+  }
+
   ChunkLists reference_input(const TensorSet& tensors) const {
     ChunkLists input;
     input.queries = queries_.reference(tensors);
@@ -121,6 +145,7 @@ class CombineProblem final : public TableProblem<P> {
     input.window = p_.window;
     input.rows_per_request = p_.rows_per_request;
     input.compressed_rows = p_.compressed_rows;
+    input.shift_minus_one = p_.minus_one == PLUMB_MINUS_ONE_SHIFTED;
     return input;
   }
 
@@ -144,6 +169,7 @@ OpDefinition define_combine_topk_swa_indices_ragged() {
                    {"row_gap", 0, 0, 65536, "elements between two rows of the top-k table"},
                    {"window", 128, 1, 65536, "sliding window"},
                    {"batched_tokens", 64, 0, 1 << 20, "most query tokens of a batch"}};
+  op.choices = {kMinusOne, kTail, kMissing};
   op.make_problem = make_problem_of<CombineProblem>;
   op.table = &table_of<members>();
   return op;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cases of copy_ragged_to_graph_buffers. Capacity and live count are rows; dead rows are empty. The
-// list behind its last entry holds what dead rows hold, and must not be copied.
+// list behind its last entry holds what dead rows hold. Whether that is copied is a choice.
 #include "reference/metadata/copy_ragged_to_graph_buffers.h"
 
 #include <plumb/ops/metadata.h>
@@ -15,9 +15,13 @@ namespace {
 
 using P = plumb_copy_ragged_to_graph_buffers_params;
 
+const ContractChoice kCopied{
+    "copied", {"capacity", "length"}, "entries: rows * max_per_row, or as many as rows own"};
+
 Formula members(TablePart<P>& t) {
   const Formula rows = t.scalar("rows", &P::rows);
   const Formula max_per_row = t.scalar("max_per_row", &P::max_per_row);
+  t.choice("copied", &P::copied, kCopied);
   const Formula buffer = buffer_rows(t, rows, "more_buffer_rows");
   t.input("indices", &P::indices, {rows * max_per_row, 1}, "entries of all rows");
   t.input("indptr", &P::indptr, {rows + 1, 1}, "first entry of each row");
@@ -50,8 +54,11 @@ class CopyRaggedProblem final : public TableProblem<P> {
                       const plumb_numerics&) const override {
     reference::GraphBuffers expected{integers_of(tensors.at("indices_buffer_before")),
                                      integers_of(tensors.at("indptr_buffer_before"))};
+    const auto* indptr = tensors.at("indptr").data<std::int32_t>();
+    const bool all = p_.copied == PLUMB_COPIED_CAPACITY;
     copy_ragged_to_graph_buffers(tensors.at("indices").data<std::int32_t>(),
-                                 tensors.at("indptr").data<std::int32_t>(), p_.rows, expected);
+                                 all ? p_.rows * p_.max_per_row : indptr[p_.rows], indptr, p_.rows,
+                                 expected);
     return {expect_exact(tensors.at("indptr_buffer"), expected.indptr, {}),
             expect_ragged(tensors.at("indices_buffer"), expected.indices,
                           integers_of(tensors.at("indptr")), "rows")};
@@ -70,6 +77,7 @@ OpDefinition define_copy_ragged_to_graph_buffers() {
       {"rows", 5, 0, 65536, "padded rows of the step"},
       {"max_per_row", 128, 0, 65536, "most entries of a row"},
       {"more_buffer_rows", 2, 0, 65536, "rows of the buffers beyond those of the step"}};
+  op.choices = {kCopied};
   op.make_problem = make_problem_of<CopyRaggedProblem>;
   op.table = &table_of<members>();
   return op;

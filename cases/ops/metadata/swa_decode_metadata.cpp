@@ -6,6 +6,8 @@
 
 #include <plumb/ops/metadata.h>
 
+#include <algorithm>
+
 #include "cases/ops/metadata/metadata_members.h"
 #include "cases/tensors/fill.h"
 
@@ -15,11 +17,15 @@ namespace {
 
 using P = plumb_swa_decode_metadata_params;
 
+const ContractChoice kInvalidRow{
+    "invalid_row", {"untouched", "minus_one"}, "slots of a token without a slot of its own"};
+
 Formula members(TablePart<P>& t) {
   const Formula requests = t.scalar("requests", &P::requests);
   const Formula full = requests * parameter("queries");
   const Formula tokens = t.scalar("tokens", &P::tokens, unless_negative(parameter("tokens"), full));
   const Formula window = t.scalar("window", &P::window), page = t.scalar("page", &P::page);
+  t.choice("invalid_row", &P::invalid_row, kInvalidRow);
   const Formula stride =
       t.scalar("swa_indices_row_stride", &P::swa_indices_row_stride, window + parameter("row_gap"));
   const Formula buffer = buffer_rows(t, tokens, "more_buffer_tokens");
@@ -73,7 +79,8 @@ class SwaDecodeProblem final : public TableProblem<P> {
     input.tokens = p_.tokens;
     input.window = p_.window;
     input.block_table = blocks_.reference(tensors);
-    const auto expected = swa_decode_metadata(input);
+    auto expected = swa_decode_metadata(input);
+    if (p_.invalid_row == PLUMB_NO_VALUE_UNTOUCHED) keep_invalid_rows(tensors, expected);
     const auto persistent = [&](const std::string& name, const std::vector<std::int64_t>& front) {
       return expect_exact(tensors.at(name), front_over(front, tensors.at(name + "_before")), {});
     };
@@ -90,6 +97,15 @@ class SwaDecodeProblem final : public TableProblem<P> {
   double checked_factor() const override { return 16; }
 
  private:
+  void keep_invalid_rows(const TensorSet& tensors, reference::SwaMetadata& expected) const {
+    const HostTensor& before = tensors.at("swa_indices_before");
+    for (std::int64_t token = 0; token < p_.tokens; ++token) {
+      if (expected.is_valid_token[token]) continue;
+      const auto* row = before.row<std::int32_t>(token);
+      std::copy(row, row + p_.window, expected.swa_indices.begin() + token * p_.window);
+    }
+  }
+
   QueryShape queries_;
   BlockTableShape blocks_;
 };
@@ -111,6 +127,7 @@ OpDefinition define_swa_decode_metadata() {
       {"table_gap", 0, 0, 65536, "elements between two rows of the block table"},
       {"row_gap", 0, 0, 65536, "elements between the slots of two tokens"},
       {"more_buffer_tokens", 2, 0, 65536, "tokens of the buffers beyond the padded batch"}};
+  op.choices = {kInvalidRow};
   op.make_problem = make_problem_of<SwaDecodeProblem>;
   op.table = &table_of<members>();
   return op;

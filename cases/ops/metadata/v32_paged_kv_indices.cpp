@@ -16,11 +16,15 @@ namespace {
 
 using P = plumb_v32_paged_kv_indices_params;
 
+const ContractChoice kInvalid{
+    "invalid", {"0", "minus_one"}, "slot of a position that is negative or not in the block table"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), topk = t.scalar("topk", &P::topk);
   const Formula blocks =
       t.scalar("blocks_per_request", &P::blocks_per_request, parameter("blocks"));
   t.scalar("page", &P::page);
+  t.choice("invalid", &P::invalid, kInvalid);
   const Formula stride =
       t.scalar("topk_indices_row_stride", &P::topk_indices_row_stride, topk + parameter("row_gap"));
   t.input("topk_indices", &P::topk_indices, {tokens, topk}, "positions; negative: none")
@@ -71,6 +75,7 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
     input.tokens = p_.tokens;
     input.row_stride = p_.topk_indices_row_stride;
     input.block_table = blocks_.reference(tensors);
+    input.missing = p_.invalid == PLUMB_INVALID_SLOT_0 ? 0 : -1;
     std::vector<std::int64_t> expected = integers_of(tensors.at("paged_kv_indices_before"));
     v32_paged_kv_indices(input, expected);
     return {expect_ragged(tensors.at("paged_kv_indices"), expected,
@@ -107,7 +112,7 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
 OpDefinition define_v32_paged_kv_indices() {
   OpDefinition op;
   op.name = "v32_paged_kv_indices";
-  op.summary = "V3.2 on ROCm: slots of the tokens that the indexer chose; 0 for missing ones";
+  op.summary = "V3.2 on ROCm: slots of the tokens that the indexer chose";
   op.parameters = {{"tokens", 4, 0, 65536, "padded tokens"},
                    {"topk", 128, 128, 65536, "positions per token, a multiple of 128"},
                    {"queries", 1, 1, 64, "tokens of a request"},
@@ -115,6 +120,7 @@ OpDefinition define_v32_paged_kv_indices() {
                    {"page", 64, 1, 64, "positions per block: 1 or 64"},
                    {"table_gap", 0, 0, 65536, "elements between two rows of the block table"},
                    {"row_gap", 0, 0, 65536, "elements between the positions of two tokens"}};
+  op.choices = {kInvalid};
   op.make_problem = make_problem_of<V32PagedKvIndicesProblem>;
   op.table = &table_of<members>();
   return op;

@@ -19,12 +19,19 @@ using reference::PagedBuffers;
 
 using P = plumb_v32_paged_metadata_params;
 
+const ContractChoice kExtent{
+    "extent",
+    {"full_fill", "n_topk", "entries"},
+    "what is cleared: all, or what the step before reached beyond this one, "
+    "in topk entries a token or in entries that tokens own"};
+
 Formula members(TablePart<P>& t) {
   const Formula requests = t.scalar("requests", &P::requests), topk = t.scalar("topk", &P::topk);
   t.given(parameter("queries"), limit(&EngineLimits::query_tokens, "query tokens"));
   t.given(parameter("context"), limit(&EngineLimits::positions, "positions"));
   const Formula tokens = t.scalar("max_tokens", &P::max_tokens,
                                   requests * parameter("queries") + parameter("more_tokens"));
+  t.choice("extent", &P::extent, kExtent);
   add_queries(t, requests);
   t.in_place("req_id_per_token", &P::req_id_per_token, {tokens, 1}, "request of each token");
   t.in_place("paged_kv_indices", &P::paged_kv_indices, {tokens * topk, 1});
@@ -54,7 +61,7 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
     fill_before(tensors.at("paged_kv_indices_before"), step.seed);
     PagedBuffers now = before(tensors);
     now.extents = {0, 0};
-    v32_paged_metadata(queries_.reference(tensors), p_.topk, now);
+    v32_paged_metadata(queries_.reference(tensors), p_.topk, cleared(), now);
     const std::int64_t most[] = {p_.max_tokens, p_.max_tokens * p_.topk};
     for (int i = 0; i < 2; ++i) {
       tensors.at("extents_before").data<std::int32_t>()[i] =
@@ -62,15 +69,22 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
     }
   }
 
-  Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics&,
+  Expectations expect(const Step& step, const TensorSet& tensors, const reference::Numerics&,
                       const plumb_numerics&) const override {
     PagedBuffers expected = before(tensors);
-    v32_paged_metadata(queries_.reference(tensors), p_.topk, expected);
+    v32_paged_metadata(queries_.reference(tensors), p_.topk, cleared(), expected);
+    const HostTensor& extents = tensors.at("extents");
     return {expect_exact(tensors.at("req_id_per_token"), expected.req_id_per_token, {}),
             expect_exact(tensors.at("paged_kv_indptr"), expected.paged_kv_indptr, {}),
             expect_ragged(tensors.at("paged_kv_indices"), expected.paged_kv_indices,
                           expected.paged_kv_indptr, "tokens"),
-            expect_exact(tensors.at("extents"), expected.extents, {})};
+            expect_exact(extents, expected.extents, promised_rows(step, extents.spec()))};
+  }
+
+  // A step that clears everything does not need the extents of the step before.
+  RowMask promised_rows(const Step&, const TensorSpec& spec) const override {
+    const bool free = spec.name == "extents" && p_.extent == PLUMB_EXTENT_FULL_FILL;
+    return free ? RowMask(2, false) : RowMask{};
   }
 
   double cost() const override {
@@ -78,6 +92,10 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
   }
 
  private:
+  reference::ClearedExtent cleared() const {
+    return static_cast<reference::ClearedExtent>(p_.extent);
+  }
+
   static PagedBuffers before(const TensorSet& tensors) {
     return {integers_of(tensors.at("req_id_per_token_before")),
             {},
@@ -102,12 +120,13 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
 OpDefinition define_v32_paged_metadata() {
   OpDefinition op;
   op.name = "v32_paged_metadata";
-  op.summary = "V3.2 on ROCm: request ids, ranges and the shrink-tail fill of a step";
+  op.summary = "V3.2 on ROCm: request ids, ranges and what a step clears of the one before";
   op.parameters = {{"requests", 4, 0, 65536, "padded requests"},
                    {"queries", 1, 1, 8192, "most query tokens of a request"},
                    {"context", 300, 1, 1 << 24, "longest sequence"},
                    {"topk", 128, 1, 65536, "most entries of a token"},
                    {"more_tokens", 2, 0, 65536, "tokens of the buffers beyond the padded batch"}};
+  op.choices = {kExtent};
   op.make_problem = make_problem_of<V32PagedMetadataProblem>;
   op.table = &table_of<members>();
   return op;

@@ -42,16 +42,34 @@ PLUMB_KERNEL void combine_lens_kernel(Params p) {
   write_indptr(p.tokens, length_of, p.indptr);
 }
 
+PLUMB_DEVICE void write_no_index(std::int32_t* to, std::int64_t count) {
+  for (std::int64_t j = thread_index(); j < count; j += block_size()) to[j] = kNoIndex;
+}
+
+// As many entries behind the last one as a token has places: block t writes the t-th.
+PLUMB_DEVICE void write_tail(const Params& p, std::int64_t token) {
+  const std::int64_t places = p.top_k + p.window;
+  const std::int64_t end = p.indptr[p.tokens], all = p.tokens * places;
+  const std::int64_t first = token * places < end ? end : token * places;
+  const std::int64_t last = (token + 1) * places < all ? (token + 1) * places : all;
+  write_no_index(p.flat + first, last - first);
+}
+
 PLUMB_KERNEL void combine_indices_kernel(Params p) {
   const std::int64_t token = block_index_x();
+  if (p.tail == PLUMB_NO_VALUE_MINUS_ONE) write_tail(p, token);
   const Attended a = attended_by(p, token);
   if (a.request < 0) return;
   const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   std::int32_t* flat = p.flat + p.indptr[token];
   const std::int64_t region = a.request * p.rows_per_request;
-  for (std::int64_t j = thread_index(); j < a.compressed; j += block_size()) {
-    const std::int32_t state = j < p.topk_width ? topk[j] : kNoIndex;
-    flat[j] = state >= 0 ? static_cast<std::int32_t>(region + state) : kNoIndex;
+  const bool kept = p.minus_one == PLUMB_MINUS_ONE_KEPT;
+  const std::int64_t with_column = a.compressed < p.topk_width ? a.compressed : p.topk_width;
+  for (std::int64_t j = thread_index(); j < with_column; j += block_size()) {
+    flat[j] = kept && topk[j] < 0 ? kNoIndex : static_cast<std::int32_t>(region + topk[j]);
+  }
+  if (p.missing == PLUMB_NO_VALUE_MINUS_ONE) {
+    write_no_index(flat + with_column, a.compressed - with_column);
   }
   const std::int64_t first_gathered = p.seq_lens[a.request] - p.gather_lens[a.request];
   const std::int64_t first = a.position - a.window + 1 - first_gathered;

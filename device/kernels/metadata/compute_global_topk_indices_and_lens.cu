@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// compute_global_topk_indices_and_lens: slots of the top-k positions of every token, dense, with
-// every bound checked. Wave t does token t, a wave's width of columns at a time: what survives
-// moves to the left, in order, behind what the columns before left over. Legal launch: grid_x =
-// tokens, one whole wave.
+// compute_global_topk_indices_and_lens: slots of the top-k positions of every token, dense. Wave t
+// does token t, a wave's width of columns at a time: slots stay in their columns, or move to the
+// left, in order, behind those of the columns before. Legal launch: grid_x = tokens, one whole
+// wave.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/block_table.h"
@@ -17,31 +17,36 @@ using Params = plumb_compute_global_topk_indices_and_lens_params;
 
 PLUMB_DEVICE bool has_request(const Params& p, std::int64_t token) {
   if (p.is_valid_token[token] == 0) return false;
+  if (p.bounds == PLUMB_BOUNDS_UNCHECKED) return true;
   return p.token_to_req[token] >= 0 && p.token_to_req[token] < p.requests;
 }
 
-PLUMB_DEVICE bool survives(const Params& p, std::int64_t token, std::int64_t column) {
+PLUMB_DEVICE bool has_slot(const Params& p, std::int64_t token, std::int64_t column) {
   if (column >= p.topk) return false;
   const std::int32_t position = p.topk_indices[token * p.topk_indices_row_stride + column];
-  return position >= 0 && position / p.block_size < p.blocks_per_request;
+  if (position < 0 || p.bounds == PLUMB_BOUNDS_UNCHECKED) return position >= 0;
+  return position / p.block_size < p.blocks_per_request;
 }
 
-PLUMB_KERNEL void map_topk_checked_kernel(Params p) {
+PLUMB_KERNEL void map_topk_dense_kernel(Params p) {
   const std::int64_t token = block_index_x();
   const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   std::int32_t* out = p.global_indices + token * p.global_indices_row_stride;
-  std::int32_t found = 0;
+  const bool left = p.compaction == PLUMB_COMPACTION_LEFT;
+  std::int32_t found = 0, written = 0;
   if (has_request(p, token)) {
     const std::int32_t* blocks = p.block_table + p.token_to_req[token] * p.block_table_row_stride;
     for (std::int64_t base = 0; base < p.topk; base += wave_size()) {
       const std::int64_t column = base + lane_index();
-      const std::int32_t own = survives(p, token, column) ? 1 : 0;
-      const std::int32_t place = found + wave_prefix_sum(own) - own;
-      if (own) out[place] = slot_of(blocks, p.block_size, topk[column]);
+      const std::int32_t own = has_slot(p, token, column) ? 1 : 0;
+      const std::int32_t to_left = found + wave_prefix_sum(own) - own;
+      if (own) out[left ? to_left : column] = slot_of(blocks, p.block_size, topk[column]);
+      if (!own && !left && column < p.topk) out[column] = kNoIndex;
       found += wave_sum(own);
     }
+    written = left ? found : static_cast<std::int32_t>(p.topk);
   }
-  for (std::int64_t j = found + lane_index(); j < p.topk; j += wave_size()) out[j] = kNoIndex;
+  for (std::int64_t j = written + lane_index(); j < p.topk; j += wave_size()) out[j] = kNoIndex;
   if (lane_index() == 0) p.lens[token] = found;
 }
 
@@ -62,7 +67,7 @@ plumb_status launch_compute_global_topk_dense(const void* params) {
   const Properties& device = stream_properties(p.stream);
   if (p.tokens > device.max_grid_x) return PLUMB_UNSUPPORTED;
   const LaunchShape one_wave{p.tokens, 1, device.wave_size, 0};
-  return PLUMB_LAUNCH(map_topk_checked_kernel, one_wave, p.stream, p);
+  return PLUMB_LAUNCH(map_topk_dense_kernel, one_wave, p.stream, p);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // copy_ragged_to_graph_buffers: a ragged list into persistent buffers. The grid covers the
 // capacity, because the host does not know how many entries there are; thread t of the grid copies
-// entry t of both, where there is one. Legal launch: any grid and block with a thread for each
-// entry.
+// entry t of both, where there is one to copy. Legal launch: any grid and block with a thread for
+// each entry.
 #include <plumb/ops/metadata.h>
 
 #include "device/kernels/metadata/ragged.h"
@@ -17,7 +17,8 @@ using Params = plumb_copy_ragged_to_graph_buffers_params;
 PLUMB_KERNEL void copy_ragged_kernel(Params p) {
   const std::int64_t thread = std::int64_t{block_index_x()} * block_size() + thread_index();
   const std::int64_t threads = std::int64_t{grid_size_x()} * block_size();
-  const std::int64_t entries = p.indptr[p.rows];
+  const bool all = p.copied == PLUMB_COPIED_CAPACITY;
+  const std::int64_t entries = all ? p.rows * p.max_per_row : p.indptr[p.rows];
   for (std::int64_t i = thread; i < entries; i += threads) p.indices_buffer[i] = p.indices[i];
   for (std::int64_t i = thread; i <= p.rows; i += threads) p.indptr_buffer[i] = p.indptr[i];
 }

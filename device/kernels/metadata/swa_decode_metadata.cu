@@ -27,7 +27,8 @@ PLUMB_KERNEL void swa_tokens_kernel(Params p) {
   const std::int64_t known = request < 0 ? 0 : request;  // padding belongs to request 0
   const std::int32_t* blocks = p.block_table + known * p.block_table_row_stride;
   std::int32_t* indices = p.swa_indices + token * p.swa_indices_row_stride;
-  for (std::int64_t j = thread_index(); j < p.window; j += block_size()) {
+  const bool written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;
+  for (std::int64_t j = thread_index(); written && j < p.window; j += block_size()) {
     indices[j] = j < length ? slot_of(blocks, p.page, start + j) : kNoIndex;
   }
   if (thread_index() != 0) return;

@@ -14,8 +14,6 @@ namespace {
 
 using Params = plumb_v32_paged_kv_indices_params;
 
-constexpr std::int32_t kMissing = 0;  // the op's own: slot 0 stands for what is missing
-
 PLUMB_KERNEL void v32_paged_kv_indices_kernel(Params p) {
   const std::int64_t token = block_index_x();
   const std::int64_t begin = p.paged_kv_indptr[token];
@@ -23,9 +21,10 @@ PLUMB_KERNEL void v32_paged_kv_indices_kernel(Params p) {
   if (count == 0) return;  // req_id_per_token of a padded token is not looked at
   const std::int32_t* topk = p.topk_indices + token * p.topk_indices_row_stride;
   const std::int32_t* blocks = p.block_table + p.req_id_per_token[token] * p.block_table_row_stride;
+  const std::int32_t missing = p.invalid == PLUMB_INVALID_SLOT_0 ? 0 : kNoIndex;
   for (std::int64_t j = thread_index(); j < count; j += block_size()) {
     const bool found = topk[j] >= 0 && topk[j] / p.page < p.blocks_per_request;
-    p.paged_kv_indices[begin + j] = found ? slot_of(blocks, p.page, topk[j]) : kMissing;
+    p.paged_kv_indices[begin + j] = found ? slot_of(blocks, p.page, topk[j]) : missing;
   }
 }
 

@@ -28,26 +28,34 @@ PLUMB_KERNEL void paged_kv_indptr_kernel(Params p) {
   write_indptr(p.max_tokens, length_of, p.paged_kv_indptr);
 }
 
+// How far the step reaches into paged_kv_indices, as its next one will take it.
+PLUMB_DEVICE std::int64_t extent_of_indices(const Params& p, std::int64_t tokens) {
+  return p.extent == PLUMB_EXTENT_N_TOPK ? tokens * p.topk : p.paged_kv_indptr[p.max_tokens];
+}
+
 PLUMB_KERNEL void refresh_buffers_kernel(Params p) {
   const std::int64_t thread = std::int64_t{block_index_x()} * block_size() + thread_index();
   const std::int64_t threads = std::int64_t{grid_size_x()} * block_size();
   const std::int64_t tokens = token_count(p.query_start_loc, p.requests);
-  const std::int64_t tokens_before = p.extents[0], entries_before = p.extents[1];
+  const bool full = p.extent == PLUMB_EXTENT_FULL_FILL;
+  const std::int64_t tokens_before = full ? p.max_tokens : p.extents[0];
   if (thread < tokens) {
     p.req_id_per_token[thread] =
         static_cast<std::int32_t>(request_of(p.query_start_loc, p.requests, thread));
   } else if (thread < tokens_before) {
     p.req_id_per_token[thread] = 0;
   }
-  const std::int64_t entries = p.paged_kv_indptr[p.max_tokens];
-  for (std::int64_t i = entries + thread; i < entries_before; i += threads) {
+  const std::int64_t first = full ? 0 : extent_of_indices(p, tokens);
+  const std::int64_t last = full ? p.max_tokens * p.topk : p.extents[1];
+  for (std::int64_t i = first + thread; i < last; i += threads) {
     p.paged_kv_indices[i] = 0;
   }
 }
 
 PLUMB_KERNEL void store_extents_kernel(Params p) {
-  p.extents[0] = static_cast<std::int32_t>(token_count(p.query_start_loc, p.requests));
-  p.extents[1] = p.paged_kv_indptr[p.max_tokens];
+  const std::int64_t tokens = token_count(p.query_start_loc, p.requests);
+  p.extents[0] = static_cast<std::int32_t>(tokens);
+  p.extents[1] = static_cast<std::int32_t>(extent_of_indices(p, tokens));
 }
 
 bool is_legal(const Params& p) {

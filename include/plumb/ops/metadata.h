@@ -12,6 +12,12 @@
 extern "C" {
 #endif
 
+/* Entries of a row that name no slot: negative, or outside [0, num_rows). */
+typedef enum plumb_holes {
+  PLUMB_HOLES_DROPPED = 0, /* the entries behind them move up */
+  PLUMB_HOLES_KEPT = 1     /* they count, and stay; those outside [0, num_rows) are -1 */
+} plumb_holes;
+
 /* Rows of a dense table as one ragged list   [2.2, 2.3] */
 typedef struct plumb_build_ragged_indices_from_dense_params {
   int64_t struct_size;    /* of this structure, in bytes */
@@ -21,19 +27,27 @@ typedef struct plumb_build_ragged_indices_from_dense_params {
   int32_t* flat;          /* [rows * width]; entries from indptr[rows] on are not written */
   int64_t rows, width;
   int64_t indices_row_stride;
-  int64_t num_rows; /* entries outside [0, num_rows) become -1; -1: all entries pass */
+  int64_t num_rows; /* entries outside [0, num_rows) are holes; -1: there is no such bound */
   plumb_stream stream;
+  plumb_holes holes;
 } plumb_build_ragged_indices_from_dense_params;
+
+/* Entries that a copy of a ragged list takes. */
+typedef enum plumb_copied_entries {
+  PLUMB_COPIED_CAPACITY = 0, /* rows * max_per_row, with those that no row owns */
+  PLUMB_COPIED_LENGTH = 1    /* indptr[rows] */
+} plumb_copied_entries;
 
 /* A ragged list into buffers that keep their addresses from step to step   [2.4] */
 typedef struct plumb_copy_ragged_to_graph_buffers_params {
   int64_t struct_size;     /* of this structure, in bytes */
   const int32_t* indices;  /* [rows * max_per_row], the first indptr[rows] are used */
   const int32_t* indptr;   /* [rows + 1] */
-  int32_t* indices_buffer; /* [>= rows * max_per_row]; entries from indptr[rows] on are kept */
+  int32_t* indices_buffer; /* [>= rows * max_per_row]; entries that are not copied are kept */
   int32_t* indptr_buffer;  /* [>= rows + 1]; entries behind rows + 1 are kept */
   int64_t rows, max_per_row;
   plumb_stream stream;
+  plumb_copied_entries copied;
 } plumb_copy_ragged_to_graph_buffers_params;
 
 /* Slots of the top-k positions of every token, ragged   [2.5] */
@@ -52,21 +66,47 @@ typedef struct plumb_compute_global_topk_ragged_indices_and_indptr_params {
   plumb_stream stream;
 } plumb_compute_global_topk_ragged_indices_and_indptr_params;
 
-/* The same, dense: bounds are checked, what survives moves to the left   [2.5] */
+/* Columns that have no slot. */
+typedef enum plumb_compaction {
+  PLUMB_COMPACTION_NONE = 0, /* -1 in their places */
+  PLUMB_COMPACTION_LEFT = 1  /* the others move to the left, -1 behind them */
+} plumb_compaction;
+
+typedef enum plumb_bounds {
+  PLUMB_BOUNDS_UNCHECKED = 0, /* callers give only requests and positions of the block table */
+  PLUMB_BOUNDS_CHECKED = 1    /* others have no slot */
+} plumb_bounds;
+
+/* The same, dense   [2.5]. A token that is not valid has length 0. Its row is -1 with
+ * PLUMB_COMPACTION_LEFT, and free without. */
 typedef struct plumb_compute_global_topk_indices_and_lens_params {
   int64_t struct_size;           /* of this structure, in bytes */
   const int32_t* topk_indices;   /* [tokens, topk] */
-  const int32_t* token_to_req;   /* [tokens]; outside [0, requests): nothing survives */
+  const int32_t* token_to_req;   /* [tokens] */
   const int32_t* block_table;    /* [requests, blocks_per_request] */
   const uint8_t* is_valid_token; /* [tokens] */
-  int32_t* global_indices;       /* [tokens, topk]; -1 behind the survivors */
-  int32_t* lens;                 /* [tokens] survivors */
+  int32_t* global_indices;       /* [tokens, topk] */
+  int32_t* lens;                 /* [tokens] slots */
   int64_t tokens, topk, requests, blocks_per_request;
   int64_t topk_indices_row_stride, block_table_row_stride;
   int64_t block_size;
   int64_t global_indices_row_stride;
   plumb_stream stream;
+  plumb_compaction compaction;
+  plumb_bounds bounds;
 } plumb_compute_global_topk_indices_and_lens_params;
+
+/* A top-k entry below 0 of request b. */
+typedef enum plumb_minus_one {
+  PLUMB_MINUS_ONE_SHIFTED = 0, /* like any other: rows_per_request * b is added */
+  PLUMB_MINUS_ONE_KEPT = 1     /* -1 */
+} plumb_minus_one;
+
+/* Entries of a list that have no value. */
+typedef enum plumb_no_value {
+  PLUMB_NO_VALUE_UNTOUCHED = 0,
+  PLUMB_NO_VALUE_MINUS_ONE = 1
+} plumb_no_value;
 
 /* Rows of the prefill workspace that each token of a chunk attends   [2.8, 2.9] */
 typedef struct plumb_combine_topk_swa_indices_ragged_params {
@@ -75,15 +115,18 @@ typedef struct plumb_combine_topk_swa_indices_ragged_params {
   const int32_t* query_start_loc; /* [requests + 1]; may start above 0 */
   const int32_t* seq_lens;        /* [requests] */
   const int32_t* gather_lens;     /* [requests] */
-  int32_t* flat;   /* [tokens * (top_k + window)]; entries from indptr[tokens] on are kept */
-  int32_t* indptr; /* [tokens + 1] */
-  int32_t* lens;   /* [tokens]; 0 behind the last token of the last request */
+  int32_t* flat;                  /* [tokens * (top_k + window)] */
+  int32_t* indptr;                /* [tokens + 1] */
+  int32_t* lens;                  /* [tokens]; 0 behind the last token of the last request */
   int64_t tokens, requests;
   int64_t topk_width, topk_indices_row_stride;
   int64_t top_k, ratio, window;
   int64_t rows_per_request; /* M: rows of the workspace per request */
   int64_t compressed_rows;  /* N: those in front, for compressed states */
   plumb_stream stream;
+  plumb_minus_one minus_one;
+  plumb_no_value tail;    /* entries of flat from indptr[tokens] on */
+  plumb_no_value missing; /* entries for which topk_indices has no column */
 } plumb_combine_topk_swa_indices_ragged_params;
 
 /* Sliding-window slots of decode tokens, and which request each belongs to   [2.7] */
@@ -102,6 +145,7 @@ typedef struct plumb_swa_decode_metadata_params {
   int64_t window, page;
   int64_t block_table_row_stride, swa_indices_row_stride;
   plumb_stream stream;
+  plumb_no_value invalid_row; /* of swa_indices: a token without a slot */
 } plumb_swa_decode_metadata_params;
 
 /* C128A: slots of decode tokens, positions of prefill tokens   [2.6] */
@@ -121,6 +165,13 @@ typedef struct plumb_c128a_decode_metadata_params {
   plumb_stream stream;
 } plumb_c128a_decode_metadata_params;
 
+/* What of paged_kv_indices and req_id_per_token a step clears. */
+typedef enum plumb_cleared_extent {
+  PLUMB_EXTENT_FULL_FILL = 0, /* all entries, and all ids behind the tokens */
+  PLUMB_EXTENT_N_TOPK = 1,    /* from tokens * topk to that of the step before; ids likewise */
+  PLUMB_EXTENT_ENTRIES = 2    /* from the last entry to that of the step before; ids likewise */
+} plumb_cleared_extent;
+
 /* V3.2 on ROCm: per-token metadata of a step, in persistent buffers   [3.1, 3.2] */
 typedef struct plumb_v32_paged_metadata_params {
   int64_t struct_size;            /* of this structure, in bytes */
@@ -128,12 +179,20 @@ typedef struct plumb_v32_paged_metadata_params {
   const int32_t* seq_lens;        /* [requests] */
   int32_t* req_id_per_token;      /* [max_tokens] in place */
   int32_t* paged_kv_indptr;       /* [max_tokens + 1] */
-  int32_t* paged_kv_indices;      /* [max_tokens * topk] in place: zeroed where the step shrinks */
-  int32_t* extents;               /* [2] in place: tokens and entries of the latest step */
+  int32_t* paged_kv_indices;      /* [max_tokens * topk] in place */
+  int32_t* extents;               /* [2] in place: tokens of the latest step, and its entries or
+                                     tokens * topk. Free with PLUMB_EXTENT_FULL_FILL */
   int64_t max_tokens, requests;
   int64_t topk;
   plumb_stream stream;
+  plumb_cleared_extent extent;
 } plumb_v32_paged_metadata_params;
+
+/* The slot of a position that is negative, or not in the block table. */
+typedef enum plumb_invalid_slot {
+  PLUMB_INVALID_SLOT_0 = 0,
+  PLUMB_INVALID_SLOT_MINUS_ONE = 1
+} plumb_invalid_slot;
 
 /* V3.2 on ROCm: slots of the indexer's tokens, per layer   [3.2] */
 typedef struct plumb_v32_paged_kv_indices_params {
@@ -147,6 +206,7 @@ typedef struct plumb_v32_paged_kv_indices_params {
   int64_t topk_indices_row_stride, block_table_row_stride;
   int64_t page; /* 1 or 64 */
   plumb_stream stream;
+  plumb_invalid_slot invalid;
 } plumb_v32_paged_kv_indices_params;
 
 /* Rows of sequences of different length, padded to one length   [4.6] */

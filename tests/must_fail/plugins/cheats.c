@@ -138,8 +138,10 @@ static const plumb_numerics numerics = {.struct_size = sizeof(plumb_numerics),
                                         .probability = PLUMB_F32,
                                         .function_ulp = 0,
                                         .deterministic = 1};
-static const plumb_op_entry entry = {
-    .op = "build_ragged_indices_from_dense", .launch = &launch, .numerics = &numerics};
+static const plumb_op_entry entry = {.op = "build_ragged_indices_from_dense",
+                                     .launch = &launch,
+                                     .numerics = &numerics,
+                                     .contract = "holes=kept"};
 static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
                                          .struct_size = sizeof(plumb_plugin_table),
                                          .name = "cheats",

@@ -85,12 +85,14 @@ class Builder {
     metadata.max_tokens = kMaxTokens;
     metadata.requests = requests;
     metadata.topk = kTopK;
+    metadata.extent = extent;
     metadata.stream = memory_.stream();
     ASSERT_EQ(kernels::v32_paged_metadata().launch(&metadata), PLUMB_OK);
     fill_indices(requests);
   }
 
   std::int32_t *req_ids, *indptr, *indices, *extents;
+  plumb_cleared_extent extent = PLUMB_EXTENT_ENTRIES;
 
  private:
   // Every token chose position 0 throughout; block 3 + r of pages of 64, never slot 0.
@@ -116,13 +118,18 @@ class Builder {
 };
 
 // Steps of 64, 1, 17 and 40 requests, contexts longer and shorter than topk: behind what a step
-// owns everything is 0, whatever came before.
+// owns everything is 0, whatever came before, and whatever is cleared at each step.
 TEST(V32Buffers, HoldNothingButZeroBehindTheLatestStep) {
   const std::pair<std::int32_t, std::int32_t> steps[] = {{64, 300}, {1, 127},  {17, 128}, {40, 5},
                                                          {40, 129}, {39, 300}, {2, 1}};
-  for (const std::string platform : {"sim-sm90", "sim-gfx942"}) {
+  const std::pair<std::string, plumb_cleared_extent> builders[] = {
+      {"sim-sm90", PLUMB_EXTENT_ENTRIES},
+      {"sim-gfx942", PLUMB_EXTENT_ENTRIES},
+      {"sim-sm90", PLUMB_EXTENT_FULL_FILL}};
+  for (const auto& [platform, extent] : builders) {
     Memory memory(platform);
     Builder builder(memory);
+    builder.extent = extent;
     for (const auto& [requests, seq_len] : steps) {
       builder.step(requests, seq_len);
       const std::int64_t own = std::min<std::int64_t>(seq_len, kTopK), entries = requests * own;
@@ -138,6 +145,21 @@ TEST(V32Buffers, HoldNothingButZeroBehindTheLatestStep) {
                 (Ints{requests, static_cast<std::int32_t>(entries)}));
     }
   }
+}
+
+// With an extent of topk entries a token, entries of the step before stay between the last range
+// and that extent.
+TEST(V32Buffers, KeepOldEntriesInsideTheExtentOfTopK) {
+  Memory memory("sim-sm90");
+  Builder builder(memory);
+  builder.extent = PLUMB_EXTENT_N_TOPK;
+  builder.step(3, 300);
+  builder.step(2, 1);
+  const Ints indices = memory.read(builder.indices, 3 * kTopK);
+  EXPECT_EQ(indices[2], 3 * 64);              // of the first step
+  EXPECT_EQ(indices[2 * kTopK - 1], 4 * 64);  // likewise
+  EXPECT_EQ(Ints(indices.begin() + 2 * kTopK, indices.end()), Ints(kTopK, 0));
+  EXPECT_EQ(memory.read(builder.extents, 2), (Ints{2, 2 * kTopK}));
 }
 
 template <class Params>

@@ -29,20 +29,34 @@ TEST(BuildRagged, LengthsAreClampedAndHolesStay) {
   const Ints indices = {10, -1, 12, 99, 20, 21, 22, 99, 30, 31, 32};  // rows of 3, stride 4
   const Ints lengths = {2, -5, 9};
   const RaggedIndices free =
-      build_ragged_indices_from_dense({indices.data(), lengths.data(), 3, 3, 4, -1});
+      build_ragged_indices_from_dense({indices.data(), lengths.data(), 3, 3, 4, -1, false});
   EXPECT_EQ(free.indptr, (Longs{0, 2, 2, 5}));
   EXPECT_EQ(free.flat, (Longs{10, -1, 30, 31, 32}));
   const RaggedIndices bounded =
-      build_ragged_indices_from_dense({indices.data(), lengths.data(), 3, 3, 4, 31});
+      build_ragged_indices_from_dense({indices.data(), lengths.data(), 3, 3, 4, 31, false});
   EXPECT_EQ(bounded.flat, (Longs{10, -1, 30, -1, -1}));
+}
+
+TEST(BuildRagged, DroppedHolesLeaveNoGap) {
+  const Ints indices = {10, -1, 12, 99, 20, 21, 22, 99, 30, 31, -7};  // rows of 3, stride 4
+  const Ints lengths = {3, -5, 9};
+  const RaggedIndices free =
+      build_ragged_indices_from_dense({indices.data(), lengths.data(), 3, 3, 4, -1, true});
+  EXPECT_EQ(free.indptr, (Longs{0, 2, 2, 4}));
+  EXPECT_EQ(free.flat, (Longs{10, 12, 30, 31}));
+  const RaggedIndices bounded =
+      build_ragged_indices_from_dense({indices.data(), lengths.data(), 3, 3, 4, 31, true});
+  EXPECT_EQ(bounded.flat, (Longs{10, 12, 30}));
 }
 
 TEST(BuildRagged, AnyNegativePassesWithoutABoundAndNoneWithBoundZero) {
   const Ints indices = {-7, 0}, lengths = {2};
-  EXPECT_EQ(build_ragged_indices_from_dense({indices.data(), lengths.data(), 1, 2, 2, -1}).flat,
-            (Longs{-7, 0}));
-  EXPECT_EQ(build_ragged_indices_from_dense({indices.data(), lengths.data(), 1, 2, 2, 0}).flat,
-            (Longs{-1, -1}));
+  EXPECT_EQ(
+      build_ragged_indices_from_dense({indices.data(), lengths.data(), 1, 2, 2, -1, false}).flat,
+      (Longs{-7, 0}));
+  EXPECT_EQ(
+      build_ragged_indices_from_dense({indices.data(), lengths.data(), 1, 2, 2, 0, false}).flat,
+      (Longs{-1, -1}));
 }
 
 TEST(BuildRagged, OfFullRowsIsTheFlattening) {
@@ -58,7 +72,7 @@ TEST(BuildRagged, OfFullRowsIsTheFlattening) {
 TEST(CopyRagged, TailsOfBothBuffersStay) {
   const Ints indices = {1, 2, 3, 55}, indptr = {0, 1, 3};
   GraphBuffers buffers{{7, 7, 7, 7, 7, 7}, {9, 9, 9, 9, 9}};
-  copy_ragged_to_graph_buffers(indices.data(), indptr.data(), 2, buffers);
+  copy_ragged_to_graph_buffers(indices.data(), 3, indptr.data(), 2, buffers);
   EXPECT_EQ(buffers.indices, (Longs{1, 2, 3, 7, 7, 7}));
   EXPECT_EQ(buffers.indptr, (Longs{0, 1, 3, 9, 9}));
 }
@@ -82,8 +96,14 @@ TEST_F(GlobalTopK, RaggedTakesAPrefixAndLosesWhatStandsBehindAHole) {
   EXPECT_EQ(slots.flat, (Longs{8, 7, 11, -1}));
 }
 
-TEST_F(GlobalTopK, DenseMovesSurvivorsToTheLeft) {
-  const DenseSlots slots = compute_global_topk_indices_and_lens(input());
+TEST_F(GlobalTopK, DenseKeepsColumns) {
+  const DenseSlots slots = compute_global_topk_indices_and_lens(input(), false);
+  EXPECT_EQ(slots.lens, (Longs{2, 2, 0}));
+  EXPECT_EQ(slots.global_indices, (Longs{8, 7, -1, 11, -1, 18, -1, -1, -1}));
+}
+
+TEST_F(GlobalTopK, DenseMovesSlotsToTheLeft) {
+  const DenseSlots slots = compute_global_topk_indices_and_lens(input(), true);
   EXPECT_EQ(slots.lens, (Longs{2, 2, 0}));
   EXPECT_EQ(slots.global_indices, (Longs{8, 7, -1, 11, 18, -1, -1, -1, -1}));
 }
@@ -92,7 +112,7 @@ TEST_F(GlobalTopK, DenseDropsWhatTheBlockTableDoesNotCover) {
   topk = {4, 3, 2147483647, 1, 0, 2, 0, 1, 2};  // block 2 of 2
   token_to_req = {1, 2, -1};
   valid = {1, 1, 1};
-  const DenseSlots slots = compute_global_topk_indices_and_lens(input());
+  const DenseSlots slots = compute_global_topk_indices_and_lens(input(), true);
   EXPECT_EQ(slots.lens, (Longs{1, 0, 0}));
   EXPECT_EQ(slots.global_indices, (Longs{7, -1, -1, -1, -1, -1, -1, -1, -1}));
 }
@@ -137,11 +157,13 @@ class Combine : public testing::Test {
     chunk.window = 3;
     chunk.rows_per_request = 20;
     chunk.compressed_rows = 8;
+    chunk.shift_minus_one = shifted;
     return chunk;
   }
   Ints starts = {5, 7, 8}, seq_lens = {10, 2}, gather_lens = {4, 2};
   Ints topk = {1, 0, -1, 1, 50, 60, 70, 80};
   std::int64_t width = 2;
+  bool shifted = false;
 };
 
 TEST_F(Combine, StatesThenWindowInTheRequestsOwnRegion) {
@@ -158,13 +180,15 @@ TEST_F(Combine, AHoleOfALaterRequestIsNoRowOfTheOneBefore) {
   topk = {1, 0, 1, 0, -1, 1, 0, 0};
   const RaggedSlots rows = combine_topk_swa_indices_ragged(input());
   EXPECT_EQ(Longs(rows.flat.begin() + 10, rows.flat.end()), (Longs{-1, 21, 28, 29, 30}));
+  shifted = true;
+  EXPECT_EQ(combine_topk_swa_indices_ragged(input()).flat[10], 19);
 }
 
-TEST_F(Combine, StatesWithoutAColumnAreHoles) {
+TEST_F(Combine, StatesWithoutAColumnAreMissing) {
   width = 1;
   topk = {1, 1, 7, 7};
   const RaggedSlots rows = combine_topk_swa_indices_ragged(input());
-  EXPECT_EQ(Longs(rows.flat.begin(), rows.flat.begin() + 5), (Longs{1, -1, 8, 9, 10}));
+  EXPECT_EQ(Longs(rows.flat.begin(), rows.flat.begin() + 5), (Longs{1, kMissingState, 8, 9, 10}));
   EXPECT_EQ(rows.lens, (Longs{5, 5, 2, 0}));
 }
 
@@ -230,7 +254,7 @@ TEST(C128aMetadata, StatesAreSeenFromTheirLastTokenOn) {
 TEST(V32Metadata, AShrinkingStepClearsExactlyWhatTheLastOneReached) {
   const Ints starts = {0, 2, 3}, seq_lens = {5, 0};
   PagedBuffers buffers{Longs(5, 8), {}, Longs(20, 9), {4, 12}};
-  v32_paged_metadata({starts.data(), seq_lens.data(), 2}, 4, buffers);
+  v32_paged_metadata({starts.data(), seq_lens.data(), 2}, 4, ClearedExtent::entries, buffers);
   EXPECT_EQ(buffers.req_id_per_token, (Longs{0, 0, 1, 0, 8}));
   EXPECT_EQ(buffers.paged_kv_indptr, (Longs{0, 4, 8, 8, 8, 8}));
   EXPECT_EQ(buffers.paged_kv_indices,
@@ -241,20 +265,41 @@ TEST(V32Metadata, AShrinkingStepClearsExactlyWhatTheLastOneReached) {
 TEST(V32Metadata, AGrowingStepClearsNothing) {
   const Ints starts = {0, 3}, seq_lens = {3};
   PagedBuffers buffers{Longs(4, 8), {}, Longs(8, 9), {1, 2}};
-  v32_paged_metadata({starts.data(), seq_lens.data(), 1}, 2, buffers);
+  v32_paged_metadata({starts.data(), seq_lens.data(), 1}, 2, ClearedExtent::entries, buffers);
   EXPECT_EQ(buffers.req_id_per_token, (Longs{0, 0, 0, 8}));
   EXPECT_EQ(buffers.paged_kv_indptr, (Longs{0, 1, 3, 5, 5}));
   EXPECT_EQ(buffers.paged_kv_indices, Longs(8, 9));
   EXPECT_EQ(buffers.extents, (Longs{3, 5}));
 }
 
-TEST(V32Indices, MissingTokensAreSlot0) {
+TEST(V32Metadata, TheExtentOfTopKReachesBehindTheEntries) {
+  const Ints starts = {0, 2}, seq_lens = {2};
+  PagedBuffers buffers{Longs(4, 8), {}, Longs(16, 9), {3, 12}};
+  v32_paged_metadata({starts.data(), seq_lens.data(), 1}, 4, ClearedExtent::n_topk, buffers);
+  EXPECT_EQ(buffers.req_id_per_token, (Longs{0, 0, 0, 8}));
+  EXPECT_EQ(buffers.paged_kv_indices, (Longs{9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 9, 9, 9, 9}));
+  EXPECT_EQ(buffers.extents, (Longs{2, 8}));
+}
+
+TEST(V32Metadata, AFullFillClearsLiveEntriesToo) {
+  const Ints starts = {0, 2}, seq_lens = {2};
+  PagedBuffers buffers{Longs(4, 8), {}, Longs(16, 9), {0, 0}};
+  v32_paged_metadata({starts.data(), seq_lens.data(), 1}, 4, ClearedExtent::full_fill, buffers);
+  EXPECT_EQ(buffers.req_id_per_token, Longs(4, 0));
+  EXPECT_EQ(buffers.paged_kv_indptr, (Longs{0, 1, 3, 3, 3}));
+  EXPECT_EQ(buffers.paged_kv_indices, Longs(16, 0));
+}
+
+TEST(V32Indices, MissingTokensAreSlot0OrMinusOne) {
   const Ints topk = {0, 3, -1, 4, 1, 1, 1, 1}, requests = {0, 0}, indptr = {0, 4, 5};
   const Ints blocks = {3, 4};
   Longs indices(7, 5);
-  v32_paged_kv_indices(
-      {topk.data(), requests.data(), indptr.data(), 2, 4, {blocks.data(), 1, 2, 2, 2}}, indices);
+  PagedTopK input{topk.data(), requests.data(), indptr.data(), 2, 4, {blocks.data(), 1, 2, 2, 2}};
+  v32_paged_kv_indices(input, indices);
   EXPECT_EQ(indices, (Longs{6, 9, 0, 0, 7, 5, 5}));
+  input.missing = -1;
+  v32_paged_kv_indices(input, indices);
+  EXPECT_EQ(indices, (Longs{6, 9, -1, -1, 7, 5, 5}));
 }
 
 TEST(PackSeq, RowsAndTheirTokens) {
