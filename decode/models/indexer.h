@@ -14,8 +14,8 @@
 
 namespace plumb::device::decode {
 
-// Least amax of a head's queries, as in vLLM's fused kernels.
-inline constexpr float kIndexerFloor = 1e-4F;
+// Least amax of what shares a scale: a head's queries, a group of a key. As in vLLM's kernels.
+inline constexpr float kAmaxFloor = 1e-4F;
 
 // Buffers of an indexer, shared by all layers and chunks. What is not written stays stale, and
 // nothing reads it.

@@ -65,7 +65,8 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
                                             .tokens = tokens,
                                             .kv_c_row_stride = kHeadDim,
                                             .k_pe_row_stride = kRopeDim,
-                                            .stream = nullptr});
+                                            .stream = nullptr,
+                                            .scale_floor = 0x1p-126F});
   call("indexer_k_quant_and_cache", layer_place(i, "index cache insert"),
        plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
                                               .slot_mapping = inputs.slot_mapping[kTokens],
@@ -74,9 +75,10 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
                                               .k_row_stride = dim,
                                               .head_dim = dim,
                                               .quant_block_size = dim,
-                                              .ue8m0 = 1,
+                                              .scale_form = PLUMB_SCALE_POWER_OF_TWO,
                                               .shuffled = 0,
-                                              .stream = nullptr});
+                                              .stream = nullptr,
+                                              .amax_floor = kAmaxFloor});
 }
 
 // V3.2 rotates the first dimensions of an index query, in halves.
@@ -106,7 +108,7 @@ void V32Model::prepare_indexer(const StepContext& step, std::size_t i) {
                 .rope_pairs = PLUMB_ROPE_HALVES,
                 .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
                 .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
-                .amax_floor = kIndexerFloor,
+                .amax_floor = kAmaxFloor,
                 .dialect = dialect_,
                 .stream = nullptr});
 }

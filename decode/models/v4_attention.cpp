@@ -84,7 +84,8 @@ void V4Layers::write_window(const CacheWrite& step, std::size_t i) {
                                                      .cache = written_cache(i, Cache::window),
                                                      .tokens = step.tokens,
                                                      .kv_row_stride = kHeadDim,
-                                                     .stream = nullptr});
+                                                     .stream = nullptr,
+                                                     .amax_floor = kAmaxFloor});
 }
 
 // The compressor's stand-in: what a state holds follows from request and number alone.
@@ -110,7 +111,8 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
                                                .cache = written_cache(i, which),
                                                .tokens = step.tokens,
                                                .kv_row_stride = kHeadDim,
-                                               .stream = nullptr});
+                                               .stream = nullptr,
+                                               .amax_floor = kAmaxFloor});
   if (which != Cache::c4a) return;
   make("index keys", space_.index_keys, geometry_.index_dim, kIndexKeySeed);
   step.call("indexer_k_quant_and_cache", place(i, "index cache insert"),
@@ -121,9 +123,10 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
                                                    .k_row_stride = geometry_.index_dim,
                                                    .head_dim = geometry_.index_dim,
                                                    .quant_block_size = geometry_.index_dim,
-                                                   .ue8m0 = 1,
+                                                   .scale_form = PLUMB_SCALE_POWER_OF_TWO,
                                                    .shuffled = 0,
-                                                   .stream = nullptr});
+                                                   .stream = nullptr,
+                                                   .amax_floor = kAmaxFloor});
 }
 
 void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
@@ -152,7 +155,7 @@ void V4Layers::prepare_indexer(const StepContext& step, std::size_t i) {
                 .rope_pairs = PLUMB_ROPE_INTERLEAVED,
                 .softmax_scale = 1 / std::sqrt(static_cast<float>(g.index_dim)),
                 .head_scale = 1 / std::sqrt(static_cast<float>(g.index_heads)),
-                .amax_floor = kIndexerFloor,
+                .amax_floor = kAmaxFloor,
                 .dialect = dialect_,
                 .stream = nullptr});
 }

@@ -4,27 +4,43 @@
 # between brackets.
 
 plumb_mutant(k_cache_minus_one_is_slot_0
-  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu DECODE
-  FROM [[token < p.tokens ? p.slot_mapping[token] : -1;]]
-  TO [[token >= p.tokens ? -1 : p.slot_mapping[token] < 0 ? 0 : p.slot_mapping[token];]]
+  OP quantize_and_insert_k_cache FILE quantization/group_quant.h DECODE
+  FROM [[return skipped ? kNoSlot : slot;]]
+  TO [[return skipped ? 0 : slot;]]
   CASE quantize_and_insert_k_cache/holes/eager
   SAYS "cache: a byte that no token owns changed in rows 0 of 8"
   WHY "-1 is clamped: tokens without a slot land in slot 0 (hazard A3)")
 
 plumb_mutant(k_cache_pad_not_zeroed
   OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
-  FROM [[if (group_lane(kLanes) == 0) slot.scales[kRopeGroup] = 0;]]
+  FROM [[if (group_lane(kLanes) == 0 && p.pad == PLUMB_PAD_ZERO) slot.scales[kRopeGroup] = 0;]]
   TO [[]]
   CASE quantize_and_insert_k_cache/swa_block/eager
   SAYS "cache.rope: rows 0-8 of 9 wrong; row 0 differs in 1 of 129 places (first [0, 128]: expected 0"
   WHY "the pad byte of the scales keeps what was there (aiter #4216)")
+
+plumb_mutant(k_cache_pad_zeroed_unasked
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[ && p.pad == PLUMB_PAD_ZERO)]]
+  TO [[)]]
+  CASE quantize_and_insert_k_cache/pad_untouched/eager
+  SAYS "cache: a byte that no token owns changed in rows"
+  WHY "the pad byte of the scales is written where it has to stay")
+
+plumb_mutant(k_cache_floor_1e_4
+  OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
+  FROM [[at_least(amax_floor, amax)]]
+  TO [[at_least(1e-4F, amax)]]
+  CASE quantize_and_insert_k_cache/floor_1e_8/eager
+  SAYS "cache.scales: rows"
+  WHY "the floor of another engine")
 
 plumb_mutant(k_cache_block_offset_in_32_bits
   OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
   FROM [[number * cache.block_stride_bytes;]]
   TO [[static_cast<std::uint32_t>(number * cache.block_stride_bytes);]]
   CASE quantize_and_insert_k_cache/far_blocks/eager
-  SAYS "cache.codes: rows 0 of 9 wrong"
+  SAYS "cache.codes: rows 0, 2, 8 of 9 wrong"
   WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
 
 plumb_mutant(k_cache_rows_of_the_view
@@ -45,23 +61,39 @@ plumb_mutant(k_cache_dialect_ignored
 
 plumb_mutant(k_cache_floor_under_the_scale
   OP quantize_and_insert_k_cache FILE cache/quantize_and_insert_k_cache.cu
-  FROM [[at_least(kAmaxFloor, amax) / quantisation_largest(dialect)]]
-  TO [[at_least(kAmaxFloor, amax / quantisation_largest(dialect))]]
+  FROM [[at_least(amax_floor, amax) / quantisation_largest(dialect)]]
+  TO [[at_least(amax_floor, amax / quantisation_largest(dialect))]]
   CASE quantize_and_insert_k_cache/swa_block/eager
   SAYS "cache.scales: rows 0-1, 4-5, 7 of 9 wrong"
   WHY "1e-4 is the floor of amax / 448, as in FlashMLA's tests, instead of amax")
 
 plumb_mutant(ds_mla_scales_are_powers_of_two
   OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
-  FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
-  TO [[decode_ue8m0(encode_ue8m0(at_least(kLeastScale, amax / quantisation_largest(dialect))));]]
+  FROM [[p.scale_form == PLUMB_SCALE_POWER_OF_TWO]]
+  TO [[true]]
   CASE concat_and_cache_ds_mla/cuda_block/eager
   SAYS "cache.scales: norm of rows 0-8 of 9 wrong"
-  WHY "scales are rounded up to powers of two, which V3.2's writer does not do")
+  WHY "scales are rounded up to powers of two, as vLLM 0.33 does and 0.22 does not")
+
+plumb_mutant(ds_mla_scales_as_they_are
+  OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
+  FROM [[p.scale_form == PLUMB_SCALE_POWER_OF_TWO]]
+  TO [[false]]
+  CASE concat_and_cache_ds_mla/powers_of_two/eager
+  SAYS "cache.scales: rows"
+  WHY "scales that FlashMLA's kernels of different architectures read differently (vllm #49435)")
+
+plumb_mutant(ds_mla_floor_flt_min
+  OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
+  FROM [[at_least(p.scale_floor,]]
+  TO [[at_least(0x1p-126F,]]
+  CASE concat_and_cache_ds_mla/powers_of_two/eager
+  SAYS "cache.scales: rows"
+  WHY "the floor of another version")
 
 plumb_mutant(ds_mla_no_least_scale
   OP concat_and_cache_ds_mla FILE cache/concat_and_cache_ds_mla.cu
-  FROM [[at_least(kLeastScale, amax / quantisation_largest(dialect));]]
+  FROM [[at_least(p.scale_floor, amax / quantisation_largest(dialect));]]
   TO [[amax / quantisation_largest(dialect);]]
   CASE concat_and_cache_ds_mla/cuda_block/eager
   SAYS "cache.scales: rows 0, 3, 5, 7 of 9 have scales below 1.17549e-38"
@@ -108,20 +140,44 @@ plumb_mutant(indexer_k_page_1_shuffled
   WHY "tiles of 16 tokens in blocks of one reach into the next blocks")
 
 plumb_mutant(indexer_k_only_minus_one_skipped
-  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
-  FROM [[if (slots[i] < 0) continue;]]
-  TO [[if (slots[i] == -1) continue;]]
+  OP indexer_k_quant_and_cache FILE quantization/group_quant.h
+  FROM [[? slot < 0]]
+  TO [[? slot == -1]]
   CASE indexer_k_quant_and_cache/holes/eager
   SAYS "cache: guard zone damaged"
   WHY "other negative slots are taken for slots")
 
+plumb_mutant(indexer_k_never_skips
+  OP indexer_k_quant_and_cache FILE quantization/group_quant.h
+  FROM [[return skipped ? kNoSlot : slot;]]
+  TO [[return slot;]]
+  CASE indexer_k_quant_and_cache/minus_one_holes/eager
+  SAYS "cache: a byte that no token owns changed in rows 0"
+  WHY "a writer for engines in which every token has a slot")
+
 plumb_mutant(indexer_k_ue8m0_ignored
   OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
-  FROM [[p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact]]
-  TO [[exact]]
+  FROM [[p.scale_form == PLUMB_SCALE_POWER_OF_TWO]]
+  TO [[false]]
   CASE indexer_k_quant_and_cache/block_of_64/eager
   SAYS "cache.scales: rows 0-19 of 20 wrong"
   WHY "scales are stored as they are although powers of two were asked for")
+
+plumb_mutant(indexer_k_ue8m0_unasked
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[p.scale_form == PLUMB_SCALE_POWER_OF_TWO]]
+  TO [[true]]
+  CASE indexer_k_quant_and_cache/plain_scales/eager
+  SAYS "cache.scales: "
+  WHY "scales are powers of two although plain ones were asked for")
+
+plumb_mutant(indexer_k_floor_1e_4
+  OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
+  FROM [[at_least(p.amax_floor, amax)]]
+  TO [[at_least(1e-4F, amax)]]
+  CASE indexer_k_quant_and_cache/floor_1e_8/eager
+  SAYS "cache.scales: rows"
+  WHY "the floor of another engine")
 
 plumb_mutant(indexer_k_scale_behind_each_key
   OP indexer_k_quant_and_cache FILE cache/indexer_k_quant_and_cache.cu
@@ -136,7 +192,7 @@ plumb_mutant(indexer_k_block_offset_in_32_bits
   FROM [[number * p.cache.block_stride_bytes;]]
   TO [[static_cast<std::uint32_t>(number * p.cache.block_stride_bytes);]]
   CASE indexer_k_quant_and_cache/far_blocks/eager
-  SAYS "cache.codes: rows 0, 3, 8-9, 13 of 18 wrong"
+  SAYS "cache.codes: rows 0, 3, 6, 9, 13, 16 of 18 wrong"
   WHY "block * stride wraps at 2^32 bytes (vllm #52109)")
 
 plumb_mutant(k_cache_scale_one_off

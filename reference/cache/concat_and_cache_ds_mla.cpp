@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/cache/concat_and_cache_ds_mla.h"
 
-#include <limits>
-
 namespace plumb::reference {
 
-GroupQuant ds_mla_quant(Dialect dialect) {
+GroupQuant ds_mla_quant(Dialect dialect, double scale_floor) {
   GroupQuant how = fp8_quant(dialect, kDsMlaGroup);
-  how.scale_floor = std::numeric_limits<float>::min();
+  how.scale_floor = scale_floor;
   return how;
 }
 

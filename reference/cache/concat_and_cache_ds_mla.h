@@ -11,8 +11,9 @@ namespace plumb::reference {
 inline constexpr std::int64_t kDsMlaLatent = 512, kDsMlaRope = 64, kDsMlaGroup = 128;
 inline constexpr std::int64_t kDsMlaTokenBytes = 656;
 
-// Of the latent; group_scales and group_codes give the numbers. The least scale is FLT_MIN.
-GroupQuant ds_mla_quant(Dialect dialect);
+// Of the latent; group_scales or group_scale_bytes, and group_codes give the numbers. The floor is
+// that of a scale before it is rounded up to a power of two.
+GroupQuant ds_mla_quant(Dialect dialect, double scale_floor);
 // 512 codes, the bytes of 4 fp32 scales; copied are 128 bytes of RoPE. Tokens lie one behind the
 // other.
 CacheEntry ds_mla_entry(std::int64_t offset);

@@ -3,9 +3,9 @@
 
 namespace plumb::reference {
 
-GroupQuant indexer_k_quant(Dialect dialect, std::int64_t quant_block) {
+GroupQuant indexer_k_quant(Dialect dialect, std::int64_t quant_block, double amax_floor) {
   GroupQuant how = fp8_quant(dialect, quant_block);
-  how.amax_floor = 1e-4f;  // a float, as implementations have it
+  how.amax_floor = amax_floor;
   return how;
 }
 

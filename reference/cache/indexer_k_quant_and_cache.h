@@ -16,7 +16,7 @@ struct IndexerCacheLayout {
   std::int64_t block_bytes() const { return page * (head_dim + 4 * groups()); }
 };
 
-GroupQuant indexer_k_quant(Dialect dialect, std::int64_t quant_block);
+GroupQuant indexer_k_quant(Dialect dialect, std::int64_t quant_block, double amax_floor);
 // head_dim codes, the bytes of one fp32 scale per quant block.
 CacheEntry indexer_k_entry(const IndexerCacheLayout& layout, std::int64_t offset);
 

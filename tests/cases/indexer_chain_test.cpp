@@ -82,7 +82,8 @@ struct WrittenKeys {
     p.tokens = kTokens;
     p.k_row_stride = kDim;
     p.head_dim = p.quant_block_size = kDim;
-    p.ue8m0 = 1;
+    p.scale_form = PLUMB_SCALE_POWER_OF_TWO;
+    p.amax_floor = 1e-4F;
     p.shuffled = shuffled;
     p.stream = memory.stream();
     EXPECT_EQ(device::kernels::indexer_k_quant_and_cache().launch(&p), PLUMB_OK);

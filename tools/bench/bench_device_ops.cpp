@@ -50,6 +50,7 @@ DeviceLaunch make_quantize_and_insert(DeviceBed& bed, const device::OpEntry& ent
   p.cache = make_cache(bed, 584);
   p.tokens = kWritten;
   p.kv_row_stride = kLatent;
+  p.amax_floor = 1e-4F;
   return launch_of(entry, p);
 }
 
@@ -62,6 +63,7 @@ DeviceLaunch make_concat_and_cache(DeviceBed& bed, const device::OpEntry& entry)
   p.tokens = kWritten;
   p.kv_c_row_stride = kLatent;
   p.k_pe_row_stride = kRope;
+  p.scale_floor = 0x1p-126F;
   return launch_of(entry, p);
 }
 
@@ -74,7 +76,8 @@ DeviceLaunch make_indexer_k_quant(DeviceBed& bed, const device::OpEntry& entry) 
   p.tokens = kWritten;
   p.k_row_stride = kIndexerDim;
   p.head_dim = p.quant_block_size = kIndexerDim;
-  p.ue8m0 = 1;
+  p.scale_form = PLUMB_SCALE_POWER_OF_TWO;
+  p.amax_floor = 1e-4F;
   return launch_of(entry, p);
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "cases/ops/cache/block_numbering.h"
+#include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
 
@@ -14,14 +14,6 @@ namespace plumb::cases {
 namespace {
 
 using reference::CacheEntry;
-
-// The host's number of a device's block.
-std::int64_t host_block(const CachePoolShape& shape, std::int64_t address) {
-  if (!shape.far) return address;
-  std::int64_t block = 0;
-  while (shape.address(block) != address) ++block;
-  return block;
-}
 
 // The first token goes to the last slot, which is the farthest.
 std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint64_t seed) {
@@ -36,8 +28,9 @@ std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint6
   return slots;
 }
 
-std::int64_t hole(const CachePoolShape& shape, std::uint64_t bits) {
-  if (!shape.any_negative) return -1;
+// Of a token that is not to be written.
+std::int64_t negative_slot(const CachePoolShape& shape, std::uint64_t bits) {
+  if (shape.skip == PLUMB_SKIP_MINUS_ONE) return -1;
   const std::int64_t holes[] = {-1, -2, -shape.page, -shape.page - 1};
   return holes[bits % std::size(holes)];
 }
@@ -53,13 +46,6 @@ void fill_bytes(HostTensor& tensor, std::uint64_t seed) {
 
 }  // namespace
 
-std::int64_t CachePoolShape::address(std::int64_t block) const {
-  if (!far || block == 0) return block;
-  const std::int64_t near = (blocks() + 1) / 2;
-  const std::int64_t past = block < near ? std::int64_t{1} << 31 : std::int64_t{1} << 32;
-  return past / block_bytes - 1 + (block < near ? block - 1 : block - near);
-}
-
 void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, const Formula& page,
                     const Formula& block_bytes, std::string token_layout) {
   using C = plumb_paged_cache;
@@ -67,10 +53,9 @@ void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, 
   const Formula dialect = cache.word("dialect", &C::dialect, dialect_words("dialect"));
   const Formula blocks = or_else(parameter("blocks"), div_up(tokens, page) + 2);
   const Formula numbered = computed("blocks", [=](const FormulaValues& values) {
-    const CachePoolShape shape{.block_bytes = bytes.value(values),
-                               .given_blocks = blocks.value(values),
-                               .far = values.row->integer("far") != 0};
-    return shape.address(shape.blocks() - 1) + 1;
+    return BlockNumbering{blocks.value(values), bytes.value(values),
+                          values.row->integer("far") != 0}
+        .num_blocks();
   });
   cache.scalar("num_blocks", &C::num_blocks, in_call(numbered, parameter("blocks")));
   cache.in_place("data", &C::data, {blocks, bytes}, "other tokens keep their bytes")
@@ -79,11 +64,7 @@ void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, 
 }
 
 void place_cache_pool(const CachePoolShape& shape, TensorSpec& spec) {
-  if (!shape.far || !spec.name.starts_with("cache")) return;
-  spec.sparse = true;
-  for (std::int64_t block = 0; block < shape.blocks(); ++block) {
-    spec.placement.push_back(shape.address(block));
-  }
+  if (spec.name.starts_with("cache")) shape.numbering().place(spec);
 }
 
 void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors) {
@@ -91,14 +72,16 @@ void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& t
   fill_bytes(tensors.at("cache_before"), mix(step.seed, 101));
   const std::vector<std::int64_t> slots = shuffled_slots(shape, mix(step.seed, 102));
   const std::uint64_t holes = mix(step.seed, 103);
+  const BlockNumbering blocks = shape.numbering();
   auto* mapping = tensors.at("slot_mapping").data<std::int64_t>();
   for (std::int64_t token = 0; token < shape.tokens; ++token) {
     const std::uint64_t bits = random_bits(holes, static_cast<std::uint64_t>(token));
-    const bool is_hole = static_cast<std::int64_t>(bits % 100) < shape.holes_percent;
+    const bool is_hole =
+        token >= step.live || static_cast<std::int64_t>(bits % 100) < shape.holes_percent;
     const std::int64_t slot = slots[static_cast<std::size_t>(token)];
-    mapping[token] = token >= step.live ? -1
-                     : is_hole          ? hole(shape, bits >> 32)
-                               : shape.address(slot / shape.page) * shape.page + slot % shape.page;
+    mapping[token] = is_hole && shape.skip != PLUMB_SKIP_NEVER
+                         ? negative_slot(shape, bits >> 32)
+                         : blocks.address(slot / shape.page) * shape.page + slot % shape.page;
   }
 }
 
@@ -106,14 +89,25 @@ CacheContents::CacheContents(const CachePoolShape& shape, const TensorSet& tenso
                              const EntryOf& entry_of)
     : before_(tensors.at("cache_before")), cache_(tensors.at("cache")), any_(entry_of(0)) {
   const auto* slots = tensors.at("slot_mapping").data<std::int64_t>();
+  const BlockNumbering blocks = shape.numbering();
   auto tokens = std::make_shared<Tokens>();
   for (std::int64_t token = 0; token < shape.tokens; ++token) {
-    const bool written = slots[token] >= 0;
-    tokens->written.push_back(written);
-    tokens->blocks.push_back(written ? host_block(shape, slots[token] / shape.page) : -1);
-    tokens->entries.push_back(written ? entry_of(slots[token] % shape.page) : CacheEntry{});
+    const std::int64_t slot = slots[token];
+    const std::int64_t block = slot < 0 ? -1 : blocks.block_at(slot / shape.page);
+    tokens->written.push_back(block >= 0);
+    tokens->blocks.push_back(block);
+    tokens->entries.push_back(block >= 0 ? entry_of(slot % shape.page) : CacheEntry{});
   }
   tokens_ = std::move(tokens);
+}
+
+RowMask CacheContents::judged(const HostTensor& x) const {
+  RowMask judged = tokens_->written;
+  const RowMask finite = finite_rows(x);
+  for (std::size_t token = 0; token < judged.size(); ++token) {
+    judged[token] = judged[token] && finite[token];
+  }
+  return judged;
 }
 
 HostTensor CacheContents::stored(std::string name, Dtype dtype,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cases/judge/expectation.h"
+#include "cases/ops/cache/block_numbering.h"
 #include "cases/tables/problem.h"
 #include "cases/tables/table_part.h"
 #include "reference/cache/cache_entry.h"
@@ -22,24 +23,24 @@ namespace plumb::cases {
 struct CachePoolShape {
   std::int64_t tokens = 0;  // length of the slot mapping
   std::int64_t page = 64, block_bytes = 0;
-  std::int64_t given_blocks = 0;   // of the cache; 0: as many as needed
-  std::int64_t holes_percent = 0;  // live tokens with a negative slot
-  bool any_negative = false;       // holes are any negative number, else -1
-  bool far = false;                // blocks around 2^31 and 2^32 bytes, else side by side
+  std::int64_t given_blocks = 0;                    // of the cache; 0: as many as needed
+  std::int64_t holes_percent = 0;                   // live tokens with a negative slot
+  plumb_skipped_slots skip = PLUMB_SKIP_MINUS_ONE;  // which negative slots there are
+  bool far = false;  // blocks around 2^31 and 2^32 bytes, else side by side
   reference::Dialect dialect = reference::Dialect::e4m3fn;
 
   // That exist: enough for all tokens, and two that stay empty wherever that is.
   std::int64_t needed_blocks() const { return (tokens + page - 1) / page + 2; }
   std::int64_t blocks() const { return given_blocks != 0 ? given_blocks : needed_blocks(); }
-  std::int64_t address(std::int64_t block) const;  // number of a block on the device
+  BlockNumbering numbering() const { return {blocks(), block_bytes, far}; }
 };
 
 // The members of a cache that an op writes, beside its page. A block has so many bytes.
 void add_cache_pool(TablePart<plumb_paged_cache>& cache, const Formula& tokens, const Formula& page,
                     const Formula& block_bytes, std::string token_layout);
 void place_cache_pool(const CachePoolShape& shape, TensorSpec& spec);  // far blocks
-// Distinct slots in no order for the live tokens, never slot 0, to which a -1 may be clamped; -1
-// for the others.
+// Distinct slots in no order for the live tokens, never slot 0, to which a -1 may be clamped. A
+// negative slot for the others, if the op skips any; else a slot of their own.
 void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& tensors);
 
 // What the device made of the cache.
@@ -48,7 +49,9 @@ class CacheContents {
   using EntryOf = std::function<reference::CacheEntry(std::int64_t offset)>;
   CacheContents(const CachePoolShape& shape, const TensorSet& tensors, const EntryOf& entry_of);
 
-  const RowMask& written() const { return tokens_->written; }  // tokens that have a slot
+  // Tokens that have a slot and are finite in `x`. (Implementations differ in what they make of NaN
+  // and infinity, which padded tokens may have.)
+  RowMask judged(const HostTensor& x) const;
   // Bytes of each token in logical order, [tokens, columns] elements of `dtype`; 0 for tokens
   // without a slot.
   HostTensor stored(std::string name, Dtype dtype,

@@ -21,24 +21,30 @@ CacheWriter::CacheWriter(const Row& row, const device::Properties& platform)
             .far = row.integer("far") != 0,
             .dialect = dialect_of(row, "dialect", platform)} {}
 
-Expectation CacheWriter::expect_stored_codes(const CacheContents& contents, const Bf16Rows& x,
+Expectation CacheWriter::expect_stored_codes(const CacheContents& contents, const HostTensor& x,
                                              const std::vector<double>& scales,
                                              const GroupQuant& how,
                                              const reference::Numerics& numerics) const {
-  return expect_codes(contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes),
-                      group_codes(x, scales, how, numerics), contents.written());
+  const HostTensor codes = contents.stored("cache.codes", Dtype::u8, &CacheEntry::codes);
+  return expect_codes(codes, group_codes(tokens_of(x, codes.columns()), scales, how, numerics),
+                      contents.judged(x));
 }
 
-Expectation CacheWriter::expect_stored_scales(const CacheContents& contents, const Bf16Rows& x,
-                                              const GroupQuant& how, bool power_of_two,
+Expectation CacheWriter::expect_stored_scales(const CacheContents& contents, const HostTensor& x,
+                                              const GroupQuant& how, plumb_scale_form form,
                                               const reference::Numerics& numerics) const {
   const HostTensor scales = contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales);
-  if (!power_of_two) {
-    return expect_fp32_scales(scales, x, how, numerics, contents.written());
+  const Bf16Rows tokens = tokens_of(x, scales.columns() * how.group);
+  if (form == PLUMB_SCALE_AS_IT_IS) {
+    return expect_fp32_scales(scales, tokens, how, numerics, contents.judged(x));
   }
   return expect_codes(bytes_of_scales("cache.scales", scales.rows(), scales.columns(),
                                       numbers_of(scales), scales.spec().origin),
-                      group_scale_bytes(x, how, numerics), contents.written());
+                      group_scale_bytes(tokens, how, numerics), contents.judged(x));
+}
+
+Bf16Rows CacheWriter::tokens_of(const HostTensor& x, std::int64_t columns) const {
+  return {x.data<std::uint16_t>(), pool_.tokens, columns, x.spec().strides.front()};
 }
 
 double CacheWriter::writer_cost(std::int64_t groups, std::int64_t columns) const {
@@ -49,12 +55,6 @@ double CacheWriter::writer_cost(std::int64_t groups, std::int64_t columns) const
 double CacheWriter::writer_reference_cost(std::int64_t columns) const {
   return 60.0 * static_cast<double>(pool_.tokens * columns) +
          8.0 * static_cast<double>(pool_.blocks() * pool_.block_bytes);
-}
-
-Bf16Rows mapped_tokens(const HostTensor& tokens, std::int64_t count) {
-  Bf16Rows rows = bf16_rows(tokens);
-  rows.rows = count;
-  return rows;
 }
 
 std::vector<Parameter> cache_writer_parameters(std::int64_t default_page) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the cases of cache writers share: tokens that go to slots of a paged cache. Live rows are
-// tokens; a padded one has slot -1, and tokens past the slot mapping are none.
+// tokens; a padded one has a slot that is skipped, and tokens past the slot mapping are none.
 #pragma once
 
 #include <string>
@@ -14,20 +14,29 @@
 
 namespace plumb::cases {
 
+// vLLM's Triton writers skip -1 alone, its CUDA writers and SGLang's fused one every negative slot.
+// SGLang's plain writers skip none: its engine has a slot for padded tokens.
+inline const ContractChoice kSkip{
+    "skip", {"minus_one", "negative", "never"}, "the slots whose tokens are skipped"};
+// vLLM and SGLang's CUDA writers have the first, SGLang's Triton writers the second.
+inline const ContractChoice kAmaxFloor{"floor", {"1e-4", "1e-8"}, "least amax of a group"};
+
 class CacheWriter {
  protected:
-  // `pool_.block_bytes` is still the caller's to set.
+  // `pool_.block_bytes` and `pool_.skip` are still the caller's to set.
   CacheWriter(const Row& row, const device::Properties& platform);
 
-  // Codes under the scales that the device stored.
-  Expectation expect_stored_codes(const CacheContents& contents, const reference::Bf16Rows& x,
+  // Codes of the first columns of `x` under the scales that the device stored.
+  Expectation expect_stored_codes(const CacheContents& contents, const HostTensor& x,
                                   const std::vector<double>& scales,
                                   const reference::GroupQuant& how,
                                   const reference::Numerics& numerics) const;
-  // fp32 scales, as they are or as powers of two.
-  Expectation expect_stored_scales(const CacheContents& contents, const reference::Bf16Rows& x,
-                                   const reference::GroupQuant& how, bool power_of_two,
+  // fp32 scales.
+  Expectation expect_stored_scales(const CacheContents& contents, const HostTensor& x,
+                                   const reference::GroupQuant& how, plumb_scale_form form,
                                    const reference::Numerics& numerics) const;
+  // The first columns of those that the slot mapping names.
+  reference::Bf16Rows tokens_of(const HostTensor& x, std::int64_t columns) const;
   double writer_cost(std::int64_t groups, std::int64_t columns) const;
   double writer_reference_cost(std::int64_t columns) const;
 
@@ -43,6 +52,7 @@ class CacheWriterProblem : public TableProblem<P>, protected CacheWriter {
   CacheWriterProblem(const OpTable& table, const Row& row, const device::Properties& platform)
       : TableProblem<P>(table, row, platform), CacheWriter(row, platform) {
     pool_.block_bytes = this->p_.cache.block_stride_bytes;
+    pool_.skip = this->p_.skip;
   }
   void place(TensorSpec& spec) const override { place_cache_pool(pool_, spec); }
 };
@@ -57,11 +67,10 @@ void add_tokens(TablePart<P>& t, const std::string& name, const std::uint16_t* P
 }
 template <class P>
 void add_slot_mapping(TablePart<P>& t, const Formula& tokens) {
-  t.input("slot_mapping", &P::slot_mapping, {tokens}, "block * page + offset; negative: none");
+  t.choice("skip", &P::skip, kSkip);
+  t.input("slot_mapping", &P::slot_mapping, {tokens}, "block * page + offset; negative: skipped");
 }
 
-// Tokens that the slot mapping names.
-reference::Bf16Rows mapped_tokens(const HostTensor& tokens, std::int64_t count);
 std::vector<Parameter> cache_writer_parameters(std::int64_t default_page);
 
 }  // namespace plumb::cases

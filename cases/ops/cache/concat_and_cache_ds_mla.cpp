@@ -19,11 +19,21 @@ using reference::kDsMlaRope;
 
 using P = plumb_concat_and_cache_ds_mla_params;
 
+// vLLM 0.22.1 and SGLang store the scale as it is, vLLM 0.33 a power of two that FlashMLA's kernels
+// of every architecture read alike (vllm #49435). 2^-126 is the floor of the first, 1e-4 of the
+// last. SGLang has none: a tile of zeros is NaN there.
+const ContractChoice kScaleForm{
+    "scale_form", {"fp32", "pow2"}, "pow2: scales are rounded up to powers of two"};
+const ContractChoice kScaleFloor{
+    "floor", {"0x1p-126", "1e-4"}, "least scale, before it is rounded to a power of two"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens);
   add_tokens(t, "kv_c", &P::kv_c, &P::kv_c_row_stride, tokens, kDsMlaLatent);
   add_tokens(t, "k_pe", &P::k_pe, &P::k_pe_row_stride, tokens, kDsMlaRope);
   add_slot_mapping(t, tokens);
+  t.choice("scale_form", &P::scale_form, kScaleForm);
+  t.real("scale_floor", &P::scale_floor, kScaleFloor);
   auto cache = t.part("cache", &P::cache);
   const Formula page = cache.scalar("page", &plumb_paged_cache::page);
   add_cache_pool(cache, tokens, page, page * reference::kDsMlaTokenBytes + parameter("block_gap"),
@@ -47,13 +57,13 @@ class ConcatAndCacheProblem final : public CacheWriterProblem<P> {
   Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
                       const plumb_numerics&) const override {
     const CacheContents contents(pool_, tensors, reference::ds_mla_entry);
-    const reference::Bf16Rows latent = mapped_tokens(tensors.at("kv_c"), pool_.tokens);
+    const HostTensor &latent = tensors.at("kv_c"), &k_pe = tensors.at("k_pe");
     const std::vector<double> scales =
         numbers_of(contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales));
-    return {expect_stored_scales(contents, latent, how(), false, numerics),
+    return {expect_stored_scales(contents, latent, how(), p_.scale_form, numerics),
             expect_stored_codes(contents, latent, scales, how(), numerics),
             expect_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied),
-                         rope_bytes(tensors.at("k_pe")), contents.written()),
+                         rope_bytes(k_pe), contents.judged(k_pe)),
             contents.expect_rest()};
   }
 
@@ -61,7 +71,9 @@ class ConcatAndCacheProblem final : public CacheWriterProblem<P> {
   double reference_cost() const override { return writer_reference_cost(kDsMlaLatent); }
 
  private:
-  reference::GroupQuant how() const { return reference::ds_mla_quant(pool_.dialect); }
+  reference::GroupQuant how() const {
+    return reference::ds_mla_quant(pool_.dialect, double{p_.scale_floor});
+  }
 
   std::vector<std::int64_t> rope_bytes(const HostTensor& k_pe) const {
     std::vector<std::int64_t> expected;
@@ -81,7 +93,8 @@ OpDefinition define_concat_and_cache_ds_mla() {
   return {{"concat_and_cache_ds_mla",
            "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
            std::move(parameters),
-           {"dialect"}},
+           {"dialect"},
+           {kSkip, kScaleForm, kScaleFloor}},
           make_problem_of<ConcatAndCacheProblem>,
           {},
           {},

@@ -18,12 +18,18 @@ using reference::CacheEntry;
 
 using P = plumb_indexer_k_quant_and_cache_params;
 
+// vLLM has the first, and the second on demand. SGLang has the second.
+const ContractChoice kScaleForm{
+    "scale_form", {"pow2", "fp32"}, "pow2: scales are rounded up to powers of two"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens);
   const Formula head_dim = t.scalar("head_dim", &P::head_dim);
   const Formula quant_block =
       t.scalar("quant_block_size", &P::quant_block_size, parameter("quant_block"));
-  t.scalar("ue8m0", &P::ue8m0);
+  t.word("scale_form", &P::scale_form,
+         {"scale_form", {{"pow2", PLUMB_SCALE_POWER_OF_TWO}, {"fp32", PLUMB_SCALE_AS_IT_IS}}});
+  t.real("amax_floor", &P::amax_floor, kAmaxFloor);
   t.word("shuffled", &P::shuffled, {"layout", {{"planar", 0}, {"shuffled", 1}}});
   add_tokens(t, "k", &P::k, &P::k_row_stride, tokens, head_dim);
   add_slot_mapping(t, tokens);
@@ -43,7 +49,6 @@ class IndexerKQuantProblem final : public CacheWriterProblem<P> {
                 .head_dim = p_.head_dim,
                 .quant_block = p_.quant_block_size,
                 .shuffled = p_.shuffled != 0} {
-    pool_.any_negative = true;
     check(row);
   }
 
@@ -57,10 +62,10 @@ class IndexerKQuantProblem final : public CacheWriterProblem<P> {
     const CacheContents contents(pool_, tensors, [this](std::int64_t offset) {
       return reference::indexer_k_entry(layout_, offset);
     });
-    const reference::Bf16Rows k = mapped_tokens(tensors.at("k"), pool_.tokens);
+    const HostTensor& k = tensors.at("k");
     const std::vector<double> scales =
         numbers_of(contents.stored("cache.scales", Dtype::f32, &CacheEntry::scales));
-    return {expect_stored_scales(contents, k, how(), p_.ue8m0 != 0, numerics),
+    return {expect_stored_scales(contents, k, how(), p_.scale_form, numerics),
             expect_stored_codes(contents, k, scales, how(), numerics), contents.expect_rest()};
   }
 
@@ -69,7 +74,7 @@ class IndexerKQuantProblem final : public CacheWriterProblem<P> {
 
  private:
   reference::GroupQuant how() const {
-    return reference::indexer_k_quant(pool_.dialect, layout_.quant_block);
+    return reference::indexer_k_quant(pool_.dialect, layout_.quant_block, double{p_.amax_floor});
   }
 
   void check(const Row& row) const {
@@ -95,11 +100,11 @@ OpDefinition define_indexer_k_quant_and_cache() {
   parameters.push_back({"block_gap", 0, 0, 1 << 20, "bytes between blocks, guarded"});
   parameters.push_back({"head_dim", 128, 1, 4096, "columns of a key"});
   parameters.push_back({"quant_block", 128, 1, 4096, "columns under one scale"});
-  parameters.push_back({"ue8m0", 1, 0, 1, "1: scales are powers of two"});
   return {{"indexer_k_quant_and_cache",
            "the indexer cache's writer: fp8 keys and fp32 scales into slots",
            std::move(parameters),
-           {"dialect", "layout"}},
+           {"dialect", "layout"},
+           {kSkip, kScaleForm, kAmaxFloor}},
           make_problem_of<IndexerKQuantProblem>,
           {},
           {},

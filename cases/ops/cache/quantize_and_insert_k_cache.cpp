@@ -20,10 +20,15 @@ using reference::kMlaTokenBytes;
 
 using P = plumb_quantize_and_insert_k_cache_params;
 
+// vLLM's writers have the first, SGLang's the second.
+const ContractChoice kPad{"pad", {"zero", "untouched"}, "the byte behind the scales of a token"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens);
   add_tokens(t, "kv", &P::kv, &P::kv_row_stride, tokens, kMlaDim);
   add_slot_mapping(t, tokens);
+  t.choice("pad", &P::pad, kPad);
+  t.real("amax_floor", &P::amax_floor, kAmaxFloor);
   auto cache = t.part("cache", &P::cache);
   const Formula page = cache.scalar("page", &plumb_paged_cache::page);
   add_cache_pool(
@@ -46,20 +51,19 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem<P> {
   Expectations expect(const Step&, const TensorSet& tensors, const reference::Numerics& numerics,
                       const plumb_numerics&) const override {
     const CacheContents contents(pool_, tensors, [this](std::int64_t offset) {
-      return reference::k_cache_entry(pool_.page, offset);
+      return reference::k_cache_entry(pool_.page, offset, pads());
     });
     const HostTensor& kv = tensors.at("kv");
-    reference::Bf16Rows nope = mapped_tokens(kv, pool_.tokens);
-    nope.columns = kMlaNope;
     const HostTensor scales = contents.stored("cache.scales", Dtype::u8, &CacheEntry::scales);
     std::vector<double> numbers;
     for (const double byte : numbers_of(scales)) {
       numbers.push_back(decode(reference::CodeFormat::ue8m0, static_cast<std::uint16_t>(byte)));
     }
-    return {expect_codes(scales, group_scale_bytes(nope, how(), numerics), contents.written()),
-            expect_stored_codes(contents, nope, numbers, how(), numerics),
+    return {expect_codes(scales, group_scale_bytes(tokens_of(kv, kMlaNope), how(), numerics),
+                         contents.judged(kv)),
+            expect_stored_codes(contents, kv, numbers, how(), numerics),
             expect_exact(contents.stored("cache.rope", Dtype::u8, &CacheEntry::copied), copied(kv),
-                         contents.written()),
+                         contents.judged(kv)),
             contents.expect_rest()};
   }
 
@@ -67,12 +71,15 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem<P> {
   double reference_cost() const override { return writer_reference_cost(kMlaDim); }
 
  private:
-  reference::GroupQuant how() const { return reference::k_cache_quant(pool_.dialect); }
+  bool pads() const { return p_.pad == PLUMB_PAD_ZERO; }
+  reference::GroupQuant how() const {
+    return reference::k_cache_quant(pool_.dialect, double{p_.amax_floor});
+  }
 
   std::vector<std::int64_t> copied(const HostTensor& kv) const {
     std::vector<std::int64_t> bytes;
     for (std::int64_t token = 0; token < pool_.tokens; ++token) {
-      const auto of_token = reference::k_cache_copied(kv.row<std::uint16_t>(token));
+      const auto of_token = reference::k_cache_copied(kv.row<std::uint16_t>(token), pads());
       bytes.insert(bytes.end(), of_token.begin(), of_token.end());
     }
     return bytes;
@@ -85,7 +92,8 @@ OpDefinition define_quantize_and_insert_k_cache() {
   return {{"quantize_and_insert_k_cache",
            "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
            cache_writer_parameters(64),
-           {"dialect"}},
+           {"dialect"},
+           {kSkip, kPad, kAmaxFloor}},
           make_problem_of<QuantizeAndInsertProblem>,
           {},
           {},

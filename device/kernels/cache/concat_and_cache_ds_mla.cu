@@ -13,16 +13,18 @@ namespace {
 
 constexpr int kTile = 128, kTiles = 4, kLatent = kTile * kTiles, kRope = 64;
 constexpr int kScalesAt = kLatent, kRopeAt = kScalesAt + 4 * kTiles, kEntryBytes = kRopeAt + 128;
-constexpr float kLeastScale = 0x1p-126F;  // FLT_MIN
 
 constexpr int kTokenThreads = kLatent / kLaneColumns, kLanes = kTile / kLaneColumns;
 constexpr int kTokensAtOnce = kQuantBlock / kTokenThreads, kTokensOfThread = 2;
 constexpr int kTokensOfBlock = kTokensAtOnce * kTokensOfThread;
 
 // This thread's columns, codes and the scale of their tile.
-PLUMB_DEVICE void store_quantized(const LaneColumns& bits, float amax, plumb_format dialect,
+PLUMB_DEVICE void store_quantized(const plumb_concat_and_cache_ds_mla_params& p,
+                                  const LaneColumns& bits, float amax, plumb_format dialect,
                                   bool whole, int lane, std::uint8_t* entry) {
-  const float scale = at_least(kLeastScale, amax / quantisation_largest(dialect));
+  const float exact = at_least(p.scale_floor, amax / quantisation_largest(dialect));
+  const bool power = p.scale_form == PLUMB_SCALE_POWER_OF_TWO;
+  const float scale = power ? decode_ue8m0(encode_ue8m0(exact)) : exact;
   if (group_lane(kLanes) == 0) reinterpret_cast<float*>(entry + kScalesAt)[lane / kLanes] = scale;
   float x[kLaneColumns];
   decode_columns(bits, x);
@@ -43,7 +45,7 @@ PLUMB_DEVICE void cache_tokens(const plumb_concat_and_cache_ds_mla_params& p, pl
   for (int i = 0; i < kTokensOfThread; ++i) {
     const std::int64_t token = first + i * kTokensAtOnce;
     const bool live = token < p.tokens;
-    slots[i] = live ? p.slot_mapping[token] : -1;
+    slots[i] = slot_of(p, token);
     bits[i] = load_columns(p.kv_c + token * p.kv_c_row_stride + lane * kLaneColumns, live, whole);
     rope[i] = load_bf16x8(p.k_pe + token * p.k_pe_row_stride + rope_column,
                           live && has_rope ? kBf16x8 : 0, whole);
@@ -51,10 +53,10 @@ PLUMB_DEVICE void cache_tokens(const plumb_concat_and_cache_ds_mla_params& p, pl
   PLUMB_UNROLL
   for (int i = 0; i < kTokensOfThread; ++i) {
     const float amax = columns_amax(bits[i], kLanes);
-    if (slots[i] < 0) continue;
+    if (slots[i] == kNoSlot) continue;
     const auto [block, offset] = place_of(slots[i], static_cast<int>(p.cache.page));
     std::uint8_t* entry = p.cache.data + block * p.cache.block_stride_bytes + offset * kEntryBytes;
-    store_quantized(bits[i], amax, dialect, whole, lane, entry);
+    store_quantized(p, bits[i], amax, dialect, whole, lane, entry);
     if (!has_rope) continue;
     auto* const to = reinterpret_cast<std::uint16_t*>(entry + kRopeAt) + rope_column;
     store_bf16x8(to, rope[i], kBf16x8, whole);
@@ -73,7 +75,7 @@ plumb_status launch_concat_and_cache_ds_mla(const void* params) {
   const auto& p = *static_cast<const plumb_concat_and_cache_ds_mla_params*>(params);
   if (p.tokens < 0 || p.kv_c_row_stride < kLatent || p.k_pe_row_stride < kRope ||
       !legal_page(p.cache) || p.cache.block_stride_bytes < p.cache.page * kEntryBytes ||
-      p.cache.block_stride_bytes % 4 != 0) {
+      p.cache.block_stride_bytes % 4 != 0 || !(p.scale_floor > 0)) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;

@@ -11,7 +11,6 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-constexpr float kAmaxFloor = 1e-4F;
 constexpr int kShuffleTile = 16;
 
 // Byte of a block at which dimension `dim` of the token at `offset` lies.
@@ -33,8 +32,9 @@ struct KeyPart {
 // Stores the scale of quant block `group`.
 PLUMB_DEVICE KeyPart store_scale(const plumb_indexer_k_quant_and_cache_params& p, std::int64_t slot,
                                  std::int64_t group, float amax, plumb_format dialect) {
-  const float exact = at_least(kAmaxFloor, amax) / quantisation_largest(dialect);
-  const float scale = p.ue8m0 ? decode_ue8m0(encode_ue8m0(exact)) : exact;
+  const float exact = at_least(p.amax_floor, amax) / quantisation_largest(dialect);
+  const bool power = p.scale_form == PLUMB_SCALE_POWER_OF_TWO;
+  const float scale = power ? decode_ue8m0(encode_ue8m0(exact)) : exact;
   const std::int64_t page = p.cache.page, groups = p.head_dim / p.quant_block_size;
   const auto [number, offset] = place_of(slot, static_cast<int>(p.cache.page));
   std::uint8_t* block = p.cache.data + number * p.cache.block_stride_bytes;
@@ -47,10 +47,10 @@ PLUMB_DEVICE KeyPart store_scale(const plumb_indexer_k_quant_and_cache_params& p
 PLUMB_KERNEL void indexer_k_quant_and_cache_kernel(plumb_indexer_k_quant_and_cache_params p) {
   const std::int64_t groups = p.head_dim / p.quant_block_size;
   const std::int64_t token = group_index() / groups, group = group_index() % groups;
-  const std::int64_t slot = token < p.tokens ? p.slot_mapping[token] : -1;
+  const std::int64_t slot = slot_of(p, token);
   const std::uint16_t* x = p.k + token * p.k_row_stride + group * p.quant_block_size;
-  const float amax = group_amax(x, slot < 0 ? 0 : p.quant_block_size);
-  if (slot < 0) return;
+  const float amax = group_amax(x, slot == kNoSlot ? 0 : p.quant_block_size);
+  if (slot == kNoSlot) return;
   const KeyPart part = store_scale(p, slot, group, amax, p.cache.dialect);
   for (std::int64_t i = group_lane(); i < p.quant_block_size; i += kGroupLanes) {
     part.block[code_offset(p, part.offset, part.begin + i)] =
@@ -87,14 +87,14 @@ PLUMB_DEVICE void cache_blocks(const plumb_indexer_k_quant_and_cache_params& p,
     const std::int64_t index = first + i * kGroupsAtOnce;
     const std::int64_t token = groups == 1 ? index : index / groups;
     group[i] = static_cast<int>(index - token * groups);
-    slots[i] = token < p.tokens ? p.slot_mapping[token] : -1;
+    slots[i] = slot_of(p, token);
     const std::uint16_t* x = p.k + token * p.k_row_stride + group[i] * kVectorBlock;
     bits[i] = load_columns(x + group_lane() * kLaneColumns, token < p.tokens, true);
   }
   PLUMB_UNROLL
   for (int i = 0; i < kGroupsOfThread; ++i) {
     const float amax = columns_amax(bits[i], kGroupLanes);
-    if (slots[i] < 0) continue;
+    if (slots[i] == kNoSlot) continue;
     store_columns(p, store_scale(p, slots[i], group[i], amax, dialect), bits[i], dialect);
   }
 }
@@ -107,8 +107,10 @@ PLUMB_KERNEL PLUMB_BOUNDS(kQuantBlock, 6) void indexer_k_quant_and_cache_vectors
 }
 
 bool is_legal(const plumb_indexer_k_quant_and_cache_params& p) {
-  if (p.tokens < 0 || p.head_dim < 1 || p.quant_block_size < 1 || !legal_page(p.cache))
+  if (p.tokens < 0 || p.head_dim < 1 || p.quant_block_size < 1 || !legal_page(p.cache) ||
+      !(p.amax_floor > 0)) {
     return false;
+  }
   if (p.head_dim % p.quant_block_size != 0 || p.k_row_stride < p.head_dim) return false;
   const std::int64_t codes = p.cache.page * p.head_dim;
   const std::int64_t scales = 4 * (codes / p.quant_block_size);

@@ -12,7 +12,6 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-constexpr float kAmaxFloor = 1e-4F;
 constexpr int kGroups = kValueDim / kGroup;
 constexpr int kRopeGroup = kGroups - 1;  // bf16, without a scale
 constexpr int kRopeAt = kRopeGroup * kGroup;
@@ -35,10 +34,11 @@ PLUMB_DEVICE SlotBytes bytes_of(const plumb_paged_cache& cache, std::int64_t slo
 
 // This thread's columns, codes and the scale of their group. A quotient by a power of two is the
 // product with its inverse, bit for bit.
-PLUMB_DEVICE void store_quantized(const LaneColumns& bits, float amax, plumb_format dialect,
-                                  bool whole, std::uint8_t* data, std::uint8_t* scale_byte) {
+PLUMB_DEVICE void store_quantized(const LaneColumns& bits, float amax, float amax_floor,
+                                  plumb_format dialect, bool whole, std::uint8_t* data,
+                                  std::uint8_t* scale_byte) {
   const std::uint8_t byte =
-      encode_ue8m0(at_least(kAmaxFloor, amax) / quantisation_largest(dialect));
+      encode_ue8m0(at_least(amax_floor, amax) / quantisation_largest(dialect));
   const float inverse = decode_ue8m0(static_cast<std::uint8_t>(254 - byte));
   if (group_lane(kLanes) == 0) *scale_byte = byte;
   float x[kLaneColumns];
@@ -64,22 +64,22 @@ PLUMB_DEVICE void insert_tokens(const plumb_quantize_and_insert_k_cache_params& 
   PLUMB_UNROLL
   for (int i = 0; i < kTokensOfThread; ++i) {
     const std::int64_t token = first + i * kTokensAtOnce;
-    slots[i] = token < p.tokens ? p.slot_mapping[token] : -1;
+    slots[i] = slot_of(p, token);
     bits[i] =
         load_columns(p.kv + token * p.kv_row_stride + lane * kLaneColumns, token < p.tokens, whole);
   }
   PLUMB_UNROLL
   for (int i = 0; i < kTokensOfThread; ++i) {
     const float amax = columns_amax(bits[i], kLanes);
-    if (slots[i] < 0) continue;
+    if (slots[i] == kNoSlot) continue;
     const SlotBytes slot = bytes_of(p.cache, slots[i]);
     if (group < kRopeGroup) {
-      store_quantized(bits[i], amax, dialect, whole, slot.data + lane * kLaneColumns,
+      store_quantized(bits[i], amax, p.amax_floor, dialect, whole, slot.data + lane * kLaneColumns,
                       slot.scales + group);
       continue;
     }
     store_rope(bits[i], whole, slot.data + kRopeAt + group_lane(kLanes) * 2 * kLaneColumns);
-    if (group_lane(kLanes) == 0) slot.scales[kRopeGroup] = 0;
+    if (group_lane(kLanes) == 0 && p.pad == PLUMB_PAD_ZERO) slot.scales[kRopeGroup] = 0;
   }
 }
 
@@ -95,7 +95,8 @@ plumb_status launch_quantize_and_insert_k_cache(const void* params) {
   const auto& p = *static_cast<const plumb_quantize_and_insert_k_cache_params*>(params);
   const std::int64_t least_stride = p.cache.page * (kTokenBytes + kScaleBytes);
   if (p.tokens < 0 || p.kv_row_stride < kValueDim || !legal_page(p.cache) ||
-      p.cache.block_stride_bytes < least_stride || p.cache.block_stride_bytes % 2 != 0) {
+      p.cache.block_stride_bytes < least_stride || p.cache.block_stride_bytes % 2 != 0 ||
+      !(p.amax_floor > 0)) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.tokens == 0) return PLUMB_OK;

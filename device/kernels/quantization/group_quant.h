@@ -132,6 +132,17 @@ PLUMB_DEVICE inline SlotPlace place_of(std::int64_t slot, std::int32_t page) {
   return {slot / page, slot % page};
 }
 
+// Slot of a token that is to be written, or kNoSlot.
+constexpr std::int64_t kNoSlot = std::int64_t{1} << 63;
+template <class P>
+PLUMB_DEVICE inline std::int64_t slot_of(const P& p, std::int64_t token) {
+  if (token >= p.tokens) return kNoSlot;
+  const std::int64_t slot = p.slot_mapping[token];
+  const bool skipped =
+      p.skip == PLUMB_SKIP_NEGATIVE ? slot < 0 : p.skip == PLUMB_SKIP_MINUS_ONE && slot == -1;
+  return skipped ? kNoSlot : slot;
+}
+
 // Whether a cache has whole vectors wherever a token's data starts in its block at a multiple
 // of 16.
 inline bool is_whole_cache(const plumb_paged_cache& cache) {

@@ -103,7 +103,10 @@ TEST(DeviceQuotients, AreThoseOfDivisionForEveryScale) {
         expect_quotients_of_division(amax, amax / largest);
       }
     }
-    expect_quotients_of_division(1e-4F, 1e-4F / largest);  // the floor of the indexer's
+    for (const float floor : {1e-4F, 1e-8F}) {
+      expect_quotients_of_division(floor, floor / largest);  // the indexer's
+    }
+    expect_quotients_of_division(1e-4F * largest, 1e-4F);  // a floor of V3.2
     expect_quotients_of_division(0x1p-119F, 0x1p-126F);    // the least scale of V3.2
   }
 }
@@ -197,6 +200,7 @@ class WrittenCache {
                .dialect = row.word("dialect") == "e4m3fn" ? PLUMB_E4M3FN : PLUMB_E4M3FNUZ};
     p.tokens = slots;
     p.kv_row_stride = kMlaDim;
+    p.amax_floor = 1e-4F;
     p.stream = stream_;
     EXPECT_EQ(device::kernels::quantize_and_insert_k_cache().launch(&p), PLUMB_OK);
     device_->synchronize(stream_);

@@ -78,11 +78,13 @@ TEST(CacheWriterLaunchers, RefuseBlocksThatOverlap) {
   legal.slot_mapping = no_slots;
   legal.kv_row_stride = 512;
   legal.cache = {no_bytes, 64 * 584, 1, 64, PLUMB_E4M3FN};
+  legal.amax_floor = 1e-4F;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.block_stride_bytes -= 2; }),
             PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.kv_row_stride = 511; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.amax_floor = 0; }), PLUMB_INVALID_ARGUMENT);
 }
 
 TEST(CacheWriterLaunchers, RefuseScalesThatAreNotAligned) {
@@ -91,10 +93,12 @@ TEST(CacheWriterLaunchers, RefuseScalesThatAreNotAligned) {
   legal.kv_c_row_stride = 512;
   legal.k_pe_row_stride = 64;
   legal.cache = {no_bytes, 656, 1, 1, PLUMB_E4M3FN};
+  legal.scale_floor = 0x1p-126F;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.block_stride_bytes += 2; }),
             PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 2; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.scale_floor = 0; }), PLUMB_INVALID_ARGUMENT);
 }
 
 TEST(CacheWriterLaunchers, RefuseTilesThatDoNotFitThePage) {
@@ -104,10 +108,12 @@ TEST(CacheWriterLaunchers, RefuseTilesThatDoNotFitThePage) {
   legal.k_row_stride = 128;
   legal.shuffled = 1;
   legal.cache = {no_bytes, 32 * 132, 1, 32, PLUMB_E4M3FN};
+  legal.amax_floor = 1e-4F;
   EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 24; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.page = 1; }), PLUMB_OK);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.quant_block_size = 96; }), PLUMB_INVALID_ARGUMENT);
+  EXPECT_EQ(after(entry, legal, [](auto& p) { p.amax_floor = 0; }), PLUMB_INVALID_ARGUMENT);
   EXPECT_EQ(after(entry, legal, [](auto& p) { p.cache.block_stride_bytes -= 4; }),
             PLUMB_INVALID_ARGUMENT);
 }

@@ -57,8 +57,8 @@ Quantised quantise(const std::vector<double>& values, GroupQuant how) {
 }
 
 TEST(GroupQuant, GoldenTiles) {
-  const GroupQuant fn = reference::k_cache_quant(Dialect::e4m3fn);
-  const GroupQuant fnuz = reference::k_cache_quant(Dialect::e4m3fnuz);
+  const GroupQuant fn = reference::k_cache_quant(Dialect::e4m3fn, 1e-4f);
+  const GroupQuant fnuz = reference::k_cache_quant(Dialect::e4m3fnuz, 1e-4f);
   const std::vector<double> mixed = {3.7, -1, 0.1, 0, -0.0, -1e-9};
   EXPECT_EQ(quantise(mixed, fn).byte, 121);
   EXPECT_EQ(quantise(mixed, fn).codes, (std::vector<int>{0x77, 0xe8, 0x4d, 0x00, 0x80, 0x80}));
@@ -80,12 +80,14 @@ TEST(GroupQuant, FloorsStandUnderAmaxOrUnderTheScale) {
   EXPECT_EQ(byte_of_zeros({.amax_floor = 1e-10f}), 127 - 42);
   EXPECT_EQ(byte_of_zeros({.scale_floor = 1e-10f}), 127 - 33);
   EXPECT_EQ(byte_of_zeros({.scale_floor = 1e-4f}), 127 - 13);
+  EXPECT_EQ(quantise({0, 0}, reference::ds_mla_quant(Dialect::e4m3fn, 1e-4f)).byte, 127 - 13);
+  EXPECT_EQ(quantise({0, 0}, reference::k_cache_quant(Dialect::e4m3fn, 1e-8f)).byte, 127 - 35);
 }
 
 TEST(GroupQuant, PlainScalesAreQuotients) {
   const std::vector<std::uint16_t> bits = to_bf16({1, -3, 0, 0, 0.5, 0.25});
   const Bf16Rows x{bits.data(), 1, 6, 6};
-  GroupQuant how = reference::ds_mla_quant(Dialect::e4m3fn);
+  GroupQuant how = reference::ds_mla_quant(Dialect::e4m3fn, std::numeric_limits<float>::min());
   how.group = 2;
   const reference::Estimate scales = group_scales(x, how, kExactDivision);
   EXPECT_EQ(scales.value[0], 3.0 / 448);
@@ -150,7 +152,7 @@ TEST(Mxfp4Quant, TheEvenElementIsInTheLowNibble) {
 }
 
 TEST(CacheEntries, LieWhereTheLayoutsSay) {
-  const reference::CacheEntry v4 = reference::k_cache_entry(64, 3);
+  const reference::CacheEntry v4 = reference::k_cache_entry(64, 3, true);
   EXPECT_EQ(v4.codes.front(), 3 * 576);
   EXPECT_EQ(v4.codes.back(), 3 * 576 + 447);
   EXPECT_EQ(v4.scales.front(), 64 * 576 + 24);
@@ -158,6 +160,7 @@ TEST(CacheEntries, LieWhereTheLayoutsSay) {
   EXPECT_EQ(v4.copied.front(), 3 * 576 + 448);
   EXPECT_EQ(v4.copied.back(), 64 * 576 + 31);
   EXPECT_EQ(v4.copied.size(), 129U);
+  EXPECT_EQ(reference::k_cache_entry(64, 3, false).copied.back(), 3 * 576 + 575);
   const reference::CacheEntry v32 = reference::ds_mla_entry(2);
   EXPECT_EQ(v32.codes.front(), 1312);
   EXPECT_EQ(v32.scales.front(), 1312 + 512);
