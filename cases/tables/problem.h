@@ -117,6 +117,9 @@ class Problem {
   virtual double reference_cost() const { return 0; }
   // Of one verdict, without visible intermediates. By default the bytes alone.
   virtual ReferenceWork reference_work() const;
+  // Bytes that a launch at full capacity has to read and write. By default each input and output
+  // once: more than that where an op reads or writes a part of a tensor.
+  virtual double moved_bytes(const TensorSet& tensors) const;
   // How many times as long checked kernels take: more the more of the work is memory access.
   virtual double checked_factor() const { return 8; }
 };

@@ -24,6 +24,16 @@ double reference_bytes(const TensorSet& tensors) {
   return bytes;
 }
 
+double Problem::moved_bytes(const TensorSet& tensors) const {
+  double bytes = 0;
+  for (const HostTensor& tensor : tensors.all()) {
+    const TensorSpec& spec = tensor.spec();
+    if (spec.role != Role::input && spec.role != Role::output) continue;
+    bytes += static_cast<double>(tensor.elements()) * static_cast<double>(size_of(spec.dtype));
+  }
+  return bytes;
+}
+
 ReferenceWork Problem::reference_work() const { return {.bytes = reference_bytes(make_tensors())}; }
 
 }  // namespace plumb::cases

@@ -13,7 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "cases/drivers/op_chain.h"
+#include "cases/drivers/session.h"
 #include "cases/tables/table_part.h"
+#include "cases/tables/table_problem.h"
+#include "tools/bench/bench_device.h"
 
 namespace plumb::cases {
 namespace {
@@ -50,8 +54,46 @@ OpTable biased_table(bool has_bias) {
   return table;
 }
 
+struct BiasedProblem : TableProblem<BiasedParams> {
+  using TableProblem::TableProblem;
+  void fill(const Step&, TensorSet&) const override {}
+  Expectations expect(const Step&, const TensorSet&, const reference::Numerics&,
+                      const plumb_numerics&) const override {
+    return {};
+  }
+  double cost() const override { return 1; }
+};
+
+// What a launch of plumb bench is given, and the bytes that it counts for it.
+struct BenchedLaunch {
+  const float* bias = nullptr;
+  double bytes = 0;
+};
+BenchedLaunch benched(const OpDefinition& op, const Row& row) {
+  static const float* bias;
+  device::OpEntry entry;
+  entry.op = "biased";
+  entry.launch = [](const void* params) {
+    bias = static_cast<const BiasedParams*>(params)->bias;
+    return PLUMB_OK;
+  };
+  const device::Implementation implementation{.name = "test", .entries = {entry}};
+  RunOptions options{.platform = "sim-sm90"};
+  options.implementation = [&](std::string_view, bool) -> const device::Implementation& {
+    return implementation;
+  };
+  const BiasedProblem problem(*op.table, row, device::open_device("sim-sm90")->properties());
+  CaseResult result;
+  const Point point;
+  Session session(problem, {&op, row}, point, options, result);
+  Buffers buffers = session.make_buffers();
+  session.set_inputs({.live = 2}, buffers);
+  session.launch(buffers);
+  return {bias, problem.moved_bytes(problem.make_tensors())};
+}
+
 // A line in the table is all that a tensor needs: host tensors, launch, record of a call, plumb
-// show, the page of arguments and Python have it.
+// show, plumb bench, the page of arguments and Python have it.
 TEST(OpArguments, ATensorInTheTableIsEverywhere) {
   Row row;
   row.op = "biased";
@@ -72,6 +114,9 @@ TEST(OpArguments, ATensorInTheTableIsEverywhere) {
                                        [](const auto& one) { return one.name == "bias"; });
     EXPECT_EQ(placed != tensors.end(), has_bias);
     EXPECT_EQ(argument != arguments.end(), has_bias);
+    const BenchedLaunch launch = benched(op, row);
+    EXPECT_EQ(launch.bias != nullptr, has_bias);
+    EXPECT_EQ(launch.bytes, 2 * 3 * (2 + 4) + (has_bias ? 3 * 4 : 0));
     if (!has_bias) continue;
     EXPECT_EQ(placed->spec.shape, std::vector<std::int64_t>{3});
     EXPECT_EQ(table.describe(placed->spec), "bias [columns]: added to each row");
@@ -83,6 +128,16 @@ TEST(OpArguments, ATensorInTheTableIsEverywhere) {
     table.bind(addresses, nullptr, params.data());
     EXPECT_EQ(static_cast<const BiasedParams*>(params.data())->bias, bias);
     EXPECT_EQ(placed->declared->member.pointer(params.data()), bias);
+  }
+}
+
+// Only a machine with the device launches them.
+TEST(BenchedOps, AreRowsOfTheirOps) {
+  const auto device = device::open_device("sim-sm90");
+  for (const tools::DeviceOp& benched : tools::device_ops()) {
+    const OpDefinition& op = find_op(benched.op);
+    const Row row = ad_hoc_row(op, benched.integers, benched.words);
+    EXPECT_GT(op.make_problem(row, device->properties())->capacity(), 0) << benched.name();
   }
 }
 

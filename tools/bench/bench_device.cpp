@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Floors and fractions. The floor of an op is the larger of two times: what its bytes take at the
-// card's copy rate, what its operations take at the rate of the unit that does them.
+// card's copy rate (Problem::moved_bytes), what its operations take at the rate of the unit that
+// does them (Problem::reference_work).
 #include "tools/bench/bench_device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "cases/drivers/op_chain.h"
+#include "cases/drivers/session.h"
+#include "cases/tensors/fill.h"
 
 namespace plumb::tools {
 
@@ -15,77 +22,93 @@ namespace {
 
 // What one turn of the buffers has to exceed: more than three times the L2 of any card here.
 constexpr double kRotatedBytes = 512 << 20;
-constexpr int kLeastSets = 3;
+constexpr std::size_t kLeastSets = 3;
 
 struct DeviceRates {
   double copy = 0;                      // bytes per second, read and written
   double multiply_add = 0, matrix = 0;  // operations per second
-  double seconds_of_bytes(const DeviceOp& op) const { return op.bytes / copy; }
-  double seconds_of_operations(const DeviceOp& op) const {
-    return 2 * op.multiply_adds / multiply_add + 2 * op.matrix_multiply_adds / matrix;
-  }
-  double floor(const DeviceOp& op) const {
-    return std::max(seconds_of_bytes(op), seconds_of_operations(op));
-  }
 };
 
-// Work per second of the launches, each of which does `amount`.
-Measurement rate(DeviceBed& bed, const std::string& name, const std::string& unit, double scale,
-                 double amount, const std::vector<DeviceLaunch>& launches) {
+// Seconds of an op: what it takes, and what the rates need for its work.
+struct OpTimes {
+  std::vector<double> spent;
+  double bytes = 0, operations = 0;
+  double floor() const { return std::max(bytes, operations); }
+};
+
+// Work per second of the launch, which does `amount`.
+Measurement rate(DeviceTimer& timer, const std::string& name, const std::string& unit,
+                 double amount, const DeviceLaunch& launch) {
   std::vector<double> rates;
-  for (const double seconds : bed.seconds(name, launches)) {
-    rates.push_back(amount / seconds / scale);
-  }
+  for (const double seconds : timer.seconds({launch})) rates.push_back(amount / seconds / 1e12);
   const Summary summary = summarize(rates);
   return {name, summary.median, summary.spread, unit};
 }
 
-std::vector<Measurement> copy_rates(DeviceBed& bed, const device::RateKernels& kernels) {
-  constexpr std::int64_t kBytes = 1 << 30;
-  auto* const to = bed.room<std::uint8_t>(kBytes);
-  const float* const from = bed.fp32(kBytes / 4);
-  const auto by_kernel = [=](device::Stream stream) {
-    return kernels.copy(to, from, kBytes, stream).status;
-  };
-  const auto by_runtime = [&bed, to, from](device::Stream stream) {
-    bed.device().copy(to, from, kBytes, stream);
-    return PLUMB_OK;
-  };
-  std::vector<Measurement> measured{
-      rate(bed, "copy by a kernel, read and written", "TB/s", 1e12, 2.0 * kBytes, {by_kernel}),
-      rate(bed, "copy by the runtime", "TB/s", 1e12, 2.0 * kBytes, {by_runtime})};
-  bed.release();
-  return measured;
+void require(plumb_status status) {
+  if (status != PLUMB_OK) throw std::runtime_error("a kernel that measures a rate failed");
 }
 
-Measurement operation_rate(DeviceBed& bed, const std::string& name,
-                           device::RateWork (*kernel)(float*, device::Stream)) {
-  auto* const out = bed.room<float>(device::kRateThreads);
-  const double amount = kernel(out, bed.stream()).amount;
-  const Measurement measured =
-      rate(bed, name, "Tflop/s", 1e12, amount,
-           {[=](device::Stream stream) { return kernel(out, stream).status; }});
-  bed.release();
-  return measured;
-}
-
-DeviceRates measure_rates(DeviceBed& bed, const device::RateKernels& kernels,
+DeviceRates measure_rates(const std::string& platform, const device::RateKernels& kernels,
                           std::vector<Measurement>& measured) {
-  measured = copy_rates(bed, kernels);
-  measured.push_back(operation_rate(bed, "fp32 multiply-adds", kernels.multiply_add));
-  measured.push_back(operation_rate(bed, "bf16 matrix products", kernels.multiply_matrices));
+  constexpr std::int64_t kBytes = 1 << 30;
+  const auto device = device::open_device(platform);
+  const device::Stream stream = device->create_stream();
+  DeviceTimer timer(*device, stream);
+  void *const to = device->allocate(kBytes, "bench"), *const from =
+                                                          device->allocate(kBytes, "bench");
+  device->fill(from, 0x3c, kBytes, stream);
+  measured = {rate(timer, "copy by a kernel, read and written", "TB/s", 2.0 * kBytes,
+                   [&] { require(kernels.copy(to, from, kBytes, stream).status); }),
+              rate(timer, "copy by the runtime", "TB/s", 2.0 * kBytes,
+                   [&] { device->copy(to, from, kBytes, stream); })};
+  auto* const out = static_cast<float*>(to);
+  for (const auto& [name, kernel] :
+       {std::pair("fp32 multiply-adds", kernels.multiply_add),
+        std::pair("bf16 matrix products", kernels.multiply_matrices)}) {
+    measured.push_back(rate(timer, name, "Tflop/s", kernel(out, stream).amount,
+                            [&] { require(kernel(out, stream).status); }));
+  }
   return {1e12 * std::max(measured[0].value, measured[1].value), 1e12 * measured[2].value,
           1e12 * measured[3].value};
 }
 
-std::vector<double> seconds_of(DeviceBed& bed, const DeviceOp& op, const device::OpEntry& entry) {
-  const int sets = std::max(kLeastSets, static_cast<int>(std::ceil(kRotatedBytes / op.bytes)) + 1);
+std::vector<double> seconds_of(const cases::Problem& problem, const cases::Case& which,
+                               const std::string& platform, double bytes) {
+  cases::RunOptions options;
+  options.platform = platform;
+  cases::CaseResult result;
+  const cases::Point point;
+  cases::Session session(problem, which, point, options, result);
+  const auto most = static_cast<std::size_t>(std::ceil(kRotatedBytes / bytes)) + 1;
+  std::vector<cases::Buffers> sets(std::max(kLeastSets, most));
   std::vector<DeviceLaunch> launches;
-  for (int set = 0; set < sets; ++set) launches.push_back(op.make_set(bed, entry));
-  const std::vector<double> seconds = bed.seconds(op.name, launches);
-  launches.clear();
-  bed.release();
-  return seconds;
+  for (cases::Buffers& set : sets) {
+    set = session.make_buffers();
+    if (&set == &sets.front()) {
+      session.set_inputs({.seed = cases::seed_of(which.op->name), .live = problem.capacity()}, set);
+    } else {
+      session.set_inputs_of(session, set);
+    }
+    session.poison(set, cases::Poison::zero);
+    launches.push_back([&session, &set] { session.launch(set); });
+  }
+  return DeviceTimer(session.device(), session.stream()).seconds(launches);
+}
+
+OpTimes times_of(const std::string& platform, const DeviceOp& op, const DeviceRates& rates) {
+  const cases::OpDefinition& definition = cases::find_op(op.op);
+  const cases::Case which{&definition, cases::ad_hoc_row(definition, op.integers, op.words)};
+  const auto problem =
+      definition.make_problem(which.row, device::open_device(platform)->properties());
+  const double bytes = problem->moved_bytes(problem->make_tensors());
+  const double operations = 2 * problem->reference_work().multiply_adds;
+  try {
+    return {seconds_of(*problem, which, platform, bytes), bytes / rates.copy,
+            operations / (op.multiplies_matrices ? rates.matrix : rates.multiply_add)};
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {}", op.name(), error.what()));
+  }
 }
 
 Measurement fraction(const std::string& name, double floor, const std::vector<double>& seconds,
@@ -104,28 +127,25 @@ Measurement fraction(const std::string& name, double floor, const std::vector<do
 }
 
 // An op that no floor is asked of says what it takes of either rate.
-void add_op(const DeviceOp& op, const DeviceRates& rates, const std::vector<double>& seconds,
-            std::vector<Measurement>& measured) {
-  const double median = summarize(seconds).median;
+void add_op(const DeviceOp& op, const OpTimes& times, std::vector<Measurement>& measured) {
   const std::string note =
-      fmt::format("{:.4g} us; bytes {:.4g} us, operations {:.4g} us", 1e6 * median,
-                  1e6 * rates.seconds_of_bytes(op), 1e6 * rates.seconds_of_operations(op));
+      fmt::format("{:.4g} us; bytes {:.4g} us, operations {:.4g} us",
+                  1e6 * summarize(times.spent).median, 1e6 * times.bytes, 1e6 * times.operations);
   if (std::isfinite(op.target.least)) {
-    measured.push_back(fraction(op.name, rates.floor(op), seconds, op.target, note));
+    measured.push_back(fraction(op.name(), times.floor(), times.spent, op.target, note));
     return;
   }
-  measured.push_back(fraction(op.name + ", of the matrix rate", rates.seconds_of_operations(op),
-                              seconds, {}, note));
   measured.push_back(
-      fraction(op.name + ", of the copy rate", rates.seconds_of_bytes(op), seconds, {}, ""));
+      fraction(op.name() + ", of the matrix rate", times.operations, times.spent, {}, note));
+  measured.push_back(fraction(op.name() + ", of the copy rate", times.bytes, times.spent, {}, ""));
 }
 
-void add_torch(const DeviceOp& op, const std::vector<double>& seconds,
-               const DeviceBenchOptions& options, std::vector<Measurement>& measured) {
-  const auto found = options.torch_topk.find(op.name);
+void add_torch(const DeviceOp& op, const OpTimes& times, const DeviceBenchOptions& options,
+               std::vector<Measurement>& measured) {
+  const auto found = options.torch_topk.find(op.name());
   if (found == options.torch_topk.end()) return;
-  measured.push_back(fraction(op.name + ", torch.topk's time over its", 1e-3 * found->second,
-                              seconds, {.least = 5},
+  measured.push_back(fraction(op.name() + ", torch.topk's time over its", 1e-3 * found->second,
+                              times.spent, {.least = 5},
                               fmt::format("torch.topk {:.4g} us", 1e3 * found->second)));
 }
 
@@ -153,21 +173,19 @@ std::vector<DeviceOp> chosen(const std::vector<std::string>& only) {
 
 std::vector<Measurement> bench_device(const DeviceBenchOptions& options) {
   const std::vector<DeviceOp> ops = chosen(options.only);
-  DeviceBed bed(options.platform);
   const device::RateKernels* kernels = device::rate_kernels(options.platform);
   if (kernels == nullptr) {
     throw UsageError(
         fmt::format("{}: there are no kernels to measure its rates", options.platform));
   }
   std::vector<Measurement> measured;
-  const DeviceRates rates = measure_rates(bed, *kernels, measured);
+  const DeviceRates rates = measure_rates(options.platform, *kernels, measured);
   const auto& implementation = device::builtin_implementation(options.platform);
   for (const DeviceOp& op : ops) {
-    const device::OpEntry* entry = device::find_entry(implementation, op.op);
-    if (entry == nullptr) continue;
-    const std::vector<double> seconds = seconds_of(bed, op, *entry);
-    add_op(op, rates, seconds, measured);
-    add_torch(op, seconds, options, measured);
+    if (device::find_entry(implementation, op.op) == nullptr) continue;
+    const OpTimes times = times_of(options.platform, op, rates);
+    add_op(op, times, measured);
+    add_torch(op, times, options, measured);
   }
   return measured;
 }

@@ -15,8 +15,18 @@ namespace {
 
 using reference::CacheEntry;
 
+// As engines give them: within a block in order, blocks scattered.
+std::vector<std::int64_t> slots_of_blocks(const CachePoolShape& shape, std::uint64_t seed) {
+  std::vector<std::int64_t> slots;
+  for (const std::int64_t block : permuted_blocks(shape.blocks(), seed)) {
+    for (std::int64_t i = 0; i < shape.page; ++i) slots.push_back(block * shape.page + i);
+  }
+  return slots;
+}
+
 // The first token goes to the last slot, which is the farthest.
 std::vector<std::int64_t> shuffled_slots(const CachePoolShape& shape, std::uint64_t seed) {
+  if (shape.whole_blocks) return slots_of_blocks(shape, seed);
   std::vector<std::int64_t> slots(static_cast<std::size_t>(shape.blocks() * shape.page - 1));
   std::iota(slots.begin(), slots.end(), 1);
   std::swap(slots.front(), slots.back());

@@ -26,7 +26,8 @@ struct CachePoolShape {
   std::int64_t given_blocks = 0;                    // of the cache; 0: as many as needed
   std::int64_t holes_percent = 0;                   // live tokens with a negative slot
   plumb_skipped_slots skip = PLUMB_SKIP_MINUS_ONE;  // which negative slots there are
-  bool far = false;  // blocks around 2^31 and 2^32 bytes, else side by side
+  bool whole_blocks = false;  // slots of a block follow one another, else scattered
+  bool far = false;           // blocks around 2^31 and 2^32 bytes, else side by side
   reference::Dialect dialect = reference::Dialect::e4m3fn;
 
   // That exist: enough for all tokens, and two that stay empty wherever that is.

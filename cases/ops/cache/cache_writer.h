@@ -47,6 +47,12 @@ template <class P>
 class CacheWriterProblem : public TableProblem<P>, protected CacheWriter {
  public:
   double checked_factor() const override { return 3; }  // whole vectors, and arithmetic
+  // Of the cache, before and after, the bytes of the tokens are written.
+  double moved_bytes(const TensorSet& tensors) const override {
+    const auto block = static_cast<double>(pool_.block_bytes);
+    return Problem::moved_bytes(tensors) - 2 * block * static_cast<double>(pool_.blocks()) +
+           block * static_cast<double>(pool_.tokens) / static_cast<double>(pool_.page);
+  }
 
  protected:
   CacheWriterProblem(const OpTable& table, const Row& row, const device::Properties& platform)

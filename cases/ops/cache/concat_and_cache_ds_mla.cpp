@@ -93,7 +93,7 @@ OpDefinition define_concat_and_cache_ds_mla() {
   return {{"concat_and_cache_ds_mla",
            "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
            std::move(parameters),
-           {"dialect"},
+           {"dialect", "slots"},
            {kSkip, kScaleForm, kScaleFloor}},
           make_problem_of<ConcatAndCacheProblem>,
           {},

@@ -103,7 +103,7 @@ OpDefinition define_indexer_k_quant_and_cache() {
   return {{"indexer_k_quant_and_cache",
            "the indexer cache's writer: fp8 keys and fp32 scales into slots",
            std::move(parameters),
-           {"dialect", "layout"},
+           {"dialect", "slots", "layout"},
            {kSkip, kScaleForm, kAmaxFloor}},
           make_problem_of<IndexerKQuantProblem>,
           {},

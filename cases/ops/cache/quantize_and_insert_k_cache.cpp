@@ -92,7 +92,7 @@ OpDefinition define_quantize_and_insert_k_cache() {
   return {{"quantize_and_insert_k_cache",
            "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
            cache_writer_parameters(64),
-           {"dialect"},
+           {"dialect", "slots"},
            {kSkip, kPad, kAmaxFloor}},
           make_problem_of<QuantizeAndInsertProblem>,
           {},
