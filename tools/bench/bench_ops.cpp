@@ -57,11 +57,9 @@ class StoredCase {
     declared_.stores_partials = 0;  // the op's results alone
   }
 
-  // Of the processor, for what is right of one launch.
-  double reference_seconds() const {
-    const double start = cpu_seconds();
+  // What is right of one launch.
+  void run_reference() const {
     problem_.expect(step_, stored_, cases::to_reference(declared_), declared_);
-    return cpu_seconds() - start;
   }
 
  private:
@@ -103,26 +101,20 @@ const cases::Case* largest_row(const std::vector<cases::Case>& all, std::string_
 
 Measurement measure(const cases::Case& which, const cases::Problem& problem, RateTasks& machine) {
   const StoredCase judged(problem, which);
-  std::vector<std::vector<double>> rate_seconds(machine.tasks().size());
-  std::vector<double> shares, times, floors;
   const cases::ReferenceWork work = problem.reference_work();
-  for (int repetition = -1; repetition < kRepetitions; ++repetition) {
-    std::vector<double> seconds;
-    for (const auto& task : machine.tasks()) {
-      const double start = cpu_seconds();
-      task();
-      seconds.push_back(cpu_seconds() - start);
-    }
-    const double own = judged.reference_seconds();
-    if (repetition < 0) continue;  // warms up
-    const double floor = RateTasks::rates(seconds).floor(work);
-    for (std::size_t i = 0; i < seconds.size(); ++i) rate_seconds[i].push_back(seconds[i]);
-    shares.push_back(floor / own);
-    times.push_back(own);
-    floors.push_back(floor);
+  std::vector<std::function<void()>> tasks = machine.tasks();
+  tasks.push_back([&] { judged.run_reference(); });
+  std::vector<std::vector<double>> seconds = interleave(tasks, kRepetitions);
+  const std::vector<double> times = std::move(seconds.back());
+  seconds.pop_back();
+  std::vector<double> medians, shares, floors;
+  for (const auto& of_task : seconds) medians.push_back(summarize(of_task).median);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    std::vector<double> of_turn;
+    for (const auto& of_task : seconds) of_turn.push_back(of_task[i]);
+    floors.push_back(RateTasks::rates(of_turn).floor(work));
+    shares.push_back(floors.back() / times[i]);
   }
-  std::vector<double> medians;
-  for (const auto& seconds : rate_seconds) medians.push_back(summarize(seconds).median);
   const Rates rates = RateTasks::rates(medians);
   const Summary share = summarize(shares);
   const double time = summarize(times).median, floor = summarize(floors).median;
