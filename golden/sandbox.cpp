@@ -8,9 +8,9 @@
 #include <system_error>
 
 #include "device/sim/sanitizers.h"
-#include "golden/file_cbor.h"
 #include "golden/hdf5_file.h"
 #include "process/child.h"
+#include "process/codec.h"
 
 namespace plumb::golden {
 
@@ -37,7 +37,7 @@ int answer(std::span<const std::byte> bytes, const std::string& name) {
   set_limits();
   std::vector<std::uint8_t> text;
   try {
-    text = to_cbor(decode(bytes, name));
+    text = process::encode(decode(bytes, name));
     text.insert(text.begin(), 'f');
   } catch (const std::exception& error) {
     const std::string what =
@@ -75,9 +75,15 @@ GoldenFile decode_untrusted(std::span<const std::byte> bytes, const std::string&
   } catch (const std::system_error& error) {
     throw GoldenError(fmt::format("{}: no process to read it in: {}", name, error.what()));
   }
-  const std::span<const std::uint8_t> rest = std::span(text).subspan(1);
+  const std::vector<std::uint8_t> rest(text.begin() + 1, text.end());
   if (text[0] == 'e') throw GoldenError(std::string(rest.begin(), rest.end()));
-  return from_cbor(rest, name);
+  try {
+    GoldenFile file = process::decode<GoldenFile>(rest);
+    validate(file);
+    return file;
+  } catch (const std::exception& error) {
+    throw GoldenError(name + ": " + error.what());
+  }
 }
 
 }  // namespace plumb::golden
