@@ -64,13 +64,13 @@ void judge_fixed(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
   }
 }
 
-bool judge_range(const ScoredChoices& choices, const Ids& ids, RowVerdict& verdict) {
+bool judge_range(const ScoredChoices& choices, bool repeated, const Ids& ids, RowVerdict& verdict) {
   std::set<std::int32_t> seen;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto place = static_cast<std::int64_t>(i);
     if (ids[i] < 0 || ids[i] >= choices.experts.score.columns) {
       fail(verdict, place, fmt::format("{}, which is no expert", ids[i]));
-    } else if (!seen.insert(ids[i]).second) {
+    } else if (!seen.insert(ids[i]).second && !repeated) {
       fail(verdict, place, fmt::format("{} for the second time", ids[i]));
     }
   }
@@ -190,11 +190,13 @@ void count_expert_flips(const ScoredChoices& choices, std::int64_t row, const Id
 
 RowVerdict judge_row(const ScoredChoices& choices, std::int64_t row, const Ids& ids) {
   RowVerdict verdict;
-  if (choices.rule[row] != ScoredChoices::Rule::choose) {
+  const ScoredChoices::Rule rule = choices.rule[row];
+  if (rule == ScoredChoices::Rule::first_k || rule == ScoredChoices::Rule::none) {
     judge_fixed(choices, row, ids, verdict);
     return verdict;
   }
-  if (!judge_range(choices, ids, verdict)) return verdict;
+  const bool any = rule == ScoredChoices::Rule::any_expert;
+  if (!judge_range(choices, any, ids, verdict) || any) return verdict;
   const std::set<std::int64_t> open = open_groups(choices, row, ids);
   judge_groups(choices, row, ids, open, verdict);
   if (verdict.wrong.empty()) judge_experts(choices, row, ids, open, verdict);

@@ -11,7 +11,7 @@
 namespace plumb::cases {
 
 // ids int32 [rows, k]. Fails unless in every row
-//   the ids are candidates, each at most once,
+//   the ids are candidates, each at most once (where any expert is right, no more is judged),
 //   they are of groups that can all be among the best,
 //   none stands in front of one, or instead of one, whose score is certainly larger, or certainly
 //   equal with a smaller id,

@@ -13,8 +13,8 @@ plumb_mutant(router_weights_are_biased
 
 plumb_mutant(router_excluded_groups_are_zero
   OP grouped_topk FILE router/grouped_topk.cu
-  FROM [[open ? choice_of(p, token, expert) : -INFINITY;]]
-  TO [[open ? choice_of(p, token, expert) : 0.0F;]]
+  FROM [[open ? open_choice(p, token, expert) : -INFINITY;]]
+  TO [[open ? open_choice(p, token, expert) : 0.0F;]]
   CASE grouped_topk/negative_bias/eager
   SAYS "whose group is none of the best 4"
   WHY "experts of excluded groups get the score 0 and beat negative ones (AITER's torch reference)")
@@ -53,24 +53,24 @@ plumb_mutant(router_scales_the_fallback
 
 plumb_mutant(router_scores_of_logits_that_are_not_finite
   OP grouped_topk FILE router/grouped_topk.cu
-  FROM [[p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && !finite;]]
-  TO [[p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && !finite && logit == logit;]]
+  FROM [[p.nonfinite == PLUMB_NONFINITE_GUARD_ALL && !is_finite(logit);]]
+  TO [[p.nonfinite == PLUMB_NONFINITE_GUARD_ALL && !is_finite(logit) && logit == logit;]]
   CASE grouped_topk/v3_2_fp32_in_logits_format/eager
   SAYS "ids: "
-  WHY "the generic kernel lets a NaN win")
+  WHY "a NaN wins although all that is not finite is guarded")
 
 plumb_mutant(router_bf16_sum_in_fp32
   OP grouped_topk FILE router/grouped_topk.cu
-  FROM [[return rounded(p, score_of(p, logit) + rounded(p, p.bias[expert]));]]
-  TO [[return score_of(p, logit) + rounded(p, p.bias[expert]);]]
+  FROM [[return rounded(p, score_of(p, logit) + rounded(p, bias));]]
+  TO [[return score_of(p, logit) + rounded(p, bias);]]
   CASE grouped_topk/v3_2_bf16_in_logits_format/eager
   SAYS "ids: "
   WHY "the generic kernel's sum with the bias is not rounded to bf16: its ties are broken")
 
 plumb_mutant(router_softplus_overflows
   OP sqrt_softplus_topk FILE router/router.h
-  FROM [[x > 20.0F ? x :]]
-  TO [[false ? x :]]
+  FROM [[p.softplus == PLUMB_SOFTPLUS_THRESHOLD_20 && x > 20.0F]]
+  TO [[false]]
   CASE sqrt_softplus_topk/v4_flash/eager
   SAYS "weights: "
   WHY "e^x of a large logit overflows: the linear branch is missing")
@@ -102,7 +102,7 @@ plumb_mutant(router_padding_weights_kept
 
 plumb_mutant(router_empty_sum_divides
   OP sqrt_softplus_topk FILE router/router.h
-  FROM [[sum > 0.0F ? sum : 1.0F;]]
+  FROM [[p.zero_sum == PLUMB_ZERO_SUM_NAN || sum > 0.0F ? sum : 1.0F;]]
   TO [[sum;]]
   CASE sqrt_softplus_topk/one_expert/eager
   SAYS "non-finite or missing non-finite elements"
@@ -155,3 +155,43 @@ plumb_mutant(router_hash_stranger_in_the_sum
   CASE hash_routing/strangers/eager
   SAYS "ids: rows "
   WHY "the first id behind the experts counts as one")
+
+plumb_mutant(router_infinite_logits_are_chosen
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[closed ? -INFINITY : choice_of]]
+  TO [[false ? -INFINITY : choice_of]]
+  CASE grouped_topk/guard_choice_only/eager
+  SAYS "ids: "
+  WHY "the choice is not guarded against infinite logits")
+
+plumb_mutant(router_all_shapes_have_small_experts
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[ && has_small_experts(p)]]
+  TO [[]]
+  CASE grouped_topk/domain_width_33/eager
+  SAYS "weights: "
+  WHY "shapes beyond the small-expert kernel are computed in fp32 too")
+
+plumb_mutant(router_bias_stays_in_fp32
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[round_bias ? load_bf16(store_bf16(p.bias[expert])) :]]
+  TO [[false ? load_bf16(store_bf16(p.bias[expert])) :]]
+  CASE grouped_topk/bias_in_bf16/eager
+  SAYS "ids: "
+  WHY "the bias is not rounded to the format of the logits")
+
+plumb_mutant(router_small_scores_vanish
+  OP sqrt_softplus_topk FILE router/router.h
+  FROM [[p.softplus_small == PLUMB_SOFTPLUS_LOG1P && x < 0.0F]]
+  TO [[false]]
+  CASE sqrt_softplus_topk/softplus_log1p/eager
+  SAYS "ids: "
+  WHY "e^x is lost in 1 + e^x where it has to be kept")
+
+plumb_mutant(router_nan_scores_are_reset
+  OP hash_routing FILE router/router.h
+  FROM [[p.nan_score == PLUMB_NAN_SCORE_ZERO ? 0.0F : x;]]
+  TO [[0.0F;]]
+  CASE hash_routing/nan_score_nan/eager
+  SAYS "weights: "
+  WHY "the score of a NaN is 0 where it has to stay NaN")

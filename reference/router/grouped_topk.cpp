@@ -16,7 +16,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool to_bf16(const GroupedTopK& inputs) { return inputs.in_logits_format && inputs.logits.bf16; }
 
 bool counts_as_nothing(const GroupedTopK& inputs, double logit) {
-  return inputs.in_logits_format && !std::isfinite(logit);
+  return inputs.nonfinite == Nonfinite::guard_all && !std::isfinite(logit);
 }
 
 Score score_of(const GroupedTopK& inputs, double logit, const Numerics& numerics) {
@@ -37,8 +37,9 @@ Score choice_of(const GroupedTopK& inputs, double logit, double bias, const Nume
   if (counts_as_nothing(inputs, logit)) return {-kInfinity, 0, 0};
   if (std::isnan(logit)) return {kInfinity, 0, 0};
   const Score score = score_of(inputs, logit, numerics);
-  if (!to_bf16(inputs)) return add(score, bias);
-  return add_in_bf16(score, decode_bf16(encode_bf16(bias)));
+  const bool rounds_bias = inputs.logits.bf16 && (inputs.bias_in_logits_format || to_bf16(inputs));
+  if (rounds_bias) bias = decode_bf16(encode_bf16(bias));
+  return to_bf16(inputs) ? add_in_bf16(score, bias) : add(score, bias);
 }
 
 // The two largest of some numbers, by value, and the sums that they could have at the most and at
@@ -98,6 +99,21 @@ std::uint64_t identity_of(const GroupedTopK& inputs, const Score& choice, std::i
   return identity_of_bits(inputs.logits, inputs.bias, token, expert);
 }
 
+// Experts without a finite logit are not chosen. What takes their places is free.
+void guard_choices(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& choices) {
+  const std::int64_t experts = inputs.logits.experts, width = experts / inputs.n_group;
+  std::vector<std::int64_t> open(static_cast<std::size_t>(inputs.n_group), width);
+  for (std::int64_t e = 0; e < experts; ++e) {
+    if (std::isfinite(inputs.logits.at(token, e))) continue;
+    const auto identity = static_cast<std::uint64_t>(e);
+    store({-kInfinity, 0, 0}, identity, choices.experts, token * experts + e);
+    --open[static_cast<std::size_t>(e / width)];
+  }
+  std::int64_t left = 0;
+  for (const std::int32_t g : choices.group.best(token, inputs.topk_group)) left += open[g];
+  if (left < inputs.topk) choices.rule[token] = ScoredChoices::Rule::any_expert;
+}
+
 void fill_token(const GroupedTopK& inputs, std::int64_t token, const Numerics& numerics,
                 ScoredChoices& choices) {
   const std::int64_t experts = inputs.logits.experts;
@@ -106,9 +122,20 @@ void fill_token(const GroupedTopK& inputs, std::int64_t token, const Numerics& n
     store(choice, identity_of(inputs, choice, token, e), choices.experts, token * experts + e);
   }
   fill_groups(inputs, token, choices);
+  if (inputs.nonfinite == Nonfinite::guard_choice_only) guard_choices(inputs, token, choices);
+  if (inputs.nonfinite != Nonfinite::guard_all && inputs.logits.has_nan(token)) {
+    choices.rule[token] = ScoredChoices::Rule::any_expert;
+  }
 }
 
 }  // namespace
+
+bool has_small_experts(const GroupedTopK& inputs) {
+  const std::int64_t experts = inputs.logits.experts;
+  if (inputs.n_group == 1) return experts <= 512 && (inputs.topk <= 8 || inputs.topk == 22);
+  const bool fits = experts <= 256 && inputs.topk <= 8;
+  return fits && experts <= 32 * inputs.n_group && inputs.topk_group <= 4;
+}
 
 ScoredChoices grouped_topk_choices(const GroupedTopK& inputs, const Numerics& numerics) {
   const std::int64_t tokens = inputs.logits.tokens;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/router/hash_routing.h"
 
-#include <cmath>
-
 namespace plumb::reference {
 
 namespace {
@@ -14,9 +12,8 @@ bool is_expert(const HashRouting& inputs, std::int64_t token, std::int32_t place
 Score score_at(const HashRouting& inputs, std::int64_t token, std::int32_t place,
                const Numerics& numerics) {
   if (!is_expert(inputs, token, place)) return {};
-  const Score score =
-      sqrt_softplus_score(inputs.logits.at(token, inputs.experts[token][place]), numerics);
-  return std::isnan(score.value) ? Score{} : score;
+  const double logit = inputs.logits.at(token, inputs.experts[token][place]);
+  return sqrt_softplus_score(logit, inputs.rules, numerics);
 }
 
 }  // namespace
@@ -37,7 +34,7 @@ Estimate hash_routing_weights(const HashRouting& inputs, const Numerics& numeric
   Estimate weights;
   weights.resize(inputs.logits.tokens, inputs.topk);
   weights.output = Format::f32;
-  const Divisor divisor = inputs.renormalize ? Divisor::sum_if_positive : Divisor::one;
+  const Divisor divisor = divisor_of(inputs.renormalize, inputs.rules);
   for (std::int64_t token = 0; token < inputs.logits.tokens; ++token) {
     std::vector<Score> scores;
     for (std::int32_t place = 0; place < inputs.topk; ++place) {

@@ -14,13 +14,14 @@ struct HashRouting {
   std::int32_t topk = 1;
   bool renormalize = true;
   double scale = 1;
+  SoftplusRules rules = {};
   // What the outputs held before, [tokens, topk]: where the table's id is no expert it stays.
   const std::int32_t* ids_before = nullptr;
   const float* weights_before = nullptr;
 };
 
 std::vector<std::int64_t> hash_routing_ids(const HashRouting& inputs);
-// Ids outside [0, experts) have no share in the sum. A NaN logit counts as the score 0.
+// Ids outside [0, experts) have no share in the sum.
 Estimate hash_routing_weights(const HashRouting& inputs, const Numerics& numerics);
 
 }  // namespace plumb::reference

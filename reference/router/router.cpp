@@ -29,20 +29,26 @@ FunctionError error_of_exp(double x, double function) {
   return {variance(function) + 2 * variance(argument), function + 2 * argument};
 }
 
-// ln(1 + e^x) of a finite x. The sum is rounded near 1, and the logarithm of what is near 1 has the
-// error of one that is 1.
-Score softplus(double x, double function) {
-  constexpr double kLinear = 20;
-  if (x > kLinear) {
+// ln(1 + e^x) of a finite x. Unless it is a log1p, the sum is rounded near 1, and the logarithm of
+// what is near 1 has the error of one that is 1.
+Score softplus(double x, const SoftplusRules& rules, double function) {
+  constexpr double kLinear = 20, kOverflow = 88.72283935546875;  // of e^x in fp32
+  if (rules.linear_above_20 && x > kLinear) {
     const double worst = 2 * kUnitF32 * x;
     return {x, worst * kUniformSigma, worst};
   }
+  if (x > kOverflow) return {std::numeric_limits<double>::infinity(), 0, 0};
   const double e = std::exp(x), t = 1 + e, value = std::log1p(e);
   const FunctionError exp = error_of_exp(x, function);
-  const double logarithm = function * std::max(value, 1.0), scaling = 2 * kUnitF32 * value;
-  const double carried = square(e / t) * exp.variance + variance(kUnitF32);
+  const bool keeps_small = rules.log1p && x < 0;
+  // 1 + e is 1, in every order of rounding, and the logarithm of 1 is 0.
+  if (!keeps_small && e * (1 + exp.worst) <= kUnitF32) return {};
+  const double sum = keeps_small ? 0 : kUnitF32;
+  const double logarithm = function * (keeps_small ? value : std::max(value, 1.0));
+  const double scaling = 2 * kUnitF32 * value;
+  const double carried = square(e / t) * exp.variance + variance(sum) + square(kLeastNormalF32);
   return {value, std::sqrt(carried + variance(logarithm) + variance(scaling)),
-          e / t * exp.worst + kUnitF32 + logarithm + scaling + kLeastNormalF32};
+          e / t * exp.worst + sum + logarithm + scaling + kLeastNormalF32};
 }
 
 // How far the square root moves when its argument does: more downwards than upwards.
@@ -77,12 +83,14 @@ ScoreSum sum_of(std::vector<Score> scores) {
 double denominator(double sum, Divisor divisor) {
   if (divisor == Divisor::one) return 1;
   if (divisor == Divisor::sum_and_1e_20) return sum + 1e-20;
+  if (divisor == Divisor::sum) return sum;
   return sum > 0 ? sum : 1;
 }
 
 // score / divisor with every score where it moves the quotient most, in both directions. A sum that
 // may vanish leaves a quotient between 0 and 1.
 double most_of_quotient(const Score& score, const ScoreSum& all, Divisor divisor) {
+  if (divisor == Divisor::sum) divisor = Divisor::sum_if_positive;  // its value is above 0
   const double value = score.value / denominator(all.value, divisor);
   if (divisor == Divisor::one) return score.worst;
   const double others = all.value - score.value, others_worst = all.worst - score.worst;
@@ -112,6 +120,13 @@ double Logits::at(std::int64_t token, std::int64_t expert) const {
   return std::bit_cast<float>(bits(token, expert));
 }
 
+bool Logits::has_nan(std::int64_t token) const {
+  for (std::int64_t expert = 0; expert < experts; ++expert) {
+    if (std::isnan(at(token, expert))) return true;
+  }
+  return false;
+}
+
 Score sigmoid_score(double x, const Numerics& numerics) {
   const double s = 1 / (1 + std::exp(-x));
   if (!std::isfinite(x)) return {s, 0, 0};
@@ -124,13 +139,14 @@ Score sigmoid_score(double x, const Numerics& numerics) {
           s * std::expm1((1 - s) * exp.worst + kUnitF32 + function) + of_tanh + kLeastNormalF32};
 }
 
-Score sqrt_softplus_score(double x, const Numerics& numerics) {
+Score sqrt_softplus_score(double x, const SoftplusRules& rules, const Numerics& numerics) {
   constexpr double kUnderflow = -104;  // e^x is below 2^-150
-  if (std::isnan(x)) return {x, 0, 0};
+  if (std::isnan(x)) return rules.nan_is_zero ? Score{} : Score{x, 0, 0};
   if (x < kUnderflow) return {};
   if (std::isinf(x)) return {x, 0, 0};
   const double function = function_error(numerics);
-  const Score sp = softplus(x, function);
+  const Score sp = softplus(x, rules, function);
+  if (sp.worst == 0) return {std::sqrt(sp.value), 0, 0};
   const double s = std::sqrt(sp.value);
   const double root = (function + kUnitF32) * s;  // x * rsqrt(x) is rounded once more
   const double six_sigma = move_of_root(sp.value, 6 * sp.sigma);
@@ -178,9 +194,15 @@ bool are_experts(const std::int32_t* ids, std::int32_t count, std::int64_t exper
   return std::all_of(ids, ids + count, [&](std::int32_t id) { return id >= 0 && id < experts; });
 }
 
+Divisor divisor_of(bool renormalize, const SoftplusRules& rules) {
+  if (!renormalize) return Divisor::one;
+  return rules.zero_sum_is_one ? Divisor::sum_if_positive : Divisor::sum;
+}
+
 void estimate_weights(const std::vector<Score>& scores, Divisor divisor, double scale,
                       const Numerics& numerics, std::int64_t row, Estimate& weights) {
   const ScoreSum sum = sum_of(scores);
+  if (divisor == Divisor::sum_if_positive && std::isnan(sum.value)) divisor = Divisor::one;
   const double d = denominator(sum.value, divisor);
   const double function = function_error(numerics);
   const auto count = static_cast<double>(scores.size());

@@ -21,6 +21,7 @@ struct Logits {
 
   std::uint32_t bits(std::int64_t token, std::int64_t expert) const;
   double at(std::int64_t token, std::int64_t expert) const;
+  bool has_nan(std::int64_t token) const;
 };
 
 // A computed number: exact value, standard deviation and largest size of its error.
@@ -32,9 +33,16 @@ struct Score {
 // absolute: what is left of a small score is then noise.
 Score sigmoid_score(double x, const Numerics& numerics);
 
-// sqrt(ln(1 + e^x)). Honest are log1p and a logarithm of the rounded 1 + e^x, whose error is
-// absolute, and which is 0 below about -17. Below -104 e^x is 0 in fp32, and so is the score.
-Score sqrt_softplus_score(double x, const Numerics& numerics);
+// What kernels of sqrt(softplus) do differently.
+struct SoftplusRules {
+  bool linear_above_20 = true;  // else e^x, and with it the score, is infinite above 88.7
+  bool log1p = false;  // else the logarithm of the rounded 1 + e^x: its error is absolute, and it
+                       // is exactly 0 where the sum is 1, below -16.64
+  bool nan_is_zero = true;      // the score of a NaN logit
+  bool zero_sum_is_one = true;  // weights of a row without a sum above 0 are divided by 1
+};
+// sqrt(ln(1 + e^x)). Below -104 e^x is 0 in fp32, and so is the score.
+Score sqrt_softplus_score(double x, const SoftplusRules& rules, const Numerics& numerics);
 
 // The sum of a score and an exact number, rounded to fp32.
 Score add(const Score& score, double bias);
@@ -50,10 +58,12 @@ std::uint64_t identity_of_bits(const Logits& logits, const float* bias, std::int
 bool are_experts(const std::int32_t* ids, std::int32_t count, std::int64_t experts);
 
 enum class Divisor {
-  one,             // not renormalised
-  sum_and_1e_20,   // sum + 1e-20
-  sum_if_positive  // sum, or 1 where it is 0
+  one,            // not renormalised
+  sum_and_1e_20,  // sum + 1e-20
+  sum,
+  sum_if_positive  // sum, or 1 where it is 0 or NaN
 };
+Divisor divisor_of(bool renormalize, const SoftplusRules& rules);
 
 // Row `row` of `weights`, already sized: scores[i] * scale / divisor.
 void estimate_weights(const std::vector<Score>& scores, Divisor divisor, double scale,

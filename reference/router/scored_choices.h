@@ -34,8 +34,9 @@ struct Candidates {
 struct ScoredChoices {
   enum class Rule : std::uint8_t {
     choose,
-    first_k,  // ids 0 .. k-1, because nothing can be chosen
-    none      // ids are -1
+    first_k,     // ids 0 .. k-1, because nothing can be chosen
+    none,        // ids are -1
+    any_expert,  // whatever is an expert, also more than once
   };
 
   std::int32_t k = 0;

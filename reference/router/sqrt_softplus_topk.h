@@ -17,9 +17,11 @@ struct SqrtSoftplusTopK {
   bool recovered_weight = false;  // (score + bias) - bias
   bool renormalize = true;
   double scale = 1;
+  SoftplusRules rules = {};
 };
 
-// A NaN logit counts as the choice -1e30 and the score 0.
+// A NaN logit with the score 0 is chosen last, or as one whose score is 0: engines do both. One
+// with the score NaN makes every expert right for its token.
 ScoredChoices sqrt_softplus_topk_choices(const SqrtSoftplusTopK& inputs, const Numerics& numerics);
 
 // Weights [tokens, topk] of the experts that were chosen, ids [tokens, topk]. Rows that hold an id

@@ -16,13 +16,27 @@ namespace {
 
 using P = plumb_grouped_topk_params;
 
+// vLLM's small-expert kernel has the first value of each, its generic kernel the second of the
+// first two. AITER as vLLM calls it gets a bias in the format of the logits.
+const ContractChoice kArithmetic{
+    "arithmetic", {"fp32", "logits_format"}, "format of scores, biases and their sums"};
+const ContractChoice kNonfinite{"nonfinite",
+                                {"ordered_bits", "guard_choice_only", "guard_all"},
+                                "what a logit that is not finite does"};
+const ContractChoice kDomain{"kernel_domain",
+                             {"everywhere", "small_experts_in_fp32"},
+                             "shapes for which arithmetic and nonfinite hold"};
+const ContractChoice kBiasFormat{
+    "bias_format", {"fp32", "logits_format"}, "to which the bias is rounded before it is added"};
+
 Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);
   t.scalar("n_group", &P::n_group);
   t.scalar("topk_group", &P::topk_group);
-  t.word(
-      "arithmetic", &P::arithmetic,
-      {"arithmetic", {{"fp32", PLUMB_ROUTER_FP32}, {"logits_format", PLUMB_ROUTER_LOGITS_FORMAT}}});
+  t.choice("arithmetic", &P::arithmetic, kArithmetic);
+  t.choice("nonfinite", &P::nonfinite, kNonfinite);
+  t.choice("kernel_domain", &P::kernel_domain, kDomain);
+  t.choice("bias_format", &P::bias_format, kBiasFormat);
   t.input("bias", &P::bias, {experts}, "for the choice, not for the weight");
   t.output("weights", &P::weights, {tokens, topk}, "of the chosen experts");
   t.strides({{"weights_row_stride", &P::weights_row_stride}});
@@ -51,21 +65,15 @@ class GroupedTopKProblem final : public TableProblem<P> {
 
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
-    reference::GroupedTopK inputs;
-    inputs.logits = router_logits(shape_, tensors.at("logits"));
-    inputs.bias = tensors.at("bias").data<float>();
-    inputs.n_group = static_cast<std::int32_t>(p_.n_group);
-    inputs.topk_group = static_cast<std::int32_t>(p_.topk_group);
-    inputs.topk = static_cast<std::int32_t>(p_.topk);
-    inputs.in_logits_format = p_.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT;
-    inputs.renormalize = p_.renormalize != 0;
-    inputs.scale = static_cast<double>(p_.routed_scaling_factor);
+    const reference::GroupedTopK inputs = reference_input(tensors);
     auto choices = reference::grouped_topk_choices(inputs, numerics);
     choices.experts.score.structured = choices.group.score.structured = step.fill != Fill::real;
     const auto ids = packed<std::int32_t>(tensors.at("ids"));
     auto weights = reference::grouped_topk_weights(inputs, choices, ids.data(), numerics);
+    const bool guarded = inputs.nonfinite == reference::Nonfinite::guard_all;
     return {expect_choices(tensors.at("ids"), choices),
-            expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
+            expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill),
+                          guarded ? RowMask{} : rows_without_nan(inputs.logits),
                           groups_of(shape_.tokens, 1, "token"))};
   }
 
@@ -84,6 +92,23 @@ class GroupedTopKProblem final : public TableProblem<P> {
   }
 
  private:
+  reference::GroupedTopK reference_input(const TensorSet& tensors) const {
+    reference::GroupedTopK inputs;
+    inputs.logits = router_logits(shape_, tensors.at("logits"));
+    inputs.bias = tensors.at("bias").data<float>();
+    inputs.n_group = static_cast<std::int32_t>(p_.n_group);
+    inputs.topk_group = static_cast<std::int32_t>(p_.topk_group);
+    inputs.topk = static_cast<std::int32_t>(p_.topk);
+    inputs.renormalize = p_.renormalize != 0;
+    inputs.scale = static_cast<double>(p_.routed_scaling_factor);
+    inputs.bias_in_logits_format = p_.bias_format == PLUMB_BIAS_LOGITS_FORMAT;
+    const bool split = p_.kernel_domain == PLUMB_DOMAIN_SMALL_EXPERTS_IN_FP32;
+    if (split && reference::has_small_experts(inputs)) return inputs;
+    inputs.in_logits_format = p_.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT;
+    inputs.nonfinite = static_cast<reference::Nonfinite>(p_.nonfinite);
+    return inputs;
+  }
+
   RouterShape shape_;
   device::Properties device_;
 };
@@ -97,7 +122,8 @@ OpDefinition define_grouped_topk() {
   return {{"grouped_topk",
            "router of V3.2: sigmoid scores with a bias, best groups, best experts of those",
            std::move(parameters),
-           {"arithmetic", "bias"}},
+           {"bias"},
+           {kArithmetic, kNonfinite, kDomain, kBiasFormat}},
           make_problem_of<GroupedTopKProblem>,
           {},
           "tokens",

@@ -21,8 +21,14 @@ constexpr std::int64_t kTableRows = 96;  // that tokens refer to
 
 using P = plumb_hash_routing_params;
 
+const ContractChoice kStrangers{"strangers",
+                                {"never", "ignored"},
+                                "ids of the table that are no experts; under never it has none"};
+
 Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);
+  add_softplus_choices(t);
+  t.choice("strangers", &P::strangers, kStrangers);
   t.input("input_ids", &P::input_ids, {tokens}, "token ids, rows of the table");
   // A case has some rows of the table, a call all of them.
   const Formula some_rows = computed("96", [](const FormulaValues&) { return kTableRows; });
@@ -41,9 +47,8 @@ class HashRoutingProblem final : public TableProblem<P> {
       : TableProblem(table_of<members>(), row, device),
         shape_(row, p_),
         device_(device),
-        vocabulary_(row.integer("vocabulary")),
-        strangers_(row.integer("strangers") != 0) {
-    shape_.exact_logits = {-1000, 64, 256};  // scores 0, 8, 16
+        vocabulary_(row.integer("vocabulary")) {
+    shape_.exact_logits = exact_softplus_logits(softplus_rules(p_));
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -76,6 +81,7 @@ class HashRoutingProblem final : public TableProblem<P> {
     inputs.topk = static_cast<std::int32_t>(p_.topk);
     inputs.renormalize = p_.renormalize != 0;
     inputs.scale = static_cast<double>(p_.routed_scaling_factor);
+    inputs.rules = softplus_rules(p_);
     const auto ids_before = packed<std::int32_t>(tensors.at("ids_before"));
     const auto weights_before = packed<float>(tensors.at("weights_before"));
     inputs.ids_before = ids_before.data();
@@ -118,8 +124,8 @@ class HashRoutingProblem final : public TableProblem<P> {
     return entry;
   }
 
-  // Different experts in no order; with strangers, one in eight is -1, the first id behind the
-  // experts or a large one.
+  // Different experts in no order. One in eight strangers, if there are any: -1, the first id
+  // behind the experts or a large one.
   void fill_table(const Step& step, HostTensor& table) const {
     constexpr std::int32_t kFar = 1 << 30;
     const std::uint64_t seed = mix(step.seed, 7);
@@ -131,7 +137,7 @@ class HashRoutingProblem final : public TableProblem<P> {
       for (std::int64_t i = 0; i < shape_.topk; ++i) {
         row[i] = static_cast<std::int32_t>((first + i * (i % 2 ? stride : 1)) % shape_.experts);
         const std::uint64_t bits = random_bits(mix(seed, 1), entry * shape_.topk + i);
-        if (!strangers_ || bits % 8 != 0) continue;
+        if (p_.strangers == PLUMB_STRANGERS_NEVER || bits % 8 != 0) continue;
         row[i] = bits >> 8 & 1 ? -1 : bits >> 9 & 1 ? experts : kFar;
       }
     }
@@ -140,7 +146,6 @@ class HashRoutingProblem final : public TableProblem<P> {
   RouterShape shape_;
   device::Properties device_;
   std::int64_t vocabulary_;
-  bool strangers_;
 };
 
 }  // namespace
@@ -148,11 +153,11 @@ class HashRoutingProblem final : public TableProblem<P> {
 OpDefinition define_hash_routing() {
   std::vector<Parameter> parameters = router_parameters(256, 6, 1500);
   parameters.push_back({"vocabulary", 129280, 1, 1 << 24, "rows of the table on the device"});
-  parameters.push_back({"strangers", 0, 0, 1, "1: some ids of the table are no experts"});
   return {{"hash_routing",
            "router of V4's first layers: experts by token id",
            std::move(parameters),
-           {}},
+           {"logits"},
+           {kSoftplus, kSoftplusSmall, kNanScore, kZeroSum, kStrangers}},
           make_problem_of<HashRoutingProblem>,
           {},
           "tokens",

@@ -75,6 +75,24 @@ double adversarial_logit(const RowStream& row, LogitRow pattern, std::int64_t e)
   return 0;
 }
 
+template <std::size_t n>
+double one_of(const double (&values)[n], std::uint64_t bits) {
+  return values[(bits >> 40) % n];
+}
+
+double edge_logit(const RowStream& row, EdgeRow pattern, std::int64_t e) {
+  const bool few = row.chosen(e, 64 * row.shape.topk / (2 * row.shape.experts) + 1);
+  switch (pattern) {
+    case EdgeRow::overflowing: return few ? one_of({90, 1e4, 3e38}, row.bits(e)) : row.normal(e);
+    case EdgeRow::above_20: return 25 + 35 * uniform(row.seed, e);
+    case EdgeRow::vanishing:
+      return few ? one_of({-8, -12, -16}, row.bits(e)) : one_of({-17, -20, -80}, row.bits(e));
+    case EdgeRow::all_vanished: return one_of({-18, -20, -40, -80}, row.bits(e));
+    case EdgeRow::count: break;
+  }
+  return 0;
+}
+
 double exact_logit(const RowStream& row, std::int64_t e) {
   // Pairs of experts that also share their bias are equal in all.
   return row.shape.exact_logits[row.bits(e / 2) % row.shape.exact_logits.size()];
@@ -88,8 +106,12 @@ double real_logit(const RowStream& row, std::int64_t e) {
 double logit(const RowStream& row, const Step& step, std::int64_t token, std::int64_t e) {
   if (step.fill == Fill::exact) return exact_logit(row, e);
   if (step.fill == Fill::real) return real_logit(row, e);
-  const auto first = static_cast<std::int64_t>(step.seed % 64);
-  const std::int64_t pattern = (first + token) % static_cast<std::int64_t>(LogitRow::count);
+  const std::int64_t turn = static_cast<std::int64_t>(step.seed % 64) + token;
+  if (row.shape.edges) {
+    const auto pattern = turn % static_cast<std::int64_t>(EdgeRow::count);
+    return edge_logit(row, static_cast<EdgeRow>(pattern), e);
+  }
+  const std::int64_t pattern = turn % static_cast<std::int64_t>(LogitRow::count);
   return adversarial_logit(row, static_cast<LogitRow>(pattern), e);
 }
 
@@ -141,7 +163,16 @@ std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk
 
 void RouterShape::read(const Row& row) {
   bias = bias_named(row);
+  edges = row.word("logits") == "softplus_edges";
+  if (!edges && !row.word("logits").empty()) {
+    throw BadRow(row.where + ": logits is \"softplus_edges\" or left out");
+  }
   if (topk > experts) throw BadRow(row.where + ": topk above experts");
+}
+
+std::vector<double> exact_softplus_logits(const reference::SoftplusRules& rules) {
+  if (rules.linear_above_20) return {-1000, 64, 256};
+  return {-1000, 64};
 }
 
 void fill_router_logits(const RouterShape& shape, const Step& step, HostTensor& logits) {
@@ -171,6 +202,14 @@ void fill_router_bias(const RouterShape& shape, const Step& step, HostTensor& bi
 
 reference::Logits router_logits(const RouterShape& shape, const HostTensor& logits) {
   return {logits.bytes().data(), shape.bf16, shape.tokens, shape.experts, shape.row_stride};
+}
+
+RowMask rows_without_nan(const reference::Logits& logits) {
+  RowMask mask;
+  for (std::int64_t token = 0; token < logits.tokens; ++token) {
+    mask.push_back(!logits.has_nan(token));
+  }
+  return mask;
 }
 
 double router_token_cost(const RouterShape& shape, double reductions, double sweeps,

@@ -7,8 +7,11 @@
 //   real         normal logits, rows of very different norm; biases of about a tenth, in every
 //   other
 //                step about -1, so that nearly all choices are negative
-//   adversarial  by row one of the patterns below; biases as the case says, or by step
+//   adversarial  by row one of the patterns below, of LogitRow or, as the case says, of EdgeRow;
+//                biases as the case says, or by step
 #pragma once
+
+#include <plumb/ops/router.h>
 
 #include <cstdint>
 #include <optional>
@@ -48,6 +51,15 @@ enum class LogitRow {
   count
 };
 
+// Logits where forms of softplus differ.
+enum class EdgeRow {
+  overflowing,  // a few of 90, 1e4 and 3e38: e^x overflows
+  above_20,     // 25 .. 60, where x and ln(1 + e^x) are one number
+  vanishing,    // half of k of -8, -12 and -16, the others of -17, -20 and -80: 1 + e^x is 1 or not
+  all_vanished,  // -18 .. -80
+  count
+};
+
 struct RouterShape {
   // Throws BadRow.
   template <class P>
@@ -65,6 +77,7 @@ struct RouterShape {
   bool bf16;
   std::vector<double> exact_logits = {};  // of the exact fill
   std::optional<BiasKind> bias = {};      // of the adversarial fill
+  bool edges = false;                     // the adversarial fill is made of EdgeRow
 
  private:
   void read(const Row& row);
@@ -92,8 +105,34 @@ RouterSizes add_router(TablePart<P>& t) {
   return sizes;
 }
 
+// The choices of the ops whose score is sqrt(softplus(logit)).
+inline const ContractChoice kSoftplus{
+    "softplus", {"threshold_20", "none"}, "above 20: x itself, or ln(1 + e^x) until e^x overflows"};
+inline const ContractChoice kSoftplusSmall{
+    "softplus_small", {"log_1p_exp", "log1p"}, "below 0: 1 + e^x is rounded, or e^x is kept"};
+inline const ContractChoice kNanScore{"nan_score", {"zero", "nan"}, "score of a NaN logit"};
+inline const ContractChoice kZeroSum{
+    "zero_sum", {"one", "nan"}, "divisor of weights without a sum above 0: 1, or that sum"};
+template <class P>
+void add_softplus_choices(TablePart<P>& t) {
+  t.choice("softplus", &P::softplus, kSoftplus);
+  t.choice("softplus_small", &P::softplus_small, kSoftplusSmall);
+  t.choice("nan_score", &P::nan_score, kNanScore);
+  t.choice("zero_sum", &P::zero_sum, kZeroSum);
+}
+template <class P>
+reference::SoftplusRules softplus_rules(const P& p) {
+  return {.linear_above_20 = p.softplus == PLUMB_SOFTPLUS_THRESHOLD_20,
+          .log1p = p.softplus_small == PLUMB_SOFTPLUS_LOG1P,
+          .nan_is_zero = p.nan_score == PLUMB_NAN_SCORE_ZERO,
+          .zero_sum_is_one = p.zero_sum == PLUMB_ZERO_SUM_ONE};
+}
+// Logits of the exact fill: scores 0 and 8, and 16 where 256 does not overflow.
+std::vector<double> exact_softplus_logits(const reference::SoftplusRules& rules);
+
 // Rows of `op` have these parameters: tokens, experts, topk, row_gap, renormalize, bf16, and
-// scale_permille, the routed scaling factor in thousandths; and the word `bias`.
+// scale_permille, the routed scaling factor in thousandths. Words are `bias`, and `logits`, which
+// is "softplus_edges" or left out.
 std::vector<Parameter> router_parameters(std::int64_t experts, std::int64_t topk,
                                          std::int64_t scale_permille);
 
@@ -102,6 +141,8 @@ void fill_router_logits(const RouterShape& shape, const Step& step, HostTensor& 
 void fill_router_bias(const RouterShape& shape, const Step& step, HostTensor& bias);
 
 reference::Logits router_logits(const RouterShape& shape, const HostTensor& logits);
+// Weights of a token for which any experts are right because of a NaN are not promised.
+RowMask rows_without_nan(const reference::Logits& logits);
 
 // Simulated work of one token: `picks` reductions over a wave, `sweeps` evaluations of every score.
 double router_token_cost(const RouterShape& shape, double reductions, double sweeps,

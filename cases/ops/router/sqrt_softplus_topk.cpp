@@ -17,9 +17,14 @@ namespace {
 
 using P = plumb_sqrt_softplus_topk_params;
 
+const ContractChoice kWeight{"weight",
+                             {"score", "recovered"},
+                             "what weights are made of: the score, or (score + bias) - bias"};
+
 Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);
-  t.scalar("weight", &P::weight, parameter("recovered_weight"));
+  t.choice("weight", &P::weight, kWeight);
+  add_softplus_choices(t);
   t.input("bias", &P::bias, {experts}, "for the choice");
   t.input("is_padding", &P::is_padding, {tokens}, "1: the token gets no expert")
       .when(parameter("padding_mask"));
@@ -41,7 +46,7 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
         device_(device),
         masked_(row.integer("padding_mask") != 0),
         indexed_(row.integer("token_expert_indices") != 0) {
-    shape_.exact_logits = {-1000, 64, 256};  // scores 0, 8, 16
+    shape_.exact_logits = exact_softplus_logits(softplus_rules(p_));
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {
@@ -64,14 +69,15 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
     inputs.recovered_weight = p_.weight == PLUMB_WEIGHT_RECOVERED;
     inputs.renormalize = p_.renormalize != 0;
     inputs.scale = static_cast<double>(p_.routed_scaling_factor);
+    inputs.rules = softplus_rules(p_);
     auto choices = reference::sqrt_softplus_topk_choices(inputs, numerics);
     choices.experts.score.structured = step.fill != Fill::real;
     const auto ids = packed<std::int32_t>(tensors.at("ids"));
     auto weights = reference::sqrt_softplus_topk_weights(inputs, ids.data(), numerics);
     Expectations expectations = {
         expect_choices(tensors.at("ids"), choices),
-        expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill), {},
-                      groups_of(shape_.tokens, 1, "token"))};
+        expect_floats(tensors.at("weights"), mark_structured(std::move(weights), step.fill),
+                      promised_weights(choices), groups_of(shape_.tokens, 1, "token"))};
     if (indexed_) {
       expectations.push_back(expect_exact(tensors.at("token_expert_indices"), indices(), {}));
     }
@@ -93,6 +99,15 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
   }
 
  private:
+  // Not of tokens for which any experts are right.
+  static RowMask promised_weights(const reference::ScoredChoices& choices) {
+    RowMask mask;
+    for (const auto rule : choices.rule) {
+      mask.push_back(rule != reference::ScoredChoices::Rule::any_expert);
+    }
+    return mask;
+  }
+
   std::vector<std::int64_t> indices() const {
     std::vector<std::int64_t> expected;
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
@@ -112,11 +127,11 @@ OpDefinition define_sqrt_softplus_topk() {
   std::vector<Parameter> parameters = router_parameters(256, 6, 1500);
   parameters.push_back({"padding_mask", 0, 0, 1, "1: a mask of tokens that get no expert"});
   parameters.push_back({"token_expert_indices", 0, 0, 1, "1: writes k * tokens + t"});
-  parameters.push_back({"recovered_weight", 0, 0, 1, "1: weights of (score + bias) - bias"});
   return {{"sqrt_softplus_topk",
            "router of V4: sqrt(softplus) scores with a bias, best experts",
            std::move(parameters),
-           {"bias"}},
+           {"bias", "logits"},
+           {kWeight, kSoftplus, kSoftplusSmall, kNanScore, kZeroSum}},
           make_problem_of<SqrtSoftplusTopKProblem>,
           {},
           "tokens",

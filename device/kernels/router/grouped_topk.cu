@@ -3,8 +3,6 @@
 // grouped_topk: a wave per token. Lane g < n_group finds the two best experts of group g; a ballot
 // of the groups that are kept goes to all lanes; then every lane ranks its own experts, and the
 // wave picks the best one after another. Legal: experts up to 1024, groups and topk up to 32.
-#include <plumb/ops/router.h>
-
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -20,9 +18,10 @@ PLUMB_DEVICE float rounded(const Params& p, float x) {
   return to_bf16 ? load_bf16(store_bf16(x)) : x;
 }
 
+PLUMB_DEVICE bool is_finite(float logit) { return logit - logit == 0.0F; }
+
 PLUMB_DEVICE bool counts_as_nothing(const Params& p, float logit) {
-  const bool finite = logit - logit == 0.0F;
-  return p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && !finite;
+  return p.nonfinite == PLUMB_NONFINITE_GUARD_ALL && !is_finite(logit);
 }
 
 PLUMB_DEVICE float logit_of(const Params& p, std::int64_t token, int expert) {
@@ -38,7 +37,17 @@ PLUMB_DEVICE float score_of(const Params& p, float logit) {
 PLUMB_DEVICE float choice_of(const Params& p, std::int64_t token, int expert) {
   const float logit = logit_of(p, token, expert);
   if (counts_as_nothing(p, logit)) return -INFINITY;
-  return rounded(p, score_of(p, logit) + rounded(p, p.bias[expert]));
+  const bool round_bias =
+      p.bias_format == PLUMB_BIAS_LOGITS_FORMAT && p.logits_format == PLUMB_BF16;
+  const float bias = round_bias ? load_bf16(store_bf16(p.bias[expert])) : p.bias[expert];
+  return rounded(p, score_of(p, logit) + rounded(p, bias));
+}
+
+// Of an expert in a group that is kept.
+PLUMB_DEVICE float open_choice(const Params& p, std::int64_t token, int expert) {
+  const bool closed =
+      p.nonfinite == PLUMB_NONFINITE_GUARD_CHOICE_ONLY && !is_finite(logit_of(p, token, expert));
+  return closed ? -INFINITY : choice_of(p, token, expert);
 }
 
 // Sum of the two best choices of a group; equal ones count twice.
@@ -85,7 +94,7 @@ PLUMB_KERNEL void grouped_topk_kernel(Params p) {
   int count = 0;
   for (int expert = lane; expert < p.experts; expert += wave_size()) {
     const bool open = kept >> (expert / (p.experts / p.n_group)) & 1;
-    const float choice = open ? choice_of(p, token, expert) : -INFINITY;
+    const float choice = open ? open_choice(p, token, expert) : -INFINITY;
     ranks[count++] = rank_of(choice, expert);
   }
   const int id = pick_best(ranks, count, static_cast<int>(p.topk));
@@ -94,6 +103,12 @@ PLUMB_KERNEL void grouped_topk_kernel(Params p) {
   if (lane >= p.topk) return;
   const float weight = p.renormalize ? score / sum : score;
   store_expert(p, token, id, weight * p.routed_scaling_factor);
+}
+
+// The shapes of vLLM's small-expert kernel.
+bool has_small_experts(const Params& p) {
+  if (p.n_group == 1) return p.experts <= 512 && (p.topk <= 8 || p.topk == 22);
+  return p.experts <= 256 && p.experts / p.n_group <= 32 && p.topk_group <= 4 && p.topk <= 8;
 }
 
 bool is_legal(const Params& p) {
@@ -109,8 +124,12 @@ bool is_legal(const Params& p) {
 
 plumb_status launch_grouped_topk(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
-  const auto& p = *static_cast<const Params*>(params);
+  Params p = *static_cast<const Params*>(params);
   if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  if (p.kernel_domain == PLUMB_DOMAIN_SMALL_EXPERTS_IN_FP32 && has_small_experts(p)) {
+    p.arithmetic = PLUMB_ROUTER_FP32;
+    p.nonfinite = PLUMB_NONFINITE_ORDERED_BITS;
+  }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.logits || !p.bias || !p.weights || !p.ids) return PLUMB_INVALID_ARGUMENT;
   const Properties& device = stream_properties(p.stream);

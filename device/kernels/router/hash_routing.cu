@@ -2,8 +2,6 @@
 //
 // hash_routing: a wave per token, a lane per place of the table's row. Legal: any experts, topk up
 // to 32.
-#include <plumb/ops/router.h>
-
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -21,11 +19,12 @@ PLUMB_KERNEL void hash_routing_kernel(Params p) {
   const bool is_expert = id >= 0 && id < p.experts;
   float score = 0.0F;
   if (is_expert) {
-    score = sqrt_softplus(load_logit(p.logits, p.logits_format, token * p.logits_row_stride + id));
+    score =
+        sqrt_softplus(p, load_logit(p.logits, p.logits_format, token * p.logits_row_stride + id));
   }
   const float sum = lanes_sum(score);
   if (!is_expert) return;
-  const float weight = p.renormalize ? score / divisor_of(sum) : score;
+  const float weight = p.renormalize ? score / divisor_of(p, sum) : score;
   store_expert(p, token, id, weight * p.routed_scaling_factor);
 }
 

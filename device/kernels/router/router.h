@@ -4,6 +4,8 @@
 // ..., in registers, and waves talk by shuffles alone, so no kernel here has a barrier.
 #pragma once
 
+#include <plumb/ops/router.h>
+
 #include <cmath>
 #include <cstdint>
 
@@ -113,16 +115,39 @@ PLUMB_DEVICE inline int pick_best(std::uint64_t* ranks, int count, int k) {
   return mine;
 }
 
-// sqrt(ln(1 + e^x)), and 0 for NaN. Above 20 the logarithm is x itself, and e^x would overflow.
-PLUMB_DEVICE inline float sqrt_softplus(float x) {
+// ln(1 + e) for e of [0, 1], to a few ulp of itself: 2 atanh(e / (2 + e)).
+PLUMB_DEVICE inline float log1p_of_small(float e) {
+  const float z = e / (2.0F + e), square = z * z;
+  float series = 0.0F;
+  PLUMB_UNROLL
+  for (int odd = 15; odd >= 3; odd -= 2)
+    series = (series + 1.0F / static_cast<float>(odd)) * square;
+  return 2.0F * z + 2.0F * z * series;
+}
+
+// `params`: of the ops with this score.
+template <class Params>
+PLUMB_DEVICE float softplus_of(const Params& p, float x) {
   constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
-  if (x != x) return 0.0F;
-  const float softplus = x > 20.0F ? x : log2_approx(1.0F + exp2_approx(x * kLog2E)) * kLn2;
+  if (p.softplus == PLUMB_SOFTPLUS_THRESHOLD_20 && x > 20.0F) return x;
+  const float e = exp2_approx(x * kLog2E);
+  if (p.softplus_small == PLUMB_SOFTPLUS_LOG1P && x < 0.0F) return log1p_of_small(e);
+  return log2_approx(1.0F + e) * kLn2;
+}
+
+// sqrt(ln(1 + e^x))
+template <class Params>
+PLUMB_DEVICE float sqrt_softplus(const Params& p, float x) {
+  if (x != x) return p.nan_score == PLUMB_NAN_SCORE_ZERO ? 0.0F : x;
+  const float softplus = softplus_of(p, x);
   if (softplus == 0.0F || softplus == INFINITY) return softplus;
   return softplus * rsqrt_approx(softplus);
 }
 
-// A row whose scores all vanished divides by 1: weights 0, not NaN.
-PLUMB_DEVICE inline float divisor_of(float sum) { return sum > 0.0F ? sum : 1.0F; }
+// Where a row whose scores all vanished divides by 1, its weights are 0 and not NaN.
+template <class Params>
+PLUMB_DEVICE float divisor_of(const Params& p, float sum) {
+  return p.zero_sum == PLUMB_ZERO_SUM_NAN || sum > 0.0F ? sum : 1.0F;
+}
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

@@ -2,8 +2,6 @@
 //
 // sqrt_softplus_topk: a wave per token; every lane ranks its own experts, and the wave picks the
 // best one after another. Legal: experts up to 1024, topk up to 32.
-#include <plumb/ops/router.h>
-
 #include "device/kernels/router/router.h"
 
 namespace plumb::device::PLUMB_KERNEL_SET {
@@ -20,11 +18,11 @@ PLUMB_DEVICE float logit_of(const Params& p, std::int64_t token, int expert) {
 
 PLUMB_DEVICE float choice_of(const Params& p, std::int64_t token, int expert) {
   const float x = logit_of(p, token, expert);
-  return x != x ? kChoiceOfNan : sqrt_softplus(x) + p.bias[expert];
+  return x != x ? kChoiceOfNan : sqrt_softplus(p, x) + p.bias[expert];
 }
 
 PLUMB_DEVICE float score_of(const Params& p, std::int64_t token, int expert) {
-  const float score = sqrt_softplus(logit_of(p, token, expert));
+  const float score = sqrt_softplus(p, logit_of(p, token, expert));
   if (p.weight == PLUMB_WEIGHT_SCORE) return score;
   return (score + p.bias[expert]) - p.bias[expert];
 }
@@ -55,7 +53,7 @@ PLUMB_KERNEL void sqrt_softplus_topk_kernel(Params p) {
   const float score = lane < p.topk ? score_of(p, token, id) : 0.0F;
   const float sum = lanes_sum(score);
   if (lane >= p.topk) return;
-  const float weight = p.renormalize ? score / divisor_of(sum) : score;
+  const float weight = p.renormalize ? score / divisor_of(p, sum) : score;
   store_expert(p, token, id, weight * p.routed_scaling_factor);
 }
 

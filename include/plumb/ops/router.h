@@ -12,12 +12,69 @@ extern "C" {
 
 /* In which format scores are added to the bias and compared   [8.1] */
 typedef enum plumb_router_arithmetic {
-  PLUMB_ROUTER_FP32 = 0, /* fp32 throughout; a NaN choice is above +infinity */
+  PLUMB_ROUTER_FP32 = 0, /* fp32 throughout */
   /* the logits' own: the score, the bias and both sums are rounded to it, the weights are made of
-     the rounded score; a logit that is not finite counts as -infinity, and a row with fewer than
-     topk_group groups above -infinity gets experts 0 .. topk-1 with the weight 1/topk, unscaled */
+     the rounded score */
   PLUMB_ROUTER_LOGITS_FORMAT = 1
 } plumb_router_arithmetic;
+
+/* What a logit that is not finite does   [8.1]. Unless all are guarded, a row with a NaN may get
+ * any experts and any weights. */
+typedef enum plumb_router_nonfinite {
+  PLUMB_NONFINITE_ORDERED_BITS = 0, /* what arithmetic gives: the score of +infinity is 1, that of
+                                       -infinity 0 */
+  /* group scores and weights as above, but such an expert is not chosen; places for which the kept
+     groups have no finite logit left hold any expert */
+  PLUMB_NONFINITE_GUARD_CHOICE_ONLY = 1,
+  /* the choice is -infinity and the score 0, also in group scores; a row with fewer than topk_group
+     groups above -infinity gets experts 0 .. topk-1 with the weight 1/topk, unscaled */
+  PLUMB_NONFINITE_GUARD_ALL = 2
+} plumb_router_nonfinite;
+
+/* For which shapes `arithmetic` and `nonfinite` hold   [8.1] */
+typedef enum plumb_router_domain {
+  PLUMB_DOMAIN_EVERYWHERE = 0,
+  /* not for those of vLLM's small-expert kernel, which has fp32 and ordered bits: one group, up to
+     512 experts, topk up to 8 (or 22), or up to 256 experts in groups of up to 32, of which up to 4
+     are kept, topk up to 8 */
+  PLUMB_DOMAIN_SMALL_EXPERTS_IN_FP32 = 1
+} plumb_router_domain;
+
+/* The bias before it is added. With PLUMB_ROUTER_LOGITS_FORMAT it is always rounded. */
+typedef enum plumb_router_bias {
+  PLUMB_BIAS_FP32 = 0,
+  PLUMB_BIAS_LOGITS_FORMAT = 1 /* rounded to the format of the logits */
+} plumb_router_bias;
+
+/* ln(1 + e^x)   [8.2] */
+typedef enum plumb_softplus {
+  PLUMB_SOFTPLUS_THRESHOLD_20 = 0, /* above 20 it is x */
+  PLUMB_SOFTPLUS_NONE = 1          /* above 88.7 e^x, and with it the score, is infinite */
+} plumb_softplus;
+
+/* The same for negative x. */
+typedef enum plumb_softplus_small {
+  PLUMB_SOFTPLUS_LOG_1P_EXP = 0, /* the sum is rounded: below -16.64 the score is exactly 0 */
+  PLUMB_SOFTPLUS_LOG1P = 1       /* keeps e^x */
+} plumb_softplus_small;
+
+/* The score of a NaN logit   [8.2, 8.3] */
+typedef enum plumb_nan_score {
+  PLUMB_NAN_SCORE_ZERO = 0, /* 0; sqrt_softplus_topk chooses it last, or like a score of 0 */
+  PLUMB_NAN_SCORE_NAN = 1   /* NaN; of sqrt_softplus_topk the row may get any experts and weights */
+} plumb_nan_score;
+
+/* By what weights are divided where the sum of scores is not above 0   [8.2, 8.3] */
+typedef enum plumb_zero_sum {
+  PLUMB_ZERO_SUM_ONE = 0, /* by 1 */
+  PLUMB_ZERO_SUM_NAN = 1  /* by the sum: they are NaN */
+} plumb_zero_sum;
+
+/* Ids of hash_routing's table that are no experts   [8.3] */
+typedef enum plumb_strangers {
+  PLUMB_STRANGERS_NEVER = 0,  /* the table has none */
+  PLUMB_STRANGERS_IGNORED = 1 /* their places in weights and ids stay untouched */
+} plumb_strangers;
 
 /* What a weight is made of   [8.2] */
 typedef enum plumb_router_weight {
@@ -45,6 +102,9 @@ typedef struct plumb_grouped_topk_params {
   int32_t renormalize;
   float routed_scaling_factor;
   plumb_stream stream;
+  plumb_router_nonfinite nonfinite;
+  plumb_router_domain kernel_domain;
+  plumb_router_bias bias_format;
 } plumb_grouped_topk_params;
 
 /* V4: square root of softplus, no groups   [8.2] */
@@ -66,6 +126,10 @@ typedef struct plumb_sqrt_softplus_topk_params {
   int32_t renormalize;
   float routed_scaling_factor;
   plumb_stream stream;
+  plumb_softplus softplus;
+  plumb_softplus_small softplus_small;
+  plumb_nan_score nan_score;
+  plumb_zero_sum zero_sum;
 } plumb_sqrt_softplus_topk_params;
 
 /* V4, first layers: experts by token id, weights by the logits   [8.3] */
@@ -74,8 +138,8 @@ typedef struct plumb_hash_routing_params {
   const void* logits;       /* fp32 or bf16 [tokens, experts] */
   const int32_t* input_ids; /* [tokens]; of padding too, a legal one */
   const int32_t* tid2eid;   /* [vocabulary, topk] */
-  float* weights;           /* fp32 [tokens, topk]; where the table's id is no expert, untouched */
-  int32_t* ids;             /* [tokens, topk]; the same */
+  float* weights;           /* fp32 [tokens, topk] */
+  int32_t* ids;             /* [tokens, topk] */
   int64_t tokens;
   int64_t logits_row_stride;
   int64_t experts;
@@ -85,6 +149,11 @@ typedef struct plumb_hash_routing_params {
   int32_t renormalize;
   float routed_scaling_factor;
   plumb_stream stream;
+  plumb_softplus softplus;
+  plumb_softplus_small softplus_small;
+  plumb_nan_score nan_score;
+  plumb_zero_sum zero_sum;
+  plumb_strangers strangers;
 } plumb_hash_routing_params;
 
 #ifdef __cplusplus

@@ -36,6 +36,7 @@ float round_bf16(float x) { return static_cast<float>(decode_bf16(encode_bf16(x)
 struct Form {
   std::string name;
   float (*score)(float);
+  SoftplusRules rules = {};
 };
 
 const std::vector<Form> kSigmoids = {
@@ -49,7 +50,11 @@ const std::vector<Form> kSigmoids = {
 const std::vector<Form> kRoots = {
     {"log(1 + exp)", [](float x) { return root_f32(x > 20.0F ? x : log_f32(1.0F + exp_f32(x))); }},
     {"log1p",
-     [](float x) { return root_f32(x > 20.0F ? x : static_cast<float>(std::log1p(exp_f32(x)))); }},
+     [](float x) { return root_f32(x > 20.0F ? x : static_cast<float>(std::log1p(exp_f32(x)))); },
+     {.log1p = true}},
+    {"log1p without a linear branch",
+     [](float x) { return root_f32(static_cast<float>(std::log1p(exp_f32(x)))); },
+     {.linear_above_20 = false, .log1p = true}},
     {"x * rsqrt",
      [](float x) {
        const float sp = x > 20.0F ? x : log_f32(1.0F + exp_f32(x));
@@ -201,6 +206,7 @@ Margins softplus_margins(const Form& form, double scale, double mean, double bia
   for (int seed = 0; seed < kSeeds; ++seed) {
     const Data data(static_cast<std::uint64_t>(seed), scale, mean, bias);
     SqrtSoftplusTopK inputs{data.view(), data.bias.data(), nullptr, 6, false, true, 1.5};
+    inputs.rules = form.rules;
     const auto choices = sqrt_softplus_topk_choices(inputs, kNumerics);
     const Honest honest{form.score, false, seed % 2 == 1};
     const Launch launch = run(honest, data, 1.5F);
@@ -227,7 +233,7 @@ TEST(RouterBounds, HoldForEveryFormOfTheRoot) {
     Margins usual = softplus_margins(form, 1.5, 0, 0.1);
     usual.expect_honest(form.name);
     usual.expect_tight(form.name);
-    softplus_margins(form, 40, 0, 1).expect_honest(form.name + ", large logits");
+    softplus_margins(form, 24, 0, 1).expect_honest(form.name + ", large logits");
     softplus_margins(form, 4, -16, 0.3).expect_honest(form.name + ", vanishing scores");
     softplus_margins(form, 2, 0, 300).expect_honest(form.name + ", large bias");
     softplus_margins(form, 1e-4, 0, 1e-6).expect_honest(form.name + ", near ties");
@@ -262,6 +268,22 @@ TEST(RouterBounds, HoldWhereScoresAreRoundedToBf16) {
       margins.expect_honest(form.name + " in bf16");
     }
   }
+}
+
+// Any experts are right, but they are experts.
+TEST(RouterBounds, AFreeRowHoldsExpertsAndNothingElse) {
+  Data data(3, 1.5, 0, 0.1);
+  data.logits[5] = std::nanf("");
+  GroupedTopK inputs{data.view(), data.bias.data(), 8, 4, 8, false, true, 2.5};
+  const auto choices = grouped_topk_choices(inputs, kNumerics);
+  Launch launch = run({kSigmoids[0].score, false, false, 8, 4, 8}, data, 2.5F);
+  std::fill_n(launch.ids.begin(), 8, 0);
+  expect_selected(launch.ids, choices, "repeated");
+  launch.ids[3] = static_cast<std::int32_t>(kExperts);
+  cases::HostTensor tensor(
+      {.name = "ids", .dtype = cases::Dtype::i32, .shape = {kTokens, choices.k}});
+  std::copy(launch.ids.begin(), launch.ids.end(), tensor.data<std::int32_t>());
+  EXPECT_EQ(cases::judge_choices(tensor, choices).wrong_rows, (std::vector<std::int64_t>{0}));
 }
 
 TEST(RouterBounds, NoticeAWeightThatIsTenPerMillionWrong) {

@@ -88,22 +88,63 @@ TEST(GroupedTopK, EqualGroupsAndExpertsAreCertainTies) {
   EXPECT_EQ(choices.exact(0), (Ids{0, 2}));
 }
 
-TEST(GroupedTopK, ANanWinsInFp32AndLosesInTheLogitsFormat) {
+TEST(GroupedTopK, ANanLosesWhereAllIsGuardedAndElseLeavesTheRowFree) {
   const Floats logits = {0, 0, 0, 0, 0, 0, kNan, 1}, bias(8, 0);
   GroupedTopK inputs = four_groups(logits, bias);
-  const ScoredChoices fast = grouped_topk_choices(inputs, {});
-  EXPECT_EQ(fast.exact(0)[0], 6);
-  const Ids ids = fast.exact(0);
-  EXPECT_TRUE(std::isnan(grouped_topk_weights(inputs, fast, ids.data(), {}).value[0]));
-  inputs.in_logits_format = true;
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).rule[0], ScoredChoices::Rule::any_expert);
+  inputs.nonfinite = Nonfinite::guard_all;
   // Group 3 has one finite expert only: its score is -inf.
   EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{0, 1}));
+}
+
+TEST(GroupedTopK, AnInfiniteLogitIsChosenOrNot) {
+  const Floats logits = {kInfinity, 0, 0, 0, kLn3, kLn3, -kInfinity, -kInfinity}, bias(8, 0);
+  GroupedTopK inputs = four_groups(logits, bias);
+  // G: 3/2, 1, 3/2, 0
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{0, 4}));
+  inputs.nonfinite = Nonfinite::guard_choice_only;
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{4, 5}));
+  inputs.nonfinite = Nonfinite::guard_all;  // G: -inf, 1, 3/2, -inf
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{4, 5}));
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).group.best(0, 2), (Ids{2, 1}));
+}
+
+TEST(GroupedTopK, WithTooFewFiniteExpertsInItsGroupsAGuardedChoiceIsFree) {
+  const Floats logits(8, -kInfinity), bias(8, 0);
+  GroupedTopK inputs = four_groups(logits, bias);
+  EXPECT_EQ(grouped_topk_choices(inputs, {}).exact(0), (Ids{0, 1}));
+  inputs.nonfinite = Nonfinite::guard_choice_only;
+  const ScoredChoices choices = grouped_topk_choices(inputs, {});
+  EXPECT_EQ(choices.rule[0], ScoredChoices::Rule::any_expert);
+  const Ids repeated = {0, 0};
+  EXPECT_EQ(grouped_topk_weights(inputs, choices, repeated.data(), {}).value[0], 0);
+}
+
+TEST(GroupedTopK, KnowsTheShapesOfTheSmallExpertKernel) {
+  const auto small = [](std::int64_t experts, std::int32_t groups, std::int32_t kept,
+                        std::int32_t k) {
+    GroupedTopK inputs;
+    inputs.logits.experts = experts;
+    inputs.n_group = groups;
+    inputs.topk_group = kept;
+    inputs.topk = k;
+    return has_small_experts(inputs);
+  };
+  EXPECT_TRUE(small(256, 8, 4, 8));
+  EXPECT_FALSE(small(256, 8, 4, 9));
+  EXPECT_FALSE(small(256, 8, 5, 8));
+  EXPECT_FALSE(small(288, 9, 4, 8));
+  EXPECT_FALSE(small(132, 4, 3, 8));
+  EXPECT_TRUE(small(512, 1, 1, 8));
+  EXPECT_TRUE(small(512, 1, 1, 22));
+  EXPECT_FALSE(small(512, 1, 1, 9));
+  EXPECT_FALSE(small(576, 1, 1, 8));
 }
 
 TEST(GroupedTopK, WithoutEnoughGroupsTakesTheFirstUnscaled) {
   const Floats logits = {0, 0, 0, kInfinity, kNan, 0, -kInfinity, -kInfinity}, bias(8, 0);
   GroupedTopK inputs = four_groups(logits, bias);
-  inputs.in_logits_format = true;
+  inputs.nonfinite = Nonfinite::guard_all;
   const ScoredChoices choices = grouped_topk_choices(inputs, {});
   EXPECT_EQ(choices.rule[0], ScoredChoices::Rule::first_k);
   const Ids ids = choices.exact(0);
@@ -163,8 +204,8 @@ TEST(SqrtSoftplusTopK, VanishedScoresHaveTheWeightZero) {
   EXPECT_LT(weights.bound(0), 1e-30);
 }
 
-TEST(SqrtSoftplusTopK, ANanLosesAndInfinityWins) {
-  const Floats logits = {kNan, -3, kInfinity, kNan}, bias = {100, -5, 0, 100};
+TEST(SqrtSoftplusTopK, ANanIsNothingAndInfinityWins) {
+  const Floats logits = {kNan, -3, kInfinity, kNan}, bias = {-100, 0, 0, -100};
   auto inputs = softplus_inputs(logits, bias, 3);
   const Ids ids = sqrt_softplus_topk_choices(inputs, {}).exact(0);
   EXPECT_EQ(ids, (Ids{2, 1, 0}));
@@ -173,6 +214,50 @@ TEST(SqrtSoftplusTopK, ANanLosesAndInfinityWins) {
   EXPECT_EQ(weights.value[1], 0);
   inputs.renormalize = false;
   EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[2], 0);  // of the NaN
+  inputs.rules.nan_is_zero = false;
+  EXPECT_EQ(sqrt_softplus_topk_choices(inputs, {}).rule[0], ScoredChoices::Rule::any_expert);
+}
+
+TEST(SqrtSoftplusTopK, ANanMayBeChosenByItsBiasOrLast) {
+  const Floats logits = {kNan, 64, -1000}, bias = {1, 0, 0};  // at most 1, 8, 0
+  const ScoredChoices choices = sqrt_softplus_topk_choices(softplus_inputs(logits, bias, 2), {});
+  EXPECT_TRUE(choices.experts.certainly_before(0, 1, 0));
+  EXPECT_FALSE(choices.experts.certainly_before(0, 0, 2));
+  EXPECT_FALSE(choices.experts.certainly_before(0, 2, 0));
+}
+
+TEST(SqrtSoftplusTopK, BelowMinus17OnlyALog1pTellsLogitsApart) {
+  const Floats logits = {-20, -17, -80}, bias(3, 0);
+  auto inputs = softplus_inputs(logits, bias, 2);
+  EXPECT_EQ(sqrt_softplus_topk_choices(inputs, {}).exact(0), (Ids{0, 1}));
+  EXPECT_TRUE(sqrt_softplus_topk_choices(inputs, {}).experts.certainly_before(0, 0, 1));
+  const Ids ids = {1, 0};
+  EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[0], 0);
+  inputs.rules.log1p = true;
+  EXPECT_TRUE(sqrt_softplus_topk_choices(inputs, {}).experts.certainly_before(0, 1, 0));
+  const Estimate weights = sqrt_softplus_topk_weights(inputs, ids.data(), {});
+  EXPECT_NEAR(weights.value[1], 1.5 / (1 + std::exp(1.5)), 1e-7);
+  EXPECT_LT(weights.bound(1), 1e-5);
+}
+
+TEST(SqrtSoftplusTopK, WithoutALinearBranchALargeLogitIsInfinite) {
+  const Floats logits = {90, 1e4F, 3e38F, 64}, bias = {0, 5, 0, 0};
+  auto inputs = softplus_inputs(logits, bias, 3);
+  EXPECT_EQ(sqrt_softplus_topk_choices(inputs, {}).exact(0), (Ids{2, 1, 0}));
+  inputs.rules.linear_above_20 = false;
+  const ScoredChoices choices = sqrt_softplus_topk_choices(inputs, {});
+  EXPECT_EQ(choices.exact(0), (Ids{0, 1, 2}));
+  EXPECT_TRUE(choices.experts.certainly_before(0, 0, 2));
+  EXPECT_NEAR(choices.experts.score.value[3], 8, 1e-6);
+}
+
+TEST(SqrtSoftplusTopK, ASumOfZeroIsGuardedOrNot) {
+  const Floats logits = {-1000, -2000}, bias(2, 0);
+  auto inputs = softplus_inputs(logits, bias, 1);
+  const Ids ids = {0};
+  EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[0], 0);
+  inputs.rules.zero_sum_is_one = false;
+  EXPECT_TRUE(std::isnan(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[0]));
 }
 
 TEST(SqrtSoftplusTopK, PaddingHasNoExpert) {
@@ -212,6 +297,23 @@ TEST(HashRouting, KeepsTheOrderOfTheTableAndLeavesStrangersAlone) {
   EXPECT_EQ(hash_routing_ids(inputs), (std::vector<std::int64_t>{2, 0, 72, 1, 74}));
   const Estimate weights = hash_routing_weights(inputs, {});
   EXPECT_EQ(weights.value, (std::vector<double>{0, 1, 9, 2, 11}));
+}
+
+TEST(HashRouting, ANanIsItsOwnWeightAndTheSumIsGuardedOrNot) {
+  const Floats logits = {kNan, 64};
+  const Ids row = {0, 1};
+  HashRouting inputs;
+  inputs.logits = one_token(logits);
+  inputs.experts = {row.data()};
+  inputs.topk = 2;
+  EXPECT_EQ(hash_routing_weights(inputs, {}).value, (std::vector<double>{0, 1}));
+  inputs.rules.nan_is_zero = false;
+  const Estimate guarded = hash_routing_weights(inputs, {});
+  EXPECT_TRUE(std::isnan(guarded.value[0]));
+  EXPECT_EQ(guarded.value[1], 8);
+  EXPECT_GT(guarded.worst[1], 0);
+  inputs.rules.zero_sum_is_one = false;
+  EXPECT_TRUE(std::isnan(hash_routing_weights(inputs, {}).value[1]));
 }
 
 }  // namespace
