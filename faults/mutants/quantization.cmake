@@ -71,8 +71,8 @@ plumb_mutant(group_quant_last_word_not_filled_up
   OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
   FROM [[(groups + 3) / 4 * 4 : groups]]
   TO [[groups : groups]]
-  CASE per_token_group_quant_fp8/seven_groups_packed/eager
-  SAYS "scales: rows 0-8 of 9 wrong; row 0 differs in 1 of 8 codes (first [0, 7]: expected 0x7f (1)"
+  CASE per_token_group_quant_fp8/filler_127/eager
+  SAYS "scales: rows 0-5 of 6 wrong"
   WHY "the bytes past the last group keep what was there")
 
 plumb_mutant(group_quant_tail_not_zeroed
@@ -170,3 +170,19 @@ plumb_mutant(normalize_writes_only_what_changes
   CASE normalize_e4m3fn_to_e4m3fnuz/out_of_place/eager
   SAYS "weight: differs from what fnuz needs in rows 0-19 of 20"
   WHY "right in place; into another buffer nothing is copied")
+
+plumb_mutant(group_quant_filler_always_0
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[p.filler == PLUMB_FILLER_127 ? 127 : 0;]]
+  TO [[0;]]
+  CASE per_token_group_quant_fp8/filler_127/eager
+  SAYS "expected 127"
+  WHY "the bytes past the last group are 0 where they have to be a scale of 1")
+
+plumb_mutant(group_quant_padding_rows_kept
+  OP per_token_group_quant_fp8 FILE quantization/per_token_group_quant_fp8.cu
+  FROM [[padded ? (p.tokens + 3) / 4 * 4 : p.tokens;]]
+  TO [[p.tokens;]]
+  CASE per_token_group_quant_fp8/padding_rows_zero/eager
+  SAYS "scales: "
+  WHY "words behind the last token keep what was there")

@@ -16,7 +16,4 @@ struct ActivationQuant {
 };
 GroupQuant per_token_group_quant_fp8(const ActivationQuant& options);
 
-// Scale bytes that are packed by four: rows filled up with scales of 1 to whole words.
-CodeEstimate fill_up_words(const CodeEstimate& scale_bytes);
-
 }  // namespace plumb::reference

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cases of per_token_group_quant_fp8: both dialects, three scale formats in two layouts.
+// Cases of per_token_group_quant_fp8: both dialects, three scale formats in two layouts. Bytes of
+// packed scales that belong to no group are judged by themselves.
 #include "reference/quantization/per_token_group_quant_fp8.h"
 
 #include <fmt/format.h>
@@ -19,12 +20,21 @@ using reference::Dialect;
 
 using P = plumb_per_token_group_quant_fp8_params;
 
+const ContractChoice kFiller{"filler",
+                             {"0", "94", "127", "any"},
+                             "bytes behind the last group in the last word of packed scales"};
+const ContractChoice kPaddingRows{
+    "padding_rows",
+    {"untouched", "zero"},
+    "words behind the last token in columns of packed scales, but for the last column"};
+
 // [tokens, words], or the transpose with columns of whole vectors. A word is a scale, or four.
 void add_scales(TablePart<P>& t, const Formula& tokens, const Formula& groups) {
   const Formula packed = word_is("scales", "packed_ue8m0"),
                 by_column = word_is("layout", "column_major");
   const Formula words = packed * div_up(groups, 4) + !packed * groups;
   const Formula aligned = div_up(tokens, 4) * 4;
+  const Formula zeroed = packed * word_is("padding_rows", "zero");
   t.given(by_column, t.value("scales_group_stride", &P::scales_group_stride) - 1);
   t.scalar("scales_token_stride", &P::scales_token_stride, by_column + !by_column * words);
   const Formula stride =
@@ -33,7 +43,7 @@ void add_scales(TablePart<P>& t, const Formula& tokens, const Formula& groups) {
   t.output("scales", &P::scales, {tokens, words}, "of groups of columns")
       .elements(dtype)
       .when(!by_column);
-  t.output("scales", &P::scales, {words, tokens})
+  t.output("scales", &P::scales, {words, zeroed * aligned + !zeroed * tokens})
       .elements(dtype)
       .strides({stride, 1})
       .when(by_column);
@@ -55,6 +65,8 @@ Formula members(TablePart<P>& t) {
          {"quotient", {{"division", PLUMB_DIVIDE}, {"reciprocal", PLUMB_MULTIPLY_BY_RECIPROCAL}}});
   t.real("amax_floor", &P::amax_floor, quant_floor("amax_floor"));
   t.real("scale_floor", &P::scale_floor, quant_floor("scale_floor"));
+  t.choice("filler", &P::filler, kFiller);
+  t.choice("padding_rows", &P::padding_rows, kPaddingRows);
   t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({x_stride, 1});
   t.output("q", &P::q, {tokens, codes}, "codes, 0 behind the columns")
       .strides({q_stride, 1})
@@ -85,15 +97,15 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
                       const plumb_numerics&) const override {
     const reference::Bf16Rows x = bf16_rows(tensors.at("x"));
     const RowMask promised = finite_rows(tensors.at("x"));
-    const HostTensor scales = row_major(tensors.at("scales"));
+    const HostTensor scales = part_of(tensors.at("scales"), {0, p_.tokens, 0, groups()});
     Expectations expectations;
     if (p_.scale_format == PLUMB_SCALE_F32) {
       expectations.push_back(expect_fp32_scales(scales, x, how(), numerics, promised));
     } else {
-      CodeEstimate expected = group_scale_bytes(x, how(), numerics);
-      if (packed()) expected = reference::fill_up_words(expected);
+      const CodeEstimate expected = group_scale_bytes(x, how(), numerics);
       expectations.push_back(expect_codes(scales, expected, promised));
     }
+    append(expect_padding(tensors.at("scales"), promised), expectations);
     expectations.push_back(
         expect_codes(tensors.at("q"), group_codes(x, numbers(scales), how(), numerics), promised));
     return expectations;
@@ -103,6 +115,14 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
     if (spec.name == "scales" && by_column_) return {};
     return promised_quant_rows(p_.tokens, step.live, step.dead_rows);
+  }
+
+  // Behind the last token and the last column nothing is zeroed.
+  ColumnRanges promised_columns(const TensorSet&, const TensorSpec& spec) const override {
+    if (spec.name != "scales" || !by_column_) return {};
+    ColumnRanges ranges(static_cast<std::size_t>(spec.shape[0]), ColumnRange{0, spec.shape[1]});
+    if (!ranges.empty()) ranges.back() = {0, p_.tokens};
+    return ranges;
   }
 
   double cost() const override { return quant_cost(p_.tokens * groups(), p_.tokens * p_.columns); }
@@ -143,42 +163,74 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
     return static_cast<std::uint8_t>(static_cast<std::uint32_t>(*bytes) >> 8 * (group % 4) & 255);
   }
 
-  // [tokens, groups] fp32, or UE8M0 bytes: packed ones to whole words.
-  HostTensor row_major(const HostTensor& scales) const {
-    const std::int64_t columns = packed() ? (groups() + 3) / 4 * 4 : groups();
+  // Groups [begin, end) of tokens [first, last), in fp32 or as UE8M0 bytes.
+  struct ScaleRange {
+    std::int64_t first, last, begin, end;
+  };
+  HostTensor part_of(const HostTensor& scales, const ScaleRange& part) const {
     TensorSpec spec{.name = "scales",
                     .dtype = p_.scale_format == PLUMB_SCALE_F32 ? Dtype::f32 : Dtype::u8,
-                    .shape = {p_.tokens, columns}};
-    spec.origin = origin(scales);
+                    .shape = {part.last - part.first, part.end - part.begin}};
+    spec.origin = origin(scales, part);
     HostTensor table(std::move(spec));
-    for (std::int64_t token = 0; token < p_.tokens; ++token) {
-      for (std::int64_t group = 0; group < columns; ++group) {
+    for (std::int64_t row = 0; row < table.rows(); ++row) {
+      for (std::int64_t column = 0; column < table.columns(); ++column) {
+        const std::int64_t token = part.first + row, group = part.begin + column;
         if (packed()) {
-          table.row<std::uint8_t>(token)[group] = byte_at(scales, token, group);
+          table.row<std::uint8_t>(row)[column] = byte_at(scales, token, group);
         } else if (p_.scale_format == PLUMB_SCALE_F32) {
-          table.row<float>(token)[group] = scale_at(scales, token, group);
+          table.row<float>(row)[column] = scale_at(scales, token, group);
         } else {
-          table.row<std::uint8_t>(token)[group] = byte_of_scale(scale_at(scales, token, group));
+          table.row<std::uint8_t>(row)[column] = byte_of_scale(scale_at(scales, token, group));
         }
       }
     }
     return table;
   }
 
-  // Where the scales of row_major() are.
-  std::shared_ptr<const Origin> origin(const HostTensor& scales) const {
+  // Where the scales of part_of() are.
+  std::shared_ptr<const Origin> origin(const HostTensor& scales, const ScaleRange& part) const {
     std::vector<std::int64_t> rows;
     for (std::int64_t row = 0; row < scales.rows(); ++row) rows.push_back(scales.row_offset(row));
     Origin origin{.tensor = "scales", .width = packed() ? 8 : 32};
-    origin.bit = [rows = std::move(rows), packed = packed(), by_column = by_column_](
-                     std::int64_t token, std::int64_t group) -> std::int64_t {
+    origin.bit = [rows = std::move(rows), packed = packed(), by_column = by_column_, part](
+                     std::int64_t row, std::int64_t column) -> std::int64_t {
+      const std::int64_t token = part.first + row, group = part.begin + column;
       const std::int64_t element = packed ? group / 4 : group;
-      const auto row = static_cast<std::size_t>(by_column ? element : token);
-      const std::int64_t place = rows[row] + (by_column ? token : element);
+      const auto in = static_cast<std::size_t>(by_column ? element : token);
+      const std::int64_t place = rows[in] + (by_column ? token : element);
       return 32 * place + (packed ? 8 * (group % 4) : 0);
     };
     if (p_.scale_format == PLUMB_SCALE_F32_POWER_OF_TWO) origin.encode = &scale_of_byte;
     return std::make_shared<const Origin>(std::move(origin));
+  }
+
+  // The bytes of a part are all the same.
+  Expectation expect_byte(const HostTensor& scales, const ScaleRange& part, std::int64_t byte,
+                          std::string_view what, const RowMask& promised) const {
+    const HostTensor bytes = part_of(scales, part);
+    std::vector<std::int64_t> right(static_cast<std::size_t>(bytes.elements()), byte);
+    Expectation expectation = expect_exact(bytes, std::move(right), promised);
+    expectation.basis = what;
+    return expectation;
+  }
+
+  // Bytes of packed scales that belong to no group.
+  Expectations expect_padding(const HostTensor& scales, const RowMask& promised) const {
+    constexpr std::int64_t kFillers[] = {0, 94, 127};
+    const std::int64_t words = (groups() + 3) / 4;
+    Expectations expectations;
+    if (packed() && groups() < 4 * words && p_.filler != PLUMB_FILLER_ANY) {
+      const ScaleRange filler{0, p_.tokens, groups(), 4 * words};
+      expectations.push_back(
+          expect_byte(scales, filler, kFillers[p_.filler], " (filler)", promised));
+    }
+    const std::int64_t rows = by_column_ ? scales.columns() : p_.tokens;
+    if (packed() && rows > p_.tokens && words > 1) {
+      const ScaleRange padding{p_.tokens, rows, 0, 4 * (words - 1)};
+      expectations.push_back(expect_byte(scales, padding, 0, " (padding rows)", {}));
+    }
+    return expectations;
   }
 
   // What the stored scales mean.
@@ -211,7 +263,8 @@ OpDefinition define_per_token_group_quant_fp8() {
             {"q_gap", 0, 0, 1 << 20, "bytes between rows of q, guarded"},
             {"amax_floor", -10, -10, 0, "least amax: 10^-10 or 10^-4 (-4); 0: none"},
             {"scale_floor", 0, -10, 0, "least scale: 10^-10 or 10^-4 (-4); 0: none"}},
-           {"dialect", "scales", "layout", "quotient"}},
+           {"dialect", "scales", "layout", "quotient"},
+           {kFiller, kPaddingRows}},
           make_problem_of<PerTokenGroupQuantProblem>,
           {},
           "tokens",

@@ -19,6 +19,13 @@ constexpr std::int64_t scales_per_token(const plumb_per_token_group_quant_fp8_pa
   return p.scale_format == PLUMB_SCALE_PACKED_UE8M0 ? (groups + 3) / 4 * 4 : groups;
 }
 
+// Tokens that have scales: in packed columns, padding to a multiple of four if it is zeroed.
+constexpr std::int64_t tokens_with_scales(const plumb_per_token_group_quant_fp8_params& p) {
+  const bool columns = p.scale_format == PLUMB_SCALE_PACKED_UE8M0 && p.scales_group_stride > 1;
+  const bool padded = columns && p.padding_rows == PLUMB_PADDING_ROWS_ZERO;
+  return padded ? (p.tokens + 3) / 4 * 4 : p.tokens;
+}
+
 PLUMB_DEVICE float scale_of(const plumb_per_token_group_quant_fp8_params& p, float amax) {
   const float exact =
       at_least(p.scale_floor, at_least(p.amax_floor, amax) / quantisation_largest(p.dialect));
@@ -26,15 +33,25 @@ PLUMB_DEVICE float scale_of(const plumb_per_token_group_quant_fp8_params& p, flo
 }
 
 // Bytes of a little-endian word, so that no two groups write the same location.
+PLUMB_DEVICE void store_byte(const plumb_per_token_group_quant_fp8_params& p, std::int64_t token,
+                             std::int64_t group, std::uint8_t byte) {
+  const std::int64_t word = token * p.scales_token_stride + group / 4 * p.scales_group_stride;
+  static_cast<std::uint8_t*>(p.scales)[word * 4 + group % 4] = byte;
+}
+
 PLUMB_DEVICE void store_scale(const plumb_per_token_group_quant_fp8_params& p, std::int64_t token,
                               std::int64_t group, float scale) {
-  if (p.scale_format != PLUMB_SCALE_PACKED_UE8M0) {
-    static_cast<float*>(p.scales)[token * p.scales_token_stride + group * p.scales_group_stride] =
-        scale;
-    return;
+  if (p.scale_format == PLUMB_SCALE_PACKED_UE8M0) {
+    return store_byte(p, token, group, encode_ue8m0(scale));
   }
-  const std::int64_t word = token * p.scales_token_stride + group / 4 * p.scales_group_stride;
-  static_cast<std::uint8_t*>(p.scales)[word * 4 + group % 4] = encode_ue8m0(scale);
+  static_cast<float*>(p.scales)[token * p.scales_token_stride + group * p.scales_group_stride] =
+      scale;
+}
+
+// The byte of a group behind the last one.
+PLUMB_DEVICE std::uint8_t filler_of(const plumb_per_token_group_quant_fp8_params& p) {
+  if (p.filler == PLUMB_FILLER_94) return 94;
+  return p.filler == PLUMB_FILLER_127 ? 127 : 0;
 }
 
 PLUMB_DEVICE void store_codes(const plumb_per_token_group_quant_fp8_params& p,
@@ -61,10 +78,18 @@ PLUMB_KERNEL void per_token_group_quant_fp8_kernel(plumb_per_token_group_quant_f
   const std::int64_t count = left < p.group_size ? left : p.group_size;
   const std::uint16_t* x = p.x + token * p.x_row_stride + begin;
   const float amax = group_amax(x, count);
-  if (token >= p.tokens) return;
-  const float scale = count > 0 ? scale_of(p, amax) : 1.0F;
+  if (token >= p.tokens) {
+    const bool zeroed = token < tokens_with_scales(p) && group / 4 + 1 < groups / 4;
+    if (zeroed && group_lane() == 0) store_byte(p, token, group, 0);
+    return;
+  }
+  if (count <= 0) {
+    if (group_lane() == 0) store_byte(p, token, group, filler_of(p));
+    return;
+  }
+  const float scale = scale_of(p, amax);
   if (group_lane() == 0) store_scale(p, token, group, scale);
-  if (count > 0) store_codes(p, x, count, scale, p.q + token * p.q_row_stride + begin);
+  store_codes(p, x, count, scale, p.q + token * p.q_row_stride + begin);
 }
 
 bool is_legal(const plumb_per_token_group_quant_fp8_params& p) {
@@ -78,7 +103,8 @@ plumb_status launch_per_token_group_quant_fp8(const void* params) {
   if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.x || !p.q || !p.scales) return PLUMB_INVALID_ARGUMENT;
-  const LaunchShape shape{blocks_for_groups(p.tokens * scales_per_token(p)), 1, kQuantBlock, 0};
+  const LaunchShape shape{blocks_for_groups(tokens_with_scales(p) * scales_per_token(p)), 1,
+                          kQuantBlock, 0};
   return PLUMB_LAUNCH(per_token_group_quant_fp8_kernel, shape, p.stream, p);
 }
 

@@ -19,8 +19,23 @@ typedef enum plumb_scale_format {
   PLUMB_SCALE_F32 = 0,              /* fp32: amax / largest */
   PLUMB_SCALE_F32_POWER_OF_TWO = 1, /* fp32: the least power of two that is not smaller */
   PLUMB_SCALE_PACKED_UE8M0 = 2      /* that power as a UE8M0 byte, four consecutive groups in an
-                                       int32, the first in the low byte; filled up with 1.0 (127) */
+                                       int32, the first in the low byte */
 } plumb_scale_format;
+
+/* Bytes behind the last group in the last word of packed scales. */
+typedef enum plumb_filler {
+  PLUMB_FILLER_0 = 0,
+  PLUMB_FILLER_94 = 1,  /* a group of zeros under a floor of 1e-10 */
+  PLUMB_FILLER_127 = 2, /* a scale of 1 */
+  PLUMB_FILLER_ANY = 3
+} plumb_filler;
+
+/* Words between the last token and the next multiple of 4 in column-major packed scales, but for
+ * those behind the last column. */
+typedef enum plumb_padding_rows {
+  PLUMB_PADDING_ROWS_UNTOUCHED = 0,
+  PLUMB_PADDING_ROWS_ZERO = 1
+} plumb_padding_rows;
 
 /* Of a number halfway between two codes. */
 typedef enum plumb_ties {
@@ -52,10 +67,12 @@ typedef struct plumb_per_token_group_quant_fp8_params {
   plumb_quotient quotient;
   float amax_floor, scale_floor;
   plumb_stream stream;
+  plumb_filler filler;
+  plumb_padding_rows padding_rows;
 } plumb_per_token_group_quant_fp8_params;
 
 /* E2M1 codes and UE8M0 scales of groups of 32 columns   [9.4]
- *   scale = 2^ceil(log2(max(amax, amax_floor) / 6)); ties towards zero; no code of -0 */
+ *   scale = 2^ceil(log2(max(amax, amax_floor) / 6)) */
 typedef struct plumb_mxfp4_quant_params {
   int64_t struct_size; /* of this structure, in bytes */
   const uint16_t* x;   /* bf16 [tokens, columns], columns a multiple of 32 */

@@ -119,15 +119,6 @@ TEST(GroupQuant, AShortLastGroupHasItsOwnScaleAndZeros) {
             (std::vector<int>{0x7e, 0x38, 0x7e, 0x7e, 0x00, 0x00}));
 }
 
-TEST(GroupQuant, PackedScalesAreFilledUpWithOne) {
-  const std::vector<std::uint16_t> bits = to_bf16({448, 896, 7, 448, 224});
-  const Bf16Rows x{bits.data(), 1, 5, 5};
-  const CodeEstimate bytes =
-      group_scale_bytes(x, reference::fp8_quant(Dialect::e4m3fn, 1), kExactDivision);
-  EXPECT_EQ(exact_codes(reference::fill_up_words(bytes)),
-            (std::vector<int>{127, 128, 121, 127, 126, 127, 127, 127}));
-}
-
 TEST(Mxfp4Quant, RoundsAsHardwareDoes) {
   const GroupQuant how = reference::mxfp4_quant(0x1.8p-124);
   const Quantised tile =
