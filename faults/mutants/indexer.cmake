@@ -159,8 +159,8 @@ plumb_mutant(indexer_q_cosine_and_sine_swapped
 
 plumb_mutant(indexer_q_scale_truncated
   OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
-  FROM [[decode_ue8m0(encode_ue8m0(ratio));]]
-  TO [[bits_float(float_bits(ratio) & 0x7f800000U);]]
+  FROM [[decode_ue8m0(encode_ue8m0(ratio)) :]]
+  TO [[bits_float(float_bits(ratio) & 0x7f800000U) :]]
   CASE indexer_q_rope_quant/v4/eager
   SAYS "weights_out: norm of rows 0-2 of 3 wrong"
   WHY "the exponent of the scale is truncated instead of rounded up")
@@ -172,6 +172,14 @@ plumb_mutant(indexer_q_not_rounded_before_amax
   CASE indexer_q_rope_quant/all_dimensions/eager
   SAYS "q_out: rows 16-22, 25-63 of 64 wrong"
   WHY "rotated values are quantised without the rounding to bf16")
+
+plumb_mutant(indexer_q_scale_always_pow2
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[pow2 ? decode_ue8m0]]
+  TO [[true ? decode_ue8m0]]
+  CASE indexer_q_rope_quant/sglang/eager
+  SAYS "weights_out: norm of rows 0-3 of 4 wrong"
+  WHY "the scale is rounded up to a power of two where it has to stay as it is")
 
 plumb_mutant(indexer_q_scale_left_out
   OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu

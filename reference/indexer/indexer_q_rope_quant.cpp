@@ -40,10 +40,41 @@ RotatedValue rotated_value(const IndexerQRopeQuant& inputs, const std::uint16_t*
   return sum_of_products(decode_bf16(head[d]), cosine, decode_bf16(head[d - distance]), sine);
 }
 
-// Least power of two that makes `amax` fit.
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5;
+}
+
 double scale_for(double amax, const IndexerQRopeQuant& inputs) {
   const double ratio = std::max(amax, inputs.amax_floor) / e4m3_quantisation_max(inputs.dialect);
+  if (!inputs.pow2_scale) return ratio;
   return decode(CodeFormat::ue8m0, encode(CodeFormat::ue8m0, ratio));
+}
+
+double to_bf16(double value) { return decode_bf16(encode_bf16(value)); }
+
+// Values as they are stored in between. Only where an error reaches a tie it is more than nothing.
+void round_to_bf16(Estimate& values) {
+  for (std::size_t at = 0; at < values.value.size(); ++at) {
+    const double exact = values.value[at], error = values.worst[at];
+    const double rounded = to_bf16(exact);
+    values.value[at] = rounded;
+    values.worst[at] = std::max(to_bf16(exact + error) - rounded, rounded - to_bf16(exact - error));
+    values.sigma[at] = kUniformSigma * values.worst[at];
+  }
+}
+
+// Of a head whose largest values lie between the first two.
+HeadScale head_scale(double least, double exact, double largest, const IndexerQRopeQuant& inputs) {
+  HeadScale scale{scale_for(exact, inputs), scale_for(least, inputs), scale_for(largest, inputs)};
+  if (inputs.pow2_scale || is_power_of_two(scale.exact)) return scale;
+  scale.error = kUnitF32;
+  // Without a rounding to bf16 any scale between them is honest.
+  if (!inputs.rounds_to_bf16) {
+    scale.error += (scale.largest - scale.least) / scale.exact;
+    scale.least = scale.largest = scale.exact;
+  }
+  return scale;
 }
 
 }  // namespace
@@ -69,7 +100,7 @@ Estimate rotated_queries(const IndexerQRopeQuant& inputs) {
 
 std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estimate& rotated) {
   std::vector<HeadScale> scales;
-  const auto rounded = [](double value) { return decode_bf16(encode_bf16(value)); };
+  const auto rounded = [&](double value) { return inputs.rounds_to_bf16 ? to_bf16(value) : value; };
   for (std::int64_t row = 0; row < rotated.rows; ++row) {
     double exact = 0, least = 0, largest = 0;
     for (std::int64_t at = row * rotated.columns; at < (row + 1) * rotated.columns; ++at) {
@@ -78,44 +109,54 @@ std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estima
       least = std::max(least, rounded(size - error));
       largest = std::max(largest, rounded(size + error));
     }
-    scales.push_back(
-        {scale_for(exact, inputs), scale_for(least, inputs), scale_for(largest, inputs)});
+    scales.push_back(head_scale(least, exact, largest, inputs));
   }
   return scales;
 }
 
-std::vector<double> scales_used(const IndexerQRopeQuant& inputs,
-                                const std::vector<HeadScale>& honest, const float* weights_out) {
-  std::vector<double> scales;
+std::vector<UsedScale> scales_used(const IndexerQRopeQuant& inputs,
+                                   const std::vector<HeadScale>& honest, const float* weights_out) {
+  std::vector<UsedScale> scales;
   for (std::size_t i = 0; i < honest.size(); ++i) {
     const double rest = decode_bf16(inputs.weights[i]) * inputs.softmax_scale * inputs.head_scale;
     const double shown = weights_out[i] / rest;  // NaN or infinite where it shows nothing
     const HeadScale& scale = honest[i];
-    // Powers of two: between them lies their geometric mean.
+    // Between neighbours lies their geometric mean.
     const bool larger = shown * shown > scale.least * scale.largest;
     const bool decides = shown > 0 && std::isfinite(shown);
-    scales.push_back(!decides ? scale.exact : larger ? scale.largest : scale.least);
+    scales.push_back({!decides ? scale.exact : larger ? scale.largest : scale.least, scale.error});
   }
   return scales;
 }
 
 CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& rotated,
-                             const std::vector<double>& scales) {
+                             const std::vector<UsedScale>& scales) {
   CodeEstimate codes{.format = code_format(inputs.dialect), .before = rotated};
-  codes.through = Format::bf16;
+  // A power of two moves no boundary of bf16.
+  if (inputs.rounds_to_bf16 && inputs.pow2_scale) codes.through = Format::bf16;
+  if (inputs.rounds_to_bf16 && !inputs.pow2_scale) round_to_bf16(codes.before);
+  if (!inputs.pow2_scale) codes.shared_error = inputs.dim;
   for (std::size_t at = 0; at < rotated.value.size(); ++at) {
-    // A power of two divides exactly, and moves no boundary of bf16.
-    const double scale = scales[at / static_cast<std::size_t>(inputs.dim)];
-    codes.before.value[at] /= scale;
-    codes.before.sigma[at] /= scale;
-    codes.before.worst[at] /= scale;
+    const UsedScale& scale = scales[at / static_cast<std::size_t>(inputs.dim)];
+    double& value = codes.before.value[at];
+    double &sigma = codes.before.sigma[at], &worst = codes.before.worst[at];
+    // A power of two divides exactly.
+    value /= scale.value;
+    sigma /= scale.value;
+    worst /= scale.value;
+    if (scale.error > 0) {
+      // The quotient, or the inverse and a product with it, are rounded as well.
+      const double relative = (scale.error + 2 * kUnitF32) * std::abs(value);
+      sigma = std::hypot(sigma, kUniformSigma * relative);
+      worst += relative;
+    }
     // What an input makes not a number is that exactly.
-    if (std::isnan(codes.before.value[at])) codes.before.sigma[at] = codes.before.worst[at] = 0;
+    if (std::isnan(value)) sigma = worst = 0;
   }
   return codes;
 }
 
-Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<double>& scales) {
+Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<UsedScale>& scales) {
   Estimate weights;
   weights.resize(inputs.tokens, inputs.heads);
   weights.output = Format::f32;
@@ -123,12 +164,14 @@ Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<do
     double magnitudes = 0;
     for (std::int64_t head = 0; head < inputs.heads; ++head) {
       const std::int64_t at = token * inputs.heads + head;
-      const double weight = decode_bf16(inputs.weights[at]) * scales[static_cast<std::size_t>(at)] *
-                            inputs.softmax_scale * inputs.head_scale;
-      // Of three products the one with a power of two is exact and one is the output's.
+      const UsedScale& scale = scales[static_cast<std::size_t>(at)];
+      const double weight =
+          decode_bf16(inputs.weights[at]) * scale.value * inputs.softmax_scale * inputs.head_scale;
+      // Of three products one is the output's, and one is exact if the scale is a power of two.
+      const double relative = (scale.error > 0 ? 2 : 1) * kUnitF32 + scale.error;
       weights.value[at] = weight;
-      weights.sigma[at] = kUnitF32 * kUniformSigma * std::abs(weight);
-      weights.worst[at] = kUnitF32 * std::abs(weight);
+      weights.sigma[at] = relative * kUniformSigma * std::abs(weight);
+      weights.worst[at] = relative * std::abs(weight);
       magnitudes += std::abs(weight);
     }
     // The two factors that all heads share may be multiplied first: one rounding for all.

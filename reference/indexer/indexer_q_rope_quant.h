@@ -22,7 +22,9 @@ struct IndexerQRopeQuant {
   std::int64_t tokens = 0, heads = 0, dim = 0, rope_dim = 0, rope_offset = 0;
   bool halves = false;  // pairs are (i, i + rope_dim / 2), else (2 i, 2 i + 1)
   double softmax_scale = 1, head_scale = 1;
-  double amax_floor = 1e-4F;  // least amax of a head
+  double amax_floor = 1e-4F;   // least amax of a head
+  bool pow2_scale = true;      // rounded up to a power of two
+  bool rounds_to_bf16 = true;  // rotated values, before the largest is taken
   Dialect dialect = Dialect::e4m3fn;
 };
 
@@ -33,17 +35,22 @@ Estimate rotated_queries(const IndexerQRopeQuant& inputs);
 // where the largest value of a head lies at the border of two.
 struct HeadScale {
   double exact = 1, least = 1, largest = 1;
+  double error = 0;  // relative, of each of them
 };
 std::vector<HeadScale> head_scales(const IndexerQRopeQuant& inputs, const Estimate& rotated);
 
 // The scales that a device has used, as far as its weights show: of each head's honest scales, the
 // one that its weight is nearest to; the exact one where a weight of 0 shows nothing.
-std::vector<double> scales_used(const IndexerQRopeQuant& inputs,
-                                const std::vector<HeadScale>& honest, const float* weights_out);
+struct UsedScale {
+  double value = 1;
+  double error = 0;  // relative
+};
+std::vector<UsedScale> scales_used(const IndexerQRopeQuant& inputs,
+                                   const std::vector<HeadScale>& honest, const float* weights_out);
 
 // [tokens * heads, dim] codes and fp32 [tokens, heads] weights under these scales.
 CodeEstimate indexer_q_codes(const IndexerQRopeQuant& inputs, const Estimate& rotated,
-                             const std::vector<double>& scales);
-Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<double>& scales);
+                             const std::vector<UsedScale>& scales);
+Estimate indexer_q_weights(const IndexerQRopeQuant& inputs, const std::vector<UsedScale>& scales);
 
 }  // namespace plumb::reference

@@ -41,9 +41,14 @@ Angle angle(std::uint64_t seed, std::int64_t i, Fill fill) {
 
 using P = plumb_indexer_q_rope_quant_params;
 
-// The fused kernels of vLLM 0.22.1 and 0.33 have 1e-4, per_token_group_quant of V3.2's unfused path
-// 1e-10. They differ for heads with a smaller amax.
+// The fused kernels of vLLM 0.22.1 and 0.33 and of SGLang have a floor of 1e-4, Triton's
+// per_token_group_quant of V3.2's unfused path one of 1e-10. They differ for heads with a smaller
+// amax. SGLang's fp8 kernel keeps fp32 up to the codes, and its scale is no power of two.
 const ContractChoice kFloor{"floor", {"1e-4", "1e-10"}, "least amax of a head"};
+const ContractChoice kScaleForm{
+    "scale_form", {"pow2", "fp32"}, "of a head: rounded up to a power of two, or as it is"};
+const ContractChoice kRotatedRounding{
+    "rotated_rounding", {"bf16", "none"}, "of rotated values before the largest is taken"};
 
 // n^-0.5 of an integer of the row.
 std::function<float(const Row&)> inverse_root_of(std::string parameter) {
@@ -61,6 +66,8 @@ Formula members(TablePart<P>& t) {
   t.real("softmax_scale", &P::softmax_scale, inverse_root_of("dim"));
   t.real("head_scale", &P::head_scale, inverse_root_of("heads"));
   t.real("amax_floor", &P::amax_floor, kFloor);
+  t.choice("scale_form", &P::scale_form, kScaleForm);
+  t.choice("rotated_rounding", &P::rotated_rounding, kRotatedRounding);
   const Formula dialect = t.word("dialect", &P::dialect, dialect_words("dialect"));
   const Formula stride =
       t.scalar("q_token_stride", &P::q_token_stride, heads * dim + parameter("q_gap"));
@@ -111,7 +118,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     const HostTensor &q = tensors.at("q_out"), &weights = tensors.at("weights_out");
     reference::Estimate rotated = rotated_queries(input);
     rotated.structured = step.fill != Fill::real;
-    const std::vector<double> scales =
+    const std::vector<reference::UsedScale> scales =
         scales_used(input, head_scales(input, rotated), weights.data<float>());
     return {
         expect_floats(weights, mark(indexer_q_weights(input, scales), step),
@@ -191,6 +198,8 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     input.head_scale = p_.head_scale;
     input.amax_floor = p_.amax_floor;
     input.dialect = dialect_;
+    input.pow2_scale = p_.scale_form == PLUMB_QUERY_SCALE_POW2;
+    input.rounds_to_bf16 = p_.rotated_rounding == PLUMB_ROTATED_BF16;
     return input;
   }
 
@@ -213,7 +222,7 @@ OpDefinition define_indexer_q_rope_quant() {
                    {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"},
                    kOutGap};
   op.word_parameters = {"rope_pairs", "dialect"};
-  op.choices = {kFloor};
+  op.choices = {kFloor, kScaleForm, kRotatedRounding};
   op.make_problem = make_problem_of<IndexerQRopeQuantProblem>;
   op.table = &table_of<members>();
   op.row_count = "tokens";

@@ -13,7 +13,7 @@ namespace plumb::device::PLUMB_KERNEL_SET {
 
 namespace {
 
-// Dimension d of a head after the rotation, rounded to bf16.
+// Dimension d of a head after the rotation, in bf16 unless fp32 is kept.
 PLUMB_DEVICE float rotated(const plumb_indexer_q_rope_quant_params& p, const std::uint16_t* head,
                            const float* cos_sin, int d) {
   const float own = load_bf16(head[d]);
@@ -25,6 +25,7 @@ PLUMB_DEVICE float rotated(const plumb_indexer_q_rope_quant_params& p, const std
   const float other = load_bf16(head[first ? d + distance : d - distance]);
   const float cosine = cos_sin[pair], sine = cos_sin[half + pair];
   const float turned = first ? own * cosine - other * sine : own * cosine + other * sine;
+  if (p.rotated_rounding == PLUMB_ROTATED_NONE) return turned;
   return load_bf16(store_bf16(turned));
 }
 
@@ -52,7 +53,8 @@ PLUMB_KERNEL void indexer_q_rope_quant_kernel(plumb_indexer_q_rope_quant_params 
   if (!exists) return;
 
   const float ratio = at_least(p.amax_floor, amax) / quantisation_largest(p.dialect);
-  const float scale = decode_ue8m0(encode_ue8m0(ratio));
+  const bool pow2 = p.scale_form == PLUMB_QUERY_SCALE_POW2;
+  const float scale = pow2 ? decode_ue8m0(encode_ue8m0(ratio)) : ratio;
   for (int d = group_lane(); d < p.dim; d += kGroupLanes) {
     p.q_out[token * p.q_out_token_stride + own * p.q_out_head_stride + d] =
         encode_e4m3(rotated(p, head, cos_sin, d) / scale, p.dialect);

@@ -59,9 +59,20 @@ typedef enum plumb_rope_pairs {
   PLUMB_ROPE_HALVES = 1       /* (i, i + rope_dim / 2) */
 } plumb_rope_pairs;
 
+typedef enum plumb_query_scale {
+  PLUMB_QUERY_SCALE_POW2 = 0, /* the least power of two that is not smaller */
+  PLUMB_QUERY_SCALE_FP32 = 1  /* as it is */
+} plumb_query_scale;
+
+/* Rotated queries before the largest is taken. */
+typedef enum plumb_rotated_rounding {
+  PLUMB_ROTATED_BF16 = 0,
+  PLUMB_ROTATED_NONE = 1 /* kept in fp32 */
+} plumb_rotated_rounding;
+
 /* The indexer's queries: rotated in fp32, rounded to bf16, quantised with one scale per head, which
  * goes into the head's weight   [5.1]
- *   scale = 2^ceil(log2(max(amax, 1e-10) / largest)), largest 448 or 224
+ *   scale = max(amax, amax_floor) / largest, largest 448 or 224, rounded up to a power of two
  *   q_out = fp8(rotated / scale), weights_out = weights * scale * softmax_scale * head_scale */
 typedef struct plumb_indexer_q_rope_quant_params {
   int64_t struct_size;      /* of this structure, in bytes */
@@ -80,6 +91,8 @@ typedef struct plumb_indexer_q_rope_quant_params {
   float amax_floor;                /* least amax of a head */
   plumb_format dialect;            /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
   plumb_stream stream;
+  plumb_query_scale scale_form;
+  plumb_rotated_rounding rotated_rounding;
 } plumb_indexer_q_rope_quant_params;
 
 #ifdef __cplusplus

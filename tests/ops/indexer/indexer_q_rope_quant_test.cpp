@@ -59,9 +59,10 @@ struct OneHead {
   }
   std::vector<double> rotated() const { return rotated_queries(inputs).value; }
   double scale() const { return head_scales(inputs, rotated_queries(inputs))[0].exact; }
-  double weight_out() const { return indexer_q_weights(inputs, {scale()}).value[0]; }
+  double weight_out() const { return indexer_q_weights(inputs, {UsedScale{scale()}}).value[0]; }
   std::vector<int> codes() const {
-    const CodeEstimate estimate = indexer_q_codes(inputs, rotated_queries(inputs), {scale()});
+    const CodeEstimate estimate =
+        indexer_q_codes(inputs, rotated_queries(inputs), {UsedScale{scale()}});
     std::vector<int> found;
     for (std::int64_t i = 0; i < inputs.dim; ++i) found.push_back(honest_codes(estimate, i).exact);
     return found;
@@ -99,10 +100,20 @@ TEST(IndexerQ, RoundsToBf16BeforeTheLargestIsTaken) {
   EXPECT_EQ(head.codes(), (std::vector<int>{0x7e, 0, 0, 0}));
 }
 
+TEST(IndexerQ, KeepsFp32WhereItIsToldTo) {
+  OneHead head({448, 0, 0, 0}, {448.5F / 448, 0}, 0, false);
+  head.inputs.rounds_to_bf16 = false;
+  EXPECT_EQ(head.scale(), 2);
+  head.inputs.pow2_scale = false;
+  EXPECT_NEAR(head.scale(), 448.5 / 448, 1e-7);
+  EXPECT_EQ(head.codes(), (std::vector<int>{0x7e, 0, 0, 0}));
+}
+
 TEST(IndexerQ, ANanIsAnyCodeOfOneAndNothingElse) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const OneHead head({nan, 2, 3, 4}, {0, 1, 1, 0}, 0, true);  // turns the first with the third
-  const CodeEstimate codes = indexer_q_codes(head.inputs, rotated_queries(head.inputs), {1});
+  const CodeEstimate codes =
+      indexer_q_codes(head.inputs, rotated_queries(head.inputs), {UsedScale{1}});
   for (const std::int64_t i : {0, 2}) EXPECT_TRUE(honest_codes(codes, i).nan) << i;
   for (const std::int64_t i : {1, 3}) EXPECT_FALSE(honest_codes(codes, i).nan) << i;
 }
@@ -118,7 +129,7 @@ TEST(IndexerQ, ReadsTheScaleOffTheWeight) {
   const OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, true);
   const std::vector<HeadScale> either = {{.exact = 1, .least = 1, .largest = 2}};
   const auto used = [&](float weight_out) {
-    return scales_used(head.inputs, either, &weight_out)[0];
+    return scales_used(head.inputs, either, &weight_out)[0].value;
   };
   EXPECT_EQ(used(0.375F), 1);
   EXPECT_EQ(used(0.75F), 2);
@@ -127,54 +138,86 @@ TEST(IndexerQ, ReadsTheScaleOffTheWeight) {
   EXPECT_EQ(used(std::nanf("")), 1);
 }
 
-// fp32 with and without fused multiply-add, many random heads: every code and scale is among the
-// honest ones, and about as many codes flip as expected.
-TEST(IndexerQ, HonestArithmeticGivesHonestCodes) {
-  for (const bool fused : {false, true}) {
-    std::int64_t flips = 0;
-    double expected_flips = 0;
-    for (std::uint64_t seed = 0; seed < 400; ++seed) {
-      Random random(seed);
-      std::vector<double> values;
-      std::vector<float> angles(64);
-      for (int i = 0; i < 128; ++i) values.push_back(random.normal());
-      for (std::size_t i = 0; i < 32; ++i) {
-        const double angle = 6.3 * random.uniform();
-        angles[i] = static_cast<float>(std::cos(angle));
-        angles[32 + i] = static_cast<float>(std::sin(angle));
+// What honest fp32 arithmetic makes of a head.
+struct HonestHead {
+  bool fused = false, pow2 = true, to_bf16 = true;
+
+  std::vector<float> rotate(const OneHead& head) const {
+    std::vector<float> got;
+    for (std::size_t d = 0; d < 128; ++d) {
+      auto value = static_cast<float>(decode_bf16(head.q[d]));
+      if (d >= 64) {
+        const std::size_t pair = (d - 64) / 2;
+        const float cosine = head.cos_sin[pair], angle = head.cos_sin[32 + pair];
+        const float sine = d % 2 == 0 ? -angle : angle;
+        const auto other = static_cast<float>(decode_bf16(head.q[d ^ 1]));
+        value = fused ? std::fma(value, cosine, other * sine) : value * cosine + other * sine;
       }
-      const OneHead head(values, angles, 64, false);
-      std::vector<float> got;
-      float amax = 0;
-      for (std::size_t d = 0; d < 128; ++d) {
-        auto value = static_cast<float>(decode_bf16(head.q[d]));
-        if (d >= 64) {
-          const std::size_t pair = (d - 64) / 2;
-          const float sine = d % 2 == 0 ? -angles[32 + pair] : angles[32 + pair];
-          const auto other = static_cast<float>(decode_bf16(head.q[d ^ 1]));
-          value = fused ? std::fma(value, angles[pair], other * sine)
-                        : value * angles[pair] + other * sine;
-        }
-        got.push_back(static_cast<float>(decode_bf16(encode_bf16(value))));
-        amax = std::max(amax, std::abs(got.back()));
-      }
-      const Estimate rotated = rotated_queries(head.inputs);
-      const HeadScale scale = head_scales(head.inputs, rotated)[0];
-      const double own = std::exp2(std::ceil(std::log2(amax / 448)));
-      EXPECT_TRUE(own == scale.least || own == scale.largest) << seed;
-      const CodeEstimate codes = indexer_q_codes(head.inputs, rotated, {own});
-      for (std::int64_t i = 0; i < 128; ++i) {
-        const HonestCodes honest = honest_codes(codes, i);
-        const std::uint8_t code =
-            encode_e4m3(got[static_cast<std::size_t>(i)] / own, Dialect::e4m3fn);
-        const int order = order_of(codes.format, code);
-        EXPECT_TRUE(honest.least <= order && order <= honest.most) << seed << ", " << i;
-        flips += code != honest.exact;
-        expected_flips += honest.flip;
-      }
+      got.push_back(to_bf16 ? static_cast<float>(decode_bf16(encode_bf16(value))) : value);
     }
-    EXPECT_LE(flips, most_honest_flips(expected_flips, 1)) << fused;
-    EXPECT_LE(expected_flips, 20) << "of 51200 codes";
+    return got;
+  }
+  float scale_of(float amax) const {
+    return pow2 ? std::exp2(std::ceil(std::log2(amax / 448))) : amax / 448;
+  }
+  float quotient(float x, float scale) const { return fused ? x * (1 / scale) : x / scale; }
+};
+
+OneHead random_head(std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values;
+  std::vector<float> angles(64);
+  for (int i = 0; i < 128; ++i) values.push_back(random.normal());
+  for (std::size_t i = 0; i < 32; ++i) {
+    const double angle = 6.3 * random.uniform();
+    angles[i] = static_cast<float>(std::cos(angle));
+    angles[32 + i] = static_cast<float>(std::sin(angle));
+  }
+  return {values, angles, 64, false};
+}
+
+// fp32 with and without fused multiply-add, many random heads: every code, scale and weight is
+// among the honest ones, and about as many codes flip as expected.
+void expect_honest_codes(const HonestHead& kernel, double most_expected) {
+  std::int64_t flips = 0;
+  double expected_flips = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    OneHead head = random_head(seed);
+    head.inputs.pow2_scale = kernel.pow2;
+    head.inputs.rounds_to_bf16 = kernel.to_bf16;
+    const std::vector<float> got = kernel.rotate(head);
+    float amax = 0;
+    for (const float value : got) amax = std::max(amax, std::abs(value));
+    const float own = kernel.scale_of(amax), weight = 3.0F * own * 0.125F;
+    const Estimate rotated = rotated_queries(head.inputs);
+    const auto used = scales_used(head.inputs, head_scales(head.inputs, rotated), &weight);
+    EXPECT_NEAR(own, used[0].value, used[0].error * used[0].value) << seed;
+    const Estimate weights = indexer_q_weights(head.inputs, used);
+    EXPECT_NEAR(double{weight}, weights.value[0], weights.bound(0)) << seed;
+    const CodeEstimate codes = indexer_q_codes(head.inputs, rotated, used);
+    for (std::int64_t i = 0; i < 128; ++i) {
+      const HonestCodes honest = honest_codes(codes, i);
+      const float value = kernel.quotient(got[static_cast<std::size_t>(i)], own);
+      const std::uint8_t code = encode_e4m3(value, Dialect::e4m3fn);
+      const int order = order_of(codes.format, code);
+      EXPECT_TRUE(honest.least <= order && order <= honest.most) << seed << ", " << i;
+      flips += code != honest.exact;
+      expected_flips += honest.flip;
+    }
+  }
+  EXPECT_LE(flips, most_honest_flips(expected_flips, 1));
+  EXPECT_LE(expected_flips, most_expected) << "of 51200 codes";
+}
+
+TEST(IndexerQ, HonestArithmeticGivesHonestCodes) {
+  for (const bool fused : {false, true}) expect_honest_codes({.fused = fused}, 20);
+}
+
+TEST(IndexerQ, HonestArithmeticIsHonestUnderEachChoice) {
+  for (const bool fused : {false, true}) {
+    expect_honest_codes({.fused = fused, .pow2 = false}, 100);
+    expect_honest_codes({.fused = fused, .pow2 = false, .to_bf16 = false}, 100);
+    expect_honest_codes({.fused = fused, .to_bf16 = false}, 20);
   }
 }
 
@@ -203,6 +246,9 @@ TEST(IndexerQKernel, IsRightForEveryWidthAndPlaceOfTheRotation) {
         row.integers["rope_offset"] = offset;
         for (const char* pairs : {"interleaved", "halves"}) {
           row.words["rope_pairs"] = pairs;
+          const bool sglang = offset > 0;
+          row.words["scale_form"] = sglang ? "fp32" : "pow2";
+          row.words["rotated_rounding"] = sglang ? "none" : "bf16";
           for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
             const Step step{.seed = 6, .live = 4, .fill = fill, .dead_rows = DeadRows::nan};
             for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
