@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lightning indexer: queries, and the scores of keys."""
+
+import numpy as np
+from formats import decode, encode_e4m3, from_bf16, from_ue8m0, round_bf16, ue8m0_ceil
+
+from plumb_kernels import kernel
+
+F32 = np.float32
+
+
+def rotated(q, cos_sin, positions, rope_dim, rope_offset, rope_pairs):
+    """fp32 [tokens, heads, dim]."""
+    values = np.array(from_bf16(q))
+    half = rope_dim // 2
+    table = np.stack([cos_sin[position] for position in positions])[:, None, :]
+    cosine, sine = table[..., :half], table[..., half:]
+    part = values[..., rope_offset : rope_offset + rope_dim]
+    first, second = (part[..., 0::2], part[..., 1::2]) if rope_pairs == "interleaved" else (part[..., :half], part[..., half:])
+    turned = first * cosine - second * sine, second * cosine + first * sine
+    if rope_pairs == "interleaved":
+        part[..., 0::2], part[..., 1::2] = turned
+    else:
+        part[..., :half], part[..., half:] = turned
+    return values
+
+
+def quantise(call, floor, pow2, through_bf16):
+    values = rotated(call["q"], call["cos_sin"], call["positions"], call["rope_dim"], call["rope_offset"], call["rope_pairs"])
+    if through_bf16:
+        values = round_bf16(values)
+    largest = F32(448 if call["dialect"] == "e4m3fn" else 224)
+    scale = np.maximum(np.abs(values).max(axis=2), F32(floor)) / largest
+    weights = from_bf16(call["weights"])
+    softmax, head = F32(call["softmax_scale"]), F32(call["head_scale"])
+    if pow2:
+        scale = from_ue8m0(ue8m0_ceil(scale))
+        codes = values / scale[..., None]
+        call["weights_out"][:] = weights * scale * softmax * head
+    else:
+        codes = values * (F32(1) / scale)[..., None]
+        call["weights_out"][:] = weights * (softmax * head) * scale
+    call["q_out"][:] = encode_e4m3(call["dialect"], codes)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "bf16"}, platforms="sim-*")
+def indexer_q_of_vllm(**call):
+    """The fused kernel of vLLM 0.22.1 and 0.33."""
+    quantise(call, 1e-4, True, True)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-10", "scale_form": "pow2", "rotated_rounding": "bf16"}, platforms="sim-*")
+def indexer_q_unfused(**call):
+    """RoPE, then per_token_group_quant_fp8: vLLM's path for V3.2."""
+    quantise(call, 1e-10, True, True)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "none"}, platforms="sim-*")
+def indexer_q_of_sglang(**call):
+    quantise(call, 1e-4, False, False)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "bf16"}, platforms="sim-*")
+def indexer_q_fp32_scale(**call):
+    quantise(call, 1e-4, False, True)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "none"}, platforms="sim-*")
+def indexer_q_fp32_rotation(**call):
+    quantise(call, 1e-4, True, False)
+
+
+def scores(q, keys, key_scale, weights):
+    """q [heads, dim], keys [n, dim], all fp32: [n]."""
+    products = np.maximum(keys @ q.T, F32(0))
+    return (products @ weights) * key_scale
+
+
+@kernel("fp8_mqa_logits", platforms="sim-*")
+def mqa_logits(q, k, k_scale, weights, starts, ends, logits, keys, max_seqlen_k, clean_logits, q_dialect, k_dialect):
+    queries = decode(q_dialect, q)
+    for row in range(len(q)):
+        start, end = min(max(int(starts[row]), 0), keys), min(max(int(ends[row]), 0), keys)
+        if clean_logits:
+            logits[row, :keys] = -np.inf
+        if end <= start:
+            continue
+        first = 0 if max_seqlen_k > 0 else start
+        own = decode(k_dialect, k[start:end])
+        logits[row, first : first + end - start] = scores(queries[row], own, k_scale[start:end], weights[row])
+
+
+def tokens_of(block, page, dim, shuffled):
+    """[page, dim] codes and [page] fp32 scales of a block's bytes."""
+    codes, scale = block[: page * dim], block[page * dim : page * (dim + 4)]
+    if shuffled and page > 1:
+        codes = codes.reshape(page // 16, dim // 16, 16, 16).transpose(0, 2, 1, 3)
+    return codes.reshape(page, dim), np.ascontiguousarray(scale).view(F32)
+
+
+@kernel("fp8_paged_mqa_logits", platforms="sim-*")
+def paged_mqa_logits(**call):
+    page, dim, next_n = call["cache_page"], call["dim"], call["next_n"]
+    lengths, limit = call["context_lens"], call["max_context_len"]
+    queries = decode(call["q_dialect"], call["q"]).reshape(-1, call["heads"], dim)
+    for row in range(call["requests"] * next_n):
+        request, i = divmod(row, next_n)
+        if call["context_lens_dims"] == 2:
+            length = int(np.reshape(lengths[request], -1)[i])
+        else:
+            length = int(np.reshape(lengths[request], -1)[0]) - next_n + i + 1
+        length = max(length, 0)
+        out = call["logits"][row]
+        if call["clean_logits"]:
+            out[length:limit] = -np.inf
+        for column in range(0, length, page):
+            block = call["cache"][int(call["block_table"][request][column // page])]
+            codes, scale = tokens_of(block, page, dim, call["shuffled"] == "shuffled")
+            count = min(page, length - column)
+            keys = decode(call["cache_dialect"], codes[:count])
+            out[column : column + count] = scores(queries[row], keys, scale[:count], call["weights"][row])

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantisation as engines do it."""
+
+import numpy as np
+from formats import E2M1, encode_e4m3, from_bf16, from_ue8m0, nearest_codes, ue8m0_ceil
+
+from plumb_kernels import kernel
+
+F32 = np.float32
+LARGEST = {"e4m3fn": F32(448), "e4m3fnuz": F32(224)}
+
+
+def groups_of(x, size):
+    """fp32 [tokens, groups, size], zeros behind the last column."""
+    values = from_bf16(x)
+    missing = -values.shape[1] % size
+    return np.pad(values, ((0, 0), (0, missing))).reshape(len(values), (values.shape[1] + missing) // size, size)
+
+
+def quantise(values, scale, dialect, quotient):
+    exact = values * (F32(1) / scale) if quotient == "reciprocal" else values / scale
+    return encode_e4m3(dialect, np.clip(exact, -LARGEST[dialect], LARGEST[dialect]))
+
+
+def packed(exponents, filler):
+    """int32 [tokens, words], the first group in the low byte."""
+    missing = -exponents.shape[1] % 4
+    codes = np.pad(exponents, ((0, 0), (0, missing)), constant_values=filler)
+    return np.ascontiguousarray(codes).view(np.int32)
+
+
+def per_token_group_quant(call, filler, zero_padding):
+    tokens, size, dialect = call["tokens"], call["group_size"], call["dialect"]
+    values = groups_of(call["x"], size)
+    amax = np.maximum(np.abs(values).max(axis=2), F32(call["amax_floor"]))
+    scale = np.maximum(amax / LARGEST[dialect], F32(call["scale_floor"]))
+    form, out = call["scale_format"], call["scales"]
+    codes = ue8m0_ceil(scale)
+    if form != "fp32":
+        scale = from_ue8m0(codes)
+    call["q"][:] = quantise(values, scale[:, :, None], dialect, call["quotient"]).reshape(tokens, values.shape[1] * size)
+    stored = packed(codes, filler) if form == "packed_ue8m0" else scale
+    by_column = call["scales_token_stride"] == 1 and call["scales_group_stride"] > 1
+    if not by_column:
+        out[:] = stored.reshape(out.shape)
+        return
+    out[:, :tokens] = stored.T
+    if form == "packed_ue8m0" and zero_padding:
+        out[:-1, tokens:] = 0
+
+
+@kernel("per_token_group_quant_fp8", contract={"filler": "0", "padding_rows": "zero"}, platforms="sim-*")
+def packed_by_vllm(**call):
+    """vLLM's packed register kernel."""
+    per_token_group_quant(call, 0, True)
+
+
+@kernel("per_token_group_quant_fp8", contract={"filler": "0", "padding_rows": "untouched"}, platforms="sim-*")
+def packed_by_deep_gemm(**call):
+    """DeepGEMM's layout kernels and SGLang."""
+    per_token_group_quant(call, 0, False)
+
+
+@kernel("per_token_group_quant_fp8", contract={"filler": "94", "padding_rows": "untouched"}, platforms="sim-*")
+def packed_by_triton(**call):
+    """vLLM's packed Triton kernel: masked zeros under a floor of 1e-10, 2^-33."""
+    per_token_group_quant(call, 94, False)
+
+
+@kernel("per_token_group_quant_fp8", contract={"filler": "127", "padding_rows": "untouched"}, platforms="sim-*")
+def packed_by_test_helper(**call):
+    """The helper of DeepGEMM's tests."""
+    per_token_group_quant(call, 127, False)
+
+
+@kernel("per_token_group_quant_fp8", contract={"filler": "any", "padding_rows": "untouched"}, platforms="sim-*")
+def packed_by_tile_kernels(**call):
+    per_token_group_quant(call, 200, False)
+
+
+def mxfp4(x, q, scales, floor, ties, keeps_zero):
+    values = groups_of(x, 32)
+    amax = np.maximum(np.abs(values).max(axis=2), floor)
+    scales[:] = ue8m0_ceil(amax / F32(6))
+    exact = values.astype(np.float64) / np.ldexp(1.0, scales.astype(np.int32) - 127)[:, :, None]
+    codes = nearest_codes(E2M1[:8], np.nan_to_num(exact), ties)
+    sign = np.signbit(values) & (keeps_zero | (codes != 0))
+    codes = (codes + 8 * sign).reshape(len(values), values.shape[1] * 32)
+    q[:] = codes[:, 0::2] | codes[:, 1::2] << 4
+
+
+@kernel("mxfp4_quant", contract={"floor": "0x1.8p-124", "ties": "even", "negative_zero": "kept"}, platforms="sim-*")
+def mxfp4_of_hardware(x, q, scales):
+    """cvt.rn.satfinite.e2m1x2, with which vLLM and DeepSeek's fp4_act_quant write."""
+    mxfp4(x, q, scales, F32(6 * 2.0**-126), "even", True)
+
+
+@kernel("mxfp4_quant", contract={"floor": "1e-4", "ties": "toward_zero", "negative_zero": "dropped"}, platforms="sim-*")
+def mxfp4_of_helper(x, q, scales):
+    """DeepGEMM's test helper and SGLang's quant_fp4_e2m1."""
+    mxfp4(x, q, scales, F32(1e-4), "toward_zero", False)
+
+
+@kernel("normalize_e4m3fn_to_e4m3fnuz", platforms="sim-*")
+def normalize(weight_before, weight, weight_scale_before, weight_scale, input_scale_before, input_scale):
+    weight[:] = np.where(weight_before == 0x80, 0, weight_before)
+    weight_scale[:] = weight_scale_before * F32(2)
+    if input_scale is not None:
+        input_scale[:] = input_scale_before * F32(2)

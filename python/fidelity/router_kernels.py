@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Router ops as engines compute them. Functions are evaluated in double and rounded to fp32."""
+
+import numpy as np
+from formats import from_bf16, round_bf16
+
+from plumb_kernels import kernel
+
+F32 = np.float32
+
+
+def fp32(function, x):
+    return function(np.asarray(x, np.float64)).astype(F32)
+
+
+def exp(x):
+    return np.exp(np.asarray(x, np.float64)).astype(F32)  # 3.4e38 and above: infinity
+
+
+def logits_of(array):
+    return from_bf16(array) if array.dtype == np.uint16 else np.asarray(array, F32)
+
+
+def descending(values):
+    """Indices by falling value, equal ones by rising index, NaN first."""
+    return np.lexsort((np.arange(len(values)), -np.nan_to_num(values, nan=np.inf, posinf=np.inf, neginf=-np.inf)))
+
+
+def tanh_sigmoid(x):
+    return F32(0.5) * fp32(np.tanh, F32(0.5) * x) + F32(0.5)
+
+
+def exp_sigmoid(x):
+    return F32(1) / (F32(1) + exp(-x))
+
+
+def two_best(choice, n_group):
+    ordered = np.sort(choice.reshape(n_group, -1), axis=1)
+    return ordered[:, -1] + ordered[:, -2]
+
+
+def weights_of(scores, renormalize, scale):
+    return scores / (scores.sum(dtype=F32) + F32(1e-20)) * scale if renormalize else scores * scale
+
+
+def small_experts(x, bias, n_group, topk_group, topk, score=tanh_sigmoid):
+    """fp32 throughout; what is not finite is ordered by its bits."""
+    scores = score(x)
+    choice = scores + bias
+    best = descending(two_best(choice, n_group))[:topk_group]
+    closed = ~np.isin(np.arange(len(x)) // (len(x) // n_group), best)
+    ids = descending(np.where(closed, F32(-np.inf), choice))[:topk]
+    return ids, scores
+
+
+def generic(x, bias, n_group, topk_group, topk, rounded):
+    """Scores, biases and sums in the format of the logits. An expert without a finite logit is not
+    chosen, and expert 0 stands where nothing is left."""
+    scores = rounded(tanh_sigmoid(x))
+    choice = rounded(scores + rounded(bias))
+    best = descending(rounded(two_best(choice, n_group)))[:topk_group]
+    open_groups = np.isin(np.arange(len(x)) // (len(x) // n_group), best)
+    candidates = np.flatnonzero(open_groups & np.isfinite(x))
+    ids = np.zeros(topk, np.int64)
+    chosen = candidates[descending(choice[candidates])[:topk]]
+    ids[: len(chosen)] = chosen
+    return ids, scores
+
+
+def has_small_experts(experts, n_group, topk_group, topk):
+    if n_group == 1:
+        return topk_group == 1 and experts <= 512 and (topk <= 8 or topk == 22)
+    return experts <= 256 and experts // n_group <= 32 and experts // n_group * topk_group <= 128 and topk <= 8 and topk_group <= 4
+
+
+@kernel("grouped_topk", contract={"arithmetic": "logits_format", "nonfinite": "guard_choice_only", "kernel_domain": "small_experts_in_fp32", "bias_format": "fp32"}, platforms="sim-*")
+def grouped_topk_vllm(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor):
+    """vLLM 0.22.1 and 0.33: the kernel is chosen by shape."""
+    rounded = round_bf16 if logits.dtype == np.uint16 else (lambda x: x)
+    for token, x in enumerate(logits_of(logits)):
+        if has_small_experts(len(x), n_group, topk_group, topk):
+            chosen, scores = small_experts(x, bias, n_group, topk_group, topk)
+        else:
+            chosen, scores = generic(x, bias, n_group, topk_group, topk, rounded)
+        ids[token] = chosen
+        weights[token] = weights_of(scores[chosen], renormalize, F32(routed_scaling_factor))
+
+
+@kernel("grouped_topk", contract={"arithmetic": "fp32", "nonfinite": "ordered_bits", "kernel_domain": "everywhere", "bias_format": "logits_format"}, platforms="sim-*")
+def grouped_topk_aiter(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor):
+    """AITER as vLLM calls it: the bias is cast to the format of the logits, sums are in fp32."""
+    bias = round_bf16(bias) if logits.dtype == np.uint16 else bias
+    for token, x in enumerate(logits_of(logits)):
+        chosen, scores = small_experts(x, bias, n_group, topk_group, topk, exp_sigmoid)
+        ids[token] = chosen
+        weights[token] = weights_of(scores[chosen], renormalize, F32(routed_scaling_factor))
+
+
+def log_1p_exp(x):
+    return np.where(x > 20, x, fp32(np.log, F32(1) + exp(x)))
+
+
+def log_1p_exp_of_size(x):
+    return np.maximum(x, F32(0)) + fp32(np.log, F32(1) + exp(-np.abs(x)))
+
+
+def log1p_threshold(x):
+    return np.where(x > 20, x, fp32(np.log1p, exp(x)))
+
+
+def log1p(x):
+    return fp32(np.log1p, exp(x))
+
+
+def root(softplus, x):
+    return fp32(np.sqrt, softplus(x))
+
+
+def normalised(scores, guarded, renormalize, scale):
+    if not renormalize:
+        return scores * F32(scale)
+    total = scores.sum(dtype=F32)
+    return scores / (total if total > 0 or not guarded else F32(1)) * F32(scale)
+
+
+def route(softplus, choose, guarded, call):
+    """`choose(x, scores, bias, topk)` gives ids and what their weights are made of."""
+    is_padding, tokens, topk = call["is_padding"], call["tokens"], call["topk"]
+    if call["token_expert_indices"] is not None:
+        call["token_expert_indices"][:] = np.arange(topk) * tokens + np.arange(tokens)[:, None]
+    for token, x in enumerate(logits_of(call["logits"])):
+        if is_padding is not None and is_padding[token]:
+            call["ids"][token], call["weights"][token] = -1, 0
+            continue
+        chosen, parts = choose(x, root(softplus, x), call["bias"], topk)
+        call["ids"][token] = chosen
+        call["weights"][token] = normalised(parts, guarded, call["renormalize"], call["routed_scaling_factor"])
+
+
+def nan_loses(x, scores, bias, topk):
+    choice = scores + bias
+    chosen = descending(np.where(np.isnan(choice), F32(-1e30), choice))[:topk]
+    return chosen, scores[chosen]
+
+
+def blanked(x, scores, bias, topk):
+    """Maxima one after the other; a NaN in front is not overtaken; the weight is what the bias leaves."""
+    choice = scores + bias
+    chosen, parts = [], []
+    for _ in range(topk):
+        largest = 0 if np.isnan(choice[0]) else int(np.nanargmax(choice))
+        chosen.append(largest)
+        parts.append(choice[largest] - bias[largest])
+        choice[largest] = -10000
+    return chosen, np.array(parts, F32)
+
+
+def zeroed(x, scores, bias, topk):
+    return blanked(x, np.where(np.isnan(x), F32(0), scores), bias, topk)
+
+
+SCORE_OF_VLLM = {"softplus": "threshold_20", "softplus_small": "log_1p_exp", "zero_sum": "one"}
+
+
+@kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "nan", "weight": "score"}, platforms="sim-*")
+def dsv4_topk(**call):
+    """vLLM 0.33's Triton kernel."""
+    route(log_1p_exp, nan_loses, True, call)
+
+
+@kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "zero", "weight": "score"}, platforms="sim-*")
+def dsv4_topk_guarded(**call):
+    """The same after 0.33: a weight that is NaN becomes 0."""
+
+    def choose(x, scores, bias, topk):
+        chosen, parts = nan_loses(x, scores, bias, topk)
+        return chosen, np.where(np.isnan(parts), F32(0), parts)
+
+    route(log_1p_exp, choose, True, call)
+
+
+@kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "nan", "weight": "recovered"}, platforms="sim-*")
+def topk_softplus_sqrt(**call):
+    """vLLM 0.22.1's generic kernel."""
+    route(log_1p_exp, blanked, True, call)
+
+
+@kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "zero", "weight": "recovered"}, platforms="sim-*")
+def topk_softplus_sqrt_guarded(**call):
+    """The generic kernel after 0.33: the score of a NaN is 0."""
+    route(log_1p_exp, zeroed, True, call)
+
+
+@kernel("sqrt_softplus_topk", contract={"softplus": "threshold_20", "softplus_small": "log1p", "zero_sum": "nan", "nan_score": "nan", "weight": "score"}, platforms="sim-*")
+def topk_of_torch(**call):
+    """F.softplus(x).sqrt(), as in the references of AITER, vLLM and DeepSeek."""
+    route(log1p_threshold, nan_loses, False, call)
+
+
+@kernel("sqrt_softplus_topk", contract={"softplus": "none", "softplus_small": "log1p", "zero_sum": "nan", "nan_score": "nan", "weight": "score"}, platforms="sim-*")
+def topk_log1p(**call):
+    route(log1p, nan_loses, False, call)
+
+
+def route_by_hash(softplus, nan_score, guarded, skips_strangers, call):
+    logits, table, topk = logits_of(call["logits"]), call["tid2eid"], call["topk"]
+    for token, x in enumerate(logits):
+        row = np.asarray(table[call["input_ids"][token]])
+        places = np.flatnonzero((row >= 0) & (row < len(x))) if skips_strangers else np.arange(topk)
+        scores = root(softplus, x[row[places]])
+        scores = np.where(np.isnan(scores), F32(nan_score), scores)
+        call["ids"][token, places] = row[places]
+        call["weights"][token, places] = normalised(scores, guarded, call["renormalize"], call["routed_scaling_factor"])
+
+
+@kernel("hash_routing", contract={**SCORE_OF_VLLM, "nan_score": "nan", "strangers": "ignored"}, platforms="sim-*")
+def topk_hash_softplus_sqrt(**call):
+    """vLLM 0.22.1's generic kernel."""
+    route_by_hash(log_1p_exp, np.nan, True, True, call)
+
+
+@kernel("hash_routing", contract={**SCORE_OF_VLLM, "nan_score": "zero", "strangers": "ignored"}, platforms="sim-*")
+def topk_hash_softplus_sqrt_guarded(**call):
+    route_by_hash(log_1p_exp, 0, True, True, call)
+
+
+@kernel("hash_routing", contract={"softplus": "none", "softplus_small": "log1p", "zero_sum": "nan", "nan_score": "nan", "strangers": "never"}, platforms="sim-*")
+def hash_topk(**call):
+    """The fast kernel of vLLM 0.33."""
+    route_by_hash(log1p, np.nan, False, False, call)
+
+
+@kernel("hash_routing", contract={**SCORE_OF_VLLM, "nan_score": "zero", "strangers": "never"}, platforms="sim-*")
+def hash_topk_guarded(**call):
+    """The fast kernel after 0.33: max(x, 0) + log(1 + exp(-|x|))."""
+    route_by_hash(log_1p_exp_of_size, 0, True, False, call)
