@@ -28,7 +28,8 @@ bool has_vendor_name(const std::string& line) {
 }
 
 bool may_use_vendor_names(const fs::path& relative) {
-  for (const char* folder : {"device/cuda/", "device/hip/", "examples/", "tests/must_fail/"}) {
+  for (const char* folder :
+       {"device/cuda/", "device/hip/", "examples/", "tests/cuda/", "tests/must_fail/"}) {
     if (relative.string().starts_with(folder)) return true;
   }
   return relative == fs::path("tests/source_tree_test.cpp");
