@@ -22,6 +22,9 @@ inline constexpr double kUniformSigma = 0.57735026918962576;  // 1/sqrt(3)
 enum class Format { f64, f32, tf32, tf32_truncated, bf16 };
 double unit_roundoff(Format format);
 
+// What adds up long products: matrix_unit.h has the units' arithmetic, matrix_error.h their errors.
+enum class SumUnit { fp32, sm90_bf16, sm90_fp8, bits_24 };
+
 // What an implementation promises (plumb/plumb_ops.h has the same in C).
 struct Numerics {
   Format product = Format::f32;
@@ -29,11 +32,18 @@ struct Numerics {
   int chains = 1;  // partial sums side by side, each sequential, combined by a tree
   Format probability = Format::bf16;
   double function_ulp = 2;
+  SumUnit unit = SumUnit::fp32;
+  int step = 0;  // products per instruction of the unit; 0 = the unit's own
 };
 
 // Rounding error of a floating-point sum: one standard deviation, and the most it can be.
 struct SumError {
   double sigma = 0, worst = 0;
+};
+// Error of a sum of terms t: variance = of_squares * sum t^2 + of_total * (sum t)^2,
+// worst = of_magnitudes * sum |t|, mean <= bias * |sum t|.
+struct SumErrorFactors {
+  double of_squares = 0, of_total = 0, of_magnitudes = 0, bias = 0;
 };
 // n terms with the given sum, sum of magnitudes and sum of squares, added as `numerics` says.
 // sigma is the root mean square over all orders of the terms. It holds for data, and for terms

@@ -24,7 +24,7 @@ int lowest_bit(double x) {
 SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) {
   const SumError scattered = sum_error(terms, 0, 1, 1, numerics);
   const SumError alike = sum_error(terms, 1, 1, 0, numerics);
-  return {square(scattered.sigma), square(alike.sigma), scattered.worst};
+  return {square(scattered.sigma), square(alike.sigma), scattered.worst, 0};
 }
 
 double rounded_additions(const double* q, const double* k, std::int64_t dims) {
@@ -39,6 +39,35 @@ double rounded_additions(const double* q, const double* k, std::int64_t dims) {
     if (lowest_bit(q[d]) + lowest_bit(k[d]) < last_place) ++rounded;
   }
   return std::min(1.0, rounded / static_cast<double>(dims));
+}
+
+MatrixTerms matrix_dot_terms(const double* q, const double* k, std::int64_t dims,
+                             const Numerics& numerics) {
+  const Eigen::Map<const Eigen::ArrayXd> queries(q, dims), keys(k, dims);
+  const Eigen::ArrayXd terms = queries * keys;
+  const double size = std::max(std::abs(terms.sum()), std::sqrt(terms.square().sum()));
+  if (!(size > 0) || !std::isfinite(size)) return {};
+  const MatrixUnit unit = matrix_unit(numerics);
+  const int exponent = std::ilogb(size);
+  double cut = 0, signs = 0, steps = 0;
+  std::int64_t last_step = -1;
+  for (std::int64_t d = 0; d < dims; ++d) {
+    const int lowest = lowest_bit(q[d]) + lowest_bit(k[d]);
+    if (lowest < exponent - unit.kept) {
+      cut += 1;
+      signs += std::copysign(1.0, terms[d]);
+    }
+    if (lowest < exponent + 1 - unit.bits && d / unit.step != last_step) {
+      steps += 1;
+      last_step = d / unit.step;
+    }
+  }
+  const auto n = static_cast<double>(dims);
+  const double m = std::ceil(n / unit.step);
+  // A sum that passes a power of two rounds as well.
+  return {.rounding = unit.kept < unit.bits ? 1 / std::sqrt(m) : std::min(1.0, (steps + 1) / m),
+          .cut = std::min(1.0, (cut + 1) / n),
+          .one_sign = std::max(1.0, std::abs(signs)) / std::max(1.0, cut)};
 }
 
 SumErrorFactors dot_error_factors(double rounded_share, std::int64_t dims,

@@ -9,14 +9,10 @@
 #include <cstdint>
 
 #include "reference/bound.h"
+#include "reference/matrix_error.h"
 
 namespace plumb::reference {
 
-// Rounding error of a sum of terms t: variance = of_squares * sum t^2 + of_total * (sum t)^2,
-// worst = of_magnitudes * sum |t|.
-struct SumErrorFactors {
-  double of_squares = 0, of_total = 0, of_magnitudes = 0;
-};
 SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics);
 
 // Exponent of the lowest bit set in a number; 4096, far above everything, for 0.
@@ -25,6 +21,10 @@ int lowest_bit(double x);
 // Share of the additions in q.k that round, if done one after the other: those of products whose
 // lowest bit is below the last place of partial sums, and those that move a sum to the next binade.
 double rounded_additions(const double* q, const double* k, std::int64_t dims);
+
+// What a matrix unit loses of q.k.
+MatrixTerms matrix_dot_terms(const double* q, const double* k, std::int64_t dims,
+                             const Numerics& numerics);
 
 // The factors for sums of `dims` terms of whose sequential additions only a share rounds. The tree
 // that joins chains adds long sums: all of its additions round.

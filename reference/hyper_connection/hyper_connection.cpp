@@ -172,6 +172,7 @@ Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base)
   z.common = scaled;
   z.shift = mix.shift * r.value * scale;
   const double gain = r.value * scale;
+  z.systematic = std::abs(gain) * mix.systematic;
   z.variance = gain * gain * mix.variance + 2 * rounding_variance(kUnitF32 * scaled) +
                rounding_variance(kUnitF32 * z.value);
   z.worst = std::abs(gain) * mix.worst * (1 + r.worst) +
@@ -211,7 +212,8 @@ Gates sigmoid_gates(const Logit* logits, const Uncertain& r, double factor, doub
     gates.worst[j] = factor * (from_logit * (1 + rounded) + sigmoid(centre) * rounded) +
                      eps_added * (1 + rounded);
     gates.systematic[j] =
-        factor * (slope * (std::abs(z.common) * r.systematic + function) + s * function);
+        factor *
+        (slope * (std::abs(z.common) * r.systematic + z.systematic + function) + s * function);
   }
   for (int i = 0; i < kStreams; ++i) {
     for (int j = 0; j < kStreams; ++j) gates.covariance[i][j] += common[i] * common[j] * r.variance;

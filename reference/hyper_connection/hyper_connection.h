@@ -48,8 +48,9 @@ Uncertain rms_scale(const Uncertain& square_sum, std::int64_t count, double eps,
                     const Numerics& numerics);
 
 // mix * r * scale + base. Its error is `common` times r's relative error, and an independent one.
+// `systematic` is of the mix alone.
 struct Logit {
-  double value = 0, variance = 0, common = 0, worst = 0, shift = 0;
+  double value = 0, variance = 0, common = 0, worst = 0, shift = 0, systematic = 0;
 };
 Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base);
 

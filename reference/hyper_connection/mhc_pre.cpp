@@ -54,6 +54,9 @@ void write_row(const std::vector<Uncertain>& mixes, const Uncertain& squares, st
   for (int c = 0; c < kMixes; ++c) write(mixes[c], row * kMixes + c, partials.mixes);
   write(squares, row, partials.square_sums);
   partials.square_sums.row_systematic[row] = squares.systematic;
+  for (const Uncertain& mix : mixes) {
+    partials.mixes.row_systematic[row] += mix.systematic / kMixes;
+  }
   write_independent_row_mean(row, partials.mixes);
   write_independent_row_mean(row, partials.square_sums);
 }
@@ -113,7 +116,8 @@ Matrix4 unshifted(const MhcPre& inputs, const Logit* logits) {
   return sinkhorn(value, {}, 0, inputs.sinkhorn_iterations, inputs.sinkhorn_eps, {}).value;
 }
 
-void write_comb(const SinkhornResult& comb, const Matrix4& value, double function,
+// `relative`: how far an error of the same sign in all tokens may move an entry.
+void write_comb(const SinkhornResult& comb, const Matrix4& value, double relative,
                 std::int64_t token, Estimate& out) {
   Covariance16 absolute = comb.covariance;
   double token_variance = 0;
@@ -138,7 +142,7 @@ void write_comb(const SinkhornResult& comb, const Matrix4& value, double functio
     const std::int64_t r = token * kStreams + row;
     out.row_mean_sigma[r] =
         std::sqrt(std::max(variance / (kStreams * kStreams), kStreams * token_variance));
-    out.row_systematic[r] = 2 * function * sum / kStreams;
+    out.row_systematic[r] = 2 * relative * sum / kStreams;
   }
 }
 
@@ -236,8 +240,10 @@ void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Num
   const Gates post = sigmoid_gates(&logits[kStreams], r, inputs.post_mult, 0, numerics);
   const SinkhornResult comb = mix_streams(inputs, &logits[kComb], r.variance, numerics);
   write_post(post, token, out.post);
+  double biased = 0;
+  for (int i = kComb; i < kMixes; ++i) biased = std::max(biased, logits[i].systematic);
   write_comb(comb, out.comb.shift.empty() ? comb.value : unshifted(inputs, &logits[kComb]),
-             function_error(numerics), token, out.comb);
+             function_error(numerics) + biased, token, out.comb);
   gated_sum(load_token(inputs.residual, token), pre, inputs.norm, numerics, token, out.layer_input);
 }
 

@@ -9,6 +9,7 @@
 
 #include "reference/four_doubles.h"
 #include "reference/interleaved_sums.h"
+#include "reference/matrix_error.h"
 #include "reference/rounding.h"
 
 namespace plumb::reference {
@@ -114,10 +115,32 @@ class GroupSums {
       has_wide_registers() ? &wide_multiply_block : &narrow_multiply_block;
 };
 
+int significand_bits(Format format) {
+  switch (format) {
+    case Format::tf32:
+    case Format::tf32_truncated: return 11;
+    case Format::bf16: return 8;
+    default: return 24;
+  }
+}
+
+// Of products with bf16 streams, added up by a matrix unit.
+Uncertain mix_of_unit(const TermSums& sums, std::int64_t terms, const Numerics& numerics) {
+  const int product_bits = significand_bits(Format::bf16) + significand_bits(numerics.product);
+  const MatrixError error = matrix_sum_error(terms, sums, product_bits, numerics);
+  const double sigma = error.sigma + error.bias / 6;
+  return {
+      .value = sums.sum, .variance = sigma * sigma, .worst = error.worst, .systematic = error.bias};
+}
+
 // Column i of a group with what its sum of `terms` products allows. `additions`: of each product,
 // in one piece or in two.
 Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, double additions,
                        const Numerics& numerics) {
+  if (numerics.unit != SumUnit::fp32) {
+    return mix_of_unit({sums.sum[i], sums.magnitude[i], sums.square[i]},
+                       terms * static_cast<std::int64_t>(additions), numerics);
+  }
   const double product_error = numerics.product == Format::f32 ? kUnitF32 : 0;
   const double unit = unit_roundoff(numerics.accumulator);
   SumError added = mean_sum_error(terms, sums.sum[i], sums.magnitude[i], sums.square[i], numerics);

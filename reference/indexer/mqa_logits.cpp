@@ -4,7 +4,8 @@
 // products is exact as long as no partial sum is too large for the last place of a product: for
 // many keys nothing is rounded before the weights. max(0, s) moves no further than s does. Each
 // head's w * s rounds once, twice if the scale is multiplied in before the weight; then come the
-// additions over heads. The last product with the scale is the rounding of the output.
+// additions over heads. The last product with the scale is the rounding of the output. A matrix
+// unit of few bits truncates nearly every dot product, and the whole logit is smaller for it.
 #include "reference/indexer/mqa_logits.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "reference/dot_error.h"
 #include "reference/eigen_setup.h"
+#include "reference/matrix_error.h"
 
 namespace plumb::reference {
 
@@ -23,24 +25,44 @@ double square(double x) { return x * x; }
 class DotErrors {
  public:
   DotErrors(const Fp8Vectors& queries, const Fp8Vectors& keys, const Numerics& numerics)
-      : queries_(queries), keys_(keys), unit_(unit_roundoff(numerics.accumulator)) {
-    Numerics one_chain = numerics;
-    one_chain.chains = 1;  // of all orders of a sum, the one with the largest error
-    factors_ = sum_error_factors(queries.values.rows(), one_chain);
+      : queries_(queries),
+        keys_(keys),
+        one_chain_(numerics),
+        unit_(unit_roundoff(numerics.accumulator)) {
+    one_chain_.chains = 1;  // of all orders of a sum, the one with the largest error
+    factors_ = sum_error_factors(queries.values.rows(), one_chain_);
   }
 
   // Of q[head] . k[key] = score, the squares of whose terms add up to `squares`.
-  SumError of(Eigen::Index head, Eigen::Index key, double score, double squares) const {
+  MatrixError of(Eigen::Index head, Eigen::Index key, double score, double squares) const {
+    if (one_chain_.unit != SumUnit::fp32) return of_unit(head, key, score, squares);
     // By Cauchy and Schwarz no less than sum |q k|, so that no partial sum is larger.
     const double magnitudes = queries_.norm[head] * keys_.norm[key];
     if (magnitudes * unit_ <= queries_.finest[head] * keys_.finest[key]) return {};
     const double size = std::max(std::abs(score), std::sqrt(squares));
     const double variance = rounded_share(head, key, size) *
                             (factors_.of_squares * squares + factors_.of_total * square(score));
-    return {std::sqrt(variance), factors_.of_magnitudes * magnitudes};
+    return {std::sqrt(variance), 0, factors_.of_magnitudes * magnitudes};
   }
 
  private:
+  MatrixError of_unit(Eigen::Index head, Eigen::Index key, double score, double squares) const {
+    constexpr int kProductBits = 8;
+    const double most = queries_.norm[head] * keys_.norm[key];
+    const MatrixUnit unit = matrix_unit(one_chain_);
+    const double place = std::ldexp(1.0, -std::min(unit.kept, unit.bits - 1));
+    if (most * place <= queries_.finest[head] * keys_.finest[key]) return {};
+    const std::int64_t dim = queries_.values.rows();
+    // Of products of normal numbers, the mean magnitude is this part of the root mean square.
+    constexpr double kMeanMagnitude = 0.64;
+    const double magnitudes =
+        std::max(std::abs(score), kMeanMagnitude * std::sqrt(static_cast<double>(dim) * squares));
+    MatrixError error =
+        matrix_sum_error(dim, {score, magnitudes, squares}, kProductBits, one_chain_);
+    error.worst *= std::max(1.0, most / magnitudes);
+    return error;
+  }
+
   // Share of the additions that round: those whose product ends below the last place of a sum of
   // this size, as if the lowest bits of q and of k were independent. Each may leave the sum with a
   // bit that goes when it reaches the next binade; and where they are rare, one counts as certain,
@@ -58,6 +80,7 @@ class DotErrors {
 
   const Fp8Vectors& queries_;
   const Fp8Vectors& keys_;
+  Numerics one_chain_;
   double unit_;
   SumErrorFactors factors_;
 };
@@ -67,12 +90,14 @@ struct HeadSum {
   std::int64_t heads = 0, terms = 0;  // terms that are not zero
   double sum = 0, magnitudes = 0, squares = 0;
   double dot_variance = 0, dot_worst = 0;  // what the dot products' errors come to
+  double dot_bias = 0;                     // towards zero of each dot product
 
-  void add(double weight, double score, const SumError& error) {
+  void add(double weight, double score, const MatrixError& error) {
     ++heads;
     if (!(score + error.worst > 0)) return;
     dot_variance += square(weight * error.sigma);
     dot_worst += std::abs(weight) * error.worst;
+    dot_bias += weight * error.bias;
     const double term = weight * std::max(score, 0.0);
     terms += term != 0;
     sum += term;
@@ -88,7 +113,8 @@ struct HeadSum {
     const double additions = sum_error(terms, sum, magnitudes, squares, fp32).sigma;
     SumError error;
     error.sigma =
-        std::sqrt(dot_variance + kProducts * square(product) * squares + square(additions));
+        std::sqrt(dot_variance + kProducts * square(product) * squares + square(additions)) +
+        std::abs(dot_bias) / 6;
     // A head whose term is zero adds nothing, but may leave the others in one chain.
     error.worst = dot_worst + kProducts * kUnitF32 * magnitudes +
                   sum_error(heads, sum, magnitudes, squares, fp32).worst;
@@ -136,7 +162,7 @@ void score_keys(const Fp8Vectors& queries, const float* weights, const IndexerKe
       queries.values.transpose() * keys.vectors.values.middleCols(range.first, range.count);
   const Eigen::MatrixXf squares =
       queries.squares.transpose() * keys.vectors.squares.middleCols(range.first, range.count);
-  double variance = 0;
+  double variance = 0, systematic = 0;
   for (Eigen::Index i = 0; i < range.count; ++i) {
     const Eigen::Index key = range.first + i;
     HeadSum sum;
@@ -151,9 +177,11 @@ void score_keys(const Fp8Vectors& queries, const float* weights, const IndexerKe
     estimate.sigma[at] = scale * error.sigma;
     estimate.worst[at] = scale * error.worst;
     variance += square(estimate.sigma[at]);
+    systematic += scale * std::abs(sum.dot_bias);
   }
   // Different keys round independently.
   estimate.row_mean_sigma[row] = std::sqrt(variance) / static_cast<double>(estimate.columns);
+  estimate.row_systematic[row] = systematic / static_cast<double>(estimate.columns);
 }
 
 Estimate empty_logits(std::int64_t rows, std::int64_t columns) {

@@ -41,8 +41,8 @@ struct IndexerKeys {
 // Scores keys [first, first + count) for one query row, whose heads are `queries`, into columns
 // column, column + 1, ... of row `row` of the estimate.
 //
-// numerics.accumulator is the format of the sums of dot products, in any order. The sum over heads
-// is in fp32, in numerics.chains chains.
+// numerics.accumulator is the format of the sums of dot products, in any order, or numerics.unit
+// adds them up. The sum over heads is in fp32, in numerics.chains chains.
 struct KeyRange {
   std::int64_t first = 0, count = 0;
 };

@@ -70,15 +70,17 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
     if (!std::isfinite(attention.lse[head])) continue;
     noise_.analyse(attention.scores.col(head).array(), attention.weights.col(head).array(),
                    attention.sum[head]);
+    const SumErrorFactors dot = dot_factors(k, attention, head);
     noise_.set_exponent_errors(attention.scores.col(head).array(), dot_squares_.col(head).array(),
-                               keys.dims, sm_scale, dot_factors(k, attention, head));
-    const Head summary = summarise(attention.sum[head], attention.weights.col(head).squaredNorm());
+                               keys.dims, sm_scale, dot);
+    Head summary = summarise(attention.sum[head], attention.weights.col(head).squaredNorm(), dot);
+    summary.order = order_of_sums(k, attention, sm_scale, dot, head);
     heads_[head] = summary;
     fill_weights(summary, head);
     if (summary.softmax.coherence > 0) coherent_.col(head) = noise_.coherent_variance(v);
     finish_lse(attention, summary, head, error);
     finish_mean(attention, summary, head, error);
-    finish_max(attention, head, error);
+    finish_max(attention, summary, head, error);
   }
   square_sums_.noalias() = value_squares * square_weights_;
   if (exact_probability_) value_sums_.noalias() = v * value_weights_;
@@ -91,6 +93,7 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
 // most stands for all.
 SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
                                            Eigen::Index head) const {
+  if (numerics_.unit != SumUnit::fp32) return matrix_dot_factors(keys, attention, head);
   if (numerics_.accumulator != Format::f32) return dot_error_factors(1, keys.rows(), numerics_);
   double share = 0;
   for (Eigen::Index rank = 0; rank < std::min<Eigen::Index>(4, keys.cols()); ++rank) {
@@ -100,18 +103,56 @@ SumErrorFactors MlaErrorModel::dot_factors(const KeyMatrix& keys, const MlaAtten
   return dot_error_factors(share, keys.rows(), numerics_);
 }
 
+SumErrorFactors MlaErrorModel::matrix_dot_factors(const KeyMatrix& keys,
+                                                  const MlaAttention& attention,
+                                                  Eigen::Index head) const {
+  MatrixTerms most{.rounding = 0, .cut = 0, .one_sign = 0};
+  for (Eigen::Index rank = 0; rank < std::min<Eigen::Index>(4, keys.cols()); ++rank) {
+    const MatrixTerms terms =
+        matrix_dot_terms(attention.queries.col(head).data(), keys.col(noise_.ranked(rank)).data(),
+                         keys.rows(), numerics_);
+    most.rounding = std::max(most.rounding, terms.rounding);
+    most.cut = std::max(most.cut, terms.cut);
+    most.one_sign = std::max(most.one_sign, terms.one_sign);
+  }
+  return matrix_error_factors(keys.rows(), most, numerics_);
+}
+
+// p v is added where q k is. Values may have one sign.
+SumErrorFactors MlaErrorModel::value_factors(std::int64_t added, double share_squares,
+                                             const SumErrorFactors& adding) const {
+  if (numerics_.unit == SumUnit::fp32) return adding;
+  constexpr int kProductBits = 16;  // of bf16 p and bf16 v
+  const TermSums positive{.sum = 1, .magnitudes = 1, .squares = share_squares};
+  return matrix_error_factors(added, matrix_terms(added, positive, kProductBits, sequential_),
+                              sequential_);
+}
+
+// What a truncated sum loses depends on the order of its terms, which is the same for all keys:
+// where keys have a part in common, so have their errors.
+double MlaErrorModel::order_of_sums(const KeyMatrix& keys, const MlaAttention& attention,
+                                    double sm_scale, const SumErrorFactors& dot,
+                                    Eigen::Index head) const {
+  if (numerics_.unit == SumUnit::fp32) return 0;
+  const auto mean_key = keys * noise_.share().matrix();
+  const double squares = attention.queries.col(head).cwiseProduct(mean_key).squaredNorm();
+  return std::abs(sm_scale) * std::sqrt(dot.of_squares * squares);
+}
+
 // The reciprocal of the row sum and the product with it.
 double MlaErrorModel::normalising() const { return units_.function + 2 * units_.scalar; }
-// sm_scale * log2(e), rounded twice: an error common to all scores, in proportion to each.
-double MlaErrorModel::constant() const { return 2 * units_.scalar; }
 
-MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum) const {
+MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum,
+                                             const SumErrorFactors& dot) const {
   Head head;
   head.finite = true;
+  // sm_scale * log2(e), rounded twice, and a truncated q.k: both in proportion to each score.
+  head.constant = 2 * units_.scalar + dot.bias;
   head.softmax = noise_.summary();
   head.adding = sum_error_factors(head.softmax.added, sequential_);
   head.adding.of_squares *= kBridge;
   if (square_sum < square(sum) / 16) head.adding.of_total *= kMeanSquareOfMantissas;
+  head.values = value_factors(head.softmax.added, square_sum / square(sum), head.adding);
   // The row sum's terms are positive, so what is lost of them adds up.
   head.row_sum = head.adding.of_squares * square_sum / square(sum) + head.adding.of_total +
                  kThird * square(units_.scalar) * head.softmax.row_sum_coherence +
@@ -121,7 +162,8 @@ MlaErrorModel::Head MlaErrorModel::summarise(double sum, double square_sum) cons
                        std::sqrt(head.softmax.lost_share * units_.scalar)) *
               largest_value_;
   head.worst_lost = head.softmax.lost_share * largest_value_;
-  head.worst_adding = 2 * head.adding.of_magnitudes + units_.scalar * head.softmax.most_rescales;
+  head.worst_adding = head.adding.of_magnitudes + head.values.of_magnitudes +
+                      units_.scalar * head.softmax.most_rescales;
   head.rescaling = kThird * square(units_.scalar) * head.softmax.rescales;
   head.flushed =
       static_cast<double>(noise_.share().size()) * kLeastNormalF32 / sum * largest_value_;
@@ -132,7 +174,7 @@ void MlaErrorModel::fill_weights(const Head& summary, Eigen::Index head) {
   const Eigen::Index heads = std::ssize(heads_);
   square_weights_.col(head) = noise_.share();
   auto variance = square_weights_.col(heads + head).array();
-  variance = summary.adding.of_squares * noise_.share() * noise_.group_share();
+  variance = summary.values.of_squares * noise_.share() * noise_.group_share();
   if (!exact_probability_) {
     variance += kThird * square(units_.probability) * noise_.rounded_share() * noise_.group_share();
     return;
@@ -155,16 +197,16 @@ void MlaErrorModel::finish_out(const MlaAttention& attention, Eigen::Index head,
   const Eigen::ArrayXd spread = (second_moment - out.square()).max(0.0);
   const Eigen::ArrayXd size = out.abs();
   Eigen::ArrayXd variance = square_sums_.col(heads + head).array() + square(h.lost) +
-                            (h.row_sum + h.adding.of_total + h.rescaling) * size.square();
-  Eigen::ArrayXd few = normalising() * size + h.flushed;
+                            (h.row_sum + h.values.of_total + h.rescaling) * size.square();
+  Eigen::ArrayXd few = (normalising() + h.values.bias) * size + h.flushed;
   if (exact_probability_) {
     variance += square(h.softmax.growth) * h.softmax.exponent_variance * size.square() -
                 2 * out * value_sums_.col(head).array();
-    few += constant() * h.softmax.growth * value_sums_.col(heads + head).array().abs();
+    few += h.constant * h.softmax.growth * value_sums_.col(heads + head).array().abs();
   } else {
     variance += kThird * square(units_.probability) * coherent_.col(head) +
                 square(h.softmax.growth) * h.softmax.largest_group_variance * spread;
-    few += constant() * h.softmax.growth * h.softmax.score_deviation * spread.sqrt();
+    few += h.constant * h.softmax.growth * h.softmax.score_deviation * spread.sqrt();
   }
   error.sigma.col(head) = variance.max(0.0).sqrt() + few / kSigmas;
   // By Cauchy, sum share |v| <= sqrt(sum share v^2).
@@ -187,13 +229,14 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
       (share * noise_.group_share() * noise_.exponent_variance() * centred.square()).sum();
   const double common = (h.row_sum + kThird * square(normalising())) * square(size);
   // Where v is much the same for all d, so are the errors of adding up: their mean is no smaller.
-  const double adding = (h.adding.of_squares * (share * noise_.group_share() * norms_).sum() +
-                         (h.adding.of_total + h.rescaling) * out.square().sum()) /
+  const double adding = (h.values.of_squares * (share * noise_.group_share() * norms_).sum() +
+                         (h.values.of_total + h.rescaling) * out.square().sum()) /
                             kDim +
                         square(h.lost);
   error.mean_sigma[head] = std::sqrt(rounding + exponent + common + adding);
   error.systematic[head] =
-      constant() * h.softmax.growth * std::abs((share * noise_.centred_score() * centred).sum());
+      h.constant * h.softmax.growth * std::abs((share * noise_.centred_score() * centred).sum()) +
+      h.values.bias * size;
   if (numerics_.probability == Format::tf32_truncated) {
     error.systematic[head] += units_.probability * std::abs((noise_.rounded_share() * means).sum());
   }
@@ -202,10 +245,11 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
 
 void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                MlaError& error) const {
-  const double systematic = constant() * std::abs(h.softmax.mean_score);
+  const double systematic = h.constant * std::abs(h.softmax.mean_score) + h.order;
   const double few = systematic + units_.function * std::abs(std::log(attention.sum[head]));
-  error.lse_sigma[head] =
-      std::sqrt(square(h.softmax.growth) * h.softmax.exponent_variance + h.row_sum) + few / kSigmas;
+  error.lse_sigma[head] = std::sqrt(square(h.softmax.growth) * h.softmax.exponent_variance +
+                                    h.row_sum + square(h.order)) +
+                          few / kSigmas;
   error.lse_worst[head] =
       h.softmax.growth * h.softmax.worst_exponent + h.worst_adding + h.softmax.lost_share + few;
   error.lse_systematic[head] = systematic;
@@ -216,7 +260,7 @@ void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eig
 // where several are nearly first, the largest is on average too large: candidate i adds at most
 // E max(0, s Z - gap), s^2 the variance of its distance from the first; all together no more than n
 // normal numbers have for their largest.
-void MlaErrorModel::finish_max(const MlaAttention& attention, Eigen::Index head,
+void MlaErrorModel::finish_max(const MlaAttention& attention, const Head& h, Eigen::Index head,
                                MlaError& error) const {
   constexpr double kDensity = 0.39894228040143268;  // of a normal number at its mean
   const auto scores = attention.scores.col(head).array();
@@ -229,7 +273,7 @@ void MlaErrorModel::finish_max(const MlaAttention& attention, Eigen::Index head,
   const double lift = kDensity * (lifts.sum() - lifts[noise_.ranked(0)]);
   const double most_lift =
       sigmas.maxCoeff() * std::sqrt(2 * std::log(static_cast<double>(scores.size())));
-  const double systematic = constant() * std::abs(attention.max[head]);
+  const double systematic = h.constant * std::abs(attention.max[head]);
   error.max_sigma[head] = (sigmas - gaps / kSigmas).maxCoeff() + systematic / kSigmas;
   error.max_worst[head] = (noise_.worst_score() - gaps).maxCoeff();
   error.max_systematic[head] = systematic + std::min(lift, most_lift);

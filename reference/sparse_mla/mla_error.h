@@ -34,26 +34,35 @@ class MlaErrorModel {
   struct Head {
     bool finite = false;
     SoftmaxSummary softmax;
-    SumErrorFactors adding;  // of a sum over the candidates that are large enough to matter
+    SumErrorFactors adding;  // of the row sum, over the candidates that are large enough to matter
+    SumErrorFactors values;  // of the sum of p v over the same
     double row_sum = 0;      // variance of the row sum, relative to its square
     double rescaling = 0;    // variance of raising the maximum, relative to the square of an output
     double lost = 0;         // sigma of what is lost of candidates that are too small
     double flushed = 0;      // most of what underflows
     double worst_adding = 0, worst_lost = 0;
+    double constant = 0;  // relative error that all scores have in common, at most
+    double order = 0;     // of the row's scores, by the order of the sums that truncate
   };
 
   SumErrorFactors dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
                               Eigen::Index head) const;
-  double normalising() const;  // largest relative errors
-  double constant() const;
-  Head summarise(double sum, double square_sum) const;
+  SumErrorFactors matrix_dot_factors(const KeyMatrix& keys, const MlaAttention& attention,
+                                     Eigen::Index head) const;
+  SumErrorFactors value_factors(std::int64_t added, double share_squares,
+                                const SumErrorFactors& adding) const;
+  double normalising() const;  // largest relative error
+  double order_of_sums(const KeyMatrix& keys, const MlaAttention& attention, double sm_scale,
+                       const SumErrorFactors& dot, Eigen::Index head) const;
+  Head summarise(double sum, double square_sum, const SumErrorFactors& dot) const;
   void fill_weights(const Head& summary, Eigen::Index head);
   void finish_out(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
   void finish_mean(const MlaAttention& attention, const Head& summary, Eigen::Index head,
                    MlaError& error) const;
   void finish_lse(const MlaAttention& attention, const Head& summary, Eigen::Index head,
                   MlaError& error) const;
-  void finish_max(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
+  void finish_max(const MlaAttention& attention, const Head& summary, Eigen::Index head,
+                  MlaError& error) const;
 
   Numerics numerics_, sequential_;
   AttentionUnits units_;

@@ -37,6 +37,11 @@ std::vector<float> load(const reference::Streams& streams, std::int64_t token) {
 
 float dot(const std::vector<float>& x, const float* fn, std::int64_t begin, std::int64_t end,
           reference::Format product, const Order& order) {
+  if (order.unit != nullptr) {
+    std::vector<float> weights;
+    for (std::int64_t k = begin; k < end; ++k) weights.push_back(operand(fn[k], product));
+    return reference::matrix_sum(*order.unit, &x[begin], weights.data(), end - begin);
+  }
   std::vector<float> terms;
   for (std::int64_t k = begin; k < end; ++k) terms.push_back(x[k] * operand(fn[k], product));
   return add_up(std::move(terms), order);

@@ -11,6 +11,7 @@
 #include "reference/hyper_connection/hc_head.h"
 #include "reference/hyper_connection/mhc_post.h"
 #include "reference/hyper_connection/mhc_pre.h"
+#include "reference/matrix_unit.h"
 
 namespace plumb::fp32 {
 
@@ -19,6 +20,7 @@ namespace plumb::fp32 {
 struct Order {
   int chains = 1;
   bool contiguous = false, reversed = false;
+  const reference::MatrixUnit* unit = nullptr;  // of products with weights; one chain
 };
 
 std::uint16_t to_bf16(float x);

@@ -12,6 +12,7 @@
 
 #include "reference/cache/kv_cache.h"
 #include "reference/formats/bfloat16.h"
+#include "reference/matrix_unit.h"
 #include "tests/support/mla_test_problem.h"
 
 namespace plumb::tests {
@@ -21,8 +22,9 @@ struct HonestKernel {
   std::int64_t block = 64;
   std::int64_t chains = 1;  // of q.k
   std::int64_t splits = 1;
-  bool reversed = false;        // order of candidates
-  bool fused_exponent = false;  // exp2(fma(s, c, -m))
+  bool reversed = false;                        // order of candidates
+  bool fused_exponent = false;                  // exp2(fma(s, c, -m))
+  const reference::MatrixUnit* unit = nullptr;  // of q.k and of p v; null: fp32, rounded to nearest
 };
 
 using Vector = std::vector<float>;
@@ -50,6 +52,27 @@ inline float dot(const float* a, const Vector& b, std::int64_t chains) {
   return sums[0];
 }
 
+inline float score(const float* q, const Vector& key, const HonestKernel& how) {
+  if (how.unit == nullptr) return dot(q, key, how.chains);
+  return reference::matrix_sum(*how.unit, q, key.data(), std::ssize(key));
+}
+
+// sums += p v of keys [begin, begin + p.size()).
+inline void add_values(const Vector& p, const std::vector<Vector>& keys, std::int64_t begin,
+                       const HonestKernel& how, Vector& sums) {
+  if (how.unit == nullptr) {
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      for (std::int64_t d = 0; d < reference::kMlaDim; ++d) sums[d] += p[i] * keys[begin + i][d];
+    }
+    return;
+  }
+  Vector column(p.size());
+  for (std::int64_t d = 0; d < reference::kMlaDim; ++d) {
+    for (std::size_t i = 0; i < p.size(); ++i) column[i] = keys[begin + i][d];
+    sums[d] = reference::matrix_sum(*how.unit, p.data(), column.data(), std::ssize(p), sums[d]);
+  }
+}
+
 // Candidates `keys` [count, 512] of one split.
 inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, float sm_scale,
                             const HonestKernel& how) {
@@ -62,20 +85,20 @@ inline HonestPartial attend(const float* q, const std::vector<Vector>& keys, flo
     Vector scores;
     float top = state.max;
     for (std::int64_t i = begin; i < end; ++i) {
-      scores.push_back(dot(q, keys[i], how.chains));
+      scores.push_back(score(q, keys[i], how));
       top = std::max(top, scores.back() * c);
     }
     const float rescale = exp2_f32(state.max - top);
     state.max = top;
     state.sum *= rescale;
     for (float& sum : state.sums) sum *= rescale;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float s = scores[i - begin];
+    Vector probabilities;
+    for (const float s : scores) {
       const float p = exp2_f32(how.fused_exponent ? std::fma(s, c, -top) : s * c - top);
       state.sum += p;
-      const float rounded = round_probability(p, how.bf16_probability);
-      for (std::int64_t d = 0; d < reference::kMlaDim; ++d) state.sums[d] += rounded * keys[i][d];
+      probabilities.push_back(round_probability(p, how.bf16_probability));
     }
+    add_values(probabilities, keys, begin, how, state.sums);
   }
   state.lse =
       state.sum == 0 ? -std::numeric_limits<float>::infinity() : log2_f32(state.sum) + state.max;

@@ -36,10 +36,13 @@ class Margins {
       rows_.push_back(largest);
     }
   }
-  // `most`: of the median of bound / error.
-  void expect_honest_and_tight(const std::string& what, double most = 16) {
+  void expect_honest(const std::string& what) const {
     EXPECT_EQ(exceeded_, 0) << what;
     EXPECT_EQ(beyond_worst_, 0) << what << ", worst case";
+  }
+  // `most`: of the median of bound / error.
+  void expect_honest_and_tight(const std::string& what, double most = 16) {
+    expect_honest(what);
     ASSERT_GE(ratios_.size(), 1000U) << what;
     EXPECT_LE(quantile(ratios_, 0.5), most) << what << ": median bound / error";
     EXPECT_GE(quantile(rows_, 0.95), 0.1) << what << ": rows' largest error / bound";

@@ -87,6 +87,7 @@ inline reference::Numerics numerics_of(const HonestKernel& how) {
   numerics.chains = static_cast<int>(how.chains);
   numerics.probability = how.bf16_probability ? reference::Format::bf16 : reference::Format::f32;
   numerics.function_ulp = 0.5;
+  if (how.unit != nullptr) numerics.unit = reference::SumUnit::sm90_bf16;
   return numerics;
 }
 

@@ -4,6 +4,7 @@
 // orders and over many seeds, and comes near enough that they would notice a small error.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "tests/support/margins.h"
@@ -37,6 +38,10 @@ Numerics numerics_of(const fp32::Order& order, Format product = Format::f32) {
   numerics.product = product;
   numerics.chains = order.chains;
   numerics.function_ulp = 0.5;
+  if (order.unit != nullptr) {
+    numerics.unit = reference::SumUnit::sm90_bf16;
+    numerics.step = order.unit->step;
+  }
   return numerics;
 }
 
@@ -115,6 +120,41 @@ TEST(MhcBound, Tf32WeightsRoundedOrTruncatedArePredicted) {
     // What is predicted is no error: the sums' own is small beside it, and the median 18 and 19.
     margins.expect_honest_and_tight(product == Format::tf32 ? "tf32" : "tf32 truncated", 20);
   }
+}
+
+// wgmma of sm90 on tf32 takes 8 products at a time.
+TEST(MhcBound, SumsInTheUnitOfSm90StayWithinABoundThatIsTight) {
+  reference::MatrixUnit unit = reference::kSm90Bf16;
+  unit.step = 8;
+  MhcPreMargins margins;
+  double mean = 0, allowance = 0, variance = 0, nearest_variance = 0;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    const HyperConnectionData data(250 + seed, kTokens, kHidden);
+    reference::MhcPre inputs = data.mhc_pre();
+    inputs.splits = 1;
+    const fp32::Order order{.unit = &unit};
+    margins.add(inputs, order, Format::tf32);
+    const auto stored = fp32::mhc_pre_partials(inputs, Format::tf32, order).mixes;
+    const Numerics declared = numerics_of(order, Format::tf32);
+    const Estimate expected = reference::mhc_pre_partials(inputs, declared).mixes;
+    const Estimate nearest =
+        reference::mhc_pre_partials(inputs, numerics_of({}, Format::tf32)).mixes;
+    for (std::int64_t i = 0; i < std::ssize(stored); ++i) {
+      const double error = stored[i] - expected.centre(i);
+      mean += std::copysign(1.0, expected.value[i]) * error;
+      variance += expected.sigma[i] * expected.sigma[i];
+      nearest_variance += nearest.sigma[i] * nearest.sigma[i];
+    }
+    for (const double one : expected.row_systematic) {
+      allowance += one * static_cast<double>(expected.columns);
+    }
+  }
+  margins.mixes.expect_honest_and_tight("mixes", 30);
+  margins.post_of_all.expect_honest_and_tight("post", 30);
+  margins.comb_of_all.expect_honest_and_tight("comb", 30);
+  margins.layer_input_of_all.expect_honest_and_tight("layer_input", 30);
+  EXPECT_LE(std::abs(mean), allowance + 5 * std::sqrt(variance));
+  EXPECT_LT(mean, -5 * std::sqrt(nearest_variance)) << "truncation passes for rounding to nearest";
 }
 
 TEST(MhcBound, HonestMhcPostStaysWithinABoundThatIsTight) {

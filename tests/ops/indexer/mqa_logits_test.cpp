@@ -16,6 +16,7 @@
 #include "reference/formats/bfloat16.h"
 #include "reference/indexer/fp8_mqa_logits.h"
 #include "reference/indexer/fp8_paged_mqa_logits.h"
+#include "reference/matrix_unit.h"
 #include "tests/support/random.h"
 
 namespace plumb::reference {
@@ -170,6 +171,7 @@ struct Manner {
   std::string name;
   int dot_chains, head_chains;
   bool backwards, scale_inside, fused;
+  const MatrixUnit* unit = nullptr;  // of the dot products; null: fp32, rounded to nearest
 };
 
 float add_up(const std::vector<float>& terms, int chains) {
@@ -182,6 +184,14 @@ float add_up(const std::vector<float>& terms, int chains) {
 }
 
 float dot(const std::uint8_t* q, const std::uint8_t* k, std::int64_t dim, const Manner& manner) {
+  if (manner.unit != nullptr) {
+    std::vector<float> left, right;
+    for (std::int64_t d = 0; d < dim; ++d) {
+      left.push_back(static_cast<float>(decode_e4m3(q[d], Dialect::e4m3fn)));
+      right.push_back(static_cast<float>(decode_e4m3(k[d], Dialect::e4m3fn)));
+    }
+    return matrix_sum(*manner.unit, left.data(), right.data(), dim);
+  }
   std::vector<float> products;
   for (std::int64_t d = 0; d < dim; ++d) {
     products.push_back(static_cast<float>(decode_e4m3(q[d], Dialect::e4m3fn) *
@@ -260,6 +270,39 @@ TEST(MqaLogitsBound, HoldsForHonestArithmeticAndIsTight) {
     EXPECT_LE(quantile(margins.looseness, 0.5), chains < 8 ? 24 : 16) << manner.name;
     EXPECT_GE(quantile(margins.rows, 0.95), 0.1) << manner.name;
   }
+}
+
+// wgmma of sm90: products and sums are cut to 14 bits, so that logits are too small.
+TEST(MqaLogitsBound, HoldsForTheFp8UnitOfSm90) {
+  const Manner manner{"sm90 fp8", 1, 8, false, false, false, &kSm90Fp8};
+  Margins margins;
+  double mean = 0, allowance = 0, variance = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const RandomRows data(300 + seed, 64, 128);
+    std::vector<float> logits;
+    for (std::int64_t i = 0; i < RandomRows::kRows * RandomRows::kKeys; ++i) {
+      logits.push_back(honest_logit(data, i / RandomRows::kKeys, i % RandomRows::kKeys, manner));
+    }
+    const auto logit = [&](std::int64_t row, std::int64_t key) {
+      return logits[row * RandomRows::kKeys + key];
+    };
+    const Estimate expected =
+        fp8_mqa_logits(data.inputs(), {.chains = 8, .unit = SumUnit::sm90_fp8});
+    EXPECT_TRUE(margins.add(expected, logit)) << seed;
+    EXPECT_FALSE(Margins().add(fp8_mqa_logits(data.inputs(), {.chains = 8}), logit)) << seed;
+    for (std::int64_t row = 0; row < expected.rows; ++row) {
+      for (std::int64_t key = 0; key < expected.columns; ++key) {
+        const double value = expected.value[row * expected.columns + key];
+        const double columns = static_cast<double>(expected.columns);
+        mean += std::copysign(1.0, value) * (logit(row, key) - value) / columns;
+      }
+      allowance += expected.row_systematic[row];
+      variance += expected.row_mean_sigma[row] * expected.row_mean_sigma[row];
+    }
+  }
+  EXPECT_LE(quantile(margins.looseness, 0.5), 30);
+  EXPECT_GE(quantile(margins.rows, 0.95), 0.1);
+  EXPECT_LE(std::abs(mean), allowance + 5 * std::sqrt(variance));
 }
 
 // A sum of fp8 products whose every partial sum is rounded to bf16.

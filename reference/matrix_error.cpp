@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/matrix_error.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumb::reference {
+
+namespace {
+
+// Average of 2^exponent / |x| and of its square, for x spread evenly in log x.
+constexpr double kMeanPlace = 0.72, kMeanSquarePlace = 0.54;
+
+// Square of the largest product of an instruction, as a part of the sum of its squares.
+constexpr double kLargest = 0.5;
+
+double square(double x) { return x * x; }
+
+}  // namespace
+
+MatrixUnit matrix_unit(const Numerics& numerics) {
+  MatrixUnit unit = numerics.unit == SumUnit::sm90_bf16  ? kSm90Bf16
+                    : numerics.unit == SumUnit::sm90_fp8 ? kSm90Fp8
+                                                         : kTwentyFourBits;
+  if (numerics.step > 0) unit.step = numerics.step;
+  return unit;
+}
+
+// Let S be the sum, Q the sum of squares and m the number of instructions. In random order, the
+// partial sum after j instructions has the mean j / m S and the variance j (m - j) / m^2 Q. The
+// squares of all partial sums add up to
+//   S^2 (m + 1)(2 m + 1) / (6 m) + Q (m^2 - 1) / (6 m).
+// With C chains, each has a C-th of S and of Q, and the sum of a chain varies by Q (C - 1) / C^2.
+//
+// An instruction cuts a uniform part of a last place from its sum: half a place on average, with a
+// variance of a twelfth of its square. The averages follow the partial sums. In random order these
+// add up to (m + 1) / 2 S, with a variance of Q (m^2 - 1) / 12. Where large terms come first, the
+// partial sums are near S from the beginning and add up to m S, so the bias allows m S. A product
+// loses up to one place of the largest number of its instruction.
+SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& known,
+                                     const Numerics& numerics) {
+  if (terms < 1) return {};
+  const MatrixUnit unit = matrix_unit(numerics);
+  const auto n = static_cast<double>(terms);
+  const double chains = std::clamp<double>(numerics.chains, 1, n);
+  const double length = std::ceil(n / chains);  // of the longest chain
+  const double together = std::min<double>(unit.step, length);
+  const double m = std::ceil(length / unit.step);
+  const double sum_place = std::ldexp(1.0, 1 - unit.bits), place = std::ldexp(1.0, -unit.kept);
+  const double total = (m + 1) * (2 * m + 1) / (6 * m), bridge = (square(m) - 1) / (6 * m);
+  const double sums_of_total = total / chains, sums_of_squares = bridge + total * (1 - 1 / chains);
+
+  const double of_sum = kMeanSquarePlace * known.rounding * square(sum_place) / 12;
+  // Terms have both signs, so the whole loss of a term counts as variance. It would be a third of a
+  // squared place if products had many bits below the place; they have few.
+  const double of_terms = kMeanSquarePlace * known.cut * (together + 1) * square(place) / 4;
+  const double mean = kMeanPlace * (known.rounding * sum_place / 2 +
+                                    known.cut * known.one_sign * together * place * 0.4);
+  const double levels = std::ceil(std::log2(chains));
+  const double joining = square(kUnitF32) / 3 * levels;
+  return {.of_squares = of_sum * sums_of_squares + of_terms * (sums_of_squares + kLargest) +
+                        square(mean) * (square(m) - 1) / 12 + joining,
+          .of_total = (of_sum + of_terms) * sums_of_total + joining,
+          .of_magnitudes = m * ((together + 1) * place + sum_place) + kUnitF32 * levels,
+          .bias = mean * m};
+}
+
+// A product of b bits loses bits in an instruction whose largest number is more than
+// 2^(kept + 1 - b) times as large, and its sum loses bits if it is more than 2^(bits - b) times as
+// large as the product. The products that are so small are a share of all, in proportion to the
+// limit: 1.5 % of products are taken to be below 1 % of the mean magnitude.
+//
+// Some units cut terms at the last place of the sum. Then the sum loses bits only when it passes a
+// power of two. m partial sums of random terms do so about sqrt(m) times.
+//
+// Products that lose bits are small. Their signs agree less with the sign of the sum than those of
+// large products do, unless all terms have one sign.
+MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_bits,
+                         const Numerics& numerics) {
+  constexpr double kNearZero = 1.5;
+  const MatrixUnit unit = matrix_unit(numerics);
+  const auto n = static_cast<double>(terms);
+  const double m = std::max(1.0, n / unit.step);
+  const double on_the_way =
+      std::sqrt(square(sums.sum) / 3 + sums.squares * (1.0 / 6 + kLargest / m));
+  const double in_terms = on_the_way / (sums.magnitudes / n);
+  const auto share = [&](int places, double products) {
+    return std::min(1.0, kNearZero * in_terms * products * std::ldexp(1.0, -places));
+  };
+  MatrixTerms known;
+  known.rounding =
+      unit.kept < unit.bits ? 1 / std::sqrt(m) : share(unit.bits - product_bits, unit.step);
+  known.cut = share(unit.kept + 1 - product_bits, 1);
+  const double size = std::max(std::abs(sums.sum), std::sqrt(sums.squares));
+  const double one_sign = std::min(1.0, size / sums.magnitudes);
+  known.one_sign = one_sign * std::max(known.cut / 2, square(one_sign));
+  return known;
+}
+
+MatrixError matrix_sum_error(std::int64_t terms, const TermSums& sums, int product_bits,
+                             const Numerics& numerics) {
+  if (!(sums.squares > 0)) return {};
+  const SumErrorFactors factors =
+      matrix_error_factors(terms, matrix_terms(terms, sums, product_bits, numerics), numerics);
+  MatrixError error;
+  error.bias = factors.bias * std::abs(sums.sum);
+  error.sigma = std::sqrt(factors.of_squares * sums.squares + factors.of_total * square(sums.sum));
+  error.worst = factors.of_magnitudes * sums.magnitudes;
+  return error;
+}
+
+}  // namespace plumb::reference

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Error of a sum of matrix instructions (matrix_unit.h). Instructions truncate, so the error has a
+// mean: an instruction moves its sum towards zero by half of its last place on average, and a
+// product that loses bits moves it against the sign of the product. A kernel that declares the unit
+// declares this mean. The check for bias allows it.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "reference/bound.h"
+#include "reference/matrix_unit.h"
+
+namespace plumb::reference {
+
+// The instructions that `numerics` declares. Its unit is not fp32.
+MatrixUnit matrix_unit(const Numerics& numerics);
+
+// Sums of terms t: of t, of |t|, of t^2.
+struct TermSums {
+  double sum = 0, magnitudes = 0, squares = 0;
+
+  void add(double term) {
+    sum += term;
+    magnitudes += std::abs(term);
+    squares += term * term;
+  }
+};
+
+// Shares that are known of the terms of a sum. All 1: nothing is known.
+struct MatrixTerms {
+  double rounding = 1;  // share of the instructions whose sum loses bits
+  double cut = 1;       // share of the products that lose bits
+  double one_sign = 1;  // |positive - negative| / number of the products that lose bits
+};
+// `product_bits`: of the significands of the products.
+MatrixTerms matrix_terms(std::int64_t terms, const TermSums& sums, int product_bits,
+                         const Numerics& numerics);
+
+SumErrorFactors matrix_error_factors(std::int64_t terms, const MatrixTerms& known,
+                                     const Numerics& numerics);
+
+// Of one sum. sigma is about the mean, and has no part of the bias.
+struct MatrixError {
+  double sigma = 0, bias = 0, worst = 0;
+};
+MatrixError matrix_sum_error(std::int64_t terms, const TermSums& sums, int product_bits,
+                             const Numerics& numerics);
+
+}  // namespace plumb::reference
