@@ -32,7 +32,9 @@ void set(const std::string& name, double value, plumb_numerics& numerics) {
       {"stores_partials", [&] { numerics.stores_partials = integer; }},
       {"function_ulp", [&] { numerics.function_ulp = static_cast<float>(value); }},
       {"index_order", [&] { numerics.index_order = static_cast<plumb_index_order>(integer); }},
-      {"equal_keys", [&] { numerics.equal_keys = static_cast<plumb_equal_keys>(integer); }}};
+      {"equal_keys", [&] { numerics.equal_keys = static_cast<plumb_equal_keys>(integer); }},
+      {"sum_unit", [&] { numerics.sum_unit = static_cast<plumb_sum_unit>(integer); }},
+      {"sum_step", [&] { numerics.sum_step = integer; }}};
   const auto found = members.find(name);
   if (found == members.end()) {
     std::vector<std::string> names;
@@ -71,6 +73,7 @@ plumb_numerics numerics_with(const NumericSettings& settings) {
                           .function_ulp = 4};
   for (const auto& [name, value] : settings) set(name, value, numerics);
   if (numerics.chains < 1) throw BadRow("numerics: chains is at least 1");
+  if (numerics.sum_step < 0) throw BadRow("numerics: sum_step is at least 0");
   if (!(numerics.function_ulp >= 0)) throw BadRow("numerics: function_ulp is at least 0");
   return numerics;
 }

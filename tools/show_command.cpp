@@ -57,6 +57,14 @@ const char* format_name(plumb_format format) {
   return kNames[format];
 }
 
+std::string sum_name(const plumb_numerics& n) {
+  constexpr const char* kUnits[] = {"", "the bf16 unit of sm90", "the fp8 unit of sm90",
+                                    "a unit of 24 bits"};
+  if (n.sum_unit == PLUMB_UNIT_FP32) return format_name(n.accumulator);
+  if (n.sum_step == 0) return kUnits[n.sum_unit];
+  return fmt::format("{}, {} products at a time", kUnits[n.sum_unit], n.sum_step);
+}
+
 // Of plumb's own kernels.
 void show_numerics(const device::Implementation& implementation, std::string_view op) {
   for (const device::OpEntry& entry : implementation.entries) {
@@ -65,7 +73,7 @@ void show_numerics(const device::Implementation& implementation, std::string_vie
     fmt::print(
         "numerics of {}: products of {}, sums in {}, {} chains, p in {}, functions within {} ulp, "
         "{}\n",
-        implementation.name, format_name(n.product), format_name(n.accumulator), n.chains,
+        implementation.name, format_name(n.product), sum_name(n), n.chains,
         format_name(n.probability), n.function_ulp,
         n.deterministic ? "deterministic" : "not deterministic");
     if (!entry.contract.empty()) fmt::print("contract: {}\n", entry.contract);

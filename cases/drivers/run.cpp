@@ -356,6 +356,8 @@ reference::Numerics to_reference(const plumb_numerics& declared) {
   numerics.chains = declared.chains;
   numerics.probability = format(declared.probability);
   numerics.function_ulp = static_cast<double>(declared.function_ulp);
+  numerics.unit = static_cast<reference::SumUnit>(declared.sum_unit);
+  numerics.step = declared.sum_step;
   return numerics;
 }
 

@@ -128,6 +128,10 @@ std::string why_bad(const plumb_numerics& n) {
   if (n.equal_keys < PLUMB_EQUAL_KEYS_ANY || n.equal_keys > PLUMB_EQUAL_KEYS_LOWEST_INDEX) {
     return "an equal_keys that is none";
   }
+  if (n.sum_unit < PLUMB_UNIT_FP32 || n.sum_unit > PLUMB_UNIT_24_BITS) {
+    return "a sum_unit that is none";
+  }
+  if (n.sum_step < 0) return fmt::format("a sum_step of {}", n.sum_step);
   return "";
 }
 

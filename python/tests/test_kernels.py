@@ -208,6 +208,8 @@ class Refusals(KernelFiles):
             plumb.kernel("rms_nrom")
         with self.assertRaises(plumb.BadKernel):
             plumb.kernel("rms_norm", numerics={"product": "fp32"})(lambda out: None)
+        with self.assertRaisesRegex(plumb.BadKernel, "words are fp32, sm90_bf16, sm90_fp8, 24_bits"):
+            plumb.kernel("rms_norm", numerics={"sum_unit": "sm80"})(lambda out: None)
 
     def test_files_that_are_no_plugins(self):
         self.assertIn("cannot be imported: ModuleNotFoundError: No module named 'absent_module'", self.refused("import absent_module\n"))
@@ -255,7 +257,7 @@ class Arguments(KernelFiles):
     def test_an_absent_tensor_is_none(self):
         report = self.run_file(
             """
-            @kernel("rms_norm", numerics={"deterministic": True})
+            @kernel("rms_norm", numerics={"deterministic": True, "sum_unit": "24_bits", "sum_step": 8})
             def norm_of(x, weight, out, eps, rounding):
                 if weight is not None:
                     raise Unsupported("a weight")

@@ -54,6 +54,7 @@ TEST_F(PluginCommand, LibrariesThatCannotBeUsedAreUsageErrors) {
   expect_unusable("tables_unknown_op", "entry 1 is of the unknown op \"rms_nrom\"");
   expect_unusable("tables_no_launcher", "hc_head has no launcher");
   expect_unusable("tables_no_chains", "rms_norm declares 0 chains");
+  expect_unusable("tables_unknown_unit", "rms_norm declares a sum_unit that is none");
   expect_unusable("tables_unknown_choice",
                   "rms_norm: there is no choice \"roundin\" (did you mean rounding?)");
   expect_unusable("tables_unknown_value", "rms_norm: rounding is once or twice, not thrice");

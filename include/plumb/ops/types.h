@@ -50,6 +50,14 @@ typedef enum plumb_equal_keys {
   PLUMB_EQUAL_KEYS_LOWEST_INDEX = 2
 } plumb_equal_keys;
 
+/* What adds up the op's long products. docs/plugins.md says which kernels have which unit. */
+typedef enum plumb_sum_unit {
+  PLUMB_UNIT_FP32 = 0,      /* every addition rounds to nearest, in the format of the accumulator */
+  PLUMB_UNIT_SM90_BF16 = 1, /* bf16, fp16 and tf32 instructions of sm90 */
+  PLUMB_UNIT_SM90_FP8 = 2,  /* wgmma of sm90 on fp8 */
+  PLUMB_UNIT_24_BITS = 3    /* terms aligned to the largest, all cut to 24 bits */
+} plumb_sum_unit;
+
 /* What an implementation of one op promises about its arithmetic. Bounds are derived from it. From
  * `deterministic` on, 0 promises nothing; what is promised is checked. */
 typedef struct plumb_numerics {
@@ -65,6 +73,9 @@ typedef struct plumb_numerics {
   int32_t stores_partials;  /* 1: writes the op's visible intermediates (named in its struct) */
   plumb_index_order index_order; /* top-k only, as is equal_keys */
   plumb_equal_keys equal_keys;
+  int32_t unused; /* padding of the first version: its value means nothing */
+  plumb_sum_unit sum_unit;
+  int32_t sum_step; /* products that the unit adds in one instruction; 0 = 16, of fp8 32 */
 } plumb_numerics;
 
 #ifdef __cplusplus

@@ -28,6 +28,7 @@
 #define TWO_VALUES 20
 #define STRAY_PLAN 21 /* of an op that has none */
 #define HALF_A_STATE 22
+#define UNKNOWN_UNIT 23
 
 static plumb_status launch(const void* params) {
   (void)params;
@@ -73,6 +74,7 @@ PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* hos
     case UNKNOWN_OP: entries[1].op = "rms_nrom"; break;
     case NO_LAUNCHER: entries[1].launch = NULL; break;
     case NO_CHAINS: numerics.chains = 0; break;
+    case UNKNOWN_UNIT: numerics.sum_unit = (plumb_sum_unit)9; break;
     case NO_NAME: table.name = NULL; break;
     case NO_ENTRIES: table.entries = NULL; break;
     case CRASH: abort();
