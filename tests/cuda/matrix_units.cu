@@ -108,10 +108,19 @@ void check(cudaError_t status) {
 }
 
 // What the operands of a block are like. A block has steps of its own number too.
-enum Fill { similar, wide, structured, any_code, tiny, with_zeros, cancelling, far_accumulator };
+enum Fill {
+  similar,
+  wide,
+  structured,
+  any_code,
+  subnormal,
+  with_zeros,
+  cancelling,
+  far_accumulator
+};
 constexpr int kFills = 8;
-constexpr const char* kFillNames[] = {"similar", "wide",       "structured", "any code",
-                                      "tiny",    "with zeros", "cancelling", "far accumulator"};
+constexpr const char* kFillNames[] = {"similar",   "wide",       "structured", "any code",
+                                      "subnormal", "with zeros", "cancelling", "far accumulator"};
 
 std::uint64_t random_bits(std::uint64_t counter) {
   std::uint64_t z = (counter + 1) * 0x9e3779b97f4a7c15;
@@ -133,7 +142,7 @@ struct Format {
 };
 constexpr Format kBf16{7, -126, 127, 2}, kE4m3{3, -6, 8, 1}, kTf32{10, -126, 127, 4};
 
-float operand(const Format& format, Fill fill, std::uint64_t r) {
+float operand(const Format& format, Fill fill, bool left, std::uint64_t r) {
   const bool narrow = format.bytes == 1;
   const int span = narrow ? 5 : 8;
   switch (fill) {
@@ -142,10 +151,10 @@ float operand(const Format& format, Fill fill, std::uint64_t r) {
     case structured: return r % 4 == 0 ? 1 : r % 4 == 1 ? 1.125F : r % 4 == 2 ? 1.5F : 1.875F;
     case any_code:  // no product reaches infinity
       return number(r, format.places, narrow ? -6 : -60, narrow ? 14 : 120);
-    case tiny:  // subnormal operands too
-      if (narrow) return std::ldexp(static_cast<float>(static_cast<int>(r % 31) - 15), -9);
-      if (r % 5 == 0) return std::ldexp(number(r, 3, 0, 1), -127 - static_cast<int>(r >> 8 & 3));
-      return number(r, format.places, r % 5 == 1 ? 0 : -110, r % 5 == 1 ? 32 : 64);
+    case subnormal:  // on the left, normal numbers on the right
+      if (!left) return number(r, format.places, narrow ? -6 : 0, narrow ? 14 : 40);
+      return std::ldexp(number(r, 2, 0, 2),
+                        format.least - format.places + static_cast<int>(r >> 9 & 3));
     case with_zeros: return r % 3 == 0 ? (r & 8 ? -0.0F : 0.0F) : number(r, format.places, -2, 5);
     case cancelling: return number(r, format.places / 2, -1, 2);
     case far_accumulator: return number(r, format.places, -span / 2, span);
@@ -153,11 +162,11 @@ float operand(const Format& format, Fill fill, std::uint64_t r) {
   return 0;
 }
 
-float accumulator(Fill fill, std::uint64_t r) {
+float accumulator(const Format& format, Fill fill, std::uint64_t r) {
   switch (fill) {
     case structured: return r % 2 ? std::ldexp(1.0F, static_cast<int>(r >> 8 & 15)) : 0;
     case any_code: return number(r, 23, -100, 200);
-    case tiny: return number(r, 23, -126, 40);
+    case subnormal: return number(r, 23, format.least - 8, format.bytes == 1 ? 16 : 44);
     case with_zeros: return r % 2 ? -0.0F : 0.0F;
     case far_accumulator: return number(r, 23, -30, 60);
     default: return number(r, 23, -6, 12);
@@ -186,11 +195,12 @@ struct Operands {
   std::vector<std::uint8_t> codes;
   std::vector<float> values;
 
-  Operands(const Format& format, std::int64_t blocks, std::int64_t per_block, std::uint64_t seed)
+  Operands(const Format& format, std::int64_t blocks, std::int64_t per_block, bool left,
+           std::uint64_t seed)
       : codes(blocks * per_block * format.bytes), values(blocks * per_block) {
     for (std::int64_t i = 0; i < std::ssize(values); ++i) {
       const auto fill = static_cast<Fill>(i / per_block % kFills);
-      const std::uint32_t bits = code(format, operand(format, fill, random_bits(seed + i)));
+      const std::uint32_t bits = code(format, operand(format, fill, left, random_bits(seed + i)));
       std::memcpy(&codes[i * format.bytes], &bits, format.bytes);
       values[i] = value(format, bits);
     }
@@ -255,12 +265,12 @@ bool test(const char* name, const MatrixUnit& unit, const Format& format, std::i
   for (const int steps : {1, 2, kMostSteps}) {
     const std::int64_t terms = steps * kRowBytes / format.bytes;
     const std::uint64_t seed = static_cast<std::uint64_t>(steps) << 40;
-    const Operands a(format, blocks, kRows * terms, seed);
-    const Operands b(format, blocks, kColumns * terms, seed + (std::uint64_t{1} << 38));
+    const Operands a(format, blocks, kRows * terms, true, seed);
+    const Operands b(format, blocks, kColumns * terms, false, seed + (std::uint64_t{1} << 38));
     std::vector<float> start(blocks * kSums);
     for (std::int64_t i = 0; i < std::ssize(start); ++i) {
       const auto fill = static_cast<Fill>(i / kSums % kFills);
-      start[i] = accumulator(fill, random_bits(seed + (std::uint64_t{1} << 39) + i));
+      start[i] = accumulator(format, fill, random_bits(seed + (std::uint64_t{1} << 39) + i));
     }
     compare(unit, format, a, b, start, run(&multiply<kOperation>, a, b, start, steps), steps,
             tally);
