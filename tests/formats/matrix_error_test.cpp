@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -23,7 +25,7 @@ namespace {
 
 using tests::Random;
 
-constexpr int kSeeds = 20, kSumsPerRow = 32;
+constexpr int kSumsPerRow = 32;
 
 struct Operands {
   std::vector<float> a, b;

@@ -4,7 +4,9 @@
 // are tight, and pass the check for bias. The same results fail as fp32 sums.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
