@@ -8,7 +8,9 @@
 #include <functional>
 #include <utility>
 
+#include "cases/studies/right_under.h"
 #include "cases/tables/case_file.h"
+#include "cases/tables/contract.h"
 #include "cases/tables/registry.h"
 #include "device/device.h"
 
@@ -90,19 +92,47 @@ const cases::OpDefinition& known_op(const std::string& name) {
 }
 
 JudgedArrays::JudgedArrays(const std::string& name, const cases::GivenCall& call,
-                           const NumericSettings& numerics, bool needs_outputs) {
-  const cases::OpDefinition& op = known_op(name);
+                           const NumericSettings& numerics, bool needs_outputs)
+    : op_(known_op(name)) {
   const device::Properties platform = device::open_device(kPlatform)->properties();
-  row_ = cases::row_of(op, call, platform, needs_outputs);
-  problem_ = op.make_problem(row_, platform);
-  tensors_ = cases::tensors_of(op, *problem_, call);
-  numerics_ = numerics_of(op.name, numerics, has_scratch(tensors_, call));
+  row_ = cases::row_of(op_, call, platform, needs_outputs);
+  problem_ = op_.make_problem(row_, platform);
+  tensors_ = cases::tensors_of(op_, *problem_, call);
+  numerics_ = numerics_of(op_.name, numerics, has_scratch(tensors_, call));
+}
+
+cases::Expectations JudgedArrays::expect(const cases::TensorSet& tensors) const {
+  return expect(*problem_, tensors);
 }
 
 // Padding or not follows from the inputs: what holds NaN promises nothing.
-cases::Expectations JudgedArrays::expect(const cases::TensorSet& tensors) const {
-  const cases::Step step{0, problem_->capacity(), cases::Fill::real, cases::DeadRows::foreign};
-  return problem_->expect(step, tensors, cases::to_reference(numerics_), numerics_);
+cases::Expectations JudgedArrays::expect(const cases::Problem& problem,
+                                         const cases::TensorSet& tensors) const {
+  const cases::Step step{0, problem.capacity(), cases::Fill::real, cases::DeadRows::foreign};
+  return problem.expect(step, tensors, cases::to_reference(numerics_), numerics_);
+}
+
+std::vector<cases::Alternative> JudgedArrays::right_under(const cases::GivenCall& call) const {
+  const auto given = [&](cases::Expectations all) {
+    std::erase_if(all, [&](const auto& one) { return !cases::has_stored(call, one); });
+    return all;
+  };
+  const cases::Expectations present = given(expect(tensors_));
+  return cases::right_contracts(op_, row_, [&](const cases::Alternative& alternative) {
+    try {
+      const device::Properties platform = device::open_device(kPlatform)->properties();
+      const auto problem =
+          op_.make_problem(cases::under_contract(op_, alternative.contract, row_), platform);
+      const cases::Expectations other =
+          given(expect(*problem, cases::tensors_of(op_, *problem, call)));
+      // What the call held before is not known.
+      const auto untouched = [](const auto&...) { return false; };
+      return std::ranges::all_of(cases::compare(other), &cases::TensorReport::passed) &&
+             cases::leaves_rest_alone(present, other, untouched);
+    } catch (const std::exception&) {  // not a call that the alternative can have
+      return false;
+    }
+  });
 }
 
 }  // namespace plumb::python

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cases/tables/alternative.h"
 #include "cases/tables/given_call.h"
 
 namespace plumb::python {
@@ -26,8 +27,14 @@ class JudgedArrays {
   // Of all outputs, given or not.
   cases::Expectations expect(const cases::TensorSet& tensors) const;
   const cases::TensorSet& tensors() const { return tensors_; }
+  // Under which other values of the op's choices the given outputs are right. Of numerics one call
+  // says too little: wider bounds cover small errors of any kind.
+  std::vector<cases::Alternative> right_under(const cases::GivenCall& call) const;
 
  private:
+  cases::Expectations expect(const cases::Problem& problem, const cases::TensorSet& tensors) const;
+
+  const cases::OpDefinition& op_;
   cases::Row row_;
   plumb_numerics numerics_;
   std::unique_ptr<cases::Problem> problem_;

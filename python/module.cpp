@@ -140,20 +140,24 @@ nb::dict to_python(const cases::TensorReport& report) {
   return made;
 }
 
-nb::list judge(const std::string& op, const std::map<std::string, Array>& arrays,
-               const std::map<std::string, std::int64_t>& integers,
-               const std::map<std::string, std::string>& words,
-               const std::map<std::string, double>& reals, const NumericSettings& numerics) {
+// The reports, and "right if floor = 1e-4: declare it" or "".
+nb::tuple judge(const std::string& op, const std::map<std::string, Array>& arrays,
+                const std::map<std::string, std::int64_t>& integers,
+                const std::map<std::string, std::string>& words,
+                const std::map<std::string, double>& reals, const NumericSettings& numerics) {
   const cases::GivenCall call = call_of(arrays, integers, words, reals);
   const JudgedArrays judged(op, call, numerics, true);
   nb::list reports;
+  bool passed = true;
   for (const cases::Expectation& one : judged.expect(judged.tensors())) {
     if (!cases::has_stored(call, one)) continue;
-    nb::dict report = to_python(cases::compare(one));
+    const cases::TensorReport compared = cases::compare(one);
+    passed = passed && compared.passed();
+    nb::dict report = to_python(compared);
     add_estimate(one, true, report);
     reports.append(report);
   }
-  return reports;
+  return nb::make_tuple(reports, passed ? "" : cases::right_if(judged.right_under(call)));
 }
 
 // What is right, by the inputs alone; and which of its bits are promised.
@@ -221,7 +225,7 @@ NB_MODULE(_plumb, module) {
   module.def("ops", &plumb::python::ops, "Each op's name and what it does.");
   module.def("arguments", &plumb::python::arguments, "op"_a, "What the op takes.");
   module.def("judge", &plumb::python::judge, "op"_a, "arrays"_a, "integers"_a, "words"_a, "reals"_a,
-             "numerics"_a, "A report on each output.");
+             "numerics"_a, "A report on each output, and under which contract all are right.");
   module.def("reference", &plumb::python::right, "op"_a, "arrays"_a, "integers"_a, "words"_a,
              "reals"_a, "numerics"_a, "The outputs as they should be.");
   plumb::python::add_kernels(module);

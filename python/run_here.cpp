@@ -10,6 +10,7 @@
 #include <map>
 
 #include "cases/drivers/run.h"
+#include "cases/studies/right_under.h"
 #include "cases/tables/case_file.h"
 #include "cases/tables/registry.h"
 #include "python/kernels.h"
@@ -54,6 +55,7 @@ nb::dict to_python(const cases::CaseResult& result) {
   made["outcome"] = std::string(name_of(result.outcome));
   made["reason"] = result.reason;
   made["failures"] = failures;
+  made["right_if"] = cases::right_if(result.right_under);
   return made;
 }
 
@@ -85,6 +87,7 @@ nb::list run_here(const std::vector<std::string>& patterns, const std::string& t
       {
         const nb::gil_scoped_release unlocked;
         result = cases::run_case(one, options);
+        result.right_under = cases::right_under(one, result, options);
       }
       results.append(to_python(result));
       if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cases/drivers/point_text.h"
+#include "cases/studies/right_under.h"
 #include "device/remote/connection.h"
 #include "diagnosis/case_diagnosis.h"
 #include "diagnosis/decode_step_run.h"
@@ -149,6 +150,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   finished.seconds = seconds_since(start);
   const cases::Case* one_op = task.which->of_op();
   if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed) {
+    finished.result.right_under = right_under(*one_op, finished.result, options);
     finished.result.diagnosis = text_of(diagnose_case(*one_op, finished.result, options));
   }
   return finished;

@@ -90,6 +90,12 @@ std::string drift_text(const Finished& finished) {
   return text;
 }
 
+std::string declarations_text(const std::vector<Finished>& all) {
+  std::string text;
+  for (const MissingDeclaration& one : missing_declarations(all)) text += one.text() + "\n";
+  return text;
+}
+
 // How many cases have their golden's bits, and what is about to leave its bound.
 std::string golden_text(const std::vector<Finished>& all, const Style& style) {
   std::map<golden::Agreement, int> counts;
@@ -112,6 +118,45 @@ std::string golden_text(const std::vector<Finished>& all, const Style& style) {
 }
 
 }  // namespace
+
+std::string MissingDeclaration::text() const {
+  return fmt::format("{} of {} failed cases of {} are right under {}: declare {}", right, failed,
+                     op, declaration.text(), declaration.declaration());
+}
+
+std::vector<MissingDeclaration> missing_declarations(const std::vector<Finished>& all,
+                                                     std::string_view platform) {
+  std::map<std::string, int> failed;
+  std::vector<MissingDeclaration> counts;
+  for (const Finished& f : all) {
+    if (f.result.outcome != Outcome::failed) continue;
+    if (!platform.empty() && f.result.platform != platform) continue;
+    ++failed[f.op];
+    for (const cases::Alternative& one : f.result.right_under) {
+      const auto is_same = [&](const MissingDeclaration& known) {
+        return known.op == f.op && known.declaration == one;
+      };
+      auto found = std::find_if(counts.begin(), counts.end(), is_same);
+      if (found == counts.end()) found = counts.insert(found, {f.op, one});
+      ++found->right;
+    }
+  }
+  std::vector<MissingDeclaration> best;
+  for (MissingDeclaration& one : counts) {
+    one.failed = failed[one.op];
+    const auto of_op = [&](const MissingDeclaration& known) { return known.op == one.op; };
+    const auto known = std::find_if(best.begin(), best.end(), of_op);
+    const auto worth = [](const MissingDeclaration& m) {
+      return std::pair(-m.right, m.declaration.changes());
+    };
+    if (known == best.end()) {
+      best.push_back(one);
+    } else if (worth(one) < worth(*known)) {
+      *known = one;
+    }
+  }
+  return best;
+}
 
 SampledCases sampled_cases(const std::vector<Finished>& all) {
   SampledCases sampled;
@@ -155,6 +200,7 @@ std::string failure_text(const Finished& finished, const Style& style) {
     }
     text += "      at " + first.context + "\n";
     if (!result.diagnosis.empty()) text += "      " + result.diagnosis + "\n";
+    if (!result.right_under.empty()) text += "      " + right_if(result.right_under) + "\n";
     if (result.failures.size() > 1) {
       text += fmt::format("      {} more steps failed, first: {}\n", result.failures.size() - 1,
                           result.failures[1].context);
@@ -173,8 +219,8 @@ std::string summary_text(const std::vector<Finished>& all, double seconds, const
   text += fmt::format(", {} skipped, {} known bugs; {} cases in {:.1f} s\n",
                       count(all, Outcome::skipped), count(all, Outcome::known_bug), all.size(),
                       seconds);
-  return text + skip_reasons(all) + noted_text(all) + sampled_text(all) + golden_text(all, style) +
-         slowest(all) + phase_shares(all);
+  return text + declarations_text(all) + skip_reasons(all) + noted_text(all) + sampled_text(all) +
+         golden_text(all, style) + slowest(all) + phase_shares(all);
 }
 
 std::string text_of(const Interruption& interruption, std::size_t done) {

@@ -47,6 +47,19 @@ std::string failure_text(const Finished& finished, const Style& style);
 // Counts per outcome, slowest cases, time per phase.
 std::string summary_text(const std::vector<Finished>& all, double seconds, const Style& style);
 
+// The declaration under which most of an op's failed cases are right. Of several the smallest.
+struct MissingDeclaration {
+  std::string op;
+  cases::Alternative declaration;
+  int right = 0, failed = 0;  // cases
+
+  // "21 of 23 failed cases of rms_norm are right under rounding = twice: declare …"
+  std::string text() const;
+};
+// Of all platforms, or of one.
+std::vector<MissingDeclaration> missing_declarations(const std::vector<Finished>& all,
+                                                     std::string_view platform = {});
+
 // Cases that judged a sample of their rows, and what of these.
 struct SampledCases {
   int cases = 0;

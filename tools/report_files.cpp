@@ -75,6 +75,18 @@ ordered_json to_json(const golden::GoldenComparison& comparison) {
   return json;
 }
 
+ordered_json to_json(const cases::Alternative& alternative) {
+  return {{"contract", alternative.contract}, {"numerics", alternative.numerics}};
+}
+
+ordered_json to_json(const MissingDeclaration& missing) {
+  ordered_json json = to_json(missing.declaration);
+  json["op"] = missing.op;
+  json["right"] = missing.right;
+  json["failed"] = missing.failed;
+  return json;
+}
+
 ordered_json to_json(const Finished& finished) {
   const cases::CaseResult& result = finished.result;
   ordered_json json{{"case", result.id},
@@ -88,6 +100,10 @@ ordered_json to_json(const Finished& finished) {
                     {"reproduce", finished.reproduce}};
   if (!finished.notes.empty()) json["notes"] = finished.notes;
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
+  if (!result.right_under.empty()) json["right_if"] = right_if(result.right_under);
+  for (const cases::Alternative& one : result.right_under) {
+    json["right_under"].push_back(to_json(one));
+  }
   if (!result.failed_at.empty()) json["point"] = result.failed_at;
   for (const cases::TensorSummary& tensor : result.tensors) {
     json["tensors"].push_back({{"tensor", tensor.tensor},
@@ -152,6 +168,16 @@ std::string testcase_xml(const Finished& finished) {
   return text + "    </testcase>\n";
 }
 
+// Properties of a suite: of its cases alone.
+std::string declarations_xml(const std::vector<Finished>& all, std::string_view platform) {
+  std::string text;
+  for (const MissingDeclaration& one : missing_declarations(all, platform)) {
+    text += fmt::format("      <property name=\"right_under.{}\" value=\"{}\"/>\n", one.op,
+                        escape_xml(one.text()));
+  }
+  return text.empty() ? "" : "    <properties>\n" + text + "    </properties>\n";
+}
+
 // A test that ended with an error, so that no reader takes the file for a whole run.
 std::string interruption_xml(const Interruption& interruption, std::size_t done) {
   return fmt::format(
@@ -195,6 +221,10 @@ std::string to_json(const std::vector<Finished>& all, const std::string& tier, s
   }
   json["coverage"] = coverage;
   json["sampled"] = sampled_cases(all).cases;
+  json["right_under"] = ordered_json::array();
+  for (const MissingDeclaration& one : missing_declarations(all)) {
+    json["right_under"].push_back(to_json(one));
+  }
   json["cases"] = ordered_json::array();
   for (const Finished& f : all) json["cases"].push_back(to_json(f));
   // Paths in a command line need not be UTF-8, but JSON does.
@@ -219,8 +249,10 @@ std::string to_junit(const std::vector<Finished>& all,
       skipped += f->result.outcome == cases::Outcome::skipped;
       body += testcase_xml(*f);
     }
-    text += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n{}",
-                        escape_xml(platform), cases.size(), failures, skipped, body);
+    text +=
+        fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n{}{}",
+                    escape_xml(platform), cases.size(), failures, skipped,
+                    declarations_xml(all, platform), body);
     text += "  </testsuite>\n";
   }
   if (interruption) text += interruption_xml(*interruption, all.size());

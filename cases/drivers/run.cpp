@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cases/drivers/composition.h"
+#include "cases/drivers/crossed_problem.h"
 #include "cases/drivers/point_text.h"
 #include "cases/drivers/session.h"
 #include "cases/drivers/tiled_problem.h"
@@ -62,18 +63,6 @@ Point to_point(const std::vector<int>& levels, std::uint64_t seed) {
   point.fill = kFills[levels[kFill]];
   point.first_dead_rows = levels[kDead];
   return point;
-}
-
-// Nanoseconds of one verdict: the op's reference, and what the judge spends on every element that a
-// kernel writes.
-double verdict_cost(const Problem& problem) {
-  constexpr double kPerElement = 120;
-  double elements = 0;
-  const TensorSet tensors = problem.make_tensors();
-  for (const HostTensor& tensor : tensors.all()) {
-    if (tensor.spec().role != Role::input) elements += static_cast<double>(tensor.elements());
-  }
-  return problem.reference_cost() + kPerElement * elements;
 }
 
 // Of a concurrent case: the streams' work interleaves. What checked kernels find they find in the
@@ -226,6 +215,16 @@ std::string Point::text() const {
       conditions.checked ? ", checked kernels" : "", conditions.page_guards ? ", page guards" : "");
 }
 
+double verdict_cost(const Problem& problem) {
+  constexpr double kPerElement = 120;
+  double elements = 0;
+  const TensorSet tensors = problem.make_tensors();
+  for (const HostTensor& tensor : tensors.all()) {
+    if (tensor.spec().role != Role::input) elements += static_cast<double>(tensor.elements());
+  }
+  return problem.reference_cost() + kPerElement * elements;
+}
+
 std::vector<Point> choose_points(const Case& which, const Problem& problem,
                                  const RunOptions& options) {
   if (options.point) return {*options.point};
@@ -276,7 +275,16 @@ std::unique_ptr<Problem> make_problem(const Case& any, const RunOptions& options
     if (which.scenario->mode != Scenario::Mode::composition) return problem;
     return compose(std::move(problem), options.implementation(options.platform, checked));
   };
-  std::unique_ptr<Problem> whole = which.op->make_problem(which.row, properties);
+  const auto make_problem = [=, launched = options.launched_under,
+                             judged = options.judged_under](const Row& row) {
+    std::unique_ptr<Problem> filled = which.op->make_problem(row, properties);
+    if (launched.empty() && judged.empty()) return filled;
+    const auto under = [&](const std::string& contract) {
+      return which.op->make_problem(under_contract(*which.op, contract, row), properties);
+    };
+    return cross(std::move(filled), under(launched), under(judged));
+  };
+  std::unique_ptr<Problem> whole = make_problem(which.row);
   const double verdict = verdict_cost(*whole);
   if (which.op->row_count.empty() || !whole->rows_have_places() ||
       verdict <= options.verdict_budget) {
@@ -289,7 +297,7 @@ std::unique_ptr<Problem> make_problem(const Case& any, const RunOptions& options
     Row row = which.row;
     row.integers.find(which.op->row_count)->second = count;
     row.picked_from = rows;
-    return finish(which.op->make_problem(row, properties));
+    return finish(make_problem(row));
   };
   return make_tiled_problem(make, rows, sample);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cases/judge/judge.h"
+#include "cases/tables/alternative.h"
 #include "cases/tables/registry.h"
 #include "device/device.h"
 
@@ -60,6 +61,12 @@ struct RunOptions {
   bool foreign = false;
   // This point alone, in place of those that the tier has.
   std::optional<Point> point = {};
+  // Values of the op's choices, as in contract.h. `launched_under` is in the parameters of launches
+  // and `judged_under` in verdicts, in the place of the row's: what a kernel that ignores its
+  // parameters does, and whether it would be right under another declaration.
+  std::string launched_under = {}, judged_under = {};
+  // Changes what an entry promises of a launch.
+  std::function<void(plumb_numerics&)> redeclare = [](plumb_numerics&) {};
   bool fresh_state_for_capture = true;
   // What the runners of a concurrent case have in common, and may not.
   enum class Sharing { nothing, inputs, state };
@@ -100,6 +107,7 @@ struct CaseEvidence {
   Poison poison;  // that was there before the launch
   Step step;
   TensorSet tensors;  // inputs, and what the device stored
+  plumb_numerics declared;
 };
 
 struct CaseResult {
@@ -112,7 +120,8 @@ struct CaseResult {
   Phases phases;
   // Of the first verdict that failed, unless it is too large to keep.
   std::shared_ptr<const CaseEvidence> evidence = nullptr;
-  std::string diagnosis = {};  // what the failure looks like, in a line
+  std::string diagnosis = {};                 // what the failure looks like, in a line
+  std::vector<Alternative> right_under = {};  // declarations under which the case passes
   std::string failed_at = {};  // the point, as --point reads it (cases/drivers/point_text.h)
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.
@@ -127,6 +136,10 @@ void settle(const Row& row, CaseResult& result);
 
 // What a case runs, by the implementation's `checked` kernels or its plain ones.
 std::unique_ptr<Problem> make_problem(const Case& which, const RunOptions& options, bool checked);
+
+// Nanoseconds of one verdict: the op's reference, and what the judge spends on every element that a
+// kernel writes.
+double verdict_cost(const Problem& problem);
 
 // The points that a case gets in a tier: a pairwise array chosen by the case's seed, thinned by the
 // problem's cost, never by the clock.

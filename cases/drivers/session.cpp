@@ -86,12 +86,14 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
       point_(point),
       result_(result),
       device_(options.open(options.platform, point.conditions)),
+      redeclare_(options.redeclare),
       host_(problem.make_tensors()) {
   const device::Implementation& implementation =
       options.implementation(options.platform, point.conditions.checked);
   entry_ = device::find_entry(implementation, which.op->name);
   if (!entry_) throw Unsupported(fmt::format("{} has no {}", implementation.name, which.op->name));
   declared_ = entry_->numerics;
+  redeclare_(declared_);
   check_starts(host_);
   stream_ = device_->create_stream();
 }
@@ -103,6 +105,7 @@ Session::Session(const Session& beside, std::string owner, CaseResult& result)
       device_(beside.device_),
       owner_(std::move(owner)),
       entry_(beside.entry_),
+      redeclare_(beside.redeclare_),
       declared_(beside.declared_),
       stream_(device_->create_stream()),
       host_(beside.problem_.make_tensors()) {}
@@ -174,6 +177,7 @@ void Session::launch(Buffers& buffers) {
   const Stopwatch watch(result_.phases.device);
   ++result_.launches;
   declared_ = problem_.declared(*entry_, buffers.addresses, buffers.state.get(), stream_);
+  redeclare_(declared_);
   const plumb_status status =
       problem_.launch(*entry_, buffers.addresses, buffers.state.get(), stream_);
   if (status == PLUMB_OK) return;
@@ -273,7 +277,8 @@ void Session::keep_evidence(const Step& step, const TensorSet& got) {
   std::size_t bytes = 0;
   for (const HostTensor& tensor : got.all()) bytes += tensor.bytes().size();
   if (result_.evidence || bytes > kMostBytes) return;
-  result_.evidence = std::make_shared<CaseEvidence>(CaseEvidence{point_, poison_, step, got});
+  result_.evidence =
+      std::make_shared<CaseEvidence>(CaseEvidence{point_, poison_, step, got, declared_});
 }
 
 void Session::compare_bits(const Step& step, const TensorSet& got, const TensorSet& expected,

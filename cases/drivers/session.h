@@ -4,6 +4,7 @@
 // back, and every check that no op has to ask for (inputs unchanged, gaps and guards intact).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,6 +85,7 @@ class Session {
   std::shared_ptr<device::Device> device_;
   std::string owner_;
   const device::OpEntry* entry_ = nullptr;
+  std::function<void(plumb_numerics&)> redeclare_;
   plumb_numerics declared_ = {};
   device::Stream stream_ = nullptr;
   TensorSet host_;               // inputs of the current step; outputs unused

@@ -90,6 +90,7 @@ class Report:
 
     op: str
     tensors: list[TensorReport]
+    right_if: str = ""  # of a failed call: the contract under which it is right, in words
 
     @property
     def passed(self) -> bool:
@@ -106,7 +107,8 @@ class Report:
 
     def __repr__(self) -> str:
         head = f"{self.op} {'passed' if self.passed else 'failed'}"
-        return "\n".join([head, *("  " + line for one in self.tensors for line in repr(one).splitlines())])
+        lines = [line for one in self.tensors for line in repr(one).splitlines()]
+        return "\n".join([head, *("  " + line for line in [*lines, self.right_if] if line)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +142,8 @@ def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: An
     `x_before` are its bytes before the call. Other arguments are listed by arguments(op). Raises
     BadCall, a ValueError, for arguments that contradict each other.
     """
-    return Report(op, [TensorReport(**one) for one in _plumb.judge(op, *_sorted(op, call), _numbers(numerics or {}))])
+    tensors, right_if = _plumb.judge(op, *_sorted(op, call), _numbers(numerics or {}))
+    return Report(op, [TensorReport(**one) for one in tensors], right_if)
 
 
 def reference(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> dict[str, RightOutput]:

@@ -13,7 +13,7 @@ def judge(
     words: Mapping[str, str],
     reals: Mapping[str, float],
     numerics: Mapping[str, float],
-) -> list[dict[str, Any]]: ...
+) -> tuple[list[dict[str, Any]], str]: ...
 def reference(
     op: str,
     arrays: Mapping[str, Any],

@@ -204,6 +204,8 @@ def result_of(one: Mapping[str, Any]) -> CaseResult:
         lines.insert(0, one["reason"])
     if one.get("diagnosis"):
         lines.append(one["diagnosis"])
+    if one.get("right_if"):
+        lines.append(one["right_if"])
     reproduce = one.get("reproduce", "")
     if lines and reproduce:
         lines.append(f"reproduce: {reproduce}")

@@ -58,6 +58,17 @@ class Judge(unittest.TestCase):
         right = plumb.reference("rms_norm", x=x, rounding="twice")
         self.assertTrue(plumb.judge("rms_norm", x=x, out=right["out"].stored, rounding="twice"))
 
+    def test_a_failure_names_the_contract_that_makes_it_right(self):
+        x, weight = bf16_rows(4, 256), bf16_rows(256)
+        twice = plumb.reference("rms_norm", x=x, weight=weight, rounding="twice")["out"].stored
+        report = plumb.judge("rms_norm", x=x, weight=weight, out=twice)
+        self.assertFalse(report.passed)
+        self.assertEqual(report.right_if, "right if rounding = twice: declare it")
+        self.assertIn(report.right_if, str(report))
+        wrong = plumb.judge("rms_norm", x=x, weight=weight, out=np.roll(twice, 1, axis=0))
+        self.assertFalse(wrong.passed)
+        self.assertEqual(wrong.right_if, "")
+
     def test_another_eps_is_seen(self):
         x, weight = plumb.bf16(1e-3 * RANDOM.standard_normal((2, 128))), bf16_rows(128)
         out = self.norm(x, weight, 1e-5)

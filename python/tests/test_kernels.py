@@ -93,6 +93,18 @@ class OptionalOutputs(KernelFiles):
         self.assertEqual(self.outcome("flash_mla_in_one_pass", *late).outcome, "passed")
 
 
+class Declarations(KernelFiles):
+    def test_a_failure_names_the_declaration_that_is_missing(self):
+        text = self.only_failure(
+            """
+            @kernel("rms_norm", contract={"rounding": "twice"})
+            def once(x, weight, out, eps):
+                norm(x, weight, out, eps, "once")
+            """
+        )
+        self.assertIn("right if rounding = once: declare it", text)
+
+
 class Outcomes(KernelFiles):
     def test_right_kernels_pass_every_case_on_every_simulated_platform(self):
         report = plumb.run(EXAMPLE)

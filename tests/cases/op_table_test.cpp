@@ -28,7 +28,7 @@ struct SampleParams {
   const std::uint16_t* x;
   float* out;
   SampleSize size;
-  SamplePlan* plan;
+  const SamplePlan* plan;
   std::int64_t stride;
   float eps, factor;
   plumb_stream stream;
@@ -130,7 +130,7 @@ TEST(OpTable, ACallThatNoRowDescribesIsRefused) {
   };
   EXPECT_EQ(refused([](P& p) { p.eps = 0.25F; }),
             "sample: the call has eps = 0.25, the row that describes it 0.5");
-  EXPECT_EQ(refused([](P& p) { p.plan->parts = 5; }),
+  EXPECT_EQ(refused([](P& p) { const_cast<SamplePlan*>(p.plan)->parts = 5; }),
             "sample: the call has plan->parts = 5, the row that describes it 2");
   EXPECT_EQ(refused([](P& p) { p.x = nullptr; }),
             "sample: the call has no x, the row that describes it has one");

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "cases/studies/right_under.h"
+#include "diagnosis/op_run.h"
 #include "tests/support/rows_and_cases.h"
 #include "tools/report.h"
 
@@ -47,6 +49,33 @@ TEST_P(MutantTest, IsFoundAndItsRowsAreNamed) {
 
 std::string name_of_mutant(const testing::TestParamInfo<Mutant>& info) {
   return std::string(info.param.name);
+}
+
+// Has plumb's own kernel under this contract the bytes of the failure?
+bool is_kernel_of(const std::string& contract, const Case& which, const CaseResult& failure) {
+  RunOptions options = on(failure.platform);
+  options.launched_under = contract;
+  const device::OpEntry* own =
+      device::find_entry(device::builtin_implementation(failure.platform), which.op->name);
+  const TensorSet& stored = failure.evidence->tensors;
+  const TensorSet would =
+      run_once(*make_problem(which, options, false), *own, failure.platform, *failure.evidence);
+  return std::ranges::all_of(stored.all(), [&](const HostTensor& tensor) {
+    return tensor.bytes() == would.at(tensor.spec().name).bytes();
+  });
+}
+
+// Nothing that a mutant could declare makes it right, unless it is the kernel of another value: one
+// that ignores a choice.
+TEST_P(MutantTest, IsRightUnderNoDeclaration) {
+  const Mutant& mutant = GetParam();
+  const Case& which = find_case(mutant.case_id);
+  const RunOptions options = with_mutant(on(mutant.platforms.front()), mutant);
+  const CaseResult result = run_case(which, options);
+  for (const Alternative& one : right_under(which, result, options)) {
+    EXPECT_TRUE(one.numerics.empty() && is_kernel_of(one.contract, which, result))
+        << mutant.name << ": " << one.text() << "; " << mutant.why;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), name_of_mutant);

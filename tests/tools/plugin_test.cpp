@@ -276,6 +276,26 @@ TEST_F(PluginCommand, CasesRunUnderTheDeclaredContract) {
   EXPECT_NE(shown.out.find("contract: rounding=once"), std::string::npos) << shown.out;
 }
 
+TEST_F(PluginCommand, AFailureNamesTheDeclarationThatMakesItRight) {
+  const std::string pattern = "rms_norm/v4_pro_hidden/*";
+  expect_found("launches_wrong_contract", pattern, "      right if rounding = once: declare it\n");
+  const std::string summary =
+      " failed cases of rms_norm are right under rounding = once: declare contract = "
+      "\"rounding=once\"\n";
+  expect_found("launches_wrong_contract", pattern, summary);
+  const std::string json = contents(path("report.json"));
+  EXPECT_NE(json.find("\"right_if\": \"right if rounding = once: declare it\""), std::string::npos);
+  EXPECT_NE(json.find("\"contract\": \"rounding=once\""), std::string::npos);
+  const Finished wrong = run(run_of(library("launches_ignores_weight"), pattern));
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.out.find("right if"), std::string::npos) << wrong.out;
+  const Finished xml =
+      run(run_of(library("launches_wrong_contract"), pattern, {"--junit", path("report.xml")}));
+  EXPECT_EQ(xml.code, 1);
+  EXPECT_NE(contents(path("report.xml")).find("<property name=\"right_under.rms_norm\" value=\""),
+            std::string::npos);
+}
+
 TEST_F(PluginCommand, MisusedServicesFailTheCaseWhateverThePlugInReturns) {
   const std::string one = "rms_norm/hidden_1/*";
   expect_found("launches_no_function", one, "invalid_argument: launch: no function");
@@ -344,6 +364,8 @@ TEST_F(PluginOrder, IsComparedAsASetUnlessItIsDeclared) {
   }
   expect_fails("changes_order", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
                "the indices are declared to be ascending, and are not");
+  expect_fails("changes_order", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
+               "right if index_order = any: declare it");
   expect_fails("right", PLUMB_INDICES_BY_KEY, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
                "the indices are declared to stand by descending key, and are not");
 }
@@ -355,6 +377,8 @@ TEST_F(PluginOrder, TheChoiceAmongEqualKeysIsFreeUnlessItIsDeclared) {
                "second launch differs from the first");
   expect_fails("changes_equal_keys", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
                "of equal keys those with the lowest indices are declared to be taken");
+  expect_fails("changes_equal_keys", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX,
+               "right if equal_keys = any: declare it");
   expect_passes("right", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX);
 }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A failed case names the declarations under which it is right, and says nothing of kernels that
+// are wrong under all. tests/faults/faults_test.cpp has the mutants for that.
+#include "cases/studies/right_under.h"
+
+#include <gtest/gtest.h>
+#include <plumb/ops/indexer.h>
+#include <plumb/ops/norm.h>
+
+#include <algorithm>
+#include <string>
+
+#include "faults/replaced_op.h"
+#include "tests/support/rows_and_cases.h"
+
+namespace plumb::cases {
+namespace {
+
+const device::OpEntry& own(std::string_view op) {
+  return *device::find_entry(device::builtin_implementation("sim-sm90"), op);
+}
+
+RunOptions with(const device::OpEntry& entry) {
+  RunOptions options = on("sim-sm90");
+  options.implementation = with_op_replaced({entry, {}});
+  return options;
+}
+
+std::vector<Alternative> found(const std::string& id, const RunOptions& options) {
+  const Case& which = find_case(id);
+  const CaseResult result = run_case(which, options);
+  EXPECT_EQ(result.outcome, Outcome::failed) << id;
+  return right_under(which, result, options);
+}
+std::string said(const std::string& id, const RunOptions& options) {
+  return right_if(found(id, options));
+}
+
+// The indexer's query with a floor that its parameters make, or do not.
+template <float (*floor_of)(float)>
+RunOptions with_floor() {
+  device::OpEntry entry = own("indexer_q_rope_quant");
+  entry.launch = [](const void* given) {
+    auto params = *static_cast<const plumb_indexer_q_rope_quant_params*>(given);
+    params.amax_floor = floor_of(params.amax_floor);
+    return own("indexer_q_rope_quant").launch(&params);
+  };
+  return with(entry);
+}
+float low(float) { return 1e-10F; }
+float between(float) { return 2e-5F; }
+float other(float asked) { return asked < 1e-5F ? 1e-4F : 1e-10F; }
+
+TEST(RightUnder, NamesTheValueOfAKernelThatHasOne) {
+  EXPECT_EQ(said("indexer_q_rope_quant/v4/eager", with_floor<low>()),
+            "right if floor = 1e-10: declare it");
+}
+
+TEST(RightUnder, NamesNoValueThatTheKernelHasNot) {
+  EXPECT_EQ(said("indexer_q_rope_quant/v4/eager", with_floor<between>()), "");
+}
+
+// What it computes is right under the other value, but not when that is declared.
+TEST(RightUnder, NamesNoValueForAKernelThatMistakesItsParameters) {
+  EXPECT_EQ(said("indexer_q_rope_quant/v4/eager", with_floor<other>()), "");
+}
+
+TEST(RightUnder, NamesSeveralValuesTogether) {
+  RunOptions helper = on("sim-sm90");
+  helper.launched_under = "floor=1e-4 ties=toward_zero negative_zero=dropped";
+  std::vector<std::string> texts;
+  for (const Case& which : all_cases()) {
+    if (which.op->name != "mxfp4_quant" || which.scenario->name != "eager") continue;
+    const CaseResult result = run_case(which, helper);
+    for (const Alternative& one : right_under(which, result, helper)) {
+      texts.push_back(one.contract);
+    }
+  }
+  EXPECT_NE(std::ranges::find(texts, helper.launched_under), texts.end());
+}
+
+TEST(RightUnder, SaysNothingWhereNoValueIsWrong) {
+  device::OpEntry entry = own("rms_norm");
+  entry.launch = [](const void*) { return PLUMB_INVALID_ARGUMENT; };
+  EXPECT_EQ(said("rms_norm/v4_pro_hidden/eager", with(entry)), "");
+}
+
+// A declaration that promises less is no excuse for what it leaves out.
+TEST(RightUnder, WantsWhatIsLeftOutToBeUntouched) {
+  const HostTensor stored({.name = "out", .shape = {2, 3}, .role = Role::output});
+  const auto promising = [&](RowMask rows, ColumnRanges columns) {
+    Expectation one = expect_bits(stored, stored, std::move(rows), "differs");
+    one.columns = std::move(columns);
+    return Expectations{one};
+  };
+  const Expectations all = promising({}, {}), first_row = promising({true, false}, {});
+  const Expectations narrow = promising({}, {{0, 3}, {1, 3}});
+  const auto leaves_alone = [&](const Expectations& other, bool last_row, bool first_of_it) {
+    return leaves_rest_alone(all, other,
+                             [&](const HostTensor&, std::int64_t row, std::int64_t column) {
+                               return row == 1 && (column == 0 ? first_of_it : last_row);
+                             });
+  };
+  EXPECT_TRUE(leaves_alone(all, false, false));
+  EXPECT_TRUE(leaves_alone(first_row, true, true));
+  EXPECT_FALSE(leaves_alone(first_row, true, false));
+  EXPECT_TRUE(leaves_alone(narrow, false, true));
+  EXPECT_FALSE(leaves_alone(narrow, true, false));
+  EXPECT_FALSE(leaves_alone({}, true, true)) << "nothing is promised of the first row either";
+}
+
+}  // namespace
+}  // namespace plumb::cases
