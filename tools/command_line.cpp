@@ -139,6 +139,8 @@ void add_list(CLI::App& app, Action& action) {
   add_selection(*command, arguments->selection);
   command->add_flag("--ops", arguments->ops, "the ops");
   command->add_flag("--arguments", arguments->arguments, "what each op takes, as Markdown");
+  command->add_flag("--contracts", arguments->contracts,
+                    "which case tells values of an op's choices apart, as Markdown");
   command->add_flag("--platforms", arguments->platforms,
                     "the platforms, and why some are unavailable");
   command->add_flag("--scenarios", arguments->scenarios, "the scenarios");

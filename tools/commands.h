@@ -29,7 +29,8 @@ struct RunArguments {
 
 struct ListArguments {
   Selection selection;
-  bool ops = false, arguments = false, platforms = false, scenarios = false, why = false;
+  bool ops = false, arguments = false, contracts = false, platforms = false, scenarios = false;
+  bool why = false;
 };
 
 struct BenchArguments {

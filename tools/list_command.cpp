@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb list: cases, or --ops, --arguments, --platforms, --scenarios.
+// plumb list: cases, or --ops, --arguments, --contracts, --platforms, --scenarios.
 #include <fmt/format.h>
 
+#include "cases/studies/contract_table.h"
 #include "cases/tables/op_arguments.h"
 #include "device/device.h"
 #include "process/worker.h"
@@ -31,6 +32,10 @@ int list_command(const ListArguments& arguments) {
   }
   if (arguments.arguments) {
     fmt::print("{}", cases::arguments_page());
+    return 0;
+  }
+  if (arguments.contracts) {
+    fmt::print("{}", cases::contract_page());
     return 0;
   }
   if (arguments.platforms) {

@@ -8,6 +8,29 @@
 
 namespace plumb::cases {
 
+namespace {
+
+std::string_view why(const std::vector<PermittedPair>& marks, std::string_view of,
+                     std::string_view under) {
+  const auto names = [](std::string_view mark, std::string_view value) {
+    return mark == "*" || mark == value;
+  };
+  for (const PermittedPair& pair : marks) {
+    if (names(pair.of, of) && names(pair.under, under)) return pair.why;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string_view ContractChoice::why_permitted(std::string_view of, std::string_view under) const {
+  return why(permitted, of, under);
+}
+
+std::string_view ContractChoice::why_unnamed(std::string_view of, std::string_view under) const {
+  return why(unnamed, of, under);
+}
+
 std::vector<std::string_view> RowSchema::words() const {
   std::vector<std::string_view> all = word_parameters;
   for (const ContractChoice& choice : choices) all.push_back(choice.name);

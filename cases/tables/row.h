@@ -43,12 +43,26 @@ struct Parameter {
   std::string_view meaning;
 };
 
+// An implementation of the value `of` is right under the value `under` as well, and no row tells
+// the two apart. "*" stands for every other value.
+struct PermittedPair {
+  std::string_view of, under, why;
+};
+
 // What right kernels of different engines do differently. A row, or the declaration of an
 // implementation, names one of the values; a row that names none has the first.
 struct ContractChoice {
   std::string_view name;
   std::vector<std::string_view> values;
   std::string_view meaning;
+  std::vector<PermittedPair> permitted = {};  // of all others a row tells the values apart
+  // A report cannot say of a kernel of `of` under `under` that it is one of `of`. Of all others it
+  // does (cases/studies/right_under.h).
+  std::vector<PermittedPair> unnamed = {};
+
+  // Why an implementation of `of` is right under `under`. "": it is not.
+  std::string_view why_permitted(std::string_view of, std::string_view under) const;
+  std::string_view why_unnamed(std::string_view of, std::string_view under) const;
 };
 
 // What the rows of one op, or those of decode steps, may set. Anything else in a row is an error.

@@ -202,8 +202,8 @@ MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, c
   MessageWriter request;
   request.put(entry_of_op_[position]).put<std::uint64_t>(bytes.size());
   request.put_bytes(bytes.data(), bytes.size());
-  if (const plumb_mla_plan* const own = plan_of(op_at(position), bytes)) {
-    const Bytes plan = without_marks(own, sizeof(plumb_mla_plan));
+  if (const plumb_mla_plan* const lent = plan_of(op_at(position), bytes)) {
+    const Bytes plan = without_marks(lent, sizeof(plumb_mla_plan));
     request.put_bytes(plan.data(), plan.size());
   }
   return connection().call(call, request);

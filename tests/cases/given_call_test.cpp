@@ -67,6 +67,13 @@ class RightCall {
   const OpDefinition& op() const { return op_; }
   TensorSet& tensors() { return tensors_; }
 
+  // The contract of the row may leave an output open.
+  bool promises(const TensorSpec& spec) const {
+    const RowMask rows =
+        problem_->promised_rows({7, problem_->capacity(), Fill::real, DeadRows::zero}, spec);
+    return rows.empty() || std::ranges::find(rows, true) != rows.end();
+  }
+
   std::vector<TensorReport> judge() const {
     const Row row = row_of(op_, call_, sm90(), true);
     const auto problem = op_.make_problem(row, sm90());
@@ -154,7 +161,8 @@ TEST(GivenCall, OfEveryOpIsJudged) {
   EXPECT_EQ(judged.size(), all_ops().size());
 }
 
-// Every output of every op, so that no expectation is left out by its name.
+// Every output of every op, so that no expectation is left out by its name. An output that the
+// row's contract leaves open is not compared, so it may hold anything.
 TEST(GivenCall, WithAWrongOutputFails) {
   std::set<std::string_view> seen, found;
   for (const Case& which : smoke_rows()) {
@@ -165,6 +173,7 @@ TEST(GivenCall, WithAWrongOutputFails) {
       if (tensor.spec().role != Role::output || tensor.bytes().empty()) continue;
       const Bytes kept = tensor.bytes();
       for (std::byte& byte : tensor.bytes()) byte ^= std::byte{0x55};
+      if (!right.promises(tensor.spec())) continue;
       const std::vector<TensorReport> reports = right.judge();
       const bool failed = std::any_of(reports.begin(), reports.end(),
                                       [](const TensorReport& report) { return !report.passed(); });

@@ -52,7 +52,7 @@ std::string name_of_mutant(const testing::TestParamInfo<Mutant>& info) {
 }
 
 // Has plumb's own kernel under this contract the bytes of the failure?
-bool is_kernel_of(const std::string& contract, const Case& which, const CaseResult& failure) {
+bool is_kernel_of(const std::string& contract, const Case& which, const CaseResult& failure) try {
   RunOptions options = on(failure.platform);
   options.launched_under = contract;
   const device::OpEntry* own =
@@ -63,19 +63,23 @@ bool is_kernel_of(const std::string& contract, const Case& which, const CaseResu
   return std::ranges::all_of(stored.all(), [&](const HostTensor& tensor) {
     return tensor.bytes() == would.at(tensor.spec().name).bytes();
   });
+} catch (const device::DeviceError&) {  // these inputs do not occur under that contract
+  return false;
 }
 
 // Nothing that a mutant could declare makes it right, unless it is the kernel of another value: one
-// that ignores a choice.
+// that ignores a choice. Then it is right under looser values, too.
 TEST_P(MutantTest, IsRightUnderNoDeclaration) {
   const Mutant& mutant = GetParam();
   const Case& which = find_case(mutant.case_id);
   const RunOptions options = with_mutant(on(mutant.platforms.front()), mutant);
   const CaseResult result = run_case(which, options);
-  for (const Alternative& one : right_under(which, result, options)) {
-    EXPECT_TRUE(one.numerics.empty() && is_kernel_of(one.contract, which, result))
-        << mutant.name << ": " << one.text() << "; " << mutant.why;
-  }
+  const std::vector<Alternative> right = right_under(which, result, options);
+  const auto is_of = [&](const Alternative& one) {
+    return one.numerics.empty() && is_kernel_of(one.contract, which, result);
+  };
+  EXPECT_TRUE(right.empty() || std::ranges::any_of(right, is_of))
+      << mutant.name << ": " << right_if(right) << "; " << mutant.why;
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutants, MutantTest, testing::ValuesIn(all_mutants()), name_of_mutant);

@@ -17,7 +17,12 @@ namespace plumb::cases {
 // vLLM's Triton writers skip -1 alone, its CUDA writers and SGLang's fused one every negative slot.
 // SGLang's plain writers skip none: its engine has a slot for padded tokens.
 inline const ContractChoice kSkip{
-    "skip", {"minus_one", "negative", "never"}, "the slots whose tokens are skipped"};
+    "skip",
+    {"minus_one", "negative", "never"},
+    "the slots whose tokens are skipped",
+    {{"*", "never", "no slot is negative"}, {"negative", "minus_one", "no slot is below -1"}},
+    {{"never", "*", "under never no slot is negative"},
+     {"minus_one", "negative", "under minus_one no slot is below -1"}}};
 // vLLM and SGLang's CUDA writers have the first, SGLang's Triton writers the second.
 inline const ContractChoice kAmaxFloor{"floor", {"1e-4", "1e-8"}, "least amax of a group"};
 

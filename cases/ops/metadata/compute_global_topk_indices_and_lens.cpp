@@ -18,7 +18,8 @@ const ContractChoice kCompaction{
 const ContractChoice kBounds{"bounds",
                              {"unchecked", "checked"},
                              "requests and positions outside the block table do not occur, or have "
-                             "no slot"};
+                             "no slot",
+                             {{"checked", "unchecked", "all are inside the block table"}}};
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), topk = t.scalar("topk", &P::topk);

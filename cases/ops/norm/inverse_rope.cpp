@@ -16,8 +16,10 @@ using reference::kHeadDim, reference::kNopeDim;
 using P = plumb_inverse_rope_params;
 
 // in_place: vLLM's rows on ROCm, DeepSeek's model.py, SGLang. copy: vLLM's functional form.
-const ContractChoice kPlacement{
-    "placement", {"in_place", "copy"}, "the heads are overwritten, or written to out"};
+const ContractChoice kPlacement{"placement",
+                                {"in_place", "copy"},
+                                "the heads are overwritten, or written to out",
+                                {{"*", "*", "the buffers differ: such a pair cannot run"}}};
 
 Formula members(TablePart<P>& t) {
   const Formula copies = word_is("placement", "copy");

@@ -18,7 +18,8 @@ using P = plumb_q_head_rms_norm_rope_params;
 // caches.
 const ContractChoice kPlacement{"placement",
                                 {"copy", "in_place"},
-                                "the heads are read from q, or from out, which is overwritten"};
+                                "the heads are read from q, or from out, which is overwritten",
+                                {{"*", "*", "the buffers differ: such a pair cannot run"}}};
 
 Formula members(TablePart<P>& t) {
   const Formula in_place = word_is("placement", "in_place");

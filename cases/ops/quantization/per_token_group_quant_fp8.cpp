@@ -20,13 +20,19 @@ using reference::Dialect;
 
 using P = plumb_per_token_group_quant_fp8_params;
 
-const ContractChoice kFiller{"filler",
-                             {"0", "94", "127", "any"},
-                             "bytes behind the last group in the last word of packed scales"};
+const ContractChoice kFiller{
+    "filler",
+    {"0", "94", "127", "any"},
+    "bytes behind the last group in the last word of packed scales",
+    {{"*", "any", "every byte is right"}, {"any", "0", "plumb's kernel of any writes 0"}},
+    {{"any", "*",
+      "the bytes are open under any, and no report frees what a kernel "
+      "wrote"}}};
 const ContractChoice kPaddingRows{
     "padding_rows",
     {"untouched", "zero"},
-    "words behind the last token in columns of packed scales, but for the last column"};
+    "words behind the last token in columns of packed scales, but for the last column",
+    {{"*", "*", "the words belong to the tensor under zero alone: such a pair cannot run"}}};
 
 // [tokens, words], or the transpose with columns of whole vectors. A word is a scale, or four.
 void add_scales(TablePart<P>& t, const Formula& tokens, const Formula& groups) {

@@ -23,7 +23,9 @@ using P = plumb_hash_routing_params;
 
 const ContractChoice kStrangers{"strangers",
                                 {"never", "ignored"},
-                                "ids of the table that are no experts; under never it has none"};
+                                "ids of the table that are no experts; under never it has none",
+                                {{"ignored", "never", "the table has no such ids"},
+                                 {"never", "ignored", "plumb's kernel of never ignores them too"}}};
 
 Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);

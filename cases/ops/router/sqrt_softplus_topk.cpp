@@ -19,7 +19,16 @@ using P = plumb_sqrt_softplus_topk_params;
 
 const ContractChoice kWeight{"weight",
                              {"score", "recovered"},
-                             "what weights are made of: the score, or (score + bias) - bias"};
+                             "what weights are made of: the score, or (score + bias) - bias",
+                             {{"score", "recovered", "the bound of recovered is wider"}}};
+
+ContractChoice nan_score_choice() {
+  ContractChoice choice = kNanScore;
+  choice.permitted = {{"zero", "nan", "a row with a NaN is open"}};
+  choice.unnamed = {{"nan", "zero",
+                     "rows with a NaN are open under it, and no report frees what a kernel wrote"}};
+  return choice;
+}
 
 Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);
@@ -131,7 +140,7 @@ OpDefinition define_sqrt_softplus_topk() {
            "router of V4: sqrt(softplus) scores with a bias, best experts",
            std::move(parameters),
            {"bias", "logits"},
-           {kWeight, kSoftplus, kSoftplusSmall, kNanScore, kZeroSum}},
+           {kWeight, kSoftplus, kSoftplusSmall, nan_score_choice(), kZeroSum}},
           make_problem_of<SqrtSoftplusTopKProblem>,
           {},
           "tokens",

@@ -26,7 +26,8 @@ enum class MlaLayouts { all, v4 };  // that an op has
 inline const ContractChoice kMlaOutputs{
     "outputs",
     {"all", "out"},
-    "out: neither lse nor max_logits is written; their pointers are null"};
+    "out: neither lse nor max_logits is written; their pointers are null",
+    {{"*", "*", "plumb's kernels write each output that has a pointer"}}};
 
 // A paged cache and the prefix of its row parameters: "" or "extra_".
 struct MlaCacheMembers {

@@ -99,7 +99,10 @@ MlaCacheMembers add_cache(TablePart<P>& t, const std::string& side) {
 }
 
 const ContractChoice kPlan{
-    "plan", {"required", "none"}, "none: the kernel gets neither a tile plan nor partial results"};
+    "plan",
+    {"required", "none"},
+    "none: the kernel gets neither a tile plan nor partial results",
+    {{"*", "*", "one of them has a struct that the other lacks: such a pair cannot run"}}};
 
 void add_plan(TablePart<P>& call, const Formula& requests, const Formula& queries,
               const Formula& heads) {

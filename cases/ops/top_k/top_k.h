@@ -21,7 +21,9 @@ namespace plumb::cases {
 inline const ContractChoice kNanOrder{
     "nan_order",
     {"all_nan_top", "sign_ordered", "unspecified"},
-    "NaN: above +inf and all equal, by sign above +inf and below -inf, or a row with NaN is free"};
+    "NaN: above +inf and all equal, by sign above +inf and below -inf, or a row with NaN is free",
+    {{"*", "unspecified", "a row with a NaN is free"},
+     {"unspecified", "all_nan_top", "plumb's kernel of unspecified takes every NaN first"}}};
 
 // Logits with gaps between columns and rows, and the indices of the largest of each row.
 template <class P>

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every two values of a choice are told apart by a row of the default tier, or a mark says why not.
+// The report of the wrong kernel names the value that it does.
+#include "cases/studies/contract_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "cases/studies/right_under.h"
+#include "cases/tables/contract.h"
+
+namespace plumb::cases {
+namespace {
+
+std::vector<Case> cases_of(const OpDefinition& op) {
+  std::vector<Case> cases;
+  for (Case which : all_cases()) {
+    if (which.op->name != op.name) continue;
+    which.op = &op;
+    cases.push_back(std::move(which));
+  }
+  return cases;
+}
+
+std::vector<ContractPair> pairs_of(const OpDefinition& op) {
+  return contract_pairs(op, cases_of(op), kContractPlatform);
+}
+
+std::string page() {
+  std::ifstream file(std::filesystem::path(PLUMB_SOURCE_DIR) / "docs/operations/contracts.md");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class EveryChoice : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryChoice, HasARowForEachPairOfItsValues) {
+  const OpDefinition& op = find_op(GetParam());
+  const std::vector<ContractPair> pairs = pairs_of(op);
+  for (const std::string& line : objections(op, pairs)) ADD_FAILURE() << line;
+  EXPECT_NE(page().find(contract_section(op, pairs)), std::string::npos)
+      << "plumb list --contracts >docs/operations/contracts.md makes it anew";
+  for (const ContractPair& pair : pairs) {
+    if (!fails_by_values(pair.failure)) continue;
+    const Alternative right{pair.choice + "=" + pair.of, ""};
+    const std::vector<Alternative> found =
+        right_under(pair.separated_by, pair.failure, with_kernel_of(pair, kContractPlatform));
+    const bool named = std::ranges::find(found, right) != found.end();
+    EXPECT_EQ(named, pair.why_unnamed.empty())
+        << pair.separated_by.id() << " under " << pair.under
+        << (named ? " says " : " does not say ") << right.text();
+  }
+}
+
+std::vector<std::string> ops_with_choices() {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (!op.choices.empty()) names.emplace_back(op.name);
+  }
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Ops, EveryChoice, testing::ValuesIn(ops_with_choices()),
+                         [](const auto& op) { return op.param; });
+
+// rms_norm with another choice, which its kernel does not read.
+OpDefinition norm_with(ContractChoice choice) {
+  OpDefinition op = find_op("rms_norm");
+  op.choices = {std::move(choice)};
+  return op;
+}
+std::vector<ContractPair> pairs_of_few(const OpDefinition& op) {
+  std::vector<Case> cases = cases_of(op);
+  std::erase_if(cases, [](const Case& which) { return which.tier() != Tier::smoke; });
+  return contract_pairs(op, cases, kContractPlatform);
+}
+
+TEST(ContractTable, RefusesAChoiceThatNoRowTellsApart) {
+  const OpDefinition op = norm_with({"colour", {"red", "blue"}, "of nothing"});
+  const std::vector<std::string> said = objections(op, pairs_of_few(op));
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said.front(),
+            "rms_norm: a kernel of colour=blue under colour=red fails in no row of the default "
+            "tier, and no mark says why");
+}
+
+TEST(ContractTable, TakesAMarkForOneDirectionOnly) {
+  const OpDefinition op =
+      norm_with({"colour", {"red", "blue"}, "of nothing", {{"blue", "red", "red permits blue"}}});
+  const std::vector<ContractPair> pairs = pairs_of_few(op);
+  const std::vector<std::string> said = objections(op, pairs);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_TRUE(said.front().starts_with("rms_norm: a kernel of colour=red under colour=blue"));
+  EXPECT_NE(
+      contract_section(op, pairs).find("| `colour=red` | `colour=blue` | none: red permits blue |"),
+      std::string::npos);
+}
+
+TEST(ContractTable, RefusesAMarkOfAPairThatARowTellsApart) {
+  ContractChoice rounding = find_op("rms_norm").choices.front();
+  rounding.permitted = {{"*", "twice", "nobody looks"}};
+  const OpDefinition op = norm_with(rounding);
+  const std::vector<std::string> said = objections(op, pairs_of_few(op));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said.front().find("but is marked as permitted: nobody looks"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumb::cases
