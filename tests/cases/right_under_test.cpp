@@ -110,5 +110,25 @@ TEST(RightUnder, WantsWhatIsLeftOutToBeUntouched) {
   EXPECT_FALSE(leaves_alone({}, true, true)) << "nothing is promised of the first row either";
 }
 
+// A norm that is wrong in each second launch, and whether it promises equal bits.
+RunOptions now_and_then(bool deterministic) {
+  device::OpEntry entry = own("rms_norm");
+  entry.numerics.deterministic = deterministic;
+  entry.launch = [](const void* given) {
+    static int launches = 0;
+    auto params = *static_cast<const plumb_rms_norm_params*>(given);
+    if (launches++ % 2 == 1) params.eps *= 1e4F;
+    return own("rms_norm").launch(&params);
+  };
+  RunOptions options = with(entry);
+  options.foreign = true;  // its launches are those of one entry
+  return options;
+}
+
+TEST(RightUnder, NeedsEveryLaunchToBeRightWithoutEqualBits) {
+  EXPECT_EQ(said("rms_norm/v4_pro_hidden/eager", now_and_then(true)), "");
+  EXPECT_EQ(said("rms_norm/v4_pro_hidden/eager", now_and_then(false)), "");
+}
+
 }  // namespace
 }  // namespace plumb::cases
