@@ -261,13 +261,11 @@ int code_of(const RunRecord& run, const RunArguments& arguments) {
                   coverage_code(offered(run.all, arguments), arguments.least_coverage));
 }
 
-std::vector<Task> tasks_of(const SelectedAny& selected, const Selection& selection,
-                           const Shard& shard) {
+std::vector<Task> tasks_of(const SelectedAny& selected, const Shard& shard) {
   std::vector<Task> tasks;
   std::size_t number = 0;
   for (const cases::AnyCase& which : selected.cases) {
     for (const std::string& platform : selected.platforms) {
-      if (!is_selected(which, platform, selection, selected.tier)) continue;
       if (shard.has(number++)) tasks.push_back({&which, platform});
     }
   }
@@ -325,7 +323,7 @@ int run_command(RunArguments arguments) {
       select_any(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
   check_point(arguments.selection, selected);
   const std::optional<Shard> shard = shard_of_environment();
-  const std::vector<Task> tasks = tasks_of(selected, arguments.selection, shard.value_or(Shard{}));
+  const std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));

@@ -99,6 +99,18 @@ std::vector<cases::AnyCase> known_cases(const std::vector<cases::CaseFile>& file
       nearest.empty() ? "; plumb list shows them" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
+bool is_selected(const cases::AnyCase& which, const Selection& selection, cases::Tier tier) {
+  const std::string id = which.id();
+  const auto& ops = selection.ops;
+  if (!ops.empty() && std::find(ops.begin(), ops.end(), which.op()) == ops.end()) return false;
+  const auto in_tier = [&] { return which.tier() <= tier; };
+  if (selection.patterns.empty()) return in_tier();
+  return std::any_of(
+      selection.patterns.begin(), selection.patterns.end(), [&](const std::string& pattern) {
+        return names_exactly(pattern, id) || (cases::matches(pattern, id) && in_tier());
+      });
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -157,30 +169,12 @@ SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
   std::vector<std::string> ids;
   for (cases::AnyCase& which : known_cases(read_case_files(selection.case_files), kinds)) {
     ids.push_back(which.id());
-    if (std::none_of(selected.platforms.begin(), selected.platforms.end(),
-                     [&](const auto& platform) {
-                       return is_selected(which, platform, selection, selected.tier);
-                     })) {
-      continue;
-    }
+    if (!is_selected(which, selection, selected.tier)) continue;
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
   }
   if (selected.cases.empty()) refuse_selection(selection, ids);
   return selected;
-}
-
-bool is_selected(const cases::AnyCase& which, const std::string& platform,
-                 const Selection& selection, cases::Tier tier) {
-  const std::string id = which.id();
-  const auto& ops = selection.ops;
-  if (!ops.empty() && std::find(ops.begin(), ops.end(), which.op()) == ops.end()) return false;
-  const auto in_tier = [&] { return which.tier_on(platform) <= tier; };
-  if (selection.patterns.empty()) return in_tier();
-  return std::any_of(
-      selection.patterns.begin(), selection.patterns.end(), [&](const std::string& pattern) {
-        return names_exactly(pattern, id) || (cases::matches(pattern, id) && in_tier());
-      });
 }
 
 Selected select(const Selection& selection) {

@@ -54,10 +54,6 @@ struct SelectedAny {
 enum class CaseKinds { ops, ops_and_decode_steps };
 SelectedAny select_any(const Selection& selection, CaseKinds kinds);
 
-// Of the cases that one of the platforms runs: whether this platform does.
-bool is_selected(const cases::AnyCase& which, const std::string& platform,
-                 const Selection& selection, cases::Tier tier);
-
 // Throws UsageError for a platform that plumb does not know. `all` stands for every one.
 std::vector<std::string> choose_platforms(const std::vector<std::string>& asked);
 

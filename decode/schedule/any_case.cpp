@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "cases/tables/case_file.h"
-#include "cases/tables/platform_share.h"
-#include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
@@ -37,13 +35,6 @@ std::string AnyCase::id() const {
 Tier AnyCase::tier() const {
   if (const Case* which = of_op()) return which->tier();
   return row().tier;
-}
-
-Tier AnyCase::tier_on(const std::string& platform) const {
-  const StepCase* steps = of_steps();
-  if (steps == nullptr || tier() != Tier::standard) return tier();
-  const std::size_t number = seed_of(steps->row.name) + static_cast<std::size_t>(steps->mode);
-  return share_of(platform).has(number) ? Tier::standard : Tier::full;
 }
 
 void AnyCase::set_parameter(std::string_view name, std::string_view value) {

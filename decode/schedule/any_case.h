@@ -27,9 +27,6 @@ class AnyCase {
   std::string_view scenario_why() const;
   std::string id() const;  // "op/row/scenario"
   Tier tier() const;
-  // Platforms that run the same kernels divide the graph modes of a row of decode steps in the
-  // default tier: what another one runs there is full here.
-  Tier tier_on(const std::string& platform) const;
   // Throws BadRow, as cases::set_parameter.
   void set_parameter(std::string_view name, std::string_view value);
 

@@ -5,7 +5,6 @@
 #include <plumb/ops/sparse_mla.h>
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -83,30 +82,6 @@ TEST(DecodeStepCase, EveryRowHasACasePerGraphMode) {
        {"eager", "piecewise", "full", "full_decode_only", "full_and_piecewise", "breakable"}) {
     EXPECT_NO_THROW(decode_case(std::string("decode_step/v4/") + mode)) << mode;
   }
-}
-
-TEST(DecodeStepCase, PlatformsThatRunTheSameKernelsDivideTheModesOfEachRow) {
-  for (const StepCase& which : decode_step_cases()) {
-    const AnyCase any(which);
-    if (any.tier() != Tier::standard) {
-      EXPECT_EQ(any.tier_on("sim-gfx942"), any.tier());
-      continue;
-    }
-    const bool first = any.tier_on("sim-gfx942") == Tier::standard;
-    const bool second = any.tier_on("sim-gfx950") == Tier::standard;
-    EXPECT_NE(first, second) << any.id();
-    EXPECT_EQ(any.tier_on("sim-sm90"), Tier::standard);
-    EXPECT_EQ(any.tier_on("hip-gfx90a"), Tier::standard) << "a real device has no peers";
-  }
-}
-
-TEST(DecodeStepCase, EachOfThePlatformsThatDivideHasHalfOfTheModesOfARow) {
-  std::map<std::string, int> modes;
-  for (const StepCase& which : decode_step_cases()) {
-    modes[which.row.name] += AnyCase(which).tier_on("sim-gfx950") == Tier::standard ? 1 : 0;
-  }
-  EXPECT_EQ(modes.at("v4"), 3);
-  EXPECT_EQ(modes.at("v32"), 3);
 }
 
 TEST(DecodeStepCase, WhatTheRowSaysIsServed) {

@@ -64,7 +64,7 @@ std::string suite_of(std::string platform) {
 
 void register_cases(const std::vector<AnyCase>& all, const std::string& platform) {
   for (const AnyCase& which : all) {
-    if (which.tier_on(platform) > plumb::cases::Tier::standard) continue;
+    if (which.tier() > plumb::cases::Tier::standard) continue;
     testing::RegisterTest(
         suite_of(platform).c_str(), which.id().c_str(), nullptr, nullptr, __FILE__, __LINE__,
         [&which, platform]() -> testing::Test* { return new CaseTest(which, platform); });
