@@ -45,6 +45,7 @@ double launches_of(const Scenario& scenario) {
 // shrinks and grows once. Cheaper rows of the op take all steps, and so do real devices.
 constexpr std::int64_t kStepsOfDear = 3;
 
+constexpr std::size_t kFillCount = 3;
 enum Factor { kOrder, kPolicy, kPoison, kFill, kChecked, kPages, kDead, kFactorCount };
 constexpr int kLevels[kFactorCount] = {3, 2, 3, 3, 2, 2, 5};
 
@@ -134,10 +135,9 @@ void put_late_first(std::vector<Point>& points) {
 
 // Of the points: all platforms run the first ones, one of each fill.
 void keep_share(std::vector<Point>& points, const PlatformShare& share) {
-  constexpr std::size_t kOfAll = 3;
   std::vector<Point> kept;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    if (i < kOfAll || share.has(i)) kept.push_back(points[i]);
+    if (i < kFillCount || share.has(i)) kept.push_back(points[i]);
   }
   points = std::move(kept);
 }
@@ -250,16 +250,17 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
                           static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
-  if (simulated && options.tier == Tier::standard && cost > budget &&
-      which.scenario->mode == Scenario::Mode::full_graph) {
-    points.front().most_steps = kStepsOfDear;
-  }
+  const bool replayed = simulated && options.tier == Tier::standard &&
+                        which.scenario->mode == Scenario::Mode::full_graph;
+  if (replayed && cost > budget) points.front().most_steps = kStepsOfDear;
+  // What the conditions do to the kernels the eager case of the row tries, with the whole budget.
+  const double behind_fills = replayed ? budget / 4 : budget;
   double spent = 0;
   std::vector<Point> chosen;
   for (Point& point : points) {
     if (checked_cost > budget / 4) point.conditions.checked = false;
     spent += point.conditions.checked ? checked_cost : cost;
-    if (!chosen.empty() && spent > budget) break;
+    if (!chosen.empty() && spent > (chosen.size() < kFillCount ? budget : behind_fills)) break;
     chosen.push_back(point);
   }
   if (simulated && !options.foreign && options.tier == Tier::standard) {

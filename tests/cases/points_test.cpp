@@ -73,7 +73,7 @@ TEST(Points, TooDearForTheirTierTakeTheFirstStepsOnly) {
        {std::pair{"mhc_pre/rows_1025/full_graph", Tier::full},
         std::pair{"rms_norm/kv_latent_slice/full_graph", Tier::standard}}) {
     const std::vector<Point> points = points_of(id, tier);
-    EXPECT_GT(points.size(), 3u) << id;
+    EXPECT_GE(points.size(), 3u) << id;
     for (const Point& point : points) EXPECT_FALSE(point.most_steps.has_value()) << id;
   }
 }
