@@ -10,6 +10,7 @@
 
 #include "cases/studies/right_under.h"
 #include "cases/tables/contract.h"
+#include "cases/tensors/sort_by.h"
 
 namespace plumb::cases {
 
@@ -49,9 +50,8 @@ std::vector<CandidateCase> candidates_of(const ContractPair& pair, const std::ve
                           .unlikely = named != pair.of && named != pair.under,
                           .cost = problem->cost() + verdict_cost(*problem)});
   }
-  std::ranges::stable_sort(candidates, {}, [](const CandidateCase& one) {
-    return std::tuple(one.graph, one.unlikely, one.cost);
-  });
+  sort_by(candidates,
+          [](const CandidateCase& one) { return std::tuple(one.graph, one.unlikely, one.cost); });
   return candidates;
 }
 

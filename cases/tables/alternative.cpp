@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cases/tables/problem.h"
+#include "cases/tensors/sort_by.h"
 
 namespace plumb::cases {
 
@@ -83,7 +84,7 @@ std::vector<std::string> contracts(const OpDefinition& op, const Row& row) {
       }
     }
   }
-  std::ranges::stable_sort(all, {}, count_words);
+  sort_by(all, count_words);
   if (all.size() > kMostContracts) all.resize(kMostContracts);
   return all;
 }
