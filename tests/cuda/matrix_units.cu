@@ -175,6 +175,7 @@ float accumulator(const Format& format, Fill fill, std::uint64_t r) {
 
 std::uint32_t code(const Format& format, float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
+  if (format.bytes == 4) return bits & ~0x1fffU;  // a unit does not read what tf32 has not
   if (format.bytes != 1) return bits >> (32 - 8 * format.bytes);
   const std::uint32_t sign = bits >> 24 & 0x80;
   const float size = std::min(std::abs(x), 448.0F);
