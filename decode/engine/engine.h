@@ -71,6 +71,10 @@ class Engine {
   void step_eagerly(const std::vector<std::uint64_t>& scheduled, const Padding& padding = {});
 
   const Geometry& geometry() const { return geometry_; }
+  // Whether the kernel of `op` declares this value of a contract, "plan=none".
+  bool chooses(std::string_view op, std::string_view choice) const {
+    return call_.chooses(op, choice);
+  }
   // Throws std::out_of_range if there is none of the id.
   const Request& request(std::uint64_t id) const { return requests_.at(id); }
   const StepPlan& plan() const { return plan_; }  // of the latest step

@@ -94,6 +94,7 @@ void V32Metadata::build_buffers(const Caller& call, const StepInputs& inputs,
 
 // A part of its own: there are steps without it.
 void V32Metadata::build_plan(const Caller& call, const StepPlan& plan) {
+  if (call.chooses("sparse_mla_decode", "plan=none")) return;
   PlanKeyPolicy::Key key = policies_.plan_key->key(keyed_step(geometry_, plan));
   PlanKeyPolicy::Key& made_for = keys_[policies_.plan_key->builder(plan)];
   if (attention_.kept.mark_planned() && key == made_for) {

@@ -66,7 +66,7 @@ Implementations output_alone() {
 }
 
 TEST(DecodeStepCase, AnAttentionIsAskedForNothingThatItDoesNotPromise) {
-  for (const char* id : {"decode_step/v4/full", "decode_step/v4/eager"}) {
+  for (const char* id : {"decode_step/v4/full", "decode_step/v4/eager", "decode_step/v32/eager"}) {
     const WatchResult right = watch_with(id, output_alone<1>());
     EXPECT_TRUE(right.clean()) << id << ": " << right.findings.front().text;
     const WatchResult wrong = watch_with(id, output_alone<2>());
