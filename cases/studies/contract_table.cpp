@@ -25,7 +25,7 @@ constexpr double kMostOfMarked = 3e8;
 
 bool is_tried(const ContractPair& pair, const Case& which) {
   const Scenario::Mode mode = which.scenario->mode;
-  const bool graph = mode == Scenario::Mode::full_graph && pair.why_permitted.empty();
+  const bool graph = mode == Scenario::Mode::full_graph && pair.why_unseparated.empty();
   return which.tier() <= Tier::standard && !which.row.real_only && which.row.known_bug.empty() &&
          (mode == Scenario::Mode::eager || graph);
 }
@@ -73,7 +73,7 @@ void find_separating(ContractPair& pair, const std::vector<Case>& cases,
   double spent = 0;
   for (const CandidateCase& candidate : candidates_of(pair, cases, platform)) {
     spent += candidate.cost;
-    if (!pair.why_permitted.empty() && spent > kMostOfMarked) return;
+    if (!pair.why_unseparated.empty() && spent > kMostOfMarked) return;
     const Case& which = *candidate.which;
     CaseResult result = run_pair(pair, which, platform);
     const bool by_values = fails_by_values(result);
@@ -86,7 +86,7 @@ void find_separating(ContractPair& pair, const std::vector<Case>& cases,
 }
 
 std::string row_of(const ContractPair& pair) {
-  if (!pair.is_separated()) return "none: " + pair.why_permitted;
+  if (!pair.is_separated()) return "none: " + pair.why_unseparated;
   const Case& which = pair.separated_by;
   if (!fails_by_values(pair.failure)) {
     return fmt::format("`{}/{}`, by more than values", which.row.name, which.scenario->name);
@@ -115,7 +115,7 @@ std::vector<ContractPair> contract_pairs(const OpDefinition& op, const std::vect
             ContractPair{.choice = std::string(choice.name),
                          .of = std::string(of),
                          .under = std::string(under),
-                         .why_permitted = std::string(choice.why_permitted(of, under)),
+                         .why_unseparated = std::string(choice.why_unseparated(of, under)),
                          .why_unnamed = std::string(choice.why_unnamed(of, under))});
         find_separating(pair, cases, platform);
       }
@@ -130,12 +130,12 @@ std::vector<std::string> objections(const OpDefinition& op,
   for (const ContractPair& pair : pairs) {
     const std::string who = fmt::format("{}: a kernel of {} under {}", op.name, word(pair, pair.of),
                                         word(pair, pair.under));
-    if (!pair.is_separated() && pair.why_permitted.empty()) {
+    if (!pair.is_separated() && pair.why_unseparated.empty()) {
       lines.push_back(who + " fails in no row of the default tier, and no mark says why");
     }
-    if (pair.is_separated() && !pair.why_permitted.empty()) {
-      lines.push_back(fmt::format("{} fails in {}, but is marked as permitted: {}", who,
-                                  pair.separated_by.id(), pair.why_permitted));
+    if (pair.is_separated() && !pair.why_unseparated.empty()) {
+      lines.push_back(fmt::format("{} fails in {}, but is marked as not separated: {}", who,
+                                  pair.separated_by.id(), pair.why_unseparated));
     }
   }
   return lines;
@@ -155,16 +155,11 @@ std::string contract_section(const OpDefinition& op, const std::vector<ContractP
 std::string contract_page() {
   std::string page =
       "# Choices and the rows that tell them apart\n\n"
-      "Made by `plumb list --contracts`. A *kernel* that makes one value of a choice runs under a "
-      "*contract*\n"
-      "that says another. The third column names the cheapest case in which it then fails, or says "
-      "why the\n"
-      "contract permits its results. The report of that case names the kernel's value, if the "
-      "column does not "
-      "say why\n"
-      "it cannot. [plugins.md](../plugins.md) says how a kernel declares its "
-      "values,\n"
-      "[arguments.md](arguments.md) what they mean.\n";
+      "Made by `plumb list --contracts`. A *kernel* that makes one value of a choice runs under\n"
+      "a *contract* that says another. The third column names the cheapest case in which it then\n"
+      "fails, or says why there is none. The report of that case names the kernel's value, if the\n"
+      "column does not say why it cannot. [plugins.md](../plugins.md) says how a kernel declares\n"
+      "its values, [arguments.md](arguments.md) what they mean.\n";
   const std::vector<Case> all = all_cases();
   for (const OpDefinition& op : all_ops()) {
     std::vector<Case> cases;

@@ -18,7 +18,7 @@ struct ContractPair {
   // The cheapest case that fails by values, or else the cheapest that fails. No op: there is none.
   Case separated_by = {};
   CaseResult failure = {};                 // of that case
-  std::string why_permitted, why_unnamed;  // as the choice says
+  std::string why_unseparated, why_unnamed;  // as the choice says
 
   bool is_separated() const { return separated_by.op != nullptr; }
 };
@@ -28,11 +28,11 @@ RunOptions with_kernel_of(const ContractPair& pair, const std::string& platform)
 
 // All pairs of all choices of an op. `cases`: those of tier full are left out. Cases are tried
 // until one fails, first those whose rows name one of the values, cheap ones before others. A pair
-// that is marked as permitted is tried on eager cases, as many as are cheap.
+// that is marked as not separated is tried on eager cases, as many as are cheap.
 std::vector<ContractPair> contract_pairs(const OpDefinition& op, const std::vector<Case>& cases,
                                          const std::string& platform);
 
-// A line for each pair that no row separates and no mark permits, and for each that both do.
+// A line for each pair that no row separates and no mark excuses, and for each that has both.
 std::vector<std::string> objections(const OpDefinition& op, const std::vector<ContractPair>& pairs);
 
 // A section of docs/operations/contracts.md; "" for an op without choices. And the page, which runs

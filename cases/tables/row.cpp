@@ -10,12 +10,12 @@ namespace plumb::cases {
 
 namespace {
 
-std::string_view why(const std::vector<PermittedPair>& marks, std::string_view of,
+std::string_view why(const std::vector<MarkedPair>& marks, std::string_view of,
                      std::string_view under) {
   const auto names = [](std::string_view mark, std::string_view value) {
     return mark == "*" || mark == value;
   };
-  for (const PermittedPair& pair : marks) {
+  for (const MarkedPair& pair : marks) {
     if (names(pair.of, of) && names(pair.under, under)) return pair.why;
   }
   return "";
@@ -23,8 +23,9 @@ std::string_view why(const std::vector<PermittedPair>& marks, std::string_view o
 
 }  // namespace
 
-std::string_view ContractChoice::why_permitted(std::string_view of, std::string_view under) const {
-  return why(permitted, of, under);
+std::string_view ContractChoice::why_unseparated(std::string_view of,
+                                                 std::string_view under) const {
+  return why(unseparated, of, under);
 }
 
 std::string_view ContractChoice::why_unnamed(std::string_view of, std::string_view under) const {

@@ -43,9 +43,9 @@ struct Parameter {
   std::string_view meaning;
 };
 
-// An implementation of the value `of` is right under the value `under` as well, and no row tells
-// the two apart. "*" stands for every other value.
-struct PermittedPair {
+// Something that the pair of a kernel of the value `of` and a contract that says `under` lacks, and
+// why. "*" stands for every other value.
+struct MarkedPair {
   std::string_view of, under, why;
 };
 
@@ -55,13 +55,15 @@ struct ContractChoice {
   std::string_view name;
   std::vector<std::string_view> values;
   std::string_view meaning;
-  std::vector<PermittedPair> permitted = {};  // of all others a row tells the values apart
+  // No row tells a kernel of `of` from the contract `under`: the contract permits its results, or
+  // plumb has no kernel whose results would differ. Of all others a row does.
+  std::vector<MarkedPair> unseparated = {};
   // A report cannot say of a kernel of `of` under `under` that it is one of `of`. Of all others it
   // does (cases/studies/right_under.h).
-  std::vector<PermittedPair> unnamed = {};
+  std::vector<MarkedPair> unnamed = {};
 
-  // Why an implementation of `of` is right under `under`. "": it is not.
-  std::string_view why_permitted(std::string_view of, std::string_view under) const;
+  // The mark's reason. "": there is no mark.
+  std::string_view why_unseparated(std::string_view of, std::string_view under) const;
   std::string_view why_unnamed(std::string_view of, std::string_view under) const;
 };
 

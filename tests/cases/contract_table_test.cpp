@@ -103,11 +103,11 @@ TEST(ContractTable, TakesAMarkForOneDirectionOnly) {
 
 TEST(ContractTable, RefusesAMarkOfAPairThatARowTellsApart) {
   ContractChoice rounding = find_op("rms_norm").choices.front();
-  rounding.permitted = {{"*", "twice", "nobody looks"}};
+  rounding.unseparated = {{"*", "twice", "nobody looks"}};
   const OpDefinition op = norm_with(rounding);
   const std::vector<std::string> said = objections(op, pairs_of_few(op));
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said.front().find("but is marked as permitted: nobody looks"), std::string::npos);
+  EXPECT_NE(said.front().find("but is marked as not separated: nobody looks"), std::string::npos);
 }
 
 }  // namespace
