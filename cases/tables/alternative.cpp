@@ -46,6 +46,7 @@ constexpr std::array kWeakerPromises{
     above<&N::product, PLUMB_TF32_TRUNCATED>("product", "tf32_truncated"),
     above<&N::product, PLUMB_BF16>("product", "bf16"),
     above<&N::accumulator, PLUMB_F32>("accumulator", "f32"),
+    above<&N::sum_unit, PLUMB_UNIT_SM90_BF16>("sum_unit", "sm90_bf16"),
     below<&N::chains, 1>("chains", "1"),
     above<&N::probability, PLUMB_F32>("probability", "f32"),
     above<&N::probability, PLUMB_BF16>("probability", "bf16"),

@@ -110,6 +110,21 @@ TEST(RightUnder, WantsWhatIsLeftOutToBeUntouched) {
   EXPECT_FALSE(leaves_alone({}, true, true)) << "nothing is promised of the first row either";
 }
 
+// A matrix unit truncates sums, and a kernel that uses one may have declared that it rounds.
+TEST(RightUnder, TriesTheUnitThatAddsUpLongProducts) {
+  const Case& which = find_case("sparse_mla_decode/heads_64/eager");
+  plumb_numerics declared = own("sparse_mla_decode").numerics;
+  const auto rounds = [&](const Alternative& one) {
+    return redeclared(declared, one.numerics).sum_unit == PLUMB_UNIT_FP32;
+  };
+  const auto truncates = [&](const Alternative& one) { return !rounds(one); };
+  EXPECT_EQ(right_if(right_alternatives(*which.op, which.row, declared, truncates)),
+            "right if sum_unit = sm90_bf16: declare it");
+  declared.sum_unit = PLUMB_UNIT_SM90_FP8;
+  EXPECT_EQ(right_if(right_alternatives(*which.op, which.row, declared, rounds)), "")
+      << "a wider unit is not replaced by a narrower one";
+}
+
 // A norm that is wrong in each second launch, and whether it promises equal bits.
 RunOptions now_and_then(bool deterministic) {
   device::OpEntry entry = own("rms_norm");
