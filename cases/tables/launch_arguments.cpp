@@ -103,9 +103,20 @@ void find_columns(bool knows_rows, std::size_t bytes, LaunchTensor& table) {
   table.shape = {rows, columns};
 }
 
+// As many rows as the call says that there are, where it says so: memory may go on behind them.
+void keep_rows_told(const OpTable& table, const TableTensor& tensor, const void* params,
+                    LaunchTensor& made) {
+  const std::string told = tensor.shape.front().text();
+  for (const OpTable::Field& field : table.fields()) {
+    const auto* scalar = std::get_if<TableScalar>(&field);
+    if (scalar == nullptr || scalar->member.name != told) continue;
+    made.shape.front() = std::min(made.shape.front(), scalar->member.integer(params));
+  }
+}
+
 // Nothing: the call lacks it, or has its other form.
-std::optional<LaunchTensor> find_tensor(const TableTensor& tensor, const RowOfCall& call,
-                                        const BytesFrom& bytes_from) {
+std::optional<LaunchTensor> find_tensor(const OpTable& table, const TableTensor& tensor,
+                                        const RowOfCall& call, const BytesFrom& bytes_from) {
   if (tensor.member.pointer(call.values.params) == nullptr) return std::nullopt;
   if (tensor.when && tensor.when->value(call.values) == 0) return std::nullopt;
   LaunchTensor made = tensor_of(tensor, call.values);
@@ -114,6 +125,7 @@ std::optional<LaunchTensor> find_tensor(const TableTensor& tensor, const RowOfCa
     find_columns(!tensor.shape.front().depends_on_engine(), bytes, made);
   }
   keep_rows_in(bytes, made);
+  keep_rows_told(table, tensor, call.values.params, made);
   return made;
 }
 
@@ -135,7 +147,7 @@ std::vector<LaunchArgument> launch_arguments(const OpDefinition& op, const void*
       arguments.push_back({python_name(scalar->member.name), value_of(*scalar, params)});
     } else if (const auto* tensor = std::get_if<TableTensor>(&field)) {
       std::optional<LaunchTensor>& known = tensors[tensor->name];
-      if (!known) known = find_tensor(*tensor, call, bytes_from);
+      if (!known) known = find_tensor(*op.table, *tensor, call, bytes_from);
     }
   }
   for (auto& [name, tensor] : tensors) {
