@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only file that knows CLI11, whose classes take a compiler seconds wherever they are included.
+// The only file that knows CLI11, whose classes take a compiler seconds to read.
 #include "tools/command_line.h"
 
 #include <fmt/format.h>
@@ -170,8 +170,7 @@ void add_bench(CLI::App& app, Action& action) {
   command
       ->add_option("--only", arguments->only,
                    "reference, ops, simulator, cases, cost, watch, tiers; with --platform: ops; "
-                   "default: all "
-                   "but tiers")
+                   "default: all but tiers")
       ->take_all();
   command->add_option("--tier", arguments->tiers, "for tiers: which; default: smoke and default")
       ->take_all();
