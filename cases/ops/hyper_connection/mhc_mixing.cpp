@@ -52,7 +52,8 @@ reference::MhcPre MhcMixing::inputs(const TensorSet& tensors,
   inputs.splits = static_cast<int>(scalars_.splits);
   inputs.sinkhorn_iterations = scalars_.sinkhorn_iterations;
   inputs.rms_eps = scalars_.rms_eps;
-  inputs.pre_eps = inputs.sinkhorn_eps = scalars_.pre_eps;
+  inputs.pre_eps = scalars_.pre_eps;
+  inputs.sinkhorn_eps = scalars_.sinkhorn_eps;
   inputs.post_mult = scalars_.post_mult;
   return inputs;
 }

@@ -54,8 +54,10 @@ class MhcMixing {
     scalars_.hidden = p.hidden;
     scalars_.splits = p.splits;
     scalars_.sinkhorn_iterations = p.sinkhorn_iterations;
-    scalars_.rms_eps = scalars_.norm_eps = p.rms_eps;
-    scalars_.pre_eps = scalars_.sinkhorn_eps = p.pre_eps;
+    scalars_.rms_eps = p.rms_eps;
+    scalars_.norm_eps = p.norm_eps;
+    scalars_.pre_eps = p.pre_eps;
+    scalars_.sinkhorn_eps = p.sinkhorn_eps;
     scalars_.post_mult = p.post_mult;
   }
 
