@@ -41,7 +41,7 @@ class Composition {
 
 // The problem of both, to be driven like any other: launches the fused op, then the sequence.
 // Throws Unsupported where the implementation lacks a plain op.
-std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused,
+std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused, std::string_view op,
                                  const device::Implementation& implementation);
 
 }  // namespace plumb::cases

@@ -274,7 +274,8 @@ std::unique_ptr<Problem> make_problem(const Case& any, const RunOptions& options
   const device::Properties properties = options.open(options.platform, {})->properties();
   const auto finish = [=, &options](std::unique_ptr<Problem> problem) {
     if (which.scenario->mode != Scenario::Mode::composition) return problem;
-    return compose(std::move(problem), options.implementation(options.platform, checked));
+    return compose(std::move(problem), which.op->name,
+                   options.implementation(options.platform, checked));
   };
   const auto make_problem = [=, launched = options.launched_under,
                              judged = options.judged_under](const Row& row) {

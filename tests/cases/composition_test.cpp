@@ -81,6 +81,24 @@ TEST(Composition, OtherArithmeticIsHeldToItsBoundsInsteadOfBits) {
   EXPECT_EQ(report_of(wrong).find("differs from"), std::string::npos) << report_of(wrong);
 }
 
+// A norm of one model beside fused norms of another: right, and not the same bits.
+TEST(Composition, AnotherContractIsHeldToItsBoundsInsteadOfBits) {
+  const std::string_view id = "q_kv_rms_norm/v4_flash/composition";
+  const auto contracts = [](const char* fused, const char* plain) {
+    return [=](std::vector<device::OpEntry>& entries) {
+      entry_of(entries, "q_kv_rms_norm").contract = fused;
+      entry_of(entries, "rms_norm").contract = plain;
+      truncate_plain_norm(entries);
+      entry_of(entries, "rms_norm").contract = plain;
+    };
+  };
+  const CaseResult other = run_with(id, contracts("rounding=twice", "rounding=once"));
+  EXPECT_NE(report_of(other).find("plain sequence: out_q"), std::string::npos) << report_of(other);
+  EXPECT_EQ(report_of(other).find("differs from"), std::string::npos) << report_of(other);
+  const CaseResult same = run_with(id, contracts("rounding=once", "rounding=once"));
+  EXPECT_NE(report_of(same).find("differs from"), std::string::npos) << report_of(same);
+}
+
 TEST(Composition, WithoutThePlainOpIsSkipped) {
   const CaseResult result = run_with(
       "mtp_input_rms_norm/many_positions/composition",
