@@ -14,6 +14,7 @@ namespace plumb::device {
 namespace {
 
 constexpr std::size_t kGranule = 256;  // of the caching allocator
+constexpr std::size_t kMostScratch = std::size_t{1} << 44, kMostArguments = std::size_t{1} << 20;
 
 std::size_t granules(std::size_t bytes) {
   return std::max<std::size_t>((bytes + kGranule - 1) / kGranule, 1) * kGranule;
@@ -108,6 +109,7 @@ void HostedDevice::launch_frozen(const char* name, void (*function)(const void*)
   require(name != nullptr && *name != '\0', "no name");
   require(function != nullptr, "no function");
   require(arguments != nullptr || bytes == 0, "no arguments");
+  require(bytes <= kMostArguments, "more than 1 MiB of arguments");
   FrozenCall* call = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -153,6 +155,9 @@ HostedDevice::Scratch& HostedDevice::scratch_of(Stream stream) {
 }
 
 void* HostedDevice::allocate_scratch(std::size_t bytes, Stream stream) {
+  if (bytes > kMostScratch) {
+    throw DeviceError(ErrorKind::out_of_memory, fmt::format("allocate {} bytes", bytes));
+  }
   Scratch& scratch = scratch_of(stream);
   if (!scratch.capturing) {
     scratch.asked_for += granules(bytes);

@@ -305,6 +305,10 @@ TEST_F(PluginCommand, MisusedServicesFailTheCaseWhateverThePlugInReturns) {
                "called by a host function or kernel; those may not use the device");
   expect_found("launches_allocates_in_capture", "rms_norm/hidden_1/full_graph",
                "capture_unsupported: allocate 1000 bytes in a capture, in which 0 are left");
+  expect_found("launches_allocates_too_much", one,
+               "out_of_memory: allocate 18446744073709551615 bytes");
+  expect_found("launches_too_many_arguments", one,
+               "invalid_argument: launch: more than 1 MiB of arguments");
   expect_found("launches_keeps_scratch", one, "scratch (freed): guard zone damaged, 4 bytes");
   EXPECT_EQ(run(run_of(library("launches_uses_scratch"), one)).code, 0);
   EXPECT_EQ(run(run_of(library("launches_uses_scratch"), "rms_norm/hidden_1/concurrent")).code, 0);

@@ -45,8 +45,10 @@
 #define FORKS 25          /* once, and goes on in both; wrong but for rows of one element */
 #define EXITS 26
 #define ROUNDS_UP_IN_SSE 27 /* as ROUNDS_UP, of the SSE unit alone */
-#define ROUNDS_ONCE 28      /* always, and declares it */
-#define WRONG_CONTRACT 29   /* declares that and does something else */
+#define ALLOCATES_TOO_MUCH 28 /* and goes on */
+#define TOO_MANY_ARGUMENTS 29 /* for a launch, and goes on */
+#define ROUNDS_ONCE 30        /* always, and declares it */
+#define WRONG_CONTRACT 31     /* declares that and does something else */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -205,6 +207,11 @@ static plumb_status rms_norm(const void* params) {
     case NO_STATUS: return (plumb_status)17;
     case REFUSES: host->explain(host->context, "too wide"); return PLUMB_INVALID_ARGUMENT;
     case FAILS: host->explain(host->context, "out of luck"); return PLUMB_LAUNCH_FAILED;
+    case ALLOCATES_TOO_MUCH: host->allocate(host->context, SIZE_MAX, call.params.stream); break;
+    case TOO_MANY_ARGUMENTS:
+      host->launch(host->context, "rms_norm_kernel", &rms_norm_kernel, &call, SIZE_MAX,
+                   call.params.stream);
+      break;
     case KEEPS_SCRATCH:
     case USES_SCRATCH:
     case ALLOCATES_IN_CAPTURE: return enqueue_with_scratch(&call);
