@@ -48,7 +48,7 @@ struct AgreementArguments {
 
 struct GoldenArguments {
   Selection selection;
-  std::string goldens;  // folder; "": the repository's own
+  std::optional<std::string> goldens;  // folder; unset: the repository's own
   std::string reason;
   std::string commit;  // "": git's
   bool dry_run = false, exact = false;

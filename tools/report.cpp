@@ -19,6 +19,19 @@ int count(const std::vector<Finished>& all, Outcome outcome) {
       all.begin(), all.end(), [&](const Finished& f) { return f.result.outcome == outcome; }));
 }
 
+// Cases that prove little by intent are no proof of anything by themselves.
+bool nothing_but_trivial(const std::vector<Finished>& all) {
+  const auto is_trivial = [](const Finished& one) {
+    const auto shows_nothing = [](const cases::TensorSummary& tensor) {
+      return tensor.elements_compared == 0 || tensor.zero_share == 1;
+    };
+    return one.result.outcome == Outcome::passed && one.scenario == "eager" &&
+           std::ranges::all_of(one.result.tensors, shows_nothing);
+  };
+  const auto passed = std::ranges::count_if(all, is_trivial);
+  return passed > 0 && passed == count(all, Outcome::passed);
+}
+
 std::string headline(const Finished& finished, const Style& style) {
   const cases::CaseResult& result = finished.result;
   const bool failed = result.outcome == Outcome::failed;
@@ -229,6 +242,7 @@ std::string text_of(const Interruption& interruption, std::size_t done) {
 
 int exit_code(const std::vector<Finished>& all) {
   if (count(all, Outcome::failed) + count(all, Outcome::untrusted) > 0) return 1;
+  if (nothing_but_trivial(all)) return 1;
   return count(all, Outcome::passed) + count(all, Outcome::known_bug) > 0 ? 0 : 2;
 }
 

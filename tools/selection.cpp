@@ -57,6 +57,9 @@ void require_op(const std::string& op) {
   }
 }
 
+// Of a file that somebody wrote. A device goes on without an end.
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
 std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& paths) {
   std::vector<cases::CaseFile> files;
   std::set<std::string> ops;
@@ -121,10 +124,12 @@ std::string read_file(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) refuse("it is a folder");
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.bad()) refuse(std::strerror(errno));
-  return text.str();
+  std::string text(kMostBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) refuse(std::strerror(errno));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMostBytes) refuse("it has more than 16 MiB");
+  return text;
 }
 
 std::vector<std::string> choose_platforms(const std::vector<std::string>& asked) {
@@ -172,6 +177,13 @@ SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
     if (!is_selected(which, selection, selected.tier)) continue;
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
+  }
+  for (const std::string& pattern : selection.patterns) {
+    const auto is_named = [&](const std::string& id) { return cases::matches(pattern, id); };
+    if (std::ranges::any_of(ids, is_named)) continue;
+    Selection one = selection;
+    one.patterns = {pattern};
+    refuse_selection(one, ids);
   }
   if (selected.cases.empty()) refuse_selection(selection, ids);
   return selected;

@@ -58,6 +58,9 @@ TEST_F(GoldenCommand, RefusesWithoutAReasonOrAPlatform) {
   expect_golden_refused({"regen", "--platform", "sim-sm90"}, "--reason");
   expect_golden_refused({"regen", "--platform", "sim-sm90", "--reason", " "}, "--reason");
   expect_golden_refused({"regen", "--reason", "x"}, "one platform at a time");
+  const Finished nowhere = run({"golden", "check", "--goldens", ""});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_EQ(nowhere.err, "plumb: --goldens names no folder\n");
   expect_golden_refused({"regen", "--platform", "all", "--reason", "x"}, "one platform at a time");
   expect_golden_refused({"regen", "--platform", "hip-gfx942", "--reason", "x"}, "hip-gfx942: ");
   expect_golden_refused({"check"}, "has no goldens for sim-sm90");

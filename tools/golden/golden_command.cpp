@@ -124,7 +124,8 @@ void write(golden::Store& store, const std::vector<GoldenChanges>& differences) 
 }  // namespace
 
 std::string golden_folder_of(const GoldenArguments& arguments) {
-  const std::string folder = arguments.goldens.empty() ? own_goldens() : arguments.goldens;
+  const std::string folder = arguments.goldens ? *arguments.goldens : own_goldens();
+  if (arguments.goldens && folder.empty()) throw UsageError("--goldens names no folder");
   if (folder.empty()) {
     throw UsageError("no goldens where this plumb was built; --goldens names a store");
   }
