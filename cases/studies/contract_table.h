@@ -17,7 +17,7 @@ struct ContractPair {
   std::string choice, of, under;
   // The cheapest case that fails by values, or else the cheapest that fails. No op: there is none.
   Case separated_by = {};
-  CaseResult failure = {};                 // of that case
+  CaseResult failure = {};                   // of that case
   std::string why_unseparated, why_unnamed;  // as the choice says
 
   bool is_separated() const { return separated_by.op != nullptr; }
@@ -26,9 +26,9 @@ struct ContractPair {
 // How the kernel of a pair runs a case.
 RunOptions with_kernel_of(const ContractPair& pair, const std::string& platform);
 
-// All pairs of all choices of an op. `cases`: those of tier full are left out. Cases are tried
-// until one fails, first those whose rows name one of the values, cheap ones before others. A pair
-// that is marked as not separated is tried on eager cases, as many as are cheap.
+// All pairs of all choices of an op. `cases`: those of tier full and of drawn rows are left out.
+// Cases are tried until one fails, first those whose rows name one of the values, cheap ones before
+// others. A pair that is marked as not separated is tried on eager cases, as many as are cheap.
 std::vector<ContractPair> contract_pairs(const OpDefinition& op, const std::vector<Case>& cases,
                                          const std::string& platform);
 

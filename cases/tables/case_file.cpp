@@ -29,6 +29,20 @@ bool is_word(const RowSchema& schema, std::string_view name) {
   return std::find(words.begin(), words.end(), name) != words.end();
 }
 
+// A float of the C struct, "eps = 1e-3". The table knows which there are.
+bool is_of_table(const RowSchema& schema, std::string_view name) {
+  return schema.name != "decode_step" && find_parameter(schema, name) == nullptr;
+}
+
+// "gap_<member>": elements more than the row's other parameters give this stride. "align_<member>":
+// it is rounded up to a multiple. "far_<member>": the last row lies past 2^31 or 2^32 elements. The
+// table knows which strides there are.
+bool is_of_stride(const RowSchema& schema, std::string_view name) {
+  return schema.name != "decode_step" && find_parameter(schema, name) == nullptr &&
+         (name.starts_with("gap_") || name.starts_with("align_") || name.starts_with("far_")) &&
+         name.ends_with("stride");
+}
+
 [[noreturn]] void unknown(const RowSchema& schema, std::string_view where, std::string_view name,
                           std::vector<std::string> names = {}) {
   for (const Parameter& p : schema.parameters) names.emplace_back(p.name);
@@ -90,6 +104,9 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     if (text_of(node, key, where) != "real")
       throw BadRow(fmt::format("{}: only is \"real\"", where));
     row.real_only = true;
+  } else if (key == "eager_only") {
+    if (!node.is_boolean()) throw BadRow(fmt::format("{}: eager_only is true or false", where));
+    row.eager_only = *node.value<bool>();
   } else if (key == "golden") {
     if (!node.is_boolean()) throw BadRow(fmt::format("{}: golden is true or false", where));
     row.golden = *node.value<bool>();
@@ -100,9 +117,15 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
+  } else if (node.is_floating_point() && is_of_table(schema, key)) {
+    row.reals[std::string(key)] = static_cast<float>(*node.value<double>());
+  } else if (is_of_stride(schema, key)) {
+    if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
+    row.integers[std::string(key)] = *node.value<std::int64_t>();
   } else {
     unknown(schema, where, key,
-            {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden"});
+            {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "eager_only",
+             "golden"});
   }
 }
 
@@ -190,6 +213,19 @@ std::vector<Row> parse_rows(const RowSchema& schema, std::string_view text, std:
   return rows;
 }
 
+namespace {
+
+void set_real(Row& row, std::string_view name, std::string_view value) {
+  float number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    throw BadRow(fmt::format("--set: {} needs a number, not \"{}\"", name, value));
+  }
+  row.reals[std::string(name)] = number;
+}
+
+}  // namespace
+
 void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
                    std::string_view value) {
   row.where = "--set";
@@ -199,13 +235,22 @@ void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
     return;
   }
   const Parameter* parameter = find_parameter(schema, name);
-  if (!parameter) unknown(schema, "--set", name);
+  const bool of_stride = is_of_stride(schema, name);
+  if (!parameter && !of_stride && is_of_table(schema, name) &&
+      value.find_first_of(".e") != value.npos) {
+    return set_real(row, name, value);
+  }
+  if (!parameter && !of_stride) unknown(schema, "--set", name);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size()) {
     throw BadRow(fmt::format("--set: {} needs a whole number, not \"{}\"", name, value));
   }
-  set_integer(*parameter, row, number);
+  if (of_stride) {
+    row.integers[std::string(name)] = number;
+  } else {
+    set_integer(*parameter, row, number);
+  }
 }
 
 std::string op_of_case_file(std::string_view text, std::string_view file) {

@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 namespace plumb::cases {
 
 namespace {
+
+constexpr std::int64_t kMostGap = std::int64_t{1} << 20;
 
 bool exists(const std::optional<Formula>& when, const FormulaValues& values) {
   return !when || when->value(values) != 0;
@@ -32,9 +35,27 @@ std::int64_t value_of(const WordChoices& choices, const FormulaValues& values) {
                            fmt::join(words, " or "), word));
 }
 
+// What a row says of a stride: "gap_out_row_stride", "align_out_row_stride", "far_x_row_stride".
+// 0: nothing.
+std::int64_t said_of_stride(const Row& row, std::string_view what, const std::string& member) {
+  std::string name = fmt::format("{}_{}", what, member);
+  std::ranges::replace(name, '.', '_');
+  const auto found = row.integers.find(name);
+  return found == row.integers.end() ? 0 : found->second;
+}
+
+// A scalar of the case, a stride with what the row adds to it. 1 stays: these elements are
+// adjacent.
+std::int64_t widened(std::int64_t value, const Row& row, const std::string& member) {
+  if (value <= 1) return value;
+  const std::int64_t whole = std::max<std::int64_t>(said_of_stride(row, "align", member), 1);
+  return (value + said_of_stride(row, "gap", member) + whole - 1) / whole * whole;
+}
+
 void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
   if (const auto* formula = std::get_if<Formula>(&scalar.value)) {
-    scalar.member.set_integer(params, formula->value(values));
+    scalar.member.set_integer(params,
+                              widened(formula->value(values), *values.row, scalar.member.name));
   } else if (const auto* choices = std::get_if<WordChoices>(&scalar.value)) {
     scalar.member.set_integer(params, value_of(*choices, values));
   } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
@@ -138,6 +159,90 @@ TensorSpec spec_of(const TableTensor& tensor, const FormulaValues& values) {
   return spec;
 }
 
+// How many rows of a tensor without far strides one row takes in memory, so that its second half
+// lies past 2^far elements: the last rows may be padding. 1: it has no far stride.
+std::int64_t spread_of(const TableTensor& tensor, const FormulaValues& values) {
+  if (tensor.strides.empty()) return 1;
+  const std::int64_t far = said_of_stride(*values.row, "far", tensor.strides.front().text());
+  const std::int64_t rows = tensor.shape.front().value(values);
+  if (far == 0 || rows < 2) return 1;
+  const std::int64_t span = tensor.strides.front().value(values) * (rows / 2);
+  return (std::int64_t{1} << far) / std::max<std::int64_t>(span, 1) + 1;
+}
+
+// Of all tensors whose rows have this stride.
+std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::string& stride,
+                       const FormulaValues& values) {
+  std::int64_t most = 1;
+  for (const OpTable::Field& field : fields) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor == nullptr || !exists(tensor->when, values) || tensor->strides.empty()) continue;
+    if (tensor->strides.front().text() != stride) continue;
+    most = std::max(most, spread_of(*tensor, values));
+  }
+  return most;
+}
+
+void place_rows(std::int64_t spread, TensorSpec& spec) {
+  if (spread == 1) return;
+  spec.sparse = true;
+  for (std::int64_t row = 0; row < spec.shape.front(); ++row)
+    spec.placement.push_back(row * spread);
+}
+
+// Members that are strides of tensors, as a row names them. far: of their first dimension alone.
+std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields, bool far) {
+  std::set<std::string> members, names;
+  for (const OpTable::Field& field : fields) {
+    if (const auto* scalar = std::get_if<TableScalar>(&field)) members.insert(scalar->member.name);
+  }
+  for (const OpTable::Field& field : fields) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor == nullptr) continue;
+    for (const Formula& stride : tensor->strides) {
+      std::string name = stride.text();
+      if (!members.contains(name) || !name.ends_with("stride")) continue;
+      std::ranges::replace(name, '.', '_');
+      names.insert(name);
+      if (far) break;
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+// Throws for what a row says of a stride that no tensor has.
+void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row) {
+  for (const auto& [name, value] : row.integers) {
+    const bool far = name.starts_with("far_");
+    if (!far && !name.starts_with("gap_") && !name.starts_with("align_")) continue;
+    if (!name.ends_with("stride")) continue;  // a parameter of the op
+    if (far ? value != 0 && value != 31 && value != 32 : value < 0 || value > kMostGap) {
+      throw BadRow(fmt::format("{}: {} = {}: {}", row.where, name, value,
+                               far ? "31 or 32 bits" : "0 to 2^20 elements"));
+    }
+    const std::vector<std::string> known = stride_names(fields, far);
+    if (std::ranges::find(known, name.substr(name.find('_') + 1)) != known.end()) continue;
+    throw BadRow(fmt::format("{}: {} names no stride of {}; there are: {}", row.where, name,
+                             far ? "a tensor's first dimension" : "a tensor",
+                             fmt::join(known, ", ")));
+  }
+}
+
+// Throws for a float that the op's struct lacks.
+void check_reals(const std::vector<OpTable::Field>& fields, const Row& row) {
+  for (const auto& [name, value] : row.reals) {
+    const auto has = [&](const OpTable::Field& field) {
+      const auto* scalar = std::get_if<TableScalar>(&field);
+      return scalar != nullptr && scalar->member.name == name &&
+             scalar->member.type == MemberType::f32;
+    };
+    const auto found = std::ranges::find_if(fields, has);
+    if (found == fields.end()) {
+      throw BadRow(fmt::format("{}: {} has no number \"{}\"", row.where, row.op, name));
+    }
+  }
+}
+
 // A tensor without elements may have no address.
 bool is_empty(const TableTensor& tensor, const FormulaValues& values) {
   const auto is_zero = [&](const Formula& size) { return size.value(values) == 0; };
@@ -146,8 +251,12 @@ bool is_empty(const TableTensor& tensor, const FormulaValues& values) {
 
 // The input that an output starts as.
 TensorSpec before(const TensorSpec& spec) {
-  return {
-      .name = spec.starts_as, .dtype = spec.dtype, .shape = spec.shape, .strides = spec.strides};
+  return {.name = spec.starts_as,
+          .dtype = spec.dtype,
+          .shape = spec.shape,
+          .strides = spec.strides,
+          .sparse = spec.sparse,
+          .placement = spec.placement};
 }
 
 }  // namespace
@@ -157,6 +266,8 @@ float FloatOfChoice::value(std::string_view word) const {
 }
 
 void OpTable::set_scalars(const Row& row, const device::Properties* platform, void* params) const {
+  check_said_of_strides(fields_, row);
+  check_reals(fields_, row);
   const FormulaValues values{.params = params, .row = &row, .platform = platform};
   for (const PointedStruct& pointed : pointed_) {
     if (!exists(pointed.when, values)) pointed.pointer.set_pointer(params, nullptr);
@@ -173,6 +284,9 @@ std::vector<OpTable::PlacedTensor> OpTable::layout(const FormulaValues& values) 
     const auto* tensor = std::get_if<TableTensor>(&field);
     if (tensor == nullptr || !exists(tensor->when, values)) continue;
     TensorSpec spec = spec_of(*tensor, values);
+    if (!tensor->strides.empty()) {
+      place_rows(spread_of(fields_, tensor->strides.front().text(), values), spec);
+    }
     if (tensor->in_place) inputs.push_back({before(spec), tensor});
     (tensor->role == Role::input ? inputs : others).push_back({std::move(spec), tensor});
   }
@@ -186,6 +300,19 @@ void OpTable::bind(const DeviceTensors& tensors, device::Stream stream, void* pa
     const auto* tensor = std::get_if<TableTensor>(&field);
     if (tensor != nullptr) tensor->member.set_pointer(params, tensors.get<void>(tensor->name));
   }
+}
+
+void OpTable::spread(const Row& row, void* params) const {
+  const FormulaValues values{.params = params, .row = &row};
+  std::vector<std::pair<const StructMember*, std::int64_t>> spread;
+  for (const Field& field : fields_) {
+    const auto* scalar = std::get_if<TableScalar>(&field);
+    if (scalar == nullptr || !std::holds_alternative<Formula>(scalar->value)) continue;
+    if (said_of_stride(row, "far", scalar->member.name) == 0) continue;
+    const std::int64_t factor = spread_of(fields_, scalar->member.name, values);
+    spread.emplace_back(&scalar->member, factor * scalar->member.integer(params));
+  }
+  for (const auto& [member, stride] : spread) member->set_integer(params, stride);
 }
 
 void OpTable::solve(const void* params, const EngineLimits& limits, Row& row) const {

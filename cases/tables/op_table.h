@@ -100,6 +100,9 @@ class OpTable {
   std::vector<PlacedTensor> layout(const FormulaValues& values) const;
   // Sets the stream and all pointers to tensors.
   void bind(const DeviceTensors& tensors, device::Stream stream, void* params) const;
+  // Strides as a launch gets them: those that the row makes far are a multiple of what `layout`
+  // has, and the rows of `layout` are placed accordingly.
+  void spread(const Row& row, void* params) const;
   // The inverse of set_scalars: `row` comes with the op's defaults, and gets the parameters of the
   // call. Throws std::invalid_argument, with the member's name, for a call that no row describes.
   void solve(const void* params, const EngineLimits& limits, Row& row) const;

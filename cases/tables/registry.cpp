@@ -119,6 +119,7 @@ bool glob(std::string_view pattern, std::string_view text) {
 std::string Case::id() const { return fmt::format("{}/{}/{}", op->name, row.name, scenario->name); }
 
 Tier Case::tier() const {
+  if (row.eager_only && scenario->mode != Scenario::Mode::eager) return Tier::full;
   if (scenario->mode != Scenario::Mode::concurrent) return row.tier;
   return scenario->few_rows ? Tier::full : std::max(row.tier, row.concurrent);
 }

@@ -23,6 +23,7 @@ struct Row {
   std::string trivial;           // "", "empty", "zero", "identity": a pass proves little by intent
   std::string known_bug;         // "issue, date": expected to fail, fails when it passes
   bool real_only = false;        // a simulated device could not afford it
+  bool eager_only = false;       // cases of other scenarios are of tier full
   bool golden = false;           // its eager case has one wherever a platform has goldens
   std::int64_t picked_from = 0;  // rows of the launch that this problem's are picked from; 0: all
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in

@@ -69,6 +69,7 @@ class TableProblem : public Problem {
           device::Stream stream) const {
     auto* const kept = static_cast<TableState*>(state);
     P p = kept == nullptr ? p_ : *static_cast<P*>(kept->params.data());
+    table_.spread(row_, &p);
     table_.bind(tensors, stream, &p);
     if constexpr (kKeepsState) p.state = kept->kept.own(entry, &p);
     return p;

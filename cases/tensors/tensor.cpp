@@ -210,8 +210,17 @@ bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes) {
 std::size_t device_bytes(const HostTensor& tensor) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return tensor.bytes().size();
-  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
-  return static_cast<std::size_t>(placement.back() + 1) * row_bytes;
+  // Of the last row, nothing behind its elements.
+  const std::size_t whole = bytes_per_row(tensor);
+  return static_cast<std::size_t>(placement.back()) * whole + tensor.bytes().size() -
+         (placement.size() - 1) * whole;
+}
+
+std::size_t bytes_per_row(const HostTensor& tensor) {
+  const TensorSpec& spec = tensor.spec();
+  const std::int64_t elements =
+      spec.strides.empty() ? tensor.elements() / spec.shape.front() : spec.strides.front();
+  return static_cast<std::size_t>(elements) * size_of(spec.dtype);
 }
 
 HostTensor& TensorSet::add(TensorSpec spec) { return add(HostTensor(std::move(spec))); }

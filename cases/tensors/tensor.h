@@ -4,6 +4,7 @@
 // so that what a kernel writes between rows is seen.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -152,15 +153,19 @@ bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes);
 
 // Bytes that a tensor takes on the device.
 std::size_t device_bytes(const HostTensor& tensor);
+// From one row of the first dimension to the next, on the host.
+std::size_t bytes_per_row(const HostTensor& tensor);
 
 // move(byte offset on the device, byte offset on the host, bytes) for each piece of a tensor: one,
 // or one per row of a sparse one.
 void for_each_piece(const HostTensor& tensor, const auto& move) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return move(std::size_t{0}, std::size_t{0}, tensor.bytes().size());
-  const std::size_t row_bytes = tensor.bytes().size() / placement.size();
+  const std::size_t whole = bytes_per_row(tensor);
   for (std::size_t row = 0; row < placement.size(); ++row) {
-    move(static_cast<std::size_t>(placement[row]) * row_bytes, row * row_bytes, row_bytes);
+    const std::size_t here = row * whole;
+    move(static_cast<std::size_t>(placement[row]) * whole, here,
+         std::min(whole, tensor.bytes().size() - here));
   }
 }
 

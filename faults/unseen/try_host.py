@@ -31,7 +31,7 @@ def finding(checkout):
     ran = subprocess.run(RUN, cwd=checkout, capture_output=True, text=True)
     if ran.returncode == 0:
         return "passed"
-    failed = [line for line in ran.stdout.splitlines() if line.startswith("FAILED")]
+    failed = [line for line in ran.stdout.splitlines() if line.startswith("FAIL ")]
     return f"{len(failed)} cases failed: " + " | ".join(line.strip() for line in ran.stdout.splitlines()[:3])
 
 

@@ -3,6 +3,7 @@
 // The table of each op: it has every member of the op's struct, and gives back every row.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -45,12 +46,21 @@ TEST_P(OpTables, DescribeTheirStructs) {
 }
 
 // solve() checks that the row it finds gives the parameters of the launch.
+// Strides that it widens and numbers that it sets are in no parameter, so no call has them.
+bool is_said_by_parameters(const Row& row, const OpDefinition& op) {
+  return row.reals.empty() && std::ranges::all_of(row.integers, [&](const auto& said) {
+           return std::ranges::find(op.parameters, said.first, &Parameter::name) !=
+                  op.parameters.end();
+         });
+}
+
 TEST_P(OpTables, EveryRowComesBackFromItsLaunch) {
   const auto device = device::open_device("sim-gfx942", {});
   const EngineLimits limits{.requests = 8, .positions = 4096, .query_tokens = 1};
   const OpTable& table = *op().table;
   for (const Case& which : all_cases()) {
     if (which.op != &op() || which.scenario != &all_scenarios().front()) continue;
+    if (!is_said_by_parameters(which.row, op())) continue;
     OpParams params = launched(table, which.row, device->properties());
     Row row = ad_hoc_row(op(), {});
     EXPECT_NO_THROW(table.solve(params.data(), limits, row)) << which.id();

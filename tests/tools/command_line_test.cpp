@@ -86,6 +86,33 @@ TEST_F(CommandLine, CaseFilesThatCannotBeReadAreNamed) {
   const std::string good =
       write("good.toml", "op = \"rms_norm\"\n[[row]]\nname = \"a\"\nwhy = \"w\"\n");
   expect_refused({"run", "--cases", good, "--cases", good}, "a second file for rms_norm");
+  expect_refused({"run", "--cases", "/dev/zero"}, "it has more than 16 MiB");
+}
+
+TEST_F(CommandLine, EachPatternHasToNameACase) {
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--case", "rms_norm/hidden_one"},
+                 "no case matches --case rms_norm/hidden_one");
+  EXPECT_EQ(run({"run", "--case", "rms_norm/hidden_1/eager", "--json", ""}).code, 0);
+}
+
+TEST_F(CommandLine, ARunOfTrivialCasesAloneProvesNothing) {
+  const Words trivial{"run", "--case", "rms_norm/no_tokens/eager", "--json", ""};
+  EXPECT_EQ(run(trivial).code, 1);
+  Words both = trivial;
+  both.insert(both.end(), {"--case", "rms_norm/hidden_1/eager"});
+  EXPECT_EQ(run(both).code, 0);
+}
+
+TEST_F(CommandLine, AStrideOrANumberOfARowIsOneOfTheOp) {
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "gap_y_row_stride=3"},
+                 "names no stride of a tensor; there are: out_row_stride, x_row_stride");
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "far_x_row_stride=30"},
+                 "31 or 32 bits");
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "epsilon=0.5"},
+                 "rms_norm has no number \"epsilon\"");
+  expect_refused(
+      {"run", "--case", "fp8_paged_mqa_logits/page64_shuffled/eager", "--set", "block_gap=165"},
+      "which 4 does not divide");
 }
 
 TEST_F(CommandLine, CaseFilesWithAMistakeAreNamedWithItsLine) {

@@ -27,7 +27,7 @@ std::int64_t BlockNumbering::block_at(std::int64_t number) const {
 }
 
 void BlockNumbering::place(TensorSpec& spec) const {
-  spec.sparse = far;
+  spec.sparse |= far;
   for (std::int64_t block = 0; far && block < blocks; ++block) {
     spec.placement.push_back(address(block));
   }

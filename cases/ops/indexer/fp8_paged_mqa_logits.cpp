@@ -98,6 +98,10 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     for (std::int64_t i = 0; i < layout_.page; ++i) {
       entries_.push_back(indexer_k_entry(layout_, i));
     }
+    if (p_.cache.block_stride_bytes % 4 != 0) {
+      throw BadRow(fmt::format("{}: a block takes {} bytes, which 4 does not divide", row.where,
+                               p_.cache.block_stride_bytes));
+    }
     if (p_.clean_logits != 0 && lengths_.dims == 2) {
       throw BadRow(fmt::format("{}: logits by 2-D lengths cannot be clean", row.where));
     }

@@ -87,8 +87,10 @@ void fill_before(HostTensor& tensor, std::uint64_t seed) {
 }
 
 reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const {
-  return {tensors.at("block_table").data<std::int32_t>(), requests, columns, row_stride(),
-          block_size};
+  const HostTensor& blocks = tensors.at("block_table");
+  const std::vector<std::int64_t>& strides = blocks.spec().strides;
+  return {blocks.data<std::int32_t>(), requests, columns,
+          strides.empty() ? row_stride() : strides.front(), block_size};
 }
 
 void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64_t live,

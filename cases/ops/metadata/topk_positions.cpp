@@ -42,6 +42,9 @@ TopKPositionsShape::TopKPositionsShape(const Row& row, bool also_out_of_range)
   blocks.columns = row.integer("blocks");
   blocks.gap = row.integer("table_gap");
   blocks.block_size = row.integer("block_size");
+  if (blocks.requests * blocks.columns > kMostInt / blocks.block_size) {
+    throw BadRow(row.where + ": slots do not fit into int32");
+  }
 }
 
 reference::TopKPositions TopKPositionsShape::reference(const TensorSet& tensors) const {
@@ -49,7 +52,7 @@ reference::TopKPositions TopKPositionsShape::reference(const TensorSet& tensors)
   input.topk_indices = tensors.at("topk_indices").data<std::int32_t>();
   input.tokens = tokens;
   input.topk = topk;
-  input.row_stride = topk + row_gap;
+  input.row_stride = tensors.at("topk_indices").spec().strides.front();
   input.token_to_req = tensors.at("token_to_req").data<std::int32_t>();
   input.is_valid_token = tensors.at("is_valid_token").data<std::uint8_t>();
   input.block_table = blocks.reference(tensors);

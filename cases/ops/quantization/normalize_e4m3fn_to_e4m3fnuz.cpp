@@ -47,7 +47,15 @@ Formula members(TablePart<P>& t) {
 class NormalizeProblem final : public TableProblem<P> {
  public:
   NormalizeProblem(const Row& row, const device::Properties& platform)
-      : TableProblem(table_of<members>(), row, platform), in_place_(row.integer("in_place") != 0) {}
+      : TableProblem(table_of<members>(), row, platform), in_place_(row.integer("in_place") != 0) {
+    const auto far = [&](const char* name) {
+      return row.integers.contains(std::string("far_weight_") + name);
+    };
+    if (in_place_ && (p_.weight_row_stride != p_.weight_out_row_stride ||
+                      far("row_stride") != far("out_row_stride"))) {
+      throw BadRow(row.where + ": in place, both strides are one");
+    }
+  }
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_weight(tensors.at("weight_before"), step);

@@ -83,7 +83,7 @@ void add_mla_candidates(TablePart<plumb_mla_candidates> candidates, const std::s
 
 void place_mla_cache(const MlaSide& side, TensorSpec& spec) {
   if (side.width == 0 || spec.name != side.cache_name()) return;
-  spec.sparse = side.cache.far;
+  spec.sparse |= side.cache.far;
   for (std::int64_t i = 0; side.cache.far && i < side.cache.blocks_that_exist(); ++i) {
     spec.placement.push_back(side.cache.address(i));
   }

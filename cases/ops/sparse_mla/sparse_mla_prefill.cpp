@@ -99,6 +99,7 @@ class SparseMlaPrefillProblem final : public TableProblem<P> {
  public:
   SparseMlaPrefillProblem(const Row& row, const device::Properties& platform)
       : TableProblem(table_of<members>(), row, platform), shape_(shape_of(row)) {
+    shape_.main.cache.gap = p_.kv_row_stride - p_.key_dims;
     check(row, shape_);
   }
 

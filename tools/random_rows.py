@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws rows for an op and prints them as a case file.
+
+    python3 tools/random_rows.py PLUMB OP --toml FILE [--seed 1] [--budget 0.1]
+
+Each row starts as a row that the op has (FILE) and differs in one thing on purpose: a stride of its own, rows so far apart that they
+lie past 2^32 elements, all strides aligned or with gaps, another constant, another value of a parameter: one of other rows, a small
+one, a power of two or a neighbour of one, a prime, a number that 2 to 128 do not divide. Up to three other parameters are drawn
+with it; a value is drawn more often the fewer rows have it, so that values of two parameters meet in many ways. `plumb` says
+which rows exist (it refuses the others) and what they cost: `--budget` seconds a platform at most.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+CLASSES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 22, 24, 31, 32, 33, 40, 63, 64, 65, 96, 97, 100, 127, 128, 129, 160, 192, 255, 256,
+           257, 320, 384, 511, 512, 513, 520, 576, 769, 1020, 1023, 1024, 1025, 1536, 2047, 2048, 2560, 3000, 4095, 4096, 4097, 5120, 6144,
+           7168, 8191, 8192, 8193, 8200, 9001, 12289, 16384, 16391, 65537, 70001]  # fmt: skip
+UNEVEN = [1, 2, 3, 4, 5, 7, 9, 12, 17, 20, 31, 33, 63, 65, 97, 100, 127, 129, 255, 257, 769, 1020]
+GAPS = [1, 3, 8, 16, 56, 64, 128]
+REALS = [1e-6, 1e-5, 1e-3, 0.02, 0.0625, 0.3, 1.0, 1.7, 3.5]
+NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
+NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
+TRIES = 5  # per row
+TIMEOUT = 4  # seconds; a row that takes longer is too dear
+
+
+def rows_of(toml):
+    return [row for row in tomllib.loads(toml.read_text()).get("row", []) if row.get("tier") != "full" and not NOT_A_BASE & set(row)]
+
+
+def ask(plumb, *words):
+    return subprocess.run([plumb, *words], capture_output=True, text=True)
+
+
+class Drawing:
+    def __init__(self, plumb, op, toml, seed):
+        self.plumb, self.op = plumb, op
+        self.random = random.Random(f"{op} {seed}")
+        self.rows = rows_of(toml)
+        self.defaults = self.parameters()
+        self.pools = {name: set(CLASSES) | {value} for name, value in self.defaults.items()}
+        self.words = {}
+        for row in self.rows:
+            for key, value in row.items():
+                if key in NOT_DRAWN:
+                    continue
+                pool = self.words if isinstance(value, str) else self.pools
+                pool.setdefault(key, set()).add(value)
+        for word, values in self.words.items():
+            values.add(None)  # the row's default
+        self.strides = self.stride_members()
+        self.reals = self.real_members()
+        self.used = {}
+
+    def parameters(self):
+        text = ask(self.plumb, "show", f"{self.op}/{self.rows[0]['name']}/eager").stdout
+        known = dict(re.findall(r"^  (\w+) = (-?\d+)$", text, re.M))
+        return {name: int(value) for name, value in known.items() if name not in self.rows[0]}
+
+    # The refusal of a stride that no op has lists those of this one.
+    def stride_members(self):
+        page = ask(self.plumb, "list", "--arguments").stdout
+        self.section = page.split(f"\n## {self.op}\n", 1)[1].split("\n## ", 1)[0]
+        found = {}
+        for kind, value in (("gap", 1), ("far", 31)):
+            said = ask(self.plumb, "show", f"{self.op}/{self.rows[0]['name']}/eager", "--set", f"{kind}_no_stride={value}").stderr
+            names = said.strip().rpartition("there are: ")[2]
+            found[kind] = names.split(", ") if names else []
+        return found
+
+    # Floors and scales that engines write into their kernels are choices of a contract (DESIGN 19), and not drawn.
+    def real_members(self):
+        names = re.findall(r"^\| `(\w*eps|sm_scale|softmax_scale|head_scale|routed_scaling_factor|post_mult)` \| real", self.section, re.M)
+        return sorted(set(names))
+
+    def pick(self, key, values):
+        values = list(values)
+        weights = [1 / (1 + 4 * self.used.get((key, value), 0)) for value in values]
+        return self.random.choices(values, weights)[0]
+
+    # What the rows have to have between them: each stride far and wide by itself, all strides aligned, all with gaps, and
+    # each parameter several times at values of its own.
+    def wanted(self):
+        rows = [{f"far_{member}": 32} for member in self.strides["far"]]
+        rows += [{f"gap_{member}": self.random.choice(GAPS), **self.uneven()} for member in self.strides["gap"] for _ in range(2)]
+        for align in (8, 8, 8, 64):
+            rows.append({f"align_{member}": align for member in self.strides["gap"]} | self.uneven())
+        for _ in range(2):
+            rows.append({f"gap_{member}": self.random.choice(GAPS) for member in self.strides["gap"]})
+        rows += [{member: value} for member in self.reals for value in self.random.sample(REALS, 2)]
+        rows += [{name: None} for name in self.pools for _ in range(2)]
+        return [row for row in rows if row]
+
+    # A parameter or two at values that 8 does not divide.
+    def uneven(self):
+        names = self.random.sample(list(self.pools), min(len(self.pools), self.random.randint(1, 2)))
+        return {name: self.random.choice(UNEVEN) for name in names}
+
+    # `fixed`: None stands for a value of the pool.
+    def draw(self, fixed):
+        base = self.random.choice(self.rows)
+        row = {key: value for key, value in base.items() if key not in NOT_DRAWN}
+        for name, value in fixed.items():
+            row[name] = self.pick(name, self.pools[name]) if value is None else value
+        names = [name for name in [*self.pools, *self.words] if name not in fixed]
+        for name in self.random.sample(names, min(len(names), self.random.randint(0, 3))):
+            if name in self.words:
+                value = self.pick(name, self.words[name])
+                row.pop(name, None)
+                if value is not None:
+                    row[name] = value
+            else:
+                row[name] = self.pick(name, self.pools[name])
+        return row
+
+    def keep(self, row):
+        for key, value in row.items():
+            self.used[key, value] = self.used.get((key, value), 0) + 1
+
+
+def text_of(rows, op=None):
+    lines = [f'op = "{op}"\n'] if op else []
+    for row in rows:
+        lines.append("[[row]]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in row.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def tried(plumb, op, row, folder):
+    """Outcome and seconds of its slowest platform. Refused: no such row."""
+    file, report = folder / "row.toml", folder / "report.json"
+    file.write_text(text_of([row], op))
+    words = ["--cases", str(file), "--case", f"{op}/*/eager", "--goldens", "", "--json", str(report), "--no-diagnosis", "--timeout", str(TIMEOUT), "-j", "1"]
+    if ask(plumb, "run", *words).returncode == 2:
+        return "refused", 0
+    cases = json.loads(report.read_text())["cases"]
+    bad = [case["outcome"] for case in cases if case["outcome"] != "passed"]
+    return (bad or ["passed"])[0], max(case["seconds"] for case in cases)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("plumb"), parser.add_argument("op"), parser.add_argument("--toml", required=True, type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=0.1), parser.add_argument("--prefix", default="random")
+    arguments = parser.parse_args()
+    drawing = Drawing(arguments.plumb, arguments.op, arguments.toml, arguments.seed)
+    kept, failed = [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for fixed in drawing.wanted():
+            for _ in range(TRIES):
+                drawn = drawing.draw(fixed)
+                row = {"name": f"{arguments.prefix}_{len(kept)}", "why": "Drawn by tools/random_rows.py.", "eager_only": True, "golden": False, **drawn}
+                outcome, seconds = tried(arguments.plumb, arguments.op, row, folder)
+                if outcome == "failed" and seconds < TIMEOUT:
+                    failed.append(row)
+                elif outcome == "passed" and seconds <= arguments.budget:
+                    drawing.keep(drawn)
+                    kept.append(row)
+                    print(text_of([row]), flush=True)
+                    break
+    for row in failed:  # a kernel, or what the row says, is wrong
+        print(f"failed: {row}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
