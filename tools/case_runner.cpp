@@ -49,6 +49,7 @@ Finished name_task(const Task& task, const RunArguments& arguments) {
   Finished finished;
   finished.op = task.which->op();
   finished.row = task.which->row().name;
+  finished.trivial = !task.which->row().trivial.empty();
   finished.scenario = task.which->scenario();
   finished.reproduce = reproduce_line(task, arguments);
   return finished;

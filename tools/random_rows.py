@@ -64,7 +64,7 @@ class Drawing:
     def parameters(self):
         text = ask(self.plumb, "show", f"{self.op}/{self.rows[0]['name']}/eager").stdout
         known = dict(re.findall(r"^  (\w+) = (-?\d+)$", text, re.M))
-        return {name: int(value) for name, value in known.items() if name not in self.rows[0]}
+        return {name: int(value) for name, value in known.items()}
 
     # The refusal of a stride that no op has lists those of this one.
     def stride_members(self):

@@ -23,6 +23,7 @@ struct Finished {
   std::string reproduce;
   std::vector<std::string> notes = {};  // what the plug-in did that does not fail the case
   double seconds = 0;
+  bool trivial = false;  // its row says that a pass proves little
 };
 
 // A run that ended before its last case.
@@ -68,6 +69,8 @@ struct SampledCases {
 SampledCases sampled_cases(const std::vector<Finished>& all);
 
 // 0 all passed, 1 something failed or was untrusted, 2 nothing but skips.
+// Passed cases, all of rows that say that a pass proves little.
+bool proves_nothing(const std::vector<Finished>& all);
 int exit_code(const std::vector<Finished>& all);
 
 // Machine-readable. An interrupted run has the member "interrupted" and its exit code. Equal runs

@@ -198,7 +198,8 @@ bool is_replaced(const std::string& path) {
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
                     const std::optional<PluginInfo>& plugin,
                     const std::optional<Interruption>& interruption, std::optional<int> code) {
-  if (!code) code = interruption ? interruption->exit_code : exit_code(all);
+  if (!code)
+    code = interruption ? interruption->exit_code : proves_nothing(all) ? 1 : exit_code(all);
   ordered_json json{{"schema", 1}, {"tier", tier}, {"seed", seed}, {"exit_code", *code}};
   if (interruption) {
     json["interrupted"] = {

@@ -257,6 +257,7 @@ void write_reports(const RunRecord& run, const RunArguments& arguments,
 int code_of(const RunRecord& run, const RunArguments& arguments) {
   if (run.interruption) return run.interruption->exit_code;
   if (arguments.bisect) return bisect_code(run.all);
+  if (proves_nothing(run.all)) return 1;
   return std::max(exit_code(run.all),
                   coverage_code(offered(run.all, arguments), arguments.least_coverage));
 }

@@ -40,7 +40,8 @@ class Composition {
 };
 
 // The problem of both, to be driven like any other: launches the fused op, then the sequence.
-// Throws Unsupported where the implementation lacks a plain op.
+// `op`: the fused one, by whose contract plain ones have its bits or not. Throws Unsupported where
+// the implementation lacks a plain op.
 std::unique_ptr<Problem> compose(std::unique_ptr<Problem> fused, std::string_view op,
                                  const device::Implementation& implementation);
 

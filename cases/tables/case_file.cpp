@@ -35,8 +35,8 @@ bool is_of_table(const RowSchema& schema, std::string_view name) {
 }
 
 // "gap_<member>": elements more than the row's other parameters give this stride. "align_<member>":
-// it is rounded up to a multiple. "far_<member>": the last row lies past 2^31 or 2^32 elements. The
-// table knows which strides there are.
+// it is rounded up to a multiple. "far_<member>": the second half of the rows lies past 2^31 or
+// 2^32 elements. The table knows which strides there are.
 bool is_of_stride(const RowSchema& schema, std::string_view name) {
   return schema.name != "decode_step" && find_parameter(schema, name) == nullptr &&
          (name.starts_with("gap_") || name.starts_with("align_") || name.starts_with("far_")) &&
@@ -236,8 +236,9 @@ void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
   }
   const Parameter* parameter = find_parameter(schema, name);
   const bool of_stride = is_of_stride(schema, name);
-  if (!parameter && !of_stride && is_of_table(schema, name) &&
-      value.find_first_of(".e") != value.npos) {
+  const bool is_number = value.find_first_not_of("0123456789+-.e") == value.npos &&
+                         value.find_first_of(".e") != value.npos;
+  if (!parameter && !of_stride && is_of_table(schema, name) && is_number) {
     return set_real(row, name, value);
   }
   if (!parameter && !of_stride) unknown(schema, "--set", name);

@@ -12,6 +12,7 @@
 #include <exception>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -99,6 +100,7 @@ MutantLine line_of(const Mutant& mutant, bool all) {
   if (all) command.words.emplace_back(kAll);
   const process::Ended ended = process::run_to_end(command, {.timeout = kMostSeconds});
   std::string said = ended.out.substr(0, ended.out.find('\n'));
+  if (!ended.timed_out && ended.signal == 0 && ended.code == 2) throw std::runtime_error(ended.err);
   const bool finished = ended.ok() || said.starts_with("0 rows");
   if (!finished) said = "1 row, in which it " + ended.how();
   return {fmt::format("{}  {}  {}", mutant.name, mutant.op, said), !said.starts_with("0 rows")};

@@ -98,6 +98,11 @@ TEST_F(CommandLine, EachPatternHasToNameACase) {
 TEST_F(CommandLine, ARunOfTrivialCasesAloneProvesNothing) {
   const Words trivial{"run", "--case", "rms_norm/no_tokens/eager", "--json", ""};
   EXPECT_EQ(run(trivial).code, 1);
+  EXPECT_NE(run(trivial).out.find("only trivial cases passed"), std::string::npos);
+  EXPECT_EQ(
+      run({"run", "--case", "decode_step/v4/eager", "--platform", "sim-sm90", "--json", ""}).code,
+      0)
+      << "a decode step has no tensors of its own";
   Words both = trivial;
   both.insert(both.end(), {"--case", "rms_norm/hidden_1/eager"});
   EXPECT_EQ(run(both).code, 0);

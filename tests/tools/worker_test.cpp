@@ -58,6 +58,7 @@ Finished finished() {
   all.reproduce = "plumb run";
   all.notes = {"noted"};
   all.seconds = 0.1;
+  all.trivial = true;
   return all;
 }
 
@@ -151,13 +152,15 @@ void expect_result(const cases::CaseResult& result) {
 
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, findings, golden, op, row, scenario, reproduce, notes, seconds] = arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, notes, seconds,
+               trivial] = arrived;
   expect_result(result);
   EXPECT_EQ(findings.size(), 1u);
   EXPECT_EQ(notes, std::vector<std::string>{"noted"});
   EXPECT_EQ(golden.drifts.size(), 1u);
   EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
   EXPECT_EQ(seconds, 0.1);
+  EXPECT_TRUE(trivial);
   EXPECT_EQ(to_json({arrived}, "default", 0), to_json({finished()}, "default", 0));
   EXPECT_EQ(failure_text(arrived, {}), failure_text(finished(), {}));
 }
