@@ -38,9 +38,10 @@ class Descriptor {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder)
-    : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (descriptor_ < 0 && errno == ENOENT) return;
+FolderLock::FolderLock(const std::string& folder) : descriptor_(-1) {
+  std::error_code error;
+  if (std::filesystem::create_directories(folder, error)) made_ = folder;
+  descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) fail("open", folder);
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   const int why = errno;
@@ -53,7 +54,8 @@ FolderLock::FolderLock(const std::string& folder)
 }
 
 FolderLock::~FolderLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (!made_.empty()) rmdir(made_.c_str());  // leaves one with files
+  close(descriptor_);
 }
 
 std::optional<std::vector<std::byte>> FileSystem::read(const std::string& path,

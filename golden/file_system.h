@@ -14,7 +14,7 @@ namespace plumb::golden {
 
 // Whoever changes the files of a folder has it to himself, until this is gone. Throws GoldenError
 // if somebody else has it, in whatever process. Whoever reads need not ask. A folder that is not
-// there yet is nobody's.
+// there yet is made, and goes again if it stays empty.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder);
@@ -23,6 +23,7 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
+  std::string made_;  // "": it was there
   int descriptor_;
 };
 

@@ -124,8 +124,21 @@ void Store::finish_names() {
   for (const std::string& folder : folders) files_->sync_folder(folder);
 }
 
+void Store::remove_unfinished() {
+  if (!std::filesystem::is_directory(folder_)) return;
+  std::vector<std::string> unfinished;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+    const std::string name = std::filesystem::relative(entry.path(), folder_).string();
+    if (!name.ends_with(kNew)) continue;
+    const std::string of = name.substr(0, name.size() - kNew.size());
+    if (of == kManifest || is_file_name(of)) unfinished.push_back(entry.path().string());
+  }
+  for (const std::string& path : unfinished) files_->remove(path);
+}
+
 void Store::replace(const std::vector<GoldenFile>& changed) {
   finish_names();
+  remove_unfinished();
   Manifest next = manifest_;
   std::vector<std::string> gone;
   std::set<std::string> folders;

@@ -52,6 +52,8 @@ class Store {
  private:
   std::string path_of(std::string_view name) const;
   void finish_names();
+  // What an interrupted change wrote for names that the manifest never got.
+  void remove_unfinished();
 
   std::string folder_;
   std::shared_ptr<FileSystem> files_;

@@ -120,6 +120,32 @@ TEST_F(GoldenStoreTest, IsTheOldOneOrTheNewOneWhereverAChangeIsInterrupted) {
   EXPECT_GT(steps, 10);
 }
 
+TEST_F(GoldenStoreTest, AChangeOfOtherOpsLeavesNothingOfAnInterruptedOneBehind) {
+  for (int steps = 1; steps < 30; ++steps) {
+    fs::remove_all(folder_);
+    Store(folder_).replace({file_of("hc_head", "old")});
+    if (change_store(folder_, steps)) return;
+    Store(folder_).replace({file_of("mhc_post", "other")});
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      EXPECT_NE(entry.path().extension(), ".new") << entry.path() << " after step " << steps;
+    }
+  }
+  FAIL() << "the change never ended";
+}
+
+TEST_F(GoldenStoreTest, OfTwoThatMakeANewStoreOneIsTurnedAway) {
+  {
+    const FolderLock first(folder_);
+    EXPECT_THROW(FolderLock second(folder_), GoldenError);
+  }
+  EXPECT_FALSE(fs::exists(folder_)) << "an empty folder stays";
+  {
+    const FolderLock first(folder_);
+    Store(folder_).replace({file_of("hc_head", "old")});
+  }
+  EXPECT_TRUE(Store(folder_).has("sim-sm90"));
+}
+
 TEST_F(GoldenStoreTest, AFileThatIsNotTheManifestsIsRefusedBeforeHdf5SeesIt) {
   Store(folder_).replace({file_of("rms_norm", "old")});
   const std::string path = folder_ + "/sim-sm90/rms_norm.h5";
