@@ -82,11 +82,12 @@ Answer CaseSearch::answer(const Question& question) const {
 
 Answer CaseSearch::first_answer() {
   const std::string key = "start";
-  if (const json* known = journal_.find(key)) {
-    failures_ = known->at("failures");
-    measured_runs_ = known->at("runs");
-    return answer_from_json(known->at("answer"));
-  }
+  const auto remembered = journal_.find(key, [&](const json& known) {
+    failures_ = known.at("failures");
+    measured_runs_ = known.at("runs");
+    return answer_from_json(known.at("answer"));
+  });
+  if (remembered) return *remembered;
   const Answer first = measure();
   // Only what decides is kept: a case that cannot say may be able to, once it has been mended.
   if (first.verdict == Verdict::bad) {
@@ -135,7 +136,7 @@ std::string CaseSearch::key(const Candidate& candidate) const {
 }
 
 Said CaseSearch::said(const Candidate& candidate) const {
-  if (const json* known = journal_.find(key(candidate))) return from_journal(*known);
+  if (const auto known = journal_.find(key(candidate), from_journal)) return *known;
   const Question question = subject_->question(candidate);
   Answer one;
   for (std::int64_t run = 0; run < runs_; ++run) {
@@ -151,7 +152,7 @@ Said CaseSearch::said(const Candidate& candidate) const {
 void CaseSearch::heard(const Candidate& candidate, const Said& said, const std::string& why) {
   progress_.end();
   const std::string asked = key(candidate);
-  if (journal_.find(asked) == nullptr) journal_.record(asked, journal_entry(said), why);
+  if (!journal_.has(asked)) journal_.record(asked, journal_entry(said), why);
 }
 
 // Each decision, in a line.

@@ -84,7 +84,7 @@ std::string answer_text(const json& line) {
     text += fmt::format(", {} of {} runs failed", text_of(answer["failures"]),
                         text_of(answer.value("runs", json(0))));
   }
-  if (answer.contains("seconds"))
+  if (answer.contains("seconds") && answer["seconds"].is_number())
     text += fmt::format(" ({:.1f} s)", answer["seconds"].get<double>());
   return text + why + "\n";
 }
@@ -94,6 +94,10 @@ std::string answer_text(const json& line) {
 JournalText read_journal(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) fail(path, "is a folder");
+  // /dev/zero has no end.
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    fail(path, "is no file");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, std::strerror(errno));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -140,7 +144,8 @@ void Journal::take_over(const std::vector<json>& lines, const json& header) {
   const std::string other = difference(header["question"], lines.front()["question"]);
   if (!other.empty()) fail(path_, "answers another question: " + other);
   for (const json& line : lines) {
-    if (line.contains("key")) answers_[line["key"]] = line["answer"];
+    ++lines_;
+    if (line.contains("key")) answers_[line["key"]] = {line["answer"], lines_};
     if (line.contains("note")) notes_.insert(line["note"]);
   }
   remembered_ = answers_.size();
@@ -157,16 +162,18 @@ void Journal::append(const json& line) {
     at += static_cast<std::size_t>(written);
   }
   fsync(file_.descriptor);
+  ++lines_;
 }
 
-const json* Journal::find(const std::string& key) const {
-  const auto found = answers_.find(key);
-  return found == answers_.end() ? nullptr : &found->second;
+void Journal::refuse(const std::string& key, std::string_view why) const {
+  fail(fmt::format("{}:{}", path_, answers_.at(key).line),
+       fmt::format("the answer to \"{}\" cannot be read ({}): remove it or use another --state",
+                   key, why));
 }
 
 void Journal::record(const std::string& key, json answer, const std::string& why) {
   append({{"key", key}, {"answer", answer}, {"why", why}});
-  answers_[key] = std::move(answer);
+  answers_[key] = {std::move(answer), lines_};
 }
 
 void Journal::note(const std::string& text) {

@@ -7,9 +7,12 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plumb::bisect {
@@ -26,8 +29,21 @@ class Journal {
   // file that answers another one, or that another process has open, is refused with BadJournal.
   // A last line that a crash has cut off is dropped, and `cut()` says so.
   Journal(std::string path, std::string command, nlohmann::json question);
-  // The answer that is remembered under this key; null if there is none.
-  const nlohmann::json* find(const std::string& key) const;
+  bool has(const std::string& key) const { return answers_.contains(key); }
+  // The answer that is remembered under this key, as `convert` reads it. Nothing if there is none.
+  // Throws BadJournal, with the file and its line, where `convert` throws a json::exception:
+  // another version of plumb wrote the answer, or it was damaged.
+  template <class Convert>
+  auto find(const std::string& key, Convert&& convert) const
+      -> std::optional<decltype(convert(std::declval<const nlohmann::json&>()))> {
+    const auto found = answers_.find(key);
+    if (found == answers_.end()) return std::nullopt;
+    try {
+      return convert(found->second.answer);
+    } catch (const nlohmann::json::exception& error) {
+      refuse(key, error.what());
+    }
+  }
   // Throws std::system_error if it cannot be kept.
   void record(const std::string& key, nlohmann::json answer, const std::string& why);
   // A decision. One that the file had already when it was opened is not written again.
@@ -38,6 +54,11 @@ class Journal {
   const std::string& path() const { return path_; }
 
  private:
+  struct Remembered {
+    nlohmann::json answer;
+    std::size_t line = 0;  // of the file, from 1
+  };
+  [[noreturn]] void refuse(const std::string& key, std::string_view why) const;
   void open();
   void take_over(const std::vector<nlohmann::json>& lines, const nlohmann::json& header);
   void append(const nlohmann::json& line);
@@ -53,9 +74,9 @@ class Journal {
 
   std::string path_;
   File file_;
-  std::map<std::string, nlohmann::json> answers_;
+  std::map<std::string, Remembered> answers_;
   std::set<std::string> notes_;  // that were there at the start
-  std::size_t remembered_ = 0;
+  std::size_t remembered_ = 0, lines_ = 0;
   bool cut_ = false;
 };
 

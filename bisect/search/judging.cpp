@@ -29,11 +29,12 @@ void Judging::decide(const std::string& text) {
 }
 
 Judged Judging::answer(const Asked& asked, bool measured) {
-  if (const json* known = journal_.find(asked.key)) {
-    const Judged judged = judged_from_json(*known);
-    if (measured) repeater_.restore(judged.result, known->at("signatures"));
+  const auto remembered = journal_.find(asked.key, [&](const json& known) {
+    Judged judged = judged_from_json(known);
+    if (measured) repeater_.restore(judged.result, known.at("signatures"));
     return judged;
-  }
+  });
+  if (remembered) return *remembered;
   const auto repeat = [&](const Repeater::Ask& once) {
     return measured ? repeater_.measure(once) : repeater_.verdict(once, any_failure_);
   };
@@ -47,7 +48,7 @@ Judged Judging::answer(const Asked& asked, bool measured) {
 }
 
 Judged Judging::tell(const Asked& asked, bool measured) {
-  const bool known = journal_.find(asked.key) != nullptr;
+  const bool known = journal_.has(asked.key);
   progress_.begin(asked.text, asked.left);
   Judged judged = answer(asked, measured);
   runs_ += judged.result.runs;

@@ -50,15 +50,20 @@ class JournalFile : public testing::Test {
   TemporaryFolder folder_{"plumb-journal-test"};
 };
 
+std::optional<std::string> member(const Journal& journal, const std::string& key,
+                                  const std::string& name) {
+  return journal.find(key, [&](const json& answer) { return answer.at(name).get<std::string>(); });
+}
+
 TEST_F(JournalFile, AnswersAreThereAgain) {
   fill();
   const Journal journal(path(), "bisect commits", kQuestion);
   EXPECT_EQ(journal.remembered(), 2u);
   EXPECT_FALSE(journal.cut());
-  ASSERT_NE(journal.find("a"), nullptr);
-  EXPECT_EQ(journal.find("a")->at("verdict"), "good");
-  EXPECT_EQ(journal.find("b")->at("reason"), "no \xef\xbf\xbd case") << "JSON is UTF-8";
-  EXPECT_EQ(journal.find("c"), nullptr);
+  EXPECT_EQ(member(journal, "a", "verdict"), "good");
+  EXPECT_EQ(member(journal, "b", "reason"), "no \xef\xbf\xbd case") << "JSON is UTF-8";
+  EXPECT_FALSE(journal.has("c"));
+  EXPECT_EQ(member(journal, "c", "verdict"), std::nullopt);
 }
 
 TEST_F(JournalFile, EveryLineIsThereAtOnce) {
@@ -72,7 +77,7 @@ TEST_F(JournalFile, EveryLineIsThereAtOnce) {
 TEST_F(JournalFile, WithoutAFileAnswersAreRememberedWhileItLives) {
   Journal journal("", "bisect commits", kQuestion);
   journal.record("a", 1, "why");
-  ASSERT_NE(journal.find("a"), nullptr);
+  EXPECT_TRUE(journal.has("a"));
 }
 
 TEST_F(JournalFile, ALastLineThatWasCutOffIsDroppedWhereverItWasCut) {
@@ -89,7 +94,7 @@ TEST_F(JournalFile, ALastLineThatWasCutOffIsDroppedWhereverItWasCut) {
     }
     const Journal again(path(), "bisect commits", kQuestion);
     EXPECT_FALSE(again.cut());
-    EXPECT_EQ(again.find("b")->at("verdict"), "bad");
+    EXPECT_EQ(member(again, "b", "verdict"), "bad");
   }
   write("{\"schema\":1,\"comm");
   const Journal fresh(path(), "bisect commits", kQuestion);
@@ -113,6 +118,19 @@ TEST_F(JournalFile, FilesThatAreNotItsOwnAreRefused) {
   EXPECT_EQ(whole.substr(0, 10), "{\"command\"");
 }
 
+TEST_F(JournalFile, AnAnswerThatIsNotWhatItShouldBeIsRefusedWithItsLine) {
+  fill();
+  const Journal journal(path(), "bisect commits", kQuestion);
+  try {
+    member(journal, "a", "no such member");
+    FAIL() << "not refused";
+  } catch (const BadJournal& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find(path() + ":2: the answer to \"a\" cannot be read ("), std::string::npos)
+        << said;
+  }
+}
+
 TEST_F(JournalFile, TwoSearchesDoNotShareAFile) {
   const Journal journal(path(), "bisect commits", kQuestion);
   EXPECT_EQ(refusal(), ": another plumb bisect is using it");
@@ -122,6 +140,8 @@ TEST_F(JournalFile, PlacesWhereNoFileCanBeAreRefused) {
   EXPECT_THROW(Journal(path("no/such/folder"), "bisect commits", kQuestion), BadJournal);
   EXPECT_THROW(read_journal(path("absent")), BadJournal);
   EXPECT_THROW(read_journal("/"), BadJournal);
+  EXPECT_THROW(read_journal("/dev/zero"), BadJournal) << "it has no end";
+  EXPECT_THROW(Journal("/dev/zero", "bisect commits", kQuestion), BadJournal);
 }
 
 TEST_F(JournalFile, TheDecisionLogIsInOrder) {

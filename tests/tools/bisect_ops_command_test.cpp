@@ -48,7 +48,7 @@ TEST_F(BisectOps, NamesTheOpAndGoesOnFromItsStateFile) {
 }
 
 // A state file of an older plumb has the numbers of detectors, which have changed since.
-TEST_F(BisectOps, AnAnswerThatCannotBeReadIsRefusedWithItsKey) {
+TEST_F(BisectOps, AnAnswerThatCannotBeReadIsRefusedWithItsLine) {
   const Words words{"--set", "fault=hc_eps_lost"};
   ASSERT_EQ(bisect(words).code, 0);
   const std::string state = contents(path("ops.jsonl"));
@@ -60,7 +60,7 @@ TEST_F(BisectOps, AnAnswerThatCannotBeReadIsRefusedWithItsKey) {
     write("ops.jsonl", older);
     const Finished finished = bisect(words);
     EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
-    expect_in(finished.err, "ops.jsonl: the answer to \"watch, sim-sm90, exchanged: ");
+    expect_in(finished.err, "ops.jsonl:2: the answer to \"watch, sim-sm90, exchanged: ");
     expect_in(finished.err, "cannot be read");
   }
 }

@@ -56,22 +56,14 @@ json journal_entry(const TwiceAnswer& answer) {
 json journal_entry(const std::vector<float>& results) { return {{"results", results}}; }
 
 template <class Answered>
-Answered from_journal(const json& entry, const bisect::Journal& journal, const std::string& key) {
-  try {
-    Answered answer;
-    read(entry, answer);
-    return answer;
-  } catch (const json::exception& error) {
-    throw bisect::BadJournal(
-        fmt::format("{}: the answer to \"{}\" cannot be read ({}): remove it "
-                    "or use another --state",
-                    journal.path(), key, error.what()));
-  }
+Answered from_journal(const json& entry) {
+  Answered answer;
+  read(entry, answer);
+  return answer;
 }
-
-template bisect::OpsAnswer from_journal(const json&, const bisect::Journal&, const std::string&);
-template TwiceAnswer from_journal(const json&, const bisect::Journal&, const std::string&);
-template std::vector<float> from_journal(const json&, const bisect::Journal&, const std::string&);
+template bisect::OpsAnswer from_journal(const json&);
+template TwiceAnswer from_journal(const json&);
+template std::vector<float> from_journal(const json&);
 
 }  // namespace plumb::tools
 

@@ -29,10 +29,8 @@ nlohmann::json journal_entry(const bisect::OpsAnswer& answer);
 nlohmann::json journal_entry(const TwiceAnswer& answer);
 nlohmann::json journal_entry(const std::vector<float>& results);
 
-// The answer of such an entry. Throws bisect::BadJournal, which names the file and the key, if the
-// entry holds anything else: another version of plumb wrote it, or it was damaged.
+// The answer of such an entry. Throws nlohmann::json::exception if it holds anything else.
 template <class Answered>
-Answered from_journal(const nlohmann::json& entry, const bisect::Journal& journal,
-                      const std::string& key);
+Answered from_journal(const nlohmann::json& entry);
 
 }  // namespace plumb::tools

@@ -132,7 +132,7 @@ class Questions {
 
   OpsAnswer watch(std::size_t platform, const Ops& exchanged, const std::string& why) {
     const std::string key = key_of("watch", platform, exchanged);
-    if (const json* known = journal_.find(key)) return read<OpsAnswer>(*known, key);
+    if (const auto known = journal_.find(key, from_journal<OpsAnswer>)) return *known;
     const ProgressStep step(*this, why.empty() ? "exchanged: " + joined(exchanged) : why);
     ++asked_;
     const OpsAnswer answer = worker_.watch(served_.platforms[platform], exchanged);
@@ -142,7 +142,7 @@ class Questions {
 
   std::vector<float> results(std::size_t platform, const Ops& exchanged) {
     const std::string key = key_of("results", platform, exchanged);
-    if (const json* known = journal_.find(key)) return read<std::vector<float>>(*known, key);
+    if (const auto known = journal_.find(key, from_journal<std::vector<float>>)) return *known;
     const ProgressStep step(*this, "results, exchanged: " + joined(exchanged));
     const std::vector<float> results = worker_.results(served_.platforms[platform], exchanged);
     journal_.record(key, journal_entry(results), "do culprits cancel");
@@ -152,7 +152,7 @@ class Questions {
   // The time-th of this second run.
   TwiceAnswer twice(std::size_t second, const std::string& name, std::int64_t time) {
     const std::string key = fmt::format("twice, {}, {}, {}", served_.platforms.front(), name, time);
-    if (const json* known = journal_.find(key)) return read<TwiceAnswer>(*known, key);
+    if (const auto known = journal_.find(key, from_journal<TwiceAnswer>)) return *known;
     const ProgressStep step(*this, name);
     ++asked_;
     TwiceAnswer answer = worker_.twice(served_.platforms.front(), second);
@@ -175,11 +175,6 @@ class Questions {
     ~ProgressStep() { questions.progress_.end(); }
     Questions& questions;
   };
-
-  template <class Answered>
-  Answered read(const json& known, const std::string& key) const {
-    return from_journal<Answered>(known, journal_, key);
-  }
 
   std::string key_of(const char* what, std::size_t platform, const Ops& exchanged) const {
     return fmt::format("{}, {}, exchanged: {}", what, served_.platforms[platform],
