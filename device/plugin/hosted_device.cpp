@@ -8,6 +8,7 @@
 
 #include "device/plugin/float_environment.h"
 #include "device/plugin/services.h"
+#include "device/plugin/told_text.h"
 
 namespace plumb::device {
 
@@ -113,7 +114,7 @@ void HostedDevice::launch_frozen(const char* name, void (*function)(const void*)
   FrozenCall* call = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    call = &calls_.emplace_back(FrozenCall{this, name, function, {}});
+    call = &calls_.emplace_back(FrozenCall{this, told(name), function, {}});
   }
   call->arguments.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
   if (bytes > 0) std::memcpy(call->arguments.data(), arguments, bytes);
@@ -130,7 +131,7 @@ void HostedDevice::run(void* argument) {
       throw;
     } catch (const std::exception& error) {
       throw DeviceError(ErrorKind::other,
-                        fmt::format("host function '{}' threw: {}", call.name, error.what()));
+                        fmt::format("host function '{}' threw: {}", call.name, told(error.what())));
     } catch (...) {
       throw DeviceError(ErrorKind::other, fmt::format("host function '{}' threw", call.name));
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "device/plugin/hosted_device.h"
+#include "device/plugin/told_text.h"
 
 namespace plumb::device {
 
@@ -47,7 +48,7 @@ bool serve(const char* service, plumb_stream stream, const Body& body) {
   } catch (const DeviceError& error) {
     keep(error);
   } catch (const std::exception& error) {
-    keep({ErrorKind::other, std::string(service) + ": " + error.what()});
+    keep({ErrorKind::other, std::string(service) + ": " + told(error.what())});
   }
   return false;
 }
@@ -78,7 +79,7 @@ const plumb_device* describe_device(void*, plumb_stream stream) {
   return device ? &device->description() : nullptr;
 }
 
-void explain(void*, const char* why) { explanation = why ? why : ""; }
+void explain(void*, const char* why) { explanation = told(why); }
 
 }  // namespace
 

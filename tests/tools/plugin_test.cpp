@@ -266,6 +266,13 @@ TEST_F(PluginCommand, WhatLaunchersSayAndThrowIsReported) {
   expect_found("launches_fails", one, "other: the launch failed: out of luck");
 }
 
+TEST_F(PluginCommand, WhatItSaysDoesNotSteerTheTerminal) {
+  const Finished finished = run(run_of(library("launches_steers"), "rms_norm/hidden_1/eager"));
+  EXPECT_NE(finished.out.find("the launch failed:  [2J gone"), std::string::npos) << finished.out;
+  const std::string all = finished.out + finished.err;
+  EXPECT_EQ(all.find_first_of("\033\r"), std::string::npos) << all;
+}
+
 // A row that asks for two roundings gets one from it.
 TEST_F(PluginCommand, CasesRunUnderTheDeclaredContract) {
   const std::string two_roundings = "rms_norm/v4_pro_hidden_twice/*";

@@ -44,11 +44,12 @@
 #define TRAPS 24          /* as soon as anything is inexact */
 #define FORKS 25          /* once, and goes on in both; wrong but for rows of one element */
 #define EXITS 26
-#define ROUNDS_UP_IN_SSE 27 /* as ROUNDS_UP, of the SSE unit alone */
+#define ROUNDS_UP_IN_SSE 27   /* as ROUNDS_UP, of the SSE unit alone */
 #define ALLOCATES_TOO_MUCH 28 /* and goes on */
 #define TOO_MANY_ARGUMENTS 29 /* for a launch, and goes on */
 #define ROUNDS_ONCE 30        /* always, and declares it */
 #define WRONG_CONTRACT 31     /* declares that and does something else */
+#define STEERS 32             /* the terminal, with what it says */
 
 static const plumb_host* host;
 static volatile int* volatile near_null = (volatile int*)16;
@@ -206,6 +207,7 @@ static plumb_status rms_norm(const void* params) {
       break;
     case NO_STATUS: return (plumb_status)17;
     case REFUSES: host->explain(host->context, "too wide"); return PLUMB_INVALID_ARGUMENT;
+    case STEERS: host->explain(host->context, "\033[2J gone\r\n"); return PLUMB_LAUNCH_FAILED;
     case FAILS: host->explain(host->context, "out of luck"); return PLUMB_LAUNCH_FAILED;
     case ALLOCATES_TOO_MUCH: host->allocate(host->context, SIZE_MAX, call.params.stream); break;
     case TOO_MANY_ARGUMENTS:
@@ -257,12 +259,13 @@ static const plumb_op_entry entries[] = {
      .launch = &q_kv_rms_norm,
      .numerics = &numerics,
      .contract = "rounding=once"}};
-static const plumb_plugin_table table = {.abi_version = PLUMB_ABI_VERSION,
-                                         .struct_size = sizeof(plumb_plugin_table),
-                                         .name = "launches",
-                                         .entries = entries,
-                                         .entry_stride = sizeof(plumb_op_entry),
-                                         .entry_count = 2};
+static const plumb_plugin_table table = {
+    .abi_version = PLUMB_ABI_VERSION,
+    .struct_size = sizeof(plumb_plugin_table),
+    .name = PLUMB_FAULT == STEERS ? "\033[2J launches" : "launches",
+    .entries = entries,
+    .entry_stride = sizeof(plumb_op_entry),
+    .entry_count = 2};
 
 PLUMB_PLUGIN_EXPORT const plumb_plugin_table* plumb_plugin(const plumb_host* services) {
   host = services;
