@@ -270,7 +270,9 @@ void check_writable(const std::string& path) {
   const std::string beside = folder.empty() ? "." : folder.string();
   require(std::filesystem::is_directory(beside, error), "there is no folder " + beside);
   const std::string& touched = is_replaced(path) ? beside : path;
-  require(access(touched.c_str(), W_OK) == 0, std::strerror(errno));
+  const bool allowed = access(touched.c_str(), W_OK) == 0;
+  const std::string why = std::strerror(errno);  // of this call: an argument could come before it
+  require(allowed, why);
 }
 
 void write_file(const std::string& path, const std::string& text) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A report that could not be written is refused before anything runs, with the reason of now.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "tools/report.h"
+#include "tools/selection.h"
+
+namespace plumb::tools {
+namespace {
+
+// Root may write anywhere: a child that is nobody asks.
+TEST(CheckWritable, SaysWhyThisFileCannotBeWritten) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "plumb-check-writable";
+  std::filesystem::create_directories(folder);
+  chmod(folder.c_str(), 0555);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
+    errno = EINTR;  // of another call
+    try {
+      check_writable((folder / "report.json").string());
+    } catch (const UsageError& error) {
+      _exit(std::string(error.what()).ends_with(": Permission denied") ? 0 : 1);
+    }
+    _exit(2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
+}  // namespace
+}  // namespace plumb::tools
