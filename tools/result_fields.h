@@ -39,7 +39,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorReport, tensor, rows_compared, elements
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Failure, context, lines, reports)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, detector, step, position, op, call, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSummary, tensor, elements_compared, margin, observability,
-                                   zero_share, flips, flip, sample)
+                                   most_observable, zero_share, flips, flip, sample)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Phases, fill, reference, device, judge)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Alternative, contract, numerics)
 // Not `evidence` and not `known_verdicts`: only the process that ran the case uses them.

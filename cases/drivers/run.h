@@ -82,12 +82,13 @@ struct RunOptions {
 struct TensorSummary {
   std::string tensor;
   std::int64_t elements_compared = 0;
-  double margin = 0;         // largest error / bound
-  double observability = 1;  // smallest share
-  double zero_share = 1;     // smallest share
-  std::int64_t flips = 0;    // codes and choices other than the exact ones, within the errors
-  std::string flip;          // the first such choice, in words
-  Sample sample;             // summed over all verdicts that judged one
+  double margin = 0;           // largest error / bound
+  double observability = 1;    // smallest share
+  double most_observable = 0;  // largest share, of values other than zero
+  double zero_share = 1;       // smallest share
+  std::int64_t flips = 0;      // codes and choices other than the exact ones, within the errors
+  std::string flip;            // the first such choice, in words
+  Sample sample;               // summed over all verdicts that judged one
 };
 
 struct Failure {

@@ -331,6 +331,10 @@ void Session::summarize(const TensorReport& report) {
   found->elements_compared += report.elements_compared;
   found->margin = std::max(found->margin, report.margin);
   found->observability = std::min(found->observability, report.observability);
+  const double not_zero = 1 - report.zero_share;
+  if (not_zero > 0) {
+    found->most_observable = std::max(found->most_observable, report.observability / not_zero);
+  }
   found->zero_share = std::min(found->zero_share, report.zero_share);
   found->flips += report.flips;
   found->sample.rows += report.sample.rows;

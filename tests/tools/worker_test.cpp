@@ -27,7 +27,9 @@ cases::Finding finding() {
   return {cases::Detector::cost, 2, 9, "host", "layer 1 attention", "text"};
 }
 
-cases::TensorSummary summary() { return {"out", 10, 0.5, 0.25, 0.125, 6, "a for b", {9, 8, 7}}; }
+cases::TensorSummary summary() {
+  return {"out", 10, 0.5, 0.25, 0.75, 0.125, 6, "a for b", {9, 8, 7}};
+}
 
 golden::GoldenComparison comparison() {
   const golden::TensorDrift drift{"out",  1, 2, 3, 4, 0.5, 0.25, "[1, 2]", {1, 2, 3, 4, 5, 6, 7, 8},
@@ -140,11 +142,12 @@ void expect_result(const cases::CaseResult& result) {
   EXPECT_EQ(fill + 10 * reference + 100 * device + 1000 * judge, 4321);
   const auto& [context, lines, reports] = failures.at(0);
   EXPECT_EQ(context + lines.at(0) + reports.at(0).tensor, "step 0lineout");
-  const auto& [tensor, elements_compared, margin, observability, zero_share, flips, flip, sample] =
-      tensors.at(0);
+  const auto& [tensor, elements_compared, margin, observability, most_observable, zero_share, flips,
+               flip, sample] = tensors.at(0);
   EXPECT_EQ(tensor + flip, "outa for b");
   EXPECT_EQ(elements_compared + flips, 16);
   EXPECT_EQ(margin + 10 * observability + 100 * zero_share, 15.5);
+  EXPECT_EQ(most_observable, 0.75);
   EXPECT_EQ(sample.judged, 8);
   // Not sent: only the process that ran the case uses them.
   EXPECT_TRUE(evidence == nullptr && known_verdicts.empty());
@@ -152,8 +155,8 @@ void expect_result(const cases::CaseResult& result) {
 
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, findings, golden, op, row, scenario, reproduce, notes, seconds,
-               trivial] = arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, notes, seconds, trivial] =
+      arrived;
   expect_result(result);
   EXPECT_EQ(findings.size(), 1u);
   EXPECT_EQ(notes, std::vector<std::string>{"noted"});
