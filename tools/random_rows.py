@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws rows for an op and prints them as a case file.
 
-    python3 tools/random_rows.py PLUMB OP --toml FILE [--seed 1] [--budget 0.1]
+    python3 tools/random_rows.py PLUMB OP --toml FILE [--seed 1] [--budget 0.1] [--fixed "placement=copy far_out_token_stride=32"]...
 
 Each row starts as a row that the op has (FILE) and differs in one thing on purpose: a stride of its own, rows so far apart that they
 lie past 2^32 elements, all strides aligned or with gaps, another constant, another value of a parameter: one of other rows, a small
 one, a power of two or a neighbour of one, a prime, a number that 2 to 128 do not divide. Up to three other parameters are drawn
 with it; a value is drawn more often the fewer rows have it, so that values of two parameters meet in many ways. `plumb` says
-which rows exist (it refuses the others) and what they cost: `--budget` seconds a platform at most.
+which rows exist (it refuses the others) and what they cost: `--budget` seconds a platform at most. With `--fixed` only rows with these
+values are drawn, one for each time it is said: what `plumb_kill_table --lazy` found to be seen by no row.
 """
 
 import argparse
@@ -29,7 +30,7 @@ GAPS = [1, 3, 8, 16, 56, 64, 128]
 REALS = [1e-6, 1e-5, 1e-3, 0.02, 0.0625, 0.3, 1.0, 1.7, 3.5]
 NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
 NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
-TRIES = 5  # per row
+TRIES = 12  # per row
 TIMEOUT = 4  # seconds; a row that takes longer is too dear
 
 
@@ -136,16 +137,35 @@ def text_of(rows, op=None):
     return "\n".join(lines)
 
 
+# "placement=copy tokens=3 eps=0.3"
+def values_of(text):
+    def value(word):
+        return int(word) if re.fullmatch(r"-?\d+", word) else float(word) if re.fullmatch(r"[-\d.e]+", word) else word
+
+    return {name: value(word) for name, word in (pair.split("=", 1) for pair in text.split())}
+
+
 def tried(plumb, op, row, folder):
-    """Outcome and seconds of its slowest platform. Refused: no such row."""
+    """Outcome and seconds of its slowest platform. Refused: no such row, and why."""
     file, report = folder / "row.toml", folder / "report.json"
     file.write_text(text_of([row], op))
     words = ["--cases", str(file), "--case", f"{op}/*/eager", "--goldens", "", "--json", str(report), "--no-diagnosis", "--timeout", str(TIMEOUT), "-j", "1"]
-    if ask(plumb, "run", *words).returncode == 2:
-        return "refused", 0
+    said = ask(plumb, "run", *words)
+    if said.returncode == 2:
+        return "refused", said.stderr
     cases = json.loads(report.read_text())["cases"]
     bad = [case["outcome"] for case in cases if case["outcome"] != "passed"]
     return (bad or ["passed"])[0], max(case["seconds"] for case in cases)
+
+
+def outcome_of(plumb, op, row, asked_of_one, folder):
+    """As tried. A row that asks something of several strides does without those that it lacks."""
+    while True:
+        outcome, seconds = tried(plumb, op, row, folder)
+        useless = re.search(r"(\w+) = \d+ changes nothing", str(seconds)) if outcome == "refused" else None
+        if not useless or asked_of_one:
+            return outcome, seconds
+        del row[useless[1]]
 
 
 def main():
@@ -153,16 +173,20 @@ def main():
     parser.add_argument("plumb"), parser.add_argument("op"), parser.add_argument("--toml", required=True, type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, default=0.1), parser.add_argument("--prefix", default="random")
+    parser.add_argument("--fixed", action="append", default=[])
     arguments = parser.parse_args()
     drawing = Drawing(arguments.plumb, arguments.op, arguments.toml, arguments.seed)
     kept, failed = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for fixed in drawing.wanted():
+        for fixed in [values_of(text) for text in arguments.fixed] or drawing.wanted():
             for _ in range(TRIES):
                 drawn = drawing.draw(fixed)
                 row = {"name": f"{arguments.prefix}_{len(kept)}", "why": "Drawn by tools/random_rows.py.", "eager_only": True, "golden": False, **drawn}
-                outcome, seconds = tried(arguments.plumb, arguments.op, row, folder)
+                asked = [key for key in fixed if key.startswith(("far_", "gap_", "align_"))]
+                outcome, seconds = outcome_of(arguments.plumb, arguments.op, row, len(asked) == 1, folder)
+                if asked and not set(asked) & set(row):
+                    break
                 if outcome == "failed" and seconds < TIMEOUT:
                     failed.append(row)
                 elif outcome == "passed" and seconds <= arguments.budget:

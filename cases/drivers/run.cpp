@@ -6,12 +6,12 @@
 #include <algorithm>
 
 #include "cases/drivers/composition.h"
+#include "cases/drivers/covering.h"
 #include "cases/drivers/crossed_problem.h"
 #include "cases/drivers/point_text.h"
 #include "cases/drivers/session.h"
 #include "cases/drivers/tiled_problem.h"
 #include "cases/tables/contract.h"
-#include "cases/tables/covering.h"
 #include "cases/tables/platform_share.h"
 #include "cases/tensors/fill.h"
 

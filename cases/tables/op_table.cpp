@@ -10,15 +10,11 @@
 #include <set>
 #include <stdexcept>
 
+#include "cases/tables/widened_strides.h"
+
 namespace plumb::cases {
 
 namespace {
-
-constexpr std::int64_t kMostGap = std::int64_t{1} << 20;
-
-bool exists(const std::optional<Formula>& when, const FormulaValues& values) {
-  return !when || when->value(values) != 0;
-}
 
 std::int64_t value_of(const WordChoices& choices, const FormulaValues& values) {
   const std::string_view word = values.row->word(choices.parameter);
@@ -33,23 +29,6 @@ std::int64_t value_of(const WordChoices& choices, const FormulaValues& values) {
   for (const auto& [name, value] : choices.values) words.push_back(fmt::format("\"{}\"", name));
   throw BadRow(fmt::format("{}: {} is {}, not \"{}\"", values.row->where, choices.parameter,
                            fmt::join(words, " or "), word));
-}
-
-// What a row says of a stride: "gap_out_row_stride", "align_out_row_stride", "far_x_row_stride".
-// 0: nothing.
-std::int64_t said_of_stride(const Row& row, std::string_view what, const std::string& member) {
-  std::string name = fmt::format("{}_{}", what, member);
-  std::ranges::replace(name, '.', '_');
-  const auto found = row.integers.find(name);
-  return found == row.integers.end() ? 0 : found->second;
-}
-
-// A scalar of the case, a stride with what the row adds to it. 1 stays: these elements are
-// adjacent.
-std::int64_t widened(std::int64_t value, const Row& row, const std::string& member) {
-  if (value <= 1) return value;
-  const std::int64_t whole = std::max<std::int64_t>(said_of_stride(row, "align", member), 1);
-  return (value + said_of_stride(row, "gap", member) + whole - 1) / whole * whole;
 }
 
 void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
@@ -159,75 +138,6 @@ TensorSpec spec_of(const TableTensor& tensor, const FormulaValues& values) {
   return spec;
 }
 
-// How many rows of a tensor without far strides one row takes in memory, so that its second half
-// lies past 2^far elements: the last rows may be padding. 1: it has no far stride.
-std::int64_t spread_of(const TableTensor& tensor, const FormulaValues& values) {
-  if (tensor.strides.empty()) return 1;
-  const std::int64_t far = said_of_stride(*values.row, "far", tensor.strides.front().text());
-  const std::int64_t rows = tensor.shape.front().value(values);
-  if (far == 0 || rows < 2) return 1;
-  const std::int64_t span = tensor.strides.front().value(values) * (rows / 2);
-  return (std::int64_t{1} << far) / std::max<std::int64_t>(span, 1) + 1;
-}
-
-// Of all tensors whose rows have this stride.
-std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::string& stride,
-                       const FormulaValues& values) {
-  std::int64_t most = 1;
-  for (const OpTable::Field& field : fields) {
-    const auto* tensor = std::get_if<TableTensor>(&field);
-    if (tensor == nullptr || !exists(tensor->when, values) || tensor->strides.empty()) continue;
-    if (tensor->strides.front().text() != stride) continue;
-    most = std::max(most, spread_of(*tensor, values));
-  }
-  return most;
-}
-
-void place_rows(std::int64_t spread, TensorSpec& spec) {
-  if (spread == 1) return;
-  spec.sparse = true;
-  for (std::int64_t row = 0; row < spec.shape.front(); ++row)
-    spec.placement.push_back(row * spread);
-}
-
-// Members that are strides of tensors, as a row names them. far: of their first dimension alone.
-std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields, bool far) {
-  std::set<std::string> members, names;
-  for (const OpTable::Field& field : fields) {
-    if (const auto* scalar = std::get_if<TableScalar>(&field)) members.insert(scalar->member.name);
-  }
-  for (const OpTable::Field& field : fields) {
-    const auto* tensor = std::get_if<TableTensor>(&field);
-    if (tensor == nullptr) continue;
-    for (const Formula& stride : tensor->strides) {
-      std::string name = stride.text();
-      if (!members.contains(name) || !name.ends_with("stride")) continue;
-      std::ranges::replace(name, '.', '_');
-      names.insert(name);
-      if (far) break;
-    }
-  }
-  return {names.begin(), names.end()};
-}
-
-// Throws for what a row says of a stride that no tensor has.
-void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row) {
-  for (const auto& [name, value] : row.integers) {
-    const bool far = name.starts_with("far_");
-    if (!far && !name.starts_with("gap_") && !name.starts_with("align_")) continue;
-    if (!name.ends_with("stride")) continue;  // a parameter of the op
-    if (far ? value != 0 && value != 31 && value != 32 : value < 0 || value > kMostGap) {
-      throw BadRow(fmt::format("{}: {} = {}: {}", row.where, name, value,
-                               far ? "31 or 32 bits" : "0 to 2^20 elements"));
-    }
-    const std::vector<std::string> known = stride_names(fields, far);
-    if (std::ranges::find(known, name.substr(name.find('_') + 1)) != known.end()) continue;
-    throw BadRow(fmt::format("{}: {} names no stride of {}; there are: {}", row.where, name,
-                             far ? "a tensor's first dimension" : "a tensor",
-                             fmt::join(known, ", ")));
-  }
-}
-
 // Throws for a float that the op's struct lacks.
 void check_reals(const std::vector<OpTable::Field>& fields, const Row& row) {
   for (const auto& [name, value] : row.reals) {
@@ -276,6 +186,7 @@ void OpTable::set_scalars(const Row& row, const device::Properties* platform, vo
     const auto* scalar = std::get_if<TableScalar>(&field);
     if (scalar != nullptr && exists(scalar->when, values)) set(*scalar, values, params);
   }
+  check_widened(fields_, values);
 }
 
 std::vector<OpTable::PlacedTensor> OpTable::layout(const FormulaValues& values) const {

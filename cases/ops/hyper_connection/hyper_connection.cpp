@@ -113,7 +113,7 @@ LogitRange logits_of(const Row& row) {
 }
 
 std::vector<Parameter> stream_parameters() {
-  return {{"tokens", 4, 0, 65536, "padded tokens"},
+  return {{"tokens", 4, 0, 1 << 20, "padded tokens"},
           {"hidden", 4096, 1, 65536, "width of a stream"},
           {"slot_gap", 0, 0, 65536, "elements between two slots of a token"},
           {"token_gap", 0, 0, 1 << 20, "elements between two tokens"},

@@ -58,6 +58,7 @@ class C128aProblem final : public TableProblem<P> {
     blocks_.block_size = p_.block_size;
     blocks_.columns = (states + p_.block_size - 1) / p_.block_size;
     blocks_.gap = p_.block_table_row_stride - blocks_.columns;
+    require_int32_slots(blocks_, row.where);
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {

@@ -31,10 +31,14 @@ std::int32_t dead_integer(DeadRows how) {
 }
 
 // Physical block of a place of the table: each its own, of a pool four times as large.
+// Blocks that those of a table are drawn from.
+std::uint64_t pool_of(const BlockTableShape& shape) {
+  return std::bit_ceil(4 * static_cast<std::uint64_t>(shape.requests * shape.row_stride()));
+}
+
 std::int64_t block_of(const BlockTableShape& shape, const Step& step, std::int64_t place) {
   if (step.fill == Fill::exact) return place;
-  const auto places = static_cast<std::uint64_t>(shape.requests * shape.row_stride());
-  const std::uint64_t pool = std::bit_ceil(4 * places);
+  const std::uint64_t pool = pool_of(shape);
   const std::uint64_t bits = random_bits(mix(step.seed, kBlocks), 0);
   const std::uint64_t factor = (bits | 1) % pool, turn = bits >> 32;
   const auto block =
@@ -91,6 +95,13 @@ reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const
   const std::vector<std::int64_t>& strides = blocks.spec().strides;
   return {blocks.data<std::int32_t>(), requests, columns,
           strides.empty() ? row_stride() : strides.front(), block_size};
+}
+
+void require_int32_slots(const BlockTableShape& shape, const std::string& where) {
+  const auto most = static_cast<std::uint64_t>(kMostInt) + 1;
+  if (pool_of(shape) > most / static_cast<std::uint64_t>(shape.block_size)) {
+    throw BadRow(where + ": slots do not fit into int32");
+  }
 }
 
 void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64_t live,

@@ -33,6 +33,8 @@ struct BlockTableShape {
   std::int64_t positions() const { return columns * block_size; }  // of one request
   reference::BlockTable reference(const TensorSet& tensors) const;
 };
+// Throws BadRow for a table of which a slot, block * block_size, would not be an int32.
+void require_int32_slots(const BlockTableShape& shape, const std::string& where);
 // Rows from `live` on belong to nobody.
 void fill_block_table(const BlockTableShape& shape, const Step& step, std::int64_t live,
                       TensorSet& tensors);

@@ -60,6 +60,7 @@ class SwaDecodeProblem final : public TableProblem<P> {
     blocks_.columns = (queries_.context + p_.page - 1) / p_.page;
     blocks_.gap = p_.block_table_row_stride - blocks_.columns;
     blocks_.block_size = p_.page;
+    require_int32_slots(blocks_, row.where);
   }
 
   void fill(const Step& step, TensorSet& tensors) const override {

@@ -42,9 +42,7 @@ TopKPositionsShape::TopKPositionsShape(const Row& row, bool also_out_of_range)
   blocks.columns = row.integer("blocks");
   blocks.gap = row.integer("table_gap");
   blocks.block_size = row.integer("block_size");
-  if (blocks.requests * blocks.columns > kMostInt / blocks.block_size) {
-    throw BadRow(row.where + ": slots do not fit into int32");
-  }
+  require_int32_slots(blocks, row.where);
 }
 
 reference::TopKPositions TopKPositionsShape::reference(const TensorSet& tensors) const {

@@ -45,6 +45,7 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
                 .columns = p_.blocks_per_request,
                 .gap = p_.block_table_row_stride - p_.blocks_per_request,
                 .block_size = p_.page} {
+    require_int32_slots(blocks_, row.where);
     if (p_.topk % 128 != 0) throw BadRow(row.where + ": topk has to be a multiple of 128");
     if (p_.page != 1 && p_.page != 64) throw BadRow(row.where + ": page has to be 1 or 64");
   }

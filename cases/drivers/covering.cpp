@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/tables/covering.h"
+#include "cases/drivers/covering.h"
 
 #include <set>
 #include <tuple>

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a row says of strides that its op's table has: "gap_x_row_stride = 3", "align_x_row_stride =
+// 8", "far_x_row_stride = 31" (DESIGN, decision 21).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cases/tables/op_table.h"
+
+namespace plumb::cases {
+
+// Whether a row has what is there under this condition.
+inline bool exists(const std::optional<Formula>& when, const FormulaValues& values) {
+  return !when || when->value(values) != 0;
+}
+
+// The value after "gap", "align" or "far" of a stride. 0: the row says nothing.
+std::int64_t said_of_stride(const Row& row, std::string_view what, const std::string& member);
+
+// A scalar of the case, a stride with what the row adds to it. 1 stays: these elements are
+// adjacent.
+std::int64_t widened(std::int64_t value, const Row& row, const std::string& member);
+
+// How many rows of a tensor without far strides one row takes in memory, so that its second half
+// lies past 2^far elements: the last rows may be padding. Of all tensors whose rows have this
+// stride. 1: none of them has a far one.
+std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::string& stride,
+                       const FormulaValues& values);
+void place_rows(std::int64_t spread, TensorSpec& spec);
+
+// Throws BadRow for what a row says of a stride that no tensor has.
+void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row);
+// Throws BadRow for a row that says something of a stride and would be the same without it.
+void check_widened(const std::vector<OpTable::Field>& fields, const FormulaValues& values);
+
+}  // namespace plumb::cases
