@@ -38,6 +38,16 @@ Implementations with_op_replaced(const Replacement& by, const Implementations& b
   });
 }
 
+Implementations with_op_changed(std::string_view op,
+                                const std::function<void(device::OpEntry& entry)>& change,
+                                const Implementations& base) {
+  return with_entries(base, [op = std::string(op), change](std::string_view, Entries& entries) {
+    for (device::OpEntry& one : entries) {
+      if (one.op == op) change(one);
+    }
+  });
+}
+
 Implementations with_op_left_out(std::string_view op, const Implementations& base) {
   return with_entries(base, [op = std::string(op)](std::string_view, Entries& entries) {
     std::erase_if(entries, [&](const device::OpEntry& one) { return one.op == op; });

@@ -1,30 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rows of the default tier see a mutant, for each of mutants/ and unseen/.
-//   plumb_kill_table [--all] [PART_OF_A_NAME...]
+// Which rows of the default tier see a mutant, for each of mutants/ and unseen/, or with --lazy a
+// lazy kernel (faults/lazy).
+//   plumb_kill_table [--all] [--lazy] [--sample N TEXT] [PART_OF_A_NAME...]
 // A line per mutant: its name, its op, how many rows see it, and which. Without --all, two rows are
-// enough. Exit code 1: a mutant is seen by no row; 2: it cannot run.
+// enough, one for a lazy kernel. --sample: N of them, which ones the text decides. Exit code 1: a
+// mutant is seen by no row, and faults/lazy/excused.toml does not say why; 2: it cannot run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <map>
 #include <set>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cases/drivers/run.h"
 #include "cases/tables/registry.h"
 #include "faults/faults.h"
-#include "plumb_unseen_list.h"
+#include "faults/lazy/lazy_kernels.h"
 #include "process/ordered_map.h"
 #include "process/own_program.h"
 #include "process/run.h"
+
+#ifdef PLUMB_UNSEEN
+#include "plumb_unseen_list.h"
+#else
+#define PLUMB_FOR_EACH_UNSEEN(X)
+#endif
 
 namespace plumb::device {
 #define PLUMB_DECLARE_UNSEEN(name, op) \
@@ -40,36 +52,106 @@ namespace plumb::cases {
 namespace {
 
 constexpr double kMostSeconds = 600;  // of one mutant: one that hangs is seen
-constexpr std::string_view kOne = "--one", kAll = "--all";
+constexpr std::string_view kOne = "--one";
 
-std::vector<Mutant> every_mutant() {
+struct Arguments {
+  bool all = false, lazy = false;
+  std::size_t sample = 0;
+  std::string seed, one;
+  std::vector<std::string> parts;
+};
+
+Arguments read(int count, char** words) {
+  Arguments arguments;
+  const auto next = [&](int& i) -> std::string {
+    if (++i == count) throw std::runtime_error(fmt::format("{} needs a value", words[i - 1]));
+    return words[i];
+  };
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--all") {
+      arguments.all = true;
+    } else if (word == "--lazy") {
+      arguments.lazy = true;
+    } else if (word == kOne) {
+      arguments.one = next(i);
+    } else if (word == "--sample") {
+      arguments.sample = std::stoul(next(i));
+      arguments.seed = next(i);
+    } else if (word.starts_with("-")) {
+      throw std::runtime_error(word + " is no option");
+    } else {
+      arguments.parts.push_back(word);
+    }
+  }
+  return arguments;
+}
+
+// Something wrong with one op.
+struct Subject {
+  std::string name, op, kind;
+  std::vector<std::string> platforms;
+  std::function<RunOptions(RunOptions, const Case&)> planted;
+  // Whether a case could see it. Others are left out.
+  std::function<bool(const Case&, const std::string& platform)> can_differ;
+};
+
+const std::vector<std::string> kSimulated{"sim-sm90", "sim-gfx942", "sim-gfx950"};
+
+std::vector<Subject> every_mutant() {
   std::vector<Mutant> all = all_mutants();
-  const auto add = [&](std::string_view name, std::string_view op, const device::OpEntry& entry) {
+  [[maybe_unused]] const auto add = [&](std::string_view name, std::string_view op,
+                                        const device::OpEntry& entry) {
     Mutant& mutant = all.emplace_back();
     mutant.name = name;
     mutant.op = op;
-    mutant.platforms = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
+    mutant.platforms = kSimulated;
     mutant.entry = entry;
   };
 #define PLUMB_ADD_UNSEEN(name, op) add(#name, #op, device::mutant_##name::op());
   PLUMB_FOR_EACH_UNSEEN(PLUMB_ADD_UNSEEN)
 #undef PLUMB_ADD_UNSEEN
-  return all;
+  std::vector<Subject> subjects;
+  for (const Mutant& mutant : all) {
+    subjects.push_back({std::string(mutant.name), std::string(mutant.op), "mutant",
+                        mutant.platforms,
+                        [mutant](RunOptions options, const Case&) {
+                          return with_mutant(std::move(options), mutant);
+                        },
+                        [](const Case&, const std::string&) { return true; }});
+  }
+  return subjects;
+}
+
+std::vector<Subject> every_lazy_kernel() {
+  std::vector<Subject> subjects;
+  for (const OpDefinition& op : all_ops()) {
+    for (const LazyKernel& kernel : lazy_kernels(op)) {
+      subjects.push_back({kernel.name(), std::string(op.name), std::string(name_of(kernel.kind)),
+                          kSimulated,
+                          [kernel](RunOptions options, const Case& which) {
+                            return with_lazy_kernel(std::move(options), kernel, which);
+                          },
+                          [kernel](const Case& which, const std::string& platform) {
+                            return can_differ(kernel, which, platform);
+                          }});
+    }
+  }
+  return subjects;
 }
 
 // "row/scenario" of each row that sees it, the first scenario of each.
-std::vector<std::string> rows_that_see(const Mutant& mutant, std::size_t enough) {
+std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enough) {
   std::vector<std::string> found;
   std::set<std::string> rows;
-  for (const std::string& platform : mutant.platforms) {
+  for (const std::string& platform : subject.platforms) {
     RunOptions options;
     options.platform = platform;
-    options = with_mutant(options, mutant);
     for (const Case& which : all_cases()) {
       if (found.size() == enough) return found;
-      if (which.op->name != mutant.op || which.tier() > Tier::standard) continue;
-      if (rows.contains(which.row.name)) continue;
-      const CaseResult result = run_case(which, options);
+      if (which.op->name != subject.op || which.tier() > Tier::standard) continue;
+      if (rows.contains(which.row.name) || !subject.can_differ(which, platform)) continue;
+      const CaseResult result = run_case(which, subject.planted(options, which));
       if (result.outcome != Outcome::failed) continue;
       rows.insert(which.row.name);
       found.push_back(
@@ -79,55 +161,131 @@ std::vector<std::string> rows_that_see(const Mutant& mutant, std::size_t enough)
   return found;
 }
 
-int run_one(std::string_view name, bool all) {
-  for (const Mutant& mutant : every_mutant()) {
-    if (mutant.name != name) continue;
-    const auto rows = rows_that_see(mutant, all ? 1U << 20 : 2);
+int run_one(const Arguments& arguments) {
+  for (const Subject& subject : arguments.lazy ? every_lazy_kernel() : every_mutant()) {
+    if (subject.name != arguments.one) continue;
+    const std::size_t enough = arguments.all ? 1U << 20 : arguments.lazy ? 1 : 2;
+    const auto rows = rows_that_see(subject, enough);
     fmt::print("{} rows: {}\n", rows.size(), fmt::join(rows, ", "));
     return rows.empty() ? 1 : 0;
   }
   return 2;
 }
 
-struct MutantLine {
-  std::string text;
-  bool seen;
+// Why no row can see what has such a name ("*" as in a shell).
+struct Excuse {
+  std::string name, why;
 };
 
-MutantLine line_of(const Mutant& mutant, bool all) {
+std::vector<Excuse> excuses() {
+  std::vector<Excuse> all;
+  const toml::table file = toml::parse_file(PLUMB_SOURCE_DIR "/faults/excused.toml");
+  const toml::array* const listed = file["excused"].as_array();
+  if (listed == nullptr) throw std::runtime_error("faults/excused.toml has no [[excused]]");
+  for (const toml::node& node : *listed) {
+    const toml::table& excused = *node.as_table();
+    all.push_back({excused["name"].value<std::string>().value(),
+                   excused["why"].value<std::string>().value()});
+  }
+  return all;
+}
+
+enum class Verdict { seen, excused, unseen };
+
+struct SubjectLine {
+  std::string text;
+  Verdict verdict;
+};
+
+SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   process::Command command;
-  command.words = {process::own_program(), std::string(kOne), std::string(mutant.name)};
-  if (all) command.words.emplace_back(kAll);
+  command.words = {process::own_program(), std::string(kOne), subject.name};
+  if (arguments.all) command.words.emplace_back("--all");
+  if (arguments.lazy) command.words.emplace_back("--lazy");
   const process::Ended ended = process::run_to_end(command, {.timeout = kMostSeconds});
   std::string said = ended.out.substr(0, ended.out.find('\n'));
   if (!ended.timed_out && ended.signal == 0 && ended.code == 2) throw std::runtime_error(ended.err);
   const bool finished = ended.ok() || said.starts_with("0 rows");
   if (!finished) said = "1 row, in which it " + ended.how();
-  return {fmt::format("{}  {}  {}", mutant.name, mutant.op, said), !said.starts_with("0 rows")};
+  const bool seen = !said.starts_with("0 rows");
+  Verdict verdict = seen ? Verdict::seen : Verdict::unseen;
+  for (const Excuse& excuse : excuses()) {
+    if (fnmatch(excuse.name.c_str(), subject.name.c_str(), 0) != 0) continue;
+    verdict = seen ? Verdict::unseen : Verdict::excused;
+    said += seen ? ", though excused.toml has " + excuse.name : ": " + excuse.why;
+  }
+  return {fmt::format("{}  {}  {}", subject.name, subject.op, said), verdict};
 }
 
-int run(std::span<const std::string_view> words) {
-  const bool all = std::ranges::find(words, kAll) != words.end();
-  if (words.size() >= 2 && words[0] == kOne) return run_one(words[1], all);
-  std::vector<Mutant> chosen;
-  for (const Mutant& mutant : every_mutant()) {
-    const auto is_part = [&](std::string_view word) {
-      return mutant.name.find(word) != std::string_view::npos;
-    };
-    const bool named = std::ranges::any_of(words, is_part);
-    if (named || words.size() == static_cast<std::size_t>(all)) chosen.push_back(mutant);
+// How many of each op and kind are seen.
+struct VerdictTable {
+  std::map<std::pair<std::string, std::string>, std::map<Verdict, std::size_t>> counts;
+
+  std::pair<std::size_t, std::size_t> sums() {
+    std::size_t seen = 0, excused = 0;
+    for (auto& [cell, of] : counts) seen += of[Verdict::seen], excused += of[Verdict::excused];
+    return {seen, excused};
   }
-  std::size_t seen = 0;
-  process::OrderedMap<MutantLine> map(
-      chosen.size(), [&] { return [&](std::size_t i) { return line_of(chosen[i], all); }; });
+  // A line per op, a column per kind: "3", "2+1 excused", "1 of 3".
+  std::string text() {
+    std::set<std::string> ops, kinds;
+    for (const auto& [cell, of] : counts) ops.insert(cell.first), kinds.insert(cell.second);
+    std::string text = fmt::format("| op | {} |\n|---|", fmt::join(kinds, " | "));
+    for (std::size_t i = 0; i < kinds.size(); ++i) text += "---|";
+    for (const std::string& op : ops) {
+      text += fmt::format("\n| {} |", op);
+      for (const std::string& kind : kinds) {
+        auto& of = counts[{op, kind}];
+        const std::size_t seen = of[Verdict::seen], excused = of[Verdict::excused];
+        text +=
+            seen == 0 && excused == 0 && of[Verdict::unseen] == 0 ? " " : fmt::format(" {}", seen);
+        if (excused > 0) text += fmt::format("+{} excused", excused);
+        if (of[Verdict::unseen] > 0)
+          text += fmt::format(" of {}", seen + excused + of[Verdict::unseen]);
+        text += " |";
+      }
+    }
+    return text + "\n";
+  }
+};
+
+// Those that the arguments name, of which the sample is left: the same for the same text.
+std::vector<Subject> chosen_of(const std::vector<Subject>& all, const Arguments& arguments) {
+  std::vector<Subject> chosen;
+  for (const Subject& subject : all) {
+    const auto is_part = [&](const std::string& word) {
+      return subject.name.find(word) != std::string::npos;
+    };
+    if (arguments.parts.empty() || std::ranges::any_of(arguments.parts, is_part)) {
+      chosen.push_back(subject);
+    }
+  }
+  if (arguments.sample == 0 || arguments.sample >= chosen.size()) return chosen;
+  const auto place = [&](const Subject& subject) {
+    return std::hash<std::string>()(subject.name + arguments.seed);
+  };
+  std::ranges::sort(chosen, {}, place);
+  chosen.resize(arguments.sample);
+  return chosen;
+}
+
+int run(const Arguments& arguments) {
+  if (!arguments.one.empty()) return run_one(arguments);
+  const std::vector<Subject> chosen =
+      chosen_of(arguments.lazy ? every_lazy_kernel() : every_mutant(), arguments);
+  VerdictTable table;
+  process::OrderedMap<SubjectLine> map(
+      chosen.size(), [&] { return [&](std::size_t i) { return line_of(chosen[i], arguments); }; });
   map.run(static_cast<int>(std::thread::hardware_concurrency()),
-          [&](std::size_t, MutantLine&& line) {
-            seen += line.seen;
+          [&](std::size_t i, SubjectLine&& line) {
+            ++table.counts[{chosen[i].op, chosen[i].kind}][line.verdict];
             fmt::print("{}\n", line.text);
             std::fflush(stdout);
           });
-  fmt::print("{} of {} mutants are seen\n", seen, chosen.size());
-  return seen == chosen.size() ? 0 : 1;
+  if (arguments.lazy) fmt::print("{}", table.text());
+  const auto [seen, excused] = table.sums();
+  fmt::print("{} of {} are seen, {} excused\n", seen, chosen.size(), excused);
+  return seen + excused == chosen.size() ? 0 : 1;
 }
 
 }  // namespace
@@ -136,8 +294,7 @@ int run(std::span<const std::string_view> words) {
 
 int main(int count, char** words) try {
   plumb::process::remember_command_line(count, words);
-  const std::vector<std::string_view> arguments(words + 1, words + count);
-  return plumb::cases::run(arguments);
+  return plumb::cases::run(plumb::cases::read(count, words));
 } catch (const std::exception& error) {
   fmt::print(stderr, "plumb_kill_table: {}\n", error.what());
   return 2;
