@@ -30,12 +30,6 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-std::vector<std::int64_t> contiguous(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
 // As many rows as lie in `bytes`.
 void keep_rows_in(std::size_t bytes, LaunchTensor& tensor) {
   if (tensor.shape.empty() || tensor.shape.front() == 0 || tensor.strides.front() <= 0) return;
@@ -83,7 +77,7 @@ LaunchTensor tensor_of(const TableTensor& tensor, const FormulaValues& values) {
                     .shape = values_of(tensor.shape, values),
                     .strides = values_of(tensor.strides, values)};
   if (tensor.shape.front().depends_on_engine()) made.shape.front() = kMost;
-  if (made.strides.empty()) made.strides = contiguous(made.shape);
+  if (made.strides.empty()) made.strides = contiguous_strides(made.shape);
   if (tensor.dtype_of_row) made.dtype = static_cast<Dtype>(tensor.dtype_of_row->value(values));
   if (tensor.dialect) {
     made.format = tensor.dialect->value(values) == PLUMB_E4M3FNUZ ? "e4m3fnuz" : "e4m3fn";

@@ -50,7 +50,7 @@ std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields,
   return {names.begin(), names.end()};
 }
 
-// What the row says takes effect in a tensor that it has.
+// Whether the parameter changes a tensor of the row.
 bool takes_effect(const std::vector<OpTable::Field>& fields, bool far, const std::string& stride,
                   const FormulaValues& values) {
   for (const OpTable::Field& field : fields) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row says of strides that its op's table has: "gap_x_row_stride = 3", "align_x_row_stride =
-// 8", "far_x_row_stride = 31" (DESIGN, decision 21).
+// Parameters that a row of any op can set for a stride of its table: gap_x_row_stride = 3,
+// align_x_row_stride = 8, far_x_row_stride = 31 (DESIGN, decision 21).
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,15 @@
 
 namespace plumb::cases {
 
-// Whether a row has what is there under this condition.
+// Whether the row has the tensor or scalar with this condition.
 inline bool exists(const std::optional<Formula>& when, const FormulaValues& values) {
   return !when || when->value(values) != 0;
 }
 
-// The value after "gap", "align" or "far" of a stride. 0: the row says nothing.
+// `what`: "gap", "align" or "far". 0: the row does not set it.
 std::int64_t said_of_stride(const Row& row, std::string_view what, const std::string& member);
 
-// A scalar of the case, a stride with what the row adds to it. 1 stays: these elements are
-// adjacent.
+// The value of a scalar after gap_ and align_. 1 stays: adjacent elements.
 std::int64_t widened(std::int64_t value, const Row& row, const std::string& member);
 
 // How many rows of a tensor without far strides one row takes in memory, so that its second half
@@ -33,9 +32,9 @@ std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::str
                        const FormulaValues& values);
 void place_rows(std::int64_t spread, TensorSpec& spec);
 
-// Throws BadRow for what a row says of a stride that no tensor has.
+// Throws BadRow for an unknown stride or a value out of range.
 void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row);
-// Throws BadRow for a row that says something of a stride and would be the same without it.
+// Throws BadRow for a gap_, align_ or far_ that changes no tensor of the row.
 void check_widened(const std::vector<OpTable::Field>& fields, const FormulaValues& values);
 
 }  // namespace plumb::cases

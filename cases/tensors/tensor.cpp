@@ -24,12 +24,6 @@ std::int64_t product(const std::vector<std::int64_t>& shape, std::size_t count) 
   return total;
 }
 
-std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i > 1; --i) strides[i - 2] = strides[i - 1] * shape[i - 1];
-  return strides;
-}
-
 void check(const TensorSpec& spec) {
   for (const std::int64_t size : spec.shape) {
     if (size < 0) throw std::invalid_argument(fmt::format("{}: a negative size", spec.name));
@@ -205,6 +199,12 @@ bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes) {
         }
       });
   return same;
+}
+
+std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
 }
 
 std::size_t device_bytes(const HostTensor& tensor) {

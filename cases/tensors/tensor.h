@@ -151,6 +151,9 @@ std::vector<T> packed(const HostTensor& tensor) {
 // On all cores, where there are enough of them.
 bool same_bytes(const std::byte* a, const std::byte* b, std::size_t bytes);
 
+// In elements, of a tensor without gaps.
+std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& shape);
+
 // Bytes that a tensor takes on the device.
 std::size_t device_bytes(const HostTensor& tensor);
 // From one row of the first dimension to the next, on the host.
