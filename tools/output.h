@@ -18,7 +18,4 @@ void put(std::string_view text);
 // Throws std::runtime_error if any text of this process has not reached standard output.
 void finish_output();
 
-// One line without control characters.
-std::string one_line(std::string_view text);
-
 }  // namespace plumb::tools

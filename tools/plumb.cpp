@@ -16,6 +16,7 @@
 #include "cases/tables/case_file.h"
 #include "cases/tables/row.h"
 #include "device/device.h"
+#include "device/plain_line.h"
 #include "process/own_program.h"
 #include "process/worker.h"
 #include "tools/command_line.h"
@@ -34,7 +35,7 @@ enum class Trouble { usage, cannot_say };
 
 int complain(const std::string& what, Trouble trouble, bool bisecting) {
   // A full or closed stderr must not change the exit code.
-  std::fputs(("plumb: " + plumb::tools::one_line(what) + "\n").c_str(), stderr);
+  std::fputs(("plumb: " + plumb::device::plain_line(what) + "\n").c_str(), stderr);
   if (!bisecting) return 2;
   return trouble == Trouble::usage ? 128 : 125;
 }

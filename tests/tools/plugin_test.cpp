@@ -271,6 +271,7 @@ TEST_F(PluginCommand, WhatItSaysDoesNotSteerTheTerminal) {
   EXPECT_NE(finished.out.find("the launch failed:  [2J gone"), std::string::npos) << finished.out;
   const std::string all = finished.out + finished.err;
   EXPECT_EQ(all.find_first_of("\033\r"), std::string::npos) << all;
+  EXPECT_EQ(all.find("\302\233"), std::string::npos) << "an escape sequence begins so too";
 }
 
 // A row that asks for two roundings gets one from it.

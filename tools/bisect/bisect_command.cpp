@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bisect/search/search.h"
+#include "device/plain_line.h"
 #include "process/shell.h"
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/output.h"
@@ -72,7 +73,7 @@ int run_search(const BisectSearchArguments& arguments, const bisect::Journal& jo
   } catch (const bisect::Undecided& undecided) {
     report = {{"schema", 1}, {"undecided", undecided.what()}};
     code = 1;
-    fmt::print(stderr, "plumb: {}\n", one_line(undecided.what()));
+    fmt::print(stderr, "plumb: {}\n", device::plain_line(undecided.what()));
   } catch (const bisect::Interrupted& interrupted) {
     const bool kept = !journal.path().empty();
     throw std::runtime_error(fmt::format(

@@ -9,6 +9,7 @@
 
 #include "bisect/commits/build.h"
 #include "bisect/commits/commits.h"
+#include "device/plain_line.h"
 #include "process/shell.h"
 #include "tools/bisect/bisect_arguments.h"
 #include "tools/output.h"
@@ -73,8 +74,9 @@ std::string reproduce_line(const CommitsQuestion& question, const SequenceResult
 
 // A candidate and, if there are several, what is known of it.
 std::string candidate_text(const Commit& commit, const SequenceResult& result) {
-  std::string text = fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, one_line(commit.subject),
-                                 one_line(commit.author), commit.date);
+  std::string text =
+      fmt::format("{}\n    {}\n    {}, {}\n", commit.hash, device::plain_line(commit.subject),
+                  device::plain_line(commit.author), commit.date);
   if (result.candidates.size() == 1) return text;
   const auto why = result.unjudged.find(commit.hash);
   return text +

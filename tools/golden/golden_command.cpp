@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "device/plain_line.h"
 #include "golden/git.h"
 #include "golden/regenerate.h"
 #include "process/ordered_map.h"
@@ -136,7 +137,7 @@ void require_reason(const std::string& reason) {
   if (reason.find_first_not_of(" \t\n") == std::string::npos) {
     throw UsageError("a golden changes for a reason: --reason \"...\"");
   }
-  if (reason.size() > 1000 || reason != one_line(reason)) {
+  if (reason.size() > 1000 || reason != device::plain_line(reason)) {
     throw UsageError("--reason is one line of at most 1000 bytes");
   }
 }

@@ -207,7 +207,7 @@ static plumb_status rms_norm(const void* params) {
       break;
     case NO_STATUS: return (plumb_status)17;
     case REFUSES: host->explain(host->context, "too wide"); return PLUMB_INVALID_ARGUMENT;
-    case STEERS: host->explain(host->context, "\033[2J gone\r\n"); return PLUMB_LAUNCH_FAILED;
+    case STEERS: host->explain(host->context, "\033[2J gone\302\2332J\r\n"); return PLUMB_LAUNCH_FAILED;
     case FAILS: host->explain(host->context, "out of luck"); return PLUMB_LAUNCH_FAILED;
     case ALLOCATES_TOO_MUCH: host->allocate(host->context, SIZE_MAX, call.params.stream); break;
     case TOO_MANY_ARGUMENTS:
