@@ -110,6 +110,7 @@ ordered_json to_json(const Finished& finished) {
                                {"elements_compared", tensor.elements_compared},
                                {"margin", number(tensor.margin)},
                                {"observability", number(tensor.observability)},
+                               {"most_observable", number(tensor.most_observable)},
                                {"flips", tensor.flips}});
     if (!tensor.flip.empty()) json["tensors"].back()["first_flip"] = tensor.flip;
     if (tensor.sample.rows > 0) json["tensors"].back()["sample"] = to_json(tensor.sample);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pass that proves too little is no pass.
+// A case that could not have failed is untrusted.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,7 +23,7 @@ TEST(Distrust, ErrorsThatAreDeclaredAsLargeAsTheValuesAreUntrusted) {
     const CaseResult absurd = result_with(1e12F, id);
     EXPECT_EQ(absurd.outcome, Outcome::untrusted) << id;
     EXPECT_EQ(absurd.reason,
-              "out: its declared errors are as large as the values: zeros would pass");
+              "out: the declared errors are as large as the values (zeros would pass)");
   }
 }
 
