@@ -40,7 +40,11 @@ class Descriptor {
 
 FolderLock::FolderLock(const std::string& folder) : descriptor_(-1) {
   std::error_code error;
-  if (std::filesystem::create_directories(folder, error)) made_ = folder;
+  for (std::filesystem::path one = folder; !one.empty() && !std::filesystem::exists(one, error);
+       one = one.parent_path()) {
+    made_.push_back(one.string());
+  }
+  std::filesystem::create_directories(folder, error);
   descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) fail("open", folder);
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
@@ -54,7 +58,7 @@ FolderLock::FolderLock(const std::string& folder) : descriptor_(-1) {
 }
 
 FolderLock::~FolderLock() {
-  if (!made_.empty()) rmdir(made_.c_str());  // leaves one with files
+  for (const std::string& made : made_) rmdir(made.c_str());  // leaves one with files
   close(descriptor_);
 }
 

@@ -12,9 +12,8 @@
 
 namespace plumb::golden {
 
-// Whoever changes the files of a folder has it to himself, until this is gone. Throws GoldenError
-// if somebody else has it, in whatever process. Whoever reads need not ask. A folder that is not
-// there yet is made, and goes again if it stays empty.
+// Exclusive lock on a golden folder. Readers need none. Throws GoldenError if another process or
+// object holds it. Makes a missing folder, and removes it again if it stays empty.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder);
@@ -23,7 +22,7 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  std::string made_;  // "": it was there
+  std::vector<std::string> made_;  // folders, innermost first
   int descriptor_;
 };
 

@@ -52,7 +52,7 @@ class Store {
  private:
   std::string path_of(std::string_view name) const;
   void finish_names();
-  // What an interrupted change wrote for names that the manifest never got.
+  // Removes files of an interrupted change that the manifest does not name.
   void remove_unfinished();
 
   std::string folder_;

@@ -135,8 +135,8 @@ TEST_F(GoldenStoreTest, AChangeOfOtherOpsLeavesNothingOfAnInterruptedOneBehind) 
 
 TEST_F(GoldenStoreTest, OfTwoThatMakeANewStoreOneIsTurnedAway) {
   {
-    const FolderLock first(folder_);
-    EXPECT_THROW(FolderLock second(folder_), GoldenError);
+    const FolderLock first(folder_ + "/inner");
+    EXPECT_THROW(FolderLock second(folder_ + "/inner"), GoldenError);
   }
   EXPECT_FALSE(fs::exists(folder_)) << "an empty folder stays";
   {
