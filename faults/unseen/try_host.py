@@ -5,7 +5,7 @@
     python3 faults/unseen/try_host.py CHECKOUT [NAME...]
 
 CHECKOUT is a checkout of its own (git worktree add) with a build in build/sim. A line per defect: its
-name, and the first finding or "passed". Exit code 1: one passed.
+name, and the first finding or "passed". Exit code 1: one passed; 2: one could not be tried.
 """
 
 import json
@@ -25,19 +25,22 @@ def planted(source, defect):
 
 
 def finding(checkout):
+    """Exit code and text of a run with the defect. The code is 2 if there was none, or no verdict."""
     built = subprocess.run(BUILD, cwd=checkout, capture_output=True, text=True)
     if built.returncode:
-        return f"does not build: {built.stdout[-400:]}"
+        return 2, f"does not build: {built.stdout[-400:]}"
     ran = subprocess.run(RUN, cwd=checkout, capture_output=True, text=True)
     if ran.returncode == 0:
-        return "passed"
+        return 0, "passed"
     failed = [line for line in ran.stdout.splitlines() if line.startswith("FAIL ")]
-    return f"{len(failed)} cases failed: " + " | ".join(line.strip() for line in ran.stdout.splitlines()[:3])
+    if not failed:
+        return 2, f"no verdict, exit code {ran.returncode}: {ran.stderr[-400:]}"
+    return 1, f"{len(failed)} cases failed: " + " | ".join(line.strip() for line in ran.stdout.splitlines()[:3])
 
 
 def main():
     checkout, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    passed = 0
+    passed = untried = 0
     for defect in json.loads(pathlib.Path(__file__).with_name("host.json").read_text()):
         if names and defect["name"] not in names:
             continue
@@ -45,12 +48,13 @@ def main():
         right = source.read_text()
         try:
             source.write_text(planted(source, defect))
-            said = finding(checkout)
+            code, said = finding(checkout)
         finally:
             source.write_text(right)
-        passed += said == "passed"
+        passed += code == 0
+        untried += code == 2
         print(defect["name"], said, sep="  ", flush=True)
-    return 1 if passed else 0
+    return 2 if untried else 1 if passed else 0
 
 
 if __name__ == "__main__":
