@@ -29,23 +29,22 @@ Implementations with_entries(const Implementations& base, const Change& change) 
 
 }  // namespace
 
-Implementations with_op_replaced(const Replacement& by, const Implementations& base) {
-  return with_entries(base, [by](std::string_view platform, Entries& entries) {
-    const device::OpEntry& entry = platform.starts_with("cuda-") ? by.cuda : by.simulated;
-    for (device::OpEntry& one : entries) {
-      if (one.op == entry.op) one = entry;
-    }
-  });
+Implementations with_op_changed(std::string_view op, const EntryChange& change,
+                                const Implementations& base) {
+  return with_entries(base,
+                      [op = std::string(op), change](std::string_view platform, Entries& entries) {
+                        for (device::OpEntry& one : entries) {
+                          if (one.op == op) change(platform, one);
+                        }
+                      });
 }
 
-Implementations with_op_changed(std::string_view op,
-                                const std::function<void(device::OpEntry& entry)>& change,
-                                const Implementations& base) {
-  return with_entries(base, [op = std::string(op), change](std::string_view, Entries& entries) {
-    for (device::OpEntry& one : entries) {
-      if (one.op == op) change(one);
-    }
-  });
+Implementations with_op_replaced(const Replacement& by, const Implementations& base) {
+  const auto replace = [by](std::string_view platform, device::OpEntry& entry) {
+    const device::OpEntry& other = platform.starts_with("cuda-") ? by.cuda : by.simulated;
+    if (other.launch != nullptr) entry = other;
+  };
+  return with_op_changed(by.simulated.op, replace, base);
 }
 
 Implementations with_op_left_out(std::string_view op, const Implementations& base) {

@@ -21,8 +21,8 @@ struct Replacement {
 // The tables live as long as the function does.
 // What else is wrong with `base` stays so; without one the others are plumb's own.
 Implementations with_op_replaced(const Replacement& by, const Implementations& base = {});
-Implementations with_op_changed(std::string_view op,
-                                const std::function<void(device::OpEntry& entry)>& change,
+using EntryChange = std::function<void(std::string_view platform, device::OpEntry& entry)>;
+Implementations with_op_changed(std::string_view op, const EntryChange& change,
                                 const Implementations& base = {});
 Implementations with_op_left_out(std::string_view op, const Implementations& base = {});
 

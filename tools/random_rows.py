@@ -146,24 +146,24 @@ def values_of(text):
 
 
 def tried(plumb, op, row, folder):
-    """Outcome and seconds of its slowest platform. Refused: no such row, and why."""
+    """Outcome, seconds of its slowest platform, and what was said of a row that is refused."""
     file, report = folder / "row.toml", folder / "report.json"
     file.write_text(text_of([row], op))
     words = ["--cases", str(file), "--case", f"{op}/*/eager", "--goldens", "", "--json", str(report), "--no-diagnosis", "--timeout", str(TIMEOUT), "-j", "1"]
     said = ask(plumb, "run", *words)
     if said.returncode == 2:
-        return "refused", said.stderr
+        return "refused", 0, said.stderr
     cases = json.loads(report.read_text())["cases"]
     bad = [case["outcome"] for case in cases if case["outcome"] != "passed"]
-    return (bad or ["passed"])[0], max(case["seconds"] for case in cases)
+    return (bad or ["passed"])[0], max(case["seconds"] for case in cases), ""
 
 
-def outcome_of(plumb, op, row, asked_of_one, folder):
-    """As tried. A row that asks something of several strides does without those that it lacks."""
+def outcome_of(plumb, op, row, must_keep, folder):
+    """Outcome and seconds. Unless it must keep them, a row does without the strides that it lacks."""
     while True:
-        outcome, seconds = tried(plumb, op, row, folder)
-        useless = re.search(r"(\w+) = \d+ changes nothing", str(seconds)) if outcome == "refused" else None
-        if not useless or asked_of_one:
+        outcome, seconds, said = tried(plumb, op, row, folder)
+        useless = re.search(r"(\w+) = \d+ changes nothing", said)
+        if not useless or must_keep:
             return outcome, seconds
         del row[useless[1]]
 

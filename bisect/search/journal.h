@@ -30,9 +30,9 @@ class Journal {
   // A last line that a crash has cut off is dropped, and `cut()` says so.
   Journal(std::string path, std::string command, nlohmann::json question);
   bool has(const std::string& key) const { return answers_.contains(key); }
-  // The answer that is remembered under this key, as `convert` reads it. Nothing if there is none.
-  // Throws BadJournal, with the file and its line, where `convert` throws a json::exception:
-  // another version of plumb wrote the answer, or it was damaged.
+  // The remembered answer of this key, converted. Nothing if there is none. If `convert` throws a
+  // json::exception, another version of plumb wrote the answer, or it is damaged: throws BadJournal
+  // with file, line and key.
   template <class Convert>
   auto find(const std::string& key, Convert&& convert) const
       -> std::optional<decltype(convert(std::declval<const nlohmann::json&>()))> {

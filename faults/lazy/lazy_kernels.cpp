@@ -26,6 +26,7 @@ namespace plumb::cases {
 namespace {
 
 constexpr std::string_view kPlatform = "sim-sm90";  // whose scalars decide what is common
+constexpr std::size_t kMostInt32 = std::size_t{1} << 31, kMostUint32 = std::size_t{1} << 32;
 constexpr std::int64_t kMultiples[] = {2, 4, 8, 16, 32, 64, 128, 256};
 
 bool names(const std::vector<Formula>& formulas, const std::string& member) {
@@ -113,7 +114,7 @@ void make_dense(const OpTable& table, const std::string& member, const FormulaVa
   }
 }
 
-// What the kernel takes for the scalars of a launch. `first`: those of the first one.
+// What the kernel takes for the scalars of a launch. `first`: those of the first launch.
 void change_scalars(const LazyKernel& kernel, const OpTable& table, const FormulaValues& values,
                     const void* first, void* params) {
   const TableScalar* const scalar = find_scalar(table, kernel.member);
@@ -138,12 +139,6 @@ void change_scalars(const LazyKernel& kernel, const OpTable& table, const Formul
     }
     default: return;
   }
-}
-
-std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
 }
 
 bool is_of_tensor(LazyKind kind) { return kind >= LazyKind::absent; }
@@ -171,7 +166,7 @@ std::optional<TensorPatch> patch_of(const LazyKernel& kernel, const void* params
     if (argument.name != kernel.member || tensor == nullptr) continue;
     // A call alone does not know how large a cache or a block table is.
     tensor->shape = spec->shape;
-    tensor->strides = spec->strides.empty() ? dense_strides(spec->shape) : spec->strides;
+    tensor->strides = spec->strides;
     return TensorPatch::of(*tensor, kernel.kind, spec->placement);
   }
   return std::nullopt;
@@ -221,6 +216,15 @@ plumb_status launch_lazy(const void* params) {
                    thaw_launch(table, first.data()), changed);
   }
   return now.right(changed);
+}
+
+// Kernels of another value of a choice are tried by the table of contracts, which says for each
+// pair of values what tells them apart (cases/studies/contract_table.h).
+bool is_choice(const OpDefinition& op, const TableScalar& scalar) {
+  if (std::holds_alternative<FloatOfChoice>(scalar.value)) return true;
+  const auto* words = std::get_if<WordChoices>(&scalar.value);
+  const auto is_it = [&](const ContractChoice& choice) { return choice.name == words->parameter; };
+  return words != nullptr && std::ranges::any_of(op.choices, is_it);
 }
 
 void add_scalar(const OpDefinition& op, const TableScalar& scalar,
@@ -274,27 +278,18 @@ void add_tensor(const OpDefinition& op, const TableTensor& tensor, std::vector<L
   add(LazyKind::uint32_bytes);
 }
 
-// Elements from the first to the last, gaps and rows without memory included.
-std::int64_t extent_of(const TensorSpec& spec) {
-  if (spec.shape.empty()) return 1;
-  std::int64_t inside = 1, last = 0;
-  for (std::size_t i = spec.shape.size(); i-- > 0;) {
-    const std::int64_t stride = spec.strides.empty() ? inside : spec.strides[i];
-    const std::int64_t most =
-        i == 0 && !spec.placement.empty() ? spec.placement.back() : spec.shape[i] - 1;
-    last += std::max<std::int64_t>(most, 0) * stride;
-    inside *= spec.shape[i];
-  }
-  return last + 1;
-}
-
-// The tensor as the case places it. Nothing: the row has none of this name.
-std::optional<TensorSpec> spec_of(const LazyKernel& kernel, const Case& which,
+// The tensor as the case places it, and its bytes on a device.
+struct PlacedSpec {
+  TensorSpec spec;
+  std::size_t bytes = 0;
+};
+// Nothing: the row has none of this name.
+std::optional<PlacedSpec> spec_of(const LazyKernel& kernel, const Case& which,
                                   const std::string& platform) {
   const auto problem = which.op->make_problem(which.row, properties_of(platform));
   const TensorSet tensors = problem->make_tensors();
   for (const HostTensor& tensor : tensors.all()) {
-    if (tensor.spec().name == kernel.member) return tensor.spec();
+    if (tensor.spec().name == kernel.member) return PlacedSpec{tensor.spec(), device_bytes(tensor)};
   }
   return std::nullopt;
 }
@@ -322,7 +317,7 @@ std::vector<LazyKernel> lazy_kernels(const OpDefinition& op) {
   std::set<std::string> tensors;  // a tensor may have two forms
   for (const OpTable::Field& field : op.table->fields()) {
     if (const auto* scalar = std::get_if<TableScalar>(&field)) {
-      add_scalar(op, *scalar, rows, all);
+      if (!is_choice(op, *scalar)) add_scalar(op, *scalar, rows, all);
     } else if (const auto* tensor = std::get_if<TableTensor>(&field)) {
       if (tensors.insert(tensor->name).second) add_tensor(op, *tensor, all);
     }
@@ -337,14 +332,12 @@ bool can_differ(const LazyKernel& kernel, const Case& which, const std::string& 
   if (is_of_tensor(kernel.kind)) {
     // Runners beside each other have other rows too.
     if (which.scenario->mode == Scenario::Mode::concurrent) return false;
-    const std::optional<TensorSpec> spec = spec_of(kernel, which, platform);
-    if (!spec) return false;
-    const std::int64_t last = extent_of(*spec) - 1;
-    if (kernel.kind == LazyKind::int32_offsets) return last >> 31 != 0;
-    if (kernel.kind == LazyKind::uint32_bytes) {
-      return (static_cast<std::uint64_t>(last) * size_of(spec->dtype)) >> 32 != 0;
-    }
-    return kernel.kind != LazyKind::first_row || spec->shape.front() > 1;
+    const std::optional<PlacedSpec> placed = spec_of(kernel, which, platform);
+    if (!placed) return false;
+    const auto& [spec, bytes] = *placed;
+    if (kernel.kind == LazyKind::int32_offsets) return bytes / size_of(spec.dtype) > kMostInt32;
+    if (kernel.kind == LazyKind::uint32_bytes) return bytes > kMostUint32;
+    return kernel.kind != LazyKind::first_row || spec.shape.front() > 1;
   }
   if (kernel.kind == LazyKind::first_call) return true;
   if (!find_scalar(table, kernel.member)->member.is_in(params.data())) return false;
@@ -358,8 +351,9 @@ RunOptions with_lazy_kernel(RunOptions options, const LazyKernel& kernel, const 
   current().op = which.op;
   current().kernel = kernel;
   current().row = which.row;
-  current().spec = spec_of(kernel, which, options.platform);
-  options.implementation = with_op_changed(kernel.op, [](device::OpEntry& entry) {
+  const std::optional<PlacedSpec> placed = spec_of(kernel, which, options.platform);
+  if (placed) current().spec = placed->spec;
+  options.implementation = with_op_changed(kernel.op, [](std::string_view, device::OpEntry& entry) {
     current().right = entry.launch;
     entry.launch = launch_lazy;
   });

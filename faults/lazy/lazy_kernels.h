@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lazy kernels: plumb's own kernel of an op, right but for one thing that it takes for granted.
-// They come from the op's table: one for each member of its C struct and each kind. Simulated
-// platforms only.
+// Lazy kernels: plumb's own kernel of an op with one assumption added. The op's table gives one for
+// each member of its C struct and each kind. Simulated platforms only.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +14,10 @@
 namespace plumb::cases {
 
 enum class LazyKind {
-  common,        // a scalar is always the value that it has in most rows
-  first_call,    // a scalar is what it was in the first launch of the process
-  dense,         // a stride is that of a tensor without gaps
-  rounded_down,  // a dimension loses what a multiple of `number` leaves over, never all
+  common,        // a scalar has its most common value of all rows
+  first_call,    // a scalar has its value of the first launch in this process
+  dense,         // a stride is as small as the tensor permits
+  rounded_down,  // a dimension is rounded down to a multiple of `number`, unless that is 0
   absent,        // an optional input is ignored
   zeros,         // an input is all zero bytes
   first_row,     // every row of an input is its first
@@ -35,22 +34,20 @@ struct LazyKernel {
   std::string_view op;
   LazyKind kind = LazyKind::common;
   std::string member;  // of the C struct: "eps", "x_row_stride"; or the name of a tensor
-  std::int64_t number =
-      0;            // of common: the value; of rounded_down: what a dimension is a multiple of
-  double real = 0;  // of common, if the member is a float
+  // Of common, the value, `real` for a float; of rounded_down, what the dimension is a multiple of.
+  std::int64_t number = 0;
+  double real = 0;
 
   std::string name() const;  // "rms_norm.hidden.rounded_down.8"
 };
 
-// Those of an op, in the order of its table. A stride has no row that it could differ in unless
-// some row of the default tier has a gap: `dense` is there all the same.
+// In the order of the op's table. Choices of a contract have none: contract_table.h tries them.
 std::vector<LazyKernel> lazy_kernels(const OpDefinition& op);
 
-// Whether its launches of this row differ from the right kernel's; of kinds that depend on values
-// or on what ran before, whether they could.
+// False: in this case the lazy kernel gets the same launches as the right one.
 bool can_differ(const LazyKernel& kernel, const Case& which, const std::string& platform);
 
-// plumb's kernels with this one, for this case. One at a time in a process.
+// plumb's kernels, with this lazy one, for this case. The process can have one at a time.
 RunOptions with_lazy_kernel(RunOptions options, const LazyKernel& kernel, const Case& which);
 
 }  // namespace plumb::cases

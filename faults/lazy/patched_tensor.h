@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor that is changed in front of a launch and put back behind it: what a kernel does that
-// ignores an input, or does not write the end of an output.
+// Changes a tensor in front of a launch and restores it behind the launch, as if the kernel ignored
+// an input or left out the end of an output.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace plumb::cases {
 
 class TensorPatch {
  public:
-  // Nothing: the tensor is empty, nothing of it changes, or it is larger than a sweep can afford.
-  // `rows`: where its rows lie, if not one behind the other, in strides of the first dimension.
+  // Nothing: no element changes, or the tensor has more than 2^22 elements. `rows`: the position of
+  // each row in strides of the first dimension; empty: adjacent rows.
   static std::optional<TensorPatch> of(const LaunchTensor& tensor, LazyKind kind,
                                        const std::vector<std::int64_t>& rows);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rows of the default tier see a mutant, for each of mutants/ and unseen/, or with --lazy a
-// lazy kernel (faults/lazy).
+// Prints which rows of the default tier see each mutant (mutants/, unseen/), or with --lazy each
+// lazy kernel (lazy/).
 //   plumb_kill_table [--all] [--lazy] [--sample N TEXT] [PART_OF_A_NAME...]
-// A line per mutant: its name, its op, how many rows see it, and which. Without --all, two rows are
-// enough, one for a lazy kernel. --sample: N of them, which ones the text decides. Exit code 1: a
-// mutant is seen by no row, and faults/lazy/excused.toml does not say why; 2: it cannot run.
+// It stops after two rows of a mutant and one of a lazy kernel, unless --all. --sample: N of them,
+// chosen by the text. Exit code 1: a mutant that no row sees and faults/excused.toml does not name,
+// or one that a row sees and it names. 2: it cannot run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
@@ -92,7 +92,7 @@ struct Subject {
   std::string name, op, kind;
   std::vector<std::string> platforms;
   std::function<RunOptions(RunOptions, const Case&)> planted;
-  // Whether a case could see it. Others are left out.
+  // False: no difference in this case, which is left out.
   std::function<bool(const Case&, const std::string& platform)> can_differ;
 };
 
@@ -172,7 +172,7 @@ int run_one(const Arguments& arguments) {
   return 2;
 }
 
-// Why no row can see what has such a name ("*" as in a shell).
+// Reason why no row can see the mutants of this name (a pattern of the shell).
 struct Excuse {
   std::string name, why;
 };
@@ -209,15 +209,16 @@ SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   if (!finished) said = "1 row, in which it " + ended.how();
   const bool seen = !said.starts_with("0 rows");
   Verdict verdict = seen ? Verdict::seen : Verdict::unseen;
-  for (const Excuse& excuse : excuses()) {
-    if (fnmatch(excuse.name.c_str(), subject.name.c_str(), 0) != 0) continue;
+  static const std::vector<Excuse> known = excuses();
+  for (const Excuse& excuse : known) {
+    if (fnmatch(excuse.name.c_str(), subject.name.c_str(), FNM_EXTMATCH) != 0) continue;
     verdict = seen ? Verdict::unseen : Verdict::excused;
     said += seen ? ", though excused.toml has " + excuse.name : ": " + excuse.why;
   }
   return {fmt::format("{}  {}  {}", subject.name, subject.op, said), verdict};
 }
 
-// How many of each op and kind are seen.
+// Counts of each op and kind.
 struct VerdictTable {
   std::map<std::pair<std::string, std::string>, std::map<Verdict, std::size_t>> counts;
 
@@ -249,7 +250,7 @@ struct VerdictTable {
   }
 };
 
-// Those that the arguments name, of which the sample is left: the same for the same text.
+// The named mutants, or a sample of them. The same text gives the same sample.
 std::vector<Subject> chosen_of(const std::vector<Subject>& all, const Arguments& arguments) {
   std::vector<Subject> chosen;
   for (const Subject& subject : all) {

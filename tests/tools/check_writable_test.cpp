@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A report that could not be written is refused before anything runs, with the reason of now.
+// A report file that cannot be written is refused before the first case, with the current reason.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
