@@ -2,16 +2,15 @@
 //
 // encode(): objects are made in one order, without times, in one chunk each.
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
+#include <optional>
+#include <system_error>
 
 #include "golden/file_system.h"
 #include "golden/hdf5_file.h"
 #include "golden/hdf5_handle.h"
+#include "process/temporary_folder.h"
 
 namespace plumb::golden {
 
@@ -144,27 +143,6 @@ void put_root(hid_t root, const GoldenFile& file) {
   }
 }
 
-// A folder for one file, gone with it. (In memory alone it cannot be: the image that HDF5 1.10
-// gives out of an open file has a superblock with a wrong checksum.)
-class ScratchFile {
- public:
-  ScratchFile() : folder_(std::filesystem::temp_directory_path() / "plumb-golden-XXXXXX") {
-    if (!mkdtemp(folder_.data())) {
-      throw GoldenError(fmt::format("cannot make {}: {}", folder_, std::strerror(errno)));
-    }
-  }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  ~ScratchFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  std::string path() const { return folder_ + "/golden.h5"; }
-
- private:
-  std::string folder_;
-};
-
 void write_to(const std::string& path, const GoldenFile& file) {
   const Hdf5Session session;
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "a property list");
@@ -180,12 +158,20 @@ void write_to(const std::string& path, const GoldenFile& file) {
 
 }  // namespace
 
+// In memory alone it cannot be: the image that HDF5 1.10 gives out of an open file has a superblock
+// with a wrong checksum.
 std::vector<std::byte> encode(const GoldenFile& file) {
   validate(file);
-  const ScratchFile scratch;
-  write_to(scratch.path(), file);
-  auto bytes = FileSystem().read(scratch.path(), Limits::file_bytes);
-  if (!bytes) throw GoldenError(scratch.path() + ": is gone");
+  std::optional<process::TemporaryFolder> folder;
+  try {
+    folder.emplace("plumb-golden");
+  } catch (const std::system_error& error) {
+    throw GoldenError(error.what());
+  }
+  const std::string path = (folder->path() / "golden.h5").string();
+  write_to(path, file);
+  auto bytes = FileSystem().read(path, Limits::file_bytes);
+  if (!bytes) throw GoldenError(path + ": is gone");
   return std::move(*bytes);
 }
 

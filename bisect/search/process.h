@@ -4,18 +4,19 @@
 // that it has started.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "process/interrupts.h"
 #include "process/run.h"
+#include "process/temporary_folder.h"
 
 namespace plumb::bisect {
 
 using process::Ended;
 using process::Interrupted;
 using process::Interrupts;
+using process::TemporaryFolder;
 
 struct ProcessCommand {
   std::vector<std::string> words;        // the program and its arguments
@@ -28,18 +29,5 @@ struct ProcessCommand {
 // Standard input is empty. Variables with which git tells its hooks where they are do not reach the
 // program. Throws std::system_error if it cannot be started, Interrupted.
 Ended run_process(const ProcessCommand& command);
-
-// A folder of its own under the system's folder for temporary files; removed at the end.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& name);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace plumb::bisect

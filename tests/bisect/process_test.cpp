@@ -66,16 +66,5 @@ TEST(Process, AnInterruptEndsItAndIsThrown) {
   EXPECT_THROW(shell("true"), Interrupted) << "once is for all that comes";
 }
 
-TEST(Process, ATemporaryFolderIsRemovedWithWhatIsInIt) {
-  std::filesystem::path path;
-  {
-    const TemporaryFolder folder("plumb-process-test");
-    path = folder.path();
-    EXPECT_TRUE(std::filesystem::is_directory(path));
-    shell("touch '" + (path / "file").string() + "'");
-  }
-  EXPECT_FALSE(std::filesystem::exists(path));
-}
-
 }  // namespace
 }  // namespace plumb::bisect
