@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "device/find_in.h"
+
 namespace plumb::device::decode {
 
 // The breaks of the capture run on what the warm-up left, since what is captured does not run. A
@@ -44,7 +46,7 @@ BreakableGraphs::Closure BreakableGraphs::closure_of(const StepSegments::Piece& 
 int BreakableGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
   live_ = next_state(live_);
   int launched = 0;
-  for (const Entry& entry : sequences_.at(key)) {
+  for (const Entry& entry : find_in(sequences_, key, no_graph_of(key))) {
     if (const auto* graph = std::get_if<CapturedGraph>(&entry)) {
       launch(*graph);
       ++launched;
@@ -57,7 +59,7 @@ int BreakableGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
 
 std::vector<GraphNode> BreakableGraphs::nodes(const BatchDescriptor& key) const {
   std::vector<GraphNode> all;
-  for (const Entry& entry : sequences_.at(key)) {
+  for (const Entry& entry : find_in(sequences_, key, no_graph_of(key))) {
     const auto* graph = std::get_if<CapturedGraph>(&entry);
     if (graph == nullptr) continue;
     const auto more = graph->nodes();
@@ -68,7 +70,7 @@ std::vector<GraphNode> BreakableGraphs::nodes(const BatchDescriptor& key) const 
 
 std::vector<bool> BreakableGraphs::sequence(const BatchDescriptor& key) const {
   std::vector<bool> graphs;
-  for (const Entry& entry : sequences_.at(key)) {
+  for (const Entry& entry : find_in(sequences_, key, no_graph_of(key))) {
     graphs.push_back(std::holds_alternative<CapturedGraph>(entry));
   }
   return graphs;

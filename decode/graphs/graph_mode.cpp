@@ -37,6 +37,11 @@ bool splits(GraphMode mode) {
 
 }  // namespace
 
+std::string no_graph_of(const BatchDescriptor& batch) {
+  return "no graph of " + std::to_string(batch.tokens) + " tokens, " +
+         std::to_string(batch.requests) + " requests";
+}
+
 std::string_view name_of(GraphMode mode) {
   switch (mode) {
     case GraphMode::none: return "NONE";

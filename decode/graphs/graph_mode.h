@@ -32,6 +32,7 @@ struct BatchDescriptor {
   std::int64_t slice = 0;
   auto operator<=>(const BatchDescriptor&) const = default;
 };
+std::string no_graph_of(const BatchDescriptor& batch);  // "no graph of 8 tokens, 8 requests"
 
 // Which batches may be captured whole.
 enum class FullGraphSupport { never, uniform_single_token, uniform_batch, always };

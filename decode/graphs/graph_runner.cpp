@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "device/find_in.h"
+
 namespace plumb::device::decode {
 
 GraphRunner::GraphRunner(const StepSegments& segments, const StepSite& site)
@@ -37,16 +39,16 @@ void FullGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& exten
   policy.before_capture(*choice.captured, run);
   CapturedGraph graph(site_.device, site_.stream, [&] { run(*choice.captured); });
   graphs_.erase(key);
-  graphs_.emplace(key, CapturedStep{std::move(graph), choice.kept, choice.captured});
+  graphs_.emplace(key, CapturedStep{choice.kept, choice.captured, std::move(graph)});
 }
 
 int FullGraphs::replay(const BatchDescriptor& key, const Extent&) {
-  launch(graphs_.at(key).graph);
+  launch(find_in(graphs_, key, no_graph_of(key)).graph);
   return 1;
 }
 
 std::vector<GraphNode> FullGraphs::nodes(const BatchDescriptor& key) const {
-  return graphs_.at(key).graph.nodes();
+  return find_in(graphs_, key, no_graph_of(key)).graph.nodes();
 }
 
 bool FullGraphs::owns_what_it_captured() const {
@@ -74,7 +76,7 @@ void PiecewiseGraphs::capture_in_pool(const BatchDescriptor& key, const Extent& 
 
 int PiecewiseGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
   live_ = next_state(live_);
-  const std::vector<CapturedGraph>& graphs = graphs_.at(key);
+  const std::vector<CapturedGraph>& graphs = find_in(graphs_, key, no_graph_of(key));
   auto next = graphs.begin();
   for (const StepSegments::Piece& piece : segments_.pieces()) {
     if (piece.breaks) {
@@ -88,7 +90,7 @@ int PiecewiseGraphs::replay(const BatchDescriptor& key, const Extent& extent) {
 
 std::vector<GraphNode> PiecewiseGraphs::nodes(const BatchDescriptor& key) const {
   std::vector<GraphNode> all;
-  for (const CapturedGraph& graph : graphs_.at(key)) {
+  for (const CapturedGraph& graph : find_in(graphs_, key, no_graph_of(key))) {
     const auto more = graph.nodes();
     all.insert(all.end(), more.begin(), more.end());
   }

@@ -61,9 +61,9 @@ class FullGraphs final : public GraphRunner {
   void capture_in_pool(const BatchDescriptor& key, const Extent& extent) override;
 
   struct CapturedStep {
-    CapturedGraph graph;
     CapturePolicy::State kept;
     std::weak_ptr<AttentionState> addresses;  // of what the graph has them
+    CapturedGraph graph;                      // goes first
   };
   std::map<BatchDescriptor, CapturedStep> graphs_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/recording/call_recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -11,6 +13,7 @@
 
 #include "cases/drivers/run.h"
 #include "decode/recording/call_sample.h"
+#include "device/find_in.h"
 
 namespace plumb::cases {
 
@@ -179,7 +182,9 @@ void CallRecorder::poison(device::Stream stream) {
 }
 
 CallRecorder::PartRecord& CallRecorder::run_of(const device::decode::StepPart& part) const {
-  return part.varies ? *varying_.at(part.name) : *parts_.at({part.name, part.tokens});
+  const std::string missing = fmt::format("{} of {} tokens never ran", part.name, part.tokens);
+  return part.varies ? *device::find_in(varying_, part.name, missing)
+                     : *device::find_in(parts_, {part.name, part.tokens}, missing);
 }
 
 const CallRecorder::Calls& CallRecorder::enqueued(const device::decode::StepPart& part) const {

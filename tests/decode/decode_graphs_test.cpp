@@ -275,6 +275,12 @@ TEST(DecodeModes, ABreakableCaptureIsGraphsAroundEveryBreak) {
   EXPECT_EQ(serving.engine.latest().captures, 1) << "on first use";
   serving.engine.step({3, 4});
   EXPECT_EQ(serving.engine.latest().captures, 0);
+  try {
+    static_cast<void>(graphs.sequence({.tokens = 77, .requests = 7}));
+    ADD_FAILURE() << "never captured";
+  } catch (const std::out_of_range& error) {
+    EXPECT_STREQ(error.what(), "no graph of 77 tokens, 7 requests");
+  }
 }
 
 // A model whose one segment enqueues nothing and does what a test wants.
