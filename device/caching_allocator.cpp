@@ -95,6 +95,7 @@ void CachingAllocator::free(void* memory) {
     fail("free: '" + found->second.label + "' has been freed already");
   }
   if (reuse_ == Reuse::at_once) return make_free(found);
+  device_.note_given_back(memory, found->second.bytes, found->second.label);
   quarantine(found);
 }
 

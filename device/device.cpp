@@ -82,6 +82,7 @@ std::string_view name_of(ErrorKind kind) {
     case ErrorKind::deadlock: return "deadlock";
     case ErrorKind::capture_unsupported: return "capture_unsupported";
     case ErrorKind::capture_invalid: return "capture_invalid";
+    case ErrorKind::held_by_graph: return "held_by_graph";
     case ErrorKind::guard_damaged: return "guard_damaged";
     case ErrorKind::timeout: return "timeout";
     case ErrorKind::unsupported: return "unsupported";

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ enum class ErrorKind {
   deadlock,
   capture_unsupported,  // something that a capture may not contain
   capture_invalid,      // ended or replayed in a wrong state
+  held_by_graph,        // memory given back that a graph would still use
   guard_damaged,
   timeout,
   unsupported,  // said by the work itself: legal, but the implementation does not do it
@@ -97,6 +99,8 @@ struct GuardDamage {
   std::int64_t bytes = 0;  // how many guard bytes differ
 };
 
+inline constexpr std::size_t kLargestSparse = std::size_t{64} << 30;  // bytes
+
 // For any number of host threads at once. A capture belongs to the thread that began it: it neither
 // hinders others nor takes part in what they do.
 class Device {
@@ -106,7 +110,8 @@ class Device {
 
   // Plain allocation, 256-byte aligned, poisoned, between guard zones. Refused during capture.
   virtual void* allocate(std::size_t bytes, std::string_view label) = 0;
-  // Reserves address space only; pages appear when touched and read as zero. No poison.
+  // Reserves address space only, kLargestSparse at most; pages appear when touched and read as
+  // zero. No poison.
   virtual void* allocate_sparse(std::size_t bytes, std::string_view label) = 0;
   // Pending work that uses the memory has to be over: free may, but need not, wait for it.
   virtual void free(void* memory) = 0;
@@ -136,9 +141,9 @@ class Device {
   virtual void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) = 0;
   virtual void call_host(void (*function)(void*), void* argument, Stream stream) = 0;
   // The same for a function that stands for a kernel: nodes() calls it one, by `name`, where the
-  // back end can keep that.
+  // back end can keep that. `words`: where it keeps addresses that it will use.
   virtual void launch_host(std::string_view /*name*/, void (*function)(void*), void* argument,
-                           Stream stream) {
+                           std::span<const std::byte> /*words*/, Stream stream) {
     call_host(function, argument, stream);
   }
 
@@ -155,6 +160,11 @@ class Device {
   virtual void replay(GraphExec graph, Stream stream) = 0;
   virtual void destroy_graph(Graph graph) = 0;
   virtual void destroy_graph_exec(GraphExec graph) = 0;
+  // Memory goes back to an allocator on top of the device, as with free(). If a graph that can
+  // still be replayed has an address in it, a simulated device throws held_by_graph out of the next
+  // call that needs the device: destructors give memory back.
+  virtual void note_given_back(const void* /*begin*/, std::size_t /*bytes*/,
+                               std::string_view /*label*/) {}
 };
 
 // Platforms this build can open, and why not where it cannot. Throws on an unknown name.

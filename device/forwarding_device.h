@@ -56,8 +56,8 @@ class ForwardingDevice : public Device {
     inner_->call_host(function, argument, stream);
   }
   void launch_host(std::string_view name, void (*function)(void*), void* argument,
-                   Stream stream) override {
-    inner_->launch_host(name, function, argument, stream);
+                   std::span<const std::byte> words, Stream stream) override {
+    inner_->launch_host(name, function, argument, words, stream);
   }
   std::string take_launch_error() override { return inner_->take_launch_error(); }
 
@@ -69,6 +69,9 @@ class ForwardingDevice : public Device {
   void replay(GraphExec graph, Stream stream) override { inner_->replay(graph, stream); }
   void destroy_graph(Graph graph) override { inner_->destroy_graph(graph); }
   void destroy_graph_exec(GraphExec graph) override { inner_->destroy_graph_exec(graph); }
+  void note_given_back(const void* begin, std::size_t bytes, std::string_view label) override {
+    inner_->note_given_back(begin, bytes, label);
+  }
 
  protected:
   Device& inner() { return *inner_; }

@@ -96,7 +96,7 @@ void Exchange::launch(const Call& call, device::Stream stream) {
     calls_.push_back(std::move(one));
     const char* const plan = calls_.back().keeps_plan ? " with an earlier plan" : "";
     device_.launch_host(fmt::format("reference of {}{}", call.op, plan), &Exchange::run,
-                        &calls_.back(), stream);
+                        &calls_.back(), {}, stream);
     return;
   }
   if (device_.capturing()) {

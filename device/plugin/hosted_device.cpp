@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "device/plain_line.h"
 #include "device/plugin/float_environment.h"
@@ -118,7 +119,8 @@ void HostedDevice::launch_frozen(const char* name, void (*function)(const void*)
   }
   call->arguments.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
   if (bytes > 0) std::memcpy(call->arguments.data(), arguments, bytes);
-  inner().launch_host(call->name, &HostedDevice::run, call, stream);
+  inner().launch_host(call->name, &HostedDevice::run, call,
+                      std::as_bytes(std::span(call->arguments)), stream);
 }
 
 void HostedDevice::run(void* argument) {

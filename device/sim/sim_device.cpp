@@ -38,6 +38,7 @@ SimDevice::Lock SimDevice::enter_alive(const char* call) {
   if (lost_) {
     fail(lost_->kind(), std::string(call) + ": the device is lost since: " + lost_->what());
   }
+  if (held_) throw *std::exchange(held_, std::nullopt);
   return lock;
 }
 
@@ -72,11 +73,15 @@ void* SimDevice::allocate_sparse(std::size_t bytes, std::string_view label) {
   return memory_.allocate_sparse(bytes, label);
 }
 
-void SimDevice::free(void* memory) {
-  const Lock lock = enter("free");
-  refuse_in_capture("free");
-  memory_.free(memory);
+void SimDevice::free_of(const char* call, Memory& from, void* memory) {
+  const Lock lock = enter(call);
+  refuse_in_capture(call);
+  const MemoryMap::Region* region = from.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (region != nullptr && !region->freed) note_held(region->begin, region->end, *region->label);
+  from.free(memory);
 }
+
+void SimDevice::free(void* memory) { free_of("free", memory_, memory); }
 
 void* SimDevice::allocate_pinned(std::size_t bytes) {
   const Lock lock = enter_alive("allocate_pinned");
@@ -84,11 +89,7 @@ void* SimDevice::allocate_pinned(std::size_t bytes) {
   return pinned_.allocate(bytes, "pinned memory");
 }
 
-void SimDevice::free_pinned(void* memory) {
-  const Lock lock = enter("free_pinned");
-  refuse_in_capture("free_pinned");
-  pinned_.free(memory);
-}
+void SimDevice::free_pinned(void* memory) { free_of("free_pinned", pinned_, memory); }
 
 std::vector<GuardDamage> SimDevice::check_guards() {
   const Lock lock = enter("check_guards");
@@ -247,15 +248,15 @@ void SimDevice::fill(void* to, std::uint8_t value, std::size_t bytes, Stream str
 }
 
 void SimDevice::call_host(void (*function)(void*), void* argument, Stream stream) {
-  launch_host("", function, argument, stream);
+  launch_host("", function, argument, {}, stream);
 }
 
 void SimDevice::launch_host(std::string_view name, void (*function)(void*), void* argument,
-                            Stream stream) {
+                            std::span<const std::byte> words, Stream stream) {
   const Lock lock = enter_alive("call_host");
   StreamState& state = stream_of("call_host", stream);
   if (function == nullptr) fail(ErrorKind::invalid_argument, "call_host: no function");
-  submit(state, HostCall{function, argument, std::string(name)});
+  submit(state, HostCall{function, argument, std::string(name), words});
 }
 
 void enqueue(Stream stream, KernelCall call) {

@@ -55,7 +55,7 @@ class SimDevice : public Device {
   void fill(void* to, std::uint8_t value, std::size_t bytes, Stream stream) override;
   void call_host(void (*function)(void*), void* argument, Stream stream) override;
   void launch_host(std::string_view name, void (*function)(void*), void* argument,
-                   Stream stream) override;
+                   std::span<const std::byte> words, Stream stream) override;
 
   void begin_capture(Stream stream) override;
   bool capturing() override;
@@ -65,6 +65,7 @@ class SimDevice : public Device {
   void replay(GraphExec graph, Stream stream) override;
   void destroy_graph(Graph graph) override;
   void destroy_graph_exec(GraphExec graph) override;
+  void note_given_back(const void* begin, std::size_t bytes, std::string_view label) override;
 
   // What PLUMB_LAUNCH comes down to.
   void launch(StreamState& stream, KernelCall call);
@@ -95,6 +96,9 @@ class SimDevice : public Device {
   void refuse_in_captures(const std::string& call,
                           const std::vector<std::shared_ptr<Capture>>& captures) const;
   std::vector<std::shared_ptr<Capture>> captures_of_this_thread() const;
+  void free_of(const char* call, Memory& from, void* memory);
+  // As note_given_back(), with the lock held.
+  void note_held(std::uintptr_t begin, std::uintptr_t end, std::string_view label);
   // Every stream of the capture is an ordinary one again.
   void leave_capture(Capture& capture);
   void refuse_copy_to_pageable(const StreamState& stream, const void* to) const;
@@ -107,6 +111,7 @@ class SimDevice : public Device {
   Executor executor_;
   std::unique_ptr<DeviceThread> thread_;  // of an interleaving device, once it has executed
   std::optional<DeviceError> lost_;
+  std::optional<DeviceError> held_;  // for the next call that needs the device
   std::uint64_t tickets_ = 0;
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::unordered_map<void*, std::unique_ptr<EventState>> events_;

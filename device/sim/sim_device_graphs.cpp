@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Capture, instantiate and replay of the simulated device.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "device/sim/sim_device.h"
@@ -100,6 +102,25 @@ void SimDevice::replay(GraphExec graph, Stream stream) {
   if (!reached(exec.last_launch)) submit(state, Wait{exec.last_launch});
   exec.last_launch = {&state, state.enqueued() + 1};
   submit(state, Replay{exec.data});
+}
+
+void SimDevice::note_held(std::uintptr_t begin, std::uintptr_t end, std::string_view label) {
+  for (const auto& [handle, graph] : graph_execs_) {
+    if (held_ || !graph->data) continue;
+    const auto found = graph->data->addresses.lower_bound(begin);
+    if (found == graph->data->addresses.end() || found->first >= end) continue;
+    const CapturedNode& node = graph->data->nodes[static_cast<std::size_t>(found->second)];
+    held_.emplace(ErrorKind::held_by_graph,
+                  fmt::format("'{}' was given back, which {} of a graph that has not been "
+                              "destroyed uses",
+                              label, describe(node.operation)));
+  }
+}
+
+void SimDevice::note_given_back(const void* begin, std::size_t bytes, std::string_view label) {
+  const Lock lock = enter("note_given_back");
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  note_held(address, address + bytes, label);
 }
 
 void SimDevice::destroy_graph(Graph graph) {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "device/plugin/hosted_device.h"
 #include "device/sim/simt_back_end.h"
 #include "tests/support/sim_device_fixture.h"
 
@@ -241,9 +242,54 @@ TEST_F(SimCapture, ReplayFindsMemoryThatWasFreedSince) {
   std::int32_t* x = ints(1, "scores");
   const GraphExec exec = captured([&] { device->fill(x, 0, 4, stream); });
   device->free(x);
+  expect_error([&] { device->synchronize(); }, "held_by_graph");
   device->replay(exec, stream);
   expect_error([&] { device->synchronize(stream); },
                "use_after_free: fill: bytes 0 to 4 of 'scores'");
+}
+
+TEST_F(SimCapture, MemoryThatAGraphWouldUseIsNotGivenBackUnnoticed) {
+  open(Policy::late);
+  std::int32_t *argument = ints(4, "argument"), *from = ints(1, "from"), *to = ints(1, "to"),
+               *unused = ints(1, "unused"), *staging = pinned_ints(1);
+  const GraphExec exec = captured([&] {
+    sim::enqueue(stream, kernels::make_call<store>("store", sim::LaunchShape{}, argument + 3, 1));
+    device->copy(to, from, 4, stream);
+    device->copy(to, staging, 4, stream);
+  });
+  const auto error_after_free = [&](void* memory) {
+    device->free(memory);
+    return error_of([&] { device->synchronize(); });
+  };
+  EXPECT_EQ(error_after_free(argument),
+            "held_by_graph: 'argument' was given back, which kernel 'store' of a graph that has "
+            "not been destroyed uses");
+  EXPECT_EQ(error_of([&] { device->synchronize(); }), "no error");  // said once
+  EXPECT_NE(error_after_free(from).find("held_by_graph: 'from'"), std::string::npos);
+  device->free_pinned(staging);
+  expect_error([&] { device->synchronize(); }, "held_by_graph: 'pinned memory'");
+  EXPECT_EQ(error_after_free(unused), "no error");
+  device->destroy_graph_exec(exec);
+  EXPECT_EQ(error_after_free(to), "no error");
+}
+
+// A plug-in's workspace that grows: the graph keeps the address of the old one.
+TEST_F(SimCapture, ScratchThatAGraphWouldUseIsNotGivenBackUnnoticed) {
+  HostedDevice hosted(open_device("sim-sm90"));
+  const Stream own = hosted.create_stream();
+  void* const workspace = hosted.allocate_scratch(1000, own);
+  const auto nothing = [](const void*) {};
+  hosted.begin_capture(own);
+  hosted.launch_frozen("split", nothing, &workspace, sizeof workspace, own);
+  const GraphExec exec = hosted.instantiate(hosted.end_capture(own));
+  // It is poisoned, which needs the device.
+  expect_error([&] { hosted.release_scratch(workspace, own); },
+               "held_by_graph: 'scratch' was given back, which host function 'split' of a graph");
+  void* const next = hosted.allocate_scratch(1000, own);
+  hosted.launch_frozen("split", nothing, &next, sizeof next, own);
+  hosted.release_scratch(next, own);
+  EXPECT_EQ(error_of([&] { hosted.synchronize(); }), "no error");
+  hosted.destroy_graph_exec(exec);
 }
 
 }  // namespace

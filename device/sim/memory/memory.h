@@ -28,7 +28,6 @@ namespace plumb::device::sim {
 inline constexpr std::size_t kBlockAlignment = 256;
 inline constexpr std::size_t kPageGuardAlignment = 16;
 inline constexpr std::size_t kGuardBytes = 1024;  // on each side
-inline constexpr std::size_t kLargestSparse = std::size_t{64} << 30;
 
 class Memory : public MemoryMap {
  public:

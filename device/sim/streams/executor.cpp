@@ -50,6 +50,32 @@ std::string describe(const Operation& operation) {
       operation);
 }
 
+std::vector<std::uintptr_t> addresses_of(const Operation& operation) {
+  std::vector<std::uintptr_t> addresses;
+  const auto add = [&](const void* address) {
+    addresses.push_back(reinterpret_cast<std::uintptr_t>(address));
+  };
+  const auto add_words = [&](const void* words, std::size_t bytes) {
+    const auto* at = static_cast<const std::byte*>(words);
+    for (std::size_t i = 0; i + sizeof(std::uintptr_t) <= bytes; i += sizeof(std::uintptr_t)) {
+      std::memcpy(&addresses.emplace_back(), at + i, sizeof(std::uintptr_t));
+    }
+  };
+  std::visit(
+      Overloaded{
+          [&](const KernelCall& call) { add_words(call.arguments.get(), call.argument_bytes); },
+          [&](const MemoryCopy& copy) {
+            add(copy.to);
+            if (copy.snapshot == nullptr) add(copy.from);
+          },
+          [&](const MemoryFill& fill) { add(fill.to); },
+          [&](const HostCall& call) { add_words(call.words.data(), call.words.size()); },
+          [](const auto&) {},
+      },
+      operation);
+  return addresses;
+}
+
 GraphNode summary(const Operation& operation) {
   return std::visit(Overloaded{
                         [](const KernelCall& call) { return GraphNode{"kernel", call.name}; },

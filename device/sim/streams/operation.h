@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,7 +38,8 @@ struct MemoryFill {
 struct HostCall {
   void (*function)(void*) = nullptr;
   void* argument = nullptr;
-  std::string name;  // of one that stands for a kernel
+  std::string name;                  // of one that stands for a kernel
+  std::span<const std::byte> words;  // where it keeps addresses
 };
 
 // Reached when `stream` has executed its first `position` operations.
@@ -63,10 +66,13 @@ struct CapturedNode {
 
 struct GraphData {
   std::vector<CapturedNode> nodes;
+  std::map<std::uintptr_t, int> addresses;  // that a node has, and the first node that does
 };
 
 // "kernel 'rms_norm'", "copy of 64 bytes": for messages.
 std::string describe(const Operation& operation);
+// Addresses that an operation has. Of a kernel's arguments each word that may be one.
+std::vector<std::uintptr_t> addresses_of(const Operation& operation);
 // Kind and kernel name of one node.
 GraphNode summary(const Operation& operation);
 
