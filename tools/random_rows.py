@@ -30,7 +30,7 @@ GAPS = [1, 3, 8, 16, 56, 64, 128]
 REALS = [1e-6, 1e-5, 1e-3, 0.02, 0.0625, 0.3, 1.0, 1.7, 3.5]
 NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
 NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
-TRIES = 12  # per row
+TRIES = 30  # per row
 TIMEOUT = 4  # seconds; a row that takes longer is too dear
 
 
@@ -138,11 +138,13 @@ def text_of(rows, op=None):
 
 
 # "placement=copy tokens=3 eps=0.3"
-def values_of(text):
-    def value(word):
+def values_of(text, words):
+    def value(name, word):
+        if name in words:
+            return word
         return int(word) if re.fullmatch(r"-?\d+", word) else float(word) if re.fullmatch(r"[-\d.e]+", word) else word
 
-    return {name: value(word) for name, word in (pair.split("=", 1) for pair in text.split())}
+    return {name: value(name, word) for name, word in (pair.split("=", 1) for pair in text.split())}
 
 
 def tried(plumb, op, row, folder):
@@ -159,12 +161,12 @@ def tried(plumb, op, row, folder):
 
 
 def outcome_of(plumb, op, row, must_keep, folder):
-    """Outcome and seconds. Unless it must keep them, a row does without the strides that it lacks."""
+    """As tried(). Unless it must keep them, a row does without the strides that it lacks."""
     while True:
         outcome, seconds, said = tried(plumb, op, row, folder)
         useless = re.search(r"(\w+) = \d+ changes nothing", said)
         if not useless or must_keep:
-            return outcome, seconds
+            return outcome, seconds, said
         del row[useless[1]]
 
 
@@ -179,12 +181,13 @@ def main():
     kept, failed = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for fixed in [values_of(text) for text in arguments.fixed] or drawing.wanted():
+        for fixed in [values_of(text, drawing.words) for text in arguments.fixed] or drawing.wanted():
+            said = "each row failed, took too long or lost its strides"
             for _ in range(TRIES):
                 drawn = drawing.draw(fixed)
                 row = {"name": f"{arguments.prefix}_{len(kept)}", "why": "Drawn by tools/random_rows.py.", "eager_only": True, "golden": False, **drawn}
                 asked = [key for key in fixed if key.startswith(("far_", "gap_", "align_"))]
-                outcome, seconds = outcome_of(arguments.plumb, arguments.op, row, len(asked) == 1, folder)
+                outcome, seconds, refusal = outcome_of(arguments.plumb, arguments.op, row, len(asked) == 1, folder)
                 if asked and not set(asked) & set(row):
                     break
                 if outcome == "failed" and seconds < TIMEOUT:
@@ -194,6 +197,10 @@ def main():
                     kept.append(row)
                     print(text_of([row]), flush=True)
                     break
+                said = refusal.strip() or said
+            else:
+                if arguments.fixed:
+                    print(f"no row with {fixed}: {said}", file=sys.stderr)
     for row in failed:  # a kernel, or what the row says, is wrong
         print(f"failed: {row}", file=sys.stderr)
     return 1 if failed else 0

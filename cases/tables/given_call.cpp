@@ -314,6 +314,7 @@ class RowFinder {
 TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
   spec.shape.front() = rows;
   spec.sparse = false;
+  spec.piece = 0;
   spec.placement.clear();
   return spec;
 }

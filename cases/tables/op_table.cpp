@@ -166,6 +166,7 @@ TensorSpec before(const TensorSpec& spec) {
           .shape = spec.shape,
           .strides = spec.strides,
           .sparse = spec.sparse,
+          .piece = spec.piece,
           .placement = spec.placement};
 }
 
@@ -195,9 +196,7 @@ std::vector<OpTable::PlacedTensor> OpTable::layout(const FormulaValues& values) 
     const auto* tensor = std::get_if<TableTensor>(&field);
     if (tensor == nullptr || !exists(tensor->when, values)) continue;
     TensorSpec spec = spec_of(*tensor, values);
-    if (!tensor->strides.empty()) {
-      place_rows(spread_of(fields_, tensor->strides.front().text(), values), spec);
-    }
+    place(fields_, *tensor, values, spec);
     if (tensor->in_place) inputs.push_back({before(spec), tensor});
     (tensor->role == Role::input ? inputs : others).push_back({std::move(spec), tensor});
   }
@@ -219,9 +218,10 @@ void OpTable::spread(const Row& row, void* params) const {
   for (const Field& field : fields_) {
     const auto* scalar = std::get_if<TableScalar>(&field);
     if (scalar == nullptr || !std::holds_alternative<Formula>(scalar->value)) continue;
-    if (said_of_stride(row, "far", scalar->member.name) == 0) continue;
     const std::int64_t factor = spread_of(fields_, scalar->member.name, values);
-    spread.emplace_back(&scalar->member, factor * scalar->member.integer(params));
+    if (factor > 1) {
+      spread.emplace_back(&scalar->member, factor * scalar->member.integer(params));
+    }
   }
   for (const auto& [member, stride] : spread) member->set_integer(params, stride);
 }

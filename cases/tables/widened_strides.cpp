@@ -20,19 +20,19 @@ std::string row_name(std::string member) {
   return member;
 }
 
-// How many rows of a tensor without far strides one row takes in memory, so that its second half
-// lies past 2^far elements: the last rows may be padding. 1: it has no far stride.
-std::int64_t spread_of(const TableTensor& tensor, const FormulaValues& values) {
-  if (tensor.strides.empty()) return 1;
-  const std::int64_t far = said_of_stride(*values.row, "far", tensor.strides.front().text());
-  const std::int64_t rows = tensor.shape.front().value(values);
-  if (far == 0 || rows < 2) return 1;
-  const std::int64_t span = tensor.strides.front().value(values) * (rows / 2);
+// Of one dimension by its own far_ parameter.
+std::int64_t spread_of(const TableTensor& tensor, std::size_t dimension,
+                       const FormulaValues& values) {
+  const Formula& stride = tensor.strides[dimension];
+  const std::int64_t far = said_of_stride(*values.row, "far", stride.text());
+  const std::int64_t places = tensor.shape[dimension].value(values);
+  if (far == 0 || places < 2) return 1;
+  const std::int64_t span = stride.value(values) * (places / 2);
   return (std::int64_t{1} << far) / std::max<std::int64_t>(span, 1) + 1;
 }
 
-// Members that are strides of tensors, as a row names them. far: of their first dimension alone.
-std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields, bool far) {
+// Members that are strides of tensors, as a row names them.
+std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields) {
   std::set<std::string> members, names;
   for (const OpTable::Field& field : fields) {
     if (const auto* scalar = std::get_if<TableScalar>(&field)) members.insert(scalar->member.name);
@@ -44,7 +44,6 @@ std::vector<std::string> stride_names(const std::vector<OpTable::Field>& fields,
       const std::string name = stride.text();
       if (!members.contains(name) || !name.ends_with("stride")) continue;
       names.insert(row_name(name));
-      if (far) break;
     }
   }
   return {names.begin(), names.end()};
@@ -56,9 +55,11 @@ bool takes_effect(const std::vector<OpTable::Field>& fields, bool far, const std
   for (const OpTable::Field& field : fields) {
     const auto* tensor = std::get_if<TableTensor>(&field);
     if (tensor == nullptr || !exists(tensor->when, values)) continue;
-    for (const Formula& one : tensor->strides) {
-      if (row_name(one.text()) != stride) continue;
-      if (far ? spread_of(*tensor, values) > 1 : one.value(values) > 1) return true;
+    for (std::size_t i = 0; i < tensor->strides.size(); ++i) {
+      if (row_name(tensor->strides[i].text()) != stride) continue;
+      if (far ? spread_of(*tensor, i, values) > 1 : tensor->strides[i].value(values) > 1) {
+        return true;
+      }
     }
   }
   return false;
@@ -82,18 +83,43 @@ std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::str
   std::int64_t most = 1;
   for (const OpTable::Field& field : fields) {
     const auto* tensor = std::get_if<TableTensor>(&field);
-    if (tensor == nullptr || !exists(tensor->when, values) || tensor->strides.empty()) continue;
-    if (tensor->strides.front().text() != stride) continue;
-    most = std::max(most, spread_of(*tensor, values));
+    if (tensor == nullptr || !exists(tensor->when, values)) continue;
+    bool found = false;
+    for (std::size_t i = 0; i < tensor->strides.size(); ++i) {
+      found |= tensor->strides[i].text() == stride;
+      if (found) most = std::max(most, spread_of(*tensor, i, values));
+    }
   }
   return most;
 }
 
-void place_rows(std::int64_t spread, TensorSpec& spec) {
+void place(const std::vector<OpTable::Field>& fields, const TableTensor& tensor,
+           const FormulaValues& values, TensorSpec& spec) {
+  std::int64_t spread = 1;
+  for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
+    const std::int64_t here = spread_of(fields, tensor.strides[i].text(), values);
+    if (here == 1) break;
+    if (i > 0 && (here != spread || spec.strides[i - 1] % spec.strides[i] != 0)) {
+      throw BadRow(fmt::format("{}: {} has no places for its far strides: {} is no multiple of {}",
+                               values.row->where, spec.name, tensor.strides[i - 1].text(),
+                               tensor.strides[i].text()));
+    }
+    spread = here;
+    spec.piece = spec.strides[i];
+  }
   if (spread == 1) return;
   spec.sparse = true;
-  for (std::int64_t row = 0; row < spec.shape.front(); ++row)
-    spec.placement.push_back(row * spread);
+  std::int64_t last = 0;  // element, on the host
+  for (std::size_t i = 0; i < spec.shape.size(); ++i) last += (spec.shape[i] - 1) * spec.strides[i];
+  const std::int64_t pieces = last / spec.piece + 1;
+  const std::int64_t elements = last + 1 + (pieces - 1) * spec.piece * (spread - 1);
+  const auto bytes = static_cast<std::size_t>(elements) * size_of(spec.dtype);
+  if (bytes > device::kLargestSparse) {
+    throw BadRow(fmt::format("{}: {} would take {} GiB of addresses, more than {}",
+                             values.row->where, spec.name, bytes >> 30,
+                             device::kLargestSparse >> 30));
+  }
+  for (std::int64_t i = 0; i < pieces; ++i) spec.placement.push_back(i * spread);
 }
 
 void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row) {
@@ -105,10 +131,9 @@ void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row&
       throw BadRow(fmt::format("{}: {} = {}: {}", row.where, name, value,
                                far ? "31 or 32 bits" : "0 to 2^20 elements"));
     }
-    const std::vector<std::string> known = stride_names(fields, far);
+    const std::vector<std::string> known = stride_names(fields);
     if (std::ranges::find(known, name.substr(name.find('_') + 1)) != known.end()) continue;
-    throw BadRow(fmt::format("{}: {} names no stride of {}; there are: {}", row.where, name,
-                             far ? "a tensor's first dimension" : "a tensor",
+    throw BadRow(fmt::format("{}: {} names no stride of a tensor; there are: {}", row.where, name,
                              fmt::join(known, ", ")));
   }
 }
@@ -122,7 +147,7 @@ void check_widened(const std::vector<OpTable::Field>& fields, const FormulaValue
     if (takes_effect(fields, far, stride, values)) continue;
     throw BadRow(fmt::format("{}: {} = {} changes nothing: no tensor of this row has {}",
                              values.row->where, name, value,
-                             far ? "two rows at this distance" : "this stride"));
+                             far ? "two places at this distance" : "this stride"));
   }
 }
 

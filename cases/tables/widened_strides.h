@@ -25,12 +25,15 @@ std::int64_t said_of_stride(const Row& row, std::string_view what, const std::st
 // The value of a scalar after gap_ and align_. 1 stays: adjacent elements.
 std::int64_t widened(std::int64_t value, const Row& row, const std::string& member);
 
-// How many rows of a tensor without far strides one row takes in memory, so that its second half
-// lies past 2^far elements: the last rows may be padding. Of all tensors whose rows have this
-// stride. 1: none of them has a far one.
+// How many times as long a stride becomes under the far_ parameters of the row: a far stride, so
+// that the second half of its dimension lies past 2^far elements (the last places may be padding),
+// and with it the strides of the dimensions in front. 1: it stays.
 std::int64_t spread_of(const std::vector<OpTable::Field>& fields, const std::string& stride,
                        const FormulaValues& values);
-void place_rows(std::int64_t spread, TensorSpec& spec);
+// Moves the pieces of a tensor apart, as spread_of() says of its strides. Throws BadRow if they are
+// no places of one grid.
+void place(const std::vector<OpTable::Field>& fields, const TableTensor& tensor,
+           const FormulaValues& values, TensorSpec& spec);
 
 // Throws BadRow for an unknown stride or a value out of range.
 void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row);

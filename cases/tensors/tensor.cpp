@@ -210,16 +210,18 @@ std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& sh
 std::size_t device_bytes(const HostTensor& tensor) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return tensor.bytes().size();
-  // Of the last row, nothing behind its elements.
-  const std::size_t whole = bytes_per_row(tensor);
+  // Of the last piece, nothing behind its elements.
+  const std::size_t whole = bytes_per_piece(tensor);
   return static_cast<std::size_t>(placement.back()) * whole + tensor.bytes().size() -
          (placement.size() - 1) * whole;
 }
 
-std::size_t bytes_per_row(const HostTensor& tensor) {
+std::size_t bytes_per_piece(const HostTensor& tensor) {
   const TensorSpec& spec = tensor.spec();
-  const std::int64_t elements =
-      spec.strides.empty() ? tensor.elements() / spec.shape.front() : spec.strides.front();
+  std::int64_t elements = spec.piece;
+  if (elements == 0) {
+    elements = spec.strides.empty() ? tensor.elements() / spec.shape.front() : spec.strides.front();
+  }
   return static_cast<std::size_t>(elements) * size_of(spec.dtype);
 }
 

@@ -67,10 +67,10 @@ struct TensorSpec {
   std::vector<std::int64_t> shape = {};
   std::vector<std::int64_t> strides = {};  // in elements; empty = contiguous
   Role role = Role::input;
-  // A cache too large to hold: the host has only `shape[0]` of its rows (the first dimension), and
-  // row i stands at row placement[i] of a sparse region on the device, placement.back() + 1 rows
-  // long.
+  // A tensor too large to hold: the host's pieces of it lie side by side, and piece i stands at
+  // piece placement[i] of a sparse region on the device, placement.back() + 1 pieces long.
   bool sparse = false;
+  std::int64_t piece = 0;                    // elements; 0: a row of the first dimension
   std::vector<std::int64_t> placement = {};  // ascending
   // An output that an op updates in place: before every launch it holds, instead of poison, the
   // bytes of this input, which has the same dtype, shape, strides and placement.
@@ -156,18 +156,18 @@ std::vector<std::int64_t> contiguous_strides(const std::vector<std::int64_t>& sh
 
 // Bytes that a tensor takes on the device.
 std::size_t device_bytes(const HostTensor& tensor);
-// From one row of the first dimension to the next, on the host.
-std::size_t bytes_per_row(const HostTensor& tensor);
+// Of TensorSpec::piece.
+std::size_t bytes_per_piece(const HostTensor& tensor);
 
 // move(byte offset on the device, byte offset on the host, bytes) for each piece of a tensor: one,
-// or one per row of a sparse one.
+// or those of a sparse one.
 void for_each_piece(const HostTensor& tensor, const auto& move) {
   const std::vector<std::int64_t>& placement = tensor.spec().placement;
   if (placement.empty()) return move(std::size_t{0}, std::size_t{0}, tensor.bytes().size());
-  const std::size_t whole = bytes_per_row(tensor);
-  for (std::size_t row = 0; row < placement.size(); ++row) {
-    const std::size_t here = row * whole;
-    move(static_cast<std::size_t>(placement[row]) * whole, here,
+  const std::size_t whole = bytes_per_piece(tensor);
+  for (std::size_t i = 0; i < placement.size(); ++i) {
+    const std::size_t here = i * whole;
+    move(static_cast<std::size_t>(placement[i]) * whole, here,
          std::min(whole, tensor.bytes().size() - here));
   }
 }

@@ -19,6 +19,7 @@ TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
   spec.shape.front() = rows;
   spec.sparse = false;
   spec.placement.clear();
+  spec.piece = 0;
   return spec;
 }
 

@@ -167,7 +167,7 @@ std::optional<TensorPatch> patch_of(const LazyKernel& kernel, const void* params
     // A call alone does not know how large a cache or a block table is.
     tensor->shape = spec->shape;
     tensor->strides = spec->strides;
-    return TensorPatch::of(*tensor, kernel.kind, spec->placement);
+    return TensorPatch::of(*tensor, kernel.kind, *spec);
   }
   return std::nullopt;
 }

@@ -48,7 +48,7 @@ bool next(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& sha
 }  // namespace
 
 std::optional<TensorPatch> TensorPatch::of(const LaunchTensor& tensor, LazyKind kind,
-                                           const std::vector<std::int64_t>& rows) {
+                                           const TensorSpec& spec) {
   if (tensor.data == nullptr || tensor.shape.empty()) return std::nullopt;
   const std::vector<std::int64_t>& shape = tensor.shape;
   std::int64_t elements = 1;
@@ -61,12 +61,15 @@ std::optional<TensorPatch> TensorPatch::of(const LaunchTensor& tensor, LazyKind 
   patch.data_ = tensor.data;
   patch.size_ = size_of(tensor.dtype);
   patch.row_ = static_cast<std::size_t>(elements / shape.front());
+  const std::int64_t piece = spec.piece != 0 ? spec.piece : tensor.strides.front();
   std::vector<std::int64_t> index(shape.size(), 0);
   do {
-    const std::int64_t row =
-        rows.empty() ? index.front() : rows[static_cast<std::size_t>(index.front())];
-    std::int64_t offset = row * tensor.strides.front();
-    for (std::size_t i = 1; i < index.size(); ++i) offset += index[i] * tensor.strides[i];
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < index.size(); ++i) offset += index[i] * tensor.strides[i];
+    if (!spec.placement.empty()) {
+      const std::int64_t place = spec.placement[static_cast<std::size_t>(offset / piece)];
+      offset = place * piece + offset % piece;
+    }
     if (!is_changed(kind, {index, shape, offset, patch.size_})) continue;
     patch.offsets_.push_back(static_cast<std::size_t>(offset) * patch.size_);
   } while (next(index, shape));

@@ -16,10 +16,10 @@ namespace plumb::cases {
 
 class TensorPatch {
  public:
-  // Nothing: no element changes, or the tensor has more than 2^22 elements. `rows`: the position of
-  // each row in strides of the first dimension; empty: adjacent rows.
+  // Nothing: no element changes, or the tensor has more than 2^22 elements. `spec`
+  // has the strides of the host and says where its pieces are.
   static std::optional<TensorPatch> of(const LaunchTensor& tensor, LazyKind kind,
-                                       const std::vector<std::int64_t>& rows);
+                                       const TensorSpec& spec);
 
   // Run on a simulated device, `patch` a TensorPatch*.
   static void begin(const void* patch);

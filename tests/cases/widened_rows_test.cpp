@@ -20,22 +20,28 @@ namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-// rms_norm whose launcher changes the parameters first.
-template <void (*change)(plumb_rms_norm_params&)>
-Outcome outcome_with(const Settings& settings) {
-  static const device::OpEntry own =
-      *device::find_entry(device::builtin_implementation("sim-sm90"), "rms_norm");
+// Of a case whose op's launcher changes the parameters first.
+template <class Params>
+Outcome outcome_with(const std::string& name, void (*change)(Params&), const Settings& settings) {
+  static device::OpEntry own;
+  static void (*changed)(Params&);
+  Case which = find_case(name);
+  own = *device::find_entry(device::builtin_implementation("sim-sm90"), which.op->name);
+  changed = change;
   device::OpEntry entry = own;
   entry.launch = [](const void* given) {
-    auto params = *static_cast<const plumb_rms_norm_params*>(given);
-    change(params);
+    Params params = *static_cast<const Params*>(given);
+    changed(params);
     return own.launch(&params);
   };
   RunOptions options = on("sim-sm90");
   options.implementation = with_op_replaced({entry, {}});
-  Case which = find_case("rms_norm/v4_pro_hidden/eager");
-  for (const auto& [name, value] : settings) set_parameter(*which.op, which.row, name, value);
+  for (const auto& [key, value] : settings) set_parameter(*which.op, which.row, key, value);
   return run_case(which, options).outcome;
+}
+template <void (*change)(plumb_rms_norm_params&)>
+Outcome outcome_with(const Settings& settings) {
+  return outcome_with("rms_norm/v4_pro_hidden/eager", change, settings);
 }
 
 void nothing(plumb_rms_norm_params&) {}
@@ -68,6 +74,31 @@ TEST(WidenedRows, TellAKernelThatKeepsAddressesIn32Bits) {
             Outcome::failed);
   EXPECT_EQ(outcome_with<nothing>({{"far_x_row_stride", "32"}, {"far_out_row_stride", "31"}}),
             Outcome::passed);
+}
+
+TEST(WidenedRows, TellAKernelThatKeepsAnInnerOffsetIn32Bits) {
+  const auto unchanged = +[](plumb_inverse_rope_params&) {};
+  const auto in_32_bits = +[](plumb_inverse_rope_params& p) {
+    p.out_head_stride = static_cast<std::uint32_t>(p.out_head_stride);
+  };
+  const std::string name = "inverse_rope/v4_pro_tp8_copy/eager";
+  const Settings near{{"tokens", "2"}, {"heads", "3"}, {"gap_out_head_stride", "8"}};
+  Settings far = near;
+  far.emplace_back("far_out_head_stride", "32");
+  EXPECT_EQ(outcome_with(name, in_32_bits, near), Outcome::passed);
+  EXPECT_EQ(outcome_with(name, in_32_bits, far), Outcome::failed);
+  EXPECT_EQ(outcome_with(name, unchanged, far), Outcome::passed);
+}
+
+TEST(WidenedRows, RefuseAFarStrideThatHasNoPlaces) {
+  Case which = find_case("inverse_rope/v4_pro_tp8_copy/eager");
+  for (const auto& [key, value] : Settings{{"tokens", "2"},
+                                           {"heads", "3"},
+                                           {"gap_out_token_stride", "5"},
+                                           {"far_out_head_stride", "32"}}) {
+    set_parameter(*which.op, which.row, key, value);
+  }
+  EXPECT_THROW(run_case(which, on("sim-sm90")), BadRow);
 }
 
 }  // namespace
