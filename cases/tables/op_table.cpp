@@ -61,11 +61,13 @@ void solve_word(const WordChoices& choices, std::int64_t value, RowOfCall& call)
   throw std::invalid_argument(fmt::format("no word for {}", value));
 }
 
-void solve_real(const FloatOfInteger& real, float value, RowOfCall& call) {
+// A number that no integer gives is set as itself.
+void solve_real(const FloatOfInteger& real, const std::string& member, float value,
+                RowOfCall& call) {
   for (std::int64_t n = real.least; n <= real.most; ++n) {
     if (real.value(n) == value) return call.set(real.parameter, n);
   }
-  throw std::invalid_argument(fmt::format("no {} for {}", real.parameter, value));
+  call.row.reals[member] = value;
 }
 
 void solve_choice(const FloatOfChoice& floats, float value, RowOfCall& call) {
@@ -85,9 +87,11 @@ void solve_field(const TableScalar& scalar, RowOfCall& call) {
   } else if (const auto* choices = std::get_if<WordChoices>(&scalar.value)) {
     solve_word(*choices, scalar.member.integer(call.values.params), call);
   } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
-    solve_real(*real, scalar.member.real(call.values.params), call);
+    solve_real(*real, scalar.member.name, scalar.member.real(call.values.params), call);
   } else if (const auto* choice = std::get_if<FloatOfChoice>(&scalar.value)) {
     solve_choice(*choice, scalar.member.real(call.values.params), call);
+  } else {  // of the whole row, which is not known yet
+    call.row.reals[scalar.member.name] = scalar.member.real(call.values.params);
   }
 }
 

@@ -128,16 +128,23 @@ TEST(OpTable, ACallThatNoRowDescribesIsRefused) {
     change(call.params());
     return refusal<std::invalid_argument>([&] { call.solved(); });
   };
-  EXPECT_EQ(refused([](P& p) { p.eps = 0.25F; }),
-            "sample: the call has eps = 0.25, the row that describes it 0.5");
   EXPECT_EQ(refused([](P& p) { const_cast<SamplePlan*>(p.plan)->parts = 5; }),
             "sample: the call has plan->parts = 5, the row that describes it 2");
   EXPECT_EQ(refused([](P& p) { p.x = nullptr; }),
             "sample: the call has no x, the row that describes it has one");
   EXPECT_EQ(refused([](P& p) { p.size.columns = 7; }),
             "sample: size.columns: a quotient is not whole");
-  EXPECT_EQ(refused([](P& p) { p.factor = 0.25F; }), "sample: factor: no factor for 0.25");
   EXPECT_EQ(refused([](P&) {}), "accepted");
+}
+
+// A row has parameters for the usual ones; an engine's may be any.
+TEST(OpTable, AnyNumberOfACallGoesIntoItsRow) {
+  SampleCall call(row_of(3, 4, 1, 1));
+  call.params().eps = 0.25F;
+  call.params().factor = 0.25F;
+  const Row row = call.solved();
+  EXPECT_EQ(row.real("eps", 0), 0.25F);
+  EXPECT_EQ(row.real("factor", 0), 0.25F);
 }
 
 TEST(OpTable, RowsThatOverlapAreRefused) {
