@@ -17,7 +17,7 @@ using cases::Shares;
 using nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, cases::kDetectors> kShort{
-    "err", "inp", "ran", "ord", "adr", "cnd", "met", "ref",
+    "err", "inp", "ran", "ord", "adr", "cnd", "cnv", "met", "ref",
     "sta", "eag", "twn", "pad", "pth", "cst", "frs", "aln"};
 constexpr std::size_t kNameWidth = 32;
 

@@ -44,6 +44,7 @@ class CallChecks {
       const CallRecorder::CallRecording& call = *twin[i];
       if (part.replayed) check_addresses(call, step_);
       check_inputs_of(call, inputs_, step_);
+      check_conventions(call);
       check_top_k(call);
       check_candidates(call);
       const bool right = judge(call, part);
@@ -55,6 +56,10 @@ class CallChecks {
   }
 
  private:
+  void check_conventions(const CallRecorder::CallRecording& call) {
+    for (const std::string& line : call.unconventional) find(Detector::convention, call, line);
+  }
+
   void check_top_k(const CallRecorder::CallRecording& call) {
     const auto wrong = wrong_top_k(call, plan(), step_.twin.engine.geometry());
     if (!wrong) return;

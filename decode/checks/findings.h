@@ -17,6 +17,7 @@ enum class Detector {
   order,       // a step calls an op that its model does not have there, or leaves one out
   address,     // a graph uses memory that its engine has given back
   candidates,  // attention is pointed at other slots than the requests' own
+  convention,  // a call has another constant than the model was published with
   metadata,    // V3.2: persistent buffers, or the plan that was kept, are not this step's
   reference,   // an op is wrong on the bytes that it was given
   state,       // bytes changed that no call has written, or slots that no live token owns
@@ -28,7 +29,7 @@ enum class Detector {
   fresh,       // an engine made anew gives other results on the same requests and caches
   alone        // a runner beside others gives other results than alone (side_by_side.h)
 };
-inline constexpr int kDetectors = 16;
+inline constexpr int kDetectors = 17;
 std::string_view name_of(Detector detector);
 
 struct Finding {

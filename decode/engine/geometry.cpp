@@ -80,6 +80,8 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
                             std::int64_t max_batched_tokens) {
   Geometry g;
   g.architecture = Architecture::v32;
+  g.model = "V3.2";
+  g.routed_scaling = 2.5F;
   g.layers = {Attention::tokens, Attention::tokens};
   g.hidden = 128;
   g.heads = 2;
@@ -124,6 +126,8 @@ Geometry served(std::int64_t max_requests) {
 
 Geometry production_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
   Geometry g = served(max_requests);
+  g.model = "V4-Pro";
+  g.routed_scaling = 2.5F;
   g.layers = {Attention::window, Attention::c4a, Attention::c128a};
   g.top_k = 1024;
   g.experts = 384;
@@ -142,6 +146,8 @@ Geometry production_geometry(std::int64_t max_requests, std::int64_t max_batched
 Geometry production_v32_geometry(std::int64_t max_requests, std::int64_t max_batched_tokens) {
   Geometry g = served(max_requests);
   g.architecture = Architecture::v32;
+  g.model = "V3.2";
+  g.routed_scaling = 2.5F;
   g.layers = {Attention::tokens, Attention::tokens};
   g.top_k = 2048;
   g.index_ratio = 1;

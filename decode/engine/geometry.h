@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace plumb::device::decode {
@@ -36,6 +37,7 @@ std::int64_t block_bytes(std::int64_t page);
 
 struct Geometry {
   Architecture architecture = Architecture::v4;
+  std::string_view model = "V4-Flash";  // whose constants the step has, whatever its sizes
   Lists lists = Lists::ragged;
   std::vector<Attention> layers;
   std::int64_t hidden = 0, heads = 0, q_lora = 0;
@@ -43,6 +45,7 @@ struct Geometry {
   std::int64_t index_ratio = kC4a;  // tokens of an entry that the indexer scores
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t expert_groups = 0, kept_groups = 0;  // V3.2
+  float routed_scaling = 1.5F;
   std::int64_t window = 0;
   std::int64_t pages[kCaches] =
       {};  // entries of a block: tokens, or compressed states; 0: no cache

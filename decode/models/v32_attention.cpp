@@ -16,7 +16,8 @@ namespace plumb::device::decode {
 namespace {
 
 constexpr float kEps = 1e-6F;
-constexpr float kSmScale = 0.0303227F;  // 576^-0.55, as FlashMLA's tests have it   [1.3]
+// 192^-0.5 (0.1 ln 40 + 1)^2: heads of 128 + 64 dims before absorption, YaRN's mscale twice.
+constexpr float kSmScale = 0.135233779F;
 constexpr int kTokens = static_cast<int>(Cache::window);
 
 }  // namespace

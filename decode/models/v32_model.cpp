@@ -11,7 +11,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr float kEps = 1e-6F, kRoutedScaling = 2.5F;
+constexpr float kEps = 1e-6F;
 constexpr std::uint64_t kEmbeddingSeed = 21, kLatentSeed = 22, kRopeSeed = 23, kIndexKeySeed = 24;
 
 }  // namespace
@@ -159,7 +159,7 @@ void V32Model::route(const StepContext& step, std::size_t i) {
                                       .logits_format = router_logits_,
                                       .arithmetic = PLUMB_ROUTER_FP32,
                                       .renormalize = 1,
-                                      .routed_scaling_factor = kRoutedScaling,
+                                      .routed_scaling_factor = g.routed_scaling,
                                       .stream = nullptr});
 }
 

@@ -12,7 +12,7 @@ namespace plumb::device::decode {
 namespace {
 
 constexpr std::int32_t kSinkhornIterations = 20;
-constexpr float kPostMult = 2, kRoutedScaling = 1.5F;
+constexpr float kPostMult = 2;
 
 std::unique_ptr<DenseMetadata> make_metadata(const Geometry& geometry, const ModelSite& site) {
   if (geometry.lists == Lists::dense) {
@@ -216,7 +216,7 @@ void V4Layers::feed_forward(const StepContext& step, std::size_t i) {
                                             .logits_format = PLUMB_F32,
                                             .weight = PLUMB_WEIGHT_SCORE,
                                             .renormalize = 1,
-                                            .routed_scaling_factor = kRoutedScaling,
+                                            .routed_scaling_factor = g.routed_scaling,
                                             .stream = nullptr});
   linear(step, place(i, "experts"), Projection::experts, space_.layer_input, g.hidden, space_.x,
          g.hidden);

@@ -23,8 +23,8 @@
 
 namespace plumb::device::decode {
 
-inline constexpr float kSmScale = 0.0323520F;  // 512^-0.55, as FlashMLA's tests have it   [1.3]
-inline constexpr float kEps = 1e-6F;           // of every norm, and of the mixes
+inline constexpr float kSmScale = 0.0441941738F;     // 512^-0.5: YaRN without mscale
+inline constexpr float kEps = 1e-6F;                 // of every norm, and of the mixes
 inline constexpr std::uint64_t kEmbeddingSeed = 11;  // target and drafter share the embedding
 
 Cache compressed_cache(Attention kind);  // of a layer that has one

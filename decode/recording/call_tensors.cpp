@@ -7,6 +7,7 @@
 
 #include "cases/tables/contract.h"
 #include "cases/tables/registry.h"
+#include "decode/recording/published_models.h"
 
 namespace plumb::cases {
 
@@ -18,8 +19,8 @@ constexpr std::string_view kBefore = "_before";
 TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
   spec.shape.front() = rows;
   spec.sparse = false;
-  spec.placement.clear();
   spec.piece = 0;
+  spec.placement.clear();
   return spec;
 }
 
@@ -84,6 +85,7 @@ JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* 
       judged.declared = entry->declared(call.params);
     }
     judged.problem = op.make_problem(judged.row, properties);
+    judged.unconventional = broken_conventions(published_model(geometry.model), op, call.params);
   } else {
     judged.placeholder = make_placeholder_reference(call);
   }

@@ -26,7 +26,8 @@ struct JudgedCall {
   Row row;                           // of the op
   std::unique_ptr<Problem> problem;  // none: what stands beside ops
   std::unique_ptr<PlaceholderReference> placeholder;
-  plumb_numerics declared = {};  // of the implementation, for this call
+  plumb_numerics declared = {};             // of the implementation, for this call
+  std::vector<std::string> unconventional;  // constants that are not the model's, a line each
 
   // As large as the call has them. Throws std::logic_error for one that nobody says the place of.
   TensorSet make_tensors(const std::vector<Binding>& bindings) const;
