@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "cases/drivers/composition.h"
@@ -203,11 +204,46 @@ std::string pattern_of(const CaseResult& result) {
   return "";
 }
 
+// What leads to a failure in which no value is wrong.
+std::string accident_of(const CaseResult& result) {
+  static const std::map<std::string_view, std::string_view> kAccidents{
+      {"guard_damaged",
+       "a store outside its tensor: whole vectors over a tail, a row or column too many, an offset "
+       "in too few bits"},
+      {"gap_written",
+       "a store between rows: whole vectors over a tail, or a width in place of a stride"},
+      {"input_changed",
+       "a store into an input: a wrong pointer, or an op in place that has to copy"},
+      {"race",
+       "two threads on one address, at least one of them writing: a barrier is missing, or "
+       "threads pass different ones"},
+      {"out_of_bounds",
+       "an address outside all tensors: an index without its check, or an offset in too few bits"},
+      {"use_after_free", "an address that is kept for longer than its memory"},
+      {"uninitialized_read",
+       "a read of what nobody has written: shared memory or scratch in front of its first store, "
+       "or a tail that is not filled"},
+      {"divergent_barrier", "a barrier inside a branch that not all threads take"},
+      {"exited_lane", "a wave operation behind an early return of some lanes"},
+      {"deadlock", "a wait for threads that never arrive"},
+      {"launch_limits", "a grid, block or shared memory that this platform does not have"},
+      {"capture_unsupported", "a call that a graph cannot record: an allocation or a wait"},
+      {"capture_invalid", "work on a stream that the capture does not reach"},
+      {"held_by_graph", "a buffer that grows or is freed, with its old address in a graph"},
+      {"timeout", "a loop that does not end, or a wait for a value that nobody writes"},
+  };
+  if (result.failures.empty()) return "";
+  const auto found = kAccidents.find(result.failures.front().kind);
+  return found == kAccidents.end() ? "" : std::string(found->second);
+}
+
 }  // namespace
 
 Diagnosis diagnose_case(const Case& which, const CaseResult& result, const RunOptions& options,
                         const std::vector<DecodeFault>& library) {
   Diagnosis diagnosis;
+  diagnosis.accident = accident_of(result);
+  if (!diagnosis.accident.empty()) return diagnosis;
   if (!result.evidence) {
     diagnosis.not_tried = "no verdict on values that are small enough to keep";
   } else {

@@ -60,6 +60,7 @@ bool Diagnosis::names_among_others(const std::string& fault) const {
 }
 
 std::string text_of(const Diagnosis& diagnosis) {
+  if (!diagnosis.accident.empty()) return "looks like: " + diagnosis.accident;
   if (diagnosis.named.empty() && !diagnosis.pattern.empty()) {
     return "looks like no known fault; " + diagnosis.pattern;
   }

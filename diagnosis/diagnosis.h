@@ -23,8 +23,10 @@ struct Diagnosis {
   std::optional<Explanation> next;  // the best of the others
   std::int64_t known = 0, left_out = 0;  // faults; of these, not tried for the time it takes
   std::string not_tried;                 // why nobody looked
-  std::string
-      pattern;  // that the judge has recognised in the wrong rows (cases/judge/error_pattern.h)
+  // What the judge has recognised in the wrong rows (cases/judge/error_pattern.h).
+  std::string pattern;
+  // Of a failure in which no value is wrong: what leads to its kind. Nothing else is tried.
+  std::string accident;
 
   bool names(const std::string& fault) const;  // and no other
   bool names_among_others(const std::string& fault) const;

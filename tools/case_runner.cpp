@@ -36,7 +36,7 @@ void compare_with_golden(const Task& task, const RunArguments& arguments,
   finished.golden = checker->check(*task.which->of_op(), options, false);
   if (finished.golden.agreement != golden::Agreement::failed) return;
   finished.result.outcome = cases::Outcome::failed;
-  finished.result.failures.push_back({"the launch of its golden", finished.golden.lines, {}});
+  finished.result.failures.push_back({"the launch of its golden", finished.golden.lines, {}, {}});
 }
 
 std::string reproduce_line(const Task& task, const RunArguments& arguments) {
@@ -70,7 +70,8 @@ Finished died(const Task& task, const RunArguments& arguments, const Death& deat
   finished.result.failures.push_back(
       {"the case as a whole",
        {fmt::format("{}: {}", death.timed_out ? "timeout" : "crash", death.why)},
-       {}});
+       {},
+       death.timed_out ? "timeout" : "crash"});
   return finished;
 }
 

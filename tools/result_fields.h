@@ -36,7 +36,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorReport, tensor, rows_compared, elements
                                    rows_total, wrong_elements, wrong_rows, worst, margin,
                                    observability, zero_share, flips, flip, failures, pattern,
                                    sample)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Failure, context, lines, reports)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Failure, context, lines, reports, kind)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, detector, step, position, op, call, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSummary, tensor, elements_compared, margin, observability,
                                    most_observable, zero_share, flips, flip, sample)
@@ -48,7 +48,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, id, platform, outcome, reason, fa
                                    failed_at)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Match, wrong, explained, invented, by_chance)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explanation, name, stands_for, match)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern,
+                                   accident)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WatchResult, findings, steps, calls_judged, choices, flips)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiagnosedWatch, result, diagnosis)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReplayDifference, from, step, part, call, op, tensor, rows,

@@ -165,7 +165,10 @@ void run_point(const Case& which, const Point& point, std::uint64_t seed, const 
   } catch (const device::DeviceError& error) {
     if (error.kind() == device::ErrorKind::unsupported) throw Unsupported(error.what());
     result.failures.push_back(
-        {point.text(), {fmt::format("{}: {}", device::name_of(error.kind()), error.what())}, {}});
+        {.context = point.text(),
+         .lines = {fmt::format("{}: {}", device::name_of(error.kind()), error.what())},
+         .reports = {},
+         .kind = std::string(device::name_of(error.kind()))});
   }
 }
 

@@ -95,6 +95,9 @@ struct Failure {
   std::string context;             // which point and step
   std::vector<std::string> lines;  // what is wrong, tensor by tensor
   std::vector<TensorReport> reports;
+  // Of one in which no value is wrong: a device::ErrorKind's name, "guard_damaged",
+  // "input_changed", "gap_written"; "" if there is no word for it.
+  std::string kind = {};
 };
 
 // Seconds spent in each phase.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cases/drivers/composition.h"
 #include "cases/judge/phase.h"
@@ -220,6 +221,7 @@ TensorSet Session::fetch(const Buffers& buffers, Poison poison, std::vector<std:
     if (!input) continue;
     const Stopwatch watch(result_.phases.judge);
     check_unchanged(tensor, read_, lines);
+    note_damage("input_changed", lines);
   }
   const Stopwatch watch(result_.phases.judge);
   for (const HostTensor& tensor : got.all()) {
@@ -227,6 +229,7 @@ TensorSet Session::fetch(const Buffers& buffers, Poison poison, std::vector<std:
     if (role != Role::output && role != Role::scratch) continue;
     const std::string& start = tensor.spec().starts_as;
     check_gaps(tensor, start.empty() ? nullptr : &host_.at(start), poison, lines);
+    note_damage("gap_written", lines);
   }
   return got;
 }
@@ -238,6 +241,11 @@ void Session::check_guards(std::vector<std::string>& lines) {
         fmt::format("{}: guard zone damaged, {} bytes from byte {} ({:#04x}, was {:#04x})",
                     damage.label, damage.bytes, damage.offset, damage.got, damage.expected));
   }
+  note_damage("guard_damaged", lines);
+}
+
+void Session::note_damage(std::string_view kind, const std::vector<std::string>& lines) {
+  if (damage_.empty() && !lines.empty()) damage_ = kind;
 }
 
 std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet& got) {
@@ -316,7 +324,9 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
 
 void Session::fail(const std::string& context, std::vector<std::string> lines,
                    std::vector<TensorReport> reports) {
-  result_.failures.push_back({context, std::move(lines), std::move(reports)});
+  std::string kind = std::exchange(damage_, {});
+  if (!reports.empty()) kind.clear();
+  result_.failures.push_back({context, std::move(lines), std::move(reports), std::move(kind)});
 }
 
 void Session::summarize(const TensorReport& report) {

@@ -76,6 +76,8 @@ class Session {
   // Of the problem's verdict, computed or known.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
+  // Keeps the kind of the first line of what a check has found.
+  void note_damage(std::string_view kind, const std::vector<std::string>& lines);
   // A copy, if there is none yet.
   void keep_evidence(const Step& step, const TensorSet& got);
 
@@ -91,6 +93,7 @@ class Session {
   TensorSet host_;               // inputs of the current step; outputs unused
   Poison poison_ = Poison::nan;  // the latest
   Bytes read_;                   // inputs as they came back
+  std::string damage_;           // Failure::kind of what was found since the latest failure
 };
 
 // A captured call and the kernels in it.

@@ -43,7 +43,7 @@ Finished finished() {
                 .platform = "sim-sm90",
                 .outcome = cases::Outcome::untrusted,
                 .reason = "why",
-                .failures = {{"step 0", {"line"}, {tensor_report()}}},
+                .failures = {{"step 0", {"line"}, {tensor_report()}, "race"}},
                 .tensors = {summary()},
                 .points = 3,
                 .launches = 4,
@@ -70,7 +70,8 @@ cases::Diagnosis diagnosis() {
           5,
           1,
           "too large",
-          "rows 3-6"};
+          "rows 3-6",
+          "race"};
 }
 
 template <class T>
@@ -140,7 +141,8 @@ void expect_result(const cases::CaseResult& result) {
   EXPECT_EQ(points + 10 * launches + 100 * comparisons, 543);
   const auto& [fill, reference, device, judge] = phases;
   EXPECT_EQ(fill + 10 * reference + 100 * device + 1000 * judge, 4321);
-  const auto& [context, lines, reports] = failures.at(0);
+  const auto& [context, lines, reports, kind] = failures.at(0);
+  EXPECT_EQ(kind, "race");
   EXPECT_EQ(context + lines.at(0) + reports.at(0).tensor, "step 0lineout");
   const auto& [tensor, elements_compared, margin, observability, most_observable, zero_share, flips,
                flip, sample] = tensors.at(0);
@@ -175,10 +177,10 @@ TEST(Wire, ADiagnosedWatchArrivesWhole) {
   const auto& [findings, steps, calls_judged, choices, flips] = result;
   EXPECT_TRUE(result.found_by(cases::Detector::cost));
   EXPECT_EQ(steps + 10 * calls_judged + 1000 * choices + 10'000 * flips, 65'773);
-  const auto& [named, next, known, left_out, not_tried, pattern] = diagnosed;
+  const auto& [named, next, known, left_out, not_tried, pattern, accident] = diagnosed;
   EXPECT_EQ(named.at(0).name + next.value().stands_for, "faultanother");
   EXPECT_EQ(known + left_out, 6);
-  EXPECT_EQ(not_tried + pattern, "too largerows 3-6");
+  EXPECT_EQ(not_tried + pattern + accident, "too largerows 3-6race");
   const auto& [wrong, explained, invented, by_chance] = next->match;
   EXPECT_EQ(wrong + 10 * explained + 100 * invented + 1000 * by_chance, 4358);
   EXPECT_EQ(text_of(diagnosed), text_of(diagnosis()));
