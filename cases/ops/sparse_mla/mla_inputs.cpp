@@ -17,7 +17,7 @@ namespace {
 
 using reference::KvLayout;
 
-enum MlaSalt : std::uint64_t { kLengths = 1, kCache, kRows, kKeep, kQ, kSink, kTail };
+enum MlaSalt : std::uint64_t { kLengths = 1, kCache, kRows, kKeep, kQ, kSink, kTail, kLead };
 
 std::uint64_t seed_for(const Step& step, std::string_view name, MlaSalt salt) {
   return mix(mix(step.seed, seed_of(name)), salt);
@@ -68,7 +68,7 @@ std::vector<bool> kept(const MlaShape& shape, const Step& step, std::int64_t row
     } else if (step.fill == Fill::exact) {
       keep[place] = (i + 1) * power / count > i * power / count;
     } else {
-      keep[place] = integer(seed, i, 0, 99) >= shape.holes_percent;
+      keep[place] = integer(seed, i / shape.hole_run, 0, 99) >= shape.holes_percent;
     }
   }
   return keep;
@@ -109,7 +109,16 @@ class SideFill {
         step_(step),
         lengths_(mla_lengths(shape, side, step)),
         indices_(tensors.at(side.name + "_indices")),
-        cache_(side.cache, step, seed_for(step, side.name, kCache), tensors.at(side.cache_name())) {
+        cache_(side.cache, step, seed_for(step, side.name, kCache), tensors.at(side.cache_name())),
+        lead_(lead()),
+        written_(lead_) {}
+
+  // What is in front of the first ragged row.
+  void write_lead() {
+    const std::uint64_t seed = seed_for(step_, side_.name, kLead);
+    for (std::int64_t i = 0; i < lead_; ++i) {
+      indices_.data<std::int32_t>()[i] = beyond(cache_, side_, 0, random_bits(seed, i));
+    }
   }
 
   std::int32_t length(std::int64_t request) const {
@@ -127,7 +136,7 @@ class SideFill {
     const std::int64_t first = row * side_.width;
     for (std::int64_t i = 0; i < length(request); ++i) {
       *to++ = *keep++ ? cache_.use(sequence, chosen[static_cast<std::size_t>(i)])
-                      : hole(side_, random_bits(seed, first + i));
+                      : hole(side_, random_bits(seed, (first + i) / shape_.hole_run));
     }
     if (shape_.ragged) return;
     for (std::int64_t i = length(request); i < side_.width; ++i) {
@@ -139,7 +148,7 @@ class SideFill {
   void write_dead() {
     const std::int64_t first_dead = step_.live * shape_.queries;
     if (shape_.ragged) {
-      return write_dead(row_start(first_dead), shape_.rows() * side_.width - written_);
+      return write_dead(row_start(first_dead), indices_.elements() - written_);
     }
     for (std::int64_t row = first_dead; row < shape_.rows(); ++row) {
       write_dead(row_start(row), side_.width);
@@ -153,11 +162,17 @@ class SideFill {
       return;
     }
     auto* indptr = tensors.at(side_.name + "_indptr").data<std::int32_t>();
-    indptr[0] = 0;
-    std::partial_sum(lengths_.begin(), lengths_.end(), indptr + 1);
+    indptr[0] = static_cast<std::int32_t>(lead_);
+    for (std::size_t i = 0; i < lengths_.size(); ++i) indptr[i + 1] = indptr[i] + lengths_[i];
   }
 
  private:
+  // What the lengths leave room for: a call does not say how long its list is.
+  std::int64_t lead() const {
+    if (!shape_.ragged) return 0;
+    const auto all = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
+    return std::min(shape_.list_lead, indices_.elements() - all);
+  }
   // Ragged rows follow each other: the next one starts where the last one ended.
   std::int32_t* row_start(std::int64_t row) {
     return shape_.ragged ? indices_.data<std::int32_t>() + written_
@@ -180,7 +195,8 @@ class SideFill {
   std::vector<std::int32_t> lengths_;
   HostTensor& indices_;
   MlaCache cache_;
-  std::int64_t written_ = 0;  // candidates so far
+  std::int64_t lead_;
+  std::int64_t written_;  // candidates so far
 };
 
 void fill_candidates(const MlaShape& shape, const Step& step, TensorSet& tensors) {
@@ -188,6 +204,7 @@ void fill_candidates(const MlaShape& shape, const Step& step, TensorSet& tensors
   for (const MlaSide* side : {&shape.main, &shape.extra}) {
     if (side->width > 0) sides.emplace_back(shape, *side, step, tensors);
   }
+  for (SideFill& side : sides) side.write_lead();
   for (std::int64_t row = 0; row < step.live * shape.queries; ++row) {
     std::int64_t count = 0;
     for (const SideFill& side : sides) count += side.length(row / shape.queries);

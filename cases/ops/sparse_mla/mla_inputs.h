@@ -41,6 +41,8 @@ struct MlaShape {
   MlaSinks sinks = MlaSinks::none;
   // Candidates to be skipped: -1, or any index outside a workspace of rows.
   std::int64_t holes_percent = 0;
+  std::int64_t hole_run = 1;      // as many candidates in turn are all holes or none
+  std::int64_t list_lead = 0;     // ragged: entries in front of the first row
   std::int64_t lonely_every = 0;  // each so many-th row has nothing else; 0: none
   float sm_scale = 1;
   MlaSide main, extra;

@@ -39,6 +39,8 @@ void read_candidates(const Row& row, MlaShape& shape) {
   shape.strided = row.integer("strided") != 0;
   shape.repeats = row.integer("repeats") != 0;
   shape.holes_percent = row.integer("holes_percent");
+  shape.hole_run = row.integer("hole_run");
+  shape.list_lead = row.integer("list_lead");
   shape.lonely_every = row.integer("lonely_every");
 }
 
@@ -47,6 +49,9 @@ std::vector<Parameter> with_candidate_parameters(std::vector<Parameter> paramete
       std::move(parameters),
       {{"heads", 16, 1, 1024, "query heads of this rank"},
        {"holes_percent", 0, 0, 100, "candidates to be skipped"},
+       {"hole_run", 1, 1, 1 << 20, "so many candidates in turn are all skipped or none"},
+       {"list_lead", 0, 0, 1 << 20,
+        "entries in front of the first ragged list, as far as there is room"},
        {"lonely_every", 0, 0, 4096, "each so many-th row has no candidate but these; 0: none"},
        {"repeats", 0, 0, 1, "1: every fifth candidate names the slot of the one before"},
        {"strided", 0, 0, 1, "1: gaps between the rows of q and of dense indices"},
@@ -61,6 +66,9 @@ void check_candidates(const Row& row, const MlaShape& shape) {
   if (shape.ragged && (shape.queries > 1 || shape.lengths == MlaLengths::none)) {
     throw BadRow(
         fmt::format("{}: a ragged row has one query, and its length in indptr", row.where));
+  }
+  if (shape.list_lead != 0 && (!shape.ragged || shape.lengths == MlaLengths::full)) {
+    throw BadRow(fmt::format("{}: list_lead is of ragged lists that are not full", row.where));
   }
   if ((shape.lonely_every == 1) != (row.trivial == "zero")) {
     throw BadRow(fmt::format(

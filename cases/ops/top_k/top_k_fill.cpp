@@ -16,8 +16,9 @@ namespace plumb::cases {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(LogitPattern::count)> kWords = {
-    "all_equal",      "two_values", "few_winners", "low_bits",   "huge",         "special_values",
-    "threshold_ties", "negative",   "ascending",   "descending", "signed_zeros", "few_finite"};
+    "all_equal",      "two_values",     "few_winners", "low_bits",  "huge",
+    "special_values", "threshold_ties", "negative",    "ascending", "descending",
+    "signed_zeros",   "few_finite",     "few_nans",    "near_ties", "clusters"};
 
 // The logits of one window: element i is a pure function of these.
 struct Stream {
@@ -59,14 +60,19 @@ float real_logit(const Stream& stream, double scale, std::int64_t i) {
   return static_cast<float>(scale * outlier * normal(mix(stream.seed, 5), i));
 }
 
+// Of either sign, if the contract takes both.
+float nan_logit(const Stream& stream, bool negative, std::uint32_t payload) {
+  const bool sign = negative && stream.nan_of_both_signs;
+  return std::bit_cast<float>((sign ? 0xffc00000u : 0x7fc00000u) | payload);
+}
+
 float special_value(const Stream& stream, std::int64_t i) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::uint64_t bits = stream.bits(i);
   const auto payload = static_cast<std::uint32_t>(bits >> 32 & 0x3fffff);
   switch (bits % 16) {
-    case 0: return std::bit_cast<float>(0x7fc00000u | payload);
-    case 1:
-      return std::bit_cast<float>((stream.nan_of_both_signs ? 0xffc00000u : 0x7fc00000u) | payload);
+    case 0: return nan_logit(stream, false, payload);
+    case 1: return nan_logit(stream, true, payload);
     case 2: return kInfinity;
     case 3: return -kInfinity;
     case 4: return 0.0f;
@@ -79,6 +85,25 @@ float special_value(const Stream& stream, std::int64_t i) {
 float tied_logit(const Stream& stream, std::int64_t i) {
   if (stream.any(i) < stream.k / 2) return static_cast<float>(1000 + stream.fraction(i));
   return stream.bits(i) & 1 ? 1.0f : static_cast<float>(stream.fraction(i) / 2);
+}
+
+float near_tie(const Stream& stream, std::int64_t i) {
+  const auto base = static_cast<std::uint32_t>(mix(stream.seed, 8));
+  // Finite: the exponent has a bit that is zero.
+  const std::uint32_t finite = base & 0xfeffff00U;
+  return std::bit_cast<float>(finite + static_cast<std::uint32_t>(stream.bits(i) % 200));
+}
+
+float clustered(const Stream& stream, std::int64_t i) {
+  const std::uint64_t bits = mix(stream.seed, 9);
+  const std::int64_t places = std::int64_t{1} << bits % 4;
+  const std::int64_t period = std::max<std::int64_t>(stream.length / places, 1);
+  const std::int64_t width = std::clamp<std::int64_t>(stream.k / 2 / places, 1, period);
+  // At the start, the middle or the end of its period.
+  const std::int64_t first = static_cast<std::int64_t>(bits / 4 % 3) * (period - width) / 2;
+  const std::int64_t at = i % period - first;
+  const double fraction = stream.fraction(i);
+  return static_cast<float>(at >= 0 && at < width ? 1000 + fraction : fraction);
 }
 
 float pattern_logit(const Stream& stream, LogitPattern pattern, std::int64_t i) {
@@ -103,6 +128,12 @@ float pattern_logit(const Stream& stream, LogitPattern pattern, std::int64_t i) 
     case LogitPattern::few_finite:
       return stream.any(i) < stream.k / 5 ? static_cast<float>(normal(mix(stream.seed, 5), i))
                                           : -std::numeric_limits<float>::infinity();
+    case LogitPattern::few_nans:
+      return stream.any(i) < stream.k / 4
+                 ? nan_logit(stream, bits & 1, static_cast<std::uint32_t>(bits >> 32 & 0x3fffff))
+                 : static_cast<float>(normal(mix(stream.seed, 5), i));
+    case LogitPattern::near_ties: return near_tie(stream, i);
+    case LogitPattern::clusters: return clustered(stream, i);
     case LogitPattern::count: break;
   }
   return 0;

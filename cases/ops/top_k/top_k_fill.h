@@ -32,6 +32,9 @@ enum class LogitPattern {
   descending,
   signed_zeros,
   few_finite,  // about k/5 finite logits, the others -inf
+  few_nans,    // about k/4 NaN with payloads
+  near_ties,   // a few hundred neighbouring floats, of any size and sign
+  clusters,    // k/2 winners side by side in 1 to 8 places, evenly spaced; the others 0 to 1
   count
 };
 // Throws BadRow on an unknown word; "" is no pattern.
