@@ -29,11 +29,6 @@ DecodeSetup with_one_index_head(DecodeSetup setup) {
   return setup;
 }
 
-DecodeSetup with_scaling_of_v4_pro(DecodeSetup setup) {
-  setup.geometry.routed_scaling = 2.5F;
-  return setup;
-}
-
 template <class Policy>
 Inject inputs() {
   return both(policy<Policy>(&Policies::inputs), with_late_device());
@@ -67,9 +62,6 @@ std::vector<DecodeFault> host_faults() {
        both(with_prompts(), policy<TopKKept>(&Policies::top_k, GraphMode::full_and_piecewise))},
       {"inverse_rope_left_out", "hazards J4: an op is missing", "inverse_rope", Detector::order,
        Detector::reference, kSteady, policy<RotationLeftOut>(&Policies::layers)},
-      {"router_scaled_as_in_v4_pro", "hazards J: the constant of another model",
-       "sqrt_softplus_topk", Detector::convention, Detector::reference, kSteady,
-       with_scaling_of_v4_pro},
       {"replay_does_nothing", "hazards 37: the graph never ran", "replay", Detector::ran,
        Detector::path, kSteady, with_dead_device},
   };

@@ -126,6 +126,19 @@ TEST(CleanStepsInFlight, RaiseNoAlarm) {
 }
 
 // As many parts of a sum as tokens, or as many tiles, are no rows of tokens.
+// Kernel and reference take the constant from the call, and are right together.
+TEST(Conventions, OfAnotherModelAreFoundAtTheirOp) {
+  DecodeSetup setup = setup_of("sim-sm90", GraphMode::full);
+  setup.geometry.routed_scaling = 2.5F;
+  const WatchResult result = watch(setup, {Traffic::steady, Lengths::random, 2, 2, 1});
+  ASSERT_FALSE(result.clean());
+  for (const Finding& finding : result.findings) {
+    EXPECT_EQ(finding.detector, Detector::convention) << finding.text;
+    EXPECT_EQ(finding.op, "sqrt_softplus_topk");
+    EXPECT_EQ(finding.text, "routed_scaling_factor is 2.5, not 1.5 as in V4-Flash");
+  }
+}
+
 TEST(TokenRows, AreThoseThatGrowWithTheTokens) {
   const auto of = [](Role role, std::vector<std::int64_t> shape) {
     return token_dimension(HostTensor({.name = "x", .shape = std::move(shape), .role = role}), 4);
