@@ -11,7 +11,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <thread>
 
 #include "cases/drivers/point_text.h"
@@ -32,6 +34,33 @@ namespace plumb::tools {
 
 namespace {
 
+// A case that found too little memory beside others runs once more, alone: on a real device a far
+// row takes the memory that its addresses span.
+class DeviceMemoryTurns {
+ public:
+  template <class Run>
+  Finished run(const Run& once) {
+    {
+      const std::shared_lock beside_others(lock_);
+      Finished finished = once();
+      if (!lacked_memory(finished)) return finished;
+    }
+    const std::unique_lock alone(lock_);
+    return once();
+  }
+
+ private:
+  static bool lacked_memory(const Finished& finished) {
+    const auto lacks = [](const cases::Failure& failure) {
+      return failure.kind == device::name_of(device::ErrorKind::out_of_memory);
+    };
+    return is_real(finished.result.platform) &&
+           std::ranges::any_of(finished.result.failures, lacks);
+  }
+
+  std::shared_mutex lock_;
+};
+
 // Runs tasks on several threads and reports the results in the order of the tasks.
 class Reporter {
  public:
@@ -41,9 +70,8 @@ class Reporter {
   // Appends to `all`. After an exception it holds what was done before.
   void run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
     process::OrderedMap<Finished> map(tasks_.size(), [&] {
-      return [runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier)](std::size_t i) {
-        return runner->run(i);
-      };
+      return [this, runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier)](
+                 std::size_t i) { return memory_.run([&] { return runner->run(i); }); };
     });
     try {
       map.run(jobs, [&](std::size_t i, Finished&& finished) {
@@ -95,6 +123,7 @@ class Reporter {
 
   const std::vector<Task>& tasks_;
   const RunArguments& arguments_;
+  DeviceMemoryTurns memory_;
   int passed_of_op_ = 0, cases_of_op_ = 0;
   const Style style_ = style_of(STDOUT_FILENO);
   const bool progress_ = isatty(STDERR_FILENO) == 1;
