@@ -4,8 +4,9 @@
 // lazy kernel (lazy/).
 //   plumb_kill_table [--all] [--lazy] [--sample N TEXT] [PART_OF_A_NAME...]
 // It stops after two rows of a mutant and one of a lazy kernel, unless --all. --sample: N of them,
-// chosen by the text. Exit code 1: a mutant that no row sees and faults/excused.toml does not name,
-// or, in a run of all, an excuse that nothing needs. 2: it cannot run.
+// chosen by the text; those that are excused do not run. Exit code 1: a mutant that no row sees and
+// faults/excused.toml does not name, or, in a run of all, an excuse that nothing needs. 2: it
+// cannot run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
@@ -203,6 +204,16 @@ struct SubjectLine {
 };
 
 SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
+  static const std::vector<Excuse> known = excuses();
+  const auto excuse =
+      std::ranges::find_if(known, [&](const Excuse& one) { return one.names(subject); });
+  const auto line = [&](const std::string& said) {
+    return fmt::format("{}  {}  {}", subject.name, subject.op, said);
+  };
+  // It would run in each row. Whether it is still needed, a run of all says.
+  if (arguments.sample != 0 && excuse != known.end()) {
+    return {line("not run: " + excuse->why), Verdict::excused};
+  }
   process::Command command;
   command.words = {process::own_program(), std::string(kOne), subject.name};
   if (arguments.all) command.words.emplace_back("--all");
@@ -213,14 +224,9 @@ SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   const bool finished = ended.ok() || said.starts_with("0 rows");
   if (!finished) said = "1 row, in which it " + ended.how();
   const bool seen = !said.starts_with("0 rows");
-  Verdict verdict = seen ? Verdict::seen : Verdict::unseen;
-  static const std::vector<Excuse> known = excuses();
-  for (const Excuse& excuse : known) {
-    if (seen || !excuse.names(subject)) continue;
-    verdict = Verdict::excused;
-    said += ": " + excuse.why;
-  }
-  return {fmt::format("{}  {}  {}", subject.name, subject.op, said), verdict};
+  if (seen) return {line(said), Verdict::seen};
+  if (excuse == known.end()) return {line(said), Verdict::unseen};
+  return {line(said + ": " + excuse->why), Verdict::excused};
 }
 
 // Counts of each op and kind.
