@@ -7,9 +7,9 @@
 #include <cstring>
 #include <span>
 
-#include "device/plain_line.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/services.h"
+#include "device/plugin/told_text.h"
 
 namespace plumb::device {
 
@@ -115,7 +115,7 @@ void HostedDevice::launch_frozen(const char* name, void (*function)(const void*)
   FrozenCall* call = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    call = &calls_.emplace_back(FrozenCall{this, plain_line(name), function, {}});
+    call = &calls_.emplace_back(FrozenCall{this, told(name), function, {}});
   }
   call->arguments.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
   if (bytes > 0) std::memcpy(call->arguments.data(), arguments, bytes);
@@ -132,8 +132,8 @@ void HostedDevice::run(void* argument) {
     } catch (const DeviceError&) {
       throw;
     } catch (const std::exception& error) {
-      throw DeviceError(ErrorKind::other, fmt::format("host function '{}' threw: {}", call.name,
-                                                      plain_line(error.what())));
+      throw DeviceError(ErrorKind::other,
+                        fmt::format("host function '{}' threw: {}", call.name, told(error.what())));
     } catch (...) {
       throw DeviceError(ErrorKind::other, fmt::format("host function '{}' threw", call.name));
     }

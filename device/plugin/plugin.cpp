@@ -20,11 +20,11 @@
 #include <string_view>
 
 #include "device/device.h"
-#include "device/plain_line.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/grown_struct.h"
 #include "device/plugin/known_ops.h"
 #include "device/plugin/services.h"
+#include "device/plugin/told_text.h"
 
 namespace plumb::device {
 
@@ -97,7 +97,7 @@ void call_plugin(std::size_t op, const void* params, const Call& call) {
     const KeptFloatEnvironment kept(fmt::format("{}: {}", active_name, kOps[op].name));
     call(lent.get());
   } catch (const std::exception& error) {
-    fail(op, fmt::format("threw through its C interface: {}", plain_line(error.what())));
+    fail(op, fmt::format("threw through its C interface: {}", told(error.what())));
   } catch (...) {
     fail(op, "threw through its C interface");
   }
@@ -157,7 +157,7 @@ OpEntry entry_of(const plumb_numerics& numerics) {
       .op = kOps[kOp].name,
       .launch = [](const void* params) { return enqueue(kOp, active_entries[kOp].launch, params); },
       .numerics = numerics,
-      .contract = own.contract ? plain_line(own.contract) : "",
+      .contract = told(own.contract),
       .state_destroy = own.state_destroy};
   if (own.numerics_of != nullptr) {
     made.numerics_of = [](const void* params, plumb_numerics* declared) {
@@ -242,7 +242,7 @@ class TableReader {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw PluginError(fmt::format("{}: {}", path_, plain_line(what)));
+    throw PluginError(fmt::format("{}: {}", path_, told(what.c_str())));
   }
 
  private:
@@ -307,8 +307,8 @@ Plugin::Plugin(const std::string& path) : path_(path) {
     active_entries[op] = entry;
     table_.entries.push_back(kEntryMakers[op](reader.numerics(entry)));
   }
-  table_.name = active_name = plain_line(table.name);
-  version_ = table.version ? plain_line(table.version) : "";
+  table_.name = active_name = told(table.name);
+  version_ = told(table.version);
   is_active = true;
 }
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "device/plain_line.h"
 #include "device/plugin/hosted_device.h"
+#include "device/plugin/told_text.h"
 
 namespace plumb::device {
 
@@ -48,7 +48,7 @@ bool serve(const char* service, plumb_stream stream, const Body& body) {
   } catch (const DeviceError& error) {
     keep(error);
   } catch (const std::exception& error) {
-    keep({ErrorKind::other, std::string(service) + ": " + plain_line(error.what())});
+    keep({ErrorKind::other, std::string(service) + ": " + told(error.what())});
   }
   return false;
 }
@@ -79,7 +79,7 @@ const plumb_device* describe_device(void*, plumb_stream stream) {
   return device ? &device->description() : nullptr;
 }
 
-void explain(void*, const char* why) { explanation = plain_line(why ? why : ""); }
+void explain(void*, const char* why) { explanation = told(why); }
 
 }  // namespace
 
