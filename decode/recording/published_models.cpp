@@ -67,22 +67,21 @@ std::optional<std::string> other_value(const Convention& convention, const Argum
   const auto found = arguments.find(convention.argument);
   if (found == arguments.end()) return std::nullopt;
   const auto& value = found->second.value;
+  const auto* number = std::get_if<double>(&convention.value);
+  bool same = false;
+  std::string text;
   if (const auto* word = std::get_if<std::string>(&value)) {
-    const auto* wanted = std::get_if<std::string_view>(&convention.value);
-    return wanted == nullptr || *wanted == *word ? std::nullopt : std::optional(*word);
-  }
-  const auto* wanted = std::get_if<double>(&convention.value);
-  if (wanted == nullptr) return std::nullopt;
-  if (const auto* real = std::get_if<float>(&value)) {
+    same = number == nullptr && std::get<std::string_view>(convention.value) == *word;
+    text = *word;
+  } else if (const auto* real = std::get_if<float>(&value)) {
     // Two roundings to fp32 on the way to it.
-    const bool same = std::abs(*real - *wanted) <= std::abs(*wanted) * 0x1p-22;
-    return same ? std::nullopt : std::optional(fmt::format("{}", *real));
+    same = number != nullptr && std::abs(*real - *number) <= std::abs(*number) * 0x1p-22;
+    text = fmt::format("{}", *real);
+  } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    same = number != nullptr && static_cast<double>(*integer) == *number;
+    text = fmt::format("{}", *integer);
   }
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-    const bool same = static_cast<double>(*integer) == *wanted;
-    return same ? std::nullopt : std::optional(fmt::format("{}", *integer));
-  }
-  return std::nullopt;
+  return same ? std::nullopt : std::optional(text);
 }
 
 std::string text_of(const std::variant<double, std::string_view>& value) {
@@ -98,72 +97,64 @@ const double kV32Scale = 1 / std::sqrt(192.0) * std::pow(0.1 * std::log(40.0) + 
 }  // namespace
 
 const std::vector<PublishedModel>& published_models() {
-  static const std::vector<PublishedModel> all{
-      {.name = "V3.2",
-       .source = "config.json of deepseek-ai/DeepSeek-V3.2-Exp; transformers, deepseek_v32: the "
-                 "indexer's RoPE is half-split, that of the attention interleaved",
-       .hidden = 7168,
-       .heads = 128,
-       .q_lora = 1536,
-       .index_heads = 64,
-       .index_dim = 128,
-       .index_topk = 2048,
-       .window = 0,
-       .experts = 256,
-       .experts_per_token = 8,
-       .expert_groups = 8,
-       .kept_groups = 4,
-       .eps = 1e-6,
-       .routed_scaling = 2.5,
-       .sm_scale = kV32Scale,
-       .index_rope_pairs = "halves",
-       .index_rope_first = true,
-       .sinkhorn_iterations = 0,
-       .hc_eps = 0,
-       .post_mult = 0},
-      {.name = "V4-Flash",
-       .source = "config.json of deepseek-ai/DeepSeek-V4-Flash; transformers and vLLM 0.33, "
-                 "deepseek_v4: head_dim^-0.5 without mscale, RoPE interleaved in the last dims",
-       .hidden = 4096,
-       .heads = 64,
-       .q_lora = 1024,
-       .index_heads = 64,
-       .index_dim = 128,
-       .index_topk = 512,
-       .window = 128,
-       .experts = 256,
-       .experts_per_token = 6,
-       .expert_groups = 0,
-       .kept_groups = 0,
-       .eps = 1e-6,
-       .routed_scaling = 1.5,
-       .sm_scale = 1 / std::sqrt(512.0),
-       .index_rope_pairs = "interleaved",
-       .index_rope_first = false,
-       .sinkhorn_iterations = 20,
-       .hc_eps = 1e-6,
-       .post_mult = 2},
-      {.name = "V4-Pro",
-       .source = "config.json of deepseek-ai/DeepSeek-V4-Pro; the rest as V4-Flash",
-       .hidden = 7168,
-       .heads = 128,
-       .q_lora = 1536,
-       .index_heads = 64,
-       .index_dim = 128,
-       .index_topk = 1024,
-       .window = 128,
-       .experts = 384,
-       .experts_per_token = 6,
-       .expert_groups = 0,
-       .kept_groups = 0,
-       .eps = 1e-6,
-       .routed_scaling = 2.5,
-       .sm_scale = 1 / std::sqrt(512.0),
-       .index_rope_pairs = "interleaved",
-       .index_rope_first = false,
-       .sinkhorn_iterations = 20,
-       .hc_eps = 1e-6,
-       .post_mult = 2}};
+  static const PublishedModel v32{
+      .name = "V3.2",
+      .source =
+          "config.json of deepseek-ai/DeepSeek-V3.2-Exp; transformers, deepseek_v32: the "
+          "indexer's RoPE is half-split, that of the attention interleaved",
+      .hidden = 7168,
+      .heads = 128,
+      .q_lora = 1536,
+      .index_heads = 64,
+      .index_dim = 128,
+      .index_topk = 2048,
+      .window = 0,
+      .experts = 256,
+      .experts_per_token = 8,
+      .expert_groups = 8,
+      .kept_groups = 4,
+      .eps = 1e-6,
+      .routed_scaling = 2.5,
+      .sm_scale = kV32Scale,
+      .index_rope_pairs = "halves",
+      .index_rope_first = true,
+      .sinkhorn_iterations = 0,
+      .hc_eps = 0,
+      .post_mult = 0};
+  static const PublishedModel v4_flash{
+      .name = "V4-Flash",
+      .source =
+          "config.json of deepseek-ai/DeepSeek-V4-Flash; transformers and vLLM 0.33, "
+          "deepseek_v4: head_dim^-0.5 without mscale, RoPE interleaved in the last dims",
+      .hidden = 4096,
+      .heads = 64,
+      .q_lora = 1024,
+      .index_heads = 64,
+      .index_dim = 128,
+      .index_topk = 512,
+      .window = 128,
+      .experts = 256,
+      .experts_per_token = 6,
+      .expert_groups = 0,
+      .kept_groups = 0,
+      .eps = 1e-6,
+      .routed_scaling = 1.5,
+      .sm_scale = 1 / std::sqrt(512.0),
+      .index_rope_pairs = "interleaved",
+      .index_rope_first = false,
+      .sinkhorn_iterations = 20,
+      .hc_eps = 1e-6,
+      .post_mult = 2};
+  PublishedModel v4_pro = v4_flash;
+  v4_pro.name = "V4-Pro";
+  v4_pro.source = "config.json of deepseek-ai/DeepSeek-V4-Pro; the rest as V4-Flash";
+  v4_pro.hidden = 7168;
+  v4_pro.heads = 128;
+  v4_pro.q_lora = 1536;
+  v4_pro.index_topk = 1024;
+  v4_pro.experts = 384;
+  v4_pro.routed_scaling = 2.5;
+  static const std::vector<PublishedModel> all{v32, v4_flash, v4_pro};
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <plumb/ops/hyper_connection.h>
 #include <plumb/ops/indexer.h>
+#include <plumb/ops/norm.h>
 #include <plumb/ops/router.h>
 #include <plumb/ops/sparse_mla.h>
 
@@ -76,6 +77,18 @@ TEST(PublishedModels, PinEachEpsOfTheHyperConnections) {
   EXPECT_EQ(broken("V4-Pro", "mhc_pre", p),
             (Lines{"sinkhorn_eps is 1e-08, not 1e-06 as in V4-Pro",
                    "sinkhorn_iterations is 19, not 20 as in V4-Pro"}));
+}
+
+// A struct of zeros breaks each convention that the op has.
+TEST(PublishedModels, PinEachConstantOfAnOp) {
+  EXPECT_EQ(broken("V4-Pro", "mhc_pre", plumb_mhc_pre_params{}).size(), 6U);
+  EXPECT_EQ(broken("V4-Pro", "hc_head", plumb_hc_head_params{}).size(), 2U);
+  EXPECT_EQ(broken("V3.2", "grouped_topk", plumb_grouped_topk_params{}).size(), 2U);
+  EXPECT_EQ(broken("V3.2", "rms_norm", plumb_rms_norm_params{}).size(), 1U);
+  EXPECT_EQ(broken("V4-Pro", "sparse_mla_prefill", plumb_sparse_mla_prefill_params{}).size(), 1U);
+  auto p = v32_query();
+  p.rope_dim = 0;
+  EXPECT_EQ(broken("V3.2", "indexer_q_rope_quant", p), Lines{"rope_dim is 0, not 64 as in V3.2"});
 }
 
 TEST(PublishedModels, AreTheSizesOfTheServedGeometries) {
