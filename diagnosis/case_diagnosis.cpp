@@ -219,7 +219,7 @@ std::string accident_of(const CaseResult& result) {
        "threads pass different ones"},
       {"out_of_bounds",
        "an address outside all tensors: an index without its check, or an offset in too few bits"},
-      {"use_after_free", "an address that is kept for longer than its memory"},
+      {"use_after_free", "a use of memory after it was freed"},
       {"uninitialized_read",
        "a read of what nobody has written: shared memory or scratch in front of its first store, "
        "or a tail that is not filled"},

@@ -63,7 +63,7 @@ class FullGraphs final : public GraphRunner {
   struct CapturedStep {
     CapturePolicy::State kept;
     std::weak_ptr<AttentionState> addresses;  // of what the graph has them
-    CapturedGraph graph;                      // goes first
+    CapturedGraph graph;                      // last member: destroyed first
   };
   std::map<BatchDescriptor, CapturedStep> graphs_;
 };

@@ -111,9 +111,8 @@ void SimDevice::note_held(std::uintptr_t begin, std::uintptr_t end, std::string_
     if (found == graph->data->addresses.end() || found->first >= end) continue;
     const CapturedNode& node = graph->data->nodes[static_cast<std::size_t>(found->second)];
     held_.emplace(ErrorKind::held_by_graph,
-                  fmt::format("'{}' was given back, which {} of a graph that has not been "
-                              "destroyed uses",
-                              label, describe(node.operation)));
+                  fmt::format("'{}' was freed, but {} of a live graph uses it", label,
+                              describe(node.operation)));
   }
 }
 

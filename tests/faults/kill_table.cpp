@@ -173,8 +173,8 @@ int run_one(const Arguments& arguments) {
   return 2;
 }
 
-// Reason why no row can see the mutants of this name, a pattern of the shell. It may take in some
-// that are seen: num_blocks of a cache is a bound, but for a case that has no more blocks.
+// Reason why no row can see the mutants of this name, a pattern of the shell. It may also match
+// mutants that a row sees.
 struct Excuse {
   std::string name, why;
 
@@ -281,7 +281,7 @@ std::vector<Subject> chosen_of(const std::vector<Subject>& all, const Arguments&
   return chosen;
 }
 
-// Excuses of what rows see by now. Of a run of all there are.
+// Excuses of which each mutant is seen. `subjects`: all there are.
 std::vector<std::string> useless_excuses(const std::vector<Subject>& subjects,
                                          const std::set<std::string>& seen) {
   std::vector<std::string> useless;

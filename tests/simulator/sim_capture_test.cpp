@@ -262,8 +262,7 @@ TEST_F(SimCapture, MemoryThatAGraphWouldUseIsNotGivenBackUnnoticed) {
     return error_of([&] { device->synchronize(); });
   };
   EXPECT_EQ(error_after_free(argument),
-            "held_by_graph: 'argument' was given back, which kernel 'store' of a graph that has "
-            "not been destroyed uses");
+            "held_by_graph: 'argument' was freed, but kernel 'store' of a live graph uses it");
   EXPECT_EQ(error_of([&] { device->synchronize(); }), "no error");  // said once
   EXPECT_NE(error_after_free(from).find("held_by_graph: 'from'"), std::string::npos);
   device->free_pinned(staging);
@@ -284,7 +283,7 @@ TEST_F(SimCapture, ScratchThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   const GraphExec exec = hosted.instantiate(hosted.end_capture(own));
   // It is poisoned, which needs the device.
   expect_error([&] { hosted.release_scratch(workspace, own); },
-               "held_by_graph: 'scratch' was given back, which host function 'split' of a graph");
+               "held_by_graph: 'scratch' was freed, but host function 'split' of a live graph");
   void* const next = hosted.allocate_scratch(1000, own);
   hosted.launch_frozen("split", nothing, &next, sizeof next, own);
   hosted.release_scratch(next, own);
