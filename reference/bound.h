@@ -73,6 +73,9 @@ struct Estimate {
   // what the declared numerics bias (truncation, rounded constants).
   std::vector<double> row_mean_sigma;
   std::vector<double> row_systematic;
+  // Per row, where its errors come from independent sources, each shared by all elements: largest
+  // part of the row's variance that one source gives. 0: no more is known than row_mean_sigma says.
+  std::vector<double> row_concentration;
   bool structured = false;  // roundings are not independent (equal terms): only `worst` holds
 
   void resize(std::int64_t rows, std::int64_t columns);

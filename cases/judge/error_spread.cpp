@@ -45,13 +45,18 @@ void NormalLength::add(double mean, double variance) {
 // For x with mean m and covariance C: P(|x|^2 > trace + |m|^2 + 2 sqrt(t (|C|^2 + 2 m C m)) + 2 t
 // |C|_2)
 // <= exp(-t) (Laurent and Massart; Birge for m), with t that of k standard deviations.
-double NormalLength::square_limit(double k, double share) const {
+double NormalLength::square_limit(double k, double common, double concentration) const {
   const double exponent = k * k / 2;
-  const double shared = share * variance_;
-  const double frobenius_square = variance_square_ + shared * shared;
-  const double along_mean = cross_ + shared * mean_square_;
+  const double frobenius = variance_ * std::min(1.0, std::hypot(common, std::sqrt(concentration)));
+  // Of n sources in random directions the largest eigenvalue is at most (1 + sqrt(n / elements))^2
+  // times that of one.
+  const double shared =
+      variance_ * (common + concentration) + 2 * std::sqrt(variance_ * concentration * widest_);
+  const double largest = std::min(variance_, shared);
+  const double frobenius_square = variance_square_ + frobenius * frobenius;
+  const double along_mean = cross_ + largest * mean_square_;
   return variance_ + mean_square_ + 2 * std::sqrt(exponent * (frobenius_square + 2 * along_mean)) +
-         2 * exponent * (widest_ + shared);
+         2 * exponent * (widest_ + largest);
 }
 
 void ErrorLength::add(double sigma, double shift, const reference::RoundedError& error) {
@@ -67,14 +72,16 @@ void ErrorLength::add(double sigma, double shift, const reference::RoundedError&
 // Two limits hold: of the rounded error as if it were normal, and what steps add to it by
 // Bernstein's inequality; and of the error before the rounding, and half a step for every element.
 //
-// Where errors are sums of roundings, each shared along a vector that the value itself is made of
+// Where errors are sums of roundings, each along one of the vectors that the value is the sum of
 // (attention: p_i v_i), rho is at least 2/pi of the squared Frobenius norm of their covariance over
-// its trace.
-double ErrorLength::limit(double k, double rho) const {
-  const double share = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho));
+// its trace, if all of them are rounded alike. Where the largest is exact, the value says nothing
+// of the others, and `concentration` does.
+double ErrorLength::limit(double k, double rho, double concentration) const {
+  const double common = std::min(1.0, std::sqrt(std::numbers::pi / 2 * rho));
   const double steps = std::min(square_steps_, 2.0 / 3 * k * k / 2 * largest_square_step_);
-  return std::min(std::sqrt(after_.square_limit(k, share) + steps),
-                  std::sqrt(before_.square_limit(k, share)) + std::sqrt(rounding_square_));
+  return std::min(
+      std::sqrt(after_.square_limit(k, common, concentration) + steps),
+      std::sqrt(before_.square_limit(k, common, concentration)) + std::sqrt(rounding_square_));
 }
 
 }  // namespace plumb::cases

@@ -39,12 +39,13 @@ class WeightedSum {
   double steps_ = 0, largest_step_ = 0;
 };
 
-// Length of a vector of independent normal elements, but for a share of its variance that lies in
-// one direction.
+// Length of a normal vector. Its elements are independent, but for a share `common` of its variance
+// that lies in one direction, and for sources that give it `concentration` at most, each in a
+// direction of its own.
 class NormalLength {
  public:
   void add(double mean, double variance);
-  double square_limit(double k, double share) const;
+  double square_limit(double k, double common, double concentration) const;
 
  private:
   double mean_square_ = 0, variance_ = 0;
@@ -57,7 +58,8 @@ class ErrorLength {
  public:
   // `sigma` and `shift` are those of the error before the rounding.
   void add(double sigma, double shift, const reference::RoundedError& error);
-  double limit(double k, double rho) const;
+  // `concentration`: Estimate::row_concentration.
+  double limit(double k, double rho, double concentration) const;
 
  private:
   NormalLength before_, after_;

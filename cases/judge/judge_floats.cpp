@@ -132,7 +132,7 @@ void check_shapes(const HostTensor& got, const Estimate& estimate, const RowMask
   const auto rows = static_cast<std::size_t>(estimate.rows);
   if (got.rows() != estimate.rows || got.columns() != estimate.columns ||
       (!promised.empty() && promised.size() != rows) || estimate.row_mean_sigma.size() != rows ||
-      estimate.row_systematic.size() != rows) {
+      estimate.row_systematic.size() != rows || estimate.row_concentration.size() != rows) {
     throw std::invalid_argument(fmt::format("{}: {} x {} stored, {} x {} expected, {} promised",
                                             got.spec().name, got.rows(), got.columns(),
                                             estimate.rows, estimate.columns, promised.size()));

@@ -56,7 +56,8 @@ double correlation(const Pass& pass, double row_mean_sigma) {
   return std::clamp((of_sum * of_sum - pass.sigma_square) / pairs, 0.0, 1.0);
 }
 
-void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
+void set_limits(const Pass& pass, double rho, double concentration, bool structured,
+                RowModel& row) {
   const double most = std::sqrt(pass.bound_square);
   row.norm_limit = row.direction_limit = most;
   if (structured || row.norm == 0) return;
@@ -64,7 +65,7 @@ void set_limits(const Pass& pass, double rho, bool structured, RowModel& row) {
   // The judge divides two sums of as many products and subtracts what that makes of the value.
   const double own_rounding = (2 * pass.count + 8) * 0x1p-53 * row.norm;
   const double systematic = row.allowance * row.norm / row.magnitude + own_rounding;
-  const double across = pass.length.limit(kRowSigmas, rho) + systematic;
+  const double across = pass.length.limit(kRowSigmas, rho, concentration) + systematic;
   row.direction_limit = std::min(most, across);
   const double along = std::abs(pass.along) / row.norm + systematic +
                        tail(kRowSigmas, pass.by_value.spread(rho, row.norm));
@@ -92,7 +93,7 @@ RowModel model_row(const Estimate& estimate, std::int64_t r) {
   row.mean = pass.mean / pass.count;
   row.spread = pass.equal.spread(rho, pass.count);
   row.allowance = estimate.row_systematic[r] + kFlushed + pass.count * 0x1p-53 * row.magnitude;
-  set_limits(pass, rho, estimate.structured, row);
+  set_limits(pass, rho, estimate.row_concentration[r], estimate.structured, row);
   return row;
 }
 

@@ -31,8 +31,9 @@ void set_zero(Eigen::Index heads, MlaError& error) {
   error.sigma.setZero(kMlaDim, heads);
   error.worst.setZero(kMlaDim, heads);
   for (Eigen::ArrayXd* row :
-       {&error.mean_sigma, &error.systematic, &error.mean_size, &error.lse_sigma, &error.lse_worst,
-        &error.lse_systematic, &error.max_sigma, &error.max_worst, &error.max_systematic}) {
+       {&error.mean_sigma, &error.systematic, &error.mean_size, &error.concentration,
+        &error.lse_sigma, &error.lse_worst, &error.lse_systematic, &error.max_sigma,
+        &error.max_worst, &error.max_systematic}) {
     row->setZero(heads);
   }
 }
@@ -80,6 +81,7 @@ void MlaErrorModel::estimate(const GatheredKeys& keys, double sm_scale,
     if (summary.softmax.coherence > 0) coherent_.col(head) = noise_.coherent_variance(v);
     finish_lse(attention, summary, head, error);
     finish_mean(attention, summary, head, error);
+    error.concentration[head] = concentration(k, attention, head);
     finish_max(attention, summary, head, error);
   }
   square_sums_.noalias() = value_squares * square_weights_;
@@ -241,6 +243,20 @@ void MlaErrorModel::finish_mean(const MlaAttention& attention, const Head& h, Ei
     error.systematic[head] += units_.probability * std::abs((noise_.rounded_share() * means).sum());
   }
   error.mean_size[head] = size;
+}
+
+// Each candidate's rounding of p moves the output along its value, and each error of an exponent
+// along its distance from the output. That distance is computed for the few that matter most.
+double MlaErrorModel::concentration(const KeyMatrix& keys, const MlaAttention& attention,
+                                    Eigen::Index head) const {
+  const Eigen::Index heads = std::ssize(heads_);
+  Eigen::ArrayXd lengths = norms_;
+  for (Eigen::Index rank = 0; exact_probability_ && rank < std::min<Eigen::Index>(4, keys.cols());
+       ++rank) {
+    const Eigen::Index i = noise_.ranked(rank);
+    lengths[i] = (keys.col(i).head(kMlaDim) - attention.out.col(head)).squaredNorm();
+  }
+  return noise_.concentration(square_weights_.col(heads + head).array() * lengths);
 }
 
 void MlaErrorModel::finish_lse(const MlaAttention& attention, const Head& h, Eigen::Index head,

@@ -18,6 +18,7 @@ struct MlaError {
   Eigen::ArrayXXd sigma, worst;           // [512, heads] of MlaAttention::out
   Eigen::ArrayXd mean_sigma, systematic;  // [heads] of the mean over d of sign(out) * error
   Eigen::ArrayXd mean_size;               // [heads] mean over d of |out|
+  Eigen::ArrayXd concentration;           // [heads] Estimate::row_concentration
   Eigen::ArrayXd lse_sigma, lse_worst, lse_systematic;  // [heads] of MlaAttention::lse
   Eigen::ArrayXd max_sigma, max_worst, max_systematic;  // [heads] of MlaAttention::max
 };
@@ -59,6 +60,8 @@ class MlaErrorModel {
   void finish_out(const MlaAttention& attention, Eigen::Index head, MlaError& error) const;
   void finish_mean(const MlaAttention& attention, const Head& summary, Eigen::Index head,
                    MlaError& error) const;
+  double concentration(const KeyMatrix& keys, const MlaAttention& attention,
+                       Eigen::Index head) const;
   void finish_lse(const MlaAttention& attention, const Head& summary, Eigen::Index head,
                   MlaError& error) const;
   void finish_max(const MlaAttention& attention, const Head& summary, Eigen::Index head,

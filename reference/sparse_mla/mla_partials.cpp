@@ -45,6 +45,7 @@ class SplitWorker {
     }
     result_.out.row_mean_sigma[row] = error_.mean_sigma[head];
     result_.out.row_systematic[row] = error_.systematic[head];
+    result_.out.row_concentration[row] = error_.concentration[head];
   }
 
   void store_lse(std::int64_t row, std::int64_t head) {

@@ -97,6 +97,7 @@ void MlaOutput::store_out_error(const MlaAttention& attention, const MlaError& e
                     flushed * size / kSigmas;
     out.worst[at] = share * (error.worst(i, head) + worst * size) + flushed * size;
   }
+  out.row_concentration[row] = error.concentration[head];
   const double size = error.mean_size[head];
   out.row_mean_sigma[row] =
       share * std::sqrt(square(error.mean_sigma[head]) + square(sigma * size));

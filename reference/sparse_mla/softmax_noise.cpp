@@ -124,6 +124,20 @@ double SoftmaxNoise::rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& f
   return std::max(terms.square().sum(), coherent_square(terms, places_));
 }
 
+double SoftmaxNoise::concentration(const Eigen::Ref<const Eigen::ArrayXd>& variances) const {
+  const double tolerance = same_score(sorted_.front().score);
+  double sum = 0, largest = 0;
+  for (std::size_t begin = 0, end = 0; begin < sorted_.size(); begin = end) {
+    double together = 0;
+    while (end < sorted_.size() && sorted_[begin].score - sorted_[end].score <= tolerance) {
+      together += variances[sorted_[end++].index];
+    }
+    sum += together;
+    largest = std::max(largest, together);
+  }
+  return sum > 0 ? largest / sum : 0;
+}
+
 Eigen::ArrayXd SoftmaxNoise::coherent_variance(
     const Eigen::Ref<const Eigen::MatrixXd>& values) const {
   constexpr double kCell = 0.5;  // of a tooth

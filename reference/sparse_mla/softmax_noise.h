@@ -80,8 +80,12 @@ class SoftmaxNoise {
   // Variance of sum rounded_share_i e_i f_i, e_i the rounding of p_i relative to its unit, f given
   // per candidate. Never below what independent roundings give.
   double rounding_variance(const Eigen::Ref<const Eigen::ArrayXd>& factors) const;
-  // The part of it that `coherence` measures, for the factors in each row of `values` [rows,
-  // count]: candidates that round together add up before they are squared. Slow: for few heads.
+  // Largest part of the sum of `variances`, one per candidate, that one error gives: candidates
+  // with equal scores have one.
+  double concentration(const Eigen::Ref<const Eigen::ArrayXd>& variances) const;
+  // The part of rounding_variance that `coherence` measures, for the factors in each row of
+  // `values` [rows, count]: candidates that round together add up before they are squared. Slow:
+  // for few heads.
   Eigen::ArrayXd coherent_variance(const Eigen::Ref<const Eigen::MatrixXd>& values) const;
 
  private:
