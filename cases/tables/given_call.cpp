@@ -310,15 +310,6 @@ class RowFinder {
   RowOfCall found_{{.params = params_.data(), .row = &row_, .limits = &limits_}, row_};
 };
 
-// A call may have more or fewer rows of a cache than a case that makes one.
-TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
-  spec.shape.front() = rows;
-  spec.sparse = false;
-  spec.piece = 0;
-  spec.placement.clear();
-  return spec;
-}
-
 // A void* member takes any type of the right size.
 bool may_hold(const OpDefinition& op, const TensorSpec& spec, Dtype dtype) {
   if (spec.dtype == dtype) return true;
@@ -347,6 +338,14 @@ void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* 
 }
 
 }  // namespace
+
+TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
+  spec.shape.front() = rows;
+  spec.sparse = false;
+  spec.piece = 0;
+  spec.placement.clear();
+  return spec;
+}
 
 Row row_of(const OpDefinition& op, const GivenCall& call, const device::Properties& platform,
            bool needs_outputs) {

@@ -39,6 +39,9 @@ Row row_of(const OpDefinition& op, const GivenCall& call, const device::Properti
 // Throws BadRow for an array of another type.
 TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call);
 
+// A tensor of as many rows as a call has, all of which exist: more or fewer than a case makes.
+TensorSpec with_rows(TensorSpec spec, std::int64_t rows);
+
 // True if the call has the expectation's tensor.
 bool has_stored(const GivenCall& call, const Expectation& expectation);
 

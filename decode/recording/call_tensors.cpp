@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "cases/tables/contract.h"
+#include "cases/tables/given_call.h"
 #include "cases/tables/registry.h"
 #include "decode/recording/published_models.h"
 
@@ -14,15 +15,6 @@ namespace plumb::cases {
 namespace {
 
 constexpr std::string_view kBefore = "_before";
-
-// A tensor of as many rows as the call has, all of which exist.
-TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
-  spec.shape.front() = rows;
-  spec.sparse = false;
-  spec.piece = 0;
-  spec.placement.clear();
-  return spec;
-}
 
 // Rows of the first dimension: bytes of one here, and of those that the device has too.
 struct RowBytes {
