@@ -82,7 +82,6 @@ Geometry small_v32_geometry(std::int64_t max_requests, std::int64_t speculated, 
   g.architecture = Architecture::v32;
   g.model = "V3.2";
   g.routed_scaling = 2.5F;
-  g.own_sm_scale = 0.0303227F;  // 576^-0.55, as FlashMLA's tests have it   [1.3]
   g.layers = {Attention::tokens, Attention::tokens};
   g.hidden = 128;
   g.heads = 2;

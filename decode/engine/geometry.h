@@ -46,9 +46,6 @@ struct Geometry {
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t expert_groups = 0, kept_groups = 0;  // V3.2
   float routed_scaling = 1.5F;
-  // Of the attention's scores; 0: the model's. V3.2's makes one of a few random candidates take
-  // all.
-  float own_sm_scale = 0;
   std::int64_t window = 0;
   std::int64_t pages[kCaches] =
       {};  // entries of a block: tokens, or compressed states; 0: no cache

@@ -165,7 +165,7 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
   params.requests = step.tokens;
   params.queries = 1;
   params.heads = g.heads;
-  params.sm_scale = geometry_.own_sm_scale != 0 ? geometry_.own_sm_scale : kSmScale;
+  params.sm_scale = kSmScale;
   set_strides(params, kV32KeyDim);
   call_attention(step.call, layer_place(i, "attention"), params, metadata_.attention());
 }

@@ -124,7 +124,8 @@ V32Weights::V32Weights(const Geometry& g, Device& device, Stream stream, EngineM
     layers.push_back(
         {.attention_norm = upload.bf16(g.hidden, 1, 0.25, name + " attention norm"),
          .ffn_norm = upload.bf16(g.hidden, 1, 0.25, name + " ffn norm"),
-         .q_norm = upload.bf16(g.q_lora, 1, 0.25, name + " q_norm"),
+         // V3.2's scale and random keys: were it 1, one of few candidates would take all.
+         .q_norm = upload.bf16(g.q_lora, 0.25, 0.0625, name + " q_norm"),
          .kv_norm = upload.bf16_with_dead_columns(kHeadDim, 1, 0.25, name + " kv_norm"),
          .router_bias = upload.floats(g.experts, 0, 0.125, name + " router bias")});
   }

@@ -77,9 +77,7 @@ JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* 
       judged.declared = entry->declared(call.params);
     }
     judged.problem = op.make_problem(judged.row, properties);
-    PublishedModel model = published_model(geometry.model);
-    if (geometry.own_sm_scale != 0) model.sm_scale = geometry.own_sm_scale;
-    judged.unconventional = broken_conventions(model, op, call.params);
+    judged.unconventional = broken_conventions(published_model(geometry.model), op, call.params);
   } else {
     judged.placeholder = make_placeholder_reference(call);
   }
