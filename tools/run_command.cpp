@@ -11,9 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <thread>
 
 #include "cases/drivers/point_text.h"
@@ -26,6 +24,7 @@
 #include "tools/case_runner.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
+#include "tools/device_memory_turns.h"
 #include "tools/golden/golden_check.h"
 #include "tools/output.h"
 #include "tools/shard.h"
@@ -33,33 +32,6 @@
 namespace plumb::tools {
 
 namespace {
-
-// A case that found too little memory beside others runs once more, alone: on a real device a far
-// row takes the memory that its addresses span.
-class DeviceMemoryTurns {
- public:
-  template <class Run>
-  Finished run(const Run& once) {
-    {
-      const std::shared_lock beside_others(lock_);
-      Finished finished = once();
-      if (!lacked_memory(finished)) return finished;
-    }
-    const std::unique_lock alone(lock_);
-    return once();
-  }
-
- private:
-  static bool lacked_memory(const Finished& finished) {
-    const auto lacks = [](const cases::Failure& failure) {
-      return failure.kind == device::name_of(device::ErrorKind::out_of_memory);
-    };
-    return is_real(finished.result.platform) &&
-           std::ranges::any_of(finished.result.failures, lacks);
-  }
-
-  std::shared_mutex lock_;
-};
 
 // Runs tasks on several threads and reports the results in the order of the tasks.
 class Reporter {
