@@ -29,9 +29,9 @@ bool is_word(const RowSchema& schema, std::string_view name) {
   return std::find(words.begin(), words.end(), name) != words.end();
 }
 
-// A float of the C struct, "eps = 1e-3". The table knows which there are.
-bool is_of_table(const RowSchema& schema, std::string_view name) {
-  return schema.name != "decode_step" && find_parameter(schema, name) == nullptr;
+// A float of the C struct, "eps = 1e-3".
+bool is_real(const RowSchema& schema, std::string_view name) {
+  return std::ranges::find(schema.reals, name) != schema.reals.end();
 }
 
 // "gap_<member>": elements more than the row's other parameters give this stride. "align_<member>":
@@ -47,6 +47,7 @@ bool is_of_stride(const RowSchema& schema, std::string_view name) {
                           std::vector<std::string> names = {}) {
   for (const Parameter& p : schema.parameters) names.emplace_back(p.name);
   for (const std::string_view word : schema.words()) names.emplace_back(word);
+  for (const std::string_view real : schema.reals) names.emplace_back(real);
   const std::string nearest = nearest_name(name, names);
   throw BadRow(fmt::format("{}: {} has no parameter \"{}\"{}", where, schema.name, name,
                            nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
@@ -117,7 +118,8 @@ void set_from_node(const RowSchema& schema, Row& row, std::string_view key, cons
     if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
     row.where = where;
     set_integer(*parameter, row, *node.value<std::int64_t>());
-  } else if (node.is_floating_point() && is_of_table(schema, key)) {
+  } else if (is_real(schema, key)) {
+    if (!node.is_number()) throw BadRow(fmt::format("{}: {} must be a number", where, key));
     row.reals[std::string(key)] = static_cast<float>(*node.value<double>());
   } else if (is_of_stride(schema, key)) {
     if (!node.is_integer()) throw BadRow(fmt::format("{}: {} must be a whole number", where, key));
@@ -236,11 +238,7 @@ void set_parameter(const RowSchema& schema, Row& row, std::string_view name,
   }
   const Parameter* parameter = find_parameter(schema, name);
   const bool of_stride = is_of_stride(schema, name);
-  const bool is_number = value.find_first_not_of("0123456789+-.e") == value.npos &&
-                         value.find_first_of(".e") != value.npos;
-  if (!parameter && !of_stride && is_of_table(schema, name) && is_number) {
-    return set_real(row, name, value);
-  }
+  if (!parameter && is_real(schema, name)) return set_real(row, name, value);
   if (!parameter && !of_stride) unknown(schema, "--set", name);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);

@@ -142,21 +142,6 @@ TensorSpec spec_of(const TableTensor& tensor, const FormulaValues& values) {
   return spec;
 }
 
-// Throws for a float that the op's struct lacks.
-void check_reals(const std::vector<OpTable::Field>& fields, const Row& row) {
-  for (const auto& [name, value] : row.reals) {
-    const auto has = [&](const OpTable::Field& field) {
-      const auto* scalar = std::get_if<TableScalar>(&field);
-      return scalar != nullptr && scalar->member.name == name &&
-             scalar->member.type == MemberType::f32;
-    };
-    const auto found = std::ranges::find_if(fields, has);
-    if (found == fields.end()) {
-      throw BadRow(fmt::format("{}: {} has no number \"{}\"", row.where, row.op, name));
-    }
-  }
-}
-
 // A tensor without elements may have no address.
 bool is_empty(const TableTensor& tensor, const FormulaValues& values) {
   const auto is_zero = [&](const Formula& size) { return size.value(values) == 0; };
@@ -182,7 +167,6 @@ float FloatOfChoice::value(std::string_view word) const {
 
 void OpTable::set_scalars(const Row& row, const device::Properties* platform, void* params) const {
   check_said_of_strides(fields_, row);
-  check_reals(fields_, row);
   const FormulaValues values{.params = params, .row = &row, .platform = platform};
   for (const PointedStruct& pointed : pointed_) {
     if (!exists(pointed.when, values)) pointed.pointer.set_pointer(params, nullptr);

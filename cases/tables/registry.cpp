@@ -10,6 +10,7 @@
 #include <toml++/toml.h>
 
 #include "cases/tables/case_file.h"
+#include "cases/tables/op_table.h"
 #include "plumb_case_files.h"
 #include "plumb_op_list.h"
 
@@ -95,6 +96,16 @@ Scenario parse_scenario(const toml::table& table) {
   return scenario;
 }
 
+OpDefinition with_reals(OpDefinition op) {
+  for (const OpTable::Field& field : op.table->fields()) {
+    const auto* scalar = std::get_if<TableScalar>(&field);
+    if (scalar != nullptr && scalar->member.type == MemberType::f32) {
+      op.reals.push_back(scalar->member.name);
+    }
+  }
+  return op;
+}
+
 bool glob(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
@@ -125,7 +136,7 @@ Tier Case::tier() const {
 }
 
 const std::vector<OpDefinition>& all_ops() {
-#define PLUMB_CALL_DEFINITION(op) define_##op(),
+#define PLUMB_CALL_DEFINITION(op) with_reals(define_##op()),
   static const std::vector<OpDefinition> ops{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
 #undef PLUMB_CALL_DEFINITION
   return ops;

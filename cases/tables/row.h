@@ -75,6 +75,7 @@ struct RowSchema {
   std::vector<Parameter> parameters;
   std::vector<std::string_view> word_parameters;  // "variant = \"double\"": words, not numbers
   std::vector<ContractChoice> choices = {};       // words with known values
+  std::vector<std::string_view> reals = {};       // floats of the C struct, from the op's table
 
   // All that are words, choices included.
   std::vector<std::string_view> words() const;

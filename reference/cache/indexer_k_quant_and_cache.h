@@ -12,6 +12,10 @@ struct IndexerCacheLayout {
   std::int64_t page = 1, head_dim = 128, quant_block = 128;
   bool shuffled = false;  // tiles of 16 tokens and 16 bytes, where a page has more than one token
 
+  // False where a tile of the shuffled layout would end outside a page or a row.
+  bool has_whole_tiles() const {
+    return !shuffled || page == 1 || (page % 16 == 0 && head_dim % 16 == 0);
+  }
   std::int64_t groups() const { return head_dim / quant_block; }
   std::int64_t block_bytes() const { return page * (head_dim + 4 * groups()); }
 };

@@ -113,11 +113,17 @@ TEST_F(CommandLine, AStrideOrANumberOfARowIsOneOfTheOp) {
                  "names no stride of a tensor; there are: out_row_stride, x_row_stride");
   expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "far_x_row_stride=30"},
                  "31 or 32 bits");
-  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "epsilon=0.5"},
-                 "rms_norm has no number \"epsilon\"");
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "esp=0.5"},
+                 "rms_norm has no parameter \"esp\" (did you mean \"eps\"?)");
+  expect_refused({"run", "--case", "rms_norm/hidden_1/eager", "--set", "eps=small"},
+                 "eps needs a number");
+  EXPECT_EQ(run({"run", "--case", "rms_norm/hidden_1/eager", "--set", "eps=1"}).code, 0);
   expect_refused(
       {"run", "--case", "fp8_paged_mqa_logits/page64_shuffled/eager", "--set", "block_gap=165"},
       "which 4 does not divide");
+  expect_refused(
+      {"run", "--case", "fp8_paged_mqa_logits/page64_shuffled/eager", "--set", "page=24"},
+      "tiles of 16 tokens");
 }
 
 TEST_F(CommandLine, CaseFilesWithAMistakeAreNamedWithItsLine) {
@@ -128,6 +134,8 @@ TEST_F(CommandLine, CaseFilesWithAMistakeAreNamedWithItsLine) {
   refused(row + "tokns = 3\n",
           ":5: rms_norm has no parameter \"tokns\" (did you mean \"tokens\"?)");
   refused(row + "tokens = 99999999999999999999\n", ":5: ");
+  refused(row + "epss = 1\n", ":5: rms_norm has no parameter \"epss\" (did you mean \"eps\"?)");
+  refused(row + "eps = \"1\"\n", ":5: eps must be a number");
   refused(row + "tokens = -1\n", ":5: tokens = -1 is outside");
   refused(row + "tokens = 2.5\n", ":5: tokens must be a whole number");
   refused(row + "tier = \"big\"\n", ":5: tier is");

@@ -81,8 +81,7 @@ class IndexerKQuantProblem final : public CacheWriterProblem<P> {
     if (layout_.head_dim % layout_.quant_block != 0) {
       throw BadRow(row.where + ": quant_block has to divide head_dim");
     }
-    const bool tiled = layout_.page % 16 == 0 && layout_.head_dim % 16 == 0;
-    if (layout_.shuffled && layout_.page > 1 && !tiled) {
+    if (!layout_.has_whole_tiles()) {
       throw BadRow(row.where + ": the shuffled layout has tiles of 16 tokens by 16 bytes");
     }
     if (layout_.page * layout_.head_dim % 4 != 0 || pool_.block_bytes % 4 != 0) {

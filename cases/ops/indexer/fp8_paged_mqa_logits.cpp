@@ -95,6 +95,9 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
         pool_(numbering_of(row, p_.cache.block_stride_bytes)),
         q_dialect_(dialect_of(row, "q_dialect", platform)),
         dialect_(dialect_of(row, "dialect", platform)) {
+    if (!layout_.has_whole_tiles()) {
+      throw BadRow(row.where + ": the shuffled layout has tiles of 16 tokens by 16 bytes");
+    }
     for (std::int64_t i = 0; i < layout_.page; ++i) {
       entries_.push_back(indexer_k_entry(layout_, i));
     }
