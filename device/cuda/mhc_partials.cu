@@ -368,17 +368,18 @@ __global__ void mhc_matrix_partials(Mixing) {}
 
 #endif
 
-bool suits(const Mixing& m, const Properties& device) {
-  return kSharedBytes <= device.shared_bytes_per_block && m.tokens >= kLeastTokens &&
-         m.hidden >= kLeastHidden && m.hidden % kStep == 0 &&
-         m.depth % (std::int64_t{kBlocks} * kStep * m.splits) == 0 &&
+}  // namespace
+
+bool suits_matrix_units(const Mixing& m) {
+  return !m.bf16_split && m.tokens >= kLeastTokens && m.hidden >= kLeastHidden &&
+         m.hidden % kStep == 0 && m.depth % (std::int64_t{kBlocks} * kStep * m.splits) == 0 &&
          are_whole({m.hidden, m.token_stride, m.slot_stride}) && start_whole(m.streams, m.fn);
 }
 
-}  // namespace
-
 plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream) {
-  if (!suits(m, stream_properties(stream))) return PLUMB_UNSUPPORTED;
+  if (kSharedBytes > stream_properties(stream).shared_bytes_per_block || !suits_matrix_units(m)) {
+    return PLUMB_UNSUPPORTED;
+  }
   const LaunchShape shape{(m.tokens + kTokens - 1) / kTokens * kBlocks, m.splits, kThreads,
                           kSharedBytes};
   return PLUMB_LAUNCH(mhc_matrix_partials, shape, stream, m);

@@ -7,6 +7,7 @@
 
 #include "reference/four_doubles.h"
 #include "reference/interleaved_sums.h"
+#include "reference/matrix_error.h"
 
 namespace plumb::reference {
 
@@ -84,6 +85,20 @@ double rounding_bias(const std::vector<double>& terms, double last, double unit)
   return bias;
 }
 
+// Squares of bf16 numbers, added up by a matrix unit.
+Uncertain squares_of_unit(const TermSums& squares, std::int64_t terms, const Numerics& numerics) {
+  constexpr int kSquareBits = 16;
+  const MatrixError error = matrix_sum_error(terms, squares, kSquareBits, numerics);
+  const double sigma = error.sigma + error.bias / 6;
+  return {squares.sum, sigma * sigma, error.worst, 0, error.bias};
+}
+
+// A kernel that multiplies in a matrix unit may add up its squares there, or beside it.
+Uncertain wider(const Uncertain& a, const Uncertain& b) {
+  return {a.value, std::max(a.variance, b.variance), std::max(a.worst, b.worst), a.shift,
+          std::max(a.systematic, b.systematic)};
+}
+
 double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
 }  // namespace
@@ -134,7 +149,9 @@ Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int6
       (1 - chains / n) * rounding_bias(terms, sum / chains, unit_roundoff(numerics.accumulator));
   // 6 sigma have room for the bias besides the random part.
   const double sigma = std::max(added.sigma, ordered) + bias / 6;
-  return {sum, sigma * sigma + flushed * flushed, added.worst + flushed, 0, bias};
+  const Uncertain by_fp32{sum, sigma * sigma + flushed * flushed, added.worst + flushed, 0, bias};
+  if (numerics.unit == SumUnit::fp32) return by_fp32;
+  return wider(by_fp32, squares_of_unit({sum, sum, squares}, end - begin, numerics));
 }
 
 Uncertain add_in_order(const std::vector<Uncertain>& parts) {

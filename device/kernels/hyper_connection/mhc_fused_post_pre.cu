@@ -63,6 +63,21 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_fused_outputs(Mixing p)
   mix_outputs<whole>(p, pre, per_wave);
 }
 
+Mixing fused_mixing(const Params& p) {
+  Mixing mixing = mixing_of(p, kStreams * p.hidden);
+  mixing.streams = p.residual_out;
+  mixing.token_stride = p.residual_out_token_stride;
+  mixing.slot_stride = p.residual_out_slot_stride;
+  mixing.bf16_split = p.gemm_operand == PLUMB_GEMM_OPERAND_BF16_SPLIT;
+  return mixing;
+}
+
+// Streams that are not rounded are no operands of a matrix unit.
+void fused_numerics_of(const void* params, plumb_numerics* numerics) {
+  const auto& p = *static_cast<const Params*>(params);
+  if (p.tokens > p.unrounded_rows) mixing_numerics_of<Params, fused_mixing>(params, numerics);
+}
+
 plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties& device) {
   const LaunchShape partials = partials_shape(mixing, device);
   const plumb_mhc_post_params post = post_of(p);
@@ -74,8 +89,7 @@ plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties
                                   ? PLUMB_LAUNCH(mhc_fused_post<true>, by_token, p.stream, post)
                                   : PLUMB_LAUNCH(mhc_fused_post<false>, by_token, p.stream, post);
   if (status != PLUMB_OK) return status;
-  const plumb_status by_matrices =
-      mixing.bf16_split ? PLUMB_UNSUPPORTED : launch_matrix_partials(mixing, p.stream);
+  const plumb_status by_matrices = launch_matrix_partials(mixing, p.stream);
   if (by_matrices != PLUMB_UNSUPPORTED) return by_matrices;
   return PLUMB_LAUNCH(mhc_fused_partials, partials, p.stream, mixing);
 }
@@ -83,11 +97,7 @@ plumb_status launch_sums(const Params& p, const Mixing& mixing, const Properties
 plumb_status launch_mhc_fused_post_pre(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const Params*>(params);
-  Mixing mixing = mixing_of(p, kStreams * p.hidden);
-  mixing.streams = p.residual_out;
-  mixing.token_stride = p.residual_out_token_stride;
-  mixing.slot_stride = p.residual_out_slot_stride;
-  mixing.bf16_split = p.gemm_operand == PLUMB_GEMM_OPERAND_BF16_SPLIT;
+  const Mixing mixing = fused_mixing(p);
   if (!is_legal_mixing(p) || p.residual_out_slot_stride < p.hidden ||
       p.residual_out_token_stride < p.hidden) {
     return PLUMB_INVALID_ARGUMENT;
@@ -108,7 +118,7 @@ plumb_status launch_mhc_fused_post_pre(const void* params) {
 }  // namespace
 
 OpEntry mhc_fused_post_pre() {
-  return {"mhc_fused_post_pre", launch_mhc_fused_post_pre, mixing_numerics()};
+  return {"mhc_fused_post_pre", launch_mhc_fused_post_pre, mixing_numerics(), fused_numerics_of};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

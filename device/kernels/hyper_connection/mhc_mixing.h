@@ -331,14 +331,24 @@ inline plumb_numerics mixing_numerics() {
 }
 
 // The first stage where the back end has matrix units and a kernel for them (PLUMB_MATRIX_MIXING:
-// device/cuda/mhc_partials.cu), with the numerics above. PLUMB_UNSUPPORTED: not at this shape.
+// device/cuda/mhc_partials.cu). PLUMB_UNSUPPORTED: not at this shape.
 #ifdef PLUMB_MATRIX_MIXING
 plumb_status launch_matrix_partials(const Mixing& m, plumb_stream stream);
+bool suits_matrix_units(const Mixing& m);
 #else
 inline plumb_status launch_matrix_partials(const Mixing&, plumb_stream) {
   return PLUMB_UNSUPPORTED;
 }
+inline bool suits_matrix_units(const Mixing&) { return false; }
 #endif
+
+// plumb_op_entry::numerics_of. `mixing`: of the op's parameters.
+template <class Params, Mixing (*mixing)(const Params&)>
+void mixing_numerics_of(const void* params, plumb_numerics* numerics) {
+  if (suits_matrix_units(mixing(*static_cast<const Params*>(params)))) {
+    numerics->sum_unit = PLUMB_UNIT_SM90_BF16;
+  }
+}
 
 inline LaunchShape partials_shape(const Mixing& m, const Properties& device) {
   const std::int64_t tiles = (m.tokens + kTileRows - 1) / kTileRows;

@@ -20,13 +20,18 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_pre_outputs(Mixing p) {
   mix_outputs<whole>(p, pre, per_wave);
 }
 
-plumb_status launch_mhc_pre(const void* params) {
-  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
-  const auto& p = *static_cast<const plumb_mhc_pre_params*>(params);
+Mixing pre_mixing(const plumb_mhc_pre_params& p) {
   Mixing mixing = mixing_of(p, kStreams * p.hidden);
   mixing.streams = p.residual;
   mixing.token_stride = p.residual_token_stride;
   mixing.slot_stride = p.residual_slot_stride;
+  return mixing;
+}
+
+plumb_status launch_mhc_pre(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const plumb_mhc_pre_params*>(params);
+  const Mixing mixing = pre_mixing(p);
   if (!is_legal_mixing(p)) return PLUMB_INVALID_ARGUMENT;
   if (p.tokens == 0) return PLUMB_OK;
   if (!is_complete(mixing)) return PLUMB_INVALID_ARGUMENT;
@@ -44,6 +49,9 @@ plumb_status launch_mhc_pre(const void* params) {
 
 }  // namespace
 
-OpEntry mhc_pre() { return {"mhc_pre", launch_mhc_pre, mixing_numerics()}; }
+OpEntry mhc_pre() {
+  return {"mhc_pre", launch_mhc_pre, mixing_numerics(),
+          mixing_numerics_of<plumb_mhc_pre_params, pre_mixing>};
+}
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

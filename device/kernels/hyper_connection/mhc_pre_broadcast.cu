@@ -36,13 +36,18 @@ PLUMB_KERNEL PLUMB_BOUNDS(kMostTokenThreads, 2) void mhc_broadcast_outputs(Mixin
   mix_outputs<whole>(p, pre, per_wave);
 }
 
-plumb_status launch_mhc_pre_broadcast(const void* params) {
-  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
-  const auto& p = *static_cast<const plumb_mhc_pre_broadcast_params*>(params);
+Mixing broadcast_mixing(const plumb_mhc_pre_broadcast_params& p) {
   Mixing mixing = mixing_of(p, p.hidden);
   mixing.streams = p.residual;
   mixing.token_stride = p.residual_token_stride;
   mixing.slot_stride = 0;
+  return mixing;
+}
+
+plumb_status launch_mhc_pre_broadcast(const void* params) {
+  if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
+  const auto& p = *static_cast<const plumb_mhc_pre_broadcast_params*>(params);
+  const Mixing mixing = broadcast_mixing(p);
   const CopiedStreams out{p.residual_out, p.residual_out_token_stride, p.residual_out_slot_stride};
   if (!is_legal_mixing(p) || out.slot_stride < p.hidden || out.token_stride < p.hidden) {
     return PLUMB_INVALID_ARGUMENT;
@@ -67,7 +72,8 @@ plumb_status launch_mhc_pre_broadcast(const void* params) {
 }  // namespace
 
 OpEntry mhc_pre_broadcast() {
-  return {"mhc_pre_broadcast", launch_mhc_pre_broadcast, mixing_numerics()};
+  return {"mhc_pre_broadcast", launch_mhc_pre_broadcast, mixing_numerics(),
+          mixing_numerics_of<plumb_mhc_pre_broadcast_params, broadcast_mixing>};
 }
 
 }  // namespace plumb::device::PLUMB_KERNEL_SET

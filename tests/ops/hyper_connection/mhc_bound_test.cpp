@@ -157,6 +157,37 @@ TEST(MhcBound, SumsInTheUnitOfSm90StayWithinABoundThatIsTight) {
   EXPECT_LT(mean, -5 * std::sqrt(nearest_variance)) << "truncation passes for rounding to nearest";
 }
 
+// A kernel may square there too, where all terms have one sign: each instruction makes the sum
+// smaller.
+TEST(MhcBound, SquaresInTheUnitOfSm90StayWithinABoundThatIsTight) {
+  Margins margins;
+  double mean = 0, allowance = 0, nearest_sigma = 0;
+  for (int seed = 0; seed < 4 * kSeeds; ++seed) {
+    const HyperConnectionData data(1000 + seed, kTokens, kHidden);
+    reference::MhcPre inputs = data.mhc_pre();
+    inputs.splits = 1;
+    std::vector<float> stored;
+    for (std::int64_t token = 0; token < kTokens; ++token) {
+      const std::vector<double> x = reference::load_token(inputs.residual, token);
+      const std::vector<float> operands(x.begin(), x.end());
+      stored.push_back(reference::matrix_sum(reference::kSm90Bf16, operands.data(), operands.data(),
+                                             std::ssize(operands)));
+    }
+    const fp32::Order in_unit{.unit = &reference::kSm90Bf16};
+    const Estimate expected = reference::mhc_pre_partials(inputs, numerics_of(in_unit)).square_sums;
+    const Estimate nearest = reference::mhc_pre_partials(inputs, numerics_of({})).square_sums;
+    margins.add(expected, stored);
+    for (std::int64_t i = 0; i < kTokens; ++i) {
+      mean += stored[i] - expected.value[i];
+      allowance += expected.row_systematic[i];
+      nearest_sigma = std::hypot(nearest_sigma, nearest.sigma[i]);
+    }
+  }
+  margins.expect_honest_and_tight("squares", 30);
+  EXPECT_LE(std::abs(mean), allowance);
+  EXPECT_LT(mean, -5 * nearest_sigma) << "truncation passes for rounding to nearest";
+}
+
 TEST(MhcBound, HonestMhcPostStaysWithinABoundThatIsTight) {
   for (const NamedOrder& order : orders()) {
     if (order.order.chains > 4) continue;
