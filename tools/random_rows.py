@@ -3,6 +3,7 @@
 """Draws rows for an op and prints them as a case file.
 
     python3 tools/random_rows.py PLUMB OP --toml FILE [--seed 1] [--budget 0.1] [--fixed "placement=copy far_out_token_stride=32"]...
+    python3 tools/random_rows.py PLUMB OP --toml FILE --sweep 500 [--seed 1] [--platform sim-sm90]...
 
 Each row starts as a row that the op has (FILE) and differs in one thing on purpose: a stride of its own, rows so far apart that they
 lie past 2^32 elements, all strides aligned or with gaps, another constant, another value of a parameter: one of other rows, a small
@@ -10,9 +11,14 @@ one, a power of two or a neighbour of one, a prime, a number that 2 to 128 do no
 with it; a value is drawn more often the fewer rows have it, so that values of two parameters meet in many ways. `plumb` says
 which rows exist (it refuses the others) and what they cost: `--budget` seconds a platform at most. With `--fixed` only rows with these
 values are drawn, one for each time it is said: what `plumb_kill_table --lazy` found to be seen by no row.
+
+With `--sweep` so many rows run, on all cores, and only those that fail are printed: a right kernel fails in none of them. The last
+line counts them. Exit code 1: a row failed.
 """
 
 import argparse
+import concurrent.futures
+import os
 import json
 import pathlib
 import random
@@ -147,27 +153,59 @@ def values_of(text, words):
     return {name: value(name, word) for name, word in (pair.split("=", 1) for pair in text.split())}
 
 
-def tried(plumb, op, row, folder):
+def tried(plumb, op, row, folder, platforms=()):
     """Outcome, seconds of its slowest platform, and what was said of a row that is refused."""
-    file, report = folder / "row.toml", folder / "report.json"
+    file, report = folder / f"{row['name']}.toml", folder / f"{row['name']}.json"
     file.write_text(text_of([row], op))
     words = ["--cases", str(file), "--case", f"{op}/*/eager", "--goldens", "", "--json", str(report), "--no-diagnosis", "--timeout", str(TIMEOUT), "-j", "1"]
-    said = ask(plumb, "run", *words)
+    said = ask(plumb, "run", *words, *(word for platform in platforms for word in ("--platform", platform)))
     if said.returncode == 2:
         return "refused", 0, said.stderr
     cases = json.loads(report.read_text())["cases"]
     bad = [case["outcome"] for case in cases if case["outcome"] != "passed"]
+    bad.sort(key=lambda outcome: outcome != "failed")
     return (bad or ["passed"])[0], max(case["seconds"] for case in cases), ""
 
 
-def outcome_of(plumb, op, row, must_keep, folder):
+def outcome_of(plumb, op, row, must_keep, folder, platforms=()):
     """As tried(). Unless it must keep them, a row does without the strides that it lacks."""
     while True:
-        outcome, seconds, said = tried(plumb, op, row, folder)
+        outcome, seconds, said = tried(plumb, op, row, folder, platforms)
         useless = re.search(r"(\w+) = \d+ changes nothing", said)
         if not useless or must_keep:
             return outcome, seconds, said
         del row[useless[1]]
+
+
+def named(name, drawn):
+    return {"name": name, "why": "Drawn by tools/random_rows.py.", "eager_only": True, "golden": False, **drawn}
+
+
+def sweep(drawing, count, platforms, folder):
+    """Runs so many rows of all that wanted() asks for, again and again. Returns how many failed."""
+    counts = dict.fromkeys(("passed", "failed", "untrusted", "refused", "slow"), 0)
+
+    def outcome_of_drawn(i, drawn):
+        row = named(f"sweep_{i}", drawn)
+        outcome, seconds, _ = outcome_of(drawing.plumb, drawing.op, row, False, folder, platforms)
+        return row, "slow" if outcome == "failed" and seconds >= TIMEOUT else outcome
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        number = 0
+        while counts["passed"] + counts["failed"] + counts["untrusted"] < count and number < TRIES * count:
+            tasks = []
+            for fixed in drawing.wanted()[:count]:
+                tasks.append(pool.submit(outcome_of_drawn, number, drawing.draw(fixed)))
+                number += 1
+            for task in tasks:
+                row, found = task.result()
+                counts[found] = counts.get(found, 0) + 1
+                if found == "failed":
+                    print(text_of([row]), flush=True)
+                elif found == "passed":
+                    drawing.keep({key: value for key, value in row.items() if key not in NOT_DRAWN})
+    print(f"{drawing.op}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()), flush=True)
+    return counts["failed"]
 
 
 def main():
@@ -176,16 +214,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=float, default=0.1), parser.add_argument("--prefix", default="random")
     parser.add_argument("--fixed", action="append", default=[])
+    parser.add_argument("--sweep", type=int), parser.add_argument("--platform", action="append", default=[])
     arguments = parser.parse_args()
     drawing = Drawing(arguments.plumb, arguments.op, arguments.toml, arguments.seed)
     kept, failed = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        if arguments.sweep is not None:
+            return 1 if sweep(drawing, arguments.sweep, arguments.platform, folder) else 0
         for fixed in [values_of(text, drawing.words) for text in arguments.fixed] or drawing.wanted():
             said = "each row failed, took too long or lost its strides"
             for _ in range(TRIES):
                 drawn = drawing.draw(fixed)
-                row = {"name": f"{arguments.prefix}_{len(kept)}", "why": "Drawn by tools/random_rows.py.", "eager_only": True, "golden": False, **drawn}
+                row = named(f"{arguments.prefix}_{len(kept)}", drawn)
                 asked = [key for key in fixed if key.startswith(("far_", "gap_", "align_"))]
                 outcome, seconds, refusal = outcome_of(arguments.plumb, arguments.op, row, len(asked) == 1, folder)
                 if asked and not set(asked) & set(row):
