@@ -67,20 +67,32 @@ LeftOver left_over(const std::vector<double>& terms, double scale) {
   return has_wide_registers() ? wide_left_over(terms, scale) : add_all_left_over(terms, scale);
 }
 
-// Mean error of adding the terms one by one to sums that end at `last`: what each term leaves of
-// the sum's spacing, in each of the binades that the sum goes through, by the share of additions
-// that fall into it. Ties go to even, and squares leave the sum even for long: all of them may go
-// one way. Nor are signs trusted across binades.
-double rounding_bias(const std::vector<double>& terms, double last, double unit) {
+// Mean error of adding terms one by one.
+struct RoundingBias {
+  // What each term leaves of the sum's spacing, in each of the binades that the sum goes through,
+  // by the share of additions that fall into it.
+  double of_terms = 0;
+  // What sums of few terms, exact until then, leave when they enter the last binade. Less than one
+  // rounding of each, for which the random part has room.
+  double of_sums = 0;
+};
+
+// Of `chains` sums that end at `last`. Ties go to even, and squares leave the sum even for long:
+// all of them may go one way. Nor are signs trusted across binades.
+RoundingBias rounding_bias(const std::vector<double>& terms, double chains, double last,
+                           double unit) {
   constexpr int kBinades = 4;  // each lower one counts a quarter
-  if (!(last > 0) || !std::isfinite(last)) return 0;
-  double bias = 0;
+  if (!(last > 0) || !std::isfinite(last)) return {};
+  const double added = 1 - chains / static_cast<double>(terms.size());
+  RoundingBias bias;
   for (int binade = 0; binade < kBinades; ++binade) {
     const double least = std::ldexp(1.0, std::ilogb(last) - binade);
     const double share = (binade == 0 ? last - least : least) / last;
     const double spacing = 2 * unit * least;
     const LeftOver left = left_over(terms, 1 / spacing);
-    bias += share * (std::abs(left.sum) + left.ties) * spacing;
+    const double of_all = std::abs(left.sum) + left.ties;
+    bias.of_terms += added * share * of_all * spacing;
+    if (binade == 0) bias.of_sums = std::min(of_all, chains / 2) * spacing;
   }
   return bias;
 }
@@ -143,13 +155,16 @@ Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int6
   const double ordered =
       std::sqrt(rounding_variance(unit_roundoff(numerics.accumulator)) *
                 largest_of_orders(numerics.chains, orders.one(), orders.two(), orders.four()));
-  const double n = std::max<double>(1, static_cast<double>(end - begin));
-  const double chains = std::clamp<double>(numerics.chains, 1, n);
-  const double bias =
-      (1 - chains / n) * rounding_bias(terms, sum / chains, unit_roundoff(numerics.accumulator));
+  const double chains =
+      std::clamp<double>(numerics.chains, 1, static_cast<double>(std::max(count, std::int64_t{1})));
+  const RoundingBias bias =
+      rounding_bias(terms, chains, sum / chains, unit_roundoff(numerics.accumulator));
   // 6 sigma have room for the bias besides the random part.
-  const double sigma = std::max(added.sigma, ordered) + bias / 6;
-  const Uncertain by_fp32{sum, sigma * sigma + flushed * flushed, added.worst + flushed, 0, bias};
+  const double sigma = std::max(added.sigma, ordered) + bias.of_terms / 6;
+  const Uncertain by_fp32{.value = sum,
+                          .variance = sigma * sigma + flushed * flushed,
+                          .worst = added.worst + flushed,
+                          .systematic = bias.of_terms + bias.of_sums};
   if (numerics.unit == SumUnit::fp32) return by_fp32;
   return wider(by_fp32, squares_of_unit({sum, sum, squares}, end - begin, numerics));
 }
