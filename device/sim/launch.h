@@ -17,6 +17,16 @@ namespace plumb::device::sim {
 
 using device::LaunchShape;
 
+// Words that a call keeps until it runs.
+struct KeptWords {
+  std::vector<std::uintptr_t> addresses;
+  // Of structures: addresses, numbers, and what a compiler has left between members, which may be
+  // half of some address.
+  std::vector<std::uintptr_t> guesses;
+
+  void add_words(const void* begin, std::size_t bytes, bool certain);
+};
+
 struct KernelCall {
   std::string name;
   LaunchShape shape;
@@ -24,6 +34,7 @@ struct KernelCall {
   void (*invoke)(const void* arguments) = nullptr;
   std::shared_ptr<const void> arguments;
   std::size_t argument_bytes = 0;  // of *arguments, which the kernel may read
+  void (*keep)(const void* arguments, KeptWords& kept) = nullptr;
 };
 
 // The simulated stream's side: queues the call, and answers for the stream's device.

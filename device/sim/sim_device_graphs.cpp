@@ -104,12 +104,25 @@ void SimDevice::replay(GraphExec graph, Stream stream) {
   submit(state, Replay{exec.data});
 }
 
+namespace {
+
+// A node that keeps an address in [begin, end); -1: none does. Half of an address beside a number
+// hardly ever is where memory begins, but often where some lies.
+int node_with(const GraphData& graph, std::uintptr_t begin, std::uintptr_t end) {
+  const auto found = graph.addresses.lower_bound(begin);
+  if (found != graph.addresses.end() && found->first < end) return found->second;
+  const auto guess = graph.guesses.find(begin);
+  return guess == graph.guesses.end() ? -1 : guess->second;
+}
+
+}  // namespace
+
 void SimDevice::note_held(std::uintptr_t begin, std::uintptr_t end, std::string_view label) {
   for (const auto& [handle, graph] : graph_execs_) {
     if (held_ || !graph->data) continue;
-    const auto found = graph->data->addresses.lower_bound(begin);
-    if (found == graph->data->addresses.end() || found->first >= end) continue;
-    const CapturedNode& node = graph->data->nodes[static_cast<std::size_t>(found->second)];
+    const int found = node_with(*graph->data, begin, end);
+    if (found < 0) continue;
+    const CapturedNode& node = graph->data->nodes[static_cast<std::size_t>(found)];
     held_.emplace(ErrorKind::held_by_graph,
                   fmt::format("'{}' was freed, but {} of a live graph uses it", label,
                               describe(node.operation)));

@@ -204,6 +204,33 @@ inline float rsqrt_approx(float x) { return sim::rsqrt_rounded(x); }
 inline std::uint32_t float_bits(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline float bits_float(std::uint32_t u) { return std::bit_cast<float>(u); }
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define PLUMB_CLEAR_PADDING(value) __builtin_clear_padding(value)
+#endif
+#endif
+
+template <class T>
+void clear_padding([[maybe_unused]] T& value) {
+#ifdef PLUMB_CLEAR_PADDING
+  if constexpr (std::is_class_v<T>) PLUMB_CLEAR_PADDING(&value);
+#endif
+}
+
+template <class T>
+void keep_words(const T& value, sim::KeptWords& kept) {
+#ifdef PLUMB_CLEAR_PADDING
+  constexpr bool kCertain = true;
+#else
+  constexpr bool kCertain = false;
+#endif
+  if constexpr (std::is_pointer_v<T>) {
+    kept.add_words(&value, sizeof value, true);
+  } else if constexpr (std::is_class_v<T>) {
+    kept.add_words(&value, sizeof value, kCertain);
+  }
+}
+
 // Freezes the arguments, converted to the kernel's parameter types, and how to call with them.
 template <auto kernel, typename... Parameters>
 struct Frozen {
@@ -211,6 +238,10 @@ struct Frozen {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...), "arguments travel by value");
   static void invoke(const void* arguments) {
     std::apply(kernel, *static_cast<const Arguments*>(arguments));
+  }
+  static void keep(const void* arguments, sim::KeptWords& kept) {
+    std::apply([&](const Parameters&... each) { (keep_words(each, kept), ...); },
+               *static_cast<const Arguments*>(arguments));
   }
 };
 
@@ -220,10 +251,10 @@ sim::KernelCall freeze(void (*)(Parameters...), std::string name, const LaunchSh
   using Call = Frozen<kernel, Parameters...>;
   using Arguments = typename Call::Arguments;
   static_assert(sizeof...(Parameters) == sizeof...(Values), "one value per kernel parameter");
-  return {
-      std::move(name), shape, &Call::invoke,
-      std::make_shared<const Arguments>(static_cast<Parameters>(std::forward<Values>(values))...),
-      sizeof(Arguments)};
+  const auto arguments =
+      std::make_shared<Arguments>(static_cast<Parameters>(std::forward<Values>(values))...);
+  std::apply([](Parameters&... each) { (clear_padding(each), ...); }, *arguments);
+  return {std::move(name), shape, &Call::invoke, arguments, sizeof(Arguments), &Call::keep};
 }
 
 // "(select<4, 64>)", as a macro argument with a comma has to be spelled, without its parentheses.

@@ -2,6 +2,7 @@
 //
 // Capture and replay on the simulated device: what a graph keeps, what a capture may not contain,
 // and that a missing dependency between branches shows.
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -270,6 +271,32 @@ TEST_F(SimCapture, MemoryThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   EXPECT_EQ(error_after_free(unused), "no error");
   device->destroy_graph_exec(exec);
   EXPECT_EQ(error_after_free(to), "no error");
+}
+
+// A compiler leaves the bytes between members as they were. With a number beside them they may look
+// like an address.
+struct Padded {
+  std::int32_t* at;
+  float eps;
+};
+void store_padded(Padded p) { *p.at = 1; }
+
+TEST_F(SimCapture, BytesThatBelongToNoMemberAreNoAddress) {
+  open(Policy::late);
+  std::int32_t *used = ints(4, "used"), *other = ints(4, "other");
+  Padded padded;
+  const std::int32_t* const within = other + 1;
+  static_assert(sizeof(Padded) == 2 * sizeof within);
+  std::memcpy(&padded, &used, sizeof used);
+  std::memcpy(reinterpret_cast<std::byte*>(&padded) + sizeof used, &within, sizeof within);
+  captured([&] {
+    const sim::LaunchShape shape;
+    sim::enqueue(stream, kernels::make_call<store_padded>("store_padded", shape, padded));
+  });
+  device->free(other);
+  EXPECT_EQ(error_of([&] { device->synchronize(); }), "no error");
+  device->free(used);
+  expect_error([&] { device->synchronize(); }, "held_by_graph: 'used'");
 }
 
 // A plug-in's workspace that grows: the graph keeps the address of the old one.

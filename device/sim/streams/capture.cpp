@@ -82,11 +82,11 @@ std::shared_ptr<const GraphData> finish(Capture& capture) {
                           describe(capture.nodes[node].operation) + ", node " +
                           std::to_string(node) + ", of a stream that joined the capture");
   }
-  GraphData graph{std::move(capture.nodes), {}};
+  GraphData graph{std::move(capture.nodes), {}, {}};
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const std::uintptr_t address : addresses_of(graph.nodes[i].operation)) {
-      graph.addresses.emplace(address, static_cast<int>(i));
-    }
+    const KeptWords kept = kept_by(graph.nodes[i].operation);
+    for (const auto word : kept.addresses) graph.addresses.emplace(word, static_cast<int>(i));
+    for (const auto word : kept.guesses) graph.guesses.emplace(word, static_cast<int>(i));
   }
   return std::make_shared<const GraphData>(std::move(graph));
 }

@@ -50,30 +50,35 @@ std::string describe(const Operation& operation) {
       operation);
 }
 
-std::vector<std::uintptr_t> addresses_of(const Operation& operation) {
-  std::vector<std::uintptr_t> addresses;
+void KeptWords::add_words(const void* begin, std::size_t bytes, bool certain) {
+  const auto* at = static_cast<const std::byte*>(begin);
+  std::vector<std::uintptr_t>& words = certain ? addresses : guesses;
+  for (std::size_t i = 0; i + sizeof(std::uintptr_t) <= bytes; i += sizeof(std::uintptr_t)) {
+    std::memcpy(&words.emplace_back(), at + i, sizeof(std::uintptr_t));
+  }
+}
+
+KeptWords kept_by(const Operation& operation) {
+  KeptWords kept;
   const auto add = [&](const void* address) {
-    addresses.push_back(reinterpret_cast<std::uintptr_t>(address));
+    kept.addresses.push_back(reinterpret_cast<std::uintptr_t>(address));
   };
-  const auto add_words = [&](const void* words, std::size_t bytes) {
-    const auto* at = static_cast<const std::byte*>(words);
-    for (std::size_t i = 0; i + sizeof(std::uintptr_t) <= bytes; i += sizeof(std::uintptr_t)) {
-      std::memcpy(&addresses.emplace_back(), at + i, sizeof(std::uintptr_t));
-    }
-  };
-  std::visit(
-      Overloaded{
-          [&](const KernelCall& call) { add_words(call.arguments.get(), call.argument_bytes); },
-          [&](const MemoryCopy& copy) {
-            add(copy.to);
-            if (copy.snapshot == nullptr) add(copy.from);
-          },
-          [&](const MemoryFill& fill) { add(fill.to); },
-          [&](const HostCall& call) { add_words(call.words.data(), call.words.size()); },
-          [](const auto&) {},
-      },
-      operation);
-  return addresses;
+  std::visit(Overloaded{
+                 [&](const KernelCall& call) {
+                   if (call.keep != nullptr) call.keep(call.arguments.get(), kept);
+                 },
+                 [&](const MemoryCopy& copy) {
+                   add(copy.to);
+                   if (copy.snapshot == nullptr) add(copy.from);
+                 },
+                 [&](const MemoryFill& fill) { add(fill.to); },
+                 [&](const HostCall& call) {
+                   kept.add_words(call.words.data(), call.words.size(), false);
+                 },
+                 [](const auto&) {},
+             },
+             operation);
+  return kept;
 }
 
 GraphNode summary(const Operation& operation) {

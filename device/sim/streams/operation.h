@@ -66,13 +66,14 @@ struct CapturedNode {
 
 struct GraphData {
   std::vector<CapturedNode> nodes;
-  std::map<std::uintptr_t, int> addresses;  // that a node has, and the first node that does
+  // What nodes keep, and the first node that does: addresses, and words that may be some.
+  std::map<std::uintptr_t, int> addresses, guesses;
 };
 
 // "kernel 'rms_norm'", "copy of 64 bytes": for messages.
 std::string describe(const Operation& operation);
-// Addresses that an operation has. Of a kernel's arguments each word that may be one.
-std::vector<std::uintptr_t> addresses_of(const Operation& operation);
+// Addresses that an operation will use.
+KeptWords kept_by(const Operation& operation);
 // Kind and kernel name of one node.
 GraphNode summary(const Operation& operation);
 
