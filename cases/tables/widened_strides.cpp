@@ -112,13 +112,6 @@ void place(const std::vector<OpTable::Field>& fields, const TableTensor& tensor,
   std::int64_t last = 0;  // element, on the host
   for (std::size_t i = 0; i < spec.shape.size(); ++i) last += (spec.shape[i] - 1) * spec.strides[i];
   const std::int64_t pieces = last / spec.piece + 1;
-  const std::int64_t elements = last + 1 + (pieces - 1) * spec.piece * (spread - 1);
-  const auto bytes = static_cast<std::size_t>(elements) * size_of(spec.dtype);
-  if (bytes > device::kLargestSparse) {
-    throw BadRow(fmt::format("{}: {} would take {} GiB of addresses, more than {}",
-                             values.row->where, spec.name, bytes >> 30,
-                             device::kLargestSparse >> 30));
-  }
   for (std::int64_t i = 0; i < pieces; ++i) spec.placement.push_back(i * spread);
 }
 

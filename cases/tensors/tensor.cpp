@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cases/tensors/bad_row.h"
+#include "device/device.h"
 #include "reference/bound.h"
 
 namespace plumb::cases {
@@ -80,6 +81,10 @@ HostTensor::HostTensor(TensorSpec spec) : spec_(std::move(spec)) {
   const std::size_t bytes = static_cast<std::size_t>(extent()) * size_of(spec_.dtype);
   check_fits(spec_, bytes);
   bytes_ = std::make_shared<Bytes>(bytes);
+  if (spec_.sparse && device_bytes(*this) > device::kLargestSparse) {
+    throw BadRow(fmt::format("{} would take {} GiB of addresses, more than {}", spec_.name,
+                             device_bytes(*this) >> 30, device::kLargestSparse >> 30));
+  }
 }
 
 HostTensor::HostTensor(const HostTensor& other)

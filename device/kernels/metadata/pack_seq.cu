@@ -27,8 +27,9 @@ PLUMB_KERNEL void pack_seq_kernel(plumb_pack_seq_params p) {
 plumb_status launch_pack_seq(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_pack_seq_params*>(params);
-  if (!is_legal_packing(p, p.x_row_stride) || p.out_row_stride < p.columns ||
-      p.out_sequence_stride < p.columns) {
+  // Sequences of no row may lie on one place.
+  const bool apart = p.max_length == 0 || p.out_sequence_stride >= p.columns;
+  if (!is_legal_packing(p, p.x_row_stride) || p.out_row_stride < p.columns || !apart) {
     return PLUMB_INVALID_ARGUMENT;
   }
   if (p.sequences == 0 || p.max_length == 0) return PLUMB_OK;
