@@ -221,8 +221,8 @@ std::string accident_of(const CaseResult& result) {
        "an address outside all tensors: an index without its check, or an offset in too few bits"},
       {"use_after_free", "a use of memory after it was freed"},
       {"uninitialized_read",
-       "a read of what nobody has written: shared memory or scratch in front of its first store, "
-       "or a tail that is not filled"},
+       "a read of what nobody has written: shared memory or scratch in front of its first store (a "
+       "barrier is missing), or a tail that is not filled"},
       {"divergent_barrier", "a barrier inside a branch that not all threads take"},
       {"exited_lane", "a wave operation behind an early return of some lanes"},
       {"deadlock", "a wait for threads that never arrive"},

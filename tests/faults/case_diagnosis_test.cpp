@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "device/sim/launch.h"
 #include "faults/faults.h"
 #include "faults/replaced_op.h"
 #include "tests/support/rows_and_cases.h"
@@ -144,6 +145,23 @@ TEST(CaseDiagnosis, KnowsAnOpThatIsNotAppliedOrTwice) {
   };
   EXPECT_TRUE(diagnosis(no_launch).names("not_applied")) << text_of(diagnosis(no_launch));
   EXPECT_TRUE(diagnosis(two_launches).names("applied_twice")) << text_of(diagnosis(two_launches));
+}
+
+// Whatever values the threads leave: which of them comes first is no pattern of values.
+TEST(CaseDiagnosis, AMissingBarrierIsExplainedByWhatItIs) {
+  const Case& which = find_case("rms_norm/v4_pro_hidden/eager");
+  device::sim::reset_executed_barriers();
+  run_case(which, on("sim-sm90"));
+  const std::vector<std::string> barriers = device::sim::executed_barriers();
+  ASSERT_FALSE(barriers.empty());
+  for (const std::string& barrier : barriers) {
+    RunOptions options = on("sim-sm90");
+    options.disabled_barriers = {barrier};
+    const CaseResult result = run_case(which, options);
+    ASSERT_EQ(result.outcome, Outcome::failed) << barrier;
+    const std::string text = text_of(diagnose_case(which, result, options));
+    EXPECT_NE(text.find("barrier"), std::string::npos) << barrier << ": " << text;
+  }
 }
 
 TEST(CaseDiagnosis, IsPartOfTheReport) {
