@@ -3,10 +3,10 @@
 // Prints which rows of the default tier see each mutant (mutants/, unseen/), or with --lazy each
 // lazy kernel (lazy/).
 //   plumb_kill_table [--all] [--lazy] [--sample N TEXT] [PART_OF_A_NAME...]
-// It stops after two rows of a mutant and one of a lazy kernel, unless --all. --sample: N of them,
-// chosen by the text; those that are excused do not run. Exit code 1: a mutant that no row sees and
-// faults/excused.toml does not name, or, in a run of all, an excuse that nothing needs. 2: it
-// cannot run.
+// A mutant of the library has to be seen by two rows, any other by one; it stops there, unless
+// --all. --sample: N of them, chosen by the text; those that are excused do not run. Exit code 1:
+// one that too few rows see and faults/excused.toml does not name, or, in a run of all, an excuse
+// that nothing needs. 2: it cannot run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
@@ -95,12 +95,14 @@ struct Subject {
   std::function<RunOptions(RunOptions, const Case&)> planted;
   // False: no difference in this case, which is left out.
   std::function<bool(const Case&, const std::string& platform)> can_differ;
+  std::size_t wanted = 1;  // rows that see it
 };
 
 const std::vector<std::string> kSimulated{"sim-sm90", "sim-gfx942", "sim-gfx950"};
 
 std::vector<Subject> every_mutant() {
   std::vector<Mutant> all = all_mutants();
+  const std::size_t of_the_library = all.size();
   [[maybe_unused]] const auto add = [&](std::string_view name, std::string_view op,
                                         const device::OpEntry& entry) {
     Mutant& mutant = all.emplace_back();
@@ -119,7 +121,8 @@ std::vector<Subject> every_mutant() {
                         [mutant](RunOptions options, const Case&) {
                           return with_mutant(std::move(options), mutant);
                         },
-                        [](const Case&, const std::string&) { return true; }});
+                        [](const Case&, const std::string&) { return true; },
+                        subjects.size() < of_the_library ? std::size_t{2} : std::size_t{1}});
   }
   return subjects;
 }
@@ -165,16 +168,15 @@ std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enoug
 int run_one(const Arguments& arguments) {
   for (const Subject& subject : arguments.lazy ? every_lazy_kernel() : every_mutant()) {
     if (subject.name != arguments.one) continue;
-    const std::size_t enough = arguments.all ? 1U << 20 : arguments.lazy ? 1 : 2;
-    const auto rows = rows_that_see(subject, enough);
+    const auto rows = rows_that_see(subject, arguments.all ? 1U << 20 : subject.wanted);
     fmt::print("{} rows: {}\n", rows.size(), fmt::join(rows, ", "));
-    return rows.empty() ? 1 : 0;
+    return rows.size() < subject.wanted ? 1 : 0;
   }
   return 2;
 }
 
-// Reason why no row can see the mutants of this name, a pattern of the shell. It may also match
-// mutants that a row sees.
+// Reason why no row can see the mutants of this name, a pattern of the shell, or one row alone. It
+// may also match mutants that more rows see.
 struct Excuse {
   std::string name, why;
 
@@ -221,10 +223,9 @@ SubjectLine line_of(const Subject& subject, const Arguments& arguments) {
   const process::Ended ended = process::run_to_end(command, {.timeout = kMostSeconds});
   std::string said = ended.out.substr(0, ended.out.find('\n'));
   if (!ended.timed_out && ended.signal == 0 && ended.code == 2) throw std::runtime_error(ended.err);
-  const bool finished = ended.ok() || said.starts_with("0 rows");
-  if (!finished) said = "1 row, in which it " + ended.how();
-  const bool seen = !said.starts_with("0 rows");
-  if (seen) return {line(said), Verdict::seen};
+  const bool few = !ended.timed_out && ended.signal == 0 && ended.code == 1;
+  if (!ended.ok() && !few) said = "1 row, in which it " + ended.how();
+  if (!few) return {line(said), Verdict::seen};
   if (excuse == known.end()) return {line(said), Verdict::unseen};
   return {line(said + ": " + excuse->why), Verdict::excused};
 }
