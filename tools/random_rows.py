@@ -37,7 +37,7 @@ REALS = [1e-6, 1e-5, 1e-3, 0.02, 0.0625, 0.3, 1.0, 1.7, 3.5]
 NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
 NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
 TRIES = 30  # per row
-TIMEOUT = 4  # seconds; a row that takes longer is too dear
+TIMEOUT = 2  # seconds; a row that takes longer is too dear
 
 
 def rows_of(toml):
@@ -184,26 +184,35 @@ def named(name, drawn):
 def sweep(drawing, count, platforms, folder):
     """Runs so many rows of all that wanted() asks for, again and again. Returns how many failed."""
     counts = dict.fromkeys(("passed", "failed", "untrusted", "refused", "slow"), 0)
+    ran = ("passed", "failed", "untrusted")
 
-    def outcome_of_drawn(i, drawn):
-        row = named(f"sweep_{i}", drawn)
+    def outcome_of_drawn(number, drawn):
+        row = named(f"sweep_{number}", drawn)
         outcome, seconds, _ = outcome_of(drawing.plumb, drawing.op, row, False, folder, platforms)
         return row, "slow" if outcome == "failed" and seconds >= TIMEOUT else outcome
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        number = 0
-        while counts["passed"] + counts["failed"] + counts["untrusted"] < count and number < TRIES * count:
-            tasks = []
-            for fixed in drawing.wanted()[:count]:
-                tasks.append(pool.submit(outcome_of_drawn, number, drawing.draw(fixed)))
-                number += 1
-            for task in tasks:
-                row, found = task.result()
-                counts[found] = counts.get(found, 0) + 1
-                if found == "failed":
-                    print(text_of([row]), flush=True)
-                elif found == "passed":
-                    drawing.keep({key: value for key, value in row.items() if key not in NOT_DRAWN})
+    def take(task):
+        row, found = task.result()
+        counts[found] = counts.get(found, 0) + 1
+        if found == "failed":
+            print(text_of([row]), flush=True)
+        elif found == "passed":
+            drawing.keep({key: value for key, value in row.items() if key not in NOT_DRAWN})
+
+    cores = os.cpu_count()
+    with concurrent.futures.ThreadPoolExecutor(cores) as pool:
+        running, asked = set(), []
+        for number in range(TRIES * count):
+            asked = asked or drawing.wanted()
+            running.add(pool.submit(outcome_of_drawn, number, drawing.draw(asked.pop())))
+            if len(running) > 2 * cores:
+                done, running = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for task in done:
+                    take(task)
+            if sum(counts[outcome] for outcome in ran) >= count:
+                break
+        for task in running:
+            take(task)
     print(f"{drawing.op}: " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items()), flush=True)
     return counts["failed"]
 

@@ -320,9 +320,7 @@ void expect_known_bias(int rows, std::int64_t hidden) {
   EXPECT_LE(std::abs(mean), 3 * std::sqrt(variance) + systematic);
 }
 
-TEST(Mhc, SquareSumsOfBf16NumbersRoundWithABiasThatTheBoundKnows) {
-  expect_known_bias(200, 1792);
-}
+TEST(Mhc, SquareSumsOfBf16NumbersRoundWithABiasThatTheBoundKnows) { expect_known_bias(200, 1792); }
 
 // Only a few additions, the last of which always rounds at the scale of the result.
 TEST(Mhc, SumsOfFewSquaresRoundWithABiasThatTheBoundKnows) { expect_known_bias(100000, 1); }
