@@ -26,11 +26,19 @@ class EngineMemory {
   T* allocate(std::int64_t count, std::string_view label) {
     return static_cast<T*>(bytes(static_cast<std::size_t>(count) * sizeof(T), label));
   }
+  // Of which a step reads nothing but what it has written: between two steps it may hold anything.
+  template <class T>
+  T* allocate_scratch(std::int64_t count, std::string_view label) {
+    T* const memory = allocate<T>(count, label);
+    blocks_.back().scratch = true;
+    return memory;
+  }
 
   struct NamedBlock {
     std::string label;
     std::byte* address = nullptr;
     std::size_t bytes = 0;
+    bool scratch = false;
   };
   const std::vector<NamedBlock>& blocks() const { return blocks_; }
 

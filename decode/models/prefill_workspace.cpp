@@ -13,7 +13,7 @@ PrefillWorkspace::PrefillWorkspace(const Geometry& g, EngineMemory& memory) {
     rows = std::max(rows, g.workspace_rows(kind));
     widest = std::max(widest, g.window + g.attended_states(kind));
   }
-  kv = memory.allocate<std::uint16_t>(requests * rows * kHeadDim, "prefill workspace");
+  kv = memory.allocate_scratch<std::uint16_t>(requests * rows * kHeadDim, "prefill workspace");
   flat = memory.allocate<std::int32_t>(tokens * widest, "prefill indices");
   indptr = memory.allocate<std::int32_t>(tokens + 1, "prefill indptr");
   lens = memory.allocate<std::int32_t>(tokens, "prefill lens");

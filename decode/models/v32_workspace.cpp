@@ -30,8 +30,8 @@ V32Workspace::V32Workspace(const Geometry& g, EngineMemory& memory) {
   top_k = memory.allocate<std::int32_t>(tokens * g.top_k, "top_k");
   attention = bf16(g.heads * kHeadDim, "attention");
   lse = f32(g.heads, "lse");
-  partial_out = memory.allocate<float>(splits * g.heads * kHeadDim, "partial_out");
-  partial_lse = memory.allocate<float>(splits * g.heads, "partial_lse");
+  partial_out = memory.allocate_scratch<float>(splits * g.heads * kHeadDim, "partial_out");
+  partial_lse = memory.allocate_scratch<float>(splits * g.heads, "partial_lse");
   router_logits = f32(g.experts, "router_logits");
   router_weights = f32(g.experts_per_token, "router_weights");
   router_ids = memory.allocate<std::int32_t>(tokens * g.experts_per_token, "router_ids");

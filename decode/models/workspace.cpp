@@ -47,8 +47,9 @@ Workspace::Workspace(const Geometry& g, EngineMemory& memory) {
   c4a_lens = memory.allocate<std::int32_t>(tokens, "c4a lens");
   attention = bf16(g.heads * kHeadDim, "attention");
   lse = f32(g.heads, "lse");
-  partial_out = memory.allocate<float>((tokens + g.plan_parts) * g.heads * kHeadDim, "partial_out");
-  partial_lse = memory.allocate<float>((tokens + g.plan_parts) * g.heads, "partial_lse");
+  partial_out =
+      memory.allocate_scratch<float>((tokens + g.plan_parts) * g.heads * kHeadDim, "partial_out");
+  partial_lse = memory.allocate_scratch<float>((tokens + g.plan_parts) * g.heads, "partial_lse");
   router_logits = f32(g.experts, "router_logits");
   router_weights = f32(g.experts_per_token, "router_weights");
   router_ids = memory.allocate<std::int32_t>(tokens * g.experts_per_token, "router_ids");

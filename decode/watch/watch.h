@@ -8,7 +8,8 @@
 //           that it was given, and nothing but its outputs may have changed
 //   eager   every step run eagerly at the same padded shape, on a fresh attention state, recorded:
 //           the twin's calls must have the same bits
-//   other   as plain, with other values wherever padding may hold anything: the same live rows
+//   other   as plain, with other values wherever padding may hold anything, and in scratch between
+//           two steps: the same live rows
 //
 // What they say is put in order: the first finding names the op that went wrong first.
 #pragma once
