@@ -24,10 +24,10 @@ const std::map<std::string, Words>& orders() {
   static const std::map<std::string, Words> orders{
       {"traffic",
        {"steady", "grow", "shrink", "there_and_back", "permute", "replace", "idle", "between",
-        "uneven", "same_ends", "prompts", "join", "prefix", "random"}},
+        "uneven", "same_ends", "prompts", "burst", "join", "prefix", "random"}},
       {"lengths",
-       {"equal", "short_ones", "around_page", "around_k", "around_tile", "beyond_k", "mixed",
-        "random"}},
+       {"equal", "short_ones", "around_page", "around_k", "around_tile", "across", "beyond_k",
+        "mixed", "random"}},
       {"accepted", {"", "all", "some", "none"}},
       {"between", {"", "nothing", "dummies", "captures"}},
       {"order", {"", "forward", "reverse", "random"}},

@@ -118,7 +118,7 @@ ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   shape.most_requests = row.integer("requests");
   shape.seed = static_cast<std::uint64_t>(row.integer("seed")) + seed;
   choose(row, "traffic", names_of<Traffic, 15>(), shape.traffic);
-  choose(row, "lengths", names_of<Lengths, 8>(), shape.lengths);
+  choose(row, "lengths", names_of<Lengths, 9>(), shape.lengths);
   choose(row, "accepted", std::array<std::string_view, 3>{"all", "some", "none"}, shape.acceptance);
   choose(row, "between", std::array<std::string_view, 3>{"nothing", "dummies", "captures"},
          shape.between);
@@ -145,6 +145,10 @@ void require_possible(const Row& row, const ServedCase& served) {
     throw BadRow(fmt::format(
         "{}: context of {} tokens; with {} it is {} at least", row.where, geometry.max_context,
         geometry.architecture == Architecture::v4 ? "v4" : "v32", least_context(geometry)));
+  }
+  if (served.shape.traffic == Traffic::prefix && geometry.frees_window) {
+    throw BadRow(
+        fmt::format("{}: no prefix is shared where blocks of the window go back", row.where));
   }
   try {
     make_schedule(served.shape, geometry);

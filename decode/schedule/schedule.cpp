@@ -21,6 +21,7 @@ using device::decode::Geometry;
 using device::decode::Scheduled;
 
 constexpr std::int64_t kShortChunk = 4;
+constexpr std::int64_t kBehindBorder = 16;  // of a prompt
 
 class Planner {
  public:
@@ -68,8 +69,18 @@ class Planner {
         return std::min(k + 1 + draw(0, std::max<std::int64_t>(room - k, 1)), room);
       case Lengths::mixed: return n % 2 == 0 ? room - n % 7 : n % 7;
       case Lengths::random: return draw(0, room);
+      case Lengths::across:
+        return std::min(before_border(n) + (has_prompts() ? kBehindBorder : 0), room);
     }
     return 0;
+  }
+
+  // Of the n-th request: one to three tokens less than a border.
+  std::int64_t before_border(std::int64_t n) const {
+    const std::array<std::int64_t, 5> borders{
+        geometry_.pages[0], device::decode::kC128a, tile_of_candidates(),
+        geometry_.index_ratio * geometry_.top_k, std::max<std::int64_t>(geometry_.window, 4)};
+    return borders[static_cast<std::size_t>(n % 5)] - 1 - n / 5 % 3;
   }
 
   std::int64_t tile_of_candidates() const {
@@ -142,7 +153,9 @@ class Planner {
 
   void admit(ScheduledStep& step) {
     // Who is there has been there: requests of this step are admitted behind those that share.
-    const bool shares = shape_.traffic == Traffic::prefix && step_ > 0 && step.admitted.empty();
+    // Three steps in which who comes shares, and three in which blocks only lose owners.
+    const bool gains = step_ % 6 >= 1 && step_ % 6 <= 3;
+    const bool shares = shape_.traffic == Traffic::prefix && gains && step.admitted.empty();
     if (shares && admit_behind_another(step)) return;
     const std::uint64_t id = ++last_id_;
     const std::int64_t tokens = length(static_cast<std::int64_t>(id) - 1);
@@ -155,6 +168,9 @@ class Planner {
   }
 
   std::int64_t computed(std::int64_t tokens) {
+    if (shape_.lengths == Lengths::across && has_prompts()) {
+      return std::max<std::int64_t>(tokens - kBehindBorder, 0);
+    }
     if (shape_.traffic == Traffic::join) return step_ == 0 ? tokens : tokens - tokens / 8;
     return has_prompts() ? draw(0, 1) * tokens / 2 : tokens;
   }
@@ -291,9 +307,9 @@ std::string_view name_of(Traffic traffic) {
 }
 
 std::string_view name_of(Lengths lengths) {
-  constexpr std::array<std::string_view, 8> kNames{"equal",      "around_k",   "around_page",
-                                                   "short_ones", "mixed",      "random",
-                                                   "beyond_k",   "around_tile"};
+  constexpr std::array<std::string_view, 9> kNames{"equal",      "around_k",    "around_page",
+                                                   "short_ones", "mixed",       "random",
+                                                   "beyond_k",   "around_tile", "across"};
   return kNames[static_cast<std::size_t>(lengths)];
 }
 

@@ -28,10 +28,10 @@ enum class Traffic {
   uneven,          // requests that decode take as many of their query tokens as they like
   same_ends,       // each step others, which end where those before did, by other query tokens
   join,            // all are there; each step one ends, and another's prompt waits for odd steps
-  prefix,          // each step one ends, and another comes with the prefix of one that is there
-  idle,            // nobody in every second step: an idle rank
-  between,         // so many that their tokens are strictly between two captured sizes
-  burst            // all come with a prompt at once; each third step others
+  prefix,   // each step one ends, and another comes, mostly with the prefix of one that is there
+  idle,     // nobody in every second step: an idle rank
+  between,  // so many that their tokens are strictly between two captured sizes
+  burst     // all come with a prompt at once; each third step others
 };
 // How long their contexts are; with `prompts`, their prompts.
 enum class Lengths {
@@ -41,8 +41,9 @@ enum class Lengths {
   short_ones,   // 0 to 5 tokens: not one compressed state
   mixed,        // long, short, long in one batch
   random,
-  beyond_k,    // more than the top-k keeps, all of them
-  around_tile  // candidates: one around the borders of the plan's blocks
+  beyond_k,     // more than the top-k keeps, all of them
+  around_tile,  // candidates: one around the borders of the plan's blocks
+  across        // tokens: one to three in front of such a border, and prompts go on behind it
 };
 // How many of the speculated tokens are accepted.
 enum class Acceptance { all, some, none };

@@ -28,7 +28,7 @@ constexpr Traffic kTraffic[] = {Traffic::steady,         Traffic::grow,    Traff
                                 Traffic::random,         Traffic::prompts, Traffic::uneven,
                                 Traffic::join,           Traffic::prefix,  Traffic::idle,
                                 Traffic::same_ends,      Traffic::between, Traffic::burst};
-constexpr std::int64_t kLengths = 8;
+constexpr std::int64_t kLengths = 9;
 
 // V4 with a drafter, whose batches are padded to one request or to four.
 Geometry v4_geometry(std::int64_t speculated) {

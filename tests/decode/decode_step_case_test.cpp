@@ -176,5 +176,44 @@ TEST(DecodeStepCase, ARowForRealDevicesIsSkipped) {
   EXPECT_EQ(result.outcome, Outcome::skipped);
 }
 
+// What a row's traffic is named for. True for those that say nothing of single steps.
+bool happens(Traffic traffic, const std::vector<ScheduledStep>& steps, std::int64_t requests) {
+  const auto some = [&](auto&& test) { return std::any_of(steps.begin(), steps.end(), test); };
+  const auto ends = [](const ScheduledStep& step) { return !step.finished.empty(); };
+  const auto prefills = [](const ScheduledStep& step) {
+    return std::ranges::any_of(step.batch, [](const auto& one) { return one.prefill; });
+  };
+  const auto decodes = [](const ScheduledStep& step) {
+    return std::ranges::any_of(step.batch, [](const auto& one) { return !one.prefill; });
+  };
+  switch (traffic) {
+    case Traffic::prefix:
+      return some([](const ScheduledStep& step) { return !step.shared.empty(); }) && some(ends);
+    case Traffic::prompts:
+    case Traffic::burst: return some(prefills);
+    case Traffic::join: return some(prefills) && some(decodes) && some(ends);
+    case Traffic::replace: return some(ends);
+    case Traffic::idle: return some([](const ScheduledStep& step) { return step.batch.empty(); });
+    case Traffic::there_and_back:
+    case Traffic::shrink:
+      return some([&](const ScheduledStep& step) { return std::ssize(step.batch) < requests; });
+    default: return true;
+  }
+}
+
+TEST(DecodeStepCase, EachRowDoesWhatItsTrafficIsNamedFor) {
+  for (const StepCase& which : decode_step_cases()) {
+    if (!which.id().ends_with("/eager")) continue;  // others have the same schedule
+    const ServedCase served = planted_case(which, "sim-sm90", 0);
+    const auto steps = make_schedule(served.shape, served.setup.geometry);
+    EXPECT_TRUE(happens(served.shape.traffic, steps, served.shape.most_requests)) << which.id();
+  }
+}
+
+TEST(DecodeStepCase, PrefixesAndAWindowWhoseBlocksGoBackAreRefused) {
+  const StepCase which = decode_case("decode_step/v4_shared/eager", {{"frees_window", "1"}});
+  EXPECT_THROW(planted_case(which, "sim-sm90", 0), BadRow);
+}
+
 }  // namespace
 }  // namespace plumb::cases
