@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 namespace plumb::cases {
 
@@ -42,10 +44,47 @@ void check_cache(const CacheView& cache, WatchedStep& step) {
   }
 }
 
+// Requests have the blocks of a prefix in common, at the same places, and no others: what one
+// writes there is the other's.
+void check_owners(const CacheView& cache, const device::decode::StepPlan& plan, WatchedStep& step) {
+  const auto width =
+      static_cast<std::size_t>(step.twin.engine.geometry().blocks_per_request(cache.cache));
+  const std::span<const std::int32_t> all =
+      plan.block_tables[static_cast<std::size_t>(cache.cache)];
+  const auto live = all.first(static_cast<std::size_t>(plan.live_requests) * width);
+  const auto common = block_of_two(live, width);
+  if (!common) return;
+  step.findings.add(Detector::state, step.calls, "", "",
+                    fmt::format("block {} of {} belongs to two requests: block {} of the one, "
+                                "block {} of the other",
+                                common->block, cache.name, common->there, common->here));
+}
+
 }  // namespace
 
+std::optional<CommonBlock> block_of_two(std::span<const std::int32_t> tables, std::size_t width) {
+  std::unordered_map<std::int32_t, std::size_t> first;  // where a block stands
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i] == 0) continue;
+    const auto [found, fresh] = first.try_emplace(tables[i], i);
+    if (fresh) continue;
+    const std::size_t there = found->second, place = i % width;
+    const bool shared =
+        there % width == place && (place == 0 || tables[there - 1] == tables[i - 1]);
+    if (shared) continue;
+    return CommonBlock{tables[i], static_cast<std::int64_t>(place),
+                       static_cast<std::int64_t>(there % width)};
+  }
+  return std::nullopt;
+}
+
 void check_caches(WatchedStep& step) {
-  for (const CacheView& cache : step.twin.engine.caches()) check_cache(cache, step);
+  std::set<device::decode::Cache> seen;  // layers have their caches at the same blocks
+  for (const CacheView& cache : step.twin.engine.caches()) {
+    check_cache(cache, step);
+    if (!seen.insert(cache.cache).second) continue;
+    for (const device::decode::StepPlan& plan : step.plans) check_owners(cache, plan, step);
+  }
 }
 
 }  // namespace plumb::cases

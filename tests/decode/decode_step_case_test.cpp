@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cases/tables/case_file.h"
+#include "decode/checks/cache_checks.h"
 #include "decode/schedule/any_case.h"
 #include "decode/watch/watch.h"
 #include "diagnosis/decode_step_run.h"
@@ -174,6 +175,21 @@ TEST(DecodeStepCase, AModeThatTheModelLacksIsSkipped) {
 TEST(DecodeStepCase, ARowForRealDevicesIsSkipped) {
   const CaseResult result = run(decode_case("decode_step/v4_production/full")).result;
   EXPECT_EQ(result.outcome, Outcome::skipped);
+}
+
+// A block that a second request got while the first still has it.
+TEST(DecodeStepCase, ABlockOfTwoRequestsIsPartOfAPrefixOrAFinding) {
+  using Tables = std::vector<std::int32_t>;
+  EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 4, 5, 6, 0}, 4));
+  EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 1, 2, 7, 0}, 4)) << "a prefix";
+  EXPECT_FALSE(block_of_two(Tables{1, 2, 3, 0, 1, 2, 3, 0}, 4));
+  const auto behind = block_of_two(Tables{1, 2, 3, 0, 1, 4, 3, 0}, 4);
+  ASSERT_TRUE(behind) << "what lies in front is not shared";
+  EXPECT_EQ(behind->block, 3);
+  const auto elsewhere = block_of_two(Tables{1, 2, 3, 0, 9, 1, 0, 0}, 4);
+  ASSERT_TRUE(elsewhere);
+  EXPECT_EQ(elsewhere->here, 1);
+  EXPECT_EQ(elsewhere->there, 0);
 }
 
 // What a row's traffic is named for. True for those that say nothing of single steps.
