@@ -13,13 +13,13 @@ which rows exist (it refuses the others) and what they cost: `--budget` seconds 
 values are drawn, one for each time it is said: what `plumb_kill_table --lazy` found to be seen by no row.
 
 With `--sweep` so many rows run, on all cores, and only those that fail are printed: a right kernel fails in none of them. The last
-line counts them. Exit code 1: a row failed.
+line counts them; one that takes longer than TIMEOUT is slow, and no failure. Exit code 1: a row failed.
 """
 
 import argparse
 import concurrent.futures
-import os
 import json
+import os
 import pathlib
 import random
 import re

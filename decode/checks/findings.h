@@ -20,14 +20,14 @@ enum class Detector {
   convention,  // a call has another constant than the model was published with
   metadata,    // V3.2: persistent buffers, or the plan that was kept, are not this step's
   reference,   // an op is wrong on the bytes that it was given
-  state,       // bytes changed that no call has written, or slots that no live token owns
-  eager,       // a call of the replay differs from the same call run eagerly on fresh state
-  twin,        // the graph with a recorder and the one without give different results
-  padding,     // what padding holds reaches a live row
-  path,        // the graph does not launch what the eager step launches, or is not there
-  cost,        // a step waits for the device, captures or plans again what it had
-  fresh,       // an engine made anew gives other results on the same requests and caches
-  alone        // a runner beside others gives other results than alone (side_by_side.h)
+  state,    // bytes changed that no call has written, slots that no live token owns, blocks of two
+  eager,    // a call of the replay differs from the same call run eagerly on fresh state
+  twin,     // the graph with a recorder and the one without give different results
+  padding,  // what padding holds reaches a live row
+  path,     // the graph does not launch what the eager step launches, or is not there
+  cost,     // a step waits for the device, captures or plans again what it had
+  fresh,    // an engine made anew gives other results on the same requests and caches
+  alone     // a runner beside others gives other results than alone (side_by_side.h)
 };
 inline constexpr int kDetectors = 17;
 std::string_view name_of(Detector detector);

@@ -28,10 +28,10 @@ enum class Traffic {
   uneven,          // requests that decode take as many of their query tokens as they like
   same_ends,       // each step others, which end where those before did, by other query tokens
   join,            // all are there; each step one ends, and another's prompt waits for odd steps
-  prefix,   // each step one ends, and another comes, mostly with the prefix of one that is there
-  idle,     // nobody in every second step: an idle rank
-  between,  // so many that their tokens are strictly between two captured sizes
-  burst     // all come with a prompt at once; each third step others
+  prefix,          // each step one ends, and another comes, half of them with the prefix of one
+  idle,            // nobody in every second step: an idle rank
+  between,         // so many that their tokens are strictly between two captured sizes
+  burst            // all come with a prompt at once; each third step others
 };
 // How long their contexts are; with `prompts`, their prompts.
 enum class Lengths {

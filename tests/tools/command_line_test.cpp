@@ -124,6 +124,9 @@ TEST_F(CommandLine, AStrideOrANumberOfARowIsOneOfTheOp) {
   expect_refused(
       {"run", "--case", "fp8_paged_mqa_logits/page64_shuffled/eager", "--set", "page=24"},
       "tiles of 16 tokens");
+  expect_refused({"run", "--case", "build_ragged_indices_from_dense/far_rows/eager", "--set",
+                  "rows=4096", "--platform", "sim-sm90"},
+                 "GiB of addresses, more than 64");
 }
 
 TEST_F(CommandLine, CaseFilesWithAMistakeAreNamedWithItsLine) {

@@ -322,7 +322,7 @@ void expect_known_bias(int rows, std::int64_t hidden) {
 
 TEST(Mhc, SquareSumsOfBf16NumbersRoundWithABiasThatTheBoundKnows) { expect_known_bias(200, 1792); }
 
-// Only a few additions, the last of which always rounds at the scale of the result.
+// A sum of few squares is exact until it enters the binade of the result.
 TEST(Mhc, SumsOfFewSquaresRoundWithABiasThatTheBoundKnows) { expect_known_bias(100000, 1); }
 
 }  // namespace
