@@ -100,7 +100,7 @@ std::set<std::int64_t> open_groups(const ScoredChoices& choices, std::int64_t ro
 void judge_groups(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                   const std::set<std::int64_t>& open, RowVerdict& verdict) {
   if (std::ssize(open) <= choices.kept) return;
-  const Ids best = choices.group.best(row, choices.kept);
+  const Ids best = choices.group.best(row, choices.kept, choices.groups_of(ids));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::int64_t group = choices.group_of(ids[i]);
     if (std::find(best.begin(), best.end(), group) != best.end()) continue;
@@ -127,12 +127,25 @@ std::int64_t overtaken(const ScoredChoices& choices, std::int64_t row, const Ids
   return found;
 }
 
+bool contains(const Ids& ids, std::int64_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// What belongs into a row and is not there, in falling order.
+Ids left_out(const ScoredChoices& choices, std::int64_t row, const Ids& ids) {
+  Ids right = choices.exact(row, ids);
+  std::erase_if(right, [&](std::int32_t id) { return contains(ids, id); });
+  return right;
+}
+
+// Where the order is free, the worst of the chosen experts stand for those that were left out.
 void judge_experts(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                    const std::set<std::int64_t>& open, RowVerdict& verdict) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  std::size_t i = choices.free_order ? ids.size() - left_out(choices, row, ids).size() : 0;
+  for (; i < ids.size(); ++i) {
     const std::int64_t better = overtaken(choices, row, ids, i, open);
     if (better < 0) continue;
-    const bool later = std::find(ids.begin(), ids.end(), better) != ids.end();
+    const bool later = contains(ids, better);
     fail(verdict, static_cast<std::int64_t>(i),
          fmt::format("{} {} {}: {}", name_of(choices, ids[i]), later ? "in front of" : "instead of",
                      name_of(choices, better), compare(choices.experts, row, ids[i], better)));
@@ -155,7 +168,7 @@ void count_flip(const ScoredChoices& choices, const Candidates& candidates, std:
 bool count_group_flips(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                        RowVerdict& verdict) {
   if (choices.kept == choices.groups) return false;
-  const Ids best = choices.group.best(row, choices.kept + 1);
+  const Ids best = choices.group.best(row, choices.kept + 1, choices.groups_of(ids));
   verdict.expected_flips +=
       choices.group.chance_of_flip(row, best[choices.kept - 1], best[choices.kept]);
   const std::int64_t before = verdict.flips;
@@ -168,12 +181,13 @@ bool count_group_flips(const ScoredChoices& choices, std::int64_t row, const Ids
   return verdict.flips > before;
 }
 
-// Neighbours of the exact order that stand the other way round, or of which the worse was chosen.
+// Neighbours of the exact order that stand the other way round (not where the order is free), or of
+// which the worse was chosen.
 void count_expert_flips(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
                         RowVerdict& verdict) {
-  Ids order = choices.exact(row);
+  const Ids order = choices.exact(row, ids);
   const auto place_of = [&](std::int32_t id) { return std::find(ids.begin(), ids.end(), id); };
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+  for (std::size_t i = 0; !choices.free_order && i + 1 < order.size(); ++i) {
     verdict.expected_flips += choices.experts.chance_of_flip(row, order[i], order[i + 1]);
     if (place_of(order[i + 1]) < place_of(order[i])) {
       count_flip(choices, choices.experts, row, order[i + 1], order[i], "expert", verdict);
@@ -188,6 +202,17 @@ void count_expert_flips(const ScoredChoices& choices, std::int64_t row, const Id
   }
 }
 
+void judge_order(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
+                 RowVerdict& verdict) {
+  const std::set<std::int64_t> open = open_groups(choices, row, ids);
+  judge_groups(choices, row, ids, open, verdict);
+  if (verdict.wrong.empty()) judge_experts(choices, row, ids, open, verdict);
+  if (!verdict.wrong.empty()) return;
+  if (!count_group_flips(choices, row, ids, verdict)) {
+    count_expert_flips(choices, row, ids, verdict);
+  }
+}
+
 RowVerdict judge_row(const ScoredChoices& choices, std::int64_t row, const Ids& ids) {
   RowVerdict verdict;
   const ScoredChoices::Rule rule = choices.rule[row];
@@ -197,14 +222,17 @@ RowVerdict judge_row(const ScoredChoices& choices, std::int64_t row, const Ids& 
   }
   const bool any = rule == ScoredChoices::Rule::any_expert;
   if (!judge_range(choices, any, ids, verdict) || any) return verdict;
-  const std::set<std::int64_t> open = open_groups(choices, row, ids);
-  judge_groups(choices, row, ids, open, verdict);
-  if (verdict.wrong.empty()) judge_experts(choices, row, ids, open, verdict);
-  if (!verdict.wrong.empty()) return verdict;
-  if (!count_group_flips(choices, row, ids, verdict)) {
-    count_expert_flips(choices, row, ids, verdict);
-  }
+  const Ids judged = choices.free_order ? choices.experts.sorted(row, ids) : ids;
+  judge_order(choices, row, judged, verdict);
+  verdict.place = std::find(ids.begin(), ids.end(), judged[verdict.place]) - ids.begin();
   return verdict;
+}
+
+// What belongs at a place of a row that is wrong there.
+std::int32_t right_id(const ScoredChoices& choices, const Mismatch& wrong, const Ids& ids) {
+  const Ids missing = left_out(choices, wrong.row, ids);
+  const bool free = choices.free_order && !missing.empty();
+  return free ? missing.front() : choices.exact(wrong.row, ids)[wrong.column];
 }
 
 // Flips that stand next to each other have a cause in common, three at the most.
@@ -255,7 +283,8 @@ TensorReport judge_choices(const HostTensor& ids, const ScoredChoices& choices) 
   report.zero_share = static_cast<double>(zeros) / all;
   report.observability = report.elements_compared == 0 ? 0 : 1 - report.zero_share;
   if (!report.wrong_rows.empty()) {
-    report.worst->expected = choices.exact(report.worst->row)[report.worst->column];
+    const auto* stored = ids.row<std::int32_t>(report.worst->row);
+    report.worst->expected = right_id(choices, *report.worst, Ids(stored, stored + choices.k));
     report.failures.push_back(fmt::format("{}: rows {} of {} wrong; {} has {}", report.tensor,
                                           row_ranges(original_rows(ids, report.wrong_rows)),
                                           report.rows_total, report.worst->coordinates, first));

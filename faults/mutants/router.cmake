@@ -29,8 +29,8 @@ plumb_mutant(router_groups_by_their_best
 
 plumb_mutant(router_ties_to_the_larger_id
   OP grouped_topk FILE router/router.h
-  FROM [[{ return 0xffffffffu - id; }]]
-  TO [[{ return id; }]]
+  FROM [[ties == PLUMB_ROUTER_TIES_LOWER_ID ? 0xffffffffu - id : id;]]
+  TO [[id;]]
   CASE grouped_topk/v3_2/eager
   SAYS "equal scores, the smaller id comes first"
   WHY "of equal experts the later one is taken")
@@ -111,7 +111,7 @@ plumb_mutant(router_empty_sum_divides
 plumb_mutant(router_picked_stays
   OP sqrt_softplus_topk FILE router/router.h
   FROM [[if (ranks[i] == best) ranks[i] = 0;]]
-  TO [[if (ranks[i] == best) ranks[i] = rank_of(0.0F, id_of(best));]]
+  TO [[if (ranks[i] == best) ranks[i] = rank_of(p.ties, 0.0F, id_of(p.ties, best));]]
   CASE sqrt_softplus_topk/every_expert/eager
   SAYS "for the second time"
   WHY "picked experts are blanked with 0, which beats a negative choice")

@@ -27,7 +27,7 @@ plumb_unseen(grouped_topk_22_is_no_small_topk
   WHY [==[The shape class of the small-expert kernel loses topk 22: with PLUMB_DOMAIN_SMALL_EXPERTS_IN_FP32, one group, 512 experts, topk 22, bf16 logits and PLUMB_ROUTER_LOGITS_FORMAT scores, bias and sums are rounded to bf16 where fp32 holds, so that weights are off by up to 2^-9 and near choices swap.]==])
 plumb_unseen(grouped_topk_equal_groups_are_all_kept
   OP grouped_topk FILE router/grouped_topk.cu
-  FROM [==[  const std::uint64_t rank = rank_of(score, lane_index());]==]
+  FROM [==[  const std::uint64_t rank = rank_of(p.ties, score, lane_index());]==]
   TO [==[  const std::uint32_t rank = choice_key(score);]==]
   CLASS [==[ties at the cut]==]
   WHY [==[Groups are compared by score alone, so that equal scores at the cut keep more than topk_group groups: two groups with equal logits and bias, topk_group 1 and topk 2 give the best expert of each group instead of the two best of group 0.]==])

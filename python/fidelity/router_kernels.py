@@ -96,6 +96,24 @@ def grouped_topk_aiter(logits, bias, weights, ids, n_group, topk_group, topk, re
         weights[token] = weights_of(scores[chosen], renormalize, F32(routed_scaling_factor))
 
 
+def unsorted(values, count):
+    """Indices of the `count` largest as torch.topk(sorted=False) may return them: in any order, any of equal ones, NaN first."""
+    return np.argpartition(-np.nan_to_num(values, nan=np.inf, posinf=np.inf, neginf=-np.inf), count - 1)[:count]
+
+
+@kernel("grouped_topk", contract={"arithmetic": "fp32", "nonfinite": "ordered_bits", "kernel_domain": "everywhere", "bias_format": "fp32", "ties": "any", "order": "any"}, platforms="sim-*")
+def grouped_topk_of_torch(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor):
+    """transformers 5.23 for V3.2, and vLLM's path without a kernel."""
+    for token, x in enumerate(logits_of(logits)):
+        scores = exp_sigmoid(x)
+        choice = scores + bias
+        best = unsorted(two_best(choice, n_group), topk_group)
+        is_open = np.isin(np.arange(len(x)) // (len(x) // n_group), best)
+        chosen = unsorted(np.where(is_open, choice, F32(-np.inf)), topk)
+        ids[token] = chosen
+        weights[token] = weights_of(scores[chosen], renormalize, F32(routed_scaling_factor))
+
+
 def log_1p_exp(x):
     return np.where(x > 20, x, fp32(np.log, F32(1) + exp(x)))
 
@@ -116,14 +134,25 @@ def root(softplus, x):
     return fp32(np.sqrt, softplus(x))
 
 
-def normalised(scores, guarded, renormalize, scale):
+def sum_or_1(total):
+    return total if total > 0 else F32(1)
+
+
+def plain_sum(total):
+    return total
+
+
+def sum_and_epsilon(total):
+    return total + F32(1e-20)
+
+
+def normalised(scores, divisor, renormalize, scale):
     if not renormalize:
         return scores * F32(scale)
-    total = scores.sum(dtype=F32)
-    return scores / (total if total > 0 or not guarded else F32(1)) * F32(scale)
+    return scores / divisor(scores.sum(dtype=F32)) * F32(scale)
 
 
-def route(softplus, choose, guarded, call):
+def route(softplus, choose, divisor, call):
     """`choose(x, scores, bias, topk)` gives ids and what their weights are made of."""
     is_padding, tokens, topk = call["is_padding"], call["tokens"], call["topk"]
     if call["token_expert_indices"] is not None:
@@ -134,7 +163,7 @@ def route(softplus, choose, guarded, call):
             continue
         chosen, parts = choose(x, root(softplus, x), call["bias"], topk)
         call["ids"][token] = chosen
-        call["weights"][token] = normalised(parts, guarded, call["renormalize"], call["routed_scaling_factor"])
+        call["weights"][token] = normalised(parts, divisor, call["renormalize"], call["routed_scaling_factor"])
 
 
 def nan_loses(x, scores, bias, topk):
@@ -165,7 +194,7 @@ SCORE_OF_VLLM = {"softplus": "threshold_20", "softplus_small": "log_1p_exp", "ze
 @kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "nan", "weight": "score"}, platforms="sim-*")
 def dsv4_topk(**call):
     """vLLM 0.33's Triton kernel."""
-    route(log_1p_exp, nan_loses, True, call)
+    route(log_1p_exp, nan_loses, sum_or_1, call)
 
 
 @kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "zero", "weight": "score"}, platforms="sim-*")
@@ -176,33 +205,44 @@ def dsv4_topk_guarded(**call):
         chosen, parts = nan_loses(x, scores, bias, topk)
         return chosen, np.where(np.isnan(parts), F32(0), parts)
 
-    route(log_1p_exp, choose, True, call)
+    route(log_1p_exp, choose, sum_or_1, call)
 
 
 @kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "nan", "weight": "recovered"}, platforms="sim-*")
 def topk_softplus_sqrt(**call):
     """vLLM 0.22.1's generic kernel."""
-    route(log_1p_exp, blanked, True, call)
+    route(log_1p_exp, blanked, sum_or_1, call)
 
 
 @kernel("sqrt_softplus_topk", contract={**SCORE_OF_VLLM, "nan_score": "zero", "weight": "recovered"}, platforms="sim-*")
 def topk_softplus_sqrt_guarded(**call):
     """The generic kernel after 0.33: the score of a NaN is 0."""
-    route(log_1p_exp, zeroed, True, call)
+    route(log_1p_exp, zeroed, sum_or_1, call)
 
 
 @kernel("sqrt_softplus_topk", contract={"softplus": "threshold_20", "softplus_small": "log1p", "zero_sum": "nan", "nan_score": "nan", "weight": "score"}, platforms="sim-*")
 def topk_of_torch(**call):
     """F.softplus(x).sqrt(), as in the references of AITER, vLLM and DeepSeek."""
-    route(log1p_threshold, nan_loses, False, call)
+    route(log1p_threshold, nan_loses, plain_sum, call)
+
+
+@kernel("sqrt_softplus_topk", contract={"softplus": "threshold_20", "softplus_small": "log1p", "zero_sum": "epsilon", "nan_score": "nan", "weight": "score", "ties": "any", "order": "any"}, platforms="sim-*")
+def topk_of_transformers(**call):
+    """transformers 5.23 for V4."""
+
+    def choose(x, scores, bias, topk):
+        chosen = unsorted(scores + bias, topk)
+        return chosen, scores[chosen]
+
+    route(log1p_threshold, choose, sum_and_epsilon, call)
 
 
 @kernel("sqrt_softplus_topk", contract={"softplus": "none", "softplus_small": "log1p", "zero_sum": "nan", "nan_score": "nan", "weight": "score"}, platforms="sim-*")
 def topk_log1p(**call):
-    route(log1p, nan_loses, False, call)
+    route(log1p, nan_loses, plain_sum, call)
 
 
-def route_by_hash(softplus, nan_score, guarded, skips_strangers, call):
+def route_by_hash(softplus, nan_score, divisor, skips_strangers, call):
     logits, table, topk = logits_of(call["logits"]), call["tid2eid"], call["topk"]
     for token, x in enumerate(logits):
         row = np.asarray(table[call["input_ids"][token]])
@@ -210,27 +250,33 @@ def route_by_hash(softplus, nan_score, guarded, skips_strangers, call):
         scores = root(softplus, x[row[places]])
         scores = np.where(np.isnan(scores), F32(nan_score), scores)
         call["ids"][token, places] = row[places]
-        call["weights"][token, places] = normalised(scores, guarded, call["renormalize"], call["routed_scaling_factor"])
+        call["weights"][token, places] = normalised(scores, divisor, call["renormalize"], call["routed_scaling_factor"])
 
 
 @kernel("hash_routing", contract={**SCORE_OF_VLLM, "nan_score": "nan", "strangers": "ignored"}, platforms="sim-*")
 def topk_hash_softplus_sqrt(**call):
     """vLLM 0.22.1's generic kernel."""
-    route_by_hash(log_1p_exp, np.nan, True, True, call)
+    route_by_hash(log_1p_exp, np.nan, sum_or_1, True, call)
 
 
 @kernel("hash_routing", contract={**SCORE_OF_VLLM, "nan_score": "zero", "strangers": "ignored"}, platforms="sim-*")
 def topk_hash_softplus_sqrt_guarded(**call):
-    route_by_hash(log_1p_exp, 0, True, True, call)
+    route_by_hash(log_1p_exp, 0, sum_or_1, True, call)
 
 
 @kernel("hash_routing", contract={"softplus": "none", "softplus_small": "log1p", "zero_sum": "nan", "nan_score": "nan", "strangers": "never"}, platforms="sim-*")
 def hash_topk(**call):
     """The fast kernel of vLLM 0.33."""
-    route_by_hash(log1p, np.nan, False, False, call)
+    route_by_hash(log1p, np.nan, plain_sum, False, call)
+
+
+@kernel("hash_routing", contract={"softplus": "threshold_20", "softplus_small": "log1p", "zero_sum": "epsilon", "nan_score": "nan", "strangers": "never"}, platforms="sim-*")
+def hash_routing_of_transformers(**call):
+    """transformers 5.23 for V4."""
+    route_by_hash(log1p_threshold, np.nan, sum_and_epsilon, False, call)
 
 
 @kernel("hash_routing", contract={**SCORE_OF_VLLM, "nan_score": "zero", "strangers": "never"}, platforms="sim-*")
 def hash_topk_guarded(**call):
     """The fast kernel after 0.33: max(x, 0) + log(1 + exp(-|x|))."""
-    route_by_hash(log_1p_exp_of_size, 0, True, False, call)
+    route_by_hash(log_1p_exp_of_size, 0, sum_or_1, False, call)

@@ -34,7 +34,7 @@ Estimate hash_routing_weights(const HashRouting& inputs, const Numerics& numeric
   Estimate weights;
   weights.resize(inputs.logits.tokens, inputs.topk);
   weights.output = Format::f32;
-  const Divisor divisor = divisor_of(inputs.renormalize, inputs.rules);
+  const Divisor divisor = inputs.renormalize ? inputs.rules.divisor : Divisor::one;
   for (std::int64_t token = 0; token < inputs.logits.tokens; ++token) {
     std::vector<Score> scores;
     for (std::int32_t place = 0; place < inputs.topk; ++place) {

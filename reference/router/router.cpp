@@ -194,11 +194,6 @@ bool are_experts(const std::int32_t* ids, std::int32_t count, std::int64_t exper
   return std::all_of(ids, ids + count, [&](std::int32_t id) { return id >= 0 && id < experts; });
 }
 
-Divisor divisor_of(bool renormalize, const SoftplusRules& rules) {
-  if (!renormalize) return Divisor::one;
-  return rules.zero_sum_is_one ? Divisor::sum_if_positive : Divisor::sum;
-}
-
 void estimate_weights(const std::vector<Score>& scores, Divisor divisor, double scale,
                       const Numerics& numerics, std::int64_t row, Estimate& weights) {
   const ScoreSum sum = sum_of(scores);

@@ -33,13 +33,20 @@ struct Score {
 // absolute: what is left of a small score is then noise.
 Score sigmoid_score(double x, const Numerics& numerics);
 
+enum class Divisor {
+  one,            // not renormalised
+  sum_and_1e_20,  // sum + 1e-20
+  sum,
+  sum_if_positive  // sum, or 1 where it is 0 or NaN
+};
+
 // What kernels of sqrt(softplus) do differently.
 struct SoftplusRules {
   bool linear_above_20 = true;  // else e^x, and with it the score, is infinite above 88.7
   bool log1p = false;  // else the logarithm of the rounded 1 + e^x: its error is absolute, and it
                        // is exactly 0 where the sum is 1, below -16.64
-  bool nan_is_zero = true;      // the score of a NaN logit
-  bool zero_sum_is_one = true;  // weights of a row without a sum above 0 are divided by 1
+  bool nan_is_zero = true;                     // the score of a NaN logit
+  Divisor divisor = Divisor::sum_if_positive;  // of renormalised weights
 };
 // sqrt(ln(1 + e^x)). Below -104 e^x is 0 in fp32, and so is the score.
 Score sqrt_softplus_score(double x, const SoftplusRules& rules, const Numerics& numerics);
@@ -56,14 +63,6 @@ void store(const Score& score, std::uint64_t identity, Candidates& candidates, s
 std::uint64_t identity_of_bits(const Logits& logits, const float* bias, std::int64_t token,
                                std::int64_t expert);
 bool are_experts(const std::int32_t* ids, std::int32_t count, std::int64_t experts);
-
-enum class Divisor {
-  one,            // not renormalised
-  sum_and_1e_20,  // sum + 1e-20
-  sum,
-  sum_if_positive  // sum, or 1 where it is 0 or NaN
-};
-Divisor divisor_of(bool renormalize, const SoftplusRules& rules);
 
 // Row `row` of `weights`, already sized: scores[i] * scale / divisor.
 void estimate_weights(const std::vector<Score>& scores, Divisor divisor, double scale,

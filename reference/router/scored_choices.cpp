@@ -9,20 +9,27 @@ namespace plumb::reference {
 
 namespace {
 
-// The first `count` of `ids` by exact score.
-std::vector<std::int32_t> best_of(const Candidates& candidates, std::int64_t row,
-                                  std::vector<std::int32_t> ids, std::int64_t count) {
+using Ids = std::vector<std::int32_t>;
+
+// The first `count` of `ids` by exact score, as Candidates::best().
+Ids best_of(const Candidates& candidates, std::int64_t row, Ids ids, std::int64_t count,
+            const Ids& taken) {
   const double* score = candidates.score.value.data() + row * candidates.score.columns;
-  const auto in_front = [score](std::int32_t a, std::int32_t b) {
-    return score[a] != score[b] ? score[a] > score[b] : a < b;
+  const auto place_of = [&](std::int32_t id) {
+    return candidates.free_ties ? std::find(taken.begin(), taken.end(), id) : taken.end();
+  };
+  const auto in_front = [&](std::int32_t a, std::int32_t b) {
+    if (score[a] != score[b]) return score[a] > score[b];
+    const auto place_of_a = place_of(a), place_of_b = place_of(b);
+    return place_of_a != place_of_b ? place_of_a < place_of_b : a < b;
   };
   std::partial_sort(ids.begin(), ids.begin() + count, ids.end(), in_front);
   ids.resize(static_cast<std::size_t>(count));
   return ids;
 }
 
-std::vector<std::int32_t> all_ids(std::int64_t count) {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
+Ids all_ids(std::int64_t count) {
+  Ids ids(static_cast<std::size_t>(count));
   std::iota(ids.begin(), ids.end(), 0);
   return ids;
 }
@@ -43,7 +50,7 @@ bool Candidates::certainly_equal(std::int64_t row, std::int64_t a, std::int64_t 
 }
 
 bool Candidates::certainly_before(std::int64_t row, std::int64_t a, std::int64_t b) const {
-  if (certainly_equal(row, a, b)) return a < b;
+  if (certainly_equal(row, a, b)) return !free_ties && a < b;
   const std::int64_t i = row * score.columns + a, j = row * score.columns + b;
   return score.value[i] - score.arithmetic(i) > score.value[j] + score.arithmetic(j);
 }
@@ -66,20 +73,30 @@ double Candidates::chance_of_flip(std::int64_t row, std::int64_t a, std::int64_t
   return std::erfc(gap / sigma / std::sqrt(2.0));
 }
 
-std::vector<std::int32_t> Candidates::best(std::int64_t row, std::int64_t count) const {
-  return best_of(*this, row, all_ids(score.columns), count);
+Ids Candidates::sorted(std::int64_t row, const Ids& ids) const {
+  return best_of(*this, row, ids, std::ssize(ids), ids);
 }
 
-std::vector<std::int32_t> ScoredChoices::exact(std::int64_t row) const {
-  if (rule[row] == Rule::none) return std::vector<std::int32_t>(static_cast<std::size_t>(k), -1);
+Ids Candidates::best(std::int64_t row, std::int64_t count, const Ids& taken) const {
+  return best_of(*this, row, all_ids(score.columns), count, taken);
+}
+
+Ids ScoredChoices::exact(std::int64_t row, const Ids& taken) const {
+  if (rule[row] == Rule::none) return Ids(static_cast<std::size_t>(k), -1);
   if (rule[row] == Rule::first_k) return all_ids(k);
-  if (groups == 1) return experts.best(row, k);
-  const std::vector<std::int32_t> best_groups = group.best(row, kept);
-  std::vector<std::int32_t> open = all_ids(experts.score.columns);
+  if (groups == 1) return experts.best(row, k, taken);
+  const Ids best_groups = group.best(row, kept, groups_of(taken));
+  Ids open = all_ids(experts.score.columns);
   std::erase_if(open, [&](std::int32_t expert) {
     return std::find(best_groups.begin(), best_groups.end(), group_of(expert)) == best_groups.end();
   });
-  return best_of(experts, row, open, k);
+  return best_of(experts, row, open, k, taken);
+}
+
+Ids ScoredChoices::groups_of(const Ids& ids) const {
+  Ids of_each;
+  for (const std::int32_t id : ids) of_each.push_back(static_cast<std::int32_t>(group_of(id)));
+  return of_each;
 }
 
 }  // namespace plumb::reference

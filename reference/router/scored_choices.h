@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a selection by computed scores has to choose from. Two scores that lie closer than their
-// errors may change places; scores made of the same bits are equal in every implementation, and
-// then the smaller id comes first.
+// errors may change places; scores made of the same bits are equal in every implementation. Then
+// the smaller id comes first, or ties are free.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace plumb::reference {
 struct Candidates {
   Estimate score;                       // [rows, count]
   std::vector<std::uint64_t> identity;  // [rows, count]; equal within a row: certainly equal bits
+  bool free_ties = false;               // of certainly equal ones any comes first
 
   void resize(std::int64_t rows, std::int64_t count);
   bool certainly_equal(std::int64_t row, std::int64_t a, std::int64_t b) const;
@@ -27,8 +28,12 @@ struct Candidates {
   double error_of_lead(std::int64_t row, std::int64_t a, std::int64_t b) const;
   // That b comes in front of a at most this often although a's exact score is larger.
   double chance_of_flip(std::int64_t row, std::int64_t a, std::int64_t b) const;
-  // The first `count` ids by exact score, descending, equal ones by ascending id.
-  std::vector<std::int32_t> best(std::int64_t row, std::int64_t count) const;
+  // The first `count` ids by exact score, descending. Of equal ones those of `taken` come first
+  // where ties are free, in the order in which they stand there, then those with a smaller id.
+  std::vector<std::int32_t> best(std::int64_t row, std::int64_t count,
+                                 const std::vector<std::int32_t>& taken = {}) const;
+  // `ids` in this order.
+  std::vector<std::int32_t> sorted(std::int64_t row, const std::vector<std::int32_t>& ids) const;
 };
 
 struct ScoredChoices {
@@ -40,6 +45,7 @@ struct ScoredChoices {
   };
 
   std::int32_t k = 0;
+  bool free_order = false;  // of a row's ids; else they stand by descending score
   Candidates experts;
   // The best `kept` of `groups` equal parts of the experts are open to the choice.
   std::int64_t groups = 1, kept = 1;
@@ -50,8 +56,10 @@ struct ScoredChoices {
   std::int64_t group_of(std::int64_t expert) const {
     return expert / (experts.score.columns / groups);
   }
-  // The exact choice of a row.
-  std::vector<std::int32_t> exact(std::int64_t row) const;
+  std::vector<std::int32_t> groups_of(const std::vector<std::int32_t>& ids) const;
+  // The exact choice of a row, and of several equal ones the one nearest to `taken`.
+  std::vector<std::int32_t> exact(std::int64_t row,
+                                  const std::vector<std::int32_t>& taken = {}) const;
 };
 
 }  // namespace plumb::reference

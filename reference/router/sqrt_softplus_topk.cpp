@@ -69,7 +69,7 @@ Estimate sqrt_softplus_topk_weights(const SqrtSoftplusTopK& inputs, const std::i
   Estimate weights;
   weights.resize(inputs.logits.tokens, inputs.topk);
   weights.output = Format::f32;
-  const Divisor divisor = divisor_of(inputs.renormalize, inputs.rules);
+  const Divisor divisor = inputs.renormalize ? inputs.rules.divisor : Divisor::one;
   for (std::int64_t token = 0; token < inputs.logits.tokens; ++token) {
     const std::int32_t* row = ids + token * inputs.topk;
     if (is_padding(inputs, token) || !are_experts(row, inputs.topk, inputs.logits.experts)) {

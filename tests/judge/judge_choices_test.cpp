@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plumb::cases {
@@ -95,6 +96,59 @@ TEST(JudgeSelection, GivesCertainTiesToTheSmallerId) {
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_NE(report.failures[0].find("2 in front of 0: equal scores, the smaller id comes first"),
             std::string::npos);
+}
+
+TEST(JudgeSelection, LeavesTiesFreeWhereTheContractDoes) {
+  auto choices = choices_of({{0.5, 0.2, 0.5, 0.9, 0.5}}, 3);
+  for (const int equal : {2, 4}) choices.experts.identity[equal] = choices.experts.identity[0];
+  EXPECT_FALSE(judge(choices, {3, 4, 2}).passed());
+  choices.experts.free_ties = true;
+  for (const Ids& ids : {Ids{3, 0, 2}, Ids{3, 4, 2}, Ids{3, 2, 4}}) {
+    const TensorReport report = judge(choices, ids);
+    EXPECT_TRUE(report.passed());
+    EXPECT_EQ(report.flips, 0);
+  }
+  EXPECT_FALSE(judge(choices, {0, 3, 2}).passed()) << "the order is not free";
+  EXPECT_FALSE(judge(choices, {3, 0, 1}).passed()) << "not one of the equal ones";
+}
+
+TEST(JudgeSelection, LeavesTheOrderFreeWhereTheContractDoes) {
+  auto choices = choices_of({{0.1, 0.9, 0.5, 0.3}}, 3);
+  choices.free_order = true;
+  for (Ids ids : {Ids{1, 2, 3}, Ids{3, 1, 2}, Ids{3, 2, 1}}) {
+    const TensorReport report = judge(choices, ids);
+    EXPECT_TRUE(report.passed());
+    EXPECT_EQ(report.flips, 0);
+  }
+  const TensorReport report = judge(choices, {3, 0, 1});
+  ASSERT_EQ(report.failures.size(), 1U);
+  EXPECT_NE(report.failures[0].find("[0, 1] has 0 instead of 2"), std::string::npos);
+  EXPECT_EQ(report.worst->expected, 2);
+  EXPECT_EQ(report.worst->got, 0);
+}
+
+TEST(JudgeSelection, CountsChosenSetsThatDifferThoughTheOrderIsFree) {
+  const double gap = 5 * std::sqrt(2.0) * kSigma;
+  auto choices = choices_of(std::vector<std::vector<double>>(8, {0.5, 0.5 + gap, 0.9}), 2);
+  choices.free_order = true;
+  EXPECT_TRUE(judge(choices, {2, 0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 2, 1, 1, 2}).passed());
+  EXPECT_FALSE(judge(choices, {2, 0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2, 1, 1, 2}).passed());
+}
+
+TEST(JudgeSelection, LeavesEqualGroupsFreeWhereTheContractDoes) {
+  auto choices = grouped({0.3, 0.6, 0.9, 0.05, 0.3, 0.6}, {0.9, 0.95, 0.9});
+  choices.group.identity[2] = choices.group.identity[0];
+  for (const auto& [a, b] : {std::pair{0, 4}, {1, 5}}) {
+    choices.experts.identity[b] = choices.experts.identity[a];
+  }
+  EXPECT_FALSE(judge(choices, {2, 5}).passed());
+  choices.experts.free_ties = choices.group.free_ties = true;
+  for (const std::int32_t second : {1, 5}) {
+    const TensorReport report = judge(choices, {2, second});
+    EXPECT_TRUE(report.passed());
+    EXPECT_EQ(report.flips, 0);
+  }
+  EXPECT_FALSE(judge(choices, {1, 5}).passed()) << "both of the two equal groups";
 }
 
 TEST(JudgeSelection, TakesScoresWithoutErrorForWhatTheyAre) {

@@ -41,10 +41,11 @@ Formula members(TablePart<P>& t) {
   t.choice("nonfinite", &P::nonfinite, kNonfinite);
   t.choice("kernel_domain", &P::kernel_domain, kDomain);
   t.choice("bias_format", &P::bias_format, kBiasFormat);
+  add_expert_choices(t);
   t.input("bias", &P::bias, {experts}, "for the choice, not for the weight");
   t.output("weights", &P::weights, {tokens, topk}, "of the chosen experts");
   t.strides({{"weights_row_stride", &P::weights_row_stride}});
-  t.output("ids", &P::ids, {tokens, topk}, "chosen experts, by descending score + bias");
+  t.output("ids", &P::ids, {tokens, topk}, "chosen experts");
   t.strides({{"ids_row_stride", &P::ids_row_stride}});
   return tokens;
 }
@@ -71,6 +72,7 @@ class GroupedTopKProblem final : public TableProblem<P> {
                       const reference::Numerics& numerics, const plumb_numerics&) const override {
     const reference::GroupedTopK inputs = reference_input(tensors);
     auto choices = reference::grouped_topk_choices(inputs, numerics);
+    free_choices(p_, choices);
     choices.experts.score.structured = choices.group.score.structured = step.fill != Fill::real;
     const auto ids = packed<std::int32_t>(tensors.at("ids"));
     auto weights = reference::grouped_topk_weights(inputs, choices, ids.data(), numerics);
@@ -127,7 +129,7 @@ OpDefinition define_grouped_topk() {
            "router of V3.2: sigmoid scores with a bias, best groups, best experts of those",
            std::move(parameters),
            {"bias"},
-           {kArithmetic, kNonfinite, kDomain, kBiasFormat}},
+           {kArithmetic, kNonfinite, kDomain, kBiasFormat, kRouterTies, kRouterOrder}},
           make_problem_of<GroupedTopKProblem>,
           {},
           "tokens",

@@ -112,7 +112,9 @@ inline const ContractChoice kSoftplusSmall{
     "softplus_small", {"log_1p_exp", "log1p"}, "below 0: 1 + e^x is rounded, or e^x is kept"};
 inline const ContractChoice kNanScore{"nan_score", {"zero", "nan"}, "score of a NaN logit"};
 inline const ContractChoice kZeroSum{
-    "zero_sum", {"one", "nan"}, "divisor of weights without a sum above 0: 1, or that sum"};
+    "zero_sum",
+    {"one", "nan", "epsilon"},
+    "divisor of weights: the sum, or 1 where it is not above 0; the sum; the sum + 1e-20"};
 template <class P>
 void add_softplus_choices(TablePart<P>& t) {
   t.choice("softplus", &P::softplus, kSoftplus);
@@ -125,8 +127,33 @@ reference::SoftplusRules softplus_rules(const P& p) {
   return {.linear_above_20 = p.softplus == PLUMB_SOFTPLUS_THRESHOLD_20,
           .log1p = p.softplus_small == PLUMB_SOFTPLUS_LOG1P,
           .nan_is_zero = p.nan_score == PLUMB_NAN_SCORE_ZERO,
-          .zero_sum_is_one = p.zero_sum == PLUMB_ZERO_SUM_ONE};
+          .divisor = p.zero_sum == PLUMB_ZERO_SUM_ONE   ? reference::Divisor::sum_if_positive
+                     : p.zero_sum == PLUMB_ZERO_SUM_NAN ? reference::Divisor::sum
+                                                        : reference::Divisor::sum_and_1e_20};
 }
+
+// The choices of the ops that choose experts.
+inline const ContractChoice kRouterTies{
+    "ties",
+    {"lower_id", "any"},
+    "which of experts with equal scores + biases is chosen, and of groups",
+    {{"lower_id", "any", "any of them may be chosen"}}};
+inline const ContractChoice kRouterOrder{"order",
+                                         {"descending", "any"},
+                                         "of a token's experts, by score + bias",
+                                         {{"descending", "any", "any order is allowed"}}};
+template <class P>
+void add_expert_choices(TablePart<P>& t) {
+  t.choice("ties", &P::ties, kRouterTies);
+  t.choice("order", &P::order, kRouterOrder);
+}
+// Leaves free what these choices do.
+template <class P>
+void free_choices(const P& p, reference::ScoredChoices& choices) {
+  choices.experts.free_ties = choices.group.free_ties = p.ties == PLUMB_ROUTER_TIES_ANY;
+  choices.free_order = p.order == PLUMB_ROUTER_ORDER_ANY;
+}
+
 // Logits of the exact fill: scores 0 and 8, and 16 where 256 does not overflow.
 std::vector<double> exact_softplus_logits(const reference::SoftplusRules& rules);
 

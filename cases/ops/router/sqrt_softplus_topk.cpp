@@ -34,6 +34,7 @@ Formula members(TablePart<P>& t) {
   const auto [tokens, experts, topk] = add_router(t);
   t.choice("weight", &P::weight, kWeight);
   add_softplus_choices(t);
+  add_expert_choices(t);
   t.input("bias", &P::bias, {experts}, "for the choice");
   t.input("is_padding", &P::is_padding, {tokens}, "1: the token gets no expert")
       .when(parameter("padding_mask"));
@@ -80,6 +81,7 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
     inputs.scale = static_cast<double>(p_.routed_scaling_factor);
     inputs.rules = softplus_rules(p_);
     auto choices = reference::sqrt_softplus_topk_choices(inputs, numerics);
+    free_choices(p_, choices);
     choices.experts.score.structured = step.fill != Fill::real;
     const auto ids = packed<std::int32_t>(tensors.at("ids"));
     auto weights = reference::sqrt_softplus_topk_weights(inputs, ids.data(), numerics);
@@ -140,7 +142,8 @@ OpDefinition define_sqrt_softplus_topk() {
            "router of V4: sqrt(softplus) scores with a bias, best experts",
            std::move(parameters),
            {"bias", "logits"},
-           {kWeight, kSoftplus, kSoftplusSmall, nan_score_choice(), kZeroSum}},
+           {kWeight, kSoftplus, kSoftplusSmall, nan_score_choice(), kZeroSum, kRouterTies,
+            kRouterOrder}},
           make_problem_of<SqrtSoftplusTopKProblem>,
           {},
           "tokens",

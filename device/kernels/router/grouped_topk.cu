@@ -70,7 +70,7 @@ PLUMB_DEVICE float group_score(const Params& p, std::int64_t token, int group) {
 PLUMB_DEVICE LaneMask kept_groups(const Params& p, std::int64_t token) {
   const bool has_group = lane_index() < p.n_group;
   const float score = has_group ? group_score(p, token, lane_index()) : -INFINITY;
-  const std::uint64_t rank = rank_of(score, lane_index());
+  const std::uint64_t rank = rank_of(p.ties, score, lane_index());
   int better = 0;
   for (int group = 0; group < p.n_group; ++group) {
     better += shuffle(all_lanes(), rank, group, wave_size()) > rank;
@@ -95,9 +95,9 @@ PLUMB_KERNEL void grouped_topk_kernel(Params p) {
   for (int expert = lane; expert < p.experts; expert += wave_size()) {
     const bool open = kept >> (expert / (p.experts / p.n_group)) & 1;
     const float choice = open ? open_choice(p, token, expert) : -INFINITY;
-    ranks[count++] = rank_of(choice, expert);
+    ranks[count++] = rank_of(p.ties, choice, expert);
   }
-  const int id = pick_best(ranks, count, static_cast<int>(p.topk));
+  const int id = pick_best(p, ranks, count);
   const float score = lane < p.topk ? score_of(p, logit_of(p, token, id)) : 0.0F;
   const float sum = lanes_sum(score) + 1e-20F;
   if (lane >= p.topk) return;

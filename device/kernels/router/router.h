@@ -71,17 +71,20 @@ PLUMB_DEVICE inline std::uint32_t choice_key(float choice) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-// Of equal choices the smaller id ranks higher. Its own inverse.
-PLUMB_DEVICE inline std::uint32_t rank_of_id(std::uint32_t id) { return 0xffffffffu - id; }
-
-// Choice and id in one number, never 0.
-PLUMB_DEVICE inline std::uint64_t rank_of(float choice, int id) {
-  return static_cast<std::uint64_t>(choice_key(choice)) << 32 |
-         rank_of_id(static_cast<std::uint32_t>(id));
+// Of equal choices the smaller id ranks higher, with PLUMB_ROUTER_TIES_ANY the larger. Its own
+// inverse.
+PLUMB_DEVICE inline std::uint32_t rank_of_id(plumb_router_ties ties, std::uint32_t id) {
+  return ties == PLUMB_ROUTER_TIES_LOWER_ID ? 0xffffffffu - id : id;
 }
 
-PLUMB_DEVICE inline int id_of(std::uint64_t rank) {
-  return static_cast<int>(rank_of_id(static_cast<std::uint32_t>(rank)));
+// Choice and id in one number, never 0: no choice has the key 0.
+PLUMB_DEVICE inline std::uint64_t rank_of(plumb_router_ties ties, float choice, int id) {
+  return static_cast<std::uint64_t>(choice_key(choice)) << 32 |
+         rank_of_id(ties, static_cast<std::uint32_t>(id));
+}
+
+PLUMB_DEVICE inline int id_of(plumb_router_ties ties, std::uint64_t rank) {
+  return static_cast<int>(rank_of_id(ties, static_cast<std::uint32_t>(rank)));
 }
 
 PLUMB_DEVICE inline std::uint64_t wave_max(std::uint64_t value) {
@@ -100,8 +103,11 @@ PLUMB_DEVICE inline float lanes_sum(float value) {
   return value;
 }
 
-// Takes the k highest ranks out of the wave's, `count` per lane. Lane i < k gets the i-th's id.
-PLUMB_DEVICE inline int pick_best(std::uint64_t* ranks, int count, int k) {
+// Takes the k highest ranks out of the wave's, `count` per lane. Lane i < k gets the i-th's id,
+// with PLUMB_ROUTER_ORDER_ANY the i-th lowest's. `params`: of the ops that choose experts.
+template <class Params>
+PLUMB_DEVICE int pick_best(const Params& p, std::uint64_t* ranks, int count) {
+  const int k = static_cast<int>(p.topk);
   int mine = 0;
   for (int place = 0; place < k; ++place) {
     std::uint64_t best = 0;
@@ -110,7 +116,8 @@ PLUMB_DEVICE inline int pick_best(std::uint64_t* ranks, int count, int k) {
     for (int i = 0; i < count; ++i) {
       if (ranks[i] == best) ranks[i] = 0;
     }
-    if (lane_index() == place) mine = id_of(best);
+    const int lane = p.order == PLUMB_ROUTER_ORDER_DESCENDING ? place : k - 1 - place;
+    if (lane_index() == lane) mine = id_of(p.ties, best);
   }
   return mine;
 }
@@ -144,9 +151,10 @@ PLUMB_DEVICE float sqrt_softplus(const Params& p, float x) {
   return softplus * rsqrt_approx(softplus);
 }
 
-// Where a row whose scores all vanished divides by 1, its weights are 0 and not NaN.
+// Where a row whose scores all vanished divides by 1 or 1e-20, its weights are 0 and not NaN.
 template <class Params>
 PLUMB_DEVICE float divisor_of(const Params& p, float sum) {
+  if (p.zero_sum == PLUMB_ZERO_SUM_EPSILON) return sum + 1e-20F;
   return p.zero_sum == PLUMB_ZERO_SUM_NAN || sum > 0.0F ? sum : 1.0F;
 }
 

@@ -32,9 +32,9 @@ PLUMB_DEVICE int pick_experts(const Params& p, std::int64_t token) {
   std::uint64_t ranks[kMostRanksPerLane];
   int count = 0;
   for (int expert = lane_index(); expert < p.experts; expert += wave_size()) {
-    ranks[count++] = rank_of(choice_of(p, token, expert), expert);
+    ranks[count++] = rank_of(p.ties, choice_of(p, token, expert), expert);
   }
-  return pick_best(ranks, count, static_cast<int>(p.topk));
+  return pick_best(p, ranks, count);
 }
 
 PLUMB_KERNEL void sqrt_softplus_topk_kernel(Params p) {

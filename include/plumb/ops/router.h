@@ -66,9 +66,22 @@ typedef enum plumb_nan_score {
 
 /* By what weights are divided where the sum of scores is not above 0   [8.2, 8.3] */
 typedef enum plumb_zero_sum {
-  PLUMB_ZERO_SUM_ONE = 0, /* by 1 */
-  PLUMB_ZERO_SUM_NAN = 1  /* by the sum: they are NaN */
+  PLUMB_ZERO_SUM_ONE = 0,    /* by 1 */
+  PLUMB_ZERO_SUM_NAN = 1,    /* by the sum: they are NaN */
+  PLUMB_ZERO_SUM_EPSILON = 2 /* every row by the sum + 1e-20: they are 0, or NaN with a NaN sum */
 } plumb_zero_sum;
+
+/* Which of experts with equal scores + biases is chosen; of groups the same   [8.1, 8.2] */
+typedef enum plumb_router_ties {
+  PLUMB_ROUTER_TIES_LOWER_ID = 0,
+  PLUMB_ROUTER_TIES_ANY = 1
+} plumb_router_ties;
+
+/* In which order a token's experts stand   [8.1, 8.2] */
+typedef enum plumb_router_order {
+  PLUMB_ROUTER_ORDER_DESCENDING = 0, /* of score + bias */
+  PLUMB_ROUTER_ORDER_ANY = 1         /* weights[i] belongs to ids[i] */
+} plumb_router_order;
 
 /* Ids of hash_routing's table that are no experts   [8.3] */
 typedef enum plumb_strangers {
@@ -89,7 +102,7 @@ typedef struct plumb_grouped_topk_params {
   const void* logits;  /* fp32 or bf16 [tokens, experts] */
   const float* bias;   /* fp32 [experts]: for the choice, not for the weight */
   float* weights;      /* fp32 [tokens, topk] */
-  int32_t* ids;        /* [tokens, topk], descending score + bias */
+  int32_t* ids;        /* [tokens, topk] */
   int64_t tokens;
   int64_t logits_row_stride;
   int64_t experts;
@@ -105,6 +118,8 @@ typedef struct plumb_grouped_topk_params {
   plumb_router_nonfinite nonfinite;
   plumb_router_domain kernel_domain;
   plumb_router_bias bias_format;
+  plumb_router_ties ties;
+  plumb_router_order order;
 } plumb_grouped_topk_params;
 
 /* V4: square root of softplus, no groups   [8.2] */
@@ -130,6 +145,8 @@ typedef struct plumb_sqrt_softplus_topk_params {
   plumb_softplus_small softplus_small;
   plumb_nan_score nan_score;
   plumb_zero_sum zero_sum;
+  plumb_router_ties ties;
+  plumb_router_order order;
 } plumb_sqrt_softplus_topk_params;
 
 /* V4, first layers: experts by token id, weights by the logits   [8.3] */

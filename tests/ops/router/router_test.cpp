@@ -256,7 +256,7 @@ TEST(SqrtSoftplusTopK, ASumOfZeroIsGuardedOrNot) {
   auto inputs = softplus_inputs(logits, bias, 1);
   const Ids ids = {0};
   EXPECT_EQ(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[0], 0);
-  inputs.rules.zero_sum_is_one = false;
+  inputs.rules.divisor = Divisor::sum;
   EXPECT_TRUE(std::isnan(sqrt_softplus_topk_weights(inputs, ids.data(), {}).value[0]));
 }
 
@@ -312,7 +312,7 @@ TEST(HashRouting, ANanIsItsOwnWeightAndTheSumIsGuardedOrNot) {
   EXPECT_TRUE(std::isnan(guarded.value[0]));
   EXPECT_EQ(guarded.value[1], 8);
   EXPECT_GT(guarded.worst[1], 0);
-  inputs.rules.zero_sum_is_one = false;
+  inputs.rules.divisor = Divisor::sum;
   EXPECT_TRUE(std::isnan(hash_routing_weights(inputs, {}).value[1]));
 }
 
