@@ -118,8 +118,8 @@ def v4_inverse_rope(x, positions, cos_sin, out):
     tensor(x if out is None else out).copy_(rotated(tensor(x), positions, cos_sin, -1))
 
 
-# It rounds the factor of each head to bf16, which no declaration says.
-@on_cpu("q_head_rms_norm_rope", numerics=SUMS, contract={"rounding": "twice"})
+# The factor of each head is a bf16 number.
+@on_cpu("q_head_rms_norm_rope", numerics=SUMS, contract={"rounding": "factor"})
 def v4_q_head_norm(q, positions, cos_sin, out, eps):
     heads = tensor(out if q is None else q)
     normalised = v4.DeepseekV4UnweightedRMSNorm(eps)(heads)
@@ -209,21 +209,16 @@ def router(cls, parameters, **config):
     return lambda *arguments: call(made, parameters, *arguments)[1:]
 
 
-def store(results, choice, weights, ids):
-    """torch.topk(sorted=False) returns experts in any order. plumb's order is by falling choice, then by id."""
-    made_weights, made_ids = results
-    made_ids, order = made_ids.sort(dim=-1)
-    made_weights = made_weights.gather(1, order)
-    order = choice.gather(1, made_ids).argsort(dim=-1, descending=True, stable=True)
-    tensor(weights).copy_(made_weights.gather(1, order))
-    tensor(ids).copy_(made_ids.gather(1, order))
+def store(results, weights, ids):
+    for result, output in zip(results, (weights, ids)):
+        tensor(output).copy_(result)
 
 
-# Weights are divided by their sum + 1e-20. `zero_sum` has no value for that: a sum of 0 gives 0, and a sum of NaN gives NaN.
-TORCH_SCORE = {"softplus": "threshold_20", "softplus_small": "log1p", "nan_score": "nan"}
+UNSORTED = {"ties": "any", "order": "any"}  # torch.topk(sorted=False)
+TORCH_SCORE = {"softplus": "threshold_20", "softplus_small": "log1p", "nan_score": "nan", "zero_sum": "epsilon"}
 
 
-@on_cpu("sqrt_softplus_topk", numerics=SUMS, contract={**TORCH_SCORE, "weight": "score", "zero_sum": "one"})
+@on_cpu("sqrt_softplus_topk", numerics=SUMS, contract={**TORCH_SCORE, **UNSORTED, "weight": "score"})
 def v4_router(logits, bias, weights, ids, experts, topk, renormalize, routed_scaling_factor, is_padding, token_expert_indices):
     need(renormalize, "renormalised weights only")
     need(is_padding is None and token_expert_indices is None, "no mask of tokens and no token_expert_indices")
@@ -232,11 +227,10 @@ def v4_router(logits, bias, weights, ids, experts, topk, renormalize, routed_sca
         v4.DeepseekV4TopKRouter, {"e_score_correction_bias": bias}, num_experts_per_tok=topk, num_local_experts=experts,
         scoring_func="sqrtsoftplus", routed_scaling_factor=routed_scaling_factor,
     )  # fmt: skip
-    choice = v4.ACT2FN["sqrtsoftplus"](tensor(logits)) + tensor(bias)
-    store(route(tensor(logits)), choice, weights, ids)
+    store(route(tensor(logits)), weights, ids)
 
 
-@on_cpu("hash_routing", numerics=SUMS, contract={**TORCH_SCORE, "zero_sum": "one", "strangers": "never"})
+@on_cpu("hash_routing", numerics=SUMS, contract={**TORCH_SCORE, "strangers": "never"})
 def v4_hash_router(logits, input_ids, tid2eid, weights, ids, experts, topk, renormalize, routed_scaling_factor):
     need(renormalize, "renormalised weights only")
     need(tensor(logits).dtype == torch.float32, "bf16 logits have scores in bf16")
@@ -244,18 +238,17 @@ def v4_hash_router(logits, input_ids, tid2eid, weights, ids, experts, topk, reno
         v4.DeepseekV4HashRouter, {"tid2eid": tid2eid}, num_experts_per_tok=topk, num_local_experts=experts, vocab_size=len(tid2eid),
         scoring_func="sqrtsoftplus", routed_scaling_factor=routed_scaling_factor,
     )  # fmt: skip
-    for result, output in zip(route(tensor(logits), tensor(input_ids)), (weights, ids)):
-        tensor(output).copy_(result)
+    store(route(tensor(logits), tensor(input_ids)), weights, ids)
 
 
-@on_cpu("grouped_topk", numerics=SUMS, contract={"arithmetic": "fp32", "nonfinite": "ordered_bits", "kernel_domain": "everywhere", "bias_format": "fp32"})
+@on_cpu("grouped_topk", numerics=SUMS, contract={"arithmetic": "fp32", "nonfinite": "ordered_bits", "kernel_domain": "everywhere", "bias_format": "fp32", **UNSORTED})
 def v32_router(logits, bias, weights, ids, experts, topk, n_group, topk_group, renormalize, routed_scaling_factor):
     route = router(
         v32.DeepseekV32TopkRouter, {"e_score_correction_bias": bias}, num_experts_per_tok=topk, num_local_experts=experts,
         n_group=n_group, topk_group=topk_group, norm_topk_prob=bool(renormalize), routed_scaling_factor=routed_scaling_factor,
     )  # fmt: skip
     need(tensor(logits).is_contiguous(), "contiguous logits only")
-    store(route(tensor(logits)), tensor(logits).float().sigmoid() + tensor(bias), weights, ids)
+    store(route(tensor(logits)), weights, ids)
 
 
 # Indexer and attention

@@ -167,7 +167,7 @@ plumb_mutant(q_head_mean_without_rope_dims
 
 plumb_mutant(q_head_rounds_twice
   OP q_head_rms_norm_rope FILE norm/q_head_rms_norm_rope.cu
-  FROM [[if (p.rounding == PLUMB_ROUND_TWICE)]]
+  FROM [[if (p.rounding != PLUMB_ROUND_ONCE)]]
   TO [[if (true)]]
   CASE q_head_rms_norm_rope/v4_pro_tp8/eager
   SAYS "out: "

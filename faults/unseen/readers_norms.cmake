@@ -119,9 +119,9 @@ plumb_unseen(normalize_dense_input_means_dense_output
   WHY [==[Whether rows are dense is asked of the input alone: with columns 96, weight_row_stride 96 and weight_out_row_stride 128 the output is written densely, so that row 1 begins at byte 96 of weight_out, in the padding, instead of at byte 128.]==])
 plumb_unseen(q_head_eps_as_a_floor
   OP q_head_rms_norm_rope FILE norm/q_head_rms_norm_rope.cu
-  FROM [==[  const float r = rsqrt_approx(sum_of_lanes(squares) / static_cast<float>(kHeadDim) + p.eps);]==]
+  FROM [==[  float r = rsqrt_approx(sum_of_lanes(squares) / static_cast<float>(kHeadDim) + p.eps);]==]
   TO [==[  const float mean = sum_of_lanes(squares) / static_cast<float>(kHeadDim);
-  const float r = rsqrt_approx(mean > p.eps ? mean : p.eps);]==]
+  float r = rsqrt_approx(mean > p.eps ? mean : p.eps);]==]
   CLASS [==[extremes of values: small rows near eps]==]
   WHY [==[eps is a lower limit of the mean square and not added to it, which only rows with a mean square near eps show: with eps 1e-6 and a head whose entries are all 1e-3 in size the result is 1 instead of 0.707.]==])
 plumb_unseen(q_head_in_place_ignores_head_stride

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RMSNorm family and RoPE in numpy, in fp32, under each declared contract.
 
-A function with `twice` in its name rounds the normalised row to bf16 before the next product.
+A function with `twice` or `factor` in its name rounds the normalised row to bf16 before the next product.
 """
 
 import numpy as np
@@ -13,8 +13,9 @@ np.seterr(all="ignore")  # adversarial rows hold infinities and NaN
 
 
 def normalised(x, weight, eps, rounding):
-    y = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(eps))
-    if rounding == "twice":
+    root = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(eps))
+    y = x * round_bf16(np.float32(1) / root) if rounding == "factor" else x / root
+    if rounding in ("twice", "factor"):
         y = round_bf16(y)
     return y if weight is None else y * from_bf16(weight)
 
@@ -112,6 +113,12 @@ def q_head_rms_norm_rope(q, positions, cos_sin, out, eps):
 @kernel("q_head_rms_norm_rope", contract={"rounding": "twice", "placement": "copy"}, platforms="sim-*")
 def q_head_rms_norm_rope_twice(q, positions, cos_sin, out, eps):
     out[:] = to_bf16(rotated(normalised(from_bf16(q), None, eps, "twice"), cos_sin, positions, 1))
+
+
+@kernel("q_head_rms_norm_rope", contract={"rounding": "factor", "placement": "copy"}, platforms="sim-*")
+def q_head_rms_norm_rope_factor(q, positions, cos_sin, out, eps):
+    """transformers 5.23: the factor has the format of q."""
+    out[:] = to_bf16(rotated(normalised(from_bf16(q), None, eps, "factor"), cos_sin, positions, 1))
 
 
 @kernel("q_head_rms_norm_rope", contract={"rounding": "once", "placement": "in_place"}, platforms="sim-*")

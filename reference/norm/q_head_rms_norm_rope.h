@@ -16,7 +16,7 @@ struct QHeadRmsNormRopeInputs {
   std::int64_t tokens = 0, heads = 0;
   std::int64_t q_token_stride = 0;  // elements
   double eps = 0;
-  NormRounding rounding = NormRounding::once;  // twice: also of the norm, before RoPE
+  NormRounding rounding = NormRounding::once;  // other values: also of the norm, before RoPE
 };
 
 // bf16 [tokens * heads, 512]

@@ -11,8 +11,9 @@
 namespace plumb::reference {
 
 enum class NormRounding {
-  once,  // fp32 throughout, rounded at the store
-  twice  // x * r is rounded to bf16 before the product with the weight
+  once,   // fp32 throughout, rounded at the store
+  twice,  // x * r is rounded to bf16 before the product with the weight
+  factor  // r is rounded to bf16, then as twice
 };
 
 struct RelativeError {

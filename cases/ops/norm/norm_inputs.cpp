@@ -76,6 +76,7 @@ void fill_norm_weight(HostTensor& weight, std::uint64_t seed, Fill fill) {
 }
 
 reference::NormRounding rounding_of(plumb_rounding rounding) {
+  if (rounding == PLUMB_ROUND_FACTOR) return reference::NormRounding::factor;
   return rounding == PLUMB_ROUND_TWICE ? reference::NormRounding::twice
                                        : reference::NormRounding::once;
 }

@@ -21,6 +21,12 @@ const ContractChoice kPlacement{"placement",
                                 "the heads are read from q, or from out, which is overwritten",
                                 {{"*", "*", "the buffers differ: such a pair cannot run"}}};
 
+// Once: vLLM. Twice: SGLang. The factor: transformers, which keeps it in the format of q.
+const ContractChoice kHeadRounding{
+    "rounding",
+    {"once", "twice", "factor"},
+    "once at the store, also in front of RoPE, or also of 1 / sqrt(mean(q^2) + eps)"};
+
 Formula members(TablePart<P>& t) {
   const Formula in_place = word_is("placement", "in_place");
   const Formula tokens = t.scalar("tokens", &P::tokens), heads = t.scalar("heads", &P::heads);
@@ -31,7 +37,7 @@ Formula members(TablePart<P>& t) {
   const Formula out_token = t.caller_scalar("out_token_stride", &P::out_token_stride,
                                             heads * out_head + parameter("out_gap"));
   t.real("eps", &P::eps, kNormEps);
-  t.choice("rounding", &P::rounding, kRounding);
+  t.choice("rounding", &P::rounding, kHeadRounding);
   t.given(in_place, !t.has("q", &P::q));
   t.input("q", &P::q, {tokens, heads, kHeadDim}, "query heads")
       .strides({stride, kHeadDim, 1})
@@ -106,7 +112,7 @@ OpDefinition define_q_head_rms_norm_rope() {
             {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"},
             kOutGap},
            {"positions"},
-           {kRounding, kPlacement}},
+           {kHeadRounding, kPlacement}},
           make_problem_of<QHeadProblem>,
           {},
           "tokens",

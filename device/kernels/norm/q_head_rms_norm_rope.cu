@@ -45,7 +45,8 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
     decode_bf16x8(kept[i], x);
     squares += sum_of_squares(x);
   }
-  const float r = rsqrt_approx(sum_of_lanes(squares) / static_cast<float>(kHeadDim) + p.eps);
+  float r = rsqrt_approx(sum_of_lanes(squares) / static_cast<float>(kHeadDim) + p.eps);
+  if (p.rounding == PLUMB_ROUND_FACTOR) r = load_bf16(store_bf16(r));
   PLUMB_UNROLL
   for (int i = 0; i < kMostVectors; ++i) {
     const int column = kBf16x8 * (lane_index() + i * wave_size());
@@ -54,7 +55,7 @@ PLUMB_KERNEL void q_head_rms_norm_rope_kernel(plumb_q_head_rms_norm_rope_params 
     PLUMB_UNROLL
     for (int k = 0; k < kBf16x8; ++k) {
       x[k] *= r;
-      if (p.rounding == PLUMB_ROUND_TWICE) x[k] = load_bf16(store_bf16(x[k]));
+      if (p.rounding != PLUMB_ROUND_ONCE) x[k] = load_bf16(store_bf16(x[k]));
     }
     const int pair = (column - kNopeDim) / 2;
     if (column >= kNopeDim) rotate_pairs(x, p.cos_sin, p.positions[token], pair);

@@ -30,8 +30,10 @@ typedef enum plumb_format {
 } plumb_format;
 
 typedef enum plumb_rounding {
-  PLUMB_ROUND_ONCE = 0, /* fp32 throughout, one rounding at the store ("new") */
-  PLUMB_ROUND_TWICE = 1 /* the normalised value is rounded to bf16 before what follows ("old") */
+  PLUMB_ROUND_ONCE = 0,  /* fp32 throughout, one rounding at the store ("new") */
+  PLUMB_ROUND_TWICE = 1, /* the normalised value is rounded to bf16 before what follows ("old") */
+  /* as TWICE, and 1 / sqrt(mean(x^2) + eps) is rounded to bf16 too: q_head_rms_norm_rope only */
+  PLUMB_ROUND_FACTOR = 2
 } plumb_rounding;
 
 /* In which order the top-k ops write the indices of a row that is longer than k. Shorter rows are

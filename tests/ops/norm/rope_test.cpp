@@ -161,8 +161,9 @@ std::vector<float> rotated_norms(const HeadData& data, NormRounding rounding,
       squares.push_back(y.back() * y.back());
     }
     const float mean = fp32::add_up(squares, order) / 512;
-    const auto r = static_cast<float>(1 / std::sqrt(static_cast<double>(mean + 1e-6F)));
-    for (float& v : y) v = rounding == NormRounding::twice ? store(v * r) : v * r;
+    auto r = static_cast<float>(1 / std::sqrt(static_cast<double>(mean + 1e-6F)));
+    if (rounding == NormRounding::factor) r = store(r);
+    for (float& v : y) v = rounding == NormRounding::once ? v * r : store(v * r);
     for (int pair = 0; pair < kRopeDim / 2; ++pair) {
       float* p = &y[kNopeDim + 2 * pair];
       const float c = data.turns(row)[pair], s = data.turns(row)[32 + pair];
@@ -183,8 +184,11 @@ Estimate estimate_of(const HeadData& data, NormRounding rounding, const fp32::Or
                               numerics);
 }
 
+constexpr NormRounding kRoundings[] = {NormRounding::once, NormRounding::twice,
+                                       NormRounding::factor};
+
 TEST(RopeBound, HonestRotatedNormStaysWithinABoundThatIsTight) {
-  for (const NormRounding rounding : {NormRounding::once, NormRounding::twice}) {
+  for (const NormRounding rounding : kRoundings) {
     for (const fp32::Order& order : {fp32::Order{1, false, false}, fp32::Order{32, false, false},
                                      fp32::Order{64, true, true}}) {
       tests::Margins margins;
@@ -197,19 +201,40 @@ TEST(RopeBound, HonestRotatedNormStaysWithinABoundThatIsTight) {
   }
 }
 
-// Each number of roundings leaves the bound of the other one in many of the rotated dims.
-TEST(RopeBound, AnotherNumberOfRoundingsLeavesTheBound) {
+// Each way to round leaves the bound of any other one in many of the rotated dims.
+TEST(RopeBound, AnotherRoundingLeavesTheBound) {
   const fp32::Order order{32, false, false};
   const HeadData data(7);
-  for (const NormRounding rounding : {NormRounding::once, NormRounding::twice}) {
-    const bool once = rounding == NormRounding::once;
-    const auto got = rotated_norms(data, once ? NormRounding::twice : NormRounding::once, order);
+  for (const NormRounding rounding : kRoundings) {
     const Estimate expected = estimate_of(data, rounding, order);
-    std::int64_t beyond = 0;
-    for (std::int64_t i = 0; i < std::ssize(got); ++i) {
-      beyond += std::abs(got[i] - expected.centre(i)) > expected.bound(i);
+    for (const NormRounding other : kRoundings) {
+      const auto got = rotated_norms(data, other, order);
+      std::int64_t beyond = 0;
+      for (std::int64_t i = 0; i < std::ssize(got); ++i) {
+        beyond += std::abs(got[i] - expected.centre(i)) > expected.bound(i);
+      }
+      if (other == rounding) continue;
+      EXPECT_GT(beyond, data.tokens * data.heads * kRopeDim / 20);
     }
-    EXPECT_GT(beyond, data.tokens * data.heads * kRopeDim / 20);
+  }
+}
+
+// 1 + 2^-8 lies between two bf16 numbers: honest arithmetic may take either as the factor.
+TEST(RopeBound, AFactorAtATieIsEitherNumber) {
+  const std::vector<std::uint16_t> q(kHeadDim, fp32::to_bf16(0.5F));
+  std::vector<float> turns(kRopeDim, 0.0F);
+  std::fill_n(turns.begin(), kRopeDim / 2, 1.0F);
+  const auto bound_at = [&](double factor) {
+    const double eps = 1 / (factor * factor) - 0.25;
+    return q_head_rms_norm_rope(
+        {q.data(), turns.data(), {0}, 1, 1, kHeadDim, eps, NormRounding::factor}, {});
+  };
+  const Estimate tie = bound_at(1 + 0x1p-8), clear = bound_at(1 + 0x1p-9);
+  for (const std::int64_t i : {0, kHeadDim - 1}) {
+    for (const double factor : {1.0, 1 + 0x1p-7}) {
+      EXPECT_LE(std::abs(0.5 * factor - tie.centre(i)), tie.bound(i)) << i;
+    }
+    EXPECT_GT(std::abs(0.5 * (1 + 0x1p-7) - clear.centre(i)), clear.bound(i)) << i;
   }
 }
 
