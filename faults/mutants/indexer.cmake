@@ -157,6 +157,14 @@ plumb_mutant(indexer_q_cosine_and_sine_swapped
   SAYS "q_out: rows 0-63 of 64"
   WHY "the table is read as sines, then cosines")
 
+plumb_mutant(indexer_q_transform_adds_only
+  OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
+  FROM [[values[i] = group_lane() & distance ? other - values[i] : values[i] + other;]]
+  TO [[values[i] = values[i] + other;]]
+  CASE indexer_q_rope_quant/hadamard/eager
+  SAYS "q_out: rows "
+  WHY "the transform has no differences of neighbouring dimensions")
+
 plumb_mutant(indexer_q_scale_truncated
   OP indexer_q_rope_quant FILE indexer/indexer_q_rope_quant.cu
   FROM [[decode_ue8m0(encode_ue8m0(ratio)) :]]

@@ -25,10 +25,21 @@ def rotated(q, cos_sin, positions, rope_dim, rope_offset, rope_pairs):
     return values
 
 
-def quantise(call, floor, pow2, through_bf16):
+def transformed(values):
+    """Product with Sylvester's matrix; zeros stand behind values of a width that is no power of two."""
+    dim, matrix = values.shape[-1], np.ones((1, 1), F32)
+    while len(matrix) < dim:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return (values @ matrix[:dim, :dim]) * F32(dim**-0.5)
+
+
+def quantise(call, floor, pow2, through_bf16, hadamard=False):
     values = rotated(call["q"], call["cos_sin"], call["positions"], call["rope_dim"], call["rope_offset"], call["rope_pairs"])
     if through_bf16:
         values = round_bf16(values)
+    if hadamard:
+        values = transformed(values)
+        values = round_bf16(values) if through_bf16 else values
     largest = F32(448 if call["dialect"] == "e4m3fn" else 224)
     scale = np.maximum(np.abs(values).max(axis=2), F32(floor)) / largest
     weights = from_bf16(call["weights"])
@@ -43,31 +54,42 @@ def quantise(call, floor, pow2, through_bf16):
     call["q_out"][:] = encode_e4m3(call["dialect"], codes)
 
 
-@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "bf16"}, platforms="sim-*")
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "bf16", "hadamard": "none"}, platforms="sim-*")
 def indexer_q_of_vllm(**call):
     """The fused kernel of vLLM 0.22.1 and 0.33."""
     quantise(call, 1e-4, True, True)
 
 
-@kernel("indexer_q_rope_quant", contract={"floor": "1e-10", "scale_form": "pow2", "rotated_rounding": "bf16"}, platforms="sim-*")
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-10", "scale_form": "pow2", "rotated_rounding": "bf16", "hadamard": "none"}, platforms="sim-*")
 def indexer_q_unfused(**call):
     """RoPE, then per_token_group_quant_fp8: vLLM's path for V3.2."""
     quantise(call, 1e-10, True, True)
 
 
-@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "none"}, platforms="sim-*")
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "none", "hadamard": "none"}, platforms="sim-*")
 def indexer_q_of_sglang(**call):
     quantise(call, 1e-4, False, False)
 
 
-@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "bf16"}, platforms="sim-*")
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "bf16", "hadamard": "none"}, platforms="sim-*")
 def indexer_q_fp32_scale(**call):
     quantise(call, 1e-4, False, True)
 
 
-@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "none"}, platforms="sim-*")
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "none", "hadamard": "none"}, platforms="sim-*")
 def indexer_q_fp32_rotation(**call):
     quantise(call, 1e-4, True, False)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "bf16", "hadamard": "q_and_k"}, platforms="sim-*")
+def indexer_q_of_deepseek(**call):
+    """model.py of V3.2, which rounds scales up to powers of two."""
+    quantise(call, 1e-4, True, True, True)
+
+
+@kernel("indexer_q_rope_quant", contract={"floor": "1e-4", "scale_form": "fp32", "rotated_rounding": "none", "hadamard": "q_and_k"}, platforms="sim-*")
+def indexer_q_of_sglang_for_v4(**call):
+    quantise(call, 1e-4, False, False, True)
 
 
 def scores(q, keys, key_scale, weights):

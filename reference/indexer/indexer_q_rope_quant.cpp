@@ -2,6 +2,7 @@
 #include "reference/indexer/indexer_q_rope_quant.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "reference/formats/bfloat16.h"
@@ -9,6 +10,8 @@
 namespace plumb::reference {
 
 namespace {
+
+constexpr double kLeastBf16 = 0x1p-133;
 
 bool is_fp32(double value) { return double{static_cast<float>(value)} == value; }
 
@@ -64,6 +67,20 @@ void round_to_bf16(Estimate& values) {
   }
 }
 
+// The honest scale nearest to the one that a weight shows. A sum of many dimensions may leave more
+// than two bf16 numbers for the largest value; powers of two are two at the most.
+double nearest_scale(const HeadScale& scale, double shown, const IndexerQRopeQuant& inputs) {
+  const double quotient = e4m3_quantisation_max(inputs.dialect);
+  const double of_bf16 =
+      std::clamp(to_bf16(shown * quotient) / quotient, scale.least, scale.largest);
+  double nearest = scale.exact;
+  for (const double honest : {scale.least, scale.largest, inputs.pow2_scale ? nearest : of_bf16}) {
+    const auto distance = [&](double one) { return std::abs(std::log(one / shown)); };
+    if (distance(honest) < distance(nearest)) nearest = honest;
+  }
+  return nearest;
+}
+
 // Of a head whose largest values lie between the first two.
 HeadScale head_scale(double least, double exact, double largest, const IndexerQRopeQuant& inputs) {
   HeadScale scale{scale_for(exact, inputs), scale_for(least, inputs), scale_for(largest, inputs)};
@@ -77,9 +94,56 @@ HeadScale head_scale(double least, double exact, double largest, const IndexerQR
   return scale;
 }
 
+// Dimension i of a transformed row, times sqrt(dim).
+double signed_sum(const double* row, std::int64_t dim, std::int64_t i) {
+  double sum = 0;
+  for (std::int64_t j = 0; j < dim; ++j) {
+    sum += std::popcount(static_cast<std::uint64_t>(i & j)) % 2 ? -row[j] : row[j];
+  }
+  return sum;
+}
+
+// Errors of the terms go into every dimension. The sum is rounded in any order, its product with
+// dim^-0.5 and this constant once. The order also decides the sign of a sum of zeros.
+void transform_row(const double* terms, double terms_variance, double terms_worst,
+                   const Numerics& numerics, std::int64_t row, Estimate& estimate) {
+  const std::int64_t dim = estimate.columns;
+  const double root = 1 / std::sqrt(static_cast<double>(dim));
+  double magnitudes = 0, squares = 0;
+  for (std::int64_t j = 0; j < dim; ++j) {
+    magnitudes += std::abs(terms[j]);
+    squares += terms[j] * terms[j];
+  }
+  for (std::int64_t i = 0; i < dim; ++i) {
+    const std::int64_t at = row * dim + i;
+    const double sum = signed_sum(terms, dim, i), product = 2 * kUnitF32 * std::abs(sum);
+    SumError error = sum_error(dim, sum, magnitudes, squares, numerics);
+    if (magnitudes == 0)
+      error.sigma = error.worst = std::sqrt(static_cast<double>(dim)) * kLeastBf16;
+    estimate.value[at] = root * sum;
+    estimate.sigma[at] = root * std::sqrt(terms_variance + error.sigma * error.sigma +
+                                          product * product * kUniformSigma * kUniformSigma);
+    estimate.worst[at] = root * (terms_worst + error.worst + product) * (1 + 4 * kUnitF32);
+  }
+}
+
+void transform(const Numerics& numerics, Estimate& estimate) {
+  std::vector<double> terms(static_cast<std::size_t>(estimate.columns));
+  for (std::int64_t row = 0; row < estimate.rows; ++row) {
+    const std::int64_t first = row * estimate.columns;
+    double variance = 0, worst = 0;
+    for (std::int64_t j = 0; j < estimate.columns; ++j) {
+      terms[j] = estimate.value[first + j];
+      variance += estimate.sigma[first + j] * estimate.sigma[first + j];
+      worst += estimate.worst[first + j];
+    }
+    transform_row(terms.data(), variance, worst, numerics, row, estimate);
+  }
+}
+
 }  // namespace
 
-Estimate rotated_queries(const IndexerQRopeQuant& inputs) {
+Estimate rotated_queries(const IndexerQRopeQuant& inputs, const Numerics& numerics) {
   Estimate rotated;
   rotated.resize(inputs.tokens * inputs.heads, inputs.dim);
   for (std::int64_t row = 0; row < rotated.rows; ++row) {
@@ -95,6 +159,9 @@ Estimate rotated_queries(const IndexerQRopeQuant& inputs) {
       rotated.worst[at] = one.worst;
     }
   }
+  if (!inputs.hadamard) return rotated;
+  if (inputs.rounds_to_bf16) round_to_bf16(rotated);
+  transform(numerics, rotated);
   return rotated;
 }
 
@@ -121,10 +188,8 @@ std::vector<UsedScale> scales_used(const IndexerQRopeQuant& inputs,
     const double rest = decode_bf16(inputs.weights[i]) * inputs.softmax_scale * inputs.head_scale;
     const double shown = weights_out[i] / rest;  // NaN or infinite where it shows nothing
     const HeadScale& scale = honest[i];
-    // Between neighbours lies their geometric mean.
-    const bool larger = shown * shown > scale.least * scale.largest;
     const bool decides = shown > 0 && std::isfinite(shown);
-    scales.push_back({!decides ? scale.exact : larger ? scale.largest : scale.least, scale.error});
+    scales.push_back({decides ? nearest_scale(scale, shown, inputs) : scale.exact, scale.error});
   }
   return scales;
 }

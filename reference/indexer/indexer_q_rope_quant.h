@@ -24,12 +24,13 @@ struct IndexerQRopeQuant {
   double softmax_scale = 1, head_scale = 1;
   double amax_floor = 1e-4F;   // least amax of a head
   bool pow2_scale = true;      // rounded up to a power of two
-  bool rounds_to_bf16 = true;  // rotated values, before the largest is taken
+  bool rounds_to_bf16 = true;  // rotated values, and transformed ones, before the largest is taken
+  bool hadamard = false;       // transform of the rotated values
   Dialect dialect = Dialect::e4m3fn;
 };
 
-// [tokens * heads, dim], before the rounding to bf16.
-Estimate rotated_queries(const IndexerQRopeQuant& inputs);
+// [tokens * heads, dim], rotated and transformed, before the last rounding to bf16.
+Estimate rotated_queries(const IndexerQRopeQuant& inputs, const Numerics& numerics);
 
 // Scale of a head: of the exact values, and the least and the largest that honest arithmetic gives,
 // where the largest value of a head lies at the border of two.

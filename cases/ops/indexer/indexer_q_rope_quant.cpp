@@ -49,6 +49,9 @@ const ContractChoice kScaleForm{
     "scale_form", {"pow2", "fp32"}, "of a head: rounded up to a power of two, or as it is"};
 const ContractChoice kRotatedRounding{
     "rotated_rounding", {"bf16", "none"}, "of rotated values before the largest is taken"};
+// SGLang transforms V4's queries and keys, DeepSeek's model.py those of V3.2.
+const ContractChoice kHadamard{
+    "hadamard", {"none", "q_and_k"}, "transform of rotated values before the largest is taken"};
 
 // n^-0.5 of an integer of the row.
 std::function<float(const Row&)> inverse_root_of(std::string parameter) {
@@ -68,6 +71,7 @@ Formula members(TablePart<P>& t) {
   t.real("amax_floor", &P::amax_floor, kFloor);
   t.choice("scale_form", &P::scale_form, kScaleForm);
   t.choice("rotated_rounding", &P::rotated_rounding, kRotatedRounding);
+  t.choice("hadamard", &P::hadamard, kHadamard);
   const Formula dialect = t.word("dialect", &P::dialect, dialect_words("dialect"));
   const Formula stride =
       t.scalar("q_token_stride", &P::q_token_stride, heads * dim + parameter("q_gap"));
@@ -112,11 +116,11 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     fill_dead(weights, step.live, p_.tokens, step.dead_rows);
   }
 
-  Expectations expect(const Step& step, const TensorSet& tensors, const reference::Numerics&,
-                      const plumb_numerics&) const override {
+  Expectations expect(const Step& step, const TensorSet& tensors,
+                      const reference::Numerics& numerics, const plumb_numerics&) const override {
     const reference::IndexerQRopeQuant input = reference_input(tensors);
     const HostTensor &q = tensors.at("q_out"), &weights = tensors.at("weights_out");
-    reference::Estimate rotated = rotated_queries(input);
+    reference::Estimate rotated = rotated_queries(input, numerics);
     rotated.structured = step.fill != Fill::real;
     const std::vector<reference::UsedScale> scales =
         scales_used(input, head_scales(input, rotated), weights.data<float>());
@@ -200,6 +204,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     input.dialect = dialect_;
     input.pow2_scale = p_.scale_form == PLUMB_QUERY_SCALE_POW2;
     input.rounds_to_bf16 = p_.rotated_rounding == PLUMB_ROTATED_BF16;
+    input.hadamard = p_.hadamard == PLUMB_HADAMARD_Q_AND_K;
     return input;
   }
 
@@ -222,7 +227,7 @@ OpDefinition define_indexer_q_rope_quant() {
                    {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"},
                    kOutGap};
   op.word_parameters = {"rope_pairs", "dialect"};
-  op.choices = {kFloor, kScaleForm, kRotatedRounding};
+  op.choices = {kFloor, kScaleForm, kRotatedRounding, kHadamard};
   op.make_problem = make_problem_of<IndexerQRopeQuantProblem>;
   op.table = &table_of<members>();
   op.row_count = "tokens";

@@ -2,9 +2,11 @@
 //
 // indexer_q_rope_quant: eight lanes rotate and quantise one head of one token (group_quant.h);
 // group g of the grid is head g % heads of token g / heads. Each lane computes the rotated values
-// of its own dimensions, once for the largest and once for the codes. Legal: any tokens and heads
-// that fit the grid's x, any dim.
+// of its own dimensions, once for the largest and once for the codes. With a Hadamard transform it
+// keeps them. Legal: any tokens and heads that fit the grid's x, any dim, transformed up to 1024.
 #include <plumb/ops/indexer.h>
+
+#include <cmath>
 
 #include "device/kernels/quantization/group_quant.h"
 #include "device/simt.h"
@@ -29,12 +31,63 @@ PLUMB_DEVICE float rotated(const plumb_indexer_q_rope_quant_params& p, const std
   return load_bf16(store_bf16(turned));
 }
 
-// max |x| of a rotated head, the same in its eight lanes.
-PLUMB_DEVICE float rotated_amax(const plumb_indexer_q_rope_quant_params& p,
-                                const std::uint16_t* head, const float* cos_sin, int dim) {
+constexpr int kMostTransformed = 1024, kMostOfLane = kMostTransformed / kGroupLanes;
+
+// Dimensions of a head as its eight lanes transform them.
+struct Transform {
+  int padded = 0;  // dim, or the next power of two
+  float root = 1;  // dim^-0.5
+};
+
+Transform transform_of(std::int64_t dim) {
+  Transform transform;
+  transform.padded = kGroupLanes;
+  while (transform.padded < dim) transform.padded *= 2;
+  transform.root = static_cast<float>(1 / std::sqrt(static_cast<double>(dim)));
+  return transform;
+}
+
+// values[i] of lane l is dimension l + 8 i of `padded`. Sums and differences of dimensions 1, 2, 4,
+// ... apart: the nearest ones are in other lanes.
+PLUMB_DEVICE inline void add_and_subtract(float* values, int padded) {
+  const int count = padded / kGroupLanes;
+  for (int distance = 1; distance < kGroupLanes; distance *= 2) {
+    for (int i = 0; i < count; ++i) {
+      const float other = shuffle_xor(all_lanes(), values[i], distance, kGroupLanes);
+      values[i] = group_lane() & distance ? other - values[i] : values[i] + other;
+    }
+  }
+  for (int distance = 1; distance < count; distance *= 2) {
+    for (int i = 0; i < count; ++i) {
+      if (i & distance) continue;
+      const float sum = values[i] + values[i + distance];
+      values[i + distance] = values[i] - values[i + distance];
+      values[i] = sum;
+    }
+  }
+}
+
+// The dimensions of this lane after rotation and transform. `dim`: 0 where there is no head.
+PLUMB_DEVICE inline void transformed(const plumb_indexer_q_rope_quant_params& p,
+                                     const std::uint16_t* head, const float* cos_sin, int dim,
+                                     Transform transform, float* values) {
+  for (int i = 0; i < transform.padded / kGroupLanes; ++i) {
+    const int d = group_lane() + i * kGroupLanes;
+    values[i] = d < dim ? rotated(p, head, cos_sin, d) : 0.0F;
+  }
+  add_and_subtract(values, transform.padded);
+  for (int i = 0; i < transform.padded / kGroupLanes; ++i) {
+    values[i] *= transform.root;
+    if (p.rotated_rounding == PLUMB_ROTATED_BF16) values[i] = load_bf16(store_bf16(values[i]));
+  }
+}
+
+// max |x| of a head, the same in its eight lanes. `value(d)`: dimension d.
+template <class Value>
+PLUMB_DEVICE float head_amax(int dim, Value value) {
   float amax = 0;
   for (int d = group_lane(); d < dim; d += kGroupLanes) {
-    const float value = rotated(p, head, cos_sin, d), size = value < 0 ? -value : value;
+    const float x = value(d), size = x < 0 ? -x : x;
     amax = size > amax ? size : amax;
   }
   for (int distance = kGroupLanes / 2; distance > 0; distance /= 2) {
@@ -44,12 +97,20 @@ PLUMB_DEVICE float rotated_amax(const plumb_indexer_q_rope_quant_params& p,
   return amax;
 }
 
-PLUMB_KERNEL void indexer_q_rope_quant_kernel(plumb_indexer_q_rope_quant_params p) {
+template <bool transforms>
+PLUMB_KERNEL void indexer_q_rope_quant_kernel(plumb_indexer_q_rope_quant_params p,
+                                              Transform transform) {
   const std::int64_t index = group_index(), token = index / p.heads, own = index % p.heads;
   const bool exists = token < p.tokens;
   const std::uint16_t* head = p.q + token * p.q_token_stride + own * p.dim;
   const float* cos_sin = exists ? p.cos_sin + p.positions[token] * p.rope_dim : p.cos_sin;
-  const float amax = rotated_amax(p, head, cos_sin, exists ? static_cast<int>(p.dim) : 0);
+  const int dim = exists ? static_cast<int>(p.dim) : 0;
+  float kept[transforms ? kMostOfLane : 1];
+  if (transforms) transformed(p, head, cos_sin, dim, transform, kept);
+  const auto value = [&](int d) {
+    return transforms ? kept[d / kGroupLanes] : rotated(p, head, cos_sin, d);
+  };
+  const float amax = head_amax(dim, value);
   if (!exists) return;
 
   const float ratio = at_least(p.amax_floor, amax) / quantisation_largest(p.dialect);
@@ -57,7 +118,7 @@ PLUMB_KERNEL void indexer_q_rope_quant_kernel(plumb_indexer_q_rope_quant_params 
   const float scale = pow2 ? decode_ue8m0(encode_ue8m0(ratio)) : ratio;
   for (int d = group_lane(); d < p.dim; d += kGroupLanes) {
     p.q_out[token * p.q_out_token_stride + own * p.q_out_head_stride + d] =
-        encode_e4m3(rotated(p, head, cos_sin, d) / scale, p.dialect);
+        encode_e4m3(value(d) / scale, p.dialect);
   }
   if (group_lane() == 0) {
     p.weights_out[token * p.weights_out_row_stride + own] =
@@ -79,12 +140,18 @@ plumb_status launch_indexer_q_rope_quant(const void* params) {
   if (params == nullptr) return PLUMB_INVALID_ARGUMENT;
   const auto& p = *static_cast<const plumb_indexer_q_rope_quant_params*>(params);
   if (!is_legal(p)) return PLUMB_INVALID_ARGUMENT;
+  const bool transforms = p.hadamard != PLUMB_HADAMARD_NONE;
+  if (transforms && p.dim > kMostTransformed) return PLUMB_UNSUPPORTED;
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.q || !p.positions || !p.cos_sin || !p.weights || !p.q_out || !p.weights_out) {
     return PLUMB_INVALID_ARGUMENT;
   }
   const LaunchShape shape{blocks_for_groups(p.tokens * p.heads), 1, kQuantBlock, 0};
-  return PLUMB_LAUNCH(indexer_q_rope_quant_kernel, shape, p.stream, p);
+  const Transform transform = transform_of(p.dim);
+  if (transforms) {
+    return PLUMB_LAUNCH(indexer_q_rope_quant_kernel<true>, shape, p.stream, p, transform);
+  }
+  return PLUMB_LAUNCH(indexer_q_rope_quant_kernel<false>, shape, p.stream, p, transform);
 }
 
 }  // namespace

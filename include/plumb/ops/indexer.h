@@ -70,6 +70,14 @@ typedef enum plumb_rotated_rounding {
   PLUMB_ROTATED_NONE = 1 /* kept in fp32 */
 } plumb_rotated_rounding;
 
+/* Between the rotation and the scale. Keys that get the same have the same scores. */
+typedef enum plumb_hadamard {
+  PLUMB_HADAMARD_NONE = 0,
+  /* y[i] = dim^-0.5 sum_j (-1)^popcount(i & j) x[j], j and i below dim. With PLUMB_ROTATED_BF16 x
+   * and y are both rounded to bf16 */
+  PLUMB_HADAMARD_Q_AND_K = 1
+} plumb_hadamard;
+
 /* The indexer's queries: rotated in fp32, rounded to bf16, quantised with one scale per head, which
  * goes into the head's weight   [5.1]
  *   scale = max(amax, amax_floor) / largest, largest 448 or 224, rounded up to a power of two
@@ -93,6 +101,7 @@ typedef struct plumb_indexer_q_rope_quant_params {
   plumb_stream stream;
   plumb_query_scale scale_form;
   plumb_rotated_rounding rotated_rounding;
+  plumb_hadamard hadamard; /* dim at most 1024 */
 } plumb_indexer_q_rope_quant_params;
 
 #ifdef __cplusplus

@@ -57,12 +57,12 @@ struct OneHead {
               .softmax_scale = 0.5,
               .head_scale = 0.25};
   }
-  std::vector<double> rotated() const { return rotated_queries(inputs).value; }
-  double scale() const { return head_scales(inputs, rotated_queries(inputs))[0].exact; }
+  std::vector<double> rotated() const { return rotated_queries(inputs, {}).value; }
+  double scale() const { return head_scales(inputs, rotated_queries(inputs, {}))[0].exact; }
   double weight_out() const { return indexer_q_weights(inputs, {UsedScale{scale()}}).value[0]; }
   std::vector<int> codes() const {
     const CodeEstimate estimate =
-        indexer_q_codes(inputs, rotated_queries(inputs), {UsedScale{scale()}});
+        indexer_q_codes(inputs, rotated_queries(inputs, {}), {UsedScale{scale()}});
     std::vector<int> found;
     for (std::int64_t i = 0; i < inputs.dim; ++i) found.push_back(honest_codes(estimate, i).exact);
     return found;
@@ -109,11 +109,35 @@ TEST(IndexerQ, KeepsFp32WhereItIsToldTo) {
   EXPECT_EQ(head.codes(), (std::vector<int>{0x7e, 0, 0, 0}));
 }
 
+// Signs of the Hadamard matrix of four: ++++, +-+-, ++--, +--+.
+TEST(IndexerQ, TransformsRotatedValues) {
+  OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, false);  // rotated: -2, 1, 3, 4
+  head.inputs.hadamard = true;
+  EXPECT_EQ(head.rotated(), (std::vector<double>{3, -2, -4, -1}));
+}
+
+// DeepSeek's transform pads with zeros and leaves out what lies behind `dim`.
+TEST(IndexerQ, TransformsWhatIsNoPowerOfTwo) {
+  OneHead head({1, 2, 4}, {}, 0, false);
+  head.inputs.hadamard = true;
+  const double root = 1 / std::sqrt(3.0);
+  EXPECT_EQ(head.rotated(), (std::vector<double>{7 * root, 3 * root, -1 * root}));
+}
+
+// 1 + 2^-9 is 1 in bf16, so that the difference to 1 vanishes.
+TEST(IndexerQ, RoundsToBf16BeforeTheTransform) {
+  OneHead head({1, 1}, {1, 0x1p-9F}, 0, false);
+  head.inputs.hadamard = true;
+  EXPECT_EQ(head.rotated()[1], 0);
+  head.inputs.rounds_to_bf16 = false;
+  EXPECT_NEAR(head.rotated()[1], -0x1p-8 / std::sqrt(2.0), 1e-6);
+}
+
 TEST(IndexerQ, ANanIsAnyCodeOfOneAndNothingElse) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const OneHead head({nan, 2, 3, 4}, {0, 1, 1, 0}, 0, true);  // turns the first with the third
   const CodeEstimate codes =
-      indexer_q_codes(head.inputs, rotated_queries(head.inputs), {UsedScale{1}});
+      indexer_q_codes(head.inputs, rotated_queries(head.inputs, {}), {UsedScale{1}});
   for (const std::int64_t i : {0, 2}) EXPECT_TRUE(honest_codes(codes, i).nan) << i;
   for (const std::int64_t i : {1, 3}) EXPECT_FALSE(honest_codes(codes, i).nan) << i;
 }
@@ -138,9 +162,44 @@ TEST(IndexerQ, ReadsTheScaleOffTheWeight) {
   EXPECT_EQ(used(std::nanf("")), 1);
 }
 
+// Three bf16 numbers, the middle one at a power of two: the distances to its neighbours differ.
+TEST(IndexerQ, ReadsOneOfManyScalesOffTheWeight) {
+  OneHead head({1, 2, 3, 4}, {0, 1, 1, 0}, 0, true);
+  head.inputs.pow2_scale = false;
+  const double least = 1 - 0x1p-8, largest = 1 + 0x1p-7;
+  const std::vector<HeadScale> either = {{1.0 / 448, least / 448, largest / 448, 0x1p-24}};
+  for (const double amax : {least, 1.0, largest}) {
+    const auto weight_out = static_cast<float>(3 * 0.125 * amax / 448);
+    EXPECT_NEAR(scales_used(head.inputs, either, &weight_out)[0].value * 448, amax, 1e-7);
+  }
+}
+
 // What honest fp32 arithmetic makes of a head.
 struct HonestHead {
-  bool fused = false, pow2 = true, to_bf16 = true;
+  bool fused = false, pow2 = true, to_bf16 = true, hadamard = false;
+
+  float stored(float value) const {
+    return to_bf16 ? static_cast<float>(decode_bf16(encode_bf16(value))) : value;
+  }
+
+  // In order, or as sums and differences of pairs.
+  std::vector<float> transform(const std::vector<float>& x) const {
+    std::vector<float> y = x;
+    for (std::size_t distance = 1; !fused && distance < y.size(); distance *= 2) {
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        if (i & distance) continue;
+        const float a = y[i], b = y[i + distance];
+        y[i] = a + b;
+        y[i + distance] = a - b;
+      }
+    }
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      float sum = 0;
+      for (std::size_t j = 0; j < x.size(); ++j) sum += std::popcount(i & j) % 2 ? -x[j] : x[j];
+      y[i] = stored((fused ? sum : y[i]) * static_cast<float>(std::sqrt(1.0 / 128)));
+    }
+    return y;
+  }
 
   std::vector<float> rotate(const OneHead& head) const {
     std::vector<float> got;
@@ -153,9 +212,9 @@ struct HonestHead {
         const auto other = static_cast<float>(decode_bf16(head.q[d ^ 1]));
         value = fused ? std::fma(value, cosine, other * sine) : value * cosine + other * sine;
       }
-      got.push_back(to_bf16 ? static_cast<float>(decode_bf16(encode_bf16(value))) : value);
+      got.push_back(stored(value));
     }
-    return got;
+    return hadamard ? transform(got) : got;
   }
   float scale_of(float amax) const {
     return pow2 ? std::exp2(std::ceil(std::log2(amax / 448))) : amax / 448;
@@ -185,11 +244,12 @@ void expect_honest_codes(const HonestHead& kernel, double most_expected) {
     OneHead head = random_head(seed);
     head.inputs.pow2_scale = kernel.pow2;
     head.inputs.rounds_to_bf16 = kernel.to_bf16;
+    head.inputs.hadamard = kernel.hadamard;
     const std::vector<float> got = kernel.rotate(head);
     float amax = 0;
     for (const float value : got) amax = std::max(amax, std::abs(value));
     const float own = kernel.scale_of(amax), weight = 3.0F * own * 0.125F;
-    const Estimate rotated = rotated_queries(head.inputs);
+    const Estimate rotated = rotated_queries(head.inputs, {});
     const auto used = scales_used(head.inputs, head_scales(head.inputs, rotated), &weight);
     EXPECT_NEAR(own, used[0].value, used[0].error * used[0].value) << seed;
     const Estimate weights = indexer_q_weights(head.inputs, used);
@@ -218,6 +278,8 @@ TEST(IndexerQ, HonestArithmeticIsHonestUnderEachChoice) {
     expect_honest_codes({.fused = fused, .pow2 = false}, 100);
     expect_honest_codes({.fused = fused, .pow2 = false, .to_bf16 = false}, 100);
     expect_honest_codes({.fused = fused, .to_bf16 = false}, 20);
+    expect_honest_codes({.fused = fused, .hadamard = true}, 200);
+    expect_honest_codes({.fused = fused, .pow2 = false, .to_bf16 = false, .hadamard = true}, 200);
   }
 }
 
@@ -249,6 +311,7 @@ TEST(IndexerQKernel, IsRightForEveryWidthAndPlaceOfTheRotation) {
           const bool sglang = offset > 0;
           row.words["scale_form"] = sglang ? "fp32" : "pow2";
           row.words["rotated_rounding"] = sglang ? "none" : "bf16";
+          row.words["hadamard"] = rope_dim == 8 ? "q_and_k" : "none";
           for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
             const Step step{.seed = 6, .live = 4, .fill = fill, .dead_rows = DeadRows::nan};
             for (const char* platform : {"sim-sm90", "sim-gfx942"}) {
@@ -292,6 +355,11 @@ TEST(IndexerQKernel, RefusesWhatItCannotRotate) {
   EXPECT_TRUE(refused([](auto& p) { p.weights_out_row_stride = 1; }));
   EXPECT_TRUE(refused([](auto& p) { p.dialect = PLUMB_BF16; }));
   EXPECT_TRUE(refused([](auto& p) { p.tokens = 1; })) << "null pointers";
+  legal.dim = legal.q_out_head_stride = legal.q_out_token_stride = 1032;
+  legal.q_token_stride = 2 * legal.dim;
+  EXPECT_EQ(entry.launch(&legal), PLUMB_OK);
+  legal.hadamard = PLUMB_HADAMARD_Q_AND_K;
+  EXPECT_EQ(entry.launch(&legal), PLUMB_UNSUPPORTED) << "too wide to be transformed";
 }
 
 }  // namespace
