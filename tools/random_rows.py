@@ -12,8 +12,9 @@ with it; a value is drawn more often the fewer rows have it, so that values of t
 which rows exist (it refuses the others) and what they cost: `--budget` seconds a platform at most. With `--fixed` only rows with these
 values are drawn, one for each time it is said: what `plumb_kill_table --lazy` found to be seen by no row.
 
-With `--sweep` so many rows run, on all cores, and only those that fail are printed: a right kernel fails in none of them. The last
-line counts them; one that takes longer than TIMEOUT is slow, and no failure. Exit code 1: a row failed.
+With `--sweep` so many rows run, on all cores, and only those that fail are printed, with the first line of the failure: a right
+kernel fails in none of them. The last line counts the rows. A row that takes longer than TIMEOUT, or more memory than there is, is
+dear, and no failure. Exit code 1: a row failed.
 """
 
 import argparse
@@ -38,6 +39,8 @@ NOT_A_BASE = {"trivial", "known_bug", "eager_only"}
 NOT_DRAWN = {"name", "why", "tier", "concurrent", "trivial", "known_bug", "only", "golden", "eager_only", "seed"}
 TRIES = 30  # per row
 TIMEOUT = 2  # seconds; a row that takes longer is too dear
+# What such a row says, or one whose worker the system ended because memory ran out.
+DEAR = re.compile(r"^timeout: |signal 9|out of memory|out_of_memory|refused to reserve address space")
 
 
 def rows_of(toml):
@@ -154,7 +157,7 @@ def values_of(text, words):
 
 
 def tried(plumb, op, row, folder, platforms=()):
-    """Outcome, seconds of its slowest platform, and what was said of a row that is refused."""
+    """Outcome, seconds of its slowest platform, and what was said of a row that is refused or failed."""
     file, report = folder / f"{row['name']}.toml", folder / f"{row['name']}.json"
     file.write_text(text_of([row], op))
     words = ["--cases", str(file), "--case", f"{op}/*/eager", "--goldens", "", "--json", str(report), "--no-diagnosis", "--timeout", str(TIMEOUT), "-j", "1"]
@@ -162,9 +165,10 @@ def tried(plumb, op, row, folder, platforms=()):
     if said.returncode == 2:
         return "refused", 0, said.stderr
     cases = json.loads(report.read_text())["cases"]
-    bad = [case["outcome"] for case in cases if case["outcome"] != "passed"]
+    lines = [line for case in cases for failure in case.get("failures", ()) for line in failure["lines"]]
+    bad = ["dear" if any(map(DEAR.search, lines)) else case["outcome"] for case in cases if case["outcome"] != "passed"]
     bad.sort(key=lambda outcome: outcome != "failed")
-    return (bad or ["passed"])[0], max(case["seconds"] for case in cases), ""
+    return (bad or ["passed"])[0], max(case["seconds"] for case in cases), lines[0] if lines else ""
 
 
 def outcome_of(plumb, op, row, must_keep, folder, platforms=()):
@@ -183,19 +187,19 @@ def named(name, drawn):
 
 def sweep(drawing, count, platforms, folder):
     """Runs so many rows of all that wanted() asks for, again and again. Returns how many failed."""
-    counts = dict.fromkeys(("passed", "failed", "untrusted", "refused", "slow"), 0)
+    counts = dict.fromkeys(("passed", "failed", "untrusted", "refused", "dear"), 0)
     ran = ("passed", "failed", "untrusted")
 
     def outcome_of_drawn(number, drawn):
         row = named(f"sweep_{number}", drawn)
-        outcome, seconds, _ = outcome_of(drawing.plumb, drawing.op, row, False, folder, platforms)
-        return row, "slow" if outcome == "failed" and seconds >= TIMEOUT else outcome
+        outcome, _, said = outcome_of(drawing.plumb, drawing.op, row, False, folder, platforms)
+        return row, outcome, said
 
     def take(task):
-        row, found = task.result()
+        row, found, said = task.result()
         counts[found] = counts.get(found, 0) + 1
         if found == "failed":
-            print(text_of([row]), flush=True)
+            print(f"# {said}\n{text_of([row])}", flush=True)
         elif found == "passed":
             drawing.keep({key: value for key, value in row.items() if key not in NOT_DRAWN})
 
@@ -240,7 +244,7 @@ def main():
                 outcome, seconds, refusal = outcome_of(arguments.plumb, arguments.op, row, len(asked) == 1, folder)
                 if asked and not set(asked) & set(row):
                     break
-                if outcome == "failed" and seconds < TIMEOUT:
+                if outcome == "failed":
                     failed.append(row)
                 elif outcome == "passed" and seconds <= arguments.budget:
                     drawing.keep(drawn)
