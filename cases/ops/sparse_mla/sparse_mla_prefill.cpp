@@ -12,6 +12,7 @@
 #include "cases/ops/sparse_mla/mla_members.h"
 #include "cases/ops/sparse_mla/mla_rows.h"
 #include "cases/tables/table_problem.h"
+#include "cases/tables/widened_strides.h"
 
 namespace plumb::cases {
 
@@ -54,7 +55,9 @@ void check(const Row& row, const MlaShape& shape) {
   if (shape.key_dims() != kMlaDim && shape.key_dims() != reference::kV32Dim) {
     throw BadRow(fmt::format("{}: key_dims is 512 or 576", row.where));
   }
-  if (shape.main.cache.far && shape.strided) {
+  const std::int64_t dims = shape.key_dims();
+  const bool gaps = shape.strided || widened(dims, row, "kv_row_stride") != dims;
+  if (shape.main.cache.far && gaps) {
     throw BadRow(fmt::format("{}: far rows have no gaps", row.where));
   }
 }
