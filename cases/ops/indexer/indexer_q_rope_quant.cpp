@@ -123,7 +123,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
     reference::Estimate rotated = rotated_queries(input, numerics);
     rotated.structured = step.fill != Fill::real;
     const std::vector<reference::UsedScale> scales =
-        scales_used(input, head_scales(input, rotated), weights.data<float>());
+        scales_used(input, head_scales(input, rotated), packed<float>(weights).data());
     return {
         expect_floats(weights, mark(indexer_q_weights(input, scales), step),
                       promised_rows(step, weights.spec()), groups_of(p_.tokens, 64, "64 rows")),
