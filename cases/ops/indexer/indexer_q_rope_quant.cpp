@@ -112,6 +112,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
       fill_integers(weights, 0, step.live, seed, 7);
     } else {
       fill_real(weights, 0, step.live, seed, {});
+      limit_weights(step, tensors.at("q"), weights);
     }
     fill_dead(weights, step.live, p_.tokens, step.dead_rows);
   }
@@ -148,6 +149,24 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   }
 
  private:
+  // Makes a product of a weight with its scale finite, in any order of the factors. The scale may
+  // be rounded up, and a transform makes values up to sqrt(dim) times as large.
+  void limit_weights(const Step& step, const HostTensor& q, HostTensor& weights) const {
+    constexpr double kLargest = 0x1p127 * 224 / 2;
+    const double growth = std::sqrt(static_cast<double>(p_.dim));
+    for (std::int64_t head = 0; head < step.live * p_.heads; ++head) {
+      const auto* row = q.row<std::uint16_t>(head / p_.heads) + head % p_.heads * p_.dim;
+      double amax = 0;
+      for (std::int64_t d = 0; d < p_.dim; ++d) {
+        amax = std::max(amax, std::abs(reference::decode_bf16(row[d])));
+      }
+      std::uint16_t& weight = weights.row<std::uint16_t>(head / p_.heads)[head % p_.heads];
+      const double value = reference::decode_bf16(weight);
+      if (amax * growth * std::abs(value) <= kLargest) continue;
+      weight = reference::encode_bf16(std::clamp(value, -1.0, 1.0));
+    }
+  }
+
   static reference::Estimate mark(reference::Estimate estimate, const Step& step) {
     estimate.structured = step.fill != Fill::real;
     return estimate;
