@@ -43,7 +43,8 @@ MlaShape shape_of(const Row& row) {
   kv.cache.page = 1;
   kv.cache.context = kv.width + kv.width / 4 + 3;
   kv.cache.sequences = std::clamp<std::int64_t>(row.launched("rows"), 1, 4);
-  kv.cache.gap = shape.strided ? kWorkspaceGap : 0;
+  const std::int64_t dense = kv.cache.row_dims + (shape.strided ? kWorkspaceGap : 0);
+  kv.cache.gap = widened(dense, row, "kv_row_stride") - kv.cache.row_dims;
   kv.cache.far = row.integer("far") != 0;
   kv.cache.given_blocks = row.integer("kv_rows");
   shape.sm_scale = row.real("sm_scale", sm_scale_of(row));
@@ -54,11 +55,6 @@ void check(const Row& row, const MlaShape& shape) {
   check_candidates(row, shape);
   if (shape.key_dims() != kMlaDim && shape.key_dims() != reference::kV32Dim) {
     throw BadRow(fmt::format("{}: key_dims is 512 or 576", row.where));
-  }
-  const std::int64_t dims = shape.key_dims();
-  const bool gaps = shape.strided || widened(dims, row, "kv_row_stride") != dims;
-  if (shape.main.cache.far && gaps) {
-    throw BadRow(fmt::format("{}: far rows have no gaps", row.where));
   }
 }
 
@@ -102,7 +98,6 @@ class SparseMlaPrefillProblem final : public TableProblem<P> {
  public:
   SparseMlaPrefillProblem(const Row& row, const device::Properties& platform)
       : TableProblem(table_of<members>(), row, platform), shape_(shape_of(row)) {
-    shape_.main.cache.gap = p_.kv_row_stride - p_.key_dims;
     check(row, shape_);
   }
 
