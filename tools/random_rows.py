@@ -156,6 +156,11 @@ def values_of(text, words):
     return {name: value(name, word) for name, word in (pair.split("=", 1) for pair in text.split())}
 
 
+def outcome_and_line(case):
+    lines = [line for failure in case.get("failures", ()) for line in failure["lines"]]
+    return ("dear" if any(map(DEAR.search, lines)) else case["outcome"]), (lines or [""])[0]
+
+
 def tried(plumb, op, row, folder, platforms=()):
     """Outcome, seconds of its slowest platform, and what was said of a row that is refused or failed."""
     file, report = folder / f"{row['name']}.toml", folder / f"{row['name']}.json"
@@ -165,10 +170,10 @@ def tried(plumb, op, row, folder, platforms=()):
     if said.returncode == 2:
         return "refused", 0, said.stderr
     cases = json.loads(report.read_text())["cases"]
-    lines = [line for case in cases for failure in case.get("failures", ()) for line in failure["lines"]]
-    bad = ["dear" if any(map(DEAR.search, lines)) else case["outcome"] for case in cases if case["outcome"] != "passed"]
-    bad.sort(key=lambda outcome: outcome != "failed")
-    return (bad or ["passed"])[0], max(case["seconds"] for case in cases), lines[0] if lines else ""
+    bad = [outcome_and_line(case) for case in cases if case["outcome"] != "passed"]
+    bad.sort(key=lambda one: one[0] != "failed")  # a wrong result on one platform counts, though another was too dear
+    outcome, line = (bad or [("passed", "")])[0]
+    return outcome, max(case["seconds"] for case in cases), line
 
 
 def outcome_of(plumb, op, row, must_keep, folder, platforms=()):
