@@ -202,8 +202,8 @@ void count_expert_flips(const ScoredChoices& choices, std::int64_t row, const Id
   }
 }
 
-void judge_order(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
-                 RowVerdict& verdict) {
+void judge_chosen(const ScoredChoices& choices, std::int64_t row, const Ids& ids,
+                  RowVerdict& verdict) {
   const std::set<std::int64_t> open = open_groups(choices, row, ids);
   judge_groups(choices, row, ids, open, verdict);
   if (verdict.wrong.empty()) judge_experts(choices, row, ids, open, verdict);
@@ -223,7 +223,7 @@ RowVerdict judge_row(const ScoredChoices& choices, std::int64_t row, const Ids& 
   const bool any = rule == ScoredChoices::Rule::any_expert;
   if (!judge_range(choices, any, ids, verdict) || any) return verdict;
   const Ids judged = choices.free_order ? choices.experts.sorted(row, ids) : ids;
-  judge_order(choices, row, judged, verdict);
+  judge_chosen(choices, row, judged, verdict);
   verdict.place = std::find(ids.begin(), ids.end(), judged[verdict.place]) - ids.begin();
   return verdict;
 }

@@ -11,7 +11,7 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kLeastBf16 = 0x1p-133;
+constexpr double kLeastBf16 = 0x1p-133;  // a smaller error would vanish when it is rounded to bf16
 
 bool is_fp32(double value) { return double{static_cast<float>(value)} == value; }
 

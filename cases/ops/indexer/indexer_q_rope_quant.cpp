@@ -149,8 +149,9 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   }
 
  private:
-  // Makes a product of a weight with its scale finite, in any order of the factors. The scale may
-  // be rounded up, and a transform makes values up to sqrt(dim) times as large.
+  // Makes a product of a weight with its scale finite, in any order of the factors. The scale is
+  // largest for fnuz codes (224), may be rounded up by a factor of 2, and grows by up to sqrt(dim)
+  // in a transform.
   void limit_weights(const Step& step, const HostTensor& q, HostTensor& weights) const {
     constexpr double kLargest = 0x1p127 * 224 / 2;
     const double growth = std::sqrt(static_cast<double>(p_.dim));

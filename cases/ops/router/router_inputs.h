@@ -147,7 +147,7 @@ void add_expert_choices(TablePart<P>& t) {
   t.choice("ties", &P::ties, kRouterTies);
   t.choice("order", &P::order, kRouterOrder);
 }
-// Leaves free what these choices do.
+// Tells the judge what the declared values leave free.
 template <class P>
 void free_choices(const P& p, reference::ScoredChoices& choices) {
   choices.experts.free_ties = choices.group.free_ties = p.ties == PLUMB_ROUTER_TIES_ANY;

@@ -70,7 +70,7 @@ typedef enum plumb_rotated_rounding {
   PLUMB_ROTATED_NONE = 1 /* kept in fp32 */
 } plumb_rotated_rounding;
 
-/* Between the rotation and the scale. Keys that get the same have the same scores. */
+/* Transform of rotated queries. The scores stay the same if the keys are transformed too. */
 typedef enum plumb_hadamard {
   PLUMB_HADAMARD_NONE = 0,
   /* y[i] = dim^-0.5 sum_j (-1)^popcount(i & j) x[j], j and i below dim. With PLUMB_ROTATED_BF16 x

@@ -68,10 +68,10 @@ typedef enum plumb_nan_score {
 typedef enum plumb_zero_sum {
   PLUMB_ZERO_SUM_ONE = 0,    /* by 1 */
   PLUMB_ZERO_SUM_NAN = 1,    /* by the sum: they are NaN */
-  PLUMB_ZERO_SUM_EPSILON = 2 /* every row by the sum + 1e-20: they are 0, or NaN with a NaN sum */
+  PLUMB_ZERO_SUM_EPSILON = 2 /* by the sum + 1e-20, also where the sum is above 0 */
 } plumb_zero_sum;
 
-/* Which of experts with equal scores + biases is chosen; of groups the same   [8.1, 8.2] */
+/* Which of several experts, or of several groups, with equal scores is chosen   [8.1, 8.2] */
 typedef enum plumb_router_ties {
   PLUMB_ROUTER_TIES_LOWER_ID = 0,
   PLUMB_ROUTER_TIES_ANY = 1
