@@ -70,12 +70,14 @@ std::optional<ByteDifference> compare_guard(const std::uint8_t* begin, std::size
   return differences(begin, bytes, [&](std::size_t i) { return guard_byte(position + i); });
 }
 
-// The start is laid, then copied as often as there is room.
+// What is laid is copied behind itself, twice as much each time, up to what a cache holds.
 void lay_poison(std::uint8_t* begin, std::size_t bytes, std::uint16_t word) {
-  const std::size_t start = std::min(bytes, kPeriod);
-  for (std::size_t i = 0; i < start; ++i) begin[i] = poison_byte(i, word);
-  for (std::size_t laid = start; laid < bytes; laid += start) {
-    std::memcpy(begin + laid, begin, std::min(start, bytes - laid));
+  std::size_t laid = std::min<std::size_t>(bytes, 2);
+  for (std::size_t i = 0; i < laid; ++i) begin[i] = poison_byte(i, word);
+  while (laid < bytes) {
+    const std::size_t copied = std::min({laid, kPeriod, bytes - laid});
+    std::memcpy(begin + laid, begin, copied);
+    laid += copied;
   }
 }
 
