@@ -225,7 +225,7 @@ void SimDevice::copy(void* to, const void* from, std::size_t bytes, Stream strea
   executor_.check(copy);
   if (state.capture) {
     refuse_copy_to_pageable(state, to);
-  } else if (pageable(from)) {
+  } else if (pageable(from) && conditions_.policy != Policy::early) {
     const auto* source = static_cast<const std::byte*>(from);
     copy.snapshot = std::make_shared<const std::vector<std::byte>>(source, source + bytes);
   }
