@@ -2,6 +2,7 @@
 #include "reference/hyper_connection/sinkhorn.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "reference/hyper_connection/hyper_connection.h"
@@ -31,22 +32,28 @@ struct Iterate {
 };
 
 // What a normalisation subtracts from the logarithms of a line: their mean with these weights.
+// First of each column of the covariance, then of each of its rows.
 void subtract_means(Covariance16& covariance, const Matrix4& weights, MatrixAxis axis) {
   for (int line = 0; line < kSide; ++line) {
-    for (int c = 0; c < kCombEntries; ++c) {
+    std::array<double, kCombEntries> means{};
+    for (int i = 0; i < kSide; ++i) {
+      const int e = entry(axis, line, i);
+      for (int c = 0; c < kCombEntries; ++c) means[c] += weights[e] * covariance[e][c];
+    }
+    for (int i = 0; i < kSide; ++i) {
+      std::array<double, kCombEntries>& row = covariance[entry(axis, line, i)];
+      for (int c = 0; c < kCombEntries; ++c) row[c] -= means[c];
+    }
+  }
+  for (std::array<double, kCombEntries>& row : covariance) {
+    for (int line = 0; line < kSide; ++line) {
       double mean = 0;
       for (int i = 0; i < kSide; ++i) {
         const int e = entry(axis, line, i);
-        mean += weights[e] * covariance[e][c];
+        mean += weights[e] * row[e];
       }
-      for (int i = 0; i < kSide; ++i) covariance[entry(axis, line, i)][c] -= mean;
+      for (int i = 0; i < kSide; ++i) row[entry(axis, line, i)] -= mean;
     }
-  }
-}
-
-void transpose(Covariance16& covariance) {
-  for (int i = 0; i < kCombEntries; ++i) {
-    for (int j = 0; j < i; ++j) std::swap(covariance[i][j], covariance[j][i]);
   }
 }
 
@@ -75,9 +82,6 @@ void normalise(Iterate& x, MatrixAxis axis, double eps, const Numerics& numerics
   }
   // The quotients are the weights: each is the entry's share of (sum + eps).
   subtract_means(x.covariance, x.value, axis);
-  transpose(x.covariance);
-  subtract_means(x.covariance, x.value, axis);
-  transpose(x.covariance);
   add_line_variance(x.covariance, axis, kSumRoundings * rounding_variance(u));
   add_variance(x.covariance, rounding_variance(division));
 
