@@ -39,7 +39,8 @@ CallRecorder::CallRecorder(device::Device& device, const device::decode::Geometr
       ops_(ops),
       temporaries_(temporaries),
       kept_(kept),
-      stream_(device.create_stream()) {}
+      stream_(device.create_stream()),
+      memory_(device) {}
 
 CallRecorder::~CallRecorder() { device_.destroy_stream(stream_); }
 
@@ -51,7 +52,7 @@ void CallRecorder::begin(const device::decode::StepPart& part) {
   latest_[part.name] = part;
   auto& run = part.varies ? varying_[part.name] : parts_[{part.name, part.tokens}];
   if (part.varies && run) retired_.push_back(std::move(run));
-  if (!run) run = std::make_unique<PartRecord>(device_);
+  if (!run) run = std::make_unique<PartRecord>();
   run->poisoned = false;
   current_ = run.get();
 }
@@ -59,13 +60,14 @@ void CallRecorder::begin(const device::decode::StepPart& part) {
 void CallRecorder::before(const device::decode::Call& call, device::Stream stream) {
   if (fills_) return;
   if (current_ == nullptr) throw std::logic_error("a call outside of every part of a step");
-  if (next_ == current_->calls.size()) current_->calls.push_back(make_recording(call));
+  const bool first = next_ == current_->calls.size();
+  if (first) current_->calls.push_back(make_recording(call));
   CallRecording& recording = *current_->calls.at(next_);
   if (recording.place.name != call.place.name) {
     throw std::logic_error(call.place.name + " is called where " + recording.place.name +
                            " was called before");
   }
-  rebind(call, recording);
+  rebind(first ? recording.bindings : bindings_of(call, geometry_), recording);
   copy(recording, true, stream);
 }
 
@@ -89,18 +91,18 @@ std::unique_ptr<CallRecorder::CallRecording> CallRecorder::make_recording(
   static_cast<JudgedCall&>(*recording) = judged_call(call, entry, geometry_, device_.properties());
   recording->place = call.place;
   if (recording->problem) recording->entry = entry;
-  const std::vector<Binding> bindings = bindings_of(call, geometry_);
-  recording->tensors = recording->make_tensors(bindings);
+  recording->tensors = recording->make_tensors();
   for (const HostTensor& tensor : recording->tensors.all()) {
-    const std::string& name = tensor.spec().name;
-    add_copy(name, *find_binding(bindings, name), *recording);
+    const Binding& bound = *find_binding(recording->bindings, tensor.spec().name);
+    recording->copies.push_back(copy_of(tensor, bound));
   }
+  place_copies(*recording);
   return recording;
 }
 
-void CallRecorder::add_copy(const std::string& name, const Binding& bound,
-                            CallRecording& recording) {
-  const HostTensor& tensor = recording.tensors.at(name);
+CallRecorder::TensorCopy CallRecorder::copy_of(const HostTensor& tensor,
+                                               const Binding& bound) const {
+  const std::string& name = tensor.spec().name;
   TensorCopy copy{.tensor = name,
                   .from = static_cast<const std::byte*>(bound.address),
                   .bytes = bytes_there(tensor, bound),
@@ -111,16 +113,42 @@ void CallRecorder::add_copy(const std::string& name, const Binding& bound,
       (!token_dimension(tensor, tokens_) || (copy.before && !name.ends_with(kBefore)))) {
     copy.bytes = 0;
   }
-  if (copy.bytes != 0 && !is_constant(name) && copy.image < 0) {
-    copy.to = current_->memory.allocate<std::byte>(static_cast<std::int64_t>(copy.bytes),
-                                                   "tap of " + recording.place.name + " " + name);
+  return copy;
+}
+
+// In one block of memory: a device takes a while for each.
+void CallRecorder::place_copies(CallRecording& recording) {
+  constexpr std::size_t kAlignment = 256;
+  std::vector<std::pair<TensorCopy*, std::size_t>> places;  // and where each begins
+  std::size_t bytes = 0;
+  for (TensorCopy& copy : recording.copies) {
+    if (copy.bytes == 0 || is_constant(copy.tensor) || copy.image >= 0) continue;
+    places.emplace_back(&copy, bytes);
+    bytes += (copy.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
-  recording.copies.push_back(std::move(copy));
+  if (places.empty()) return;
+  const CopyBlock block = take_block(bytes);
+  current_->blocks.push_back(block);
+  for (const auto& [copy, begin] : places) copy->to = block.address + begin;
+}
+
+// What a call of another step had is as good as new: it is written before anybody reads it.
+CallRecorder::CopyBlock CallRecorder::take_block(std::size_t bytes) {
+  const auto fits = [&](const CopyBlock& block) {
+    return block.bytes >= bytes && block.bytes / 2 <= bytes;
+  };
+  const auto spare = std::find_if(spare_.begin(), spare_.end(), fits);
+  if (spare == spare_.end()) {
+    const auto count = static_cast<std::int64_t>(bytes);
+    return {memory_.allocate<std::byte>(count, "copies of what a call reads and writes"), bytes};
+  }
+  const CopyBlock block = *spare;
+  spare_.erase(spare);
+  return block;
 }
 
 // A state, or a temporary, may be another one this time.
-void CallRecorder::rebind(const device::decode::Call& call, CallRecording& recording) {
-  const std::vector<Binding> bindings = bindings_of(call, geometry_);
+void CallRecorder::rebind(const std::vector<Binding>& bindings, CallRecording& recording) {
   for (TensorCopy& copy : recording.copies) {
     copy.from = static_cast<const std::byte*>(find_binding(bindings, copy.tensor)->address);
     copy.allocation = temporaries_.allocation_of(copy.from);
@@ -175,7 +203,7 @@ void CallRecorder::poison(device::Stream stream) {
   }
   for (const auto& [name, run] : parts_) {
     if (std::exchange(run->poisoned, true)) continue;
-    for (const device::decode::EngineMemory::NamedBlock& block : run->memory.blocks()) {
+    for (const CopyBlock& block : run->blocks) {
       device_.fill(block.address, static_cast<std::uint8_t>(Poison::nan), block.bytes, stream);
     }
   }
@@ -213,7 +241,12 @@ void CallRecorder::read_back(const TensorCopy& copy, CallRecording& recording) {
 const CallRecorder::Calls& CallRecorder::fetch(const device::decode::StepPart& part, Read read) {
   PartRecord& run = run_of(part);
   run.poisoned = false;
-  if (part.varies) retired_.clear();
+  if (part.varies) {
+    for (const auto& retired : retired_) {
+      spare_.insert(spare_.end(), retired->blocks.begin(), retired->blocks.end());
+    }
+    retired_.clear();
+  }
   for (const auto& recording : run.calls) {
     for (const TensorCopy& copy : recording->copies) {
       const bool wanted = read == Read::everything || !copy.before;

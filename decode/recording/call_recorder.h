@@ -88,15 +88,21 @@ class CallRecorder final : public device::decode::CallObserver {
 
  private:
   std::unique_ptr<CallRecording> make_recording(const device::decode::Call& call);
-  void add_copy(const std::string& name, const Binding& bound, CallRecording& recording);
-  void rebind(const device::decode::Call& call, CallRecording& recording);
+  TensorCopy copy_of(const HostTensor& tensor, const Binding& bound) const;
+  void place_copies(CallRecording& recording);
+  void rebind(const std::vector<Binding>& bindings, CallRecording& recording);
   void copy(const CallRecording& recording, bool before, device::Stream stream);
   void read_back(const TensorCopy& copy, CallRecording& recording);
+  // Memory of a call's copies.
+  struct CopyBlock {
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+  };
+  CopyBlock take_block(std::size_t bytes);
   // A part's calls and their copies.
   struct PartRecord {
-    explicit PartRecord(device::Device& device) : memory(device) {}
-    device::decode::EngineMemory memory;
     Calls calls;
+    std::vector<CopyBlock> blocks;
     bool poisoned = false;
   };
   // A cache as it was before and behind the step.
@@ -124,6 +130,8 @@ class CallRecorder final : public device::decode::CallObserver {
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
   bool fills_ =
       false;  // true while the caches of a new request are filled: these calls are not recorded
+  device::decode::EngineMemory memory_;
+  std::vector<CopyBlock> spare_;  // of records that nobody needs any more
   PartRecord* current_ = nullptr;
   std::int64_t tokens_ = 0;  // of the part
   std::size_t next_ = 0;     // call of the part

@@ -45,7 +45,7 @@ const Binding* find_binding(const std::vector<Binding>& bindings, std::string_vi
   return name.ends_with(kBefore) ? named(name.substr(0, name.size() - kBefore.size())) : nullptr;
 }
 
-TensorSet JudgedCall::make_tensors(const std::vector<Binding>& bindings) const {
+TensorSet JudgedCall::make_tensors() const {
   TensorSet tensors = problem ? problem->make_tensors() : placeholder->make_tensors();
   for (HostTensor& planned : tensors.all()) {
     const std::string& name = planned.spec().name;
@@ -69,9 +69,10 @@ JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* 
                        const device::decode::Geometry& geometry,
                        const device::Properties& properties) {
   JudgedCall judged{.op = std::string(call.op)};
-  if (const std::optional<CallRecord> record = record_of(call, geometry)) {
+  if (std::optional<CallRecord> record = record_of(call, geometry)) {
     const OpDefinition& op = find_op(judged.op);
-    judged.row = record->row;
+    judged.row = std::move(record->row);
+    judged.bindings = std::move(record->bindings);
     if (entry != nullptr) {
       judged.row = under_contract(op, entry->contract, std::move(judged.row));
       judged.declared = entry->declared(call.params);
@@ -80,6 +81,7 @@ JudgedCall judged_call(const device::decode::Call& call, const device::OpEntry* 
     judged.unconventional = broken_conventions(published_model(geometry.model), op, call.params);
   } else {
     judged.placeholder = make_placeholder_reference(call);
+    judged.bindings = judged.placeholder->bindings();
   }
   return judged;
 }

@@ -28,9 +28,10 @@ struct JudgedCall {
   std::unique_ptr<PlaceholderReference> placeholder;
   plumb_numerics declared = {};             // of the implementation, for this call
   std::vector<std::string> unconventional;  // constants that are not the model's, a line each
+  std::vector<Binding> bindings;            // of this call
 
   // As large as the call has them. Throws std::logic_error for one that nobody says the place of.
-  TensorSet make_tensors(const std::vector<Binding>& bindings) const;
+  TensorSet make_tensors() const;
   Step step() const;  // padding included: what the contract says of it follows from the inputs
   Expectations expect(const TensorSet& tensors) const;
 };

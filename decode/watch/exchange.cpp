@@ -82,7 +82,7 @@ bool Exchange::takes(const Call& call) {
   if (!which_->covers(call)) return false;
   try {
     taken_ = One{this, judged_call(call, which_->entry_of(call, ops_), geometry_, properties_),
-                 bindings_of(call, geometry_), call.place.name};
+                 call.place.name};
   } catch (const BadRow&) {
     return false;
   }
@@ -121,15 +121,15 @@ void Exchange::run(void* argument) {
 }
 
 void Exchange::exchange(const One& one, device::Stream stream) const {
-  TensorSet tensors = one.judged.make_tensors(one.bindings);
+  TensorSet tensors = one.judged.make_tensors();
   for (HostTensor& tensor : tensors.all()) {
     if (tensor.spec().role != Role::input) continue;
-    read(*find_binding(one.bindings, tensor.spec().name), tensor, stream);
+    read(*find_binding(one.judged.bindings, tensor.spec().name), tensor, stream);
   }
   const Exchanged::Outputs outputs = right(one, tensors);
   for (HostTensor& tensor : tensors.all()) {
     if (tensor.spec().role == Role::input || (one.keeps_plan && is_plan(tensor))) continue;
-    write(*outputs, *find_binding(one.bindings, tensor.spec().name), tensor, stream);
+    write(*outputs, *find_binding(one.judged.bindings, tensor.spec().name), tensor, stream);
   }
 }
 

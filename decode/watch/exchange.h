@@ -36,7 +36,6 @@ class Exchange final : public device::decode::CallExchange {
   struct One {
     Exchange* exchange;
     JudgedCall judged;
-    std::vector<Binding> bindings;
     std::string name;
     bool keeps_plan = false;  // that it was given
   };
