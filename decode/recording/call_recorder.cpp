@@ -13,6 +13,7 @@
 
 #include "cases/drivers/run.h"
 #include "decode/recording/call_sample.h"
+#include "decode/recording/right_calls.h"
 #include "device/find_in.h"
 
 namespace plumb::cases {
@@ -175,7 +176,7 @@ void CallRecorder::sample(std::int64_t rows, const std::vector<device::decode::C
 std::vector<TensorReport> CallRecorder::judge(const CallRecording& recording,
                                               const device::decode::StepPart& part,
                                               std::int64_t live, std::uint64_t seed) const {
-  if (sample_ == 0) return recording.judge();
+  if (sample_ == 0) return judge_whole(recording);
   const RowChoice choice{sample_, seed, std::min(live, part.tokens), part.tokens};
   const device::Properties properties = device_.properties();
   auto some = recording.placeholder
@@ -184,6 +185,16 @@ std::vector<TensorReport> CallRecorder::judge(const CallRecording& recording,
                                    recording.declared, recording.tensors},
                                   choice);
   return some ? compare(*some) : recording.judge();
+}
+
+std::vector<TensorReport> CallRecorder::judge_whole(const CallRecording& recording) const {
+  if (recording.placeholder) return recording.judge();
+  const auto digest = RightCalls::digest(recording, recording.tensors, device_.properties());
+  if (right_calls().has(digest)) return {};
+  std::vector<TensorReport> reports = recording.judge();
+  const auto passed = [](const TensorReport& report) { return report.passed(); };
+  if (std::ranges::all_of(reports, passed)) right_calls().add(digest);
+  return reports;
 }
 
 // A whole cache, nothing of it.

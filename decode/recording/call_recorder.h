@@ -66,7 +66,8 @@ class CallRecorder final : public device::decode::CallObserver {
   // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
   // as the step found them and left them, not around each call. Before the first call.
   void sample(std::int64_t rows, const std::vector<device::decode::CacheView>& caches);
-  // What is wrong with a fetched call of so many live tokens.
+  // What is wrong with a fetched call of so many live tokens. Of one that is known to be right
+  // there are no reports.
   std::vector<TensorReport> judge(const CallRecording& recording,
                                   const device::decode::StepPart& part, std::int64_t live,
                                   std::uint64_t seed) const;
@@ -87,6 +88,7 @@ class CallRecorder final : public device::decode::CallObserver {
   const Calls& enqueued(const device::decode::StepPart& part) const;
 
  private:
+  std::vector<TensorReport> judge_whole(const CallRecording& recording) const;
   std::unique_ptr<CallRecording> make_recording(const device::decode::Call& call);
   TensorCopy copy_of(const HostTensor& tensor, const Binding& bound) const;
   void place_copies(CallRecording& recording);
