@@ -96,6 +96,32 @@ bool wants_golden(const cases::Case& which) {
   return which.row.golden && which.scenario->mode == cases::Scenario::Mode::eager;
 }
 
+CaseGolden golden_of(const cases::Case& which, const cases::Problem& problem,
+                     const cases::Launched& launched, std::vector<TensorGolden>* whole) {
+  CaseGolden golden;
+  golden.id = which.id();
+  const auto& [step, tensors, declared] = launched;
+  for (const HostTensor& tensor : tensors.all()) {
+    const cases::TensorSpec& spec = tensor.spec();
+    if (spec.role == Role::input) golden.inputs[spec.name] = digest_of(tensor.bytes());
+    if (spec.role != Role::output && spec.role != Role::state) continue;
+    const auto canonical = problem.canonical(tensors, spec, declared);
+    TensorGolden output{.name = spec.name,
+                        .dtype = spec.dtype,
+                        .format = spec.format,
+                        .scale_layout = spec.scale_layout,
+                        .shape = spec.shape,
+                        .strides = strides_of(tensor),
+                        .values = packed(canonical ? *canonical : tensor,
+                                         problem.promised_rows_by_inputs(step, tensors, spec),
+                                         problem.promised_columns(tensors, spec))};
+    output.digest = digest_of(output.values);
+    golden.outputs.push_back(stored_part(output, cases::seed_of(golden.id + "/" + spec.name)));
+    if (whole != nullptr) whole->push_back(std::move(output));
+  }
+  return golden;
+}
+
 GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& options)
     : properties_(options.open(options.platform, {})->properties()),
       problem_(which.op->make_problem(which.row, properties_)) {
@@ -115,25 +141,7 @@ GoldenCapture::GoldenCapture(const cases::Case& which, const cases::RunOptions& 
   for (const HostTensor& tensor : got.all()) stored_.add(HostTensor(tensor));
   rejected_ = std::move(damage);
 
-  golden_.id = which.id();
-  for (const HostTensor& tensor : stored_.all()) {
-    const cases::TensorSpec& spec = tensor.spec();
-    if (spec.role == Role::input) golden_.inputs[spec.name] = digest_of(tensor.bytes());
-    if (spec.role != Role::output && spec.role != Role::state) continue;
-    const auto canonical = problem_->canonical(stored_, spec, declared_);
-    TensorGolden whole{.name = spec.name,
-                       .dtype = spec.dtype,
-                       .format = spec.format,
-                       .scale_layout = spec.scale_layout,
-                       .shape = spec.shape,
-                       .strides = strides_of(tensor),
-                       .values = packed(canonical ? *canonical : tensor,
-                                        problem_->promised_rows_by_inputs(step_, stored_, spec),
-                                        problem_->promised_columns(stored_, spec))};
-    whole.digest = digest_of(whole.values);
-    golden_.outputs.push_back(stored_part(whole, cases::seed_of(golden_.id + "/" + spec.name)));
-    outputs_.push_back(std::move(whole));
-  }
+  golden_ = golden_of(which, *problem_, {step_, stored_, declared_}, &outputs_);
 }
 
 void GoldenCapture::judge() const {

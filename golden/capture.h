@@ -17,6 +17,11 @@ namespace plumb::golden {
 // Has the case a golden, on a platform that has any?
 bool wants_golden(const cases::Case& which);
 
+// What a launch with these inputs stored, as a golden without provenance. `whole`, if anybody wants
+// it: every output with all elements whatever its size.
+CaseGolden golden_of(const cases::Case& which, const cases::Problem& problem,
+                     const cases::Launched& launched, std::vector<TensorGolden>* whole = nullptr);
+
 class GoldenCapture {
  public:
   // Runs it. Throws cases::Unsupported and device::DeviceError.

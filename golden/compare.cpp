@@ -145,6 +145,12 @@ std::string input_difference(const CaseGolden& golden, const CaseGolden& other) 
   return "";
 }
 
+// How that of this build differs from the recorded one.
+std::string toolchain_of(const CaseGolden& golden, const device::Properties& device) {
+  const std::string op = golden.id.substr(0, golden.id.find('/'));
+  return toolchain_difference(golden.provenance, provenance_of(op, device));
+}
+
 }  // namespace
 
 std::vector<TensorDrift> drift_between(const CaseGolden& golden, const CaseGolden& other,
@@ -205,11 +211,15 @@ std::string_view name_of(Agreement agreement) {
   return "?";
 }
 
+std::optional<GoldenComparison> compare_same(const CaseGolden& golden, const CaseGolden& other,
+                                             const device::Properties& device) {
+  if (results_digest(golden) != results_digest(other)) return std::nullopt;
+  return GoldenComparison{.agreement = Agreement::same, .toolchain = toolchain_of(golden, device)};
+}
+
 GoldenComparison compare(const CaseGolden& golden, const GoldenCapture& capture, bool exact) {
-  GoldenComparison comparison{.agreement = Agreement::same, .toolchain = {}};
-  Provenance now = provenance_of(golden.id.substr(0, golden.id.find('/')), capture.device());
-  comparison.toolchain = toolchain_difference(golden.provenance, now);
-  if (results_digest(golden) == results_digest(capture.golden())) return comparison;
+  if (auto same = compare_same(golden, capture.golden(), capture.device())) return *same;
+  GoldenComparison comparison{.toolchain = toolchain_of(golden, capture.device())};
   comparison.drifts = drift_between(golden, capture.golden(), &capture);
   const bool bitwise = exact || comparison.toolchain.empty();
   comparison.agreement = Agreement::drifted;

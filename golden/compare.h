@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,10 @@ struct GoldenComparison {
   std::vector<TensorDrift> drifts;
   std::vector<std::string> lines;  // why it failed
 };
+
+// Of the same results; nothing if they are others.
+std::optional<GoldenComparison> compare_same(const CaseGolden& golden, const CaseGolden& other,
+                                             const device::Properties& device);
 
 // Bit for bit on the recorded toolchain, or wherever `exact` says so; else within the bounds.
 GoldenComparison compare(const CaseGolden& golden, const GoldenCapture& capture, bool exact);

@@ -28,12 +28,21 @@ GoldenChecker* checker_of(const RunArguments& arguments) {
   return &checker;
 }
 
-void compare_with_golden(const Task& task, const RunArguments& arguments,
-                         const cases::RunOptions& options, Finished& finished) {
-  if (finished.result.outcome != cases::Outcome::passed) return;
-  GoldenChecker* checker = checker_of(arguments);
-  if (!checker) return;
-  finished.golden = checker->check(*task.which->of_op(), options, false);
+// Runs a case of an op. Its first launch is mostly the one that its golden is about: if that has
+// the same bits, nothing is launched for the golden.
+void run_beside_golden(const cases::Case& which, const RunArguments& arguments,
+                       cases::RunOptions options, Finished& finished) {
+  GoldenChecker* const checker = golden::wants_golden(which) ? checker_of(arguments) : nullptr;
+  std::optional<golden::GoldenComparison> launched;
+  if (checker != nullptr && checker->store().has(options.platform)) {
+    options.on_real_launch = [&](const cases::Problem& problem, const cases::Launched& launch) {
+      launched = checker->check_launched(which, options, golden::golden_of(which, problem, launch));
+    };
+  }
+  finished.result = cases::run_case(which, options);
+  options.on_real_launch = {};
+  if (checker == nullptr || finished.result.outcome != cases::Outcome::passed) return;
+  finished.golden = launched ? *launched : checker->check(which, options, false);
   if (finished.golden.agreement != golden::Agreement::failed) return;
   finished.result.outcome = cases::Outcome::failed;
   finished.result.failures.push_back({"the launch of its golden", finished.golden.lines, {}, {}});
@@ -108,8 +117,7 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
     finished.result = std::move(one.result);
     finished.findings = std::move(one.findings);
   } else {
-    finished.result = cases::run_case(*task.which->of_op(), options);
-    compare_with_golden(task, arguments, options, finished);
+    run_beside_golden(*task.which->of_op(), arguments, options, finished);
   }
   if (!arguments.selection.plugin.empty()) finished.notes = take_plugin_notes();
 }

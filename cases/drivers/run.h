@@ -44,6 +44,13 @@ struct Point {
   std::string text() const;
 };
 
+// A launch that was read back.
+struct Launched {
+  const Step& step;
+  const TensorSet& tensors;  // inputs, and what the device stored
+  const plumb_numerics& declared;
+};
+
 struct RunOptions {
   std::string platform;
   Tier tier = Tier::standard;
@@ -68,6 +75,9 @@ struct RunOptions {
   // Changes what an entry promises of a launch.
   std::function<void(plumb_numerics&)> redeclare = [](plumb_numerics&) {};
   bool fresh_state_for_capture = true;
+  // Told of the first launch of an eager case if it has real values and all rows are live: a golden
+  // is about such a launch.
+  std::function<void(const Problem&, const Launched&)> on_real_launch = {};
   // What the runners of a concurrent case have in common, and may not.
   enum class Sharing { nothing, inputs, state };
   Sharing shared_by_runners = Sharing::nothing;

@@ -88,6 +88,7 @@ void run_eager(Session& session, const Scenario& scenario, std::uint64_t seed) {
     session.launch(buffers);
     const TensorSet got = session.read_back(buffers, first, damage);
     session.judge(step, got, std::move(damage), context);
+    if (index == 0) session.show(step, got);
 
     std::vector<std::string> later_damage;
     const Poison second = other(first);

@@ -88,6 +88,7 @@ Session::Session(const Problem& problem, const Case& which, const Point& point,
       result_(result),
       device_(options.open(options.platform, point.conditions)),
       redeclare_(options.redeclare),
+      on_real_launch_(options.on_real_launch),
       host_(problem.make_tensors()) {
   const device::Implementation& implementation =
       options.implementation(options.platform, point.conditions.checked);
@@ -278,6 +279,13 @@ void Session::judge(const Step& step, const TensorSet& got, std::vector<std::str
   if (damage.empty()) return;
   keep_evidence(step, got);
   fail(context, std::move(damage), std::move(failed));
+}
+
+void Session::show(const Step& step, const TensorSet& got) const {
+  const bool whole = step.fill == Fill::real && step.live == problem_.capacity();
+  if (on_real_launch_ && whole && result_.points == 1) {
+    on_real_launch_(problem_, {step, got, declared_});
+  }
 }
 
 void Session::keep_evidence(const Step& step, const TensorSet& got) {

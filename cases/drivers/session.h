@@ -60,6 +60,8 @@ class Session {
                     const std::string& what, const std::string& context);
   void fail(const std::string& context, std::vector<std::string> lines,
             std::vector<TensorReport> reports = {});
+  // Of a case's first launch: tells who wants to know.
+  void show(const Step& step, const TensorSet& got) const;
 
   device::Device& device() { return *device_; }
   device::Stream stream() { return stream_; }
@@ -88,6 +90,7 @@ class Session {
   std::string owner_;
   const device::OpEntry* entry_ = nullptr;
   std::function<void(plumb_numerics&)> redeclare_;
+  std::function<void(const Problem&, const Launched&)> on_real_launch_;
   plumb_numerics declared_ = {};
   device::Stream stream_ = nullptr;
   TensorSet host_;               // inputs of the current step; outputs unused

@@ -80,6 +80,22 @@ cases::Case case_named(const std::string& id) {
   throw std::logic_error("no such case");
 }
 
+// Of points with other orders, poisons and checked kernels.
+TEST(GoldenCompareTest, TheFirstLaunchOfACaseIsTheOneThatItsGoldenIsAbout) {
+  for (const char* op : {"rms_norm", "top_k_per_row_decode", "mhc_pre"}) {
+    for (const cases::Case& which : cases_of(op)) {
+      cases::RunOptions options = options_on("sim-gfx942");
+      std::vector<std::string> launched;
+      options.on_real_launch = [&](const cases::Problem& problem, const cases::Launched& launch) {
+        launched.push_back(results_digest(golden_of(which, problem, launch)));
+      };
+      cases::run_case(which, options);
+      const GoldenCapture capture(which, options_on("sim-gfx942"));
+      EXPECT_EQ(launched, std::vector{results_digest(capture.golden())}) << which.id();
+    }
+  }
+}
+
 TEST(GoldenCompareTest, RegeneratingTheSameKernelsChangesNothing) {
   const auto wanted = cases_of("rms_norm");
   const GoldenFile stored = goldens_of("rms_norm");

@@ -43,4 +43,12 @@ golden::GoldenComparison GoldenChecker::check(const cases::Case& which,
   return comparison;
 }
 
+std::optional<golden::GoldenComparison> GoldenChecker::check_launched(
+    const cases::Case& which, const cases::RunOptions& options,
+    const golden::CaseGolden& launched) {
+  const golden::CaseGolden* golden = find(options.platform, which);
+  if (golden == nullptr) return std::nullopt;
+  return golden::compare_same(*golden, launched, options.open(options.platform, {})->properties());
+}
+
 }  // namespace plumb::tools

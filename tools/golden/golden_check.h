@@ -37,6 +37,10 @@ class GoldenChecker {
   // unless the platform has none at all. Throws GoldenError.
   golden::GoldenComparison check(const cases::Case& which, const cases::RunOptions& options,
                                  bool exact);
+  // The comparison with what a run has launched anyway. Nothing if there is no golden, or another.
+  std::optional<golden::GoldenComparison> check_launched(const cases::Case& which,
+                                                         const cases::RunOptions& options,
+                                                         const golden::CaseGolden& launched);
 
  private:
   golden::Store store_;
