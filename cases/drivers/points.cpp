@@ -2,6 +2,7 @@
 //
 // Which points a case takes: a covering array, cut off where the tier's budget is spent.
 #include <algorithm>
+#include <limits>
 
 #include "cases/drivers/covering.h"
 #include "cases/drivers/run.h"
@@ -13,11 +14,12 @@ namespace plumb::cases {
 namespace {
 
 // Nanoseconds of a core that one case may spend on its points: simulated work (Problem::cost) and
-// verdicts; on a real device, moving tensors and verdicts.
-double budget_of(Tier tier, bool simulated) {
-  switch (tier) {
+// verdicts; on a real device, moving tensors and verdicts. In the default tier plumb's own kernels,
+// which run with every change, get less than a plug-in's.
+double budget_of(const RunOptions& options, bool simulated) {
+  switch (options.tier) {
     case Tier::smoke: return simulated ? 1e7 : 1e8;
-    case Tier::standard: return simulated ? 9e7 : 1e9;
+    case Tier::standard: return !simulated ? 1e9 : options.foreign ? 9e7 : 5e7;
     case Tier::full: return simulated ? 2e10 : 4e9;
   }
   return 0;
@@ -37,6 +39,8 @@ double launches_of(const Scenario& scenario) {
 // What a full-graph case takes of its steps if one point costs more than its budget: the batch
 // shrinks and grows once. Cheaper rows of the op take all steps, and so do real devices.
 constexpr std::int64_t kStepsOfDear = 3;
+
+constexpr std::int64_t kNoStep = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::size_t kFillCount = 3;
 enum Factor { kOrder, kPolicy, kPoison, kFill, kChecked, kPages, kDead, kFactorCount };
@@ -126,6 +130,24 @@ void keep_share(std::vector<Point>& points, const PlatformShare& share) {
   points = std::move(kept);
 }
 
+// A launch that nothing is compared with does not start from zeros, which may be what is expected:
+// what nobody writes would be right.
+void compare_from(std::int64_t step, Point& point) {
+  point.first_compared = step;
+  if (step > 0 && point.poison == Poison::zero) point.poison = Poison::nan;
+}
+
+// Of a case that is too dear for a second point. All platforms that run its kernels run it, and one
+// of them, `in_turn`, more of it.
+void shorten(bool replayed, bool in_turn, Point& point) {
+  if (replayed) {
+    point.most_steps = in_turn ? kStepsOfDear : kStepsOfDear - 1;
+    compare_from(in_turn ? kStepsOfDear - 1 : kNoStep, point);
+  } else if (!in_turn) {
+    compare_from(kNoStep, point);
+  }
+}
+
 }  // namespace
 
 double verdict_cost(const Problem& problem) {
@@ -156,29 +178,36 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   const bool concurrent = which.scenario->mode == Scenario::Mode::concurrent;
   if (concurrent) let_run_side_by_side(points);
   if (options.foreign && !concurrent) put_late_first(points);
-  const double budget = budget_of(options.tier, simulated) * share_of_budget(which.scenario->mode);
+  const double budget = budget_of(options, simulated) * share_of_budget(which.scenario->mode);
   const double launches =
       (simulated ? problem.cost() : moving_cost(problem)) * launches_of(*which.scenario);
   const double verdicts = std::min(verdict_cost(problem), options.verdict_budget) *
                           static_cast<double>(which.scenario->steps.size());
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
-  const bool replayed = simulated && options.tier == Tier::standard &&
-                        which.scenario->mode == Scenario::Mode::full_graph;
-  if (replayed && cost > budget) points.front().most_steps = kStepsOfDear;
-  // What the conditions do to the kernels the eager case of the row tries, with the whole budget.
-  const double behind_fills = replayed ? budget / 4 : budget;
+  const bool standard = simulated && options.tier == Tier::standard;
+  const bool replayed = standard && which.scenario->mode == Scenario::Mode::full_graph;
+  const bool thinned = standard && !options.foreign;
+  const PlatformShare share = thinned ? share_of(options.platform) : PlatformShare{};
+  if (cost > budget && thinned) {
+    shorten(replayed, share.has(seed), points.front());
+  } else if (cost > budget && replayed) {
+    points.front().most_steps = kStepsOfDear;
+  }
+  // What the conditions do to the kernels the eager case of the row tries. A row that has no other
+  // case is one of many that vary the shape.
+  const bool fills_only = thinned && (replayed || which.row.eager_only);
+  const double behind_fills = fills_only ? 0 : replayed ? budget / 4 : budget;
   double spent = 0;
   std::vector<Point> chosen;
   for (Point& point : points) {
+    if (thinned && !chosen.empty()) compare_from(kNoStep, point);
     if (checked_cost > budget / 4) point.conditions.checked = false;
     spent += point.conditions.checked ? checked_cost : cost;
     if (!chosen.empty() && spent > (chosen.size() < kFillCount ? budget : behind_fills)) break;
     chosen.push_back(point);
   }
-  if (simulated && !options.foreign && options.tier == Tier::standard) {
-    keep_share(chosen, share_of(options.platform));
-  }
+  keep_share(chosen, share);
   return chosen;
 }
 

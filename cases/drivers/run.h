@@ -41,6 +41,8 @@ struct Point {
   // the scenario only.
   std::optional<std::int64_t> most_live = {};
   std::optional<std::int64_t> most_steps = {};
+  // From this step on, each judged launch is compared bit by bit with one more.
+  std::int64_t first_compared = 0;
   std::string text() const;
 };
 

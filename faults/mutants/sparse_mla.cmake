@@ -235,7 +235,7 @@ plumb_mutant(mla_dead_rows_not_written
   FROM [[    store_heads(call, work, slot, sums);]]
   TO [[    if (slot >= 0 || factors[0] != 0.0F) store_heads(call, work, slot, sums);]]
   CASE sparse_mla_decode/holes/eager
-  SAYS "second launch differs from the first in rows 8-11 of 32"
+  SAYS "in rows 8-11 of 32"
   WHY "rows without candidates keep what was there instead of zeros (hazard A1)")
 
 plumb_mutant(mla_block_offset_too_narrow

@@ -78,5 +78,62 @@ TEST(Points, TooDearForTheirTierTakeTheFirstStepsOnly) {
   }
 }
 
+std::vector<Point> points_on_platform(const std::string& id, const std::string& platform) {
+  const Case which = find_case(id);
+  RunOptions options;
+  options.platform = platform;
+  return choose_points(which, *make_problem(which, options, false), options);
+}
+
+TEST(Points, OfRowsThatVaryTheShapeAndOfReplaysAreOneOfEachFill) {
+  for (const char* id : {"rms_norm/random_0/eager", "rms_norm/kv_latent_slice/full_graph"}) {
+    for (const char* platform : {"sim-sm90", "sim-gfx942", "sim-gfx950"}) {
+      std::set<Fill> fills;
+      const std::vector<Point> points = points_on_platform(id, platform);
+      for (const Point& point : points) fills.insert(point.fill);
+      EXPECT_EQ(points.size(), 3u) << id << " " << platform;
+      EXPECT_EQ(fills.size(), 3u) << id << " " << platform;
+    }
+    EXPECT_GT(points_of(id, Tier::full).size(), 3u) << id;
+  }
+}
+
+TEST(Points, TheFirstAloneIsComparedWithOneMoreLaunch) {
+  const Case which = find_case("rms_norm/kv_latent_slice/eager");
+  RunOptions options;
+  options.platform = "sim-sm90";
+  const CaseResult result = run_case(which, options);
+  ASSERT_GT(result.points, 3);
+  EXPECT_EQ(result.launches, result.points + 1);
+  options.foreign = true;
+  const CaseResult foreign = run_case(which, options);
+  EXPECT_EQ(foreign.launches, 2 * foreign.points);
+  for (const Point& point : points_of(which.id(), Tier::full)) EXPECT_EQ(point.first_compared, 0);
+  // Zeros that nobody has written would be right where zeros are expected.
+  for (const Point& point : points_of(which.id(), Tier::standard)) {
+    EXPECT_TRUE(point.first_compared == 0 || point.poison != Poison::zero);
+  }
+}
+
+TEST(Points, OfADearCaseOneOfThePlatformsTakesMore) {
+  const auto only = [](const std::string& id, const std::string& platform) {
+    const std::vector<Point> points = points_on_platform(id, platform);
+    EXPECT_EQ(points.size(), 1u) << id;
+    return points.front();
+  };
+  for (const char* row : {"mhc_pre/rows_1025/", "sparse_mla_decode/v32_tp8/"}) {
+    const std::string replayed = std::string(row) + "full_graph",
+                      eager = std::string(row) + "eager";
+    std::multiset<std::int64_t> steps;
+    int comparing = 0;
+    for (const char* platform : {"sim-gfx942", "sim-gfx950"}) {
+      steps.insert(only(replayed, platform).most_steps.value());
+      comparing += only(eager, platform).first_compared == 0;
+    }
+    EXPECT_EQ(steps, (std::multiset<std::int64_t>{2, 3})) << row;
+    EXPECT_EQ(comparing, 1) << row;
+  }
+}
+
 }  // namespace
 }  // namespace plumb::cases
