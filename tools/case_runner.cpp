@@ -19,6 +19,13 @@ namespace {
 
 using process::Death;
 
+// Rows as they are in the case files, with the inputs that everybody gets.
+bool runs_as_listed(const RunArguments& arguments) {
+  const Selection& selection = arguments.selection;
+  return arguments.seed == 0 && selection.settings.empty() && selection.case_files.empty() &&
+         selection.point.empty();
+}
+
 // Of this process, so that a worker reads each file once. Null if the run has no goldens:
 // changed inputs, a plug-in, or no store.
 GoldenChecker* checker_of(const RunArguments& arguments) {
@@ -125,10 +132,7 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
 }  // namespace
 
 std::string golden_folder(const RunArguments& arguments) {
-  const Selection& selection = arguments.selection;
-  const bool other_inputs = arguments.seed != 0 || !selection.settings.empty() ||
-                            !selection.case_files.empty() || !selection.point.empty();
-  if (other_inputs || !selection.plugin.empty()) return "";
+  if (!runs_as_listed(arguments) || !arguments.selection.plugin.empty()) return "";
   return arguments.goldens ? *arguments.goldens : own_goldens();
 }
 
@@ -142,6 +146,8 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   options.platform = task.platform;
   options.tier = tier;
   options.seed = arguments.seed;
+  options.divides_schedules = tier == cases::Tier::standard && arguments.selection.plugin.empty() &&
+                              runs_as_listed(arguments);
   if (!arguments.selection.point.empty()) {
     options.point = cases::point_from(arguments.selection.point);
   }

@@ -68,6 +68,9 @@ struct RunOptions {
   };
   // A plug-in's kernels: nobody instruments them or orders their threads, so no point does.
   bool foreign = false;
+  // Of the schedules of decode steps, platforms that run the same kernels take a part each. For
+  // rows as they are listed, in the default tier.
+  bool divides_schedules = false;
   // This point alone, in place of those that the tier has.
   std::optional<Point> point = {};
   // Values of the op's choices, as in contract.h. `launched_under` is in the parameters of launches

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include "cases/tables/platform_share.h"
+#include "cases/tensors/fill.h"
 
 namespace plumb::cases {
 
@@ -52,6 +56,14 @@ std::string why_skipped(const StepCase& which, const std::string& platform) {
                                           : "";
 }
 
+// One of the platforms that run the same kernels, in turn by case, takes all steps.
+void keep_share(const StepCase& which, const RunOptions& options, ScheduleShape& shape) {
+  constexpr std::int64_t kLeast = 2;
+  if (!options.divides_schedules || shape.steps <= kLeast) return;
+  if (share_of(options.platform).has(seed_of(which.id()))) return;
+  shape.steps = std::max((shape.steps + 1) / 2, kLeast);
+}
+
 }  // namespace
 
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
@@ -67,7 +79,9 @@ StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
   }
   const auto start = std::chrono::steady_clock::now();
   try {
-    watch_case(driver.serve(which, options.platform, options.seed), driver, one);
+    ServedCase served = driver.serve(which, options.platform, options.seed);
+    keep_share(which, options, served.shape);
+    watch_case(served, driver, one);
     settle(which.row, result);
   } catch (const NotOnThisPlatform& why) {
     result.outcome = Outcome::skipped;

@@ -41,7 +41,7 @@ struct StepCaseDriver {
   };
 };
 
-// Of the options, only platform and seed count.
+// Of the options, platform, seed and divides_schedules count.
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
                              const StepCaseDriver& driver = {});
 

@@ -108,6 +108,38 @@ TEST(DecodeStepCase, WhatTheRowSaysIsServed) {
   EXPECT_EQ(served.shape.seed, 8u);
 }
 
+// How many steps of its schedule a platform takes.
+std::int64_t steps_of(const StepCase& which, const std::string& platform, bool divides) {
+  RunOptions options;
+  options.platform = platform;
+  options.divides_schedules = divides;
+  std::int64_t steps = 0;
+  StepCaseDriver driver;
+  driver.watch = [&](const ServedCase& served) {
+    steps = served.shape.steps;
+    return WatchedCase{};
+  };
+  run_step_case(which, options, driver);
+  return steps;
+}
+
+TEST(DecodeStepCase, OneOfThePlatformsThatRunTheSameKernelsTakesAllSteps) {
+  int longer_on_the_first = 0;
+  for (const StepCase& which : decode_step_cases()) {
+    if (which.row.tier == Tier::full || which.row.name == "v32_drafts") continue;
+    const std::int64_t all = which.row.integer("steps");
+    const std::int64_t half = std::max((all + 1) / 2, std::min<std::int64_t>(all, 2));
+    EXPECT_EQ(steps_of(which, "sim-sm90", true), all) << which.id();
+    EXPECT_EQ(steps_of(which, "sim-gfx950", false), all) << which.id();
+    const std::int64_t first = steps_of(which, "sim-gfx942", true);
+    const std::int64_t other = steps_of(which, "sim-gfx950", true);
+    EXPECT_EQ(std::minmax(first, other), std::minmax(half, all)) << which.id();
+    longer_on_the_first += first > other;
+  }
+  EXPECT_GT(longer_on_the_first, 10);
+  EXPECT_LT(longer_on_the_first, 40);
+}
+
 TEST(DecodeStepCase, AFaultIsFoundAndPutDownToItsOp) {
   const CaseResult right = run(decode_case("decode_step/v4/full")).result;
   EXPECT_EQ(right.outcome, Outcome::passed) << right.reason;
