@@ -186,8 +186,8 @@ std::vector<Point> choose_points(const Case& which, const Problem& problem,
   const double cost = launches + verdicts;
   const double checked_cost = launches * problem.checked_factor() + verdicts;
   const bool standard = simulated && options.tier == Tier::standard;
-  const bool replayed = standard && which.scenario->mode == Scenario::Mode::full_graph;
-  const bool thinned = standard && !options.foreign;
+  const bool thinned = simulated && options.tier != Tier::full && !options.foreign;
+  const bool replayed = (standard || thinned) && which.scenario->mode == Scenario::Mode::full_graph;
   const PlatformShare share = thinned ? share_of(options.platform) : PlatformShare{};
   if (cost > budget && thinned) {
     shorten(replayed, share.has(seed), points.front());
