@@ -3,8 +3,10 @@
 // The points of a case, and how platforms that run the same kernels divide them.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "cases/drivers/run.h"
 #include "tests/support/rows_and_cases.h"
@@ -113,6 +115,26 @@ TEST(Points, TheFirstAloneIsComparedWithOneMoreLaunch) {
   for (const Point& point : points_of(which.id(), Tier::standard)) {
     EXPECT_TRUE(point.first_compared == 0 || point.poison != Poison::zero);
   }
+}
+
+// A plug-in's case compares each launch, and takes all steps but where its tier has always cut it.
+TEST(Points, OfAPlugInLoseNothing) {
+  const Case which = find_case("mhc_pre/rows_1025/full_graph");
+  RunOptions options;
+  options.platform = "sim-gfx950";
+  options.foreign = true;
+  for (const auto& [tier, steps] : {std::pair{Tier::smoke, std::optional<std::int64_t>()},
+                                    std::pair{Tier::standard, std::optional<std::int64_t>(3)}}) {
+    options.tier = tier;
+    const auto points = choose_points(which, *make_problem(which, options, false), options);
+    ASSERT_EQ(points.size(), 1u);
+    EXPECT_EQ(points.front().most_steps, steps);
+    EXPECT_EQ(points.front().first_compared, 0);
+  }
+  const std::vector<Point> own = points_of(which.id(), Tier::smoke);
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own.front().most_steps, 3);
+  EXPECT_EQ(own.front().first_compared, 2);
 }
 
 TEST(Points, OfADearCaseOneOfThePlatformsTakesMore) {
