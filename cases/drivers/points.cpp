@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "cases/drivers/covering.h"
+#include "cases/drivers/platform_share.h"
 #include "cases/drivers/run.h"
-#include "cases/tables/platform_share.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -119,6 +119,11 @@ Formula Formula::of(FormulaNode node) {
 }
 
 Formula::Formula(std::int64_t number) : Formula(of({.number = number})) {}
+Formula::Formula(const Formula& other) = default;
+Formula::Formula(Formula&& other) noexcept = default;
+Formula& Formula::operator=(const Formula& other) = default;
+Formula& Formula::operator=(Formula&& other) noexcept = default;
+Formula::~Formula() = default;
 Formula::Formula(StructMember member)
     : Formula(of({.kind = FormulaKind::member, .member = std::move(member)})) {}
 
@@ -282,6 +287,13 @@ Formula unless_negative(Formula a, Formula b) {
 }
 Formula in_call(Formula of_case, Formula of_call) {
   return combine(FormulaOperation::in_call, std::move(of_case), std::move(of_call));
+}
+
+std::vector<std::int64_t> values_of(const std::vector<Formula>& formulas,
+                                    const FormulaValues& values) {
+  std::vector<std::int64_t> numbers;
+  for (const Formula& formula : formulas) numbers.push_back(formula.value(values));
+  return numbers;
 }
 
 }  // namespace plumb::cases

@@ -51,6 +51,11 @@ class Formula {
  public:
   Formula(std::int64_t number = 0);
   explicit Formula(StructMember member);
+  Formula(const Formula& other);
+  Formula(Formula&& other) noexcept;
+  Formula& operator=(const Formula& other);
+  Formula& operator=(Formula&& other) noexcept;
+  ~Formula();
 
   std::int64_t value(const FormulaValues& values) const;
   // Finds the one parameter that the row of the call does not have yet, so that the formula has
@@ -82,6 +87,9 @@ class Formula {
   friend Formula computed(std::string text, std::function<std::int64_t(const FormulaValues&)>);
   friend Formula combine(FormulaOperation operation, Formula a, Formula b);
 };
+
+std::vector<std::int64_t> values_of(const std::vector<Formula>& formulas,
+                                    const FormulaValues& values);
 
 Formula parameter(std::string name);                       // of the row
 Formula word_is(std::string parameter, std::string word);  // 1 or 0

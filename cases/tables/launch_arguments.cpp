@@ -63,13 +63,6 @@ std::string kind_of(const TableScalar& scalar) {
   return std::holds_alternative<WordChoices>(scalar.value) ? "word" : "integer";
 }
 
-std::vector<std::int64_t> values_of(const std::vector<Formula>& formulas,
-                                    const FormulaValues& values) {
-  std::vector<std::int64_t> numbers;
-  for (const Formula& formula : formulas) numbers.push_back(formula.value(values));
-  return numbers;
-}
-
 LaunchTensor tensor_of(const TableTensor& tensor, const FormulaValues& values) {
   LaunchTensor made{.data = static_cast<std::byte*>(tensor.member.pointer(values.params)),
                     .dtype = tensor.dtype,

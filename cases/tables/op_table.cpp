@@ -108,13 +108,6 @@ std::string name_of(const TableScalar& scalar) { return scalar.member.name; }
 std::string name_of(const TableTensor& tensor) { return tensor.member.name; }
 std::string name_of(const GivenParameter& given) { return given.unknown.text(); }
 
-std::vector<std::int64_t> values_of(const std::vector<Formula>& formulas,
-                                    const FormulaValues& values) {
-  std::vector<std::int64_t> numbers;
-  for (const Formula& formula : formulas) numbers.push_back(formula.value(values));
-  return numbers;
-}
-
 // Throws for rows that overlap.
 void check_strides(const TensorSpec& spec) {
   for (std::size_t i = 1; i < spec.strides.size(); ++i) {
@@ -160,6 +153,18 @@ TensorSpec before(const TensorSpec& spec) {
 }
 
 }  // namespace
+
+OpTable::OpTable(std::size_t struct_size, bool says_its_size)
+    : size_(struct_size), says_its_size_(says_its_size) {}
+OpTable::OpTable(OpTable&& other) noexcept = default;
+OpTable::~OpTable() = default;
+
+void OpTable::add(TableScalar scalar) { fields_.emplace_back(std::move(scalar)); }
+TableTensor& OpTable::add(TableTensor tensor) {
+  return std::get<TableTensor>(fields_.emplace_back(std::move(tensor)));
+}
+void OpTable::add(GivenParameter given) { fields_.emplace_back(std::move(given)); }
+void OpTable::add_pointed(PointedStruct pointed) { pointed_.push_back(std::move(pointed)); }
 
 float FloatOfChoice::value(std::string_view word) const {
   return std::strtof(std::string(word.empty() ? choice.values.front() : word).c_str(), nullptr);

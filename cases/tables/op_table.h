@@ -86,8 +86,9 @@ class OpParams;
 class OpTable {
  public:
   // says_its_size: the struct's first member is its size, which has no line.
-  explicit OpTable(std::size_t struct_size = 0, bool says_its_size = false)
-      : size_(struct_size), says_its_size_(says_its_size) {}
+  explicit OpTable(std::size_t struct_size = 0, bool says_its_size = false);
+  OpTable(OpTable&& other) noexcept;
+  ~OpTable();
 
   // Sets the scalars of a case. Throws BadRow, or std::out_of_range for a value too large for its
   // member.
@@ -128,10 +129,14 @@ class OpTable {
   using Field = std::variant<TableScalar, TableTensor, GivenParameter>;
   std::vector<Field>& fields() { return fields_; }
   const std::vector<Field>& fields() const { return fields_; }
-  void add_pointed(PointedStruct pointed) { pointed_.push_back(std::move(pointed)); }
+  void add(TableScalar scalar);
+  TableTensor& add(TableTensor tensor);
+  void add(GivenParameter given);
+  void add_pointed(PointedStruct pointed);
   void expect_members(std::size_t count) { members_ += count; }  // of C structs
   void set_stream(StructMember stream) { stream_ = std::move(stream); }
   void set_state(StructMember state) { state_ = std::move(state); }
+  const std::optional<StructMember>& state() const { return state_; }
   Formula capacity = 0;  // rows, live and padded
 
  private:

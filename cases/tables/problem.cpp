@@ -3,6 +3,16 @@
 
 namespace plumb::cases {
 
+namespace {
+
+// What a reference has for each element of an output: value, sigma and worst case, or an integer.
+double bytes_of_result(Dtype dtype) {
+  constexpr double kEstimate = 3 * sizeof(double);
+  return dtype == Dtype::f32 || dtype == Dtype::bf16 ? kEstimate : sizeof(std::int64_t);
+}
+
+}  // namespace
+
 std::vector<TensorReport> Problem::judge(const Step& step, const TensorSet& tensors,
                                          const reference::Numerics& numerics,
                                          const plumb_numerics& declared,
@@ -14,5 +24,28 @@ std::vector<TensorReport> Problem::judge(const Step& step, const TensorSet& tens
   const Stopwatch watch(seconds.judge);
   return compare(expectations);
 }
+
+double reference_bytes(const TensorSet& tensors) {
+  double bytes = 0;
+  for (const HostTensor& tensor : tensors.all()) {
+    const auto elements = static_cast<double>(tensor.elements());
+    const Dtype dtype = tensor.spec().dtype;
+    if (tensor.spec().role == Role::input) bytes += elements * static_cast<double>(size_of(dtype));
+    if (tensor.spec().role == Role::output) bytes += elements * bytes_of_result(dtype);
+  }
+  return bytes;
+}
+
+double Problem::moved_bytes(const TensorSet& tensors) const {
+  double bytes = 0;
+  for (const HostTensor& tensor : tensors.all()) {
+    const TensorSpec& spec = tensor.spec();
+    if (spec.role != Role::input && spec.role != Role::output) continue;
+    bytes += static_cast<double>(tensor.elements()) * static_cast<double>(size_of(spec.dtype));
+  }
+  return bytes;
+}
+
+ReferenceWork Problem::reference_work() const { return {.bytes = reference_bytes(make_tensors())}; }
 
 }  // namespace plumb::cases

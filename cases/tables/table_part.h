@@ -19,7 +19,11 @@
 // the scalars that have this condition.
 #pragma once
 
+#include <functional>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,34 +36,19 @@ namespace plumb::cases {
 class TensorEditor {
  public:
   explicit TensorEditor(TableTensor& tensor) : tensor_(tensor) {}
-  TensorEditor& named(std::string name) { return set(tensor_.name, std::move(name)); }
-  TensorEditor& strides(std::vector<Formula> strides) {
-    return set(tensor_.strides, std::move(strides));
-  }
+  TensorEditor& named(std::string_view name);
+  TensorEditor& strides(std::vector<Formula> strides);
   // Of a member that is a void*. The formula's value is a Dtype.
-  TensorEditor& elements(Formula dtype) { return set(tensor_.dtype_of_row, std::move(dtype)); }
+  TensorEditor& elements(const Formula& dtype);
   // The tensor exists where the formula is not 0. A member may have two forms of one tensor, with
   // conditions that choose one of them.
-  TensorEditor& when(Formula condition) {
-    return set(tensor_.when, tensor_.when ? both(*tensor_.when, condition) : condition);
-  }
+  TensorEditor& when(const Formula& condition);
   // fp8 codes of this plumb_format, and where their scales are.
-  TensorEditor& codes(Formula dialect, std::string scale_layout = "none") {
-    tensor_.scale_layout = std::move(scale_layout);
-    return set(tensor_.dialect, std::move(dialect));
-  }
+  TensorEditor& codes(const Formula& dialect, std::string_view scale_layout = "none");
   // Codes of one format on every platform.
-  TensorEditor& codes(std::string format, std::string scale_layout = "none") {
-    tensor_.scale_layout = std::move(scale_layout);
-    return set(tensor_.format, std::move(format));
-  }
+  TensorEditor& codes(std::string_view format, std::string_view scale_layout = "none");
 
  private:
-  template <class T, class U>
-  TensorEditor& set(T& member, U value) {
-    member = std::move(value);
-    return *this;
-  }
   TableTensor& tensor_;
 };
 
@@ -104,14 +93,47 @@ consteval std::size_t count_lines() {
   return count_members<S>() - (SizedStruct<S> ? 1 : 0);
 }
 
+// Where in a table a struct's members go. Of all types of structs alike, so that it is compiled
+// once.
+class PartOfTable {
+ protected:
+  PartOfTable(OpTable& table, std::string prefix, std::size_t base,
+              std::optional<std::size_t> through, std::optional<Formula> when);
+  PartOfTable(const PartOfTable& other);
+  ~PartOfTable();
+
+  StructMember at(std::string_view name, MemberType type, std::size_t offset) const;
+  void point_to(const StructMember& pointer, std::size_t size, bool says_its_size) const;
+  void add_condition(const Formula& condition);
+
+  Formula add(const StructMember& at, const Formula& value);
+  Formula add(const StructMember& at, WordChoices value);
+  Formula add(const StructMember& at, const ContractChoice& value);
+  void add_real(const StructMember& at, float value);
+  void add_real(const StructMember& at, FloatOfInteger value);
+  void add_real(const StructMember& at, const ContractChoice& value);
+  void add_real(const StructMember& at, std::function<float(const Row&)> value);
+  void let_callers_choose();
+  TensorEditor add_tensor(const StructMember& at, std::string_view name, Dtype dtype, Role role,
+                          std::vector<Formula> shape, std::string_view says);
+  void fill_in_place();
+  void add_strides(const std::vector<StructMember>& members);
+
+  OpTable& table_;
+  std::string prefix_ = {};
+  std::size_t base_ = 0;
+  std::optional<std::size_t> through_ = {};
+  std::optional<Formula> when_ = {};
+};
+
 // The op's struct S, or a struct in it.
 template <class S>
-class TablePart {
+class TablePart : private PartOfTable {
  public:
-  explicit TablePart(OpTable& table) : table_(table) {
+  explicit TablePart(OpTable& table) : PartOfTable(table, {}, 0, {}, {}) {
     table_.expect_members(count_lines<S>());
     if constexpr (requires(S s) { s.stream; }) {
-      stream_of(&S::stream);
+      table_.set_stream(locate("stream", &S::stream));
     }
     if constexpr (requires(S s) { s.state; }) {
       table_.set_state(locate("state", &S::state));
@@ -120,173 +142,128 @@ class TablePart {
 
   // A struct in this one, or one that this one points to.
   template <class T>
-  TablePart<T> part(const std::string& name, T S::* member) const {
+  TablePart<T> part(std::string_view name, T S::* member) const {
     table_.expect_members(count_lines<T>() - 1);
-    return {table_, prefix_ + name + ".", base_ + offset_in(member), through_, when_};
+    return {table_, prefix_ + std::string(name) + ".", base_ + offset_in(member), through_, when_};
   }
   template <class T>
-  TablePart<T> pointed(const std::string& name, const T* S::* member) const {
+  TablePart<T> pointed(std::string_view name, const T* S::* member) const {
     const StructMember pointer = locate(name, member);
-    table_.add_pointed({pointer, sizeof(T), SizedStruct<T>, when_});
+    point_to(pointer, sizeof(T), SizedStruct<T>);
     table_.expect_members(count_lines<T>());
-    return {table_, prefix_ + name + "->", 0, pointer.offset, when_};
+    return {table_, prefix_ + std::string(name) + "->", 0, pointer.offset, when_};
   }
   // The same part, of which all members are 0 where the formula is.
   TablePart when(const Formula& condition) const {
     TablePart part = *this;
-    part.when_ = when_ ? both(*when_, condition) : condition;
+    part.add_condition(condition);
     return part;
   }
 
   template <class T>
-  Formula scalar(const std::string& name, T S::* member) {
-    return scalar(name, member, parameter(name));
+  Formula scalar(std::string_view name, T S::* member) {
+    return add(locate(name, member), parameter(std::string(name)));
   }
   template <class T>
-  Formula scalar(const std::string& name, T S::* member, Formula value) {
-    return add(name, member, std::move(value));
+  Formula scalar(std::string_view name, T S::* member, const Formula& value) {
+    return add(locate(name, member), value);
   }
   // A scalar that callers choose, as the distance of padded rows: a call may differ from its row.
   template <class T>
-  Formula caller_scalar(const std::string& name, T S::* member, Formula value) {
-    const Formula made = add(name, member, std::move(value));
-    std::get<TableScalar>(table_.fields().back()).of_caller = true;
+  Formula caller_scalar(std::string_view name, T S::* member, const Formula& value) {
+    const Formula made = add(locate(name, member), value);
+    let_callers_choose();
     return made;
   }
   template <class T>
-  Formula word(const std::string& name, T S::* member, WordChoices choices) {
-    return add(name, member, std::move(choices));
+  Formula word(std::string_view name, T S::* member, WordChoices choices) {
+    return add(locate(name, member), std::move(choices));
   }
   // The values of the choice are those of the enum, in its order.
   template <class T>
-  Formula choice(const std::string& name, T S::* member, const ContractChoice& choice) {
-    WordChoices words{std::string(choice.name), {}};
-    for (const std::string_view value : choice.values) {
-      words.values.emplace_back(value, std::ssize(words.values));
-    }
-    return add(name, member, std::move(words));
+  Formula choice(std::string_view name, T S::* member, const ContractChoice& choice) {
+    return add(locate(name, member), choice);
   }
-  void real(const std::string& name, float S::* member, float value) {
-    real(name, member, [value](const Row&) { return value; });
+  void real(std::string_view name, float S::* member, float value) {
+    add_real(locate(name, member), value);
   }
-  void real(const std::string& name, float S::* member, FloatOfInteger value) {
-    add(name, member, std::move(value));
+  void real(std::string_view name, float S::* member, FloatOfInteger value) {
+    add_real(locate(name, member), std::move(value));
   }
   // The words of the choice are numbers.
-  void real(const std::string& name, float S::* member, const ContractChoice& choice) {
-    add(name, member, FloatOfChoice{choice});
+  void real(std::string_view name, float S::* member, const ContractChoice& choice) {
+    add_real(locate(name, member), choice);
   }
   // No parameter is found from this value. A call must have it.
-  void real(const std::string& name, float S::* member, std::function<float(const Row&)> value) {
-    add(name, member, std::move(value));
+  void real(std::string_view name, float S::* member, std::function<float(const Row&)> value) {
+    add_real(locate(name, member), std::move(value));
   }
   // In a call, `unknown` has this value: for a parameter or word that no scalar or tensor contains.
-  void given(Formula unknown, Formula value) {
-    table_.fields().push_back(GivenParameter{std::move(unknown), std::move(value)});
-  }
+  void given(const Formula& unknown, const Formula& value) { table_.add({unknown, value}); }
   // 1 where a call has the tensor, else 0.
   template <class T>
-  Formula has(const std::string& name, T* S::* member) const {
+  Formula has(std::string_view name, T* S::* member) const {
     return !!Formula(locate(name, member));
   }
   // The value of a member, for formulas in front of its line.
   template <class T>
-  Formula value(const std::string& name, T S::* member) const {
+  Formula value(std::string_view name, T S::* member) const {
     return Formula(locate(name, member));
   }
 
   template <class T>
-  TensorEditor input(const std::string& name, T* S::* member, std::vector<Formula> shape,
-                     std::string says = {}) {
-    return tensor(name, member, std::move(shape), Role::input, std::move(says));
+  TensorEditor input(std::string_view name, T* S::* member, std::vector<Formula> shape,
+                     std::string_view says = {}) {
+    return tensor(name, member, std::move(shape), Role::input, says);
   }
   template <class T>
-  TensorEditor output(const std::string& name, T* S::* member, std::vector<Formula> shape,
-                      std::string says = {}) {
+  TensorEditor output(std::string_view name, T* S::* member, std::vector<Formula> shape,
+                      std::string_view says = {}) {
     static_assert(!std::is_const_v<T>, "an op writes its outputs");
-    return tensor(name, member, std::move(shape), Role::output, std::move(says));
+    return tensor(name, member, std::move(shape), Role::output, says);
   }
   template <class T>
-  TensorEditor in_place(const std::string& name, T* S::* member, std::vector<Formula> shape,
-                        std::string says = {}) {
-    const TensorEditor made = output(name, member, std::move(shape), std::move(says));
-    last().in_place = true;
+  TensorEditor in_place(std::string_view name, T* S::* member, std::vector<Formula> shape,
+                        std::string_view says = {}) {
+    const TensorEditor made = output(name, member, std::move(shape), says);
+    fill_in_place();
     return made;
   }
   // The members with the strides of the first dimensions of the tensor that was declared last. In a
   // case each is as large as the dimensions inside and `out_gap` more elements.
-  void strides(const std::vector<std::pair<std::string, std::int64_t S::*>>& members) {
-    const std::vector<Formula> shape = last().shape;
-    const std::size_t tensor = table_.fields().size() - 1;
-    std::vector<Formula> strides{1};
-    Formula inside = shape.back();
-    for (std::size_t i = shape.size() - 1; i-- > members.size();) {
-      strides.insert(strides.begin(), inside);
-      inside = shape[i] * inside;
-    }
-    for (std::size_t i = members.size(); i-- > 0;) {
-      const auto& [name, member] = members[i];
-      const Formula stride = caller_scalar(name, member, inside + parameter("out_gap"));
-      strides.insert(strides.begin(), stride);
-      inside = shape[i] * stride;
-    }
-    std::get<TableTensor>(table_.fields()[tensor]).strides = std::move(strides);
+  void strides(std::initializer_list<std::pair<std::string_view, std::int64_t S::*>> members) {
+    std::vector<StructMember> located;
+    for (const auto& [name, member] : members) located.push_back(locate(name, member));
+    add_strides(located);
   }
   template <class T>
-  TensorEditor scratch(const std::string& name, T* S::* member, std::vector<Formula> shape,
-                       std::string says = {}) {
+  TensorEditor scratch(std::string_view name, T* S::* member, std::vector<Formula> shape,
+                       std::string_view says = {}) {
     static_assert(!std::is_const_v<T>, "an op writes its scratch");
-    return tensor(name, member, std::move(shape), Role::scratch, std::move(says));
+    return tensor(name, member, std::move(shape), Role::scratch, says);
   }
   template <class T>
-  TensorEditor state(const std::string& name, T* S::* member, std::vector<Formula> shape,
-                     std::string says = {}) {
+  TensorEditor state(std::string_view name, T* S::* member, std::vector<Formula> shape,
+                     std::string_view says = {}) {
     static_assert(!std::is_const_v<T>, "an op writes its state");
-    return tensor(name, member, std::move(shape), Role::state, std::move(says));
+    return tensor(name, member, std::move(shape), Role::state, says);
   }
 
  private:
   template <class>
   friend class TablePart;
-  TablePart(OpTable& table, std::string prefix, std::size_t base,
-            std::optional<std::size_t> through, std::optional<Formula> when)
-      : table_(table),
-        prefix_(std::move(prefix)),
-        base_(base),
-        through_(through),
-        when_(std::move(when)) {}
+  using PartOfTable::PartOfTable;
 
   template <class T>
-  StructMember locate(const std::string& name, T S::* member) const {
-    return {prefix_ + name, member_type<T>(), base_ + offset_in(member), through_};
-  }
-  void stream_of(plumb_stream S::* member) { table_.set_stream(locate("stream", member)); }
-
-  template <class T, class Value>
-  Formula add(const std::string& name, T S::* member, Value value) {
-    const StructMember at = locate(name, member);
-    table_.fields().push_back(TableScalar{at, std::move(value), when_});
-    return Formula(at);
+  StructMember locate(std::string_view name, T S::* member) const {
+    return at(name, member_type<T>(), offset_in(member));
   }
   template <class T>
-  TensorEditor tensor(const std::string& name, T* S::* member, std::vector<Formula> shape,
-                      Role role, std::string says) {
-    table_.fields().push_back(TableTensor{.name = name,
-                                          .member = locate(name, member),
-                                          .dtype = dtype_of_member<T>(),
-                                          .role = role,
-                                          .shape = std::move(shape),
-                                          .when = when_,
-                                          .says = std::move(says)});
-    return TensorEditor(last());
+  TensorEditor tensor(std::string_view name, T* S::* member, std::vector<Formula> shape, Role role,
+                      std::string_view says) {
+    return add_tensor(locate(name, member), name, dtype_of_member<T>(), role, std::move(shape),
+                      says);
   }
-  TableTensor& last() { return std::get<TableTensor>(table_.fields().back()); }
-
-  OpTable& table_;
-  std::string prefix_ = {};
-  std::size_t base_ = 0;
-  std::optional<std::size_t> through_ = {};
-  std::optional<Formula> when_ = {};
 };
 
 template <class P>

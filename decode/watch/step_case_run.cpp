@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "cases/tables/platform_share.h"
+#include "cases/drivers/platform_share.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases/tables/platform_share.h"
+#include "cases/drivers/platform_share.h"
 
 #include "device/device.h"
 
