@@ -17,7 +17,7 @@ namespace plumb::process {
 
 namespace {
 
-constexpr int kSlice = 50;  // milliseconds between two looks at signals and at the other end
+constexpr int kLookEvery = 50;  // milliseconds between two looks at signals and at the other end
 constexpr std::uint32_t kMagic = 0x424d4c50;  // "PLMB"
 constexpr std::size_t kHeader = sizeof kMagic + sizeof(std::uint64_t);
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes: memory follows what really arrives
@@ -43,7 +43,7 @@ Got Channel::wait(short events, Deadline deadline) const {
     // Asked first, so that what it wrote before its end is still read.
     const bool gone = gone_();
     pollfd ready{descriptor_, events, 0};
-    const int polled = poll(&ready, 1, gone ? 0 : deadline.milliseconds(kSlice));
+    const int polled = poll(&ready, 1, gone ? 0 : deadline.milliseconds(kLookEvery));
     // Before what is there to read: bytes that come one at a time do not move the deadline.
     if (deadline.is_over()) return Got::timed_out;
     if (polled > 0) return Got::message;

@@ -31,7 +31,7 @@ namespace plumb::process {
 namespace {
 
 // Longest time between two looks at signals and at processes without a pidfd.
-constexpr int kSlice = 20;  // milliseconds
+constexpr int kPollEvery = 20;  // milliseconds
 
 std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
@@ -144,7 +144,7 @@ int failure_of(int from) {
 
 // Waits until the process has ended, but only for a moment. A signal ends the wait too.
 void wait_a_moment(pid_t process, Deadline deadline) {
-  const int slice = deadline.milliseconds(kSlice);
+  const int slice = deadline.milliseconds(kPollEvery);
   const OpenDescriptor ended{static_cast<int>(syscall(SYS_pidfd_open, process, 0))};
   pollfd readable{ended.number, POLLIN, 0};
   if (ended.number >= 0) {

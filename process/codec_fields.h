@@ -14,15 +14,18 @@
 
 namespace plumb::process {
 
+Bytes cbor_of(const nlohmann::json& value);
+nlohmann::json json_of(const Bytes& cbor);  // throws nlohmann::json::exception
+
 template <class T>
 Bytes encode(const T& value) {
-  return nlohmann::json::to_cbor(nlohmann::json(value));
+  return cbor_of(nlohmann::json(value));
 }
 
 template <class T>
 T decode(const Bytes& bytes) {
   try {
-    return nlohmann::json::from_cbor(bytes).get<T>();
+    return json_of(bytes).get<T>();
   } catch (const std::exception& error) {
     throw BadMessage(error.what());
   }

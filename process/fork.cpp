@@ -15,7 +15,7 @@ namespace plumb::process {
 
 namespace {
 
-std::atomic<int> forks = 0;
+std::atomic<int> forks_here = 0;
 
 class ForkingThread {
  public:
@@ -58,7 +58,7 @@ class ForkingThread {
         _exit(127);
       }
       error_ = errno;
-      ++forks;
+      ++forks_here;
       in_child_ = nullptr;
       changed_.notify_all();
     }
@@ -75,7 +75,7 @@ class ForkingThread {
 
 }  // namespace
 
-int lasting_forks() { return forks; }
+int lasting_forks() { return forks_here; }
 
 pid_t fork_from_lasting_thread(const std::function<void()>& in_child) {
   // Never deleted: the thread uses it until the process ends. A forked child has no such thread.

@@ -18,10 +18,10 @@ namespace plumb::process {
 
 namespace {
 
-std::atomic<int> forks = 0;
+std::atomic<int> all_forks = 0;
 
 // By code that is not this library.
-int foreign_forks() { return forks - lasting_forks(); }
+int foreign_forks() { return all_forks - lasting_forks(); }
 
 // Forked since, and not waited for. A program that is started by posix_spawn does not count.
 bool left_a_process(int forks_before) {
@@ -94,7 +94,7 @@ std::string worker_role() {
 }
 
 int serve(const std::function<Bytes(const WorkerRequest&)>& answer) {
-  pthread_atfork(nullptr, [] { ++forks; }, nullptr);
+  pthread_atfork(nullptr, [] { ++all_forks; }, nullptr);
   const pid_t self = getpid();
   const Ready ready{.process = self};
   if (channel().send(encode(ready), Deadline::never()) != Got::message) return 0;
