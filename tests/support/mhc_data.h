@@ -12,30 +12,9 @@
 #include "reference/hyper_connection/mhc_post.h"
 #include "reference/hyper_connection/mhc_pre.h"
 #include "tests/support/fp32_hyper_connection.h"
+#include "tests/support/random.h"
 
 namespace plumb::tests {
-
-inline std::uint64_t splitmix64(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
-  x = (x ^ x >> 27) * 0x94D049BB133111EB;
-  return x ^ x >> 31;
-}
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : seed_(splitmix64(seed)) {}
-  double uniform() { return static_cast<double>(splitmix64(seed_ + counter_++) >> 11) * 0x1p-53; }
-  // Sum of uniforms: variance 1 and nearly normal.
-  double normal() {
-    double sum = -6;
-    for (int i = 0; i < 12; ++i) sum += uniform();
-    return sum;
-  }
-
- private:
-  std::uint64_t seed_, counter_ = 0;
-};
 
 // Inputs of all three ops; mhc_post takes `x`, `post` and `comb` besides the residual.
 struct HyperConnectionData {
