@@ -12,7 +12,6 @@ namespace plumb::device {
 
 namespace {
 
-constexpr std::size_t kGranule = 256;
 constexpr std::size_t kQuarantineBytes = std::size_t{64} << 20;
 constexpr std::size_t kPatternWords = std::size_t{512} << 10;
 
@@ -20,10 +19,6 @@ constexpr std::size_t kPatternWords = std::size_t{512} << 10;
 const std::vector<std::uint16_t>& pattern() {
   static const std::vector<std::uint16_t> words(kPatternWords, kCachePoison);
   return words;
-}
-
-std::size_t granules(std::size_t bytes) {
-  return std::max<std::size_t>((bytes + kGranule - 1) / kGranule, 1) * kGranule;
 }
 
 void* pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
@@ -34,6 +29,10 @@ std::uintptr_t address_of(void* memory) { return reinterpret_cast<std::uintptr_t
 }
 
 }  // namespace
+
+std::size_t granules(std::size_t bytes) {
+  return std::max<std::size_t>((bytes + kGranule - 1) / kGranule, 1) * kGranule;
+}
 
 CachingAllocator::CachingAllocator(Device& device, Stream stream, Reuse reuse)
     : device_(device), stream_(stream), reuse_(reuse), pools_(1, true) {}

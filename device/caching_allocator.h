@@ -37,6 +37,10 @@
 
 namespace plumb::device {
 
+inline constexpr std::size_t kGranule = 256;  // bytes of a piece, or a multiple
+// Bytes of the piece that a request of `bytes` gets.
+std::size_t granules(std::size_t bytes);
+
 inline constexpr std::uint16_t kCachePoison = 0x7FF9;  // NaN as bf16, in pairs as fp32
 
 class CachingAllocator {

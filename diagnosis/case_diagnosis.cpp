@@ -16,7 +16,6 @@ namespace plumb::cases {
 namespace {
 
 constexpr double kMostNanoseconds = 3e8;  // of one launch on the simulator
-constexpr double kExplains = 0.6, kMargin = 0.1;
 
 bool is_compared(const TensorSpec& spec) {
   return spec.role == Role::output || spec.role == Role::scratch || spec.role == Role::state;
@@ -164,14 +163,14 @@ class CaseDiagnosis {
   // to be met exactly.
   static bool is_enough(const Match& match) {
     if (match.is_alike()) return false;
-    return match.is_few() ? match.wrong > 1 && match.is_exact() : match.score() >= kExplains;
+    return match.is_few() ? match.wrong > 1 && match.is_exact() : match.score() >= kLeastScore;
   }
 
   void name_the_best() {
     sort_by(all_, [](const Explanation& one) { return one.match.score(); }, std::greater<>());
     for (const Explanation& one : all_) {
       const double score = one.match.score();
-      if (is_enough(one.match) && score >= all_.front().match.score() - kMargin) {
+      if (is_enough(one.match) && score >= all_.front().match.score() - kScoreMargin) {
         diagnosis_.named.push_back(one);
         continue;
       }

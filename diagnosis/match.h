@@ -16,6 +16,9 @@ enum class Closeness {
   ulps  // from devices that round elsewhere: a few units in the last place of a floating-point type
 };
 
+// The score that a hypothesis needs, and how close to the best one another is as good.
+inline constexpr double kLeastScore = 0.6, kScoreMargin = 0.1;
+
 struct Match {
   std::int64_t wrong = 0;      // observed is not right
   std::int64_t explained = 0;  // of these, observed is what the hypothesis says

@@ -16,7 +16,6 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;  // of one step's values
 
 // Explains enough; as much as another.
-constexpr double kExplains = 0.6, kMargin = 0.1;
 constexpr double kSimilarFindings = 0.5;  // a share in common
 
 bool has(const std::vector<Finding>& findings, Detector detector) {
@@ -96,8 +95,8 @@ class StepDiagnosis {
     sort_by(candidates_, [](const FaultTrial& one) { return one.first.score(); }, std::greater<>());
     const auto end =
         std::find_if(candidates_.begin(), candidates_.end(), [&](const FaultTrial& one) {
-          return one.first.score() < kExplains ||
-                 one.first.score() < candidates_.front().first.score() - kMargin;
+          return one.first.score() < kLeastScore ||
+                 one.first.score() < candidates_.front().first.score() - kScoreMargin;
         });
     return {candidates_.begin(), end};
   }
@@ -105,7 +104,7 @@ class StepDiagnosis {
   // Sorts them, too.
   static bool are_alike(std::span<FaultTrial> rivals) {
     sort_by(rivals, [](const FaultTrial& one) { return one.sum(); }, std::greater<>());
-    return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kMargin;
+    return rivals.size() > 1 && rivals[0].sum() - rivals[1].sum() <= kScoreMargin;
   }
 
   void name_by_values() {
@@ -117,7 +116,7 @@ class StepDiagnosis {
     std::int64_t later = trial_.step() + 1;
     while (are_alike(best) && trial_.look_at_later(later, best)) ++later;
     name(best.size(), [&](const FaultTrial& one) {
-      return says_enough(one) && one.sum() >= best.front().sum() - kMargin;
+      return says_enough(one) && one.sum() >= best.front().sum() - kScoreMargin;
     });
   }
 
@@ -136,7 +135,7 @@ class StepDiagnosis {
         std::greater<>());
     name(candidates_.size(), [&](const FaultTrial& one) {
       return one.findings >= kSameFindings &&
-             *one.findings >= *candidates_.front().findings - kMargin;
+             *one.findings >= *candidates_.front().findings - kScoreMargin;
     });
   }
 

@@ -9,8 +9,6 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kLeastNormalF32 = 0x1p-126;  // bf16 has the same exponent range
-
 // Terms of mean mu and variance w, in random order: the sum of any k of the n has the mean square
 //   E[S_k^2] = (k mu)^2 + k (n - k) / (n - 1) w,
 // a draw without replacement: at k = n nothing is left to chance.

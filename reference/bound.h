@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace plumb::reference {
@@ -18,6 +19,10 @@ inline constexpr double kUnitF32 = 0x1p-24;
 // A uniformly distributed rounding error has this standard deviation, in units of its largest
 // value.
 inline constexpr double kUniformSigma = 0.57735026918962576;  // 1/sqrt(3)
+// A device may flush what is below; bf16 has the same exponent range.
+inline constexpr double kLeastNormalF32 = 0x1p-126;
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline double square(double x) { return x * x; }
 
 enum class Format { f64, f32, tf32, tf32_truncated, bf16 };
 double unit_roundoff(Format format);
@@ -35,6 +40,11 @@ struct Numerics {
   SumUnit unit = SumUnit::fp32;
   int step = 0;  // products per instruction of the unit; 0 = the unit's own
 };
+
+// Largest relative error of exp, rsqrt, a division and the like: an ulp is two roundoffs.
+inline double function_error(const Numerics& numerics) {
+  return numerics.function_ulp * 2 * kUnitF32;
+}
 
 // Rounding error of a floating-point sum: one standard deviation, and the most it can be.
 struct SumError {

@@ -7,12 +7,6 @@
 
 namespace plumb::reference {
 
-namespace {
-
-double square(double x) { return x * x; }
-
-}  // namespace
-
 int lowest_bit(double x) {
   constexpr int kZero = 4096;
   if (x == 0) return kZero;

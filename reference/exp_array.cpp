@@ -2,12 +2,12 @@
 #include "reference/exp_array.h"
 
 #include <bit>
+#include <numbers>
 
 namespace plumb::reference {
 
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
 // ln 2 in two parts; the first has 21 trailing zero bits, so that its product with k is exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
@@ -37,7 +37,7 @@ double exp_near_zero(double r) {
 void exp_in_place(double* x, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const double argument = x[i] < -700 ? -700 : x[i];
-    const double shifted = argument * kLog2E + kRoundToInteger;
+    const double shifted = argument * std::numbers::log2e + kRoundToInteger;
     const double k = shifted - kRoundToInteger;
     const double r = (argument - k * kLn2High) - k * kLn2Low;
     const auto exponent = std::bit_cast<std::uint64_t>(shifted) << 52;  // k, in the exponent field

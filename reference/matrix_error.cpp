@@ -14,8 +14,6 @@ constexpr double kMeanPlace = 0.72, kMeanSquarePlace = 0.54;
 // Square of the largest product of an instruction, as a part of the sum of its squares.
 constexpr double kLargest = 0.5;
 
-double square(double x) { return x * x; }
-
 }  // namespace
 
 MatrixUnit matrix_unit(const Numerics& numerics) {

@@ -105,6 +105,11 @@ bool sees_even_grid(Format format, double centre, double sigma) {
 
 }  // namespace
 
+bool is_power_of_two(double x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5;
+}
+
 double largest_finite(Format format) {
   const int digits = grid_of(format).digits;
   const int exponent = format == Format::f64 ? 1023 : 127;

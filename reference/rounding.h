@@ -8,6 +8,7 @@
 
 namespace plumb::reference {
 
+bool is_power_of_two(double x);  // 0 and negative numbers are none
 double largest_finite(Format format);
 // Distance from |x| to its next larger neighbour; constant below the least normal number.
 double spacing(Format format, double x);

@@ -21,7 +21,7 @@
 #include "tests/support/source_tree.h"
 
 namespace plumb::tests {
-namespace {
+namespace own_includes_test {
 
 namespace fs = std::filesystem;
 using Names = std::set<std::string, std::less<>>;
@@ -259,5 +259,5 @@ TEST(OwnIncludes, HaveARowForEachPrecompiledHeader) {
   EXPECT_GT(headers, 15);
 }
 
-}  // namespace
+}  // namespace own_includes_test
 }  // namespace plumb::tests

@@ -16,7 +16,7 @@
 #include <vector>
 
 namespace plumb::tests {
-namespace {
+namespace source_tree_test {
 
 namespace fs = std::filesystem;
 
@@ -232,5 +232,5 @@ TEST(SourceTree, AFullFolderIsFound) {
   EXPECT_EQ(full_folders(tree.root()), (std::vector<std::string>{"cases/ops/norm: 36 sources"}));
 }
 
-}  // namespace
+}  // namespace source_tree_test
 }  // namespace plumb::tests

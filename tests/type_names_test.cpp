@@ -17,7 +17,7 @@
 #include "tests/support/source_tree.h"
 
 namespace plumb::tests {
-namespace {
+namespace type_names_test {
 
 namespace fs = std::filesystem;
 using Places = std::map<std::string, std::set<std::string>>;  // "a.h:12", by the type's name
@@ -102,5 +102,5 @@ TEST(SourceTreeTypes, ASecondOneOfANameIsFound) {
                                       "Word: decode/deep/four.cpp:2 device/three.cu:2"}));
 }
 
-}  // namespace
+}  // namespace type_names_test
 }  // namespace plumb::tests

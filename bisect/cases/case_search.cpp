@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,10 +21,6 @@ using nlohmann::json;
 // risk of each may be larger than where a commit is accused.
 constexpr std::int64_t kFailures = 8, kTries = 64;
 constexpr double kRisk = 0.01;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // A golden is of one case alone, and what a failure looks like is said at the end.
 std::vector<std::string> quick_words(int jobs) {
@@ -217,7 +212,7 @@ Answer CaseSearch::diagnosed(const Question& smallest) const {
 }
 
 CaseSearchResult CaseSearch::run() {
-  const double start = now();
+  const double start = seconds_now();
   progress_.begin("does it fail at all, and how", 0);
   first_ = first_answer();
   if (first_.verdict == Verdict::good) {
@@ -249,7 +244,7 @@ CaseSearchResult CaseSearch::run() {
   progress_.begin("the smallest once more, with its diagnosis", 0);
   result.failure = diagnosed(result.smallest);
   result.rate = rate_text();
-  result.seconds = now() - start;
+  result.seconds = seconds_now() - start;
   return result;
 }
 

@@ -10,7 +10,7 @@ namespace plumb::bisect {
 namespace {
 
 // Delta debugging asks about n² combinations at worst; each that passes may be wrong.
-std::int64_t most_goods(std::size_t toggles) {
+std::int64_t most_goods_of_toggles(std::size_t toggles) {
   return static_cast<std::int64_t>(toggles * toggles + 3 * toggles + 1);
 }
 
@@ -19,7 +19,8 @@ std::int64_t most_goods(std::size_t toggles) {
 ToggleSearch::ToggleSearch(const EnvironmentFile& file, Question run, std::int64_t repeat,
                            double timeout, Journal& journal, Progress& progress)
     : file_(file),
-      judging_(std::move(run), timeout, most_goods(file.toggles.size()), repeat, journal, progress),
+      judging_(std::move(run), timeout, most_goods_of_toggles(file.toggles.size()), repeat, journal,
+               progress),
       all_(file.toggles.size()) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
   // Culprits need not fail in the same way.

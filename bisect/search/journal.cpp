@@ -49,7 +49,7 @@ json parse_line(const std::string& path, std::size_t number, const std::string& 
 }
 
 // Paths and texts from elsewhere need not be UTF-8, but JSON does.
-std::string text_of(const json& line) {
+std::string json_text(const json& line) {
   return line.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -58,11 +58,12 @@ std::string difference(const json& asked, const json& kept) {
   for (const auto& [name, value] : asked.items()) {
     if (!kept.contains(name)) return fmt::format("{} is not in it", name);
     if (kept[name] != value) {
-      return fmt::format("{} is {} there and {} here", name, text_of(kept[name]), text_of(value));
+      return fmt::format("{} is {} there and {} here", name, json_text(kept[name]),
+                         json_text(value));
     }
   }
   for (const auto& [name, value] : kept.items()) {
-    if (!asked.contains(name)) return fmt::format("{} is {} there", name, text_of(value));
+    if (!asked.contains(name)) return fmt::format("{} is {} there", name, json_text(value));
   }
   return "";
 }
@@ -76,13 +77,13 @@ std::string answer_text(const json& line) {
     return answer.contains(name) && answer[name].is_string() ? answer[name].get<std::string>() : "";
   };
   if (!answer.is_object() || word("verdict").empty()) {
-    return key + ": " + text_of(answer) + why + "\n";
+    return key + ": " + json_text(answer) + why + "\n";
   }
   std::string text = (word("text").empty() ? key : word("text")) + ": " + word("verdict");
   if (!word("reason").empty()) text += ", " + word("reason");
   if (answer.contains("failures")) {
-    text += fmt::format(", {} of {} runs failed", text_of(answer["failures"]),
-                        text_of(answer.value("runs", json(0))));
+    text += fmt::format(", {} of {} runs failed", json_text(answer["failures"]),
+                        json_text(answer.value("runs", json(0))));
   }
   if (answer.contains("seconds") && answer["seconds"].is_number())
     text += fmt::format(" ({:.1f} s)", answer["seconds"].get<double>());
@@ -117,7 +118,7 @@ Journal::Journal(std::string path, std::string command, json question) : path_(s
   open();
   const json header{{"schema", kSchema}, {"command", command}, {"question", question}};
   // As it would be read back.
-  take_over(read_journal(path_).lines, json::parse(text_of(header)));
+  take_over(read_journal(path_).lines, json::parse(json_text(header)));
 }
 
 Journal::File::~File() {
@@ -139,7 +140,7 @@ void Journal::open() {
 void Journal::take_over(const std::vector<json>& lines, const json& header) {
   if (lines.empty()) return append(header);
   if (lines.front()["command"] != header["command"]) {
-    fail(path_, "is a state file of " + text_of(lines.front()["command"]));
+    fail(path_, "is a state file of " + json_text(lines.front()["command"]));
   }
   const std::string other = difference(header["question"], lines.front()["question"]);
   if (!other.empty()) fail(path_, "answers another question: " + other);
@@ -153,7 +154,7 @@ void Journal::take_over(const std::vector<json>& lines, const json& header) {
 
 void Journal::append(const json& line) {
   if (file_.descriptor < 0) return;
-  const std::string text = text_of(line) + "\n";
+  const std::string text = json_text(line) + "\n";
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t written = write(file_.descriptor, text.data() + at, text.size() - at);
     if (written < 0 && errno == EINTR) continue;
@@ -185,7 +186,7 @@ std::string explain(const JournalText& journal) {
   const json& header = journal.lines.front();
   std::string text = fmt::format("{} of\n", header["command"].get<std::string>());
   for (const auto& [name, value] : header["question"].items()) {
-    text += fmt::format("  {} = {}\n", name, text_of(value));
+    text += fmt::format("  {} = {}\n", name, json_text(value));
   }
   for (std::size_t i = 1; i < journal.lines.size(); ++i) {
     const json& line = journal.lines[i];

@@ -9,13 +9,9 @@
 
 namespace plumb::bisect {
 
-namespace {
-
-double now() {
+double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-}  // namespace
 
 std::string name_of(Seen seen) {
   switch (seen) {
@@ -26,14 +22,14 @@ std::string name_of(Seen seen) {
   }
 }
 
-Prober::Prober(ProberOptions options) : options_(std::move(options)), start_(now()) {}
+Prober::Prober(ProberOptions options) : options_(std::move(options)), start_(seconds_now()) {}
 
 void Prober::remember(const Candidate& candidate, Said said) {
   known_.insert_or_assign(candidate, std::move(said));
 }
 
 bool Prober::time_is_over() {
-  if (options_.seconds > 0 && now() - start_ > options_.seconds) out_of_time_ = true;
+  if (options_.seconds > 0 && seconds_now() - start_ > options_.seconds) out_of_time_ = true;
   return out_of_time_;
 }
 

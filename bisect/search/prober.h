@@ -13,6 +13,8 @@
 
 namespace plumb::bisect {
 
+double seconds_now();  // of a clock that only rises
+
 // The value of every parameter of a case, as a command line spells it, by name.
 using Candidate = std::map<std::string, std::string>;
 

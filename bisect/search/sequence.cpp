@@ -12,7 +12,7 @@ namespace plumb::bisect {
 namespace {
 
 // Beside one good answer per step: the good ends.
-std::int64_t most_goods(std::size_t candidates) { return steps_left(candidates) + 3; }
+std::int64_t most_goods_of_commits(std::size_t candidates) { return steps_left(candidates) + 3; }
 
 std::string diagnosis_of(const Answer& answer) {
   return answer.failed.is_object() ? answer.failed.value("diagnosis", "") : "";
@@ -38,9 +38,10 @@ void require_accepted(const Answer& answer, const std::string& text) {
 SequenceSearch::SequenceSearch(Sequence& sequence, Question run, std::int64_t repeat,
                                double timeout, Journal& journal, Progress& progress)
     : sequence_(sequence),
-      judging_(std::move(run), timeout,
-               most_goods(sequence.range(sequence.bad_end(), sequence.good_ends()).size()), repeat,
-               journal, progress),
+      judging_(
+          std::move(run), timeout,
+          most_goods_of_commits(sequence.range(sequence.bad_end(), sequence.good_ends()).size()),
+          repeat, journal, progress),
       length_(sequence.range(sequence.bad_end(), sequence.good_ends()).size()) {}
 
 void SequenceSearch::count(const std::string& key, const Judged& judged) {

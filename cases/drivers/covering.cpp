@@ -10,7 +10,7 @@ namespace plumb::cases {
 
 namespace {
 
-using Point = std::vector<int>;
+using CoveringRow = std::vector<int>;
 using Pair = std::tuple<int, int, int, int>;  // factor, level, later factor, its level
 
 std::set<Pair> all_pairs(const std::vector<int>& levels) {
@@ -27,21 +27,21 @@ std::set<Pair> all_pairs(const std::vector<int>& levels) {
 }
 
 template <class Action>
-void for_each_pair(const Point& point, Action action) {
+void for_each_pair(const CoveringRow& point, Action action) {
   const int factors = static_cast<int>(point.size());
   for (int f = 0; f < factors; ++f) {
     for (int g = f + 1; g < factors; ++g) action(Pair(f, point[f], g, point[g]));
   }
 }
 
-int newly_covered(const Point& point, const std::set<Pair>& open) {
+int newly_covered(const CoveringRow& point, const std::set<Pair>& open) {
   int count = 0;
   for_each_pair(point, [&](const Pair& pair) { count += static_cast<int>(open.count(pair)); });
   return count;
 }
 
-Point random_point(const std::vector<int>& levels, std::uint64_t seed) {
-  Point point;
+CoveringRow random_point(const std::vector<int>& levels, std::uint64_t seed) {
+  CoveringRow point;
   for (std::size_t f = 0; f < levels.size(); ++f) {
     point.push_back(static_cast<int>(integer(seed, f, 0, levels[f] - 1)));
   }
@@ -53,13 +53,13 @@ Point random_point(const std::vector<int>& levels, std::uint64_t seed) {
 std::vector<std::vector<int>> pairwise_points(const std::vector<int>& levels, std::uint64_t seed) {
   constexpr int kCandidates = 32;  // more make the array hardly shorter
   std::set<Pair> open = all_pairs(levels);
-  std::vector<Point> points;
+  std::vector<CoveringRow> points;
   std::uint64_t draw = 0;
   while (!open.empty()) {
-    Point best;
+    CoveringRow best;
     int most = 0;
     for (int i = 0; i < kCandidates; ++i) {
-      Point candidate = random_point(levels, mix(seed, ++draw));
+      CoveringRow candidate = random_point(levels, mix(seed, ++draw));
       // Seed the candidate with a pair that is still open, so that every round makes progress.
       const auto& [f, a, g, b] = *open.begin();
       candidate[static_cast<std::size_t>(f)] = a;

@@ -20,7 +20,7 @@ constexpr device::Order kOrders[] = {device::Order::forward, device::Order::reve
 constexpr device::Policy kPolicies[] = {device::Policy::early, device::Policy::late,
                                         device::Policy::interleaved};
 // As scenario.cpp counts them, the tamest first: zeros are number 3 there.
-constexpr int kDeadRows[] = {3, 0, 1, 2, 4};
+constexpr int kDeadRowsByTameness[] = {3, 0, 1, 2, 4};
 
 const PointPart& part_named(std::string_view name) {
   std::vector<std::string> names;
@@ -102,7 +102,7 @@ std::string part_of(const Point& point, std::string_view name) {
   if (name == "policy") return part.values[place_of(conditions.policy, kPolicies)];
   if (name == "checked") return part.values[conditions.checked];
   if (name == "page_guards") return part.values[conditions.page_guards];
-  if (name == "dead_rows") return part.values[place_of(point.first_dead_rows, kDeadRows)];
+  if (name == "dead_rows") return part.values[place_of(point.first_dead_rows, kDeadRowsByTameness)];
   if (name == "live") return text_of(point.most_live);
   if (name == "steps") return text_of(point.most_steps);
   return conditions.seed == 0 ? "" : fmt::to_string(conditions.seed);
@@ -119,7 +119,7 @@ void set_part(Point& point, std::string_view name, std::string_view value) {
   if (name == "policy") conditions.policy = kPolicies[place];
   if (name == "checked") conditions.checked = place != 0;
   if (name == "page_guards") conditions.page_guards = place != 0;
-  if (name == "dead_rows") point.first_dead_rows = kDeadRows[place];
+  if (name == "dead_rows") point.first_dead_rows = kDeadRowsByTameness[place];
 }
 
 std::string spec_of(const Point& point) {

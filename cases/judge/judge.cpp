@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -16,8 +15,6 @@
 namespace plumb::cases {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void check_shapes(const HostTensor& got, std::int64_t expected, const RowMask& promised) {
   if (got.elements() != expected ||
@@ -53,7 +50,8 @@ TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElemen
       zeros += right == 0;
       if (equal(r, c)) continue;
       if (!report.worst) {
-        report.worst = Mismatch{r, c, got.coordinates(r, c), right, got.value(r, c), 0, kInfinity};
+        report.worst =
+            Mismatch{r, c, got.coordinates(r, c), right, got.value(r, c), 0, reference::kInfinity};
       }
       ++report.wrong_elements;
       wrong[r * got.columns() + c] = 1;
@@ -63,7 +61,7 @@ TensorReport compare(const HostTensor& got, const RowMask& promised, WrongElemen
   const double compared = static_cast<double>(std::max<std::int64_t>(report.elements_compared, 1));
   report.zero_share = static_cast<double>(zeros) / compared;
   report.observability = report.elements_compared == 0 ? 0 : 1 - report.zero_share;
-  report.margin = report.worst ? kInfinity : 0;
+  report.margin = report.worst ? reference::kInfinity : 0;
   return report;
 }
 

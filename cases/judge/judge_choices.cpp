@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -18,8 +17,6 @@ namespace {
 using reference::Candidates;
 using reference::ScoredChoices;
 using Ids = std::vector<std::int32_t>;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What came of one row.
 struct RowVerdict {
@@ -249,11 +246,11 @@ void count_row(const RowVerdict& verdict, std::int64_t row, const HostTensor& id
   if (verdict.wrong.empty()) return;
   if (report.wrong_rows.empty()) {
     const double got = ids.value(row, verdict.place);
-    report.worst =
-        Mismatch{row, verdict.place, ids.coordinates(row, verdict.place), 0, got, 0, kInfinity};
+    report.worst = Mismatch{row, verdict.place,       ids.coordinates(row, verdict.place), 0, got,
+                            0,   reference::kInfinity};
   }
   report.wrong_rows.push_back(row);
-  report.margin = kInfinity;
+  report.margin = reference::kInfinity;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -18,8 +17,6 @@ namespace {
 
 using reference::CodeEstimate;
 using reference::HonestCodes;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void check_shapes(const HostTensor& got, const CodeEstimate& expected, const RowMask& promised) {
   const auto& before = expected.before;
@@ -147,12 +144,12 @@ class CodeVerdict {
                                decode(expected_.format, honest.exact),
                                decode(expected_.format, code),
                                0,
-                               kInfinity};
+                               reference::kInfinity};
       first_ = fmt::format("first {}: expected {}, got {}, exact value {:.9g}",
                            report_.worst->coordinates, shown(honest.exact), shown(code),
                            expected_.before.value[row * got_.columns() + column]);
     }
-    report_.margin = kInfinity;
+    report_.margin = reference::kInfinity;
     ++report_.wrong_elements;
     wrong_[row * got_.columns() + column] = 1;
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -21,8 +20,6 @@ namespace plumb::cases {
 namespace {
 
 using reference::Estimate;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One row of the result, compared and measured.
 struct RowResult {
@@ -65,7 +62,7 @@ Element compare(const HostTensor& got, const Estimate& estimate, std::int64_t ro
   Element element{.expected = estimate.centre(i), .got = got.value(row, column)};
   if (!std::isfinite(element.expected)) {
     element.misplaced = !same_kind(element.expected, element.got);
-    if (element.misplaced) element.ratio = kInfinity;
+    if (element.misplaced) element.ratio = reference::kInfinity;
     return element;
   }
   element.bound = estimate.bound(i);
@@ -73,7 +70,7 @@ Element compare(const HostTensor& got, const Estimate& estimate, std::int64_t ro
   if (element.overflowed) return element;
   element.misplaced = !std::isfinite(element.got);
   element.ratio = std::abs(element.got - element.expected) / element.bound;
-  if (std::isnan(element.ratio)) element.ratio = kInfinity;
+  if (std::isnan(element.ratio)) element.ratio = reference::kInfinity;
   return element;
 }
 

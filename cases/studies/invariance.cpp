@@ -36,10 +36,10 @@ std::int64_t ordered(const std::byte* element, Dtype dtype) {
   }
 }
 
-using Bytes = std::vector<std::byte>;
+using OutputBytes = std::vector<std::byte>;
 
 // The first difference between the row's part alone and in a batch.
-BatchDifference describe(const HostTensor& tensor, const Bytes& a, const Bytes& b) {
+BatchDifference describe(const HostTensor& tensor, const OutputBytes& a, const OutputBytes& b) {
   const std::size_t size = size_of(tensor.spec().dtype);
   BatchDifference difference;
   difference.tensor = tensor.spec().name;
@@ -68,8 +68,8 @@ BatchDifference describe(const HostTensor& tensor, const Bytes& a, const Bytes& 
 }
 
 std::optional<BatchDifference> compare(const std::vector<TensorSpec>& outputs,
-                                       const std::vector<Bytes>& alone,
-                                       const std::vector<Bytes>& batched) {
+                                       const std::vector<OutputBytes>& alone,
+                                       const std::vector<OutputBytes>& batched) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (alone[i] != batched[i]) return describe(HostTensor(outputs[i]), alone[i], batched[i]);
   }
@@ -97,7 +97,7 @@ std::vector<BatchDifference> measure(const RowInBatch& row,
                                      const std::vector<std::int64_t>& sizes) {
   std::vector<BatchDifference> differs;
   const std::vector<TensorSpec> outputs = row.outputs();
-  const std::vector<Bytes> alone = row.run(1, false);
+  const std::vector<OutputBytes> alone = row.run(1, false);
   if (compare(outputs, alone, row.run(1, false))) {
     throw NotMeasured("not deterministic: alone, it differs from itself");
   }

@@ -53,11 +53,11 @@ Expected expected_of(const Geometry& g, const StepPlan& plan) {
   return expected;
 }
 
-using IsRight = std::function<bool(std::size_t, std::int32_t)>;
+using IsRightEntry = std::function<bool(std::size_t, std::int32_t)>;
 
 // The first wrong place, if there is one.
 std::optional<std::string> first_wrong(std::string_view name, const Integers& values,
-                                       const IsRight& is_right) {
+                                       const IsRightEntry& is_right) {
   std::size_t wrong = 0, first = 0;
   for (std::size_t i = values.size(); i-- > 0;) {
     if (is_right(i, values[i])) continue;
@@ -106,7 +106,7 @@ std::vector<WrongBuffer> wrong_paged_buffers(const Engine& engine, device::Devic
   const auto entries = static_cast<std::size_t>(expected.indptr.back());
   const std::int64_t slots = g.blocks(device::decode::Cache::window) * g.pages[0];
   std::vector<WrongBuffer> wrong;
-  const auto check = [&](const char* label, const IsRight& is_right) {
+  const auto check = [&](const char* label, const IsRightEntry& is_right) {
     const auto line = first_wrong(label, read(engine, device, label), is_right);
     if (line) wrong.push_back({"v32_paged_metadata", "paged metadata", *line});
   };

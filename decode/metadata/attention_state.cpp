@@ -5,7 +5,6 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr std::int64_t kTileWords = 8;
 constexpr std::int32_t kFixedOverhead = 5;
 
 }  // namespace

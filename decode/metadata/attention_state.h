@@ -7,6 +7,7 @@
 
 #include <plumb/ops/sparse_mla.h>
 
+#include <cstdint>
 #include <map>
 
 #include "decode/engine/geometry.h"
@@ -14,6 +15,8 @@
 #include "device/launch_state.h"
 
 namespace plumb::device::decode {
+
+inline constexpr std::int64_t kTileWords = 8;  // int32 of a tile of the plan
 
 // A plan, and what an implementation keeps of the launches with it.
 struct MlaState {

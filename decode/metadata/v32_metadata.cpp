@@ -12,7 +12,6 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr std::int64_t kTileWords = 8;
 constexpr std::size_t kExtentsBytes = 2 * sizeof(std::int32_t);
 
 void upload(std::int32_t* to, const std::vector<std::int32_t>& from, Device& device,

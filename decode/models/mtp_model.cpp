@@ -60,7 +60,7 @@ void MtpModel::embed(const StepContext& step) {
                                      .out = embeds,
                                      .rows = step.tokens,
                                      .columns = geometry_.hidden,
-                                     .seed = kEmbeddingSeed,
+                                     .seed = kV4EmbeddingSeed,
                                      .stream = nullptr});
   step.call("mtp_input_rms_norm", "draft input norm",
             plumb_mtp_input_rms_norm_params{.embeds = embeds,

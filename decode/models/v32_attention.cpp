@@ -15,10 +15,9 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr float kEps = 1e-6F;
 // 192^-0.5 (0.1 ln 40 + 1)^2: heads of 128 + 64 dims before absorption, YaRN's mscale twice.
-constexpr float kSmScale = 0.135233779F;
-constexpr int kTokens = static_cast<int>(Cache::window);
+constexpr float kV32SmScale = 0.135233779F;
+constexpr int kTokenCache = static_cast<int>(Cache::window);
 
 }  // namespace
 
@@ -61,7 +60,7 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
   call("concat_and_cache_ds_mla", layer_place(i, "token cache insert"),
        plumb_concat_and_cache_ds_mla_params{.kv_c = space_.kv_normed,
                                             .k_pe = space_.k_rope,
-                                            .slot_mapping = inputs.slot_mapping[kTokens],
+                                            .slot_mapping = inputs.slot_mapping[kTokenCache],
                                             .cache = token_cache(i),
                                             .tokens = tokens,
                                             .kv_c_row_stride = kHeadDim,
@@ -70,7 +69,7 @@ void V32Model::write_caches(const Caller& call, const StepInputs& inputs, std::i
                                             .scale_floor = 0x1p-126F});
   call("indexer_k_quant_and_cache", layer_place(i, "index cache insert"),
        plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
-                                              .slot_mapping = inputs.slot_mapping[kTokens],
+                                              .slot_mapping = inputs.slot_mapping[kTokenCache],
                                               .cache = indexer_cache(i),
                                               .tokens = tokens,
                                               .k_row_stride = dim,
@@ -130,7 +129,7 @@ void V32Model::map_top_k(const StepContext& step, std::size_t i) {
             plumb_v32_paged_kv_indices_params{
                 .topk_indices = space_.top_k,
                 .req_id_per_token = metadata_.req_id_per_token(),
-                .block_table = step.inputs.block_tables[kTokens],
+                .block_table = step.inputs.block_tables[kTokenCache],
                 .paged_kv_indptr = metadata_.paged_kv_indptr(),
                 .paged_kv_indices = metadata_.paged_kv_indices(),
                 .tokens = step.tokens,
@@ -138,7 +137,7 @@ void V32Model::map_top_k(const StepContext& step, std::size_t i) {
                 .blocks_per_request = g.blocks_per_request(Cache::window),
                 .topk_indices_row_stride = g.top_k,
                 .block_table_row_stride = g.blocks_per_request(Cache::window),
-                .page = g.pages[kTokens],
+                .page = g.pages[kTokenCache],
                 .stream = nullptr});
 }
 
@@ -165,7 +164,7 @@ void V32Model::attend(const StepContext& step, std::size_t i) {
   params.requests = step.tokens;
   params.queries = 1;
   params.heads = g.heads;
-  params.sm_scale = kSmScale;
+  params.sm_scale = kV32SmScale;
   set_strides(params, kV32KeyDim);
   call_attention(step.call, layer_place(i, "attention"), params, metadata_.attention());
 }

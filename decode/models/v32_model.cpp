@@ -11,8 +11,8 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr float kEps = 1e-6F;
-constexpr std::uint64_t kEmbeddingSeed = 21, kLatentSeed = 22, kRopeSeed = 23, kIndexKeySeed = 24;
+constexpr std::uint64_t kV32EmbeddingSeed = 21, kLatentSeed = 22, kRopeSeed = 23,
+                        kV32IndexKeySeed = 24;
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void V32Model::embed(const StepContext& step) {
                                      .out = space_.residual,
                                      .rows = step.tokens,
                                      .columns = geometry_.hidden,
-                                     .seed = kEmbeddingSeed,
+                                     .seed = kV32EmbeddingSeed,
                                      .stream = nullptr});
   step.call("rms_norm", layer_place(0, "attention norm"),
             plumb_rms_norm_params{.x = space_.residual,
@@ -118,7 +118,7 @@ void V32Model::fill_caches(const Caller& call, const StepInputs& inputs, std::in
     };
     make("earlier latents", space_.kv_normed, kHeadDim, kLatentSeed);
     make("earlier rope keys", space_.k_rope, kRopeDim, kRopeSeed);
-    make("earlier index keys", space_.index_keys, geometry_.index_dim, kIndexKeySeed);
+    make("earlier index keys", space_.index_keys, geometry_.index_dim, kV32IndexKeySeed);
     write_caches(call, inputs, tokens, i);
   }
 }

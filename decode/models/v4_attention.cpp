@@ -15,7 +15,7 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr std::uint64_t kStateSeed = 12, kIndexKeySeed = 13;
+constexpr std::uint64_t kStateSeed = 12, kV4IndexKeySeed = 13;
 
 }  // namespace
 
@@ -114,7 +114,7 @@ void V4Layers::write_states(const CacheWrite& step, std::size_t i) {
                                                .stream = nullptr,
                                                .amax_floor = kAmaxFloor});
   if (which != Cache::c4a) return;
-  make("index keys", space_.index_keys, geometry_.index_dim, kIndexKeySeed);
+  make("index keys", space_.index_keys, geometry_.index_dim, kV4IndexKeySeed);
   step.call("indexer_k_quant_and_cache", place(i, "index cache insert"),
             plumb_indexer_k_quant_and_cache_params{.k = space_.index_keys,
                                                    .slot_mapping = step.inputs.slot_mapping[index],
@@ -192,7 +192,7 @@ void V4Layers::attend_decode(const StepContext& step, std::size_t i) {
   params.requests = step.decode_rows();
   params.queries = 1;
   params.heads = g.heads;
-  params.sm_scale = kSmScale;
+  params.sm_scale = kV4SmScale;
   set_strides(params, kHeadDim);
   call_attention(step.call, place(i, "attention"), params,
                  step.attention.of(layer_policy_.plan_of(kind)));

@@ -23,9 +23,8 @@
 
 namespace plumb::device::decode {
 
-inline constexpr float kSmScale = 0.0441941738F;     // 512^-0.5: YaRN without mscale
-inline constexpr float kEps = 1e-6F;                 // of every norm, and of the mixes
-inline constexpr std::uint64_t kEmbeddingSeed = 11;  // target and drafter share the embedding
+inline constexpr float kV4SmScale = 0.0441941738F;     // 512^-0.5: YaRN without mscale
+inline constexpr std::uint64_t kV4EmbeddingSeed = 11;  // target and drafter share the embedding
 
 Cache compressed_cache(Attention kind);  // of a layer that has one
 

@@ -39,7 +39,7 @@ void V4Model::embed(const StepContext& step) {
                                      .out = embeds,
                                      .rows = step.tokens,
                                      .columns = geometry_.hidden,
-                                     .seed = kEmbeddingSeed,
+                                     .seed = kV4EmbeddingSeed,
                                      .stream = nullptr});
   layers_.mix_broadcast(step, embeds);
 }

@@ -38,7 +38,7 @@ void V4Layers::attend_prefill(const StepContext& step, std::size_t i, std::size_
                                       .kv_row_stride = kHeadDim,
                                       .out_row_stride = row,
                                       .out_head_stride = kHeadDim,
-                                      .sm_scale = kSmScale,
+                                      .sm_scale = kV4SmScale,
                                       .stream = nullptr});
 }
 

@@ -8,8 +8,6 @@ namespace plumb::device::decode {
 
 namespace {
 
-constexpr std::int64_t kMixes = 24;
-
 // Uploads arrays of numbers around `middle`, uniform in [middle - spread, middle + spread).
 class Uploader {
  public:

@@ -12,6 +12,10 @@
 
 namespace plumb::device::decode {
 
+inline constexpr float kEps = 1e-6F;  // of every norm, and of the mixes
+inline constexpr std::int64_t kMixes =
+    24;  // of mhc_pre: gates of four streams in and out, 4 x 4 between them
+
 // Of mhc_pre and its kin.
 struct MixTensors {
   float* fn;            // [24, 4 hidden]; of the broadcast form [24, hidden]

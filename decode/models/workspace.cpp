@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode/models/workspace.h"
 
+#include "decode/models/weights.h"
+
 namespace plumb::device::decode {
-
-namespace {
-
-constexpr std::int64_t kMixes = 24;
-
-}  // namespace
 
 Workspace::Workspace(const Geometry& g, EngineMemory& memory) {
   const std::int64_t tokens = g.max_tokens();

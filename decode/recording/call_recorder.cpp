@@ -20,8 +20,6 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::string_view kBefore = "_before";
-
 // Weights: nobody writes them, and they are read where they are.
 bool is_constant(std::string_view tensor) {
   static const std::set<std::string_view> names{

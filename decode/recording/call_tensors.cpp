@@ -14,8 +14,6 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::string_view kBefore = "_before";
-
 // Rows of the first dimension: bytes of one here, and of those that the device has too.
 struct RowBytes {
   std::int64_t rows = 0;

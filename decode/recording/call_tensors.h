@@ -18,6 +18,8 @@ namespace plumb::cases {
 // Where the tensors of a call are this time.
 std::vector<Binding> bindings_of(const device::decode::Call& call,
                                  const device::decode::Geometry& geometry);
+// Ends the name of what a tensor held before, where an op changes it in place.
+inline constexpr std::string_view kBefore = "_before";
 // What a tensor that an op changes in place held before ("cache_before") is where the tensor is.
 const Binding* find_binding(const std::vector<Binding>& bindings, std::string_view name);
 

@@ -15,13 +15,7 @@ namespace plumb::device {
 
 namespace {
 
-constexpr std::size_t kGranule = 256;  // of the caching allocator
 constexpr std::size_t kMostScratch = std::size_t{1} << 44, kMostArguments = std::size_t{1} << 20;
-
-std::size_t granules(std::size_t bytes) {
-  return std::max<std::size_t>((bytes + kGranule - 1) / kGranule, 1) * kGranule;
-}
-
 }  // namespace
 
 HostedDevice::HostedDevice(std::unique_ptr<Device> wrapped) : ForwardingDevice(std::move(wrapped)) {

@@ -12,7 +12,6 @@ using Handler = void (*)(const Context&, MessageReader&, MessageWriter&);
 void* address(std::uint64_t number) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
 }
-std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 Device& device_of(const Context& context, MessageReader& request) {
   return context.server.device(request.get<std::uint64_t>());
@@ -69,7 +68,7 @@ void properties(const Context& context, MessageReader& request, MessageWriter& a
   answer.put(p.fp8);
 }
 
-void close(const Context& context, MessageReader& request, MessageWriter&) {
+void close_device(const Context& context, MessageReader& request, MessageWriter&) {
   context.server.close(request.get<std::uint64_t>());
 }
 
@@ -178,7 +177,7 @@ using Synchronize = void (Device::*)();
 constexpr Handler kHandlers[] = {
     &properties,
     &open,
-    &close,
+    &close_device,
     &allocate<&Device::allocate>,
     &allocate<&Device::allocate_sparse>,
     &Forward<&Device::free>::run,

@@ -15,8 +15,6 @@ void* handle(MessageReader answer) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(answer.get<std::uint64_t>()));
 }
 
-std::uint64_t number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
-
 }  // namespace
 
 RemoteDevice::RemoteDevice(std::shared_ptr<PluginProcess> process, std::string_view platform,

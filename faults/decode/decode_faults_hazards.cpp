@@ -44,7 +44,7 @@ DecodeFault kernel_fault(const std::string& name, std::string stands_for, std::s
   return kernel_fault(name, std::move(stands_for), std::move(op), mutant(name));
 }
 
-std::vector<DecodeFault> host_faults() {
+std::vector<DecodeFault> hazard_host_faults() {
   return {
       {"padding_writes_slot_0", "hazards 3: padding rows write into the cache", "inputs",
        Detector::inputs, Detector::reference, kShrink, inputs<PaddingWritesSlot0>()},
@@ -119,7 +119,7 @@ std::vector<DecodeFault> layout_faults() {
 
 std::vector<DecodeFault> faults_of_hazards() {
   std::vector<DecodeFault> all;
-  for (const auto& make : {host_faults, row_faults, layout_faults}) {
+  for (const auto& make : {hazard_host_faults, row_faults, layout_faults}) {
     const std::vector<DecodeFault> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -80,7 +80,7 @@ std::vector<DecodeFault> metadata_faults() {
   };
 }
 
-std::vector<DecodeFault> host_faults() {
+std::vector<DecodeFault> ragged_host_faults() {
   return {
       {"host_sync_in_capture", "vLLM #42604: .item() inside a capture", "capture", Detector::error,
        Detector::cost, kSteady, policy<RowsFromTheDevice>(&Policies::shapes)},
@@ -126,7 +126,7 @@ std::vector<DecodeFault> format_faults() {
 
 std::vector<DecodeFault> faults_of_42604() {
   std::vector<DecodeFault> all;
-  for (const auto& make : {metadata_faults, host_faults, format_faults}) {
+  for (const auto& make : {metadata_faults, ragged_host_faults, format_faults}) {
     const std::vector<DecodeFault> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -36,6 +36,10 @@ constexpr double e4m3_quantisation_max(Dialect dialect) {
   return dialect == Dialect::e4m3fn ? 448 : 224;
 }
 
+constexpr std::uint8_t e4m3_nan_code(Dialect dialect) {
+  return dialect == Dialect::e4m3fn ? 0x7F : 0x80;
+}
+
 // Exact values of all 256 codes, NaN where the code is one.
 const std::array<double, 256>& e4m3_values(Dialect dialect);
 inline double decode_e4m3(std::uint8_t code, Dialect dialect) { return e4m3_values(dialect)[code]; }

@@ -14,7 +14,7 @@ namespace plumb::reference {
 namespace {
 
 using Vector4 = std::array<double, kStreams>;
-using Four = Eigen::Array4d;  // four columns side by side
+using Columns = Eigen::Array4d;  // four columns side by side
 
 // The unrounded sum y of one token. Its errors: those of the gates, which all columns share, and
 // the roundings of four products and three additions, which are each column's own.
@@ -41,18 +41,18 @@ double sign(double x) { return x < 0 ? -1 : 1; }
 void for_each_four(std::int64_t columns, const auto& body) {
   std::int64_t h = 0;
   for (; h + 4 <= columns; h += 4) {
-    body([h](const double* p) { return Four(Eigen::Map<const Four>(p + h)); },
-         [h](double* p, const Four& v) { Eigen::Map<Four>(p + h) = v; });
+    body([h](const double* p) { return Columns(Eigen::Map<const Columns>(p + h)); },
+         [h](double* p, const Columns& v) { Eigen::Map<Columns>(p + h) = v; });
   }
   if (h == columns) return;
   const std::int64_t rest = columns - h;
   body(
       [h, rest](const double* p) {
-        Four some = Four::Zero();
+        Columns some = Columns::Zero();
         for (std::int64_t i = 0; i < rest; ++i) some[i] = p[h + i];
         return some;
       },
-      [h, rest](double* p, const Four& v) {
+      [h, rest](double* p, const Columns& v) {
         for (std::int64_t i = 0; i < rest; ++i) p[h + i] = v[i];
       });
 }
@@ -62,11 +62,11 @@ GatedSum sum_streams(const std::vector<double>& x, const Gates& gates, std::int6
   GatedSum y{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size),
              std::vector<double>(size)};
   for_each_four(hidden, [&](const auto& load, const auto& store) {
-    Four sum = Four::Zero(), shift = Four::Zero(), squares = Four::Zero(),
-         magnitudes = Four::Zero(), from_gates = Four::Zero();
+    Columns sum = Columns::Zero(), shift = Columns::Zero(), squares = Columns::Zero(),
+            magnitudes = Columns::Zero(), from_gates = Columns::Zero();
     for (int j = 0; j < kStreams; ++j) {
-      const Four column = load(x.data() + j * hidden);
-      const Four product = column * gates.value[j];
+      const Columns column = load(x.data() + j * hidden);
+      const Columns product = column * gates.value[j];
       sum += product;
       shift += column * gates.shift[j];
       squares += product * product;
@@ -109,10 +109,10 @@ class RowMean {
 };
 
 // The same as variance_of, of four columns at once.
-Four variances_of(const Gates& gates, const Four* column) {
-  Four variance = Four::Zero();
+Columns variances_of(const Gates& gates, const Columns* column) {
+  Columns variance = Columns::Zero();
   for (int i = 0; i < kStreams; ++i) {
-    Four row = column[i] * gates.covariance[i][i];
+    Columns row = column[i] * gates.covariance[i][i];
     for (int j = i + 1; j < kStreams; ++j) {
       row += column[j] * (gates.covariance[i][j] + gates.covariance[j][i]);
     }
@@ -125,9 +125,9 @@ void write_sum(const std::vector<double>& x, const GatedSum& y, const Gates& gat
                std::int64_t row, Estimate& out) {
   const std::int64_t first = row * out.columns;
   for_each_four(out.columns, [&](const auto& load, const auto& store) {
-    Four column[kStreams];
+    Columns column[kStreams];
     for (int j = 0; j < kStreams; ++j) column[j] = load(x.data() + j * out.columns);
-    const Four variance = variances_of(gates, column) + load(y.own_variance.data());
+    const Columns variance = variances_of(gates, column) + load(y.own_variance.data());
     store(out.sigma.data() + first, variance.max(0).sqrt());
   });
   std::copy(y.value.begin(), y.value.end(), out.value.begin() + first);

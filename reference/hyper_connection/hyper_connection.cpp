@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/four_doubles.h"
 #include "reference/interleaved_sums.h"
@@ -12,9 +11,6 @@
 namespace plumb::reference {
 
 namespace {
-
-constexpr double kLeastNormalF32 = 0x1p-126;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Relative size of a rounding that `factor` causes: none if it is a power of two.
 double scaling_error(double factor, double unit) {
@@ -126,8 +122,6 @@ std::vector<double> load_token(const Streams& streams, std::int64_t token) {
 }
 
 double rounding_variance(double unit) { return unit * unit / 3; }
-
-double function_error(const Numerics& numerics) { return numerics.function_ulp * 2 * kUnitF32; }
 
 Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
                      const Numerics& numerics) {

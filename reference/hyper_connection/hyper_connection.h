@@ -32,7 +32,6 @@ std::vector<double> load_token(const Streams& streams,
 
 // Variance of a rounding error of relative size at most `unit`, and the same of a function.
 double rounding_variance(double unit);
-double function_error(const Numerics& numerics);  // largest relative error
 
 // sum_k x_k^2 of k in [begin, end). Squares of bf16 numbers are not spread evenly over the spacing
 // of the running sum (an odd significand's square is 1 modulo 8, a small square is swallowed), so

@@ -12,7 +12,6 @@ namespace plumb::reference {
 namespace {
 
 constexpr int kSide = 4;
-constexpr double kLeastNormalF32 = 0x1p-126;
 // Roundings of a sum of four positive terms and eps: the partial sums are about 1/2, 3/4, 1 and 1
 // of it.
 constexpr double kSumRoundings = 0.25 + 0.5625 + 1 + 1;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reference/formats/bfloat16.h"
+#include "reference/rounding.h"
 
 namespace plumb::reference {
 
@@ -41,11 +42,6 @@ RotatedValue rotated_value(const IndexerQRopeQuant& inputs, const std::uint16_t*
     return sum_of_products(decode_bf16(head[d]), cosine, decode_bf16(head[d + distance]), -sine);
   }
   return sum_of_products(decode_bf16(head[d]), cosine, decode_bf16(head[d - distance]), sine);
-}
-
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5;
 }
 
 double scale_for(double amax, const IndexerQRopeQuant& inputs) {

@@ -19,8 +19,6 @@ namespace plumb::reference {
 
 namespace {
 
-double square(double x) { return x * x; }
-
 // The rounding errors of one query row's dot products.
 class DotErrors {
  public:

@@ -6,15 +6,11 @@
 #include <limits>
 
 #include "reference/formats/bfloat16.h"
+#include "reference/rounding.h"
 
 namespace plumb::reference {
 
 namespace {
-
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5;
-}
 
 // Error of an fp32 quotient; NaN for a divisor that is no scale, under which no code is right. A
 // function's error of `function_ulp` is 2 u function_ulp of its value; one of half a unit is

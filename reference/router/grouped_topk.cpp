@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "reference/formats/bfloat16.h"
 
 namespace plumb::reference {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool to_bf16(const GroupedTopK& inputs) { return inputs.in_logits_format && inputs.logits.bf16; }
 

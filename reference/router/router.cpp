@@ -12,13 +12,7 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kLeastNormalF32 = 0x1p-126;
-
-double square(double x) { return x * x; }
 double variance(double largest) { return square(largest * kUniformSigma); }
-
-// An ulp is two roundoffs.
-double function_error(const Numerics& numerics) { return numerics.function_ulp * 2 * kUnitF32; }
 
 // Relative error of e^x by exp2(x log2 e): the function's, and roundings of product and constant.
 struct FunctionError {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numbers>
 #include <vector>
 
 #include "reference/sparse_mla/mla_error.h"
@@ -12,17 +12,13 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kLn2 = 0.69314718055994531;
-constexpr double kLeastNormalF32 = 0x1p-126;  // a device may flush what is below
-
 // The splits of one head of one query row, and where their results go.
 struct Splits {
   const float* out = nullptr;  // [count, 512], rows out_stride apart
   const float* lse = nullptr;  // [count], lse_stride apart
   std::int64_t count = 0, out_stride = 0, lse_stride = 0;
 
-  double lse_of(std::int64_t i) const { return lse[i * lse_stride] * kLn2; }
+  double lse_of(std::int64_t i) const { return lse[i * lse_stride] * std::numbers::ln2; }
 };
 
 struct Total {

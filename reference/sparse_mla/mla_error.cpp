@@ -8,8 +8,6 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kThird = 1.0 / 3;
-constexpr double kLeastNormalF32 = 0x1p-126;
 constexpr double kDim = static_cast<double>(kMlaDim);
 
 // Half a last place is between u|S| / 2 and u|S|. Where many terms of one sign add up to S, partial
@@ -19,8 +17,6 @@ constexpr double kMeanSquareOfMantissas = 0.61;
 // third of the free walk's that sum_error assumes. That of a single order, the one a kernel takes,
 // exceeds twice its mean once in 10 times and four times once in 60; this allows for it.
 constexpr double kBridge = 2.0 / 3;
-
-double square(double x) { return x * x; }
 
 Numerics one_after_the_other(Numerics numerics) {
   numerics.chains = 1;

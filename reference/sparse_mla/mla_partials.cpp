@@ -10,8 +10,6 @@ namespace plumb::reference {
 
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
-
 class SplitWorker {
  public:
   SplitWorker(const SparseMlaProblem& problem, const Numerics& numerics, std::int64_t block_n,
@@ -50,11 +48,11 @@ class SplitWorker {
 
   void store_lse(std::int64_t row, std::int64_t head) {
     const std::int64_t at = row * problem_.heads + head;
-    result_.lse.value[at] = attention_.lse[head] * kLog2E;
-    result_.lse.sigma[at] = error_.lse_sigma[head] * kLog2E;
-    result_.lse.worst[at] = error_.lse_worst[head] * kLog2E;
+    result_.lse.value[at] = attention_.lse[head] * std::numbers::log2e;
+    result_.lse.sigma[at] = error_.lse_sigma[head] * std::numbers::log2e;
+    result_.lse.worst[at] = error_.lse_worst[head] * std::numbers::log2e;
     result_.lse.row_systematic[row] +=
-        error_.lse_systematic[head] * kLog2E / static_cast<double>(problem_.heads);
+        error_.lse_systematic[head] * std::numbers::log2e / static_cast<double>(problem_.heads);
   }
 
   const SparseMlaProblem& problem_;

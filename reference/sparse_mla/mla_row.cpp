@@ -3,16 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace plumb::reference {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kLeastNormalF32 = 0x1p-126;
-
-double square(double x) { return x * x; }
 
 bool lonely(const MlaAttention& attention) { return attention.scores.rows() == 0; }
 

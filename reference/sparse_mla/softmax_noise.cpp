@@ -4,15 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numbers>
 
 namespace plumb::reference {
 
 namespace {
-
-constexpr double kLog2E = 1.4426950408889634;
-constexpr double kThird = 1.0 / 3;
-
-double square(double x) { return x * x; }
 
 // Scores nearer than this are one score to any fp32 kernel, and apart in double only by its
 // rounding.
@@ -26,7 +22,9 @@ double fp32_rounding(double x) {
   return kUnitF32 * std::bit_cast<double>(bits & 0x7ff0000000000000);
 }
 
-double exponent_rounding(double x) { return fp32_rounding(x * kLog2E) / kLog2E; }
+double exponent_rounding(double x) {
+  return fp32_rounding(x * std::numbers::log2e) / std::numbers::log2e;
+}
 
 AttentionUnits attention_units(const Numerics& numerics) {
   AttentionUnits units;

@@ -17,6 +17,8 @@ namespace plumb::reference {
 // is less than 6 of its sigma: it enters with a sixth of the worst case, beside the root of the sum
 // of the variances.
 inline constexpr double kSigmas = 6;
+// Variance of a uniformly distributed rounding error, in squares of its largest value.
+inline constexpr double kThird = 1.0 / 3;
 
 // Unit roundoffs of the steps of an attention kernel.
 struct AttentionUnits {

@@ -11,7 +11,7 @@
 
 namespace plumb::bisect {
 
-namespace {
+namespace case_subject_test {
 
 using Texts = std::vector<std::string>;
 
@@ -133,6 +133,6 @@ TEST(ServingSubjects, NumberWhatIsKept) {
   EXPECT_EQ(subject.size(part)->text(), "2 requests in 3 steps");
 }
 
-}  // namespace
+}  // namespace case_subject_test
 
 }  // namespace plumb::bisect

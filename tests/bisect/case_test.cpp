@@ -8,7 +8,7 @@
 #include "tests/support/long_tests.h"
 
 namespace plumb {
-namespace {
+namespace case_test {
 
 using nlohmann::json;
 
@@ -199,5 +199,5 @@ TEST_F(ServingFaults, OfAllKindsAreBroughtDown) {
   }
 }
 
-}  // namespace
+}  // namespace case_test
 }  // namespace plumb

@@ -7,7 +7,7 @@
 #include "tests/bisect/commit_search.h"
 
 namespace plumb::bisect {
-namespace {
+namespace commits_test {
 
 // Everything that git and the file system know of the user's checkout.
 std::string checkout(const ScriptedRepository& repository) {
@@ -320,5 +320,5 @@ TEST(BisectCommits, FindsTheCommitThatBrokeAPlugIn) {
   EXPECT_LE(report["builds"].get<int>(), 7);
 }
 
-}  // namespace
+}  // namespace commits_test
 }  // namespace plumb::bisect

@@ -10,7 +10,7 @@
 #include "tests/bisect/scripted_repository.h"
 
 namespace plumb::bisect {
-namespace {
+namespace environments_test {
 
 class BisectEnvironments : public testing::Test {
  protected:
@@ -262,5 +262,5 @@ TEST(EnvironmentFiles, PlaceholdersAreFilledIn) {
   EXPECT_EQ(subject_of(file, combine(file, {})).build, "make -g O=no_toggle");
 }
 
-}  // namespace
+}  // namespace environments_test
 }  // namespace plumb::bisect

@@ -11,7 +11,7 @@
 #include "bisect/search/process.h"
 
 namespace plumb::bisect {
-namespace {
+namespace journal_test {
 
 using nlohmann::json;
 
@@ -159,5 +159,5 @@ TEST_F(JournalFile, TheDecisionLogIsInOrder) {
   EXPECT_EQ(explain(read_journal(path())), "nothing is in it yet\n");
 }
 
-}  // namespace
+}  // namespace journal_test
 }  // namespace plumb::bisect

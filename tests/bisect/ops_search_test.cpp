@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace plumb::bisect {
-namespace {
+namespace ops_search_test {
 
 using cases::Detector;
 using cases::Finding;
@@ -143,5 +143,5 @@ TEST(OpsSearch, AnOpBesideItIsToBlameInFrontOnly) {
   EXPECT_EQ(names(report), Ops{"b"});
 }
 
-}  // namespace
+}  // namespace ops_search_test
 }  // namespace plumb::bisect

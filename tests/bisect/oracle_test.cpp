@@ -9,7 +9,7 @@
 #include "bisect/search/signature.h"
 
 namespace plumb::bisect {
-namespace {
+namespace oracle_test {
 
 using nlohmann::json;
 
@@ -157,5 +157,5 @@ TEST(Paths, AFailingArmMayStopEarlyAndNothingElse) {
   EXPECT_NE(path_difference(whole, {{"c", "q", "passed", 10, 40, 20}}), "");
 }
 
-}  // namespace
+}  // namespace oracle_test
 }  // namespace plumb::bisect

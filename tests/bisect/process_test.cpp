@@ -12,7 +12,7 @@
 #include <thread>
 
 namespace plumb::bisect {
-namespace {
+namespace process_test {
 
 Ended shell(const std::string& script, double timeout = 0) {
   return run_process({{"/bin/sh", "-c", script}, "", {"WORD=a word"}, timeout});
@@ -66,5 +66,5 @@ TEST(Process, AnInterruptEndsItAndIsThrown) {
   EXPECT_THROW(shell("true"), Interrupted) << "once is for all that comes";
 }
 
-}  // namespace
+}  // namespace process_test
 }  // namespace plumb::bisect

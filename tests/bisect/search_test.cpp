@@ -14,7 +14,7 @@
 #include "bisect/search/repetition.h"
 
 namespace plumb::bisect {
-namespace {
+namespace search_test {
 
 // A list of `count`, of which 0 is good and the last is bad; everything since `bad` is.
 struct Outcome {
@@ -195,5 +195,5 @@ TEST(Culprits, CombinationsThatCannotSayAreCounted) {
   EXPECT_GE(found.unsaid, 1u);
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace plumb::bisect

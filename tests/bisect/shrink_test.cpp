@@ -20,7 +20,7 @@
 
 namespace plumb::bisect {
 
-namespace {
+namespace shrink_test {
 
 using Fails = std::function<bool(const Candidate&)>;
 
@@ -258,6 +258,6 @@ TEST(SmallerValues, AreAllOfANarrowRangeAndSomeOfAWideOne) {
   EXPECT_THROW(number_of("7x"), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace shrink_test
 
 }  // namespace plumb::bisect

@@ -18,7 +18,7 @@
 #include "tests/support/long_tests.h"
 
 namespace plumb::bisect {
-namespace {
+namespace step_ops_test {
 
 using cases::DecodeFault;
 using cases::DecodeRun;
@@ -171,5 +171,5 @@ TEST(StepOps, StepsThatAreRightPass) {
   EXPECT_EQ(search(plant, cases::kSteady).kind, OpsReport::Conclusion::passes);
 }
 
-}  // namespace
+}  // namespace step_ops_test
 }  // namespace plumb::bisect

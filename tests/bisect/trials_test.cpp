@@ -7,7 +7,7 @@
 #include "tests/support/long_tests.h"
 
 namespace plumb::bisect {
-namespace {
+namespace trials_test {
 
 // The failure shows in one run of five; one commit of the middle, or the one before the planted
 // one, does not build.
@@ -38,5 +38,5 @@ TEST(BisectTrials, AllTwentyFindIt) {
   }
 }
 
-}  // namespace
+}  // namespace trials_test
 }  // namespace plumb::bisect

@@ -10,7 +10,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace agreement_test {
 
 TEST(Agreement, StepsBetweenFloatsAreThoseOfTheirFormat) {
   EXPECT_EQ(steps_between(Dtype::bf16, 1.0, 1.0078125), 1);
@@ -51,6 +51,6 @@ TEST(Agreement, SaysNothingOfOtherInputs) {
   EXPECT_FALSE(compare_platforms(which, "sim-sm90", "sim-gfx950").empty());
 }
 
-}  // namespace
+}  // namespace agreement_test
 
 }  // namespace plumb::cases

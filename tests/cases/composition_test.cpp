@@ -14,7 +14,7 @@
 #include "tools/report.h"
 
 namespace plumb::cases {
-namespace {
+namespace composition_test {
 
 constexpr std::string_view kPlatform = "sim-sm90";
 
@@ -107,5 +107,5 @@ TEST(Composition, WithoutThePlainOpIsSkipped) {
   EXPECT_EQ(result.reason, "changed has no rms_norm, which the plain sequence calls");
 }
 
-}  // namespace
+}  // namespace composition_test
 }  // namespace plumb::cases

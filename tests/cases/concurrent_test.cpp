@@ -17,7 +17,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace concurrent_test {
 
 std::string report_of(const CaseResult& result) {
   return tools::failure_text({result, {}, {}, {}, {}}, {});
@@ -169,6 +169,6 @@ TEST(ThreadTeam, RunsAllAtOnceAndHandsErrorsBack) {
   EXPECT_EQ(sum, 9);
 }
 
-}  // namespace
+}  // namespace concurrent_test
 
 }  // namespace plumb::cases

@@ -17,7 +17,7 @@
 #include "cases/tables/contract.h"
 
 namespace plumb::cases {
-namespace {
+namespace contract_table_test {
 
 std::vector<Case> cases_of(const OpDefinition& op) {
   std::vector<Case> cases;
@@ -110,5 +110,5 @@ TEST(ContractTable, RefusesAMarkOfAPairThatARowTellsApart) {
   EXPECT_NE(said.front().find("but is marked as not separated: nobody looks"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace contract_table_test
 }  // namespace plumb::cases

@@ -11,7 +11,7 @@
 #include "faults/replaced_op.h"
 
 namespace plumb::cases {
-namespace {
+namespace contract_test {
 
 std::string refusal(std::string_view contract) {
   try {
@@ -74,5 +74,5 @@ TEST(Contract, OfAKernelIsWhatItsCasesRunUnder) {
   EXPECT_EQ(outcome("floor_1e_10", "floor=1e-4"), Outcome::failed);
 }
 
-}  // namespace
+}  // namespace contract_test
 }  // namespace plumb::cases

@@ -9,7 +9,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace distrust_test {
 
 CaseResult result_with(float function_ulp, const std::string& id) {
   RunOptions options = on("sim-sm90");
@@ -27,5 +27,5 @@ TEST(Distrust, ErrorsThatAreDeclaredAsLargeAsTheValuesAreUntrusted) {
   }
 }
 
-}  // namespace
+}  // namespace distrust_test
 }  // namespace plumb::cases

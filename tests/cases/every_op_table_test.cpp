@@ -15,7 +15,7 @@
 #include "device/device.h"
 
 namespace plumb::cases {
-namespace {
+namespace every_op_table_test {
 
 // Parameters of a launch of this row. All tensors have one address.
 OpParams launched(const OpTable& table, const Row& row, const device::Properties& platform) {
@@ -79,5 +79,5 @@ std::vector<std::string> op_names() {
 INSTANTIATE_TEST_SUITE_P(Ops, OpTables, testing::ValuesIn(op_names()),
                          [](const auto& op) { return op.param; });
 
-}  // namespace
+}  // namespace every_op_table_test
 }  // namespace plumb::cases

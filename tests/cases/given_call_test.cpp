@@ -23,7 +23,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace given_call_test {
 
 const device::Properties& sm90() {
   static const device::Properties properties = device::open_device("sim-sm90")->properties();
@@ -237,5 +237,5 @@ TEST(GivenCall, HasTheCallersOwnNumbers) {
   EXPECT_NEAR(value_with(1e-3f), kX / std::sqrt(kX * kX + 1e-3), 1e-6);
 }
 
-}  // namespace
+}  // namespace given_call_test
 }  // namespace plumb::cases

@@ -37,7 +37,7 @@ OpDefinition define_fp8_paged_mqa_logits();
 }  // namespace plumb::cases
 
 namespace plumb::cases {
-namespace {
+namespace indexer_chain_test {
 
 using tests::DeviceBuffers;
 
@@ -297,5 +297,5 @@ TEST(IndexerThenTopK, PrefillSelectsRowLocallyFromEitherForm) {
   }
 }
 
-}  // namespace
+}  // namespace indexer_chain_test
 }  // namespace plumb::cases

@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace invariance_test {
 
 InvarianceResult measure(std::string_view id, const std::vector<std::int64_t>& sizes,
                          const std::string& platform = "sim-sm90") {
@@ -89,6 +89,6 @@ TEST(Invariance, AKernelThatLooksAtTheBatchIsSeen) {
   EXPECT_EQ(result.differs[0].size, 3);
 }
 
-}  // namespace
+}  // namespace invariance_test
 
 }  // namespace plumb::cases

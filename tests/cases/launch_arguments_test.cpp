@@ -21,7 +21,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace launch_arguments_test {
 
 // An op's entry has no data, so that each thread finds what was launched here.
 struct Launched {
@@ -180,5 +180,5 @@ TEST(LaunchArguments, EachHasOneName) {
   }
 }
 
-}  // namespace
+}  // namespace launch_arguments_test
 }  // namespace plumb::cases

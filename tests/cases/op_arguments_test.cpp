@@ -20,7 +20,7 @@
 #include "tools/bench/bench_device.h"
 
 namespace plumb::cases {
-namespace {
+namespace op_arguments_test {
 
 // What the tables say of each op, and a page that was made of it.
 TEST(OpArguments, PageIsMadeOfTheTables) {
@@ -141,5 +141,5 @@ TEST(BenchedOps, AreRowsOfTheirOps) {
   }
 }
 
-}  // namespace
+}  // namespace op_arguments_test
 }  // namespace plumb::cases

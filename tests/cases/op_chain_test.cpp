@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace op_chain_test {
 
 constexpr std::int64_t kTokens = 5, kHidden = 256;
 
@@ -152,6 +152,6 @@ INSTANTIATE_TEST_SUITE_P(Platforms, ChainTest,
                            return name;
                          });
 
-}  // namespace
+}  // namespace op_chain_test
 
 }  // namespace plumb::cases

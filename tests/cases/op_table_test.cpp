@@ -14,7 +14,7 @@
 #include "cases/tables/table_part.h"
 
 namespace plumb::cases {
-namespace {
+namespace op_table_test {
 
 struct SampleSize {
   std::int64_t rows;
@@ -287,5 +287,5 @@ TEST(OpTable, ATensorWithoutElementsMayHaveNoAddress) {
   EXPECT_EQ(solved(1), "sample: the call has no x, the row that describes it has one");
 }
 
-}  // namespace
+}  // namespace op_table_test
 }  // namespace plumb::cases

@@ -10,7 +10,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace point_text_test {
 
 TEST(PointTexts, AreReadAsTheyAreWritten) {
   for (const char* text :
@@ -72,5 +72,5 @@ TEST(NamedPoints, AreToldOfAFailure) {
   EXPECT_EQ(run_case(which, with_dead_replay(options)).failed_at, result.failed_at);
 }
 
-}  // namespace
+}  // namespace point_text_test
 }  // namespace plumb::cases

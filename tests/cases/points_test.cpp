@@ -12,7 +12,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace points_test {
 
 std::set<std::string> points_on(const std::string& platform, Tier tier) {
   const Case which = find_case("rms_norm/v4_pro_hidden/eager");
@@ -157,5 +157,5 @@ TEST(Points, OfADearCaseOneOfThePlatformsTakesMore) {
   }
 }
 
-}  // namespace
+}  // namespace points_test
 }  // namespace plumb::cases

@@ -15,7 +15,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace right_under_test {
 
 const device::OpEntry& own(std::string_view op) {
   return *device::find_entry(device::builtin_implementation("sim-sm90"), op);
@@ -145,5 +145,5 @@ TEST(RightUnder, NeedsEveryLaunchToBeRightWithoutEqualBits) {
   EXPECT_EQ(said("rms_norm/v4_pro_hidden/eager", now_and_then(false)), "");
 }
 
-}  // namespace
+}  // namespace right_under_test
 }  // namespace plumb::cases

@@ -16,7 +16,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace widened_rows_test {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -101,5 +101,5 @@ TEST(WidenedRows, RefuseAFarStrideThatHasNoPlaces) {
   EXPECT_THROW(run_case(which, on("sim-sm90")), BadRow);
 }
 
-}  // namespace
+}  // namespace widened_rows_test
 }  // namespace plumb::cases

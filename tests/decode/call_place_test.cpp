@@ -9,7 +9,7 @@
 #include "device/kernels/placeholders/placeholder_kernels.h"
 
 namespace plumb::tests {
-namespace {
+namespace call_place_test {
 
 using device::decode::CallPlace;
 using device::decode::layer_place;
@@ -76,5 +76,5 @@ TEST(DecodeCallPlace, MatricesAreThoseOfEarlierVersions) {
   EXPECT_EQ(seed_at("any", Projection::draft_stream), 0xdf76eba3a769ae99u);
 }
 
-}  // namespace
+}  // namespace call_place_test
 }  // namespace plumb::tests

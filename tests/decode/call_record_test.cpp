@@ -12,7 +12,7 @@
 #include <string_view>
 
 namespace plumb::cases {
-namespace {
+namespace call_record_test {
 
 using device::decode::Geometry;
 
@@ -111,5 +111,5 @@ TEST(CallRecord, BindsTheBlockTableOfAllRequestsThatTokensMayBelongTo) {
   EXPECT_EQ(binding(record, "block_table").rows, 3);
 }
 
-}  // namespace
+}  // namespace call_record_test
 }  // namespace plumb::cases

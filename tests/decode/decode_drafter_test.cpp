@@ -12,7 +12,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_drafter_test {
 
 using device::decode::Call;
 using device::decode::GraphMode;
@@ -126,6 +126,6 @@ TEST(DecodeDrafter, AModeBesideAnotherOfTheTargetIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace decode_drafter_test
 
 }  // namespace plumb::tests

@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace decode_engine_test {
 
 using device::decode::Engine;
 using device::decode::Geometry;
@@ -129,6 +129,6 @@ TEST(DecodeEngineFaults, AStateKeptFromTheWarmUpChangesLiveRows) {
   EXPECT_TRUE(differs);
 }
 
-}  // namespace
+}  // namespace decode_engine_test
 
 }  // namespace plumb::cases

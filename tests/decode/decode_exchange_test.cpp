@@ -16,7 +16,7 @@
 #include "faults/decode/fault_runs.h"
 
 namespace plumb::cases {
-namespace {
+namespace decode_exchange_test {
 
 using device::decode::GraphMode;
 
@@ -150,5 +150,5 @@ TEST(DecodeExchange, IsRefusedInGraphsOfRealDevices) {
       << text_of(result);
 }
 
-}  // namespace
+}  // namespace decode_exchange_test
 }  // namespace plumb::cases

@@ -9,7 +9,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_graph_faults_test {
 
 using cases::ArgumentsHeldWeakly;
 using cases::AutomaticWins;
@@ -216,6 +216,6 @@ TEST(DecodeGraphFaults, AReplayThatDoesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace decode_graph_faults_test
 
 }  // namespace plumb::tests

@@ -10,7 +10,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_graphs_test {
 
 using device::Policy;
 using device::decode::BatchDescriptor;
@@ -327,6 +327,6 @@ TEST(DecodeModes, ACaptureInsideACaptureIsRefusedAndLeavesTheStreamUsable) {
   device->synchronize(stream);
 }
 
-}  // namespace
+}  // namespace decode_graphs_test
 
 }  // namespace plumb::tests

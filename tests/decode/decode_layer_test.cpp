@@ -17,7 +17,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace decode_layer_test {
 
 using Integers = std::map<std::string, std::int64_t>;
 using Words = std::map<std::string, std::string>;
@@ -334,6 +334,6 @@ INSTANTIATE_TEST_SUITE_P(Platforms, DecodeLayer,
                            return name;
                          });
 
-}  // namespace
+}  // namespace decode_layer_test
 
 }  // namespace plumb::cases

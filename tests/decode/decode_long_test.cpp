@@ -19,7 +19,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace decode_long_test {
 
 using device::decode::GraphMode;
 
@@ -187,6 +187,6 @@ TEST(Growth, OfMemoryAndOfGraphsIsSeen) {
   EXPECT_TRUE(graphs.any());
 }
 
-}  // namespace
+}  // namespace decode_long_test
 
 }  // namespace plumb::cases

@@ -9,7 +9,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_mixed_graphs_test {
 
 using device::Policy;
 using device::decode::Counters;
@@ -195,6 +195,6 @@ TEST(DecodeMixedDispatch, NoFullGraphHasMoreTokensThanDecode) {
   EXPECT_EQ(largest, 8);
 }
 
-}  // namespace
+}  // namespace decode_mixed_graphs_test
 
 }  // namespace plumb::tests

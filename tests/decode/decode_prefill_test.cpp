@@ -9,7 +9,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_prefill_test {
 
 // Slots that the decode part attends and its requests do not own.
 std::string wrong_decode_candidates(PrefillServing& serving, const Calls& calls) {
@@ -129,6 +129,6 @@ INSTANTIATE_TEST_SUITE_P(Platforms, DecodePrefill,
                            return name;
                          });
 
-}  // namespace
+}  // namespace decode_prefill_test
 
 }  // namespace plumb::tests

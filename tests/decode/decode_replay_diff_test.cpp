@@ -15,7 +15,7 @@
 #include "faults/decode/injections.h"
 
 namespace plumb::cases {
-namespace {
+namespace decode_replay_diff_test {
 
 using device::decode::GraphMode;
 
@@ -105,5 +105,5 @@ TEST(DecodeTwice, APartOnOtherRowsIsNamed) {
   EXPECT_NE(text_of(*found).find("in the second run on"), std::string::npos) << text_of(*found);
 }
 
-}  // namespace
+}  // namespace decode_replay_diff_test
 }  // namespace plumb::cases

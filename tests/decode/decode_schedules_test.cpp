@@ -14,7 +14,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace decode_schedules_test {
 
 using device::decode::Geometry;
 using device::decode::GraphMode;
@@ -225,6 +225,6 @@ TEST(OldEngines, AreSeenToDifferFromNewOnes) {
   EXPECT_TRUE(result.found_by(Detector::fresh)) << text_of(result);
 }
 
-}  // namespace
+}  // namespace decode_schedules_test
 
 }  // namespace plumb::cases

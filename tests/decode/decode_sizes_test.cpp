@@ -11,7 +11,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace decode_sizes_test {
 
 using device::decode::Geometry;
 using device::decode::GraphMode;
@@ -116,6 +116,6 @@ INSTANTIATE_TEST_SUITE_P(Modes, ManyRequestsLong,
                                          GraphMode::breakable),
                          [](const auto& mode) { return std::string(name_of(mode.param)); });
 
-}  // namespace
+}  // namespace decode_sizes_test
 
 }  // namespace plumb::cases

@@ -18,7 +18,7 @@
 #include "faults/replaced_op.h"
 
 namespace plumb::cases {
-namespace {
+namespace decode_step_case_test {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -264,5 +264,5 @@ TEST(DecodeStepCase, PrefixesAndAWindowWhoseBlocksGoBackAreRefused) {
   EXPECT_THROW(planted_case(which, "sim-sm90", 0), BadRow);
 }
 
-}  // namespace
+}  // namespace decode_step_case_test
 }  // namespace plumb::cases

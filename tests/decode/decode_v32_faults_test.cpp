@@ -14,7 +14,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_v32_faults_test {
 
 using cases::BuffersNotInitialised;
 using cases::CallRecorder;
@@ -313,6 +313,6 @@ TEST(DecodeV32Watch, NonsenseInAnIndptrIsJudgedAsSuch) {
             "main_indptr: no range of at most 128 entries of 1024: rows 5; row 5 has [390, 0)");
 }
 
-}  // namespace
+}  // namespace decode_v32_faults_test
 
 }  // namespace plumb::tests

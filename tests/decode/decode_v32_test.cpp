@@ -16,7 +16,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace decode_v32_test {
 
 using cases::CallRecorder;
 using device::decode::Geometry;
@@ -220,6 +220,6 @@ INSTANTIATE_TEST_SUITE_P(Platforms, DecodeV32,
                            return name;
                          });
 
-}  // namespace
+}  // namespace decode_v32_test
 
 }  // namespace plumb::tests

@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace decode_watch_test {
 
 using device::decode::GraphMode;
 
@@ -193,6 +193,6 @@ std::vector<std::string> fault_names() {
 INSTANTIATE_TEST_SUITE_P(DecodeFaults, EachFault, testing::ValuesIn(fault_names()),
                          [](const auto& fault) { return fault.param; });
 
-}  // namespace
+}  // namespace decode_watch_test
 
 }  // namespace plumb::cases

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 namespace plumb::cases {
-namespace {
+namespace environment_test {
 
 using device::decode::CacheView;
 
@@ -56,5 +56,5 @@ TEST(StepEnvironment, CachesOfNewRequestsAreCopied) {
   }
 }
 
-}  // namespace
+}  // namespace environment_test
 }  // namespace plumb::cases

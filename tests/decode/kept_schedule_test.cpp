@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace kept_schedule_test {
 
 using device::decode::Geometry;
 using Steps = std::vector<ScheduledStep>;
@@ -123,6 +123,6 @@ TEST(KeptSchedules, AreServedWithoutAnAlarm) {
   }
 }
 
-}  // namespace
+}  // namespace kept_schedule_test
 
 }  // namespace plumb::cases

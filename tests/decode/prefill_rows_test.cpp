@@ -12,7 +12,7 @@
 
 namespace plumb::tests {
 
-namespace {
+namespace prefill_rows_test {
 
 using device::decode::TopKPolicy;
 
@@ -187,6 +187,6 @@ INSTANTIATE_TEST_SUITE_P(Platforms, PrefillRows,
                            return name;
                          });
 
-}  // namespace
+}  // namespace prefill_rows_test
 
 }  // namespace plumb::tests

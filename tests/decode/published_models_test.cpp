@@ -17,7 +17,7 @@
 #include "decode/engine/geometry.h"
 
 namespace plumb::cases {
-namespace {
+namespace published_models_test {
 
 template <class P>
 std::vector<std::string> broken(std::string_view model, std::string_view op, const P& params) {
@@ -110,5 +110,5 @@ TEST(PublishedModels, AreTheSizesOfTheServedGeometries) {
   }
 }
 
-}  // namespace
+}  // namespace published_models_test
 }  // namespace plumb::cases

@@ -8,7 +8,7 @@
 #include "device/device.h"
 
 namespace plumb::cases {
-namespace {
+namespace right_calls_test {
 
 const device::Properties& sm90() {
   static const device::Properties properties = device::open_device("sim-sm90")->properties();
@@ -76,5 +76,5 @@ TEST(RightCalls, KnowACallByItsShapes) {
   EXPECT_FALSE(calls.has(RightCalls::digest(some_call(), tall, sm90())));
 }
 
-}  // namespace
+}  // namespace right_calls_test
 }  // namespace plumb::cases

@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace barriers_test {
 
 // "file:line kernel" -> why no case can fail without it.
 const std::map<std::string, std::string> kRedundant = {};
@@ -106,6 +106,6 @@ std::vector<std::string> op_names() {
 INSTANTIATE_TEST_SUITE_P(Ops, BarrierTest, testing::ValuesIn(op_names()),
                          [](const auto& parameter) { return parameter.param; });
 
-}  // namespace
+}  // namespace barriers_test
 
 }  // namespace plumb::cases

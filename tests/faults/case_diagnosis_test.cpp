@@ -17,7 +17,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace case_diagnosis_test {
 
 const Mutant& mutant_of(const std::string& name) {
   const auto& all = all_mutants();
@@ -174,6 +174,6 @@ TEST(CaseDiagnosis, IsPartOfTheReport) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace case_diagnosis_test
 
 }  // namespace plumb::cases

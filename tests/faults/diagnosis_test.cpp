@@ -14,7 +14,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace diagnosis_test {
 
 using device::decode::GraphMode;
 
@@ -108,6 +108,6 @@ TEST_P(ForeignDefect, IsNoKnownPattern) {
 INSTANTIATE_TEST_SUITE_P(Defects, ForeignDefect, testing::ValuesIn(tests::foreign_defects()),
                          [](const auto& defect) { return defect.param.name; });
 
-}  // namespace
+}  // namespace diagnosis_test
 
 }  // namespace plumb::cases

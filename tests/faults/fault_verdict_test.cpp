@@ -13,7 +13,7 @@
 
 namespace plumb::tools {
 
-namespace {
+namespace fault_verdict_test {
 
 using cases::DecodeFault;
 using cases::Detector;
@@ -243,6 +243,6 @@ TEST(FaultRuns, ControlsAreTheSameStepsWithoutFaults) {
   }
 }
 
-}  // namespace
+}  // namespace fault_verdict_test
 
 }  // namespace plumb::tools

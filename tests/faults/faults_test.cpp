@@ -15,7 +15,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace faults_test {
 
 std::string report_of(const CaseResult& result) {
   return tools::failure_text({result, {}, {}, {}, {}}, {});
@@ -135,6 +135,6 @@ TEST(WarmUpStateKept, IsSeenInTheGraphAndInTheRows) {
   }
 }
 
-}  // namespace
+}  // namespace faults_test
 
 }  // namespace plumb::cases

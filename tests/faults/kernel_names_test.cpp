@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-namespace {
+namespace kernel_names_test {
 
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -45,4 +45,4 @@ TEST(KernelNames, NoInlineFunctionIsDefinedInTwoFiles) {
   EXPECT_TRUE(file_of.contains("sum_of_lanes(float)"));
 }
 
-}  // namespace
+}  // namespace kernel_names_test

@@ -16,7 +16,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace lazy_kernels_test {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -134,5 +134,5 @@ TEST(LazyKernel, EveryOpHasSomeAndEachNameOnce) {
   }
 }
 
-}  // namespace
+}  // namespace lazy_kernels_test
 }  // namespace plumb::cases

@@ -10,7 +10,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace match_test {
 
 HostTensor integers(const std::vector<std::int32_t>& values, std::int64_t columns) {
   const auto count = static_cast<std::int64_t>(values.size());
@@ -75,6 +75,6 @@ TEST(Match, ForgivesAFewUnitsInTheLastPlaceWhereDevicesDiffer) {
             1);
 }
 
-}  // namespace
+}  // namespace match_test
 
 }  // namespace plumb::cases

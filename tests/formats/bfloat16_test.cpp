@@ -13,7 +13,7 @@
 #include "tests/support/format_ladder.h"
 
 namespace plumb::tests {
-namespace {
+namespace bfloat16_test {
 
 using reference::decode_bf16;
 using reference::encode_bf16;
@@ -205,5 +205,5 @@ TEST(Bfloat16, ALostMaskWouldBeSeen) {
   RecordProperty("wrong_with_a_plain_mask", wrong_choices(choose_masked, false));
 }
 
-}  // namespace
+}  // namespace bfloat16_test
 }  // namespace plumb::tests

@@ -15,7 +15,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::reference {
-namespace {
+namespace bound_test {
 
 using tests::Random;
 
@@ -241,5 +241,5 @@ TEST(Bound, LeavesRoomForAFlushedSubnormal) {
   EXPECT_GE(estimate.bound(0), 0x1p-127);
 }
 
-}  // namespace
+}  // namespace bound_test
 }  // namespace plumb::reference

@@ -11,7 +11,7 @@
 #include "tests/support/format_ladder.h"
 
 namespace plumb::tests {
-namespace {
+namespace e2m1_test {
 
 using reference::decode_e2m1;
 
@@ -99,5 +99,5 @@ TEST(E2m1, TheEvenElementIsInTheLowNibble) {
   }
 }
 
-}  // namespace
+}  // namespace e2m1_test
 }  // namespace plumb::tests

@@ -14,7 +14,7 @@
 #include "tests/support/format_ladder.h"
 
 namespace plumb::tests {
-namespace {
+namespace e4m3_test {
 
 using reference::decode_e4m3;
 using reference::Dialect;
@@ -257,5 +257,5 @@ TEST(E4m3, NormalisedWeightsKeepEveryProduct) {
   EXPECT_EQ(decode_e4m3(codes[0xFF], kFnuz), -240);
 }
 
-}  // namespace
+}  // namespace e4m3_test
 }  // namespace plumb::tests

@@ -11,7 +11,7 @@
 #include "tests/support/format_ladder.h"
 
 namespace plumb::tests {
-namespace {
+namespace e8m0_test {
 
 using reference::decode_e8m0;
 using reference::encode_e8m0_by_bits;
@@ -139,5 +139,5 @@ TEST(E8m0, FloorsOfTheQuantisersGiveTheSpecifiedBytes) {
   }
 }
 
-}  // namespace
+}  // namespace e8m0_test
 }  // namespace plumb::tests

@@ -21,7 +21,7 @@
 #include "tests/support/long_tests.h"
 
 namespace plumb::tests {
-namespace {
+namespace exhaustive_floats_test {
 
 using reference::Dialect;
 using reference::Overflow;
@@ -229,5 +229,5 @@ TEST(FloatSweep, SeesASingleWrongFloat) {
   EXPECT_EQ(wrong(true), 1);
 }
 
-}  // namespace
+}  // namespace exhaustive_floats_test
 }  // namespace plumb::tests

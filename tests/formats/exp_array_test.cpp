@@ -12,7 +12,7 @@
 #include "tests/support/mla_test_problem.h"
 
 namespace plumb::tests {
-namespace {
+namespace exp_array_test {
 
 TEST(ExpArray, IsWithinTheLastPlaceOrTwo) {
   std::vector<double> x;
@@ -36,5 +36,5 @@ TEST(ExpArray, EndsOfTheRange) {
   EXPECT_TRUE(std::isnan(x[4]));
 }
 
-}  // namespace
+}  // namespace exp_array_test
 }  // namespace plumb::tests

@@ -12,7 +12,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::reference {
-namespace {
+namespace four_doubles_test {
 
 PLUMB_FOR_ANY_TARGET void fold(const std::vector<double>& x, double* sums) {
   Four sum{};
@@ -57,5 +57,5 @@ TEST(FourDoubles, DecodeEveryBf16) {
   }
 }
 
-}  // namespace
+}  // namespace four_doubles_test
 }  // namespace plumb::reference

@@ -21,7 +21,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::reference {
-namespace {
+namespace matrix_error_test {
 
 using tests::Random;
 
@@ -227,5 +227,5 @@ TEST(MatrixError, WorstCaseHoldsForEqualTermsAndSortedOnes) {
   }
 }
 
-}  // namespace
+}  // namespace matrix_error_test
 }  // namespace plumb::reference

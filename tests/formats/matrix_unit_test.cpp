@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace plumb::reference {
-namespace {
+namespace matrix_unit_test {
 
 float sum_of(const MatrixUnit& unit, const std::vector<float>& a, const std::vector<float>& b,
              float accumulator = 0) {
@@ -81,5 +81,5 @@ TEST(MatrixUnit, KeepsSubnormalsAndSpecialValues) {
   EXPECT_TRUE(std::isnan(sum_of(kSm90Bf16, {kInfinity, kInfinity}, {1, -1})));
 }
 
-}  // namespace
+}  // namespace matrix_unit_test
 }  // namespace plumb::reference

@@ -12,7 +12,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::reference {
-namespace {
+namespace rounding_test {
 
 using tests::Random;
 
@@ -83,5 +83,5 @@ TEST(RoundedError, IsCertainWhereNoTieIsInReach) {
   EXPECT_EQ(rounded_error(Format::bf16, 0, 0).variance, 0);
 }
 
-}  // namespace
+}  // namespace rounding_test
 }  // namespace plumb::reference

@@ -22,7 +22,7 @@ device::OpEntry rms_norm();
 }
 
 namespace plumb::golden {
-namespace {
+namespace compare_test {
 
 const Author kAuthor{"commit", "generator", "a test"};
 
@@ -304,5 +304,5 @@ TEST(GoldenCompareTest, AMissingGoldenFailsWhereThePlatformHasAny) {
   std::filesystem::remove_all(folder);
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace plumb::golden

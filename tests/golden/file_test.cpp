@@ -11,7 +11,7 @@
 #include "tests/golden/example_file.h"
 
 namespace plumb::golden {
-namespace {
+namespace file_test {
 
 std::string refusal(const std::function<void()>& read) {
   try {
@@ -242,5 +242,5 @@ TEST(GoldenFileTest, InconsistentContentsAreNeverWritten) {
   EXPECT_NE(refusal([&] { encode(file); }).find("control character"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace file_test
 }  // namespace plumb::golden

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace plumb::golden {
-namespace {
+namespace fuzz_test {
 
 TEST(GoldenFuzzTest, TheCorpusIsReadOrRefused) {
   int files = 0;
@@ -34,5 +34,5 @@ TEST(GoldenFuzzTest, RandomEditsAreReadOrRefused) {
   }
 }
 
-}  // namespace
+}  // namespace fuzz_test
 }  // namespace plumb::golden

@@ -10,7 +10,7 @@
 #include "golden/store.h"
 
 namespace plumb::golden {
-namespace {
+namespace repository_test {
 
 TEST(GoldenRepositoryTest, IsWholeAndSmall) {
   const Store store(PLUMB_GOLDENS);
@@ -47,5 +47,5 @@ TEST(GoldenRepositoryTest, IsWhatTheToolWrites) {
   }
 }
 
-}  // namespace
+}  // namespace repository_test
 }  // namespace plumb::golden

@@ -13,7 +13,7 @@
 #include "tests/golden/example_file.h"
 
 namespace plumb::golden {
-namespace {
+namespace store_test {
 
 namespace fs = std::filesystem;
 
@@ -206,5 +206,5 @@ TEST_F(GoldenStoreTest, AManifestIsReadLineByLine) {
   EXPECT_THROW(parse_manifest(twice + twice, "m"), GoldenError);
 }
 
-}  // namespace
+}  // namespace store_test
 }  // namespace plumb::golden

@@ -15,7 +15,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::cases {
-namespace {
+namespace error_pattern_test {
 
 constexpr std::int64_t kRows = 12;
 constexpr std::int64_t kColumns = 64;
@@ -218,5 +218,5 @@ TEST(Diagnose, NamesDuplicates) {
             "each wrong row holds a value twice where all differ (row 4: 4150)");
 }
 
-}  // namespace
+}  // namespace error_pattern_test
 }  // namespace plumb::cases

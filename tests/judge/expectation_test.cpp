@@ -15,7 +15,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace expectation_test {
 
 HostTensor integers(const std::vector<std::int32_t>& values) {
   HostTensor tensor({"ids", Dtype::i32, {1, std::ssize(values)}, {}, Role::output});
@@ -82,5 +82,5 @@ TEST(Expectation, OfFloatingPointOutputsHasItsEstimate) {
   EXPECT_FALSE(compare(all.front()).passed()) << "zeros are not the norm of these rows";
 }
 
-}  // namespace
+}  // namespace expectation_test
 }  // namespace plumb::cases

@@ -12,7 +12,7 @@
 #include "tests/support/judge_data.h"
 
 namespace plumb::tests {
-namespace {
+namespace judge_bias_test {
 
 using namespace cases;
 
@@ -101,5 +101,5 @@ TEST(JudgeBias, CountsCorrelatedErrorsAsOne) {
   EXPECT_GT(alarms_if_independent, 40);
 }
 
-}  // namespace
+}  // namespace judge_bias_test
 }  // namespace plumb::tests

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace plumb::cases {
-namespace {
+namespace judge_choices_test {
 
 using reference::ScoredChoices;
 using Ids = std::vector<std::int32_t>;
@@ -227,5 +227,5 @@ TEST(JudgeSelection, AnExactGroupTieGoesToTheSmallerGroup) {
   EXPECT_FALSE(judge(choices, {2, 5}).passed());
 }
 
-}  // namespace
+}  // namespace judge_choices_test
 }  // namespace plumb::cases

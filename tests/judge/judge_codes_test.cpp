@@ -15,7 +15,7 @@
 #include "reference/formats/bfloat16.h"
 
 namespace plumb::cases {
-namespace {
+namespace judge_codes_test {
 
 using reference::CodeEstimate;
 using reference::CodeFormat;
@@ -300,5 +300,5 @@ TEST(Codes, FlipsAreBoundedByTheirLaw) {
   EXPECT_GT(reference::most_honest_flips(100, 10), 300);
 }
 
-}  // namespace
+}  // namespace judge_codes_test
 }  // namespace plumb::cases

@@ -11,7 +11,7 @@
 #include "cases/judge/judge.h"
 
 namespace plumb::cases {
-namespace {
+namespace judge_exact_test {
 
 HostTensor integers(Dtype dtype, std::vector<std::int64_t> shape,
                     const std::vector<std::int64_t>& values) {
@@ -160,5 +160,5 @@ TEST(Tensor, RefusesStridesThatItCannotUse) {
   EXPECT_THROW(HostTensor({.name = "x", .shape = {-1}}), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace judge_exact_test
 }  // namespace plumb::cases

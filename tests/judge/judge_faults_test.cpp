@@ -16,7 +16,7 @@
 #include "tests/support/decode.h"
 
 namespace plumb::tests {
-namespace {
+namespace judge_faults_test {
 
 using cases::HostTensor;
 using Out = std::vector<float>;
@@ -202,5 +202,5 @@ INSTANTIATE_TEST_SUITE_P(, HealthyKernels,
                          testing::Values(Values::independent, Values::shared, Values::near_one),
                          name_of_values);
 
-}  // namespace
+}  // namespace judge_faults_test
 }  // namespace plumb::tests

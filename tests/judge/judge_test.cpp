@@ -15,7 +15,7 @@
 #include "tests/support/judge_data.h"
 
 namespace plumb::tests {
-namespace {
+namespace judge_test {
 
 using namespace cases;
 
@@ -252,5 +252,5 @@ TEST(Judge, RefusesShapesThatDiffer) {
   EXPECT_THROW(judge(estimate, got), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace judge_test
 }  // namespace plumb::tests

@@ -20,7 +20,7 @@
 #include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
-namespace {
+namespace right_outputs_test {
 
 class OneCall {
  public:
@@ -160,5 +160,5 @@ TEST(RightOutputs, OfValuesThatOpsAreKnownToGetWrong) {
   check_all("sim-gfx950", Fill::adversarial, DeadRows::foreign);
 }
 
-}  // namespace
+}  // namespace right_outputs_test
 }  // namespace plumb::cases

@@ -15,7 +15,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::cases {
-namespace {
+namespace row_model_test {
 
 using reference::Estimate;
 using tests::Random;
@@ -121,5 +121,5 @@ INSTANTIATE_TEST_SUITE_P(, RowLimits,
                          testing::Combine(testing::Values(0.01, 0.1, 0.3, 1.0, 4.0),
                                           testing::Values(0.0, 0.1, 0.5)));
 
-}  // namespace
+}  // namespace row_model_test
 }  // namespace plumb::cases

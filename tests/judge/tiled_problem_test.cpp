@@ -21,7 +21,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace tiled_problem_test {
 
 constexpr const char* kPlatform = "sim-sm90";
 
@@ -279,6 +279,6 @@ TEST(KnownVerdicts, HideNoFaultOfALaterLaunch) {
   EXPECT_EQ(run_case(which, options).outcome, Outcome::passed);
 }
 
-}  // namespace
+}  // namespace tiled_problem_test
 
 }  // namespace plumb::cases

@@ -20,7 +20,7 @@ namespace plumb::cases {
 OpDefinition define_top_k_per_row_prefill();
 OpDefinition define_top_k_per_row_decode();
 
-namespace {
+namespace top_k_verdict_test {
 
 // Four rows of two requests with windows of 50 columns, all of different logits, K 16. Every window
 // starts beyond column 50, so that no global column is a local one.
@@ -139,5 +139,5 @@ TEST(TopKCases, ARowWithoutSelectionHasToSaySo) {
   EXPECT_NO_THROW(op.make_problem(trivial_row(op, empty, "zero"), {}));
 }
 
-}  // namespace
+}  // namespace top_k_verdict_test
 }  // namespace plumb::cases

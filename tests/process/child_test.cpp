@@ -20,7 +20,7 @@
 #include "process/run.h"
 
 namespace plumb::process {
-namespace {
+namespace child_test {
 
 Ended shell(const std::string& script, double timeout = 0) {
   return run_to_end({{"/bin/sh", "-c", script}, "", {"WORD=a word", "HOME"}}, {timeout});
@@ -141,5 +141,5 @@ TEST(Child, AFunctionRunsInACopyOfThisProcess) {
   EXPECT_EQ(here, 1);
 }
 
-}  // namespace
+}  // namespace child_test
 }  // namespace plumb::process

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace plumb::process {
-namespace {
+namespace ordered_map_test {
 
 void sleep_milliseconds(std::size_t count) {
   std::this_thread::sleep_for(std::chrono::milliseconds(count));
@@ -99,5 +99,5 @@ TEST(OrderedMap, AnExceptionOfTheTakerIsThrownToo) {
   EXPECT_THROW(ordered_map<std::size_t>(20, 4, work, take), std::runtime_error);
 }
 
-}  // namespace
+}  // namespace ordered_map_test
 }  // namespace plumb::process

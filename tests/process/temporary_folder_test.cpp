@@ -13,7 +13,7 @@
 #include <string>
 
 namespace plumb::process {
-namespace {
+namespace temporary_folder_test {
 
 namespace fs = std::filesystem;
 
@@ -82,5 +82,5 @@ TEST(TemporaryFolder, OfTheLastMinuteStays) {
   EXPECT_FALSE(fs::exists(fresh));
 }
 
-}  // namespace
+}  // namespace temporary_folder_test
 }  // namespace plumb::process

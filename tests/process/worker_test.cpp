@@ -18,7 +18,7 @@
 #include "process/run.h"
 
 namespace plumb::process {
-namespace {
+namespace worker_test {
 
 using Result = std::variant<Bytes, Death>;
 
@@ -204,5 +204,5 @@ TEST(Codec, RefusesOtherBytes) {
   EXPECT_THROW(decode<Example>(encode(nlohmann::json{{"colour", 1}})), BadMessage);
 }
 
-}  // namespace
+}  // namespace worker_test
 }  // namespace plumb::process

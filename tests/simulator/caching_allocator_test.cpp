@@ -7,7 +7,7 @@
 #include "tests/support/sim_device_fixture.h"
 
 namespace plumb::device {
-namespace {
+namespace caching_allocator_test {
 
 using Reuse = CachingAllocator::Reuse;
 
@@ -191,5 +191,5 @@ TEST_F(CachingAllocatorTest, GivesItsMemoryBackToTheDevice) {
   expect_error([&] { device->fill(x, 0, 4, stream); }, "use_after_free");
 }
 
-}  // namespace
+}  // namespace caching_allocator_test
 }  // namespace plumb::device

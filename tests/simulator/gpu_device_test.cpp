@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace gpu_device_test {
 
 using plumb::device::DeviceError;
 using plumb::device::ErrorKind;
@@ -178,4 +178,4 @@ TEST_F(GpuDeviceTest, SaysWhyAPlatformIsUnavailable) {
   EXPECT_EQ(fake::why_unavailable("fake-one"), "fakeCount: fakeErrorOther");
 }
 
-}  // namespace
+}  // namespace gpu_device_test

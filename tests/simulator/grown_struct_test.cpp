@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace plumb {
-namespace {
+namespace grown_struct_test {
 
 using device::read_struct;
 using device::why_unreadable;
@@ -48,5 +48,5 @@ TEST(GrownStruct, HasASize) {
   }
 }
 
-}  // namespace
+}  // namespace grown_struct_test
 }  // namespace plumb

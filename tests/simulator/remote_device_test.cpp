@@ -16,7 +16,7 @@
 #include "device/remote/parameters.h"
 
 namespace plumb::device::remote {
-namespace {
+namespace remote_device_test {
 
 std::shared_ptr<PluginProcess> start(const std::string& library) {
   return PluginProcess::start(
@@ -213,5 +213,5 @@ TEST(RemotePlugin, IsRefusedWithAReason) {
   }
 }
 
-}  // namespace
+}  // namespace remote_device_test
 }  // namespace plumb::device::remote

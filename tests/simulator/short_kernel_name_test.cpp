@@ -7,7 +7,7 @@
 
 #include "device/gpu/kernel_name.h"
 
-namespace {
+namespace short_kernel_name_test {
 
 using plumb::device::short_kernel_name;
 
@@ -36,4 +36,4 @@ TEST(ShortKernelName, LeavesWhatIsNotMangled) {
   }
 }
 
-}  // namespace
+}  // namespace short_kernel_name_test

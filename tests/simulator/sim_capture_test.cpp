@@ -11,7 +11,7 @@
 #include "tests/support/sim_device_fixture.h"
 
 namespace plumb::device {
-namespace {
+namespace sim_capture_test {
 
 using SimCapture = SimDeviceTest;
 
@@ -318,5 +318,5 @@ TEST_F(SimCapture, ScratchThatAGraphWouldUseIsNotGivenBackUnnoticed) {
   hosted.destroy_graph_exec(exec);
 }
 
-}  // namespace
+}  // namespace sim_capture_test
 }  // namespace plumb::device

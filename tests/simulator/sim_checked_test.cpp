@@ -5,9 +5,9 @@
 #include "tests/support/sim_grid.h"
 
 namespace plumb::device::sim_test {
-namespace {
+namespace sim_checked_test {
 
-constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::random};
+constexpr Order kCheckedOrders[] = {Order::forward, Order::reverse, Order::random};
 
 Launch checked(const std::string& kernel, const sim::LaunchShape& shape, int n = 0) {
   return {.kernel = kernel, .shape = shape, .n = n, .checked = true};
@@ -15,7 +15,7 @@ Launch checked(const std::string& kernel, const sim::LaunchShape& shape, int n =
 
 // The fault in every order.
 void expect_fault_in_orders(Launch launch, ErrorKind fault, const std::vector<std::string>& parts) {
-  for (const Order order : kOrders) {
+  for (const Order order : kCheckedOrders) {
     launch.order = order;
     expect_fault(launch, fault, parts);
   }
@@ -23,7 +23,7 @@ void expect_fault_in_orders(Launch launch, ErrorKind fault, const std::vector<st
 
 void expect_legal(Launch launch) {
   for (const int wave_size : {32, 64})
-    for (const Order order : kOrders) {
+    for (const Order order : kCheckedOrders) {
       launch.order = order;
       launch.wave_size = wave_size;
       EXPECT_NO_THROW(launch.run());
@@ -161,5 +161,5 @@ TEST(SimChecked, FindsTheBarrierFaultsToo) {
   expect_fault_in_orders(checked("wave_after_exit", blocks(1, 32)), ErrorKind::exited_lane, {});
 }
 
-}  // namespace
+}  // namespace sim_checked_test
 }  // namespace plumb::device::sim_test

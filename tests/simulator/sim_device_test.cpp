@@ -9,7 +9,7 @@
 #include "tests/support/sim_device_fixture.h"
 
 namespace plumb::device {
-namespace {
+namespace sim_device_test {
 
 using SimDevice = SimDeviceTest;
 
@@ -282,5 +282,5 @@ TEST(Platforms, AreNamedAndThoseThatCannotBeOpenedSayWhy) {
                "unknown platform 'sim-sm80'; known are: sim-sm90");
 }
 
-}  // namespace
+}  // namespace sim_device_test
 }  // namespace plumb::device

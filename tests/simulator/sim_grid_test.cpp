@@ -10,7 +10,7 @@
 #include "device/sim/grid/shared_memory.h"
 
 namespace plumb::device::sim_test {
-namespace {
+namespace sim_grid_test {
 
 constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::random};
 
@@ -297,5 +297,5 @@ TEST(SimGrid, HostThreadsRunGridsSideBySide) {
   EXPECT_EQ(sums, std::vector(4, 20 * 999 * 500));
 }
 
-}  // namespace
+}  // namespace sim_grid_test
 }  // namespace plumb::device::sim_test

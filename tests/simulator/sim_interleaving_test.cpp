@@ -9,7 +9,7 @@
 #include "tests/support/sim_device_fixture.h"
 
 namespace plumb::device {
-namespace {
+namespace sim_interleaving_test {
 
 constexpr int kBlocks = 8;
 
@@ -134,5 +134,5 @@ TEST(SimDevices, ServeSeveralHostThreads) {
   }
 }
 
-}  // namespace
+}  // namespace sim_interleaving_test
 }  // namespace plumb::device

@@ -12,7 +12,7 @@
 #include "device/sim/math.h"
 
 namespace plumb::device::sim {
-namespace {
+namespace sim_math_test {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -129,5 +129,5 @@ TEST(SimMath, EveryNanIsTheSame) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(rsqrt_rounded(-kInfinity)), bits);
 }
 
-}  // namespace
+}  // namespace sim_math_test
 }  // namespace plumb::device::sim

@@ -15,7 +15,7 @@
 #include "tests/support/sim_device_fixture.h"
 
 namespace plumb::device {
-namespace {
+namespace sim_memory_test {
 
 using SimMemory = SimDeviceTest;
 
@@ -348,5 +348,5 @@ TEST(SimMemoryMap, ReusesAddressesOnlyAfterQuarantine) {
   EXPECT_TRUE(memory.check_guards().empty());
 }
 
-}  // namespace
+}  // namespace sim_memory_test
 }  // namespace plumb::device

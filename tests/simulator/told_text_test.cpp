@@ -6,7 +6,7 @@
 #include <string>
 
 namespace plumb::device {
-namespace {
+namespace told_text_test {
 
 TEST(ToldText, IsOneLineWithoutControlCharacters) {
   EXPECT_EQ(told("a\nb\t\x1b[2J\x7f"), "a b  [2J ");
@@ -19,5 +19,5 @@ TEST(ToldText, WithoutAnEndIsCut) {
   EXPECT_EQ(told(text.c_str()).size(), kMostToldBytes);
 }
 
-}  // namespace
+}  // namespace told_text_test
 }  // namespace plumb::device

@@ -7,7 +7,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace bisect_ops_command_test {
 
 constexpr const char* kStep = "decode_step/v4/full";
 
@@ -110,5 +110,5 @@ TEST_F(BisectOps, WhatItIsNotForIsRefused) {
   expect_refused({"bisect", "ops", kStep, "--json", path("absent/f.json")}, "there is no folder");
 }
 
-}  // namespace
+}  // namespace bisect_ops_command_test
 }  // namespace plumb

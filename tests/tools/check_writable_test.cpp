@@ -14,7 +14,7 @@
 #include "tools/selection.h"
 
 namespace plumb::tools {
-namespace {
+namespace check_writable_test {
 
 // Root may write anywhere: a child that is nobody asks.
 TEST(CheckWritable, SaysWhyThisFileCannotBeWritten) {
@@ -38,5 +38,5 @@ TEST(CheckWritable, SaysWhyThisFileCannotBeWritten) {
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
-}  // namespace
+}  // namespace check_writable_test
 }  // namespace plumb::tools

@@ -8,7 +8,7 @@
 #include <regex>
 
 namespace plumb {
-namespace {
+namespace command_line_test {
 
 TEST_F(CommandLine, APassingCaseExitsWithZeroAndNothingOnStderr) {
   const Finished finished = run(small_run({}));
@@ -372,5 +372,5 @@ TEST_F(CommandLine, APathThatIsNotUtf8DoesNotCostTheReport) {
   EXPECT_NE(contents(path("report.json")).find("\"exit_code\": 0"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace command_line_test
 }  // namespace plumb

@@ -11,7 +11,7 @@
 #include <thread>
 
 namespace plumb::tools {
-namespace {
+namespace device_memory_turns_test {
 
 bool shared(const std::string& platform) { return platform == "card"; }
 
@@ -73,5 +73,5 @@ TEST(DeviceMemoryTurns, TheSecondRunIsAlone) {
   EXPECT_TRUE(alone);
 }
 
-}  // namespace
+}  // namespace device_memory_turns_test
 }  // namespace plumb::tools

@@ -4,7 +4,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace faults_command_test {
 
 std::size_t count(const std::string& text, const std::string& word) {
   std::size_t times = 0;
@@ -59,5 +59,5 @@ TEST_F(CommandLine, FaultsThatAreNotThereAreRefused) {
                  "there is no folder");
 }
 
-}  // namespace
+}  // namespace faults_command_test
 }  // namespace plumb

@@ -9,7 +9,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace golden_command_test {
 
 class GoldenCommand : public CommandLine {
  protected:
@@ -164,5 +164,5 @@ TEST_F(GoldenCommand, FilesThatAreNoGoldensAreRefusedInOneLine) {
                         "neither a file nor a platform nor a git revision");
 }
 
-}  // namespace
+}  // namespace golden_command_test
 }  // namespace plumb

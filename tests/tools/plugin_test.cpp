@@ -11,7 +11,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace plugin_test {
 
 std::string library(const std::string& name) {
   return std::string(PLUMB_TEST_PLUGINS) + "/" + name + ".so";
@@ -393,5 +393,5 @@ TEST_F(PluginOrder, TheChoiceAmongEqualKeysIsFreeUnlessItIsDeclared) {
   expect_passes("right", PLUMB_INDICES_ASCENDING, PLUMB_EQUAL_KEYS_LOWEST_INDEX);
 }
 
-}  // namespace
+}  // namespace plugin_test
 }  // namespace plumb

@@ -11,7 +11,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace plugin_versions_test {
 
 class PluginVersions : public CommandLine {
  protected:
@@ -58,5 +58,5 @@ TEST_F(PluginVersions, NumericsOfACallTakeThePlaceOfTheEntrys) {
   EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
 }
 
-}  // namespace
+}  // namespace plugin_versions_test
 }  // namespace plumb

@@ -13,7 +13,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace robustness_test {
 
 std::string library(const std::string& fault) {
   return std::string(PLUMB_TEST_PLUGINS) + "/processes_" + fault + ".so";
@@ -264,5 +264,5 @@ TEST_F(Interruption, AKilledRunLeavesNoProcess) {
   EXPECT_EQ(processes_left(), 0u);
 }
 
-}  // namespace
+}  // namespace robustness_test
 }  // namespace plumb

@@ -8,7 +8,7 @@
 #include "tests/support/command_line.h"
 
 namespace plumb {
-namespace {
+namespace shard_test {
 
 class Shards : public CommandLine {
  protected:
@@ -77,5 +77,5 @@ TEST_F(Shards, AreRefusedWhereTheVariablesMakeNoSense) {
           "GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX need each other");
 }
 
-}  // namespace
+}  // namespace shard_test
 }  // namespace plumb

@@ -12,7 +12,7 @@
 #include "tools/result_fields.h"
 
 namespace plumb::tools {
-namespace {
+namespace worker_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -229,5 +229,5 @@ TEST(Wire, OtherBytesAreRefused) {
   EXPECT_THROW(process::decode<Finished>(cut), process::BadMessage);
 }
 
-}  // namespace
+}  // namespace worker_test
 }  // namespace plumb::tools

@@ -15,6 +15,8 @@
 
 namespace plumb::tools {
 
+inline constexpr std::string_view kBenchPlatform = "sim-sm90";  // of what runs on the simulator
+
 // Where a value should lie; by default anywhere.
 struct Target {
   double least = -std::numeric_limits<double>::infinity();

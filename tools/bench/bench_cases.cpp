@@ -12,8 +12,6 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr std::string_view kPlatform = "sim-sm90";
-
 void add(const cases::Phases& phases, cases::Phases& sum) {
   sum.fill += phases.fill;
   sum.reference += phases.reference;
@@ -24,7 +22,7 @@ void add(const cases::Phases& phases, cases::Phases& sum) {
 void run_all(const Selected& selected, cases::Phases& sum) {
   for (const cases::Case& which : selected.cases) {
     cases::RunOptions options;
-    options.platform = kPlatform;
+    options.platform = kBenchPlatform;
     options.tier = selected.tier;
     add(cases::run_case(which, options).phases, sum);
   }
@@ -45,7 +43,7 @@ Selected smoke_cases(std::string_view platform) {
 
 std::vector<Measurement> bench_cases() {
   constexpr int kRepetitions = 3;
-  const Selected selected = smoke_cases(kPlatform);
+  const Selected selected = smoke_cases(kBenchPlatform);
   const auto count = static_cast<double>(selected.cases.size());
   cases::Phases sum;
   std::vector<double> speeds;

@@ -57,7 +57,7 @@ const std::vector<Benchmark>& all_benchmarks() {
   return benchmarks;
 }
 
-std::vector<Benchmark> chosen(const std::vector<std::string>& only) {
+std::vector<Benchmark> chosen_benchmarks(const std::vector<std::string>& only) {
   std::vector<std::string> names;
   for (const Benchmark& benchmark : all_benchmarks()) names.emplace_back(benchmark.name);
   std::vector<Benchmark> benchmarks;
@@ -135,7 +135,7 @@ int bench_on_device(const BenchArguments& arguments) {
 int bench_command(const BenchArguments& arguments) {
   if (!arguments.platform.empty()) return bench_on_device(arguments);
   if (!arguments.torch_topk.empty()) throw UsageError("--torch-topk goes with --platform");
-  const std::vector<Benchmark> benchmarks = chosen(arguments.only);
+  const std::vector<Benchmark> benchmarks = chosen_benchmarks(arguments.only);
   if (std::none_of(benchmarks.begin(), benchmarks.end(),
                    [](const Benchmark& one) { return one.name == kTiers; }) &&
       !(arguments.tiers.empty() && arguments.patterns.empty())) {

@@ -14,8 +14,6 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr std::string_view kPlatform = "sim-sm90";
-
 // One op at one shape on a device of its own, ready to be launched.
 class CostBed {
  public:
@@ -51,7 +49,7 @@ class CostBed {
 
   static cases::RunOptions options_of_platform() {
     cases::RunOptions options;
-    options.platform = kPlatform;
+    options.platform = kBenchPlatform;
     return options;
   }
 
@@ -84,7 +82,7 @@ RowTimes time_row(const cases::Problem& problem, const cases::Case& which) {
 }
 
 std::vector<RowTimes> time_rows(const std::vector<cases::Case>& all, std::string_view op) {
-  const auto properties = device::open_device(kPlatform)->properties();
+  const auto properties = device::open_device(kBenchPlatform)->properties();
   std::vector<RowTimes> rows;
   for (const cases::Case& which : all) {
     if (which.op->name != op || which.scenario->mode != cases::Scenario::Mode::eager) continue;
@@ -131,7 +129,7 @@ Measurement checked_factor(const std::string& op, const std::vector<RowTimes>& r
 }  // namespace
 
 std::vector<Measurement> bench_cost() {
-  const Selected selected = smoke_cases(kPlatform);
+  const Selected selected = smoke_cases(kBenchPlatform);
   std::vector<Measurement> units, factors;
   for (const cases::OpDefinition& op : cases::all_ops()) {
     std::vector<RowTimes> rows = time_rows(selected.cases, op.name);

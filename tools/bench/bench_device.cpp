@@ -149,7 +149,7 @@ void add_torch(const DeviceOp& op, const OpTimes& times, const DeviceBenchOption
                               fmt::format("torch.topk {:.4g} us", 1e3 * found->second)));
 }
 
-std::vector<DeviceOp> chosen(const std::vector<std::string>& only) {
+std::vector<DeviceOp> chosen_ops(const std::vector<std::string>& only) {
   const std::vector<DeviceOp> all = device_ops();
   if (only.empty()) return all;
   std::vector<DeviceOp> ops;
@@ -172,7 +172,7 @@ std::vector<DeviceOp> chosen(const std::vector<std::string>& only) {
 }  // namespace
 
 std::vector<Measurement> bench_device(const DeviceBenchOptions& options) {
-  const std::vector<DeviceOp> ops = chosen(options.only);
+  const std::vector<DeviceOp> ops = chosen_ops(options.only);
   const device::RateKernels* kernels = device::rate_kernels(options.platform);
   if (kernels == nullptr) {
     throw UsageError(

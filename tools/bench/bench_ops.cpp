@@ -17,9 +17,8 @@ namespace plumb::tools {
 
 namespace {
 
-constexpr std::string_view kPlatform = "sim-sm90";
 constexpr double kMostCost = 5e8;  // of the one launch that makes the outputs, in nanoseconds
-constexpr int kRepetitions = 5;
+constexpr int kRunsOfOp = 5;
 
 // Ops whose reference is to reach a fifth of what the machine allows. The others are listed.
 constexpr std::array<std::string_view, 11> kWithTarget = {"sparse_mla_decode",
@@ -52,7 +51,7 @@ class StoredCase {
     session_.launch(buffers);
     std::vector<std::string> damage;
     stored_ = session_.read_back(buffers, point_.poison, damage);
-    const auto& implementation = device::builtin_implementation(kPlatform);
+    const auto& implementation = device::builtin_implementation(kBenchPlatform);
     declared_ = device::find_entry(implementation, which.op->name)->numerics;
     declared_.stores_partials = 0;  // the op's results alone
   }
@@ -65,7 +64,7 @@ class StoredCase {
  private:
   static cases::RunOptions on_platform() {
     cases::RunOptions options;
-    options.platform = kPlatform;
+    options.platform = kBenchPlatform;
     return options;
   }
 
@@ -82,7 +81,7 @@ class StoredCase {
 // The row with the most work of those that the simulator launches in a moment.
 const cases::Case* largest_row(const std::vector<cases::Case>& all, std::string_view op,
                                std::unique_ptr<cases::Problem>& problem) {
-  const auto properties = device::open_device(kPlatform)->properties();
+  const auto properties = device::open_device(kBenchPlatform)->properties();
   const cases::Case* chosen = nullptr;
   double most = 0;
   for (const cases::Case& which : all) {
@@ -104,7 +103,7 @@ Measurement measure(const cases::Case& which, const cases::Problem& problem, Rat
   const cases::ReferenceWork work = problem.reference_work();
   std::vector<std::function<void()>> tasks = machine.tasks();
   tasks.push_back([&] { judged.run_reference(); });
-  std::vector<std::vector<double>> seconds = interleave(tasks, kRepetitions);
+  std::vector<std::vector<double>> seconds = interleave(tasks, kRunsOfOp);
   const std::vector<double> times = std::move(seconds.back());
   seconds.pop_back();
   std::vector<double> medians, shares, floors;

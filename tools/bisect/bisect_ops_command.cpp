@@ -211,9 +211,9 @@ ordered_json exchange_ops(const BisectOpsArguments& arguments, const Served& ser
   const bisect::OpsReport report = search_ops(bisect::exchangeable_ops(), ask);
   if (report.kind == bisect::OpsReport::Conclusion::undecided) throw Undecided(report.why);
   const std::string reproduce = reproduce_line(arguments, served, served.platforms[platform]);
-  put(report_text(report, served.which, served.platforms[platform], questions.asked()));
+  put(tools::report_text(report, served.which, served.platforms[platform], questions.asked()));
   put("    reproduce: " + reproduce + "\n");
-  ordered_json told = to_json(report, questions.asked());
+  ordered_json told = tools::to_json(report, questions.asked());
   told["platform"] = served.platforms[platform];
   told["reproduce"] = reproduce;
   return told;

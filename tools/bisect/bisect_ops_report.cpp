@@ -78,7 +78,7 @@ ordered_json to_json(const Cancelling& pair) {
           {"errors_with_one", {pair.one_alone, pair.other_alone}}};
 }
 
-const char* name_of(ReplayDifference::From from) {
+const char* words_of(ReplayDifference::From from) {
   switch (from) {
     case ReplayDifference::From::the_op: return "the op";
     case ReplayDifference::From::an_op_that_may: return "an op that does not promise the same bits";
@@ -142,7 +142,7 @@ ordered_json to_json(const TwiceReport& report, int runs) {
   json["differences"] = ordered_json::array();
   for (const auto& [run, d] : report.found) {
     json["differences"].push_back({{"second_run", run},
-                                   {"from", name_of(d.from)},
+                                   {"from", words_of(d.from)},
                                    {"step", d.step},
                                    {"op", d.op},
                                    {"call", d.call},

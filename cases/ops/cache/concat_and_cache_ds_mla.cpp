@@ -11,7 +11,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace concat_and_cache_ds_mla_cases {
 
 using reference::CacheEntry;
 using reference::kDsMlaLatent;
@@ -85,9 +85,10 @@ class ConcatAndCacheProblem final : public CacheWriterProblem<P> {
   }
 };
 
-}  // namespace
+}  // namespace concat_and_cache_ds_mla_cases
 
 OpDefinition define_concat_and_cache_ds_mla() {
+  using namespace concat_and_cache_ds_mla_cases;
   std::vector<Parameter> parameters = cache_writer_parameters(64);
   parameters.push_back({"block_gap", 0, 0, 1 << 20, "bytes between blocks, guarded"});
   return {{"concat_and_cache_ds_mla",

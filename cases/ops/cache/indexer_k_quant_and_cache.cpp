@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace indexer_k_quant_and_cache_cases {
 
 using reference::CacheEntry;
 
@@ -92,9 +92,10 @@ class IndexerKQuantProblem final : public CacheWriterProblem<P> {
   reference::IndexerCacheLayout layout_;
 };
 
-}  // namespace
+}  // namespace indexer_k_quant_and_cache_cases
 
 OpDefinition define_indexer_k_quant_and_cache() {
+  using namespace indexer_k_quant_and_cache_cases;
   std::vector<Parameter> parameters = cache_writer_parameters(64);
   parameters.push_back({"block_gap", 0, 0, 1 << 20, "bytes between blocks, guarded"});
   parameters.push_back({"head_dim", 128, 1, 4096, "columns of a key"});

@@ -10,7 +10,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace quantize_and_insert_k_cache_cases {
 
 using reference::CacheEntry;
 using reference::kMlaDim;
@@ -91,9 +91,10 @@ class QuantizeAndInsertProblem final : public CacheWriterProblem<P> {
   }
 };
 
-}  // namespace
+}  // namespace quantize_and_insert_k_cache_cases
 
 OpDefinition define_quantize_and_insert_k_cache() {
+  using namespace quantize_and_insert_k_cache_cases;
   return {{"quantize_and_insert_k_cache",
            "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
            cache_writer_parameters(64),

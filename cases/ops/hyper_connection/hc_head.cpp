@@ -11,9 +11,8 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace hc_head_cases {
 
-constexpr std::int64_t kStreams = reference::kStreams;
 constexpr std::int64_t kRowsPerGroup = 64;
 
 using P = plumb_hc_head_params;
@@ -103,9 +102,10 @@ class HcHeadProblem final : public TableProblem<P> {
   LogitRange logits_;
 };
 
-}  // namespace
+}  // namespace hc_head_cases
 
 OpDefinition define_hc_head() {
+  using namespace hc_head_cases;
   std::vector<Parameter> parameters = stream_parameters();
   parameters.insert(parameters.end(), {{"rms_eps_exponent", 6, 0, 30, "rms_eps is 10^-n; 0: none"},
                                        {"hc_eps_exponent", 6, 0, 30, "hc_eps is 10^-n; 0: none"}});

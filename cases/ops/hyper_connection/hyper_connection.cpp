@@ -13,7 +13,6 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr int kStreams = reference::kStreams;
 constexpr int kFirstPost = 4, kFirstComb = 8;
 
 enum PreSalt : std::uint64_t {

@@ -23,6 +23,8 @@
 
 namespace plumb::cases {
 
+using reference::kStreams;
+
 enum class Norms {
   wide,  // from 2^-10 to 2^10, at random: another token's sum is far off
   ramp,  // token i scaled by 1 + i: every token differs from every other
@@ -43,7 +45,7 @@ std::vector<Parameter> stream_parameters();
 // Elements between the slots of a token, and between tokens with slots so far apart.
 inline Formula slot_stride_of(const Formula& hidden) { return hidden + parameter("slot_gap"); }
 inline Formula token_stride_of(const Formula& slot_stride) {
-  return slot_stride * reference::kStreams + parameter("token_gap");
+  return slot_stride * kStreams + parameter("token_gap");
 }
 template <class P>
 void add_residual(TablePart<P>& t, const Formula& tokens, const Formula& hidden) {
@@ -51,7 +53,7 @@ void add_residual(TablePart<P>& t, const Formula& tokens, const Formula& hidden)
       t.scalar("residual_slot_stride", &P::residual_slot_stride, slot_stride_of(hidden));
   const Formula token =
       t.scalar("residual_token_stride", &P::residual_token_stride, token_stride_of(slot));
-  t.input("residual", &P::residual, {tokens, reference::kStreams, hidden}, "the streams")
+  t.input("residual", &P::residual, {tokens, kStreams, hidden}, "the streams")
       .strides({token, slot, 1});
 }
 template <class P>

@@ -15,9 +15,9 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace mhc_fused_post_pre_cases {
 
-constexpr std::int64_t kStreams = reference::kStreams, kRowsPerGroup = 64;
+constexpr std::int64_t kRowsPerGroup = 64;
 
 enum FusedPostPreSalt : std::uint64_t { kX = 201, kGates, kTurns };
 
@@ -258,9 +258,10 @@ class MhcFusedProblem final : public TableProblem<P> {
   FusedShape shape_;
 };
 
-}  // namespace
+}  // namespace mhc_fused_post_pre_cases
 
 OpDefinition define_mhc_fused_post_pre() {
+  using namespace mhc_fused_post_pre_cases;
   return {{"mhc_fused_post_pre",
            "mhc_post of one sublayer and mhc_pre of the next, fused",
            mixing_parameters(),

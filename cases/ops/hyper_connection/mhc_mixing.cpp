@@ -8,7 +8,6 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::int64_t kMixes = reference::kMixes, kStreams = reference::kStreams;
 constexpr std::int64_t kRowsPerTile = 64;
 
 }  // namespace
@@ -133,8 +132,8 @@ double MhcMixing::reference_cost() const {
 ReferenceWork MhcMixing::reference_work(const TensorSet& tensors) const {
   const auto tokens = static_cast<double>(scalars_.tokens);
   return {.bytes = reference_bytes(tensors),
-          .multiply_adds = tokens * static_cast<double>(depth_) * (reference::kMixes + 2),
-          .exps = tokens * reference::kMixes,
+          .multiply_adds = tokens * static_cast<double>(depth_) * (kMixes + 2),
+          .exps = tokens * kMixes,
           .rsqrts = tokens};
 }
 

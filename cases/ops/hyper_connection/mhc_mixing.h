@@ -15,11 +15,12 @@
 
 namespace plumb::cases {
 
+using reference::kMixes;
+
 // Members that mhc_pre and the ops that fuse it have, but for the streams. fn is [24, depth].
 template <class P>
 void add_mixing(TablePart<P>& t, const Formula& tokens, const Formula& hidden,
                 const Formula& depth) {
-  constexpr std::int64_t kMixes = reference::kMixes, kStreams = reference::kStreams;
   const Formula splits = t.scalar("splits", &P::splits);
   t.scalar("sinkhorn_iterations", &P::sinkhorn_iterations);
   t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"));

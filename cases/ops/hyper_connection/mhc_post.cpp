@@ -13,9 +13,8 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace mhc_post_cases {
 
-constexpr std::int64_t kStreams = reference::kStreams;
 constexpr std::int64_t kMostInteger = 4;  // 5 * 4 * 4 = 80 is exact in bf16
 constexpr std::int64_t kRowsPerGroup = 64;
 
@@ -95,9 +94,10 @@ class MhcPostProblem final : public TableProblem<P> {
   Norms norms_;
 };
 
-}  // namespace
+}  // namespace mhc_post_cases
 
 OpDefinition define_mhc_post() {
+  using namespace mhc_post_cases;
   return {{"mhc_post",
            "the sublayer's output and the mixed residual streams",
            stream_parameters(),

@@ -8,22 +8,21 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace mhc_pre_cases {
 
 using P = plumb_mhc_pre_params;
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   add_residual(t, tokens, hidden);
-  add_mixing(t, tokens, hidden, hidden * reference::kStreams);
+  add_mixing(t, tokens, hidden, hidden * kStreams);
   return tokens;
 }
 
 class MhcPreProblem final : public TableProblem<P> {
  public:
   MhcPreProblem(const Row& row, const device::Properties& platform)
-      : TableProblem(table_of<members>(), row, platform),
-        mixing_(row, p_, reference::kStreams * p_.hidden) {}
+      : TableProblem(table_of<members>(), row, platform), mixing_(row, p_, kStreams * p_.hidden) {}
 
   void fill(const Step& step, TensorSet& tensors) const override {
     fill_streams(step, mixing_.streams_fill(), tensors.at("residual"));
@@ -52,9 +51,10 @@ class MhcPreProblem final : public TableProblem<P> {
   MhcMixing mixing_;
 };
 
-}  // namespace
+}  // namespace mhc_pre_cases
 
 OpDefinition define_mhc_pre() {
+  using namespace mhc_pre_cases;
   return {{"mhc_pre",
            "hyper-connection mixing before a sublayer: post, comb and the sublayer's input",
            mixing_parameters(),

@@ -9,9 +9,7 @@
 
 namespace plumb::cases {
 
-namespace {
-
-constexpr std::int64_t kStreams = reference::kStreams;
+namespace mhc_pre_broadcast_cases {
 
 using P = plumb_mhc_pre_broadcast_params;
 
@@ -78,9 +76,10 @@ class MhcBroadcastProblem final : public TableProblem<P> {
   MhcMixing mixing_;
 };
 
-}  // namespace
+}  // namespace mhc_pre_broadcast_cases
 
 OpDefinition define_mhc_pre_broadcast() {
+  using namespace mhc_pre_broadcast_cases;
   return {{"mhc_pre_broadcast",
            "mhc_pre of the first layer: one stream that stands for four",
            mixing_parameters(),

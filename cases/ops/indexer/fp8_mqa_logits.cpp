@@ -17,7 +17,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace fp8_mqa_logits_cases {
 
 using P = plumb_fp8_mqa_logits_params;
 
@@ -129,7 +129,7 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
       if (seen[static_cast<std::size_t>(key)]) {
         scales[key] = keys.write(key, codes);
       } else {
-        std::fill(codes, codes + p_.dim, nan_code(k_dialect_));
+        std::fill(codes, codes + p_.dim, reference::e4m3_nan_code(k_dialect_));
         scales[key] = std::numeric_limits<float>::quiet_NaN();
       }
     }
@@ -161,9 +161,10 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
   reference::Dialect q_dialect_, k_dialect_;
 };
 
-}  // namespace
+}  // namespace fp8_mqa_logits_cases
 
 OpDefinition define_fp8_mqa_logits() {
+  using namespace fp8_mqa_logits_cases;
   OpDefinition op;
   op.name = "fp8_mqa_logits";
   op.summary = "lightning indexer: fp8 scores of each row's window of keys in a prefill";

@@ -21,7 +21,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace fp8_paged_mqa_logits_cases {
 
 constexpr std::int64_t kSpareBlocks = 3;  // entries of a block table that no token needs
 
@@ -183,7 +183,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     constexpr std::uint8_t kNanByteOfFloat = 0xff;
     auto* bytes = cache.row<std::uint8_t>(block);
     const std::int64_t values = layout_.page * p_.dim;
-    std::fill(bytes, bytes + values, nan_code(dialect_));
+    std::fill(bytes, bytes + values, reference::e4m3_nan_code(dialect_));
     std::fill(bytes + values, bytes + pool_.block_bytes, kNanByteOfFloat);
   }
 
@@ -249,9 +249,10 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
   reference::Dialect q_dialect_, dialect_;
 };
 
-}  // namespace
+}  // namespace fp8_paged_mqa_logits_cases
 
 OpDefinition define_fp8_paged_mqa_logits() {
+  using namespace fp8_paged_mqa_logits_cases;
   OpDefinition op;
   op.name = "fp8_paged_mqa_logits";
   op.summary = "lightning indexer: fp8 scores of a request's tokens in a paged cache";

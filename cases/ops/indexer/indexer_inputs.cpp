@@ -105,7 +105,7 @@ void fill_dead_codes(HostTensor& q, std::int64_t begin, DeadRows how, Dialect di
   switch (how) {
     case DeadRows::foreign: return;
     case DeadRows::zero: code = 0; break;
-    case DeadRows::nan: code = nan_code(dialect); break;
+    case DeadRows::nan: code = reference::e4m3_nan_code(dialect); break;
     case DeadRows::infinity:
     case DeadRows::huge: code = reference::e4m3_max_code(dialect); break;
   }
@@ -115,8 +115,6 @@ void fill_dead_codes(HostTensor& q, std::int64_t begin, DeadRows how, Dialect di
 }
 
 }  // namespace
-
-std::uint8_t nan_code(Dialect dialect) { return dialect == Dialect::e4m3fn ? 0x7f : 0x80; }
 
 float KeyFill::write(std::int64_t position, std::uint8_t* to) const {
   const Codes codes(to, static_cast<std::size_t>(dim));

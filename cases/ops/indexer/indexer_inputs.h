@@ -20,8 +20,6 @@
 
 namespace plumb::cases {
 
-std::uint8_t nan_code(reference::Dialect dialect);
-
 // Number `position` of the keys of a step.
 struct KeyFill {
   const Step& step;

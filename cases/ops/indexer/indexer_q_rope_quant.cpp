@@ -23,7 +23,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace indexer_q_rope_quant_cases {
 
 // A point of the unit circle: the same bits everywhere, as no cosine of a library is.
 struct Angle {
@@ -232,9 +232,10 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   reference::Dialect dialect_;
 };
 
-}  // namespace
+}  // namespace indexer_q_rope_quant_cases
 
 OpDefinition define_indexer_q_rope_quant() {
+  using namespace indexer_q_rope_quant_cases;
   OpDefinition op;
   op.name = "indexer_q_rope_quant";
   op.summary = "lightning indexer: queries rotated and quantised, scales folded into head weights";

@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace build_ragged_indices_from_dense_cases {
 
 using reference::DenseIndices;
 
@@ -130,9 +130,10 @@ class BuildRaggedProblem final : public TableProblem<P> {
   bool far_;
 };
 
-}  // namespace
+}  // namespace build_ragged_indices_from_dense_cases
 
 OpDefinition define_build_ragged_indices_from_dense() {
+  using namespace build_ragged_indices_from_dense_cases;
   OpDefinition op;
   op.name = "build_ragged_indices_from_dense";
   op.summary = "prefixes of the rows of a dense table as one ragged list";

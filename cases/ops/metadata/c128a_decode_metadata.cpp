@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace c128a_decode_metadata_cases {
 
 using P = plumb_c128a_decode_metadata_params;
 
@@ -151,9 +151,10 @@ class C128aProblem final : public TableProblem<P> {
   BlockTableShape blocks_;
 };
 
-}  // namespace
+}  // namespace c128a_decode_metadata_cases
 
 OpDefinition define_c128a_decode_metadata() {
+  using namespace c128a_decode_metadata_cases;
   OpDefinition op;
   op.name = "c128a_decode_metadata";
   op.summary = "C128A: slots of decode tokens' compressed states, positions for prefill tokens";

@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace combine_topk_swa_indices_ragged_cases {
 
 using reference::ChunkLists;
 
@@ -22,7 +22,8 @@ using P = plumb_combine_topk_swa_indices_ragged_params;
 const ContractChoice kMinusOne{"minus_one",
                                {"shifted", "keep"},
                                "a top-k entry of -1: the row in front of the request's own, or -1"};
-const ContractChoice kTail{"tail", {"untouched", "minus_one"}, "entries behind the last token's"};
+const ContractChoice kTailEntries{
+    "tail", {"untouched", "minus_one"}, "entries behind the last token's"};
 const ContractChoice kMissing{
     "missing", {"untouched", "minus_one"}, "entries for which the top-k table has no column"};
 
@@ -42,7 +43,7 @@ Formula members(TablePart<P>& t) {
   t.scalar("rows_per_request", &P::rows_per_request,
            states + window + greatest(parameter("batched_tokens"), queries));
   t.choice("minus_one", &P::minus_one, kMinusOne);
-  t.choice("tail", &P::tail, kTail);
+  t.choice("tail", &P::tail, kTailEntries);
   t.choice("missing", &P::missing, kMissing);
   add_queries(t, requests);
   t.input("gather_lens", &P::gather_lens, {requests, 1}, "tokens in the workspace");
@@ -152,9 +153,10 @@ class CombineProblem final : public TableProblem<P> {
   QueryShape queries_;
 };
 
-}  // namespace
+}  // namespace combine_topk_swa_indices_ragged_cases
 
 OpDefinition define_combine_topk_swa_indices_ragged() {
+  using namespace combine_topk_swa_indices_ragged_cases;
   OpDefinition op;
   op.name = "combine_topk_swa_indices_ragged";
   op.summary = "workspace rows that each prefill token attends: compressed states, then its window";
@@ -169,7 +171,7 @@ OpDefinition define_combine_topk_swa_indices_ragged() {
                    {"row_gap", 0, 0, 65536, "elements between two rows of the top-k table"},
                    {"window", 128, 1, 65536, "sliding window"},
                    {"batched_tokens", 64, 0, 1 << 20, "most query tokens of a batch"}};
-  op.choices = {kMinusOne, kTail, kMissing};
+  op.choices = {kMinusOne, kTailEntries, kMissing};
   op.make_problem = make_problem_of<CombineProblem>;
   op.table = &table_of<members>();
   return op;

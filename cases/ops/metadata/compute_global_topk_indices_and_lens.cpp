@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace compute_global_topk_indices_and_lens_cases {
 
 using P = plumb_compute_global_topk_indices_and_lens_params;
 
@@ -89,9 +89,10 @@ class GlobalTopKDenseProblem final : public TableProblem<P> {
   TopKPositionsShape shape_;
 };
 
-}  // namespace
+}  // namespace compute_global_topk_indices_and_lens_cases
 
 OpDefinition define_compute_global_topk_indices_and_lens() {
+  using namespace compute_global_topk_indices_and_lens_cases;
   OpDefinition op;
   op.name = "compute_global_topk_indices_and_lens";
   op.summary = "slots of the top-k positions of decode tokens, dense";

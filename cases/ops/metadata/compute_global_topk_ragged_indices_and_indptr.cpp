@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace compute_global_topk_ragged_indices_and_indptr_cases {
 
 using P = plumb_compute_global_topk_ragged_indices_and_indptr_params;
 
@@ -53,9 +53,10 @@ class GlobalTopKRaggedProblem final : public TableProblem<P> {
   TopKPositionsShape shape_;
 };
 
-}  // namespace
+}  // namespace compute_global_topk_ragged_indices_and_indptr_cases
 
 OpDefinition define_compute_global_topk_ragged_indices_and_indptr() {
+  using namespace compute_global_topk_ragged_indices_and_indptr_cases;
   OpDefinition op;
   op.name = "compute_global_topk_ragged_indices_and_indptr";
   op.summary = "slots of the top-k positions of decode tokens, ragged";

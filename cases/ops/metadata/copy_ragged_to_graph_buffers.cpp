@@ -11,7 +11,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace copy_ragged_to_graph_buffers_cases {
 
 using P = plumb_copy_ragged_to_graph_buffers_params;
 
@@ -67,9 +67,10 @@ class CopyRaggedProblem final : public TableProblem<P> {
   double cost() const override { return row_blocks_cost(p_.rows, p_.max_per_row); }
 };
 
-}  // namespace
+}  // namespace copy_ragged_to_graph_buffers_cases
 
 OpDefinition define_copy_ragged_to_graph_buffers() {
+  using namespace copy_ragged_to_graph_buffers_cases;
   OpDefinition op;
   op.name = "copy_ragged_to_graph_buffers";
   op.summary = "a ragged list into buffers that keep their addresses from step to step";

@@ -19,7 +19,14 @@ namespace {
 
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
 
-enum IntegerSalt : std::uint64_t { kBlocks = 31, kQueries, kSequences, kTokens, kSlots, kLengths };
+enum IntegerSalt : std::uint64_t {
+  kBlocks = 31,
+  kQueries,
+  kSequences,
+  kTokens,
+  kSlots,
+  kIntegerLengths
+};
 
 std::int32_t dead_integer(DeadRows how) {
   switch (how) {
@@ -155,7 +162,7 @@ void fill_slot_mapping(const Step& step, std::int64_t live_tokens, HostTensor& s
 
 std::vector<std::int64_t> live_lengths(const Step& step, std::int64_t count, std::int64_t live,
                                        std::int64_t most) {
-  const std::uint64_t seed = mix(step.seed, kLengths);
+  const std::uint64_t seed = mix(step.seed, kIntegerLengths);
   const std::int64_t edges[] = {most, 0, most - 1, std::min<std::int64_t>(1, most), most};
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(count), 0);
   for (std::int64_t row = 0; row < live; ++row) {

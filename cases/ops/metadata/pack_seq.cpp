@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace pack_seq_cases {
 
 using P = plumb_pack_seq_params;
 
@@ -68,9 +68,10 @@ class PackSeqProblem final : public TableProblem<P> {
   double checked_factor() const override { return 1.5; }
 };
 
-}  // namespace
+}  // namespace pack_seq_cases
 
 OpDefinition define_pack_seq() {
+  using namespace pack_seq_cases;
   OpDefinition op;
   op.name = "pack_seq";
   op.summary = "rows of sequences of different length, padded to one length";

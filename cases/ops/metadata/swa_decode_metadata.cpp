@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace swa_decode_metadata_cases {
 
 using P = plumb_swa_decode_metadata_params;
 
@@ -111,9 +111,10 @@ class SwaDecodeProblem final : public TableProblem<P> {
   BlockTableShape blocks_;
 };
 
-}  // namespace
+}  // namespace swa_decode_metadata_cases
 
 OpDefinition define_swa_decode_metadata() {
+  using namespace swa_decode_metadata_cases;
   OpDefinition op;
   op.name = "swa_decode_metadata";
   op.summary = "sliding-window slots of decode tokens, and which request each belongs to";

@@ -9,7 +9,7 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr auto kMostInt = std::numeric_limits<std::int32_t>::max();
+constexpr auto kMostPosition = std::numeric_limits<std::int32_t>::max();
 
 std::int32_t position(const TopKPositionsShape& shape, const Step& step, std::int64_t place) {
   const std::int64_t covered = shape.blocks.positions();
@@ -18,7 +18,8 @@ std::int32_t position(const TopKPositionsShape& shape, const Step& step, std::in
   const auto any = static_cast<std::int32_t>(static_cast<std::int64_t>(bits >> 33) % covered);
   if (step.fill == Fill::real) return any;
   const auto end = static_cast<std::int32_t>(covered);
-  const std::int32_t edges[] = {0, end - 1, any, -1, any, any, end, kMostInt, -kMostInt - 1};
+  const std::int32_t edges[] = {
+      0, end - 1, any, -1, any, any, end, kMostPosition, -kMostPosition - 1};
   return edges[bits % (shape.out_of_range ? std::size(edges) : 6)];
 }
 
@@ -26,7 +27,7 @@ std::int32_t request(const TopKPositionsShape& shape, const Step& step, std::int
   const auto own = static_cast<std::int32_t>(token < step.live ? token / shape.queries : 0);
   if (!shape.out_of_range || step.fill != Fill::adversarial) return own;
   const auto end = static_cast<std::int32_t>(shape.blocks.requests);
-  const std::int32_t edges[] = {own, own, own, -1, end, kMostInt, -kMostInt - 1};
+  const std::int32_t edges[] = {own, own, own, -1, end, kMostPosition, -kMostPosition - 1};
   return edges[random_bits(mix(step.seed, 2), token) % std::size(edges)];
 }
 

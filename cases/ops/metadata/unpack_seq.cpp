@@ -10,7 +10,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace unpack_seq_cases {
 
 using P = plumb_unpack_seq_params;
 
@@ -63,9 +63,10 @@ class UnpackSeqProblem final : public TableProblem<P> {
   double checked_factor() const override { return 1.5; }
 };
 
-}  // namespace
+}  // namespace unpack_seq_cases
 
 OpDefinition define_unpack_seq() {
+  using namespace unpack_seq_cases;
   OpDefinition op;
   op.name = "unpack_seq";
   op.summary = "drops the padding of packed sequences";

@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace v32_paged_kv_indices_cases {
 
 using P = plumb_v32_paged_kv_indices_params;
 
@@ -108,9 +108,10 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
   BlockTableShape blocks_;
 };
 
-}  // namespace
+}  // namespace v32_paged_kv_indices_cases
 
 OpDefinition define_v32_paged_kv_indices() {
+  using namespace v32_paged_kv_indices_cases;
   OpDefinition op;
   op.name = "v32_paged_kv_indices";
   op.summary = "V3.2 on ROCm: slots of the tokens that the indexer chose";

@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace v32_paged_metadata_cases {
 
 using reference::PagedBuffers;
 
@@ -118,9 +118,10 @@ class V32PagedMetadataProblem final : public TableProblem<P> {
   QueryShape queries_;
 };
 
-}  // namespace
+}  // namespace v32_paged_metadata_cases
 
 OpDefinition define_v32_paged_metadata() {
+  using namespace v32_paged_metadata_cases;
   OpDefinition op;
   op.name = "v32_paged_metadata";
   op.summary = "V3.2 on ROCm: request ids, ranges and what a step clears of the one before";

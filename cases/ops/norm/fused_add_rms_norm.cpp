@@ -10,7 +10,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace fused_add_rms_norm_cases {
 
 // The sum on the host, rounded, then rms_norm of it.
 class FusedAddSequence final : public Composition {
@@ -161,9 +161,10 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
   }
 };
 
-}  // namespace
+}  // namespace fused_add_rms_norm_cases
 
 OpDefinition define_fused_add_rms_norm() {
+  using namespace fused_add_rms_norm_cases;
   return {{"fused_add_rms_norm",
            "in place: residual = x + residual, x = its norm",
            {{"tokens", 4, 0, 1 << 20, "rows"},

@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace inverse_rope_cases {
 
 using reference::kHeadDim, reference::kNopeDim;
 
@@ -88,9 +88,10 @@ class InverseRopeProblem final : public TableProblem<P> {
   std::string_view read_ = "x_before", written_ = "x";  // the tensors with the heads
 };
 
-}  // namespace
+}  // namespace inverse_rope_cases
 
 OpDefinition define_inverse_rope() {
+  using namespace inverse_rope_cases;
   return {{"inverse_rope",
            "the last 64 of each head's 512 dims rotated back",
            {{"tokens", 4, 0, 1 << 20, "tokens"},

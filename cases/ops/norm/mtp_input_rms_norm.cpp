@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace mtp_input_rms_norm_cases {
 
 // Selection on the host, then enorm, and hnorm of all slots as one batch of rows.
 class MtpInputSequence final : public Composition {
@@ -156,9 +156,10 @@ class MtpInputProblem final : public TableProblem<P> {
   }
 };
 
-}  // namespace
+}  // namespace mtp_input_rms_norm_cases
 
 OpDefinition define_mtp_input_rms_norm() {
+  using namespace mtp_input_rms_norm_cases;
   return {{"mtp_input_rms_norm",
            "enorm of the masked embedding and hnorm of every hidden slot, fused",
            {{"tokens", 4, 0, 1 << 20, "rows"},

@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace mtp_shared_head_rms_norm_cases {
 
 using P = plumb_mtp_shared_head_rms_norm_params;
 
@@ -57,9 +57,10 @@ class MtpSharedHeadProblem final : public TableProblem<P> {
   }
 };
 
-}  // namespace
+}  // namespace mtp_shared_head_rms_norm_cases
 
 OpDefinition define_mtp_shared_head_rms_norm() {
+  using namespace mtp_shared_head_rms_norm_cases;
   return {{"mtp_shared_head_rms_norm",
            "rms_norm of the drafter's hidden states before the shared head",
            {{"tokens", 4, 0, 1 << 20, "rows"}, {"hidden", 7168, 1, 1 << 20, "columns"}, kOutGap},

@@ -8,7 +8,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace q_head_rms_norm_rope_cases {
 
 using reference::kHeadDim;
 
@@ -102,9 +102,10 @@ class QHeadProblem final : public TableProblem<P> {
   std::string_view read_;  // the tensor with the heads
 };
 
-}  // namespace
+}  // namespace q_head_rms_norm_rope_cases
 
 OpDefinition define_q_head_rms_norm_rope() {
+  using namespace q_head_rms_norm_rope_cases;
   return {{"q_head_rms_norm_rope",
            "the norm of each query head, then RoPE of its last 64 dims",
            {{"tokens", 4, 0, 1 << 20, "tokens"},

@@ -8,7 +8,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace q_kv_rms_norm_cases {
 
 // Two calls of rms_norm on the same slices.
 class QKvSequence final : public Composition {
@@ -119,9 +119,10 @@ class QKvRmsNormProblem final : public TableProblem<P> {
   double checked_factor() const override { return 4; }  // narrow rows: mostly shuffles
 };
 
-}  // namespace
+}  // namespace q_kv_rms_norm_cases
 
 OpDefinition define_q_kv_rms_norm() {
+  using namespace q_kv_rms_norm_cases;
   return {{"q_kv_rms_norm",
            "the norms of the query's and the key's latent, fused",
            {{"tokens", 4, 0, 1 << 20, "rows"},

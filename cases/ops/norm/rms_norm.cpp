@@ -9,7 +9,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace rms_norm_cases {
 
 using P = plumb_rms_norm_params;
 
@@ -65,9 +65,10 @@ class RmsNormProblem final : public TableProblem<P> {
   bool weighted_;
 };
 
-}  // namespace
+}  // namespace rms_norm_cases
 
 OpDefinition define_rms_norm() {
+  using namespace rms_norm_cases;
   return {{"rms_norm",
            "out = x / sqrt(mean(x^2) + eps) * weight",
            {{"tokens", 4, 0, 1 << 20, "rows"},

@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace mxfp4_quant_cases {
 
 using reference::CodeFormat;
 using reference::kMxGroup;
@@ -102,9 +102,10 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
   }
 };
 
-}  // namespace
+}  // namespace mxfp4_quant_cases
 
 OpDefinition define_mxfp4_quant() {
+  using namespace mxfp4_quant_cases;
   return {{"mxfp4_quant",
            "E2M1 codes and UE8M0 scales of groups of 32 columns",
            {{"tokens", 4, 0, 1 << 20, "rows"},

@@ -4,6 +4,7 @@
 // A weight has no padded rows: those past `live` are weights like the others.
 #include "reference/quantization/normalize_e4m3fn_to_e4m3fnuz.h"
 
+#include <fmt/format.h>
 #include <plumb/ops/quantization.h>
 
 #include "cases/tables/table_part.h"
@@ -12,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace normalize_e4m3fn_to_e4m3fnuz_cases {
 
 constexpr std::int64_t kScaleBlock = 128;  // weights under one scale, in both directions
 
@@ -49,7 +50,7 @@ class NormalizeProblem final : public TableProblem<P> {
   NormalizeProblem(const Row& row, const device::Properties& platform)
       : TableProblem(table_of<members>(), row, platform), in_place_(row.integer("in_place") != 0) {
     const auto far = [&](const char* name) {
-      return row.integers.contains(std::string("far_weight_") + name);
+      return row.integers.contains(fmt::format("far_weight_{}", name));
     };
     if (in_place_ && (p_.weight_row_stride != p_.weight_out_row_stride ||
                       far("row_stride") != far("out_row_stride"))) {
@@ -128,9 +129,10 @@ class NormalizeProblem final : public TableProblem<P> {
   bool in_place_;
 };
 
-}  // namespace
+}  // namespace normalize_e4m3fn_to_e4m3fnuz_cases
 
 OpDefinition define_normalize_e4m3fn_to_e4m3fnuz() {
+  using namespace normalize_e4m3fn_to_e4m3fnuz_cases;
   return {{"normalize_e4m3fn_to_e4m3fnuz",
            "OCP weights and scales made readable for fnuz hardware",
            {{"rows", 128, 1, 1 << 20, "rows of the weight"},

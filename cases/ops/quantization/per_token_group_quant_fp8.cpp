@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace per_token_group_quant_fp8_cases {
 
 using reference::CodeEstimate;
 using reference::Dialect;
@@ -257,9 +257,10 @@ class PerTokenGroupQuantProblem final : public TableProblem<P> {
   bool by_column_;
 };
 
-}  // namespace
+}  // namespace per_token_group_quant_fp8_cases
 
 OpDefinition define_per_token_group_quant_fp8() {
+  using namespace per_token_group_quant_fp8_cases;
   return {{"per_token_group_quant_fp8",
            "fp8 codes and scales of groups of columns of activations",
            {{"tokens", 4, 0, 1 << 20, "rows"},

@@ -12,7 +12,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace grouped_topk_cases {
 
 using P = plumb_grouped_topk_params;
 
@@ -119,9 +119,10 @@ class GroupedTopKProblem final : public TableProblem<P> {
   device::Properties device_;
 };
 
-}  // namespace
+}  // namespace grouped_topk_cases
 
 OpDefinition define_grouped_topk() {
+  using namespace grouped_topk_cases;
   std::vector<Parameter> parameters = router_parameters(256, 8, 2500);
   parameters.push_back({"n_group", 8, 1, 32, "groups of experts"});
   parameters.push_back({"topk_group", 4, 1, 32, "groups that are kept"});

@@ -15,7 +15,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace hash_routing_cases {
 
 constexpr std::int64_t kTableRows = 96;  // that tokens refer to
 
@@ -150,9 +150,10 @@ class HashRoutingProblem final : public TableProblem<P> {
   std::int64_t vocabulary_;
 };
 
-}  // namespace
+}  // namespace hash_routing_cases
 
 OpDefinition define_hash_routing() {
+  using namespace hash_routing_cases;
   std::vector<Parameter> parameters = router_parameters(256, 6, 1500);
   parameters.push_back({"vocabulary", 129280, 1, 1 << 24, "rows of the table on the device"});
   return {{"hash_routing",

@@ -27,7 +27,7 @@ void store(HostTensor& logits, std::int64_t at, double value) {
   }
 }
 
-double garbage(std::int64_t position) {
+double garbage_logit(std::int64_t position) {
   if (position % 3 == 0) return kNan;
   return position % 3 == 1 ? kInfinity : 3e38;
 }
@@ -184,7 +184,7 @@ void fill_router_logits(const RouterShape& shape, const Step& step, HostTensor& 
     }
     if (token + 1 == shape.tokens) break;
     for (std::int64_t e = shape.experts; e < shape.row_stride; ++e) {
-      store(logits, begin + e, garbage(begin + e));
+      store(logits, begin + e, garbage_logit(begin + e));
     }
   }
   fill_dead(logits, step.live, shape.tokens, step.dead_rows);

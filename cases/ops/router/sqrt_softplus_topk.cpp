@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace sqrt_softplus_topk_cases {
 
 using P = plumb_sqrt_softplus_topk_params;
 
@@ -132,9 +132,10 @@ class SqrtSoftplusTopKProblem final : public TableProblem<P> {
   bool masked_, indexed_;
 };
 
-}  // namespace
+}  // namespace sqrt_softplus_topk_cases
 
 OpDefinition define_sqrt_softplus_topk() {
+  using namespace sqrt_softplus_topk_cases;
   std::vector<Parameter> parameters = router_parameters(256, 6, 1500);
   parameters.push_back({"padding_mask", 0, 0, 1, "1: a mask of tokens that get no expert"});
   parameters.push_back({"token_expert_indices", 0, 0, 1, "1: writes k * tokens + t"});

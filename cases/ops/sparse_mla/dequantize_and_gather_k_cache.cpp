@@ -16,7 +16,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace dequantize_and_gather_k_cache_cases {
 
 using reference::kMlaDim;
 
@@ -226,9 +226,10 @@ class GatherProblem final : public TableProblem<P> {
   MlaSide side_;
 };
 
-}  // namespace
+}  // namespace dequantize_and_gather_k_cache_cases
 
 OpDefinition define_dequantize_and_gather_k_cache() {
+  using namespace dequantize_and_gather_k_cache_cases;
   OpDefinition op;
   op.name = "dequantize_and_gather_k_cache";
   op.summary = "tokens of a paged fp8 cache to rows of a bf16 workspace";

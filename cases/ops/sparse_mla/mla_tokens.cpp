@@ -30,7 +30,7 @@ using reference::kV32Scales;
 using reference::kV32TokenBytes;
 using reference::KvLayout;
 
-constexpr std::int64_t kScales = kMlaNope / kMlaScaleGroup;
+constexpr std::int64_t kScalesOfToken = kMlaNope / kMlaScaleGroup;
 // Bytes that are NaN as a UE8M0 scale, as bf16 and as fp32.
 constexpr std::uint8_t kNanByte = 0xff;
 constexpr std::int64_t kRowsBehind = 2;
@@ -45,19 +45,17 @@ TokenStyle style_of(const Step& step, std::int64_t sequence) {
 // Scale exponents of the styles that choose their own: codes reach 448, so 2^-7 makes them about 1.
 constexpr int kCodeExponent = -7, kMostBinades = 12;
 
-std::uint8_t nan_code(Dialect dialect) { return dialect == Dialect::e4m3fn ? 0x7f : 0x80; }
-
 void write_nan_codes(std::uint8_t* block, const MlaCacheShape& shape) {
   if (shape.layout == KvLayout::rows) return;
   const bool v32 = shape.layout == KvLayout::v32;
   for (std::int64_t offset = 0; offset < shape.page; ++offset) {
-    std::memset(block + offset * (v32 ? kV32TokenBytes : kMlaTokenBytes), nan_code(shape.dialect),
-                v32 ? kMlaDim : kMlaNope);
+    std::memset(block + offset * (v32 ? kV32TokenBytes : kMlaTokenBytes),
+                reference::e4m3_nan_code(shape.dialect), v32 ? kMlaDim : kMlaNope);
   }
 }
 
 // Any code that is a number, the special ones (zeros, subnormals, the largest) as often as not.
-std::uint8_t number_code(Dialect dialect, std::uint64_t bits) {
+std::uint8_t token_code(Dialect dialect, std::uint64_t bits) {
   constexpr std::array<std::uint8_t, 8> kSpecial = {0x00, 0x01, 0x07, 0x08, 0x7e, 0x81, 0x87, 0xfe};
   const auto code = static_cast<std::uint8_t>(bits & 0x100 ? kSpecial[bits & 7] : bits & 0xff);
   const bool number = !std::isnan(reference::e4m3_values(dialect)[code]);
@@ -81,7 +79,7 @@ class CodeWriter {
 
   void write_v4(std::uint8_t* data, std::uint8_t* scales) const {
     write_codes(data, kMlaNope);
-    for (std::int64_t j = 0; j < kScales; ++j) {
+    for (std::int64_t j = 0; j < kScalesOfToken; ++j) {
       scales[j] = static_cast<std::uint8_t>(shape_.every_code ? integer(seed_, kV32Dim + j, 1, 254)
                                                               : 127 + exponent(j));
     }
@@ -112,7 +110,7 @@ class CodeWriter {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t bits = random_bits(seed_, i);
       to[i] =
-          shape_.every_code ? static_cast<std::uint8_t>(bits) : number_code(shape_.dialect, bits);
+          shape_.every_code ? static_cast<std::uint8_t>(bits) : token_code(shape_.dialect, bits);
     }
   }
   int exponent(std::int64_t group) const {
@@ -236,7 +234,7 @@ void MlaCache::write_values(std::uint8_t* block, std::int64_t offset,
   switch (shape_.layout) {
     case KvLayout::v4:
       reference::encode_token(block, shape_.page, offset, shape_.dialect, values.first<kMlaDim>());
-      v4_scales(block, offset)[kScales] = kNanByte;
+      v4_scales(block, offset)[kScalesOfToken] = kNanByte;
       break;
     case KvLayout::v32:
       reference::encode_v32_token(block + offset * kV32TokenBytes, shape_.dialect, writing, values);

@@ -17,7 +17,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace sparse_mla_decode_cases {
 
 using reference::Dialect;
 using reference::kMlaDim;
@@ -224,9 +224,10 @@ class SparseMlaDecodeProblem final : public TableProblem<P> {
   MlaShape shape_;
 };
 
-}  // namespace
+}  // namespace sparse_mla_decode_cases
 
 OpDefinition define_sparse_mla_decode() {
+  using namespace sparse_mla_decode_cases;
   OpDefinition op;
   op.name = "sparse_mla_decode";
   op.summary = "sparse attention of decode tokens over paged fp8 caches, split over the grid";

@@ -16,7 +16,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace sparse_mla_prefill_cases {
 
 using reference::kMlaDim;
 using reference::KvLayout;
@@ -122,9 +122,10 @@ class SparseMlaPrefillProblem final : public TableProblem<P> {
   MlaShape shape_;
 };
 
-}  // namespace
+}  // namespace sparse_mla_prefill_cases
 
 OpDefinition define_sparse_mla_prefill() {
+  using namespace sparse_mla_prefill_cases;
   OpDefinition op;
   op.name = "sparse_mla_prefill";
   op.summary = "sparse attention of prefill tokens over a workspace of dequantised rows";

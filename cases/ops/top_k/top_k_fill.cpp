@@ -33,7 +33,7 @@ struct Stream {
   std::int64_t any(std::int64_t i) const { return integer(mix(seed, 2), i, 0, length - 1); }
 };
 
-float garbage(std::int64_t position) {
+float garbage_score(std::int64_t position) {
   switch (position % 3) {
     case 0: return std::numeric_limits<float>::quiet_NaN();
     case 1: return std::numeric_limits<float>::infinity();
@@ -151,7 +151,8 @@ std::int64_t row_stride(const HostTensor& logits) { return logits.spec().strides
 
 void fill_garbage(HostTensor& logits, std::int64_t begin, std::int64_t end) {
   float* values = logits.data<float>();
-  for (std::int64_t i = begin; i < std::min(end, logits.extent()); ++i) values[i] = garbage(i);
+  for (std::int64_t i = begin; i < std::min(end, logits.extent()); ++i)
+    values[i] = garbage_score(i);
 }
 
 }  // namespace

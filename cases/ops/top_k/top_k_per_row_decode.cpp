@@ -13,7 +13,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace top_k_per_row_decode_cases {
 
 using P = plumb_top_k_per_row_decode_params;
 
@@ -110,9 +110,10 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
   bool nan_of_both_signs_;
 };
 
-}  // namespace
+}  // namespace top_k_per_row_decode_cases
 
 OpDefinition define_top_k_per_row_decode() {
+  using namespace top_k_per_row_decode_cases;
   return {{"top_k_per_row_decode",
            "indices of the k largest logits of each row, ends from sequence lengths",
            {{"k", 512, 1, 65536, "indices per row"},

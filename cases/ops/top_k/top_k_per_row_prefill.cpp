@@ -14,7 +14,7 @@
 
 namespace plumb::cases {
 
-namespace {
+namespace top_k_per_row_prefill_cases {
 
 using P = plumb_top_k_per_row_prefill_params;
 
@@ -110,9 +110,10 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
   bool nan_of_both_signs_;
 };
 
-}  // namespace
+}  // namespace top_k_per_row_prefill_cases
 
 OpDefinition define_top_k_per_row_prefill() {
+  using namespace top_k_per_row_prefill_cases;
   std::vector<Parameter> parameters = ragged_window_parameters();
   parameters.insert(parameters.end(),
                     {{"k", 512, 1, 65536, "indices per row"},

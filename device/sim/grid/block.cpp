@@ -15,12 +15,6 @@ namespace plumb::device::sim {
 
 constinit thread_local ThreadContext* current = nullptr;
 
-namespace {
-
-Block& running_block() { return static_cast<Block&>(*current->block); }
-
-}  // namespace
-
 Block::Block() : pool_(&Block::fiber_entry) {}
 Block::~Block() = default;
 

@@ -117,4 +117,7 @@ class Block : public BlockContext {
   bool checked_ = false;
 };
 
+// That of the running thread.
+inline Block& running_block() { return static_cast<Block&>(*current->block); }
+
 }  // namespace plumb::device::sim

@@ -86,12 +86,6 @@ std::string Block::describe_deadlock() const {
   return text;
 }
 
-namespace {
-
-Block& running_block() { return static_cast<Block&>(*current->block); }
-
-}  // namespace
-
 void refuse_width(int width, const Site& site) {
   std::string message =
       fmt::format("shuffle at {} with width {}: a power of two up to {} is needed",

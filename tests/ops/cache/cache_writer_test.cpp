@@ -29,7 +29,7 @@ OpDefinition define_sparse_mla_decode();
 }
 
 namespace plumb::cases {
-namespace {
+namespace cache_writer_test {
 
 namespace kernels = device::cache_writer_test_kernels;
 using reference::Dialect;
@@ -260,5 +260,5 @@ TEST(CacheWriterAndReader, OneCandidateIsItsDequantisedValue) {
   }
 }
 
-}  // namespace
+}  // namespace cache_writer_test
 }  // namespace plumb::cases

@@ -15,7 +15,7 @@
 #include "tests/support/mla_test_problem.h"
 
 namespace plumb::tests {
-namespace {
+namespace kv_cache_test {
 
 using reference::Dialect;
 using reference::kMlaDim;
@@ -237,5 +237,5 @@ TEST(KvCache, BlocksPastFourGigabytesAreReached) {
   munmap(memory, stride * blocks);
 }
 
-}  // namespace
+}  // namespace kv_cache_test
 }  // namespace plumb::tests

@@ -11,7 +11,7 @@
 #include "tests/support/mhc_data.h"
 
 namespace plumb::tests {
-namespace {
+namespace mhc_bound_test {
 
 using reference::Estimate;
 using reference::Format;
@@ -217,5 +217,5 @@ TEST(MhcBound, HonestHcHeadStaysWithinABoundThatIsTight) {
   }
 }
 
-}  // namespace
+}  // namespace mhc_bound_test
 }  // namespace plumb::tests

@@ -24,7 +24,7 @@ OpDefinition define_mhc_fused_post_pre();
 }  // namespace plumb::cases
 
 namespace plumb::tests {
-namespace {
+namespace mhc_fused_test {
 
 using reference::Estimate;
 using reference::kMixes;
@@ -287,5 +287,5 @@ TEST(MhcFusedKernel, RefusesWhatIsMissing) {
   EXPECT_EQ(device::kernels::mhc_pre_broadcast().launch(nullptr), PLUMB_INVALID_ARGUMENT);
 }
 
-}  // namespace
+}  // namespace mhc_fused_test
 }  // namespace plumb::tests

@@ -27,7 +27,7 @@ OpDefinition define_mhc_pre();
 OpDefinition define_mhc_post();
 OpDefinition define_hc_head();
 
-namespace {
+namespace mhc_kernel_test {
 
 using device::Conditions;
 using device::Order;
@@ -198,5 +198,5 @@ TEST(MhcKernels, LaunchersRefuseIllegalShapesAndDoNothingWithoutTokens) {
   EXPECT_EQ(hc_head().entry.launch(nullptr), PLUMB_INVALID_ARGUMENT);
 }
 
-}  // namespace
+}  // namespace mhc_kernel_test
 }  // namespace plumb::cases

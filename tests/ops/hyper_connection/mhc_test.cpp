@@ -11,7 +11,7 @@
 #include "tests/support/mhc_data.h"
 
 namespace plumb::tests {
-namespace {
+namespace mhc_test {
 
 using reference::Estimate;
 using reference::Numerics;
@@ -325,5 +325,5 @@ TEST(Mhc, SquareSumsOfBf16NumbersRoundWithABiasThatTheBoundKnows) { expect_known
 // A sum of few squares is exact until it enters the binade of the result.
 TEST(Mhc, SumsOfFewSquaresRoundWithABiasThatTheBoundKnows) { expect_known_bias(100000, 1); }
 
-}  // namespace
+}  // namespace mhc_test
 }  // namespace plumb::tests

@@ -26,7 +26,7 @@ OpDefinition define_fp8_paged_mqa_logits();
 }  // namespace plumb::cases
 
 namespace plumb::cases {
-namespace {
+namespace mqa_logits_kernel_test {
 
 using tests::DeviceBuffers;
 
@@ -187,5 +187,5 @@ TEST(MqaLogitsKernels, ImpossibleArgumentsAreRefused) {
   EXPECT_TRUE(refused(paged, d)) << "blocks that overlap";
 }
 
-}  // namespace
+}  // namespace mqa_logits_kernel_test
 }  // namespace plumb::cases

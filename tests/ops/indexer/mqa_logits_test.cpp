@@ -20,7 +20,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::reference {
-namespace {
+namespace mqa_logits_test {
 
 using tests::Random;
 
@@ -375,5 +375,5 @@ TEST(PagedMqaLogits, AgreeWithThePrefillOfTheSameKeysInEitherLayout) {
   }
 }
 
-}  // namespace
+}  // namespace mqa_logits_test
 }  // namespace plumb::reference

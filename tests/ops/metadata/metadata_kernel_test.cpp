@@ -29,7 +29,7 @@ device::OpEntry unpack_seq();
 }  // namespace plumb::device::kernels
 
 namespace plumb::cases {
-namespace {
+namespace metadata_kernel_test {
 
 namespace kernels = device::kernels;
 using Ints = std::vector<std::int32_t>;
@@ -226,5 +226,5 @@ TEST(JudgeRagged, SaysWhichRowsOwnWrongEntriesAndWhatIsBehind) {
             "flat: 2 entries behind the last of 4 are wrong");
 }
 
-}  // namespace
+}  // namespace metadata_kernel_test
 }  // namespace plumb::cases

@@ -20,7 +20,7 @@
 #include "reference/metadata/v32_paged_metadata.h"
 
 namespace plumb::reference {
-namespace {
+namespace metadata_test {
 
 using Ints = std::vector<std::int32_t>;
 using Longs = std::vector<std::int64_t>;
@@ -316,5 +316,5 @@ TEST(PackSeq, UnpackingWhatWasPackedIsTheIdentity) {
   for (std::int64_t token = 0; token < 13; ++token) EXPECT_EQ(packed[rows[token]], token);
 }
 
-}  // namespace
+}  // namespace metadata_test
 }  // namespace plumb::reference

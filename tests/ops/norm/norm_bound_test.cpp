@@ -14,7 +14,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::tests {
-namespace {
+namespace norm_bound_test {
 
 using reference::NormRounding;
 
@@ -151,5 +151,5 @@ TEST(NormBound, ASpikeWhoseSumIsRoundedStaysWithinTheWorstCase) {
   }
 }
 
-}  // namespace
+}  // namespace norm_bound_test
 }  // namespace plumb::tests

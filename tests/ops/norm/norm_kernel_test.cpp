@@ -24,7 +24,7 @@ device::OpEntry inverse_rope();
 }  // namespace plumb::device::kernels
 
 namespace plumb::tests {
-namespace {
+namespace norm_kernel_test {
 
 using Bits = std::vector<std::uint16_t>;
 
@@ -224,5 +224,5 @@ TEST(NormKernels, RefuseIllegalCalls) {
   buffers.device().synchronize(stream);
 }
 
-}  // namespace
+}  // namespace norm_kernel_test
 }  // namespace plumb::tests

@@ -13,7 +13,7 @@
 #include "reference/norm/rms_norm.h"
 
 namespace plumb::reference {
-namespace {
+namespace norm_test {
 
 using Bits = std::vector<std::uint16_t>;
 
@@ -102,5 +102,5 @@ TEST(QKvRmsNormReference, EachHasItsOwnWidthStrideAndWeight) {
   EXPECT_EQ(out.kv.value[1], -4);
 }
 
-}  // namespace
+}  // namespace norm_test
 }  // namespace plumb::reference

@@ -17,7 +17,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::reference {
-namespace {
+namespace rope_test {
 
 using tests::Random;
 
@@ -238,5 +238,5 @@ TEST(RopeBound, AFactorAtATieIsEitherNumber) {
   }
 }
 
-}  // namespace
+}  // namespace rope_test
 }  // namespace plumb::reference

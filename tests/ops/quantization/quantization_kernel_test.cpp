@@ -18,7 +18,7 @@ device::OpEntry indexer_k_quant_and_cache();
 }  // namespace plumb::device::kernels
 
 namespace plumb::device {
-namespace {
+namespace quantization_kernel_test {
 
 // Never read: a refused call reads nothing, and an empty one neither.
 std::uint16_t nothing[1];
@@ -118,5 +118,5 @@ TEST(CacheWriterLaunchers, RefuseTilesThatDoNotFitThePage) {
             PLUMB_INVALID_ARGUMENT);
 }
 
-}  // namespace
+}  // namespace quantization_kernel_test
 }  // namespace plumb::device

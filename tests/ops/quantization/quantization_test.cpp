@@ -17,7 +17,7 @@
 #include "reference/quantization/per_token_group_quant_fp8.h"
 
 namespace plumb::tests {
-namespace {
+namespace quantization_test {
 
 using reference::Bf16Rows;
 using reference::CodeEstimate;
@@ -251,5 +251,5 @@ TEST(GroupQuant, BiasedQuotientsFlipTooMuch) {
   EXPECT_EQ(failed, 5);
 }
 
-}  // namespace
+}  // namespace quantization_test
 }  // namespace plumb::tests

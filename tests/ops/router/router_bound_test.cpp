@@ -18,7 +18,7 @@
 #include "tests/support/random.h"
 
 namespace plumb::tests {
-namespace {
+namespace router_bound_test {
 
 using namespace reference;
 using Ids = std::vector<std::int32_t>;
@@ -297,5 +297,5 @@ TEST(RouterBounds, NoticeAWeightThatIsTenPerMillionWrong) {
             expected.bound(20));
 }
 
-}  // namespace
+}  // namespace router_bound_test
 }  // namespace plumb::tests

@@ -27,7 +27,7 @@ device::OpEntry hash_routing();
 }  // namespace plumb::device::kernels
 
 namespace plumb::cases {
-namespace {
+namespace router_kernel_test {
 
 namespace kernels = device::kernels;
 
@@ -99,5 +99,5 @@ TEST(GroupedTopKKernel, RefusesGroupsThatDoNotFit) {
   EXPECT_TRUE(refused([](auto& q) { q.tokens = 1, q.bias = nullptr; }));
 }
 
-}  // namespace
+}  // namespace router_kernel_test
 }  // namespace plumb::cases

@@ -13,7 +13,7 @@
 #include "reference/router/sqrt_softplus_topk.h"
 
 namespace plumb::reference {
-namespace {
+namespace router_test {
 
 using Ids = std::vector<std::int32_t>;
 using Floats = std::vector<float>;
@@ -316,5 +316,5 @@ TEST(HashRouting, ANanIsItsOwnWeightAndTheSumIsGuardedOrNot) {
   EXPECT_TRUE(std::isnan(hash_routing_weights(inputs, {}).value[1]));
 }
 
-}  // namespace
+}  // namespace router_test
 }  // namespace plumb::reference

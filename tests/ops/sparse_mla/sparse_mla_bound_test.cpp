@@ -15,7 +15,7 @@
 #include "tests/support/mla_workload.h"
 
 namespace plumb::tests {
-namespace {
+namespace sparse_mla_bound_test {
 
 using reference::kMlaDim;
 
@@ -284,5 +284,5 @@ TEST(SparseMlaBound, HonestCombinesStayWithin) {
   }
 }
 
-}  // namespace
+}  // namespace sparse_mla_bound_test
 }  // namespace plumb::tests

@@ -15,7 +15,7 @@
 #include "tests/support/mla_workload.h"
 
 namespace plumb::tests {
-namespace {
+namespace sparse_mla_direction_test {
 
 using reference::Estimate;
 using reference::kMlaDim;
@@ -76,5 +76,5 @@ TEST_P(SparseMlaDirection, OfHonestRowsStaysWithinItsLimitAndNearsIt) {
 INSTANTIATE_TEST_SUITE_P(, SparseMlaDirection, testing::Bool(),
                          [](const auto& p) { return p.param ? "bf16" : "fp32"; });
 
-}  // namespace
+}  // namespace sparse_mla_direction_test
 }  // namespace plumb::tests

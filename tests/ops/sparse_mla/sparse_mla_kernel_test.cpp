@@ -31,7 +31,7 @@ OpDefinition define_sparse_mla_decode();
 }
 
 namespace plumb::cases {
-namespace {
+namespace sparse_mla_kernel_test {
 
 using device::Conditions;
 using device::Order;
@@ -300,5 +300,5 @@ TEST(SparseMlaKernels, DeviceDecodesEveryCodeAsTheFormatTablesDo) {
   }
 }
 
-}  // namespace
+}  // namespace sparse_mla_kernel_test
 }  // namespace plumb::cases

@@ -13,7 +13,7 @@
 #include "tests/support/mla_workload.h"
 
 namespace plumb::tests {
-namespace {
+namespace sparse_mla_layouts_bound_test {
 
 using reference::kMlaDim;
 using reference::KvLayout;
@@ -149,5 +149,5 @@ TEST(SparseMlaLongKeysBound, TheLargestOfManyNearlyEqualScoresLeansUpwards) {
   EXPECT_LE(lean, 5 / std::sqrt(kSeeds));
 }
 
-}  // namespace
+}  // namespace sparse_mla_layouts_bound_test
 }  // namespace plumb::tests

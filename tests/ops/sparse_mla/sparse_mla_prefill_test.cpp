@@ -23,7 +23,7 @@ device::OpEntry dequantize_and_gather_k_cache();
 }  // namespace plumb::device::kernels
 
 namespace plumb::tests {
-namespace {
+namespace sparse_mla_prefill_test {
 
 using reference::Dialect;
 using reference::kMlaDim;
@@ -253,5 +253,5 @@ TEST(DequantizeAndGather, LaunchRefusesWhatTheContractForbids) {
   EXPECT_EQ(gather_with([](Params& p) { p.seq_lens = nullptr; }), PLUMB_INVALID_ARGUMENT);
 }
 
-}  // namespace
+}  // namespace sparse_mla_prefill_test
 }  // namespace plumb::tests

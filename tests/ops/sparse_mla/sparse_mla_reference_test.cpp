@@ -16,7 +16,7 @@
 #include "tests/support/mla_test_problem.h"
 
 namespace plumb::tests {
-namespace {
+namespace sparse_mla_reference_test {
 
 using reference::Dialect;
 using reference::Estimate;
@@ -374,5 +374,5 @@ TEST(SparseMlaReference, NotANumberStaysInItsRow) {
   }
 }
 
-}  // namespace
+}  // namespace sparse_mla_reference_test
 }  // namespace plumb::tests

@@ -16,7 +16,7 @@
 #include "tests/support/mla_workload.h"
 
 namespace plumb::tests {
-namespace {
+namespace sparse_mla_unit_test {
 
 using reference::Estimate;
 using reference::kMlaDim;
@@ -130,5 +130,5 @@ TEST(SparseMlaUnit, BoundsAreTightAndFp32SumsAreNot) {
   EXPECT_LE(nearest.max_mean.deviations(), 5);
 }
 
-}  // namespace
+}  // namespace sparse_mla_unit_test
 }  // namespace plumb::tests

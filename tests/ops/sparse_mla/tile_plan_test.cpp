@@ -12,7 +12,7 @@
 #include "tests/support/mla_test_problem.h"
 
 namespace plumb::tests {
-namespace {
+namespace tile_plan_test {
 
 using reference::PlannedSpan;
 using reference::RequestBlocks;
@@ -108,5 +108,5 @@ TEST(TilePlan, RandomPlansCoverEveryBlockOnceInSlotsOfTheirOwn) {
   }
 }
 
-}  // namespace
+}  // namespace tile_plan_test
 }  // namespace plumb::tests

@@ -26,7 +26,7 @@ OpDefinition define_top_k_per_row_decode();
 }  // namespace plumb::cases
 
 namespace plumb::cases {
-namespace {
+namespace top_k_kernel_test {
 
 using device::Conditions;
 using device::Device;
@@ -163,5 +163,5 @@ TEST(TopKKernels, ImpossibleArgumentsAreRefused) {
   EXPECT_TRUE(refused(decode, &d)) << "rows that are no multiple of next_n";
 }
 
-}  // namespace
+}  // namespace top_k_kernel_test
 }  // namespace plumb::cases

@@ -51,7 +51,7 @@ plumb_status launch_select_one(int block, TopKRoom room, const TopKWindow& windo
 }  // namespace plumb::device::top_k_test_kernels
 
 namespace plumb::cases {
-namespace {
+namespace top_k_select_test {
 
 using device::Conditions;
 using device::Order;
@@ -395,5 +395,5 @@ TEST(TopKKernels, RowsBeyondEightGigabytesAreFound) {
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), stored.begin() + 300));
 }
 
-}  // namespace
+}  // namespace top_k_select_test
 }  // namespace plumb::cases

@@ -16,7 +16,7 @@
 #include "reference/top_k/top_k_per_row_prefill.h"
 
 namespace plumb::reference {
-namespace {
+namespace top_k_test {
 
 using Indices = std::vector<std::int32_t>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -302,5 +302,5 @@ TEST(TopKSelectionCheck, RejectsMinusOneForMinusInfinityInALongWindow) {
   EXPECT_EQ(errors_of({-kInf, -kInf, 3}, {2, -1}), (std::vector{SelectionError::hole}));
 }
 
-}  // namespace
+}  // namespace top_k_test
 }  // namespace plumb::reference
