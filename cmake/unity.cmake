@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sources of a target that one call of the compiler takes, PLUMB_UNITY at a time: they share what they include
+# and the templates that they use. CMake's own unity builds name sources by absolute paths, so that a compiler
+# cache would know none of another checkout. Kernels stand alone, because each set has a namespace of its own;
+# so does the reference: its loops are what verdicts wait for, and no compiler is to inline one file into another.
+function(plumb_compile_together target)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  get_target_property(binary_folder ${target} BINARY_DIR)
+  list(FILTER sources INCLUDE REGEX "^[^$]+[.]cpp$")
+  set(units 0)
+  set(together "")
+  foreach(source ${sources})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE OUTPUT_VARIABLE path)
+    get_source_file_property(alone ${path} TARGET_DIRECTORY ${target} SKIP_UNITY_BUILD_INCLUSION)
+    get_source_file_property(definitions ${path} TARGET_DIRECTORY ${target} COMPILE_DEFINITIONS)
+    if(NOT alone AND NOT definitions)
+      set_source_files_properties(${path} TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON)
+      cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+      list(APPEND together "#include \"${path}\"\n")
+    endif()
+  endforeach()
+  while(together)
+    list(SUBLIST together 0 ${PLUMB_UNITY} unit)
+    list(JOIN unit "" text)
+    set(file ${binary_folder}/${target}_unit_${units}.cpp)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    target_sources(${target} PRIVATE ${file})
+    math(EXPR units "${units} + 1")
+    list(LENGTH unit count)
+    list(LENGTH together left)
+    if(count EQUAL left)
+      break()
+    endif()
+    list(SUBLIST together ${count} -1 together)
+  endwhile()
+endfunction()
+
+set(compiled_together plumb_process plumb_sim plumb_judge plumb_cases plumb_decode plumb_decode_watch plumb_golden
+    plumb_decode_faults plumb_faults plumb_tools plumb_bisect plumb plumb_value_tests plumb_tests plumb_op_tests
+    plumb_golden_tests plumb_remote_tests plumb_command_line_tests plumb_bisect_tests plumb_process_tests
+    plumb_source_tree_tests)
+foreach(target ${compiled_together})
+  if(TARGET ${target})
+    plumb_compile_together(${target})
+  endif()
+endforeach()
