@@ -39,18 +39,36 @@ Properties query() {
   return result;
 }
 
+namespace {
+
+// A kernel may have 48 KB of shared memory, static and dynamic together, unless its launcher asks
+// for more. What is asked for stays: it is always all that the device has, so that neither what ran
+// before nor another thread decides whether a launch succeeds.
+cudaError_t permit_shared_memory(const void* kernel, std::size_t dynamic_bytes) {
+  cudaFuncAttributes known{};
+  cudaError_t error = cudaFuncGetAttributes(&known, kernel);
+  if (error != cudaSuccess) return error;
+  if (dynamic_bytes <= static_cast<std::size_t>(known.maxDynamicSharedSizeBytes)) return error;
+  int device = 0, most = 0;
+  error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error != cudaSuccess) return error;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              most - static_cast<int>(known.sharedSizeBytes));
+}
+
+}  // namespace
+
 std::string launch(const void* kernel, const LaunchShape& shape, NativeStream stream,
                    void** arguments) {
-  constexpr std::size_t kWithoutAsking = 48 << 10;
   const auto failed = [](cudaError_t error, const char* call) {
     forget_last_error();
     return describe(error, call);
   };
-  if (shape.dynamic_shared_bytes > kWithoutAsking) {
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shape.dynamic_shared_bytes));
-    if (error != cudaSuccess) return failed(error, "cudaFuncSetAttribute");
+  if (shape.dynamic_shared_bytes > 0) {
+    const cudaError_t error = permit_shared_memory(kernel, shape.dynamic_shared_bytes);
+    if (error != cudaSuccess) return failed(error, "dynamic shared memory");
   }
   const dim3 grid(static_cast<unsigned>(shape.grid_x), static_cast<unsigned>(shape.grid_y));
   const cudaError_t error = cudaLaunchKernel(kernel, grid, dim3(static_cast<unsigned>(shape.block)),
