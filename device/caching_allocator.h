@@ -37,7 +37,7 @@
 
 namespace plumb::device {
 
-inline constexpr std::size_t kGranule = 256;  // bytes of a piece, or a multiple
+inline constexpr std::size_t kGranule = 256;  // bytes; the size of a piece is a multiple
 // Bytes of the piece that a request of `bytes` gets.
 std::size_t granules(std::size_t bytes);
 

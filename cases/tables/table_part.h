@@ -93,8 +93,8 @@ consteval std::size_t count_lines() {
   return count_members<S>() - (SizedStruct<S> ? 1 : 0);
 }
 
-// Where in a table a struct's members go. Of all types of structs alike, so that it is compiled
-// once.
+// Adds a struct's members to a table. Nothing in it depends on the struct's type, so that it is
+// compiled once.
 class PartOfTable {
  protected:
   PartOfTable(OpTable& table, std::string prefix, std::size_t base,

@@ -13,8 +13,8 @@
 namespace plumb::device::decode {
 
 inline constexpr float kEps = 1e-6F;  // of every norm, and of the mixes
-inline constexpr std::int64_t kMixes =
-    24;  // of mhc_pre: gates of four streams in and out, 4 x 4 between them
+// Of mhc_pre: gates of four streams, in and out, and the 4 x 4 mixes between them.
+inline constexpr std::int64_t kMixes = 24;
 
 // Of mhc_pre and its kin.
 struct MixTensors {

@@ -40,7 +40,7 @@ struct Forward<kCall> {
     if constexpr (std::is_void_v<Result>) {
       (device.*kCall)(handles[kAt]...);
     } else if constexpr (std::is_pointer_v<Result>) {
-      answer.put(number((device.*kCall)(handles[kAt]...)));
+      answer.put(word_of((device.*kCall)(handles[kAt]...)));
     } else {
       answer.put((device.*kCall)(handles[kAt]...));
     }
@@ -76,12 +76,12 @@ template <void* (Device::*kAllocate)(std::size_t, std::string_view)>
 void allocate(const Context& context, MessageReader& request, MessageWriter& answer) {
   Device& device = device_of(context, request);
   const auto bytes = request.get<std::uint64_t>();
-  answer.put(number((device.*kAllocate)(bytes, request.text())));
+  answer.put(word_of((device.*kAllocate)(bytes, request.text())));
 }
 
 void allocate_pinned(const Context& context, MessageReader& request, MessageWriter& answer) {
   Device& device = device_of(context, request);
-  answer.put(number(device.allocate_pinned(request.get<std::uint64_t>())));
+  answer.put(word_of(device.allocate_pinned(request.get<std::uint64_t>())));
 }
 
 template <bool kWrite>

@@ -18,15 +18,15 @@ namespace plumb::device::remote {
 inline constexpr std::uint64_t kMark = std::uint64_t{0xa5d5} << 48;
 inline constexpr std::uint64_t kMarkBits = std::uint64_t{0xffff} << 48;
 
-inline std::uint64_t number(const void* pointer) {
+inline std::uint64_t word_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 inline bool is_marked(std::uint64_t word) { return (word & kMarkBits) == kMark; }
-inline bool is_marked(const void* address) { return is_marked(number(address)); }
+inline bool is_marked(const void* address) { return is_marked(word_of(address)); }
 inline void* marked(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address | kMark));
 }
-inline std::uint64_t unmarked(const void* address) { return number(address) & ~kMarkBits; }
+inline std::uint64_t unmarked(const void* address) { return word_of(address) & ~kMarkBits; }
 
 // The bytes of a structure with unmarked addresses.
 Bytes without_marks(const void* structure, std::size_t bytes);

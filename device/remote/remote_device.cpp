@@ -58,7 +58,7 @@ void RemoteDevice::post(RemoteCall what, const MessageWriter& request) {
 template <typename... Handle>
 MessageReader RemoteDevice::call(RemoteCall what, Handle... handles) {
   MessageWriter words = request();
-  (words.put(number(handles)), ...);
+  (words.put(word_of(handles)), ...);
   return call(what, words);
 }
 
@@ -166,7 +166,7 @@ void RemoteDevice::copy_piece(std::byte* to, const std::byte* from, std::size_t 
   if (source.place == CopyPlace::shared_buffer && target.place == CopyPlace::device &&
       to_pinned.here == nullptr && bytes <= kInlineBytes) {
     MessageWriter words = request();
-    words.put(target.address).put<std::uint64_t>(bytes).put(number(stream)).put_bytes(from, bytes);
+    words.put(target.address).put<std::uint64_t>(bytes).put(word_of(stream)).put_bytes(from, bytes);
     return post(RemoteCall::copy_inline, words);
   }
   std::byte* const shared = process_->connection().buffer().data();
@@ -188,7 +188,7 @@ void RemoteDevice::copy_piece(std::byte* to, const std::byte* from, std::size_t 
 
 void RemoteDevice::transfer(const End& to, const End& from, std::size_t bytes, Stream stream) {
   MessageWriter words = request();
-  words.put(to).put(from).put<std::uint64_t>(bytes).put(number(stream));
+  words.put(to).put(from).put<std::uint64_t>(bytes).put(word_of(stream));
   if (to.place == CopyPlace::device && from.place == CopyPlace::device)
     return post(RemoteCall::copy, words);
   call(RemoteCall::copy, words);
@@ -217,7 +217,7 @@ void RemoteDevice::fill(void* to, std::uint8_t value, std::size_t bytes, Stream 
   const PinnedMirrors::MirrorPiece pinned = pinned_.find(to, bytes);
   const std::uint64_t there = pinned.here != nullptr ? pinned.there : unmarked(to);
   MessageWriter words = request();
-  words.put(there).put(value).put<std::uint64_t>(bytes).put(number(stream));
+  words.put(there).put(value).put<std::uint64_t>(bytes).put(word_of(stream));
   post(RemoteCall::fill, words);
   if (pinned.here != nullptr) pinned_.note_written(pinned, stream, capturing());
 }
@@ -252,7 +252,7 @@ GraphExec RemoteDevice::instantiate(Graph graph) {
 void RemoteDevice::replay(GraphExec graph, Stream stream) {
   for (const PinnedMirrors::MirrorPiece& piece : pinned_.begin_replay(stream)) send(piece);
   MessageWriter words = request();
-  post(RemoteCall::replay, words.put(number(graph)).put(number(stream)));
+  post(RemoteCall::replay, words.put(word_of(graph)).put(word_of(stream)));
 }
 
 void RemoteDevice::destroy_graph(Graph graph) { call(RemoteCall::destroy_graph, graph); }
