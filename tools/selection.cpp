@@ -76,12 +76,45 @@ std::vector<cases::CaseFile> read_case_files(const std::vector<std::string>& pat
   return files;
 }
 
-std::vector<cases::AnyCase> known_cases(const std::vector<cases::CaseFile>& files,
-                                        CaseKinds kinds) {
-  if (kinds == CaseKinds::ops_and_decode_steps) return cases::cases_of_all_kinds(files);
-  const std::vector<cases::Case> of_ops = cases::op_cases(files);
-  return {of_ops.begin(), of_ops.end()};
+bool is_known(const std::string& op) {
+  const auto& ops = cases::all_ops();
+  const auto has_name = [&](const cases::OpDefinition& one) { return one.name == op; };
+  return op == cases::kDecodeStep || std::ranges::any_of(ops, has_name);
 }
+
+// The ops of whatever is selected, where the command line spells them: the rows of all others need
+// not be read. None: it leaves them open.
+std::vector<std::string> spelt_ops(const Selection& selection) {
+  if (!selection.case_files.empty()) return {};  // which are read to their ends
+  if (!selection.ops.empty()) return selection.ops;
+  std::vector<std::string> ops;
+  for (const std::string& pattern : selection.patterns) {
+    ops.push_back(pattern.substr(0, pattern.find('/')));
+    if (!is_known(ops.back())) return {};
+  }
+  return ops;
+}
+
+class KnownCases {
+ public:
+  KnownCases(const Selection& selection, CaseKinds kinds)
+      : files_(read_case_files(selection.case_files)), kinds_(kinds) {}
+
+  std::vector<cases::AnyCase> of(const std::vector<std::string>& ops) const {
+    if (kinds_ == CaseKinds::ops_and_decode_steps) return cases::cases_of_all_kinds(files_, ops);
+    const std::vector<cases::Case> of_ops = cases::op_cases(files_, ops);
+    return {of_ops.begin(), of_ops.end()};
+  }
+  std::vector<std::string> ids() const {
+    std::vector<std::string> ids;
+    for (const cases::AnyCase& which : of({})) ids.push_back(which.id());
+    return ids;
+  }
+
+ private:
+  std::vector<cases::CaseFile> files_;
+  CaseKinds kinds_;
+};
 
 // `ids`: of all cases.
 [[noreturn]] void refuse_selection(const Selection& selection,
@@ -100,6 +133,17 @@ std::vector<cases::AnyCase> known_cases(const std::vector<cases::CaseFile>& file
   throw NotInThisBuild(fmt::format(
       "no case matches{}{}", what_was_asked(selection),
       nearest.empty() ? "; plumb list shows them" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
+// Of `patterns`, those that no case is named by, only the first is named.
+void refuse_unmatched(Selection selection, const std::vector<std::string>& patterns,
+                      const std::vector<std::string>& ids) {
+  for (const std::string& pattern : patterns) {
+    const auto is_named = [&](const std::string& id) { return cases::matches(pattern, id); };
+    if (std::ranges::any_of(ids, is_named)) continue;  // by one of an op that --op leaves out
+    selection.patterns = {pattern};
+    refuse_selection(selection, ids);
+  }
 }
 
 bool is_selected(const cases::AnyCase& which, const Selection& selection, cases::Tier tier) {
@@ -171,21 +215,17 @@ SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);
   for (const std::string& op : selection.ops) require_op(op);
-  std::vector<std::string> ids;
-  for (cases::AnyCase& which : known_cases(read_case_files(selection.case_files), kinds)) {
-    ids.push_back(which.id());
+  const KnownCases known(selection, kinds);
+  std::vector<std::string> unmatched = selection.patterns;
+  for (cases::AnyCase& which : known.of(spelt_ops(selection))) {
+    const std::string id = which.id();
+    std::erase_if(unmatched, [&](const auto& pattern) { return cases::matches(pattern, id); });
     if (!is_selected(which, selection, selected.tier)) continue;
     apply_settings(selection.settings, which);
     selected.cases.push_back(std::move(which));
   }
-  for (const std::string& pattern : selection.patterns) {
-    const auto is_named = [&](const std::string& id) { return cases::matches(pattern, id); };
-    if (std::ranges::any_of(ids, is_named)) continue;
-    Selection one = selection;
-    one.patterns = {pattern};
-    refuse_selection(one, ids);
-  }
-  if (selected.cases.empty()) refuse_selection(selection, ids);
+  if (!unmatched.empty()) refuse_unmatched(selection, unmatched, known.ids());
+  if (selected.cases.empty()) refuse_selection(selection, known.ids());
   return selected;
 }
 

@@ -162,12 +162,8 @@ std::string contract_page() {
       "fails, or says why there is none. The report of that case names the kernel's value, if the\n"
       "column does not say why it cannot. [plugins.md](../plugins.md) says how a kernel declares\n"
       "its values, [arguments.md](arguments.md) what they mean.\n";
-  const std::vector<Case> all = all_cases();
   for (const OpDefinition& op : all_ops()) {
-    std::vector<Case> cases;
-    std::ranges::copy_if(all, std::back_inserter(cases),
-                         [&](const Case& which) { return which.op == &op; });
-    page += contract_section(op, contract_pairs(op, cases, kContractPlatform));
+    page += contract_section(op, contract_pairs(op, cases_of(op), kContractPlatform));
   }
   return page;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #define TOML_EXCEPTIONS 1
@@ -180,17 +181,22 @@ std::vector<Row> rows_of(const RowSchema& schema, const CaseFile& own,
   return parse_rows(schema, own.text, own.name);
 }
 
+std::vector<Case> cases_of(const OpDefinition& op, const std::vector<CaseFile>& overrides) {
+  const CaseFile own{fmt::format("cases/{}.toml", op.name), std::string(case_file_text(op.name))};
+  std::vector<Case> cases;
+  for (const Row& row : rows_of(op, own, overrides)) {
+    for (const Scenario& scenario : all_scenarios()) {
+      if (applies(scenario, op, row)) cases.push_back({&op, row, &scenario});
+    }
+  }
+  return cases;
+}
+
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides) {
   for (const CaseFile& file : overrides) find_op(op_of_case_file(file.text, file.name));
   std::vector<Case> cases;
-  for (const OpDefinition& op : all_ops()) {
-    const CaseFile own{fmt::format("cases/{}.toml", op.name), std::string(case_file_text(op.name))};
-    for (const Row& row : rows_of(op, own, overrides)) {
-      for (const Scenario& scenario : all_scenarios()) {
-        if (applies(scenario, op, row)) cases.push_back({&op, row, &scenario});
-      }
-    }
-  }
+  for (const OpDefinition& op : all_ops())
+    std::ranges::move(cases_of(op, overrides), std::back_inserter(cases));
   return cases;
 }
 

@@ -53,6 +53,8 @@ struct CaseFile {
   std::string name, text;
 };
 std::vector<Case> all_cases(const std::vector<CaseFile>& overrides = {});
+// Those of one op: the rows of no other are read.
+std::vector<Case> cases_of(const OpDefinition& op, const std::vector<CaseFile>& overrides = {});
 // The rows of `own`, or those of the overrides with this schema's name.
 std::vector<Row> rows_of(const RowSchema& schema, const CaseFile& own,
                          const std::vector<CaseFile>& overrides);

@@ -3,11 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cases/tables/case_file.h"
 
 namespace plumb::cases {
+
+namespace {
+
+bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
 
 const Row& AnyCase::row() const {
   return std::visit([](const auto& which) -> const Row& { return which.row; }, which_);
@@ -42,17 +52,26 @@ void AnyCase::set_parameter(std::string_view name, std::string_view value) {
   std::visit([&](auto& which) { cases::set_parameter(known, which.row, name, value); }, which_);
 }
 
-std::vector<Case> op_cases(const std::vector<CaseFile>& overrides) {
+std::vector<Case> op_cases(const std::vector<CaseFile>& overrides,
+                           const std::vector<std::string>& ops) {
   std::vector<CaseFile> of_ops;
   for (const CaseFile& file : overrides) {
     if (op_of_case_file(file.text, file.name) != kDecodeStep) of_ops.push_back(file);
   }
-  return all_cases(of_ops);
+  if (ops.empty()) return all_cases(of_ops);
+  std::vector<Case> cases;
+  for (const OpDefinition& op : all_ops()) {
+    if (!is_one_of(ops, op.name)) continue;
+    std::ranges::move(cases_of(op, of_ops), std::back_inserter(cases));
+  }
+  return cases;
 }
 
-std::vector<AnyCase> cases_of_all_kinds(const std::vector<CaseFile>& overrides) {
+std::vector<AnyCase> cases_of_all_kinds(const std::vector<CaseFile>& overrides,
+                                        const std::vector<std::string>& ops) {
   std::vector<AnyCase> all;
-  for (Case& which : op_cases(overrides)) all.emplace_back(std::move(which));
+  for (Case& which : op_cases(overrides, ops)) all.emplace_back(std::move(which));
+  if (!ops.empty() && !is_one_of(ops, kDecodeStep)) return all;
   for (StepCase& which : decode_step_cases(overrides)) all.emplace_back(std::move(which));
   return all;
 }

@@ -39,10 +39,13 @@ class AnyCase {
   std::variant<Case, StepCase> which_;
 };
 
-// Cases of ops, then those of decode steps. `overrides` may be of either.
-std::vector<AnyCase> cases_of_all_kinds(const std::vector<CaseFile>& overrides = {});
+// Cases of ops, then those of decode steps. `overrides` may be of either. `ops`: names of those
+// whose cases are wanted, or none for all; the rows of no other are read.
+std::vector<AnyCase> cases_of_all_kinds(const std::vector<CaseFile>& overrides = {},
+                                        const std::vector<std::string>& ops = {});
 // Those of ops alone.
-std::vector<Case> op_cases(const std::vector<CaseFile>& overrides);
+std::vector<Case> op_cases(const std::vector<CaseFile>& overrides,
+                           const std::vector<std::string>& ops = {});
 
 // Of an op, or of decode steps. Throws BadRow, naming the nearest known name.
 const RowSchema& find_schema(std::string_view name);

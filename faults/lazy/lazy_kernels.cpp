@@ -80,8 +80,8 @@ const device::Properties& properties_of(const std::string& platform) {
 std::vector<RowScalars> rows_of_default_tier(const OpDefinition& op) {
   std::vector<RowScalars> rows;
   std::set<std::string> seen;
-  for (const Case& which : all_cases()) {
-    if (which.op->name != op.name || which.tier() > Tier::standard) continue;
+  for (const Case& which : cases_of(op)) {
+    if (which.tier() > Tier::standard) continue;
     if (!seen.insert(which.row.name).second) continue;
     rows.push_back(
         {which.row, scalars_of(*op.table, which.row, properties_of(std::string(kPlatform)))});

@@ -19,18 +19,15 @@
 namespace plumb::cases {
 namespace contract_table_test {
 
-std::vector<Case> cases_of(const OpDefinition& op) {
-  std::vector<Case> cases;
-  for (Case which : all_cases()) {
-    if (which.op->name != op.name) continue;
-    which.op = &op;
-    cases.push_back(std::move(which));
-  }
+// The cases of plumb's op of this name. `op`: that one, perhaps with other choices.
+std::vector<Case> cases_for(const OpDefinition& op) {
+  std::vector<Case> cases = cases_of(find_op(op.name));
+  for (Case& which : cases) which.op = &op;
   return cases;
 }
 
 std::vector<ContractPair> pairs_of(const OpDefinition& op) {
-  return contract_pairs(op, cases_of(op), kContractPlatform);
+  return contract_pairs(op, cases_for(op), kContractPlatform);
 }
 
 std::string page() {
@@ -75,7 +72,7 @@ OpDefinition norm_with(ContractChoice choice) {
   return op;
 }
 std::vector<ContractPair> pairs_of_few(const OpDefinition& op) {
-  std::vector<Case> cases = cases_of(op);
+  std::vector<Case> cases = cases_for(op);
   std::erase_if(cases, [](const Case& which) { return which.tier() != Tier::smoke; });
   return contract_pairs(op, cases, kContractPlatform);
 }

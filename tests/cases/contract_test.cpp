@@ -9,6 +9,7 @@
 #include "cases/drivers/op_chain.h"
 #include "cases/drivers/run.h"
 #include "faults/replaced_op.h"
+#include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
 namespace contract_test {
@@ -58,12 +59,7 @@ Outcome outcome(const std::string& row, const std::string& contract) {
   };
   RunOptions options{.platform = "sim-sm90"};
   options.implementation = with_op_replaced({fixed, {}});
-  for (const Case& which : all_cases()) {
-    if (which.id() == "indexer_q_rope_quant/" + row + "/eager") {
-      return run_case(which, options).outcome;
-    }
-  }
-  return Outcome::skipped;
+  return run_case(find_case("indexer_q_rope_quant/" + row + "/eager"), options).outcome;
 }
 
 TEST(Contract, OfAKernelIsWhatItsCasesRunUnder) {

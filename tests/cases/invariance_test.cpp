@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "cases/tables/case_file.h"
+#include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
 
@@ -17,13 +18,10 @@ namespace invariance_test {
 
 InvarianceResult measure(std::string_view id, const std::vector<std::int64_t>& sizes,
                          const std::string& platform = "sim-sm90") {
-  static const std::vector<Case> all = all_cases();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
-  if (found == all.end()) throw BadRow("no case " + std::string(id));
+  const Case& which = find_case(id);
   RunOptions options;
   options.platform = platform;
-  return measure_invariance(*found->op, found->row, sizes, options);
+  return measure_invariance(*which.op, which.row, sizes, options);
 }
 
 TEST(Invariance, RowsOfANormDoNotDependOnTheBatch) {
@@ -75,16 +73,13 @@ TEST(Invariance, AKernelThatLooksAtTheBatchIsSeen) {
                                      },
                                      right.numerics};
   static const device::Implementation table{"wrong", {wrong}};
-  const std::vector<Case> all = all_cases();
-  const auto found = std::find_if(all.begin(), all.end(), [](const Case& c) {
-    return c.id() == "rms_norm/v4_pro_hidden/eager";
-  });
+  const Case& which = find_case("rms_norm/v4_pro_hidden/eager");
   RunOptions options;
   options.platform = "sim-sm90";
   options.implementation = [](std::string_view, bool) -> const device::Implementation& {
     return table;
   };
-  const InvarianceResult result = measure_invariance(*found->op, found->row, {1, 2, 3}, options);
+  const InvarianceResult result = measure_invariance(*which.op, which.row, {1, 2, 3}, options);
   ASSERT_EQ(result.differs.size(), 1u) << result.not_measured;
   EXPECT_EQ(result.differs[0].size, 3);
 }

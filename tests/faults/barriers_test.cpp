@@ -45,9 +45,9 @@ const std::set<std::string> kWithBarriers = {
 std::vector<Case> cases_of(std::string_view op, Tier most) {
   std::vector<Case> chosen;
   for (const Tier tier : {Tier::smoke, Tier::standard}) {
-    for (const Case& which : all_cases()) {
+    for (const Case& which : plumb::cases::cases_of(find_op(op))) {
       const bool eager = which.scenario->mode == Scenario::Mode::eager;
-      if (which.op->name == op && which.row.tier == tier && tier <= most && eager) {
+      if (which.row.tier == tier && tier <= most && eager) {
         chosen.push_back(which);
       }
     }

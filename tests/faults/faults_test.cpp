@@ -100,8 +100,7 @@ class DeadReplay : public testing::TestWithParam<std::string> {};
 TEST_P(DeadReplay, FailsEveryFullGraphCase) {
   const std::vector<std::string> platforms = {"sim-sm90", "sim-gfx942", "sim-gfx950"};
   std::size_t turn = 0;
-  for (const Case& which : all_cases()) {
-    if (which.op->name != GetParam()) continue;
+  for (const Case& which : cases_of(find_op(GetParam()))) {
     if (which.scenario->mode != Scenario::Mode::full_graph || which.tier() > Tier::standard)
       continue;
     std::vector<std::string> tried = with_real_counterparts({"sim-sm90"});

@@ -127,9 +127,11 @@ std::vector<Subject> every_mutant() {
   return subjects;
 }
 
-std::vector<Subject> every_lazy_kernel() {
+// `of`: begins with the name of the op that is wanted; "": of all ops.
+std::vector<Subject> every_lazy_kernel(std::string_view of = "") {
   std::vector<Subject> subjects;
   for (const OpDefinition& op : all_ops()) {
+    if (!of.empty() && !of.starts_with(fmt::format("{}.", op.name))) continue;
     for (const LazyKernel& kernel : lazy_kernels(op)) {
       subjects.push_back({kernel.name(), std::string(op.name), std::string(name_of(kernel.kind)),
                           kSimulated,
@@ -151,9 +153,9 @@ std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enoug
   for (const std::string& platform : subject.platforms) {
     RunOptions options;
     options.platform = platform;
-    for (const Case& which : all_cases()) {
+    for (const Case& which : cases_of(find_op(subject.op))) {
       if (found.size() == enough) return found;
-      if (which.op->name != subject.op || which.tier() > Tier::standard) continue;
+      if (which.tier() > Tier::standard) continue;
       if (rows.contains(which.row.name) || !subject.can_differ(which, platform)) continue;
       const CaseResult result = run_case(which, subject.planted(options, which));
       if (result.outcome != Outcome::failed) continue;
@@ -166,7 +168,8 @@ std::vector<std::string> rows_that_see(const Subject& subject, std::size_t enoug
 }
 
 int run_one(const Arguments& arguments) {
-  for (const Subject& subject : arguments.lazy ? every_lazy_kernel() : every_mutant()) {
+  for (const Subject& subject :
+       arguments.lazy ? every_lazy_kernel(arguments.one) : every_mutant()) {
     if (subject.name != arguments.one) continue;
     const auto rows = rows_that_see(subject, arguments.all ? 1U << 20 : subject.wanted);
     fmt::print("{} rows: {}\n", rows.size(), fmt::join(rows, ", "));

@@ -13,6 +13,7 @@
 #include "faults/faults.h"
 #include "golden/dependence.h"
 #include "golden/regenerate.h"
+#include "tests/support/rows_and_cases.h"
 #include "tools/golden/golden_check.h"
 #include "tools/report.h"
 #include "tools/result_codec.h"
@@ -27,10 +28,8 @@ namespace compare_test {
 const Author kAuthor{"commit", "generator", "a test"};
 
 std::vector<cases::Case> cases_of(const std::string& op) {
-  std::vector<cases::Case> found;
-  for (const cases::Case& which : cases::all_cases()) {
-    if (which.op->name == op && wants_golden(which)) found.push_back(which);
-  }
+  std::vector<cases::Case> found = cases::cases_of(cases::find_op(op));
+  std::erase_if(found, [](const cases::Case& which) { return !wants_golden(which); });
   return found;
 }
 
@@ -71,13 +70,6 @@ GoldenFile goldens_of(const std::string& op) {
   const auto wanted = cases_of(op);
   return difference_of(empty_file(op), wanted, ids_of(wanted), options_on("sim-sm90"), kAuthor)
       .next;
-}
-
-cases::Case case_named(const std::string& id) {
-  for (const cases::Case& which : cases::all_cases()) {
-    if (which.id() == id) return which;
-  }
-  throw std::logic_error("no such case");
 }
 
 // Of points with other orders, poisons and checked kernels.
@@ -167,7 +159,7 @@ TEST(GoldenCompareTest, MovedBitsFailOnTheRecordedToolchainAndDriftOnAnother) {
 
 // A weight of its golden, moved by so much of what two honest results may differ.
 GoldenComparison compare_moved(double share) {
-  const cases::Case which = case_named("sqrt_softplus_topk/one_token/eager");
+  const cases::Case which = cases::find_case("sqrt_softplus_topk/one_token/eager");
   const GoldenCapture capture(which, options_on("sim-sm90"));
   CaseGolden golden = capture.golden();
   golden.provenance = provenance_of("sqrt_softplus_topk", capture.device());
@@ -192,7 +184,7 @@ TEST(GoldenCompareTest, DriftIsWarnedOfNearItsBoundAndFailsBeyond) {
 }
 
 TEST(GoldenCompareTest, OtherInputsFailOnAnyToolchain) {
-  const cases::Case which = case_named("rms_norm/hidden_1/eager");
+  const cases::Case which = cases::find_case("rms_norm/hidden_1/eager");
   const GoldenCapture capture(which, options_on("sim-sm90"));
   CaseGolden golden = capture.golden();
   golden.provenance = {{"compiler", "another one"}};
@@ -203,7 +195,7 @@ TEST(GoldenCompareTest, OtherInputsFailOnAnyToolchain) {
 }
 
 TEST(GoldenCompareTest, WhatTheReferenceRejectsIsMarked) {
-  const std::vector<cases::Case> wanted{case_named("rms_norm/v4_flash_hidden/eager")};
+  const std::vector<cases::Case> wanted{cases::find_case("rms_norm/v4_flash_hidden/eager")};
   const GoldenChanges difference = difference_of(empty_file("rms_norm"), wanted, ids_of(wanted),
                                                  truncating("sim-sm90"), kAuthor);
   ASSERT_EQ(difference.changes.size(), 1u);
@@ -227,7 +219,7 @@ TEST(GoldenCompareTest, ACaseThatIsGoneIsRemovedAndOneThatWasNotAskedForStays) {
 
 TEST(GoldenCompareTest, ADependenceIsFoundByChangingOneTrait) {
   const auto dependence = [](const std::string& id) {
-    const cases::Case which = case_named(id);
+    const cases::Case which = cases::find_case(id);
     const cases::RunOptions options = options_on("sim-sm90");
     return dependence_of(which, options, GoldenCapture(which, options));
   };
@@ -241,7 +233,7 @@ TEST(GoldenCompareTest, ADependenceIsFoundByChangingOneTrait) {
 // What a diff between two simulated platforms says.
 TEST(GoldenCompareTest, PlatformsDifferForReasonsThatHaveNames) {
   const auto golden_on = [](const std::string& platform, const std::string& id) {
-    const std::vector<cases::Case> wanted{case_named(id)};
+    const std::vector<cases::Case> wanted{cases::find_case(id)};
     GoldenFile none = empty_file(std::string(wanted[0].op->name));
     none.platform = platform;
     return difference_of(none, wanted, ids_of(wanted), options_on(platform), kAuthor)
@@ -288,8 +280,8 @@ TEST(GoldenCompareTest, AComparisonSurvivesTheWayFromAWorker) {
 
 TEST(GoldenCompareTest, AMissingGoldenFailsWhereThePlatformHasAny) {
   const std::string folder = testing::TempDir() + "/some_goldens_" + std::to_string(getpid());
-  const cases::Case which = case_named("rms_norm/hidden_1/eager");
-  const cases::Case other = case_named("hc_head/exact_points/eager");
+  const cases::Case which = cases::find_case("rms_norm/hidden_1/eager");
+  const cases::Case other = cases::find_case("hc_head/exact_points/eager");
   Store store(folder);
   EXPECT_EQ(tools::GoldenChecker(folder).check(which, options_on("sim-sm90"), false).agreement,
             Agreement::no_goldens);

@@ -31,10 +31,13 @@ inline Row row_of(const OpDefinition& op, const Integers& integers, const Words&
 
 // "rms_norm/v4_pro_hidden/eager". Throws BadRow if there is none.
 inline const Case& find_case(std::string_view id) {
-  static const std::vector<Case> all = all_cases();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Case& c) { return c.id() == id; });
-  if (found == all.end()) throw BadRow("no case " + std::string(id));
+  static std::map<std::string, std::vector<Case>, std::less<>> known;  // by op, as they are needed
+  const OpDefinition& op = find_op(id.substr(0, id.find('/')));
+  const auto [of_op, is_new] = known.try_emplace(std::string(op.name));
+  std::vector<Case>& cases = of_op->second;
+  if (is_new) cases = cases_of(op);
+  const auto found = std::ranges::find_if(cases, [&](const Case& one) { return one.id() == id; });
+  if (found == cases.end()) throw BadRow("no case " + std::string(id));
   return *found;
 }
 
