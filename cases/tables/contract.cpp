@@ -46,6 +46,7 @@ Row under_contract(const OpDefinition& op, std::string_view contract, Row row) {
     }
     row.words[name] = word.substr(equals + 1);
   }
+  row.contract = contract;
   return row;
 }
 

@@ -29,6 +29,7 @@ struct Row {
   std::map<std::string, std::int64_t, std::less<>> integers;  // defaults filled in
   std::map<std::string, std::string, std::less<>> words;
   std::map<std::string, float, std::less<>> reals;  // members of the C struct: eps, sm_scale
+  std::string contract;  // that an implementation declares: its values stand in `words`
 
   std::int64_t integer(std::string_view parameter) const;  // throws std::out_of_range
   // How many rows the launch has, for what depends on that: a path of its own for few tokens.

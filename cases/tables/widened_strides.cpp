@@ -132,6 +132,7 @@ void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row&
 }
 
 void check_widened(const std::vector<OpTable::Field>& fields, const FormulaValues& values) {
+  if (!values.row->contract.empty()) return;
   for (const auto& [name, value] : values.row->integers) {
     const bool far = name.starts_with("far_");
     if (!far && !name.starts_with("gap_") && !name.starts_with("align_")) continue;

@@ -37,7 +37,8 @@ void place(const std::vector<OpTable::Field>& fields, const TableTensor& tensor,
 
 // Throws BadRow for an unknown stride or a value out of range.
 void check_said_of_strides(const std::vector<OpTable::Field>& fields, const Row& row);
-// Throws BadRow for a gap_, align_ or far_ that changes no tensor of the row.
+// Throws BadRow for a gap_, align_ or far_ that changes no tensor of the row. Under a contract that
+// an implementation declares the row may well lack a tensor that its author had in mind.
 void check_widened(const std::vector<OpTable::Field>& fields, const FormulaValues& values);
 
 }  // namespace plumb::cases

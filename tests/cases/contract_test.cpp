@@ -3,6 +3,7 @@
 // Declared contracts: what of them is refused, and that cases run under them.
 #include "cases/tables/contract.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <plumb/ops/indexer.h>
 
@@ -68,6 +69,36 @@ TEST(Contract, OfAKernelIsWhatItsCasesRunUnder) {
   EXPECT_EQ(outcome("v4", ""), Outcome::failed);
   EXPECT_EQ(outcome("floor_1e_10", ""), Outcome::passed);
   EXPECT_EQ(outcome("floor_1e_10", "floor=1e-4"), Outcome::failed);
+}
+
+// A row may widen a stride of a tensor that a declared contract leaves out: `partial_lse` without a
+// plan, `out` of a kernel that works in place. What the widening means to the row is for the
+// contract of the row to say.
+TEST(Contract, OfAKernelMakesEveryRow) {
+  const device::Properties platform = device::open_device("sim-sm90")->properties();
+  int made = 0;
+  for (const OpDefinition& op : all_ops()) {
+    for (const Case& which : cases_of(op)) {
+      if (which.scenario->mode != Scenario::Mode::eager || which.tier() > Tier::standard) continue;
+      for (const ContractChoice& choice : op.choices) {
+        for (const std::string_view value : choice.values) {
+          const std::string contract = fmt::format("{}={}", choice.name, value);
+          EXPECT_NO_THROW(op.make_problem(under_contract(op, contract, which.row), platform))
+              << which.id() << " under " << contract;
+          ++made;
+        }
+      }
+    }
+  }
+  EXPECT_GT(made, 5000);
+}
+
+TEST(Contract, OfARowIsWhatItWidensMustMatter) {
+  const OpDefinition& op = find_op("q_head_rms_norm_rope");
+  const device::Properties platform = device::open_device("sim-sm90")->properties();
+  Row row = row_of(op, {}, {{"placement", "in_place"}});
+  row.integers["gap_out_row_stride"] = 3;
+  EXPECT_THROW(op.make_problem(row, platform), BadRow);
 }
 
 }  // namespace contract_test
