@@ -47,15 +47,16 @@ class CaseResult:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RunReport:
-    """The results of a run. It passed if a case passed, and none failed or was untrusted."""
+    """The results of a run. It passed if it went to its end, a case passed, and none failed or was untrusted."""
 
     cases: list[CaseResult]
     isolated: bool  # False: the functions ran in this process, in the memory of the judge
+    interrupted: str = ""  # why the run did not go to its end, and how far it came
 
     @property
     def passed(self) -> bool:
         outcomes = {one.outcome for one in self.cases}
-        return "passed" in outcomes and not outcomes & {"failed", "untrusted"}
+        return not self.interrupted and "passed" in outcomes and not outcomes & {"failed", "untrusted"}
 
     def __bool__(self) -> bool:
         return self.passed
@@ -69,7 +70,8 @@ class RunReport:
         counts = ", ".join(f"{outcomes.count(name)} {name}" for name in ("passed", "failed", "untrusted", "skipped", "known_bug") if name in outcomes)
         reasons = sorted({f"skipped: {one.reason}" for one in self.cases if one.outcome == "skipped"})
         where = [] if self.isolated else ["not isolated: the functions ran in the process that judged them"]
-        return "\n".join([*map(repr, self.failures), *reasons, counts or "no case", *where])
+        ends = [f"interrupted: {self.interrupted}"] if self.interrupted else []
+        return "\n".join([*map(repr, self.failures), *reasons, counts or "no case", *where, *ends])
 
 
 def plumb_program(on_path: bool = True) -> str:
@@ -127,17 +129,19 @@ def run(
     words += [word for option, values in (("--op", op), ("--case", case), ("--platform", platform)) for one in _list(values) for word in (option, one)]
     words += ["--timeout", str(timeout)] if timeout is not None else []
     words += ["--jobs", str(jobs)] if jobs is not None else []
-    return RunReport([result_of(one) for one in run_program([*words, *options])], True)
+    return run_program([*words, *options])
 
 
-def run_program(words: Sequence[str]) -> list[dict[str, Any]]:
+def run_program(words: Sequence[str]) -> RunReport:
     """The cases of `plumb run --plugin ...` of ops that the plug-in has. Raises CannotRun."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         ended = _call([*words, "--quiet", "--json", str(report)])
         if report.exists() and report.stat().st_size > 0:
             said = json.loads(report.read_text())
-            return [one for one in said["cases"] if one["case"].split("/")[0] in said["plugin"]["ops"]]
+            cases = [result_of(one) for one in said["cases"] if one["case"].split("/")[0] in said["plugin"]["ops"]]
+            end = said.get("interrupted")
+            return RunReport(cases, True, f"{end['why']}: {end['done']} of {end['cases']} cases done" if end else "")
     raise CannotRun(_last_line(ended))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ._run import _SIMULATED, CannotRun, CaseResult, list_cases, result_of, run_program
+from ._run import _SIMULATED, CannotRun, CaseResult, RunReport, list_cases, run_program
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,20 +62,28 @@ class KernelFile(pytest.File):
                 yield CaseItem.from_parent(self, name=f"{case}@{platform}", case=case, platform=platform)
 
     def result(self, item: CaseItem) -> CaseResult:
-        results: dict[tuple[str, str], Any] = self.__dict__.setdefault("_results", {})
+        results: dict[tuple[str, str], CaseResult] = self.__dict__.setdefault("_results", {})
+        # xdist gives tests to its processes one by one.
+        alone = "PYTEST_XDIST_WORKER" in os.environ
+        mates = [one for one in self.session.items if isinstance(one, CaseItem) and one.goes_with(item)]
+        interrupted = ""
+        # Alone, where a mate has interrupted the run.
+        for items in ([item],) if alone else (mates, [item]):
+            if item.key in results:
+                break
+            report = self._run([one for one in items if one.key not in results], item.platform)
+            results.update({(one.case, one.platform): one for one in report.cases})
+            interrupted = report.interrupted
         if item.key not in results:
-            # xdist gives tests to its processes one by one.
-            alone = "PYTEST_XDIST_WORKER" in os.environ
-            mates = [item] if alone else [one for one in self.session.items if isinstance(one, CaseItem) and one.goes_with(item)]
-            results.update(self._run([one for one in mates if one.key not in results], item.platform))
+            raise CannotRun(interrupted or "plumb gave no result of the case")
         return results[item.key]
 
-    def _run(self, items: list[CaseItem], platform: str) -> dict[tuple[str, str], CaseResult]:
+    def _run(self, items: list[CaseItem], platform: str) -> RunReport:
         option = self.config.option
         words = ["run", "--plugin", str(self.path), "--tier", option.plumb_tier, "--platform", platform]
         words += [word for one in items for word in ("--case", one.case)]
         words += ["--timeout", str(option.plumb_timeout)] if option.plumb_timeout is not None else []
-        return {(one["case"], one["platform"]): result_of(one) for one in run_program(words)}
+        return run_program(words)
 
 
 class CaseItem(pytest.Item):

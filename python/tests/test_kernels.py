@@ -4,11 +4,14 @@
 They need the program plumb (PLUMB_PROGRAM, or where this build put it).
 """
 
+import json
 import os
 import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +168,21 @@ class Outcomes(KernelFiles):
     def test_a_hang_ends_with_the_timeout(self):
         text = self.only_failure('@kernel("rms_norm")\ndef hangs(out):\n    time.sleep(1000)\n', timeout=3)
         self.assertIn("timeout: no result after 3 s", text)
+
+    def test_a_run_that_stops_has_not_passed(self):
+        said = {
+            "plugin": {"ops": ["rms_norm"]},
+            "cases": [{"case": "rms_norm/one_token/eager", "platform": "sim-sm90", "outcome": "passed", "reason": ""}],
+            "interrupted": {"why": "no space left", "done": 1, "cases": 3},
+        }
+        stops = self.folder / "plumb"
+        stops.write_text(f"#!{sys.executable}\nimport sys\nopen(sys.argv[sys.argv.index('--json') + 1], 'w').write({json.dumps(said)!r})\nsys.exit(2)\n")
+        stops.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PLUMB_PROGRAM=str(stops)):
+            report = self.run_file("")
+        self.assertEqual([one.outcome for one in report.cases], ["passed"])
+        self.assertFalse(report.passed)
+        self.assertIn("interrupted: no space left: 1 of 3 cases done", repr(report))
 
     def test_what_a_file_prints_is_in_no_report(self):
         report = self.run_file('print("loading")\n\n@kernel("rms_norm")\ndef loud(x, weight, out, eps, rounding):\n    print("running")\n    norm(x, weight, out, eps, rounding)\n')
