@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -105,24 +106,40 @@ nb::object stored(const HostTensor& tensor) {
   return nb::none();
 }
 
-// value, bound and error over bound, in the shape of the tensor.
-void add_estimate(const cases::Expectation& one, bool with_errors, nb::dict& to) {
+// For each element of the tensor, in its shape.
+nb::object each_element(const cases::Expectation& one,
+                        const std::function<double(std::int64_t)>& of) {
+  const reference::Estimate& estimate = *one.truth->estimate();
+  std::vector<double> values(static_cast<std::size_t>(estimate.rows * estimate.columns));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = of(static_cast<std::int64_t>(i));
+  return array_of(std::move(values), shape_of(*one.stored));
+}
+
+// value and bound, of outputs that have them.
+void add_estimate(const cases::Expectation& one, nb::dict& to) {
   const reference::Estimate* const estimate = one.truth->estimate();
   if (estimate == nullptr) return;
-  const HostTensor& tensor = *one.stored;
-  const std::int64_t elements = estimate->rows * estimate->columns;
-  std::vector<double> value, bound, ratio;
-  for (std::int64_t i = 0; i < elements; ++i) {
-    value.push_back(estimate->centre(i));
-    bound.push_back(estimate->bound(i));
-    const double got = tensor.value(i / estimate->columns, i % estimate->columns);
-    ratio.push_back(cases::is_promised(one.promised, i / estimate->columns)
-                        ? std::abs(got - value.back()) / bound.back()
-                        : std::numeric_limits<double>::quiet_NaN());
-  }
-  to["value"] = array_of(std::move(value), shape_of(tensor));
-  to["bound"] = array_of(std::move(bound), shape_of(tensor));
-  if (with_errors) to["error_over_bound"] = array_of(std::move(ratio), shape_of(tensor));
+  to["value"] = each_element(one, [&](std::int64_t i) { return estimate->centre(i); });
+  to["bound"] = each_element(one, [&](std::int64_t i) { return estimate->bound(i); });
+}
+
+// What the bound is made of.
+void add_error_model(const cases::Expectation& one, nb::dict& to) {
+  const reference::Estimate* const estimate = one.truth->estimate();
+  if (estimate == nullptr) return;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  to["sigma"] = each_element(one, [&](std::int64_t i) { return estimate->sigma[at(i)]; });
+  to["worst"] = each_element(one, [&](std::int64_t i) { return estimate->worst[at(i)]; });
+}
+
+void add_errors(const cases::Expectation& one, nb::dict& to) {
+  const reference::Estimate* const estimate = one.truth->estimate();
+  if (estimate == nullptr) return;
+  to["error_over_bound"] = each_element(one, [&](std::int64_t i) {
+    const std::int64_t row = i / estimate->columns, column = i % estimate->columns;
+    if (!cases::is_promised(one.promised, row)) return std::numeric_limits<double>::quiet_NaN();
+    return std::abs(one.stored->value(row, column) - estimate->centre(i)) / estimate->bound(i);
+  });
 }
 
 nb::dict to_python(const cases::TensorReport& report) {
@@ -154,7 +171,8 @@ nb::tuple judge(const std::string& op, const std::map<std::string, Array>& array
     const cases::TensorReport compared = cases::compare(one);
     passed = passed && compared.passed();
     nb::dict report = to_python(compared);
-    add_estimate(one, true, report);
+    add_estimate(one, report);
+    add_errors(one, report);
     reports.append(report);
   }
   return nb::make_tuple(reports, passed ? "" : cases::right_if(judged.right_under(call)));
@@ -179,7 +197,8 @@ nb::dict right(const std::string& op, const std::map<std::string, Array>& arrays
     if (!all.contains(name) || outputs.contains(name.c_str())) continue;
     nb::dict output;
     output["stored"] = stored(all.at(name));
-    add_estimate(one, false, output);
+    add_estimate(one, output);
+    add_error_model(one, output);
     outputs[name.c_str()] = output;
   }
   for (const HostTensor& tensor : found.outputs.all()) {

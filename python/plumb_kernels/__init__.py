@@ -113,11 +113,18 @@ class Report:
 
 @dataclasses.dataclass(frozen=True)
 class RightOutput:
-    """The expected bits of an output, and for floating-point outputs the exact value and its bound."""
+    """What is right for an output: its bits, and for floating-point outputs the exact value and how far off one may be.
+
+    An honest result is round(value + e) with |e| of standard deviation sigma and of worst at most
+    (infinity, where that has no closed form). bound is the largest honest |result - value|: six
+    sigma or worst, whichever is less, and the rounding to the stored type.
+    """
 
     stored: np.ndarray
     value: np.ndarray | None = None
     bound: np.ndarray | None = None
+    sigma: np.ndarray | None = None
+    worst: np.ndarray | None = None
 
 
 def ops() -> dict[str, str]:
@@ -135,7 +142,7 @@ def launch_arguments(op: str) -> dict[str, str]:
     return _plumb.launch_arguments(op)
 
 
-def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> Report:
+def judge(op: str, /, *, numerics: Mapping[str, float | str] | None = None, **call: Any) -> Report:
     """Judges the outputs of one call of a kernel.
 
     Takes every tensor by its name, inputs and outputs. For a tensor that the op changes in place,
@@ -146,7 +153,7 @@ def judge(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: An
     return Report(op, [TensorReport(**one) for one in tensors], right_if)
 
 
-def reference(op: str, /, *, numerics: Mapping[str, float] | None = None, **call: Any) -> dict[str, RightOutput]:
+def reference(op: str, /, *, numerics: Mapping[str, float | str] | None = None, **call: Any) -> dict[str, RightOutput]:
     """The expected outputs for these inputs, by name. Elements that the op does not promise are 0."""
     made = _plumb.reference(op, *_sorted(op, call), _numbers(numerics or {}))
     return {name: RightOutput(**one) for name, one in made.items()}
@@ -183,8 +190,10 @@ def _on_the_host(name: str, value: Any) -> Any:
 
             return value.view(torch.uint8 if dtype.startswith("float8") else torch.int16)
         return value
-    if not isinstance(value, np.ndarray):
-        value = value.get() if hasattr(value, "get") else np.asarray(value)  # cupy; jax
+    if hasattr(value, "get"):  # cupy
+        value = value.get()
+    if not isinstance(value, np.ndarray):  # jax; any other
+        value = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
     if _bits(value.dtype.name):  # of ml_dtypes
         return value.view(np.uint8 if value.dtype.itemsize == 1 else np.uint16)
     if value.dtype.kind not in "iufb":

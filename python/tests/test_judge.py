@@ -105,6 +105,22 @@ class Judge(unittest.TestCase):
         indices[1, 0] = 999
         self.assertFalse(plumb.judge("top_k_per_row_decode", indices=indices, **call))
 
+    def test_the_bound_is_made_of_sigma_and_the_worst_case(self):
+        x = bf16_rows(4, 4096)
+        x[:, 1:] = 0
+        x[1:] = bf16_rows(3, 4096)
+        right = plumb.reference("rms_norm", x=x)["out"]
+        rounding = np.abs(right.value) * 2**-8  # to bf16, half a unit in the last place at most
+        errors = np.minimum(6 * right.sigma, right.worst)
+        self.assertTrue((right.sigma[1:] > 0).all())
+        self.assertTrue((right.sigma <= right.worst).all())
+        self.assertTrue((right.bound <= errors + 1.01 * rounding + 2**-126).all())
+        self.assertTrue((right.bound >= errors).all())
+        rough = plumb.reference("rms_norm", x=x, numerics={"accumulator": "bf16"})["out"]
+        self.assertTrue((rough.sigma[1:] > 10 * right.sigma[1:]).all())
+        lists = plumb.reference("top_k_per_row_decode", logits=np.ones((1, 600), np.float32), seq_lens=np.array([[600]], np.int32), next_n=1)
+        self.assertIsNone(lists["indices"].sigma)
+
     def test_reference_outputs_pass(self):
         x = bf16_rows(4, 64)
         right = plumb.reference("mxfp4_quant", x=x)
