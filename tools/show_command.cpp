@@ -126,6 +126,16 @@ void show_what_is_asked(const cases::AnyCase& which, const std::string& platform
   for (const auto& [name, value] : which.row().words) fmt::print("  {} = {}\n", name, value);
 }
 
+// Floats of the C struct, as the row has them.
+void show_reals(const cases::Case& which) {
+  for (const cases::OpTable::Field& field : which.op->table->fields()) {
+    const auto* scalar = std::get_if<cases::TableScalar>(&field);
+    if (scalar == nullptr || scalar->member.type != cases::MemberType::f32) continue;
+    const std::string& name = scalar->member.name;
+    fmt::print("  {} = {:g}\n", name, which.row.real(name, scalar->real_of(which.row)));
+  }
+}
+
 void show_decode_step(const cases::StepCase& which, const std::string& platform) {
   show_what_is_asked(which, platform);
   const cases::ServedCase served = cases::planted_case(which, platform, 0);
@@ -148,6 +158,7 @@ void show_case(const SelectedAny& selected, const std::string& plugin) {
   options.tier = selected.tier;
   if (!plugin.empty()) options = with_plugin_process(std::move(options), plugin);
   show_what_is_asked(which, options.platform);
+  show_reals(which);
   const auto problem = cases::make_problem(which, options, false);
   cases::TensorSet tensors = problem->make_tensors();
   cases::Step step;

@@ -13,13 +13,14 @@ Dialect native_dialect(const device::Properties& platform) {
   return platform.fp8 == device::Fp8Dialect::e4m3fnuz ? Dialect::e4m3fnuz : Dialect::e4m3fn;
 }
 
+WordParameter dialect_word(std::string_view name, std::string_view meaning) {
+  return {name, {name_of(Dialect::e4m3fn), name_of(Dialect::e4m3fnuz)}, meaning};
+}
+
 Dialect dialect_of(const Row& row, std::string_view parameter, Dialect default_dialect) {
   const std::string_view word = row.word(parameter);
   if (word.empty()) return default_dialect;
-  if (word == "e4m3fn") return Dialect::e4m3fn;
-  if (word == "e4m3fnuz") return Dialect::e4m3fnuz;
-  throw BadRow(
-      fmt::format("{}: {} is \"e4m3fn\" or \"e4m3fnuz\", not \"{}\"", row.where, parameter, word));
+  return word == name_of(Dialect::e4m3fnuz) ? Dialect::e4m3fnuz : Dialect::e4m3fn;
 }
 
 Dialect dialect_of(const Row& row, std::string_view parameter, const device::Properties& platform) {

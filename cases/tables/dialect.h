@@ -15,7 +15,10 @@ namespace plumb::cases {
 
 // Of the platform's own encoders.
 reference::Dialect native_dialect(const device::Properties& platform);
-// "e4m3fn" or "e4m3fnuz"; without the word the default. Throws BadRow for another word.
+// The word of a row, its values and their meaning.
+WordParameter dialect_word(std::string_view name = "dialect",
+                           std::string_view meaning = "of the fp8 codes; else the platform's");
+// Without the word the default.
 reference::Dialect dialect_of(const Row& row, std::string_view parameter,
                               reference::Dialect default_dialect);
 reference::Dialect dialect_of(const Row& row, std::string_view parameter,

@@ -109,6 +109,7 @@ class RowFinder {
     for (const auto& [name, word] : given_.words) {
       const auto words = op_.words();
       check_name(name, std::find(words.begin(), words.end(), name) != words.end());
+      op_.check_word(name, word, op_.name);
     }
     for (const auto& [name, value] : given_.reals) check_name(name, is_real(name));
   }

@@ -67,12 +67,19 @@ std::string_view name_of(OpArgument::Kind kind) {
 std::vector<OpArgument> arguments_of(const OpDefinition& op) {
   using Kind = OpArgument::Kind;
   std::vector<OpArgument> tensors, others;
+  Row usual;
+  usual.op = op.name;
+  for (const Parameter& p : op.parameters) usual.integers[std::string(p.name)] = p.default_value;
   for (const OpTable::Field& field : op.table->fields()) {
     if (const auto* tensor = std::get_if<TableTensor>(&field)) {
       add_tensor(*tensor, tensors);
     } else if (const auto* scalar = std::get_if<TableScalar>(&field)) {
       if (scalar->member.type != MemberType::f32) continue;
-      others.push_back({.name = scalar->member.name, .kind = Kind::real, .type = "f32"});
+      others.push_back({.name = scalar->member.name,
+                        .kind = Kind::real,
+                        .type = "f32",
+                        .shape = fmt::format("usually {:g}", scalar->real_of(usual)),
+                        .says = scalar->says});
     }
   }
   for (const Parameter& p : op.parameters) {
@@ -83,15 +90,14 @@ std::vector<OpArgument> arguments_of(const OpDefinition& op) {
          .shape = fmt::format("{} .. {}, usually {}", p.least, p.most, p.default_value),
          .says = std::string(p.meaning)});
   }
-  for (const std::string_view word : op.word_parameters) {
-    others.push_back({.name = std::string(word), .kind = Kind::word});
-  }
-  for (const ContractChoice& choice : op.choices) {
-    others.push_back({.name = std::string(choice.name),
+  const auto add_word = [&](const auto& word) {
+    others.push_back({.name = std::string(word.name),
                       .kind = Kind::word,
-                      .shape = fmt::format("{}", fmt::join(choice.values, " or ")),
-                      .says = std::string(choice.meaning)});
-  }
+                      .shape = fmt::format("{}", fmt::join(word.values, " or ")),
+                      .says = std::string(word.meaning)});
+  };
+  for (const WordParameter& word : op.word_parameters) add_word(word);
+  for (const ContractChoice& choice : op.choices) add_word(choice);
   tensors.insert(tensors.end(), others.begin(), others.end());
   return tensors;
 }

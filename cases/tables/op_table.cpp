@@ -37,15 +37,9 @@ void set(const TableScalar& scalar, const FormulaValues& values, void* params) {
                               widened(formula->value(values), *values.row, scalar.member.name));
   } else if (const auto* choices = std::get_if<WordChoices>(&scalar.value)) {
     scalar.member.set_integer(params, value_of(*choices, values));
-  } else if (const auto* real = std::get_if<FloatOfInteger>(&scalar.value)) {
-    const float of_row = real->value(values.row->integer(real->parameter));
-    scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
-  } else if (const auto* choice = std::get_if<FloatOfChoice>(&scalar.value)) {
-    const float of_row = choice->value(values.row->word(choice->choice.name));
-    scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
   } else {
-    const float of_row = std::get<std::function<float(const Row&)>>(scalar.value)(*values.row);
-    scalar.member.set_real(params, values.row->real(scalar.member.name, of_row));
+    scalar.member.set_real(params,
+                           values.row->real(scalar.member.name, scalar.real_of(*values.row)));
   }
 }
 
@@ -165,6 +159,16 @@ TableTensor& OpTable::add(TableTensor tensor) {
 }
 void OpTable::add(GivenParameter given) { fields_.emplace_back(std::move(given)); }
 void OpTable::add_pointed(PointedStruct pointed) { pointed_.push_back(std::move(pointed)); }
+
+float TableScalar::real_of(const Row& row) const {
+  if (const auto* real = std::get_if<FloatOfInteger>(&value)) {
+    return real->value(row.integer(real->parameter));
+  }
+  if (const auto* real = std::get_if<FloatOfChoice>(&value)) {
+    return real->value(row.word(real->choice.name));
+  }
+  return std::get<std::function<float(const Row&)>>(value)(row);
+}
 
 float FloatOfChoice::value(std::string_view word) const {
   return std::strtof(std::string(word.empty() ? choice.values.front() : word).c_str(), nullptr);

@@ -51,6 +51,9 @@ struct TableScalar {
       value;
   std::optional<Formula> when = {};  // 0: the member stays 0
   bool of_caller = false;            // a caller may have another value than a case
+  std::string says = {};             // of a float
+  // Of a float, what a row has that does not set the member itself.
+  float real_of(const Row& row) const;
 };
 
 struct TableTensor {

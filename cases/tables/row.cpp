@@ -33,22 +33,23 @@ std::string_view ContractChoice::why_unnamed(std::string_view of, std::string_vi
 }
 
 std::vector<std::string_view> RowSchema::words() const {
-  std::vector<std::string_view> all = word_parameters;
+  std::vector<std::string_view> all;
+  for (const WordParameter& word : word_parameters) all.push_back(word.name);
   for (const ContractChoice& choice : choices) all.push_back(choice.name);
   return all;
 }
 
-void RowSchema::check_word(std::string_view word, std::string_view value,
+void RowSchema::check_word(std::string_view name, std::string_view value,
                            std::string_view where) const {
-  for (const ContractChoice& choice : choices) {
-    // No value is the first one.
-    if (value.empty() || choice.name != word ||
-        std::ranges::find(choice.values, value) != choice.values.end()) {
-      continue;
-    }
+  if (value.empty()) return;
+  const auto check = [&](const auto& word) {
+    if (word.name != name || word.values.empty()) return;
+    if (std::ranges::find(word.values, value) != word.values.end()) return;
     throw BadRow(
-        fmt::format("{}: {} is {}, not {}", where, word, fmt::join(choice.values, " or "), value));
-  }
+        fmt::format("{}: {} is {}, not {}", where, name, fmt::join(word.values, " or "), value));
+  };
+  for (const WordParameter& word : word_parameters) check(word);
+  for (const ContractChoice& choice : choices) check(choice);
 }
 
 std::int64_t Row::integer(std::string_view parameter) const {

@@ -45,6 +45,13 @@ struct Parameter {
   std::string_view meaning;
 };
 
+// A word of rows: what their inputs are, or which form an argument has.
+struct WordParameter {
+  std::string_view name;
+  std::vector<std::string_view> values;  // none: any text
+  std::string_view meaning;              // also of a row without the word
+};
+
 // Something that the pair of a kernel of the value `of` and a contract that says `under` lacks, and
 // why. "*" stands for every other value.
 struct MarkedPair {
@@ -74,14 +81,13 @@ struct RowSchema {
   std::string_view name;  // first part of a case's name
   std::string_view summary;
   std::vector<Parameter> parameters;
-  std::vector<std::string_view> word_parameters;  // "variant = \"double\"": words, not numbers
-  std::vector<ContractChoice> choices = {};       // words with known values
-  std::vector<std::string_view> reals = {};       // floats of the C struct, from the op's table
+  std::vector<WordParameter> word_parameters = {};
+  std::vector<ContractChoice> choices = {};  // words with known values
+  std::vector<std::string_view> reals = {};  // floats of the C struct, from the op's table
 
   // All that are words, choices included.
   std::vector<std::string_view> words() const;
-  // Throws BadRow where `name` is a choice and `value` none of its values. `where`: stands in
-  // front.
+  // Throws BadRow where `name` is a word and `value` none of its values. `where`: stands in front.
   void check_word(std::string_view name, std::string_view value, std::string_view where) const;
 };
 

@@ -66,17 +66,20 @@ Formula PartOfTable::add(const StructMember& at, const ContractChoice& value) {
   }
   return add(at, std::move(words));
 }
-void PartOfTable::add_real(const StructMember& at, float value) {
-  add_real(at, [value](const Row&) { return value; });
+void PartOfTable::add_real(const StructMember& at, float value, std::string_view says) {
+  add_real(at, [value](const Row&) { return value; }, says);
 }
-void PartOfTable::add_real(const StructMember& at, FloatOfInteger value) {
-  table_.add({at, std::move(value), when_});
+void PartOfTable::add_real(const StructMember& at, FloatOfInteger value, std::string_view says) {
+  table_.add({.member = at, .value = std::move(value), .when = when_, .says = std::string(says)});
 }
-void PartOfTable::add_real(const StructMember& at, const ContractChoice& value) {
-  table_.add({at, FloatOfChoice{value}, when_});
+void PartOfTable::add_real(const StructMember& at, const ContractChoice& value,
+                           std::string_view says) {
+  table_.add(
+      {.member = at, .value = FloatOfChoice{value}, .when = when_, .says = std::string(says)});
 }
-void PartOfTable::add_real(const StructMember& at, std::function<float(const Row&)> value) {
-  table_.add({at, std::move(value), when_});
+void PartOfTable::add_real(const StructMember& at, std::function<float(const Row&)> value,
+                           std::string_view says) {
+  table_.add({.member = at, .value = std::move(value), .when = when_, .says = std::string(says)});
 }
 void PartOfTable::let_callers_choose() {
   std::get<TableScalar>(table_.fields().back()).of_caller = true;

@@ -109,10 +109,11 @@ class PartOfTable {
   Formula add(const StructMember& at, const Formula& value);
   Formula add(const StructMember& at, WordChoices value);
   Formula add(const StructMember& at, const ContractChoice& value);
-  void add_real(const StructMember& at, float value);
-  void add_real(const StructMember& at, FloatOfInteger value);
-  void add_real(const StructMember& at, const ContractChoice& value);
-  void add_real(const StructMember& at, std::function<float(const Row&)> value);
+  void add_real(const StructMember& at, float value, std::string_view says);
+  void add_real(const StructMember& at, FloatOfInteger value, std::string_view says);
+  void add_real(const StructMember& at, const ContractChoice& value, std::string_view says);
+  void add_real(const StructMember& at, std::function<float(const Row&)> value,
+                std::string_view says);
   void let_callers_choose();
   TensorEditor add_tensor(const StructMember& at, std::string_view name, Dtype dtype, Role role,
                           std::vector<Formula> shape, std::string_view says);
@@ -184,19 +185,21 @@ class TablePart : private PartOfTable {
   Formula choice(std::string_view name, T S::* member, const ContractChoice& choice) {
     return add(locate(name, member), choice);
   }
-  void real(std::string_view name, float S::* member, float value) {
-    add_real(locate(name, member), value);
+  void real(std::string_view name, float S::* member, float value, std::string_view says) {
+    add_real(locate(name, member), value, says);
   }
-  void real(std::string_view name, float S::* member, FloatOfInteger value) {
-    add_real(locate(name, member), std::move(value));
+  void real(std::string_view name, float S::* member, FloatOfInteger value, std::string_view says) {
+    add_real(locate(name, member), std::move(value), says);
   }
   // The words of the choice are numbers.
-  void real(std::string_view name, float S::* member, const ContractChoice& choice) {
-    add_real(locate(name, member), choice);
+  void real(std::string_view name, float S::* member, const ContractChoice& choice,
+            std::string_view says) {
+    add_real(locate(name, member), choice, says);
   }
   // No parameter is found from this value. A call must have it.
-  void real(std::string_view name, float S::* member, std::function<float(const Row&)> value) {
-    add_real(locate(name, member), std::move(value));
+  void real(std::string_view name, float S::* member, std::function<float(const Row&)> value,
+            std::string_view says) {
+    add_real(locate(name, member), std::move(value), says);
   }
   // In a call, `unknown` has this value: for a parameter or word that no scalar or tensor contains.
   void given(const Formula& unknown, const Formula& value) { table_.add({unknown, value}); }

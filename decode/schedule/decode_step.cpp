@@ -27,31 +27,38 @@ constexpr std::int64_t kPromptTokens = 16;     // of a step, where nobody says h
 constexpr std::int64_t kSampledRows = 24;      // of a call in production geometry
 constexpr std::int64_t kMostTokens = 1 << 20;  // of a context
 
-// The one of `names` that a row has under `key`; nothing if it has none. Throws BadRow.
-template <std::size_t N>
-std::optional<std::size_t> choice(const Row& row, std::string_view key,
-                                  const std::array<std::string_view, N>& names) {
-  const std::string_view word = row.word(key);
-  if (word.empty()) return std::nullopt;
-  const auto found = std::find(names.begin(), names.end(), word);
-  if (found == names.end()) {
-    throw BadRow(fmt::format("{}: {} is one of {}, not \"{}\"", row.where, key,
-                             fmt::join(names, ", "), word));
-  }
-  return static_cast<std::size_t>(found - names.begin());
-}
-
-template <class Enum, std::size_t N>
-void choose(const Row& row, std::string_view key, const std::array<std::string_view, N>& names,
-            Enum& value) {
-  if (const auto which = choice(row, key, names)) value = static_cast<Enum>(*which);
-}
-
-template <class Enum, std::size_t N>
-constexpr std::array<std::string_view, N> names_of() {
-  std::array<std::string_view, N> names;
-  for (std::size_t i = 0; i < N; ++i) names[i] = name_of(static_cast<Enum>(i));
+template <class Enum>
+std::vector<std::string_view> names_of(std::size_t count) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(name_of(static_cast<Enum>(i)));
   return names;
+}
+
+// Those with an enum have its order.
+const std::vector<WordParameter>& step_words() {
+  static const std::vector<WordParameter> words{
+      {"model", {"v4", "v32"}, "V4 or V3.2"},
+      {"geometry", {"small", "production"}, "widths, heads and layers"},
+      {"lists", {"ragged", "dense"}, "of V4's candidates"},
+      {"traffic", names_of<Traffic>(15), "how the batch changes from step to step"},
+      {"lengths", names_of<Lengths>(9), "of the contexts"},
+      {"accepted", {"all", "some", "none"}, "of the speculated tokens"},
+      {"between", {"nothing", "dummies", "captures"}, "what the engine does between two steps"},
+      {"order", {"forward", "reverse", "random"}, "of the simulator's threads"},
+      {"policy", {"early", "late", "interleaved"}, "when the simulator runs what lies on a stream"},
+      {"fault", {}, "of the library, by its name"},
+      {"keep_requests", {}, "numbers of those that stay: 0,3-5; else all"},
+      {"keep_steps", {}, "numbers of those that stay; else all"}};
+  return words;
+}
+
+// The row's word as an enum; without it `value` stays.
+template <class Enum>
+void choose(const Row& row, std::string_view key, Enum& value) {
+  const std::string_view word = row.word(key);
+  if (word.empty()) return;
+  const auto& values = std::ranges::find(step_words(), key, &WordParameter::name)->values;
+  value = static_cast<Enum>(std::ranges::find(values, word) - values.begin());
 }
 
 std::int64_t set_or(const Row& row, std::string_view parameter, std::int64_t otherwise) {
@@ -88,9 +95,8 @@ Geometry small_geometry(const Row& row, const Geometry& base, Architecture archi
 
 Geometry geometry_of(const Row& row, const Geometry& base) {
   Architecture architecture = base.architecture;
-  choose(row, "model", std::array<std::string_view, 2>{"v4", "v32"}, architecture);
-  const bool production =
-      choice(row, "geometry", std::array<std::string_view, 2>{"small", "production"}) == 1;
+  choose(row, "model", architecture);
+  const bool production = row.word("geometry") == "production";
   Geometry geometry = small_geometry(row, base, architecture);
   if (production) {
     const std::int64_t requests = row.integer("requests");
@@ -98,7 +104,7 @@ Geometry geometry_of(const Row& row, const Geometry& base) {
                                                  : device::decode::production_geometry(requests);
   }
   geometry.lists = base.lists;
-  choose(row, "lists", std::array<std::string_view, 2>{"ragged", "dense"}, geometry.lists);
+  choose(row, "lists", geometry.lists);
   geometry.fnuz = base.fnuz || row.integer("fnuz") != 0;
   geometry.frees_window = geometry.frees_window || row.integer("frees_window") != 0;
   return geometry;
@@ -117,11 +123,10 @@ ScheduleShape shape_of(const Row& row, std::uint64_t seed) {
   shape.steps = row.integer("steps");
   shape.most_requests = row.integer("requests");
   shape.seed = static_cast<std::uint64_t>(row.integer("seed")) + seed;
-  choose(row, "traffic", names_of<Traffic, 15>(), shape.traffic);
-  choose(row, "lengths", names_of<Lengths, 9>(), shape.lengths);
-  choose(row, "accepted", std::array<std::string_view, 3>{"all", "some", "none"}, shape.acceptance);
-  choose(row, "between", std::array<std::string_view, 3>{"nothing", "dummies", "captures"},
-         shape.between);
+  choose(row, "traffic", shape.traffic);
+  choose(row, "lengths", shape.lengths);
+  choose(row, "accepted", shape.acceptance);
+  choose(row, "between", shape.between);
   shape.keep_requests = kept(row, "keep_requests");
   shape.keep_steps = kept(row, "keep_steps");
   return shape;
@@ -177,8 +182,7 @@ const RowSchema& decode_step_schema() {
        {"fresh_every", 0, 0, 100000, "each so many-th step is taken by a new engine too"},
        {"seed", 1, 0, 1000000000, "of the schedule"},
        {"weights", 1, 0, 1000000000, "seed of weights and of where blocks are"}},
-      {"model", "geometry", "lists", "traffic", "lengths", "accepted", "between", "order", "policy",
-       "fault", "keep_requests", "keep_steps"}};
+      step_words()};
   return schema;
 }
 
@@ -224,10 +228,8 @@ ServedCase served_case(const StepCase& which, DecodeSetup base, std::uint64_t se
   if (const std::int64_t in_flight = row.integer("in_flight"); in_flight > 0) {
     setup.in_flight = in_flight;
   }
-  choose(row, "order", std::array<std::string_view, 3>{"forward", "reverse", "random"},
-         setup.conditions.order);
-  choose(row, "policy", std::array<std::string_view, 3>{"early", "late", "interleaved"},
-         setup.conditions.policy);
+  choose(row, "order", setup.conditions.order);
+  choose(row, "policy", setup.conditions.policy);
   setup.conditions.seed = served.shape.seed;
   setup.environment = {.seed = static_cast<std::uint64_t>(row.integer("weights")),
                        .churns = row.integer("churn") != 0,

@@ -30,6 +30,26 @@ TEST(OpArguments, PageIsMadeOfTheTables) {
       << "plumb list --arguments >docs/operations/arguments.md makes it anew";
 }
 
+TEST(OpArguments, EachSaysWhatItMeans) {
+  for (const OpDefinition& op : all_ops()) {
+    for (const OpArgument& argument : arguments_of(op)) {
+      EXPECT_NE(argument.says, "") << op.name << ": " << argument.name;
+    }
+  }
+}
+
+TEST(OpArguments, WordsAreRefusedWithWhatTheyCanBe) {
+  for (const OpDefinition& op : all_ops()) {
+    for (const WordParameter& word : op.word_parameters) {
+      EXPECT_FALSE(word.values.empty()) << op.name << ": " << word.name;
+      EXPECT_THROW(op.check_word(word.name, "nonsense", "here"), BadRow) << op.name;
+      for (const std::string_view value : word.values) {
+        EXPECT_NO_THROW(op.check_word(word.name, value, "here"));
+      }
+    }
+  }
+}
+
 struct BiasedParams {
   const std::uint16_t* x;
   const float* bias;

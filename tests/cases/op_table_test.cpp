@@ -41,8 +41,9 @@ Formula members(TablePart<P>& t) {
   const Formula columns = size.scalar("columns", &SampleSize::columns, parameter("pairs") * 2);
   const Formula gap = size.scalar("gap", &SampleSize::gap);
   const Formula stride = t.scalar("stride", &P::stride, columns + gap * 4);
-  t.real("eps", &P::eps, 0.5F);
-  t.real("factor", &P::factor, {"factor", [](std::int64_t n) { return 0.1F * float(n); }, 9});
+  t.real("eps", &P::eps, 0.5F, "a number");
+  t.real("factor", &P::factor, {"factor", [](std::int64_t n) { return 0.1F * float(n); }, 9},
+         "another one");
   auto plan = t.pointed("plan", &P::plan);
   const Formula parts = plan.scalar("parts", &SamplePlan::parts, div_up(rows, 2));
   t.input("x", &P::x, {rows, columns}, "rows to add").strides({stride, 1});

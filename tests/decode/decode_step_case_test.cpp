@@ -175,7 +175,7 @@ TEST(DecodeStepCase, WhatCannotBeIsSaid) {
       EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
     }
   };
-  refuses({{"traffic", "sideways"}}, "traffic is one of steady, grow");
+  refuses({{"traffic", "sideways"}}, "traffic is steady or grow");
   refuses({{"fault", "swa_tail_not_cleare"}}, "did you mean \"swa_tail_not_cleared\"?");
   refuses({{"traffic", "prompts"}, {"prompt_tokens", "0"}},
           "prompts where max_batched_tokens is 0");

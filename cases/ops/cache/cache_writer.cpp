@@ -13,23 +13,12 @@ using reference::CacheEntry;
 using reference::Dialect;
 using reference::GroupQuant;
 
-namespace {
-
-bool has_whole_blocks(const Row& row) {
-  const std::string_view slots = row.word("slots");
-  if (slots == "whole_blocks") return true;
-  if (slots.empty() || slots == "scattered") return false;
-  throw BadRow(row.where + ": slots is scattered or whole_blocks");
-}
-
-}  // namespace
-
 CacheWriter::CacheWriter(const Row& row, const device::Properties& platform)
     : pool_{.tokens = row.integer("tokens"),
             .page = row.integer("page"),
             .given_blocks = row.integer("blocks"),
             .holes_percent = row.integer("holes_percent"),
-            .whole_blocks = has_whole_blocks(row),
+            .whole_blocks = row.word("slots") == "whole_blocks",
             .far = row.integer("far") != 0,
             .dialect = dialect_of(row, "dialect", platform)} {}
 

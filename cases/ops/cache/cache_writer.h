@@ -26,6 +26,9 @@ inline const ContractChoice kSkip{
 // vLLM and SGLang's CUDA writers have the first, SGLang's Triton writers the second.
 inline const ContractChoice kAmaxFloor{"floor", {"1e-4", "1e-8"}, "least amax of a group"};
 
+inline const WordParameter kSlots{
+    "slots", {"scattered", "whole_blocks"}, "of the tokens: anywhere, or block after block"};
+
 class CacheWriter {
  protected:
   // `pool_.block_bytes` and `pool_.skip` are still the caller's to set.

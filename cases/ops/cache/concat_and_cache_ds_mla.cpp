@@ -33,7 +33,7 @@ Formula members(TablePart<P>& t) {
   add_tokens(t, "k_pe", &P::k_pe, &P::k_pe_row_stride, tokens, kDsMlaRope);
   add_slot_mapping(t, tokens);
   t.choice("scale_form", &P::scale_form, kScaleForm);
-  t.real("scale_floor", &P::scale_floor, kScaleFloor);
+  t.real("scale_floor", &P::scale_floor, kScaleFloor, "least scale of a group");
   auto cache = t.part("cache", &P::cache);
   const Formula page = cache.scalar("page", &plumb_paged_cache::page);
   add_cache_pool(cache, tokens, page, page * reference::kDsMlaTokenBytes + parameter("block_gap"),
@@ -94,7 +94,7 @@ OpDefinition define_concat_and_cache_ds_mla() {
   return {{"concat_and_cache_ds_mla",
            "the V3.2 cache's writer: fp8 codes, fp32 scales and RoPE into slots",
            std::move(parameters),
-           {"dialect", "slots"},
+           {dialect_word(), kSlots},
            {kSkip, kScaleForm, kScaleFloor}},
           make_problem_of<ConcatAndCacheProblem>,
           {},

@@ -29,7 +29,7 @@ Formula members(TablePart<P>& t) {
       t.scalar("quant_block_size", &P::quant_block_size, parameter("quant_block"));
   t.word("scale_form", &P::scale_form,
          {"scale_form", {{"pow2", PLUMB_SCALE_POWER_OF_TWO}, {"fp32", PLUMB_SCALE_AS_IT_IS}}});
-  t.real("amax_floor", &P::amax_floor, kAmaxFloor);
+  t.real("amax_floor", &P::amax_floor, kAmaxFloor, "least amax of a group");
   t.word("shuffled", &P::shuffled, {"layout", {{"planar", 0}, {"shuffled", 1}}});
   add_tokens(t, "k", &P::k, &P::k_row_stride, tokens, head_dim);
   add_slot_mapping(t, tokens);
@@ -103,7 +103,11 @@ OpDefinition define_indexer_k_quant_and_cache() {
   return {{"indexer_k_quant_and_cache",
            "the indexer cache's writer: fp8 keys and fp32 scales into slots",
            std::move(parameters),
-           {"dialect", "slots", "layout"},
+           {dialect_word(),
+            kSlots,
+            {"layout",
+             {"planar", "shuffled"},
+             "of the keys in a block: row after row, or AITER's tiles"}},
            {kSkip, kScaleForm, kAmaxFloor}},
           make_problem_of<IndexerKQuantProblem>,
           {},

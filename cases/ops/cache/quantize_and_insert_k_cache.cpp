@@ -33,7 +33,7 @@ Formula members(TablePart<P>& t) {
   add_tokens(t, "kv", &P::kv, &P::kv_row_stride, tokens, kMlaDim);
   add_slot_mapping(t, tokens);
   t.choice("pad", &P::pad, kPad);
-  t.real("amax_floor", &P::amax_floor, kAmaxFloor);
+  t.real("amax_floor", &P::amax_floor, kAmaxFloor, "least amax of a group");
   auto cache = t.part("cache", &P::cache);
   const Formula page = cache.scalar("page", &plumb_paged_cache::page);
   add_cache_pool(
@@ -98,7 +98,7 @@ OpDefinition define_quantize_and_insert_k_cache() {
   return {{"quantize_and_insert_k_cache",
            "the V4 cache's writer: fp8 codes, UE8M0 scales and RoPE into slots",
            cache_writer_parameters(64),
-           {"dialect", "slots"},
+           {dialect_word(), kSlots},
            {kSkip, kPad, kAmaxFloor}},
           make_problem_of<QuantizeAndInsertProblem>,
           {},

@@ -27,8 +27,9 @@ Formula members(TablePart<P>& t) {
       t.scalar("hidden_slot_stride", &P::hidden_slot_stride, slot_stride_of(hidden));
   const Formula token =
       t.scalar("hidden_token_stride", &P::hidden_token_stride, token_stride_of(slot));
-  t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"));
-  t.real("hc_eps", &P::hc_eps, negative_power_of_ten("hc_eps_exponent"));
+  t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"),
+         "added to the mean of the squares");
+  t.real("hc_eps", &P::hc_eps, negative_power_of_ten("hc_eps_exponent"), "added to the gates");
   t.choice("rounding", &P::rounding, kHeadRounding);
   t.input("hidden_states", &P::hidden_states, {tokens, kStreams, hidden}, "the streams")
       .strides({token, slot, 1});
@@ -112,7 +113,7 @@ OpDefinition define_hc_head() {
   return {{"hc_head",
            "gated sum of the four streams before the LM head",
            std::move(parameters),
-           {"norms", "logits"},
+           {kNormsWord, kLogitsWord},
            {kHeadRounding}},
           make_problem_of<HcHeadProblem>,
           {},

@@ -27,16 +27,10 @@ enum PreSalt : std::uint64_t {
 enum PostSalt : std::uint64_t { kPost = 102, kComb };
 
 template <class Word>
-Word word_of(const Row& row, std::string_view parameter,
-             const std::vector<std::string_view>& words) {
-  const std::string_view word = row.word(parameter);
+Word word_of(const Row& row, const WordParameter& parameter) {
+  const std::string_view word = row.word(parameter.name);
   if (word.empty()) return Word{};
-  const auto found = std::find(words.begin(), words.end(), word);
-  if (found == words.end()) {
-    throw BadRow(row.where + ": " + std::string(parameter) + " cannot be \"" + std::string(word) +
-                 "\"");
-  }
-  return static_cast<Word>(found - words.begin());
+  return static_cast<Word>(std::ranges::find(parameter.values, word) - parameter.values.begin());
 }
 
 double token_scale(const Step& step, Norms norms, std::int64_t token) {
@@ -105,11 +99,9 @@ double base_of(const Step& step, LogitRange logits, std::int64_t column) {
 
 }  // namespace
 
-Norms norms_of(const Row& row) { return word_of<Norms>(row, "norms", {"wide", "ramp"}); }
+Norms norms_of(const Row& row) { return word_of<Norms>(row, kNormsWord); }
 
-LogitRange logits_of(const Row& row) {
-  return word_of<LogitRange>(row, "logits", {"usual", "wide", "equal", "one_hot", "huge"});
-}
+LogitRange logits_of(const Row& row) { return word_of<LogitRange>(row, kLogitsWord); }
 
 std::vector<Parameter> stream_parameters() {
   return {{"tokens", 4, 0, 1 << 20, "padded tokens"},

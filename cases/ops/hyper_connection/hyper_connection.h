@@ -29,7 +29,8 @@ enum class Norms {
   wide,  // from 2^-10 to 2^10, at random: another token's sum is far off
   ramp,  // token i scaled by 1 + i: every token differs from every other
 };
-// Throw BadRow on an unknown word; "" is the first.
+inline const WordParameter kNormsWord{
+    "norms", {"wide", "ramp"}, "of the tokens: at random, or token i scaled by 1 + i"};
 Norms norms_of(const Row& row);
 
 enum class LogitRange {
@@ -39,6 +40,11 @@ enum class LogitRange {
   one_hot,  // a permutation
   huge      // differences beyond exp's range, closed gates: eps decides
 };
+inline const WordParameter kLogitsWord{"logits",
+                                       {"usual", "wide", "equal", "one_hot", "huge"},
+                                       "of the mixes: of order 1, four times as large, all of one "
+                                       "size, a permutation, beyond the range "
+                                       "of exp"};
 LogitRange logits_of(const Row& row);
 
 std::vector<Parameter> stream_parameters();

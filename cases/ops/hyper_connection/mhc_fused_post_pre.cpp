@@ -265,7 +265,7 @@ OpDefinition define_mhc_fused_post_pre() {
   return {{"mhc_fused_post_pre",
            "mhc_post of one sublayer and mhc_pre of the next, fused",
            mixing_parameters(),
-           {"norms", "logits"},
+           {kNormsWord, kLogitsWord},
            {kUnroundedRows, kGemmOperand}},
           make_problem_of<MhcFusedProblem>,
           [](const Row&) { return true; },

@@ -23,12 +23,17 @@ void add_mixing(TablePart<P>& t, const Formula& tokens, const Formula& hidden,
                 const Formula& depth) {
   const Formula splits = t.scalar("splits", &P::splits);
   t.scalar("sinkhorn_iterations", &P::sinkhorn_iterations);
-  t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"));
-  t.real("norm_eps", &P::norm_eps, negative_power_of_ten("rms_eps_exponent"));
-  t.real("pre_eps", &P::pre_eps, negative_power_of_ten("hc_eps_exponent"));
-  t.real("sinkhorn_eps", &P::sinkhorn_eps, negative_power_of_ten("hc_eps_exponent"));
+  t.real("rms_eps", &P::rms_eps, negative_power_of_ten("rms_eps_exponent"),
+         "added to the mean of the squares");
+  t.real("norm_eps", &P::norm_eps, negative_power_of_ten("rms_eps_exponent"),
+         "of the norm of the layer input");
+  t.real("pre_eps", &P::pre_eps, negative_power_of_ten("hc_eps_exponent"),
+         "added to the gates of pre");
+  t.real("sinkhorn_eps", &P::sinkhorn_eps, negative_power_of_ten("hc_eps_exponent"),
+         "added to sums of Sinkhorn");
   t.real("post_mult", &P::post_mult,
-         {"post_mult", [](std::int64_t n) { return static_cast<float>(n); }, 16});
+         {"post_mult", [](std::int64_t n) { return static_cast<float>(n); }, 16},
+         "factor of the gates of post");
   t.input("fn", &P::fn, {kMixes, depth}, "weights of the mixes");
   t.input("scale", &P::scale, {3}, "factors of pre, post and comb");
   t.input("base", &P::base, {kMixes}, "added to each mix");

@@ -101,7 +101,7 @@ OpDefinition define_mhc_post() {
   return {{"mhc_post",
            "the sublayer's output and the mixed residual streams",
            stream_parameters(),
-           {"norms"}},
+           {kNormsWord}},
           make_problem_of<MhcPostProblem>,
           {},
           "tokens",

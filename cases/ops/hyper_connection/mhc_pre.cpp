@@ -58,7 +58,7 @@ OpDefinition define_mhc_pre() {
   return {{"mhc_pre",
            "hyper-connection mixing before a sublayer: post, comb and the sublayer's input",
            mixing_parameters(),
-           {"norms", "logits"}},
+           {kNormsWord, kLogitsWord}},
           make_problem_of<MhcPreProblem>,
           {},
           "tokens",

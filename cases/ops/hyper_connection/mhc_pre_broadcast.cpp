@@ -83,7 +83,7 @@ OpDefinition define_mhc_pre_broadcast() {
   return {{"mhc_pre_broadcast",
            "mhc_pre of the first layer: one stream that stands for four",
            mixing_parameters(),
-           {"norms", "logits"}},
+           {kNormsWord, kLogitsWord}},
           make_problem_of<MhcBroadcastProblem>,
           {},
           "tokens",

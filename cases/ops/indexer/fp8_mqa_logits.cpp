@@ -176,7 +176,8 @@ OpDefinition define_fp8_mqa_logits() {
        {"overhang", 0, 0, 1 << 20, "how far windows at the first and the last key go beyond it"},
        {"row_local", 0, 0, 1, "1: columns count from the row's first key (max_seqlen_k > 0)"},
        {"clean", 0, 0, 1, "1: columns outside of the window are -inf"}});
-  op.word_parameters = {"q_dialect", "k_dialect"};
+  op.word_parameters = {dialect_word("q_dialect", "of the queries; else the platform's"),
+                        dialect_word("k_dialect", "of the keys; else the platform's")};
   op.make_problem = make_problem_of<Fp8MqaLogitsProblem>;
   op.table = &table_of<members>();
   op.row_count = "rows";

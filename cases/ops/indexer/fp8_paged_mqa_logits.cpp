@@ -270,7 +270,10 @@ OpDefinition define_fp8_paged_mqa_logits() {
                    {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the requests need"},
                    {"clean", 0, 0, 1, "1: columns from the length on are -inf; needs 1-D lengths"},
                    {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
-  op.word_parameters = {"layout", "q_dialect", "dialect"};
+  op.word_parameters = {
+      {"layout", {"planar", "shuffled"}, "of the keys in a block: row after row, or AITER's tiles"},
+      dialect_word("q_dialect", "of the queries; else the platform's"),
+      dialect_word("dialect", "of the keys; else the platform's")};
   op.make_problem = make_problem_of<Fp8PagedMqaLogitsProblem>;
   op.table = &table_of<members>();
   return op;

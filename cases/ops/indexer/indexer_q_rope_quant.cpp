@@ -66,9 +66,11 @@ Formula members(TablePart<P>& t) {
   t.scalar("rope_offset", &P::rope_offset);
   t.word("rope_pairs", &P::rope_pairs,
          {"rope_pairs", {{"interleaved", PLUMB_ROPE_INTERLEAVED}, {"halves", PLUMB_ROPE_HALVES}}});
-  t.real("softmax_scale", &P::softmax_scale, inverse_root_of("dim"));
-  t.real("head_scale", &P::head_scale, inverse_root_of("heads"));
-  t.real("amax_floor", &P::amax_floor, kFloor);
+  t.real("softmax_scale", &P::softmax_scale, inverse_root_of("dim"),
+         "factor of the weights: dim^-0.5");
+  t.real("head_scale", &P::head_scale, inverse_root_of("heads"),
+         "factor of the weights: heads^-0.5");
+  t.real("amax_floor", &P::amax_floor, kFloor, "least amax of a head");
   t.choice("scale_form", &P::scale_form, kScaleForm);
   t.choice("rotated_rounding", &P::rotated_rounding, kRotatedRounding);
   t.choice("hadamard", &P::hadamard, kHadamard);
@@ -247,7 +249,10 @@ OpDefinition define_indexer_q_rope_quant() {
                    {"positions", 100, 2, 1 << 24, "rows of the table of cosines and sines"},
                    {"q_gap", 0, 0, 65536, "elements between the heads of two tokens"},
                    kOutGap};
-  op.word_parameters = {"rope_pairs", "dialect"};
+  op.word_parameters = {{"rope_pairs",
+                         {"interleaved", "halves"},
+                         "which columns turn together: 2i and 2i + 1, or i and i + 32"},
+                        dialect_word()};
   op.choices = {kFloor, kScaleForm, kRotatedRounding, kHadamard};
   op.make_problem = make_problem_of<IndexerQRopeQuantProblem>;
   op.table = &table_of<members>();

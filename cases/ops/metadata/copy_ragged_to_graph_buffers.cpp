@@ -25,8 +25,10 @@ Formula members(TablePart<P>& t) {
   const Formula buffer = buffer_rows(t, rows, "more_buffer_rows");
   t.input("indices", &P::indices, {rows * max_per_row, 1}, "entries of all rows");
   t.input("indptr", &P::indptr, {rows + 1, 1}, "first entry of each row");
-  t.in_place("indices_buffer", &P::indices_buffer, {buffer * max_per_row, 1});
-  t.in_place("indptr_buffer", &P::indptr_buffer, {buffer + 1, 1});
+  t.in_place("indices_buffer", &P::indices_buffer, {buffer * max_per_row, 1},
+             "of the graph, which gets the indices");
+  t.in_place("indptr_buffer", &P::indptr_buffer, {buffer + 1, 1},
+             "of the graph, which gets indptr");
   return rows;
 }
 

@@ -28,7 +28,7 @@ Formula members(TablePart<P>& t) {
       .strides({stride, 1})
       .elements(packed_dtype());
   t.input("lengths", &P::lengths, {sizes.sequences, 1}, "rows of each sequence");
-  t.output("out", &P::out, {sizes.sequences, sizes.max_length, sizes.columns})
+  t.output("out", &P::out, {sizes.sequences, sizes.max_length, sizes.columns}, "padded sequences")
       .elements(packed_dtype());
   t.strides(
       {{"out_sequence_stride", &P::out_sequence_stride}, {"out_row_stride", &P::out_row_stride}});

@@ -43,7 +43,7 @@ void describe_seq_packing(OpDefinition& op) {
                    {"row_gap", 0, 0, 65536, "elements between two packed rows"},
                    {"more_tokens", 2, 0, 8192, "rows beyond those of full sequences"},
                    {"tokens", -1, -1, 1 << 20, "rows; -1: those of full sequences and more"}};
-  op.word_parameters = {"dtype"};
+  op.word_parameters = {{"dtype", {"f32", "bf16", "i32", "u8"}, "of the elements"}};
 }
 
 std::vector<std::int64_t> fill_seq_lengths(std::int64_t max_length, std::int64_t tokens,

@@ -37,7 +37,7 @@ Formula members(TablePart<P>& t) {
   t.choice("extent", &P::extent, kExtent);
   add_queries(t, requests);
   t.in_place("req_id_per_token", &P::req_id_per_token, {tokens, 1}, "request of each token");
-  t.in_place("paged_kv_indices", &P::paged_kv_indices, {tokens * topk, 1});
+  t.in_place("paged_kv_indices", &P::paged_kv_indices, {tokens * topk, 1}, "slots");
   t.in_place("extents", &P::extents, {2, 1}, "tokens and entries of the latest step");
   t.output("paged_kv_indptr", &P::paged_kv_indptr, {tokens + 1, 1}, "first entry of each token");
   return requests;

@@ -64,7 +64,7 @@ const ContractChoice kSum{"sum", {"bf16", "fp32"}, "x + residual that the norm i
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
-  t.real("eps", &P::eps, kNormEps);
+  t.real("eps", &P::eps, kNormEps, "added to the mean of the squares");
   t.choice("rounding", &P::rounding, kRounding);
   t.choice("sum", &P::sum, kSum);
   t.in_place("x", &P::x, {tokens, hidden}, "rows to add, then the normalised sum")

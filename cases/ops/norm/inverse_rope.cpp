@@ -98,7 +98,7 @@ OpDefinition define_inverse_rope() {
             {"heads", 16, 1, 128, "heads per token"},
             {"token_gap", 0, 0, 1 << 20, "elements between tokens of x, guarded"},
             kOutGap},
-           {"positions"},
+           {kPositions},
            {kPlacement}},
           make_problem_of<InverseRopeProblem>,
           {},

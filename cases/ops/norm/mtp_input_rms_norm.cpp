@@ -71,13 +71,13 @@ using P = plumb_mtp_input_rms_norm_params;
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula slots = t.scalar("hc_mult", &P::hc_mult);
-  t.real("eps", &P::eps, kNormEps);
+  t.real("eps", &P::eps, kNormEps, "added to the mean of the squares");
   t.choice("rounding", &P::rounding, kRounding);
   t.input("embeds", &P::embeds, {tokens, hidden}, "embedding of each token");
   t.input("previous_hidden", &P::previous_hidden, {tokens, slots, hidden}, "of the target model");
   t.input("positions", &P::positions, {tokens}, "the embedding of position 0 counts as 0");
-  t.input("enorm_weight", &P::enorm_weight, {hidden});
-  t.input("hnorm_weight", &P::hnorm_weight, {hidden});
+  t.input("enorm_weight", &P::enorm_weight, {hidden}, "factor of each column of the embeddings");
+  t.input("hnorm_weight", &P::hnorm_weight, {hidden}, "factor of each column of the hidden states");
   t.output("out_embeds", &P::out_embeds, {tokens, hidden}, "enorm of the embeddings");
   t.strides({{"out_embeds_row_stride", &P::out_embeds_row_stride}});
   t.output("out_hidden", &P::out_hidden, {tokens, slots, hidden}, "hnorm of each slot");

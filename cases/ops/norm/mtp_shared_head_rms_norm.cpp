@@ -15,7 +15,7 @@ using P = plumb_mtp_shared_head_rms_norm_params;
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
-  t.real("eps", &P::eps, kNormEps);
+  t.real("eps", &P::eps, kNormEps, "added to the mean of the squares");
   t.choice("rounding", &P::rounding, kRounding);
   t.input("x", &P::x, {tokens, hidden}, "hidden states of the drafter");
   t.input("weight", &P::weight, {hidden}, "factor of each column");

@@ -36,7 +36,7 @@ Formula members(TablePart<P>& t) {
       t.caller_scalar("out_head_stride", &P::out_head_stride, parameter("out_gap") + kHeadDim);
   const Formula out_token = t.caller_scalar("out_token_stride", &P::out_token_stride,
                                             heads * out_head + parameter("out_gap"));
-  t.real("eps", &P::eps, kNormEps);
+  t.real("eps", &P::eps, kNormEps, "added to the mean of the squares");
   t.choice("rounding", &P::rounding, kHeadRounding);
   t.given(in_place, !t.has("q", &P::q));
   t.input("q", &P::q, {tokens, heads, kHeadDim}, "query heads")
@@ -112,7 +112,7 @@ OpDefinition define_q_head_rms_norm_rope() {
             {"heads", 16, 1, 128, "heads per token"},
             {"token_gap", 0, 0, 1 << 20, "elements between tokens of q, guarded"},
             kOutGap},
-           {"positions"},
+           {kPositions},
            {kHeadRounding, kPlacement}},
           make_problem_of<QHeadProblem>,
           {},

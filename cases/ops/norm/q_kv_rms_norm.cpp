@@ -58,15 +58,15 @@ Formula members(TablePart<P>& t) {
       t.scalar("q_row_stride", &P::q_row_stride, q_hidden + parameter("q_gap"));
   const Formula kv_stride =
       t.scalar("kv_row_stride", &P::kv_row_stride, kv_hidden + parameter("kv_gap"));
-  t.real("eps", &P::eps, kNormEps);
+  t.real("eps", &P::eps, kNormEps, "added to the mean of the squares");
   t.choice("rounding", &P::rounding, kRounding);
   t.input("q", &P::q, {tokens, q_hidden}, "latent of the query").strides({q_stride, 1});
   t.input("kv", &P::kv, {tokens, kv_hidden}, "latent of the key").strides({kv_stride, 1});
-  t.input("q_weight", &P::q_weight, {q_hidden});
-  t.input("kv_weight", &P::kv_weight, {kv_hidden});
-  t.output("out_q", &P::out_q, {tokens, q_hidden});
+  t.input("q_weight", &P::q_weight, {q_hidden}, "factor of each column of q");
+  t.input("kv_weight", &P::kv_weight, {kv_hidden}, "factor of each column of kv");
+  t.output("out_q", &P::out_q, {tokens, q_hidden}, "normalised rows of q");
   t.strides({{"out_q_row_stride", &P::out_q_row_stride}});
-  t.output("out_kv", &P::out_kv, {tokens, kv_hidden});
+  t.output("out_kv", &P::out_kv, {tokens, kv_hidden}, "normalised rows of kv");
   t.strides({{"out_kv_row_stride", &P::out_kv_row_stride}});
   return tokens;
 }

@@ -16,7 +16,7 @@ using P = plumb_rms_norm_params;
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, hidden + parameter("row_gap"));
-  t.real("eps", &P::eps, kNormEps);
+  t.real("eps", &P::eps, kNormEps, "added to the mean of the squares");
   t.choice("rounding", &P::rounding, kRounding);
   t.input("x", &P::x, {tokens, hidden}, "rows to normalise").strides({stride, 1});
   t.input("weight", &P::weight, {hidden}, "factor of each column").when(parameter("weight"));

@@ -52,10 +52,7 @@ RotationAngle turn_of(Fill fill, std::uint64_t seed, std::uint64_t counter) {
 }  // namespace
 
 Positions positions_of(const Row& row) {
-  const std::string_view word = row.word("positions");
-  if (word.empty() || word == "any") return Positions::any;
-  if (word == "ascending") return Positions::ascending;
-  throw BadRow(row.where + ": positions is \"any\" or \"ascending\"");
+  return row.word("positions") == "ascending" ? Positions::ascending : Positions::any;
 }
 
 void place_rope(TensorSpec& spec) {

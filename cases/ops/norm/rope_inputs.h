@@ -25,7 +25,9 @@ enum class Positions {
   any,       // 0, neighbours, repeated, the last one: in no order
   ascending  // token t has the t-th of the positions that exist; token 0 has position 0
 };
-Positions positions_of(const Row& row);  // the word parameter `positions`; throws BadRow
+inline const WordParameter kPositions{
+    "positions", {"any", "ascending"}, "of the tokens: in no order, or each behind the one before"};
+Positions positions_of(const Row& row);
 
 inline constexpr std::int64_t kExistingPositions = 22;
 // `positions` and `cos_sin`, of which a case has the rows of the positions that exist.

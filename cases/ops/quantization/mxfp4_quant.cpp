@@ -29,7 +29,7 @@ const ContractChoice kNegativeZero{"negative_zero",
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), columns = t.scalar("columns", &P::columns);
   const Formula stride = t.scalar("x_row_stride", &P::x_row_stride, columns + parameter("row_gap"));
-  t.real("amax_floor", &P::amax_floor, kFloor);
+  t.real("amax_floor", &P::amax_floor, kFloor, "least amax of a group");
   t.choice("ties", &P::ties, kTies);
   t.choice("negative_zero", &P::negative_zero, kNegativeZero);
   t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({stride, 1});

@@ -31,8 +31,12 @@ Formula members(TablePart<P>& t) {
   t.input("weight", &P::weight, {rows, columns}, "OCP codes")
       .named("weight_before")
       .strides({stride, 1});
-  t.input("weight_scale", &P::weight_scale, {down, across}).named("weight_scale_before");
-  t.input("input_scale", &P::input_scale, {inputs}).named("input_scale_before").when(inputs);
+  t.input("weight_scale", &P::weight_scale, {down, across},
+          "of blocks of the weight, before the call")
+      .named("weight_scale_before");
+  t.input("input_scale", &P::input_scale, {inputs}, "before the call")
+      .named("input_scale_before")
+      .when(inputs);
   t.output("weight_out", &P::weight_out, {rows, columns}, "0x80 becomes 0x00")
       .named("weight")
       .strides({out_stride, 1})

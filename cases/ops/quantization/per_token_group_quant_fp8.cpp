@@ -49,7 +49,8 @@ void add_scales(TablePart<P>& t, const Formula& tokens, const Formula& groups) {
   t.output("scales", &P::scales, {tokens, words}, "of groups of columns")
       .elements(dtype)
       .when(!by_column);
-  t.output("scales", &P::scales, {words, zeroed * aligned + !zeroed * tokens})
+  t.output("scales", &P::scales, {words, zeroed * aligned + !zeroed * tokens},
+           "of groups of columns, by column")
       .elements(dtype)
       .strides({stride, 1})
       .when(by_column);
@@ -69,8 +70,8 @@ Formula members(TablePart<P>& t) {
            {"packed_ue8m0", PLUMB_SCALE_PACKED_UE8M0}}});
   t.word("quotient", &P::quotient,
          {"quotient", {{"division", PLUMB_DIVIDE}, {"reciprocal", PLUMB_MULTIPLY_BY_RECIPROCAL}}});
-  t.real("amax_floor", &P::amax_floor, quant_floor("amax_floor"));
-  t.real("scale_floor", &P::scale_floor, quant_floor("scale_floor"));
+  t.real("amax_floor", &P::amax_floor, quant_floor("amax_floor"), "least amax of a group");
+  t.real("scale_floor", &P::scale_floor, quant_floor("scale_floor"), "least scale of a group");
   t.choice("filler", &P::filler, kFiller);
   t.choice("padding_rows", &P::padding_rows, kPaddingRows);
   t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({x_stride, 1});
@@ -270,7 +271,10 @@ OpDefinition define_per_token_group_quant_fp8() {
             {"q_gap", 0, 0, 1 << 20, "bytes between rows of q, guarded"},
             {"amax_floor", -10, -10, 0, "least amax: 10^-10 or 10^-4 (-4); 0: none"},
             {"scale_floor", 0, -10, 0, "least scale: 10^-10 or 10^-4 (-4); 0: none"}},
-           {"dialect", "scales", "layout", "quotient"},
+           {dialect_word(),
+            {"scales", {"fp32", "power_of_two", "packed_ue8m0"}, "form of the scales"},
+            {"layout", {"row_major", "column_major"}, "of the scales"},
+            {"quotient", {"division", "reciprocal"}, "x over the scale, or times its reciprocal"}},
            {kFiller, kPaddingRows}},
           make_problem_of<PerTokenGroupQuantProblem>,
           {},

@@ -129,7 +129,7 @@ OpDefinition define_grouped_topk() {
   return {{"grouped_topk",
            "router of V3.2: sigmoid scores with a bias, best groups, best experts of those",
            std::move(parameters),
-           {"bias"},
+           {kBias},
            {kArithmetic, kNonfinite, kDomain, kBiasFormat, kRouterTies, kRouterOrder}},
           make_problem_of<GroupedTopKProblem>,
           {},

@@ -159,7 +159,7 @@ OpDefinition define_hash_routing() {
   return {{"hash_routing",
            "router of V4's first layers: experts by token id",
            std::move(parameters),
-           {"logits"},
+           {kRouterLogits},
            {kSoftplus, kSoftplusSmall, kNanScore, kZeroSum, kStrangers}},
           make_problem_of<HashRoutingProblem>,
           {},

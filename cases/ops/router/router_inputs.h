@@ -34,6 +34,15 @@ enum class BiasKind {
   count
 };
 
+inline const WordParameter kBias{
+    "bias",
+    {"none", "same_in_groups", "large", "negative"},
+    "of the experts under the adversarial fill; else another kind for each set of inputs"};
+inline const WordParameter kRouterLogits{
+    "logits",
+    {"softplus_edges"},
+    "the adversarial fill is made of values around the bends of softplus"};
+
 enum class LogitRow {
   all_equal,
   two_values,
@@ -98,7 +107,8 @@ RouterSizes add_router(TablePart<P>& t) {
   t.scalar("renormalize", &P::renormalize);
   t.real(
       "routed_scaling_factor", &P::routed_scaling_factor,
-      {"scale_permille", [](std::int64_t n) { return static_cast<float>(n) / 1000.0F; }, 1 << 20});
+      {"scale_permille", [](std::int64_t n) { return static_cast<float>(n) / 1000.0F; }, 1 << 20},
+      "of the weights");
   t.input("logits", &P::logits, {sizes.tokens, sizes.experts}, "of each expert")
       .elements(dtype_if(bf16, Dtype::bf16, Dtype::f32))
       .strides({stride, 1});

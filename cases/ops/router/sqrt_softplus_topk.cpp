@@ -142,7 +142,7 @@ OpDefinition define_sqrt_softplus_topk() {
   return {{"sqrt_softplus_topk",
            "router of V4: sqrt(softplus) scores with a bias, best experts",
            std::move(parameters),
-           {"bias", "logits"},
+           {kBias, kRouterLogits},
            {kWeight, kSoftplus, kSoftplusSmall, nan_score_choice(), kZeroSum, kRouterTies,
             kRouterOrder}},
           make_problem_of<SqrtSoftplusTopKProblem>,

@@ -244,7 +244,13 @@ OpDefinition define_dequantize_and_gather_k_cache() {
       {"blocks", 0, 0, 1 << 30, "of the cache; 0: what the sequences need"},
       {"strided", 0, 0, 1, "1: gaps between rows of the workspace and of the block table"},
       {"far", 0, 0, 1, "1: blocks around 2^31 and 2^32 bytes into the cache"}};
-  op.word_parameters = {"lengths", "gather", "dialect"};
+  op.word_parameters = {{"lengths",
+                         {"full", "edges", "random"},
+                         "of the sequences: seq_len, around block borders, any"},
+                        {"gather",
+                         {"all", "window", "random"},
+                         "tokens of a sequence: all, its last ones, so many as gather_lens says"},
+                        dialect_word()};
   op.make_problem = make_problem_of<GatherProblem>;
   op.table = &table_of<members>();
   return op;

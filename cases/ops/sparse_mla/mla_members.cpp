@@ -58,7 +58,8 @@ MlaCacheMembers::MlaCacheMembers(const TablePart<plumb_mla_cache>& cache, MlaLay
 }
 
 void MlaCacheMembers::add_tensor(const std::string& name) {
-  part.input("data", &plumb_mla_cache::data, {blocks, block_bytes}).named(name);
+  part.input("data", &plumb_mla_cache::data, {blocks, block_bytes}, "blocks of the paged cache")
+      .named(name);
 }
 
 void add_mla_candidates(TablePart<plumb_mla_candidates> candidates, const std::string& name,

@@ -58,8 +58,16 @@ std::vector<Parameter> with_candidate_parameters(std::vector<Parameter> paramete
        {"far", 0, 0, 1, "1: keys around 2^31 and 2^32 bytes into what holds them"}});
 }
 
-std::vector<std::string_view> with_candidate_words(std::vector<std::string_view> words) {
-  return joined<std::string_view>(std::move(words), {"form", "lengths", "sinks"});
+std::vector<WordParameter> with_candidate_words(std::vector<WordParameter> words) {
+  return joined<WordParameter>(
+      std::move(words),
+      {{"form",
+        {"dense", "ragged"},
+        "of the lists of candidates: a row of width each, or one behind the other"},
+       {"lengths",
+        {"full", "none", "edges", "random"},
+        "of the lists: the width, not given, around block borders, any"},
+       {"sinks", {"finite", "none", "infinite"}, "of the heads"}});
 }
 
 void check_candidates(const Row& row, const MlaShape& shape) {

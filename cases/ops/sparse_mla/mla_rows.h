@@ -28,7 +28,7 @@ T choose(const Row& row, std::string_view parameter,
 void read_candidates(const Row& row, MlaShape& shape);
 // The parameters and words that read_candidates takes.
 std::vector<Parameter> with_candidate_parameters(std::vector<Parameter> parameters);
-std::vector<std::string_view> with_candidate_words(std::vector<std::string_view> words);
+std::vector<WordParameter> with_candidate_words(std::vector<WordParameter> words);
 // Throws BadRow for a combination that no kernel could mean.
 void check_candidates(const Row& row, const MlaShape& shape);
 

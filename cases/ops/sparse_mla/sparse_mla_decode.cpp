@@ -120,7 +120,8 @@ void add_plan(TablePart<P>& call, const Formula& requests, const Formula& querie
   plan.scalar("block_n", &S::block_n);
   plan.scalar("fixed_overhead", &S::fixed_overhead);
   const Formula slots = requests + parts;
-  t.scratch("partial_out", &P::partial_out, {slots, queries, heads, kMlaDim});
+  t.scratch("partial_out", &P::partial_out, {slots, queries, heads, kMlaDim},
+            "output of each part of a split request");
   t.strides({{"partial_out_slot_stride", &P::partial_out_slot_stride},
              {"partial_out_query_stride", &P::partial_out_query_stride},
              {"partial_out_head_stride", &P::partial_out_head_stride}});
@@ -135,7 +136,7 @@ Formula members(TablePart<P>& t) {
   using C = plumb_mla_candidates;
   const Formula requests = t.scalar("requests", &P::requests);
   const Formula queries = t.scalar("queries", &P::queries), heads = t.scalar("heads", &P::heads);
-  t.real("sm_scale", &P::sm_scale, sm_scale_of);
+  t.real("sm_scale", &P::sm_scale, sm_scale_of, "factor of the scores");
   auto main = t.part("main", &P::main), extra = t.part("extra", &P::extra);
   const Formula width = main.scalar("width", &C::width);
   const Formula extra_width = extra.scalar("width", &C::width, parameter("extra_width"));
@@ -148,14 +149,17 @@ Formula members(TablePart<P>& t) {
   const Formula request_stride =
       t.scalar("q_request_stride", &P::q_request_stride, queries * query_stride + gap);
   t.given(word_is("form", "ragged"), main.has("indptr", &C::indptr));
-  t.input("q", &P::q, {requests, queries, heads, dims})
+  t.input("q", &P::q, {requests, queries, heads, dims},
+          "queries: the latent, then the rotated part of v32")
       .strides({request_stride, query_stride, head_stride, 1});
   main_cache.add_tensor("main_cache");
   add_mla_candidates(main, "main", width, requests, queries);
   extra_cache.add_tensor("extra_cache");
   add_mla_candidates(extra.when(extra_width), "extra", extra_width, requests, queries);
-  t.input("attn_sink", &P::attn_sink, {heads}).when(!word_is("sinks", "none"));
-  t.output("out", &P::out, {requests, queries, heads, kMlaDim});
+  t.input("attn_sink", &P::attn_sink, {heads},
+          "logarithm of what each head adds to the denominator")
+      .when(!word_is("sinks", "none"));
+  t.output("out", &P::out, {requests, queries, heads, kMlaDim}, "the attention's output");
   t.strides({{"out_request_stride", &P::out_request_stride},
              {"out_query_stride", &P::out_query_stride},
              {"out_head_stride", &P::out_head_stride}});
@@ -245,8 +249,12 @@ OpDefinition define_sparse_mla_decode() {
        {"block_n", 64, 1, 4096, "candidates of a block of the tile plan"},
        {"fixed_overhead", 5, 0, 64, "cost of a request in the tile plan, in blocks"},
        kOutGap});
-  op.word_parameters =
-      with_candidate_words({"layout", "scale_reading", "scales", "dialect", "extra_dialect"});
+  op.word_parameters = with_candidate_words(
+      {{"layout", {"v4", "v32"}, "of the main cache"},
+       {"scale_reading", {"fp32", "bf16", "e8m0"}, "of v32: how a kernel reads the scales"},
+       {"scales", {"fp32", "power_of_two"}, "of v32: what the cache holds"},
+       dialect_word(),
+       dialect_word("extra_dialect", "of the extra cache; else e4m3fn")});
   op.choices = {kMlaOutputs, kPlan};
   op.make_problem = make_problem_of<SparseMlaDecodeProblem>;
   op.table = &table_of<members>();

@@ -66,7 +66,7 @@ Formula members(TablePart<P>& t) {
   using C = plumb_mla_candidates;
   const Formula rows = t.scalar("rows", &P::rows), heads = t.scalar("heads", &P::heads);
   const Formula dims = t.scalar("key_dims", &P::key_dims);
-  t.real("sm_scale", &P::sm_scale, sm_scale_of);
+  t.real("sm_scale", &P::sm_scale, sm_scale_of, "factor of the scores");
   auto candidates = t.part("candidates", &P::candidates);
   const Formula width = candidates.scalar("width", &C::width);
   const Formula strided = parameter("strided"), gap = strided * 8;
@@ -77,14 +77,17 @@ Formula members(TablePart<P>& t) {
       t.scalar("kv_row_stride", &P::kv_row_stride, dims + strided * kWorkspaceGap);
   t.scalar("kv_rows", &P::kv_rows, mla_blocks("kv_rows", workspace_of, &MlaCacheShape::num_blocks));
   t.given(word_is("form", "ragged"), candidates.has("indptr", &C::indptr));
-  t.input("q", &P::q, {rows, 1, heads, dims}).strides({row_stride, query_stride, head_stride, 1});
+  t.input("q", &P::q, {rows, 1, heads, dims}, "queries")
+      .strides({row_stride, query_stride, head_stride, 1});
   t.input("kv", &P::kv,
           {mla_blocks("kv_rows", workspace_of, &MlaCacheShape::blocks_that_exist), dims},
           "keys; values are their first 512")
       .strides({kv_stride, 1});
   add_mla_candidates(candidates, "kv", width, rows, 1);
-  t.input("attn_sink", &P::attn_sink, {heads}).when(!word_is("sinks", "none"));
-  t.output("out", &P::out, {rows, heads, kMlaDim});
+  t.input("attn_sink", &P::attn_sink, {heads},
+          "logarithm of what each head adds to the denominator")
+      .when(!word_is("sinks", "none"));
+  t.output("out", &P::out, {rows, heads, kMlaDim}, "the attention's output");
   t.strides({{"out_row_stride", &P::out_row_stride}, {"out_head_stride", &P::out_head_stride}});
   const Formula all = !word_is("outputs", "out");
   t.output("max_logits", &P::max_logits, {rows, heads}, "natural units").when(all);

@@ -157,13 +157,16 @@ void fill_garbage(HostTensor& logits, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
+WordParameter pattern_word() {
+  return {"pattern",
+          {kWords.begin(), kWords.end()},
+          "of all rows under the real and the adversarial fill; else each adversarial row has one"};
+}
+
 std::optional<LogitPattern> pattern_named(const Row& row) {
   const std::string_view word = row.word("pattern");
   if (word.empty()) return std::nullopt;
   const auto found = std::find(kWords.begin(), kWords.end(), word);
-  if (found == kWords.end()) {
-    throw BadRow(row.where + ": unknown pattern \"" + std::string(word) + "\"");
-  }
   return static_cast<LogitPattern>(found - kWords.begin());
 }
 

@@ -37,7 +37,7 @@ enum class LogitPattern {
   clusters,    // k/2 winners side by side in 1 to 8 places, evenly spaced; the others 0 to 1
   count
 };
-// Throws BadRow on an unknown word; "" is no pattern.
+WordParameter pattern_word();
 std::optional<LogitPattern> pattern_named(const Row& row);
 
 // What one row's window holds.

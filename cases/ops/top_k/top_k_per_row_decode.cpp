@@ -127,7 +127,7 @@ OpDefinition define_top_k_per_row_decode() {
             {"row_gap", 0, 0, 1 << 24, "elements between two rows of logits"},
             {"column_stride", 1, 1, 64, "elements from one column to the next"},
             kOutGap},
-           {"pattern"},
+           {pattern_word()},
            {kNanOrder}},
           make_problem_of<TopKPerRowDecodeProblem>,
           {},

@@ -123,7 +123,7 @@ OpDefinition define_top_k_per_row_prefill() {
   return {{"top_k_per_row_prefill",
            "row-local indices of the k largest logits of each row's window of columns",
            std::move(parameters),
-           {"pattern"},
+           {pattern_word()},
            {kNanOrder}},
           make_problem_of<TopKPerRowPrefillProblem>,
           {},
