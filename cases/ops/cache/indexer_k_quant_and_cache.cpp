@@ -8,6 +8,7 @@
 
 #include "cases/ops/cache/cache_writer.h"
 #include "cases/ops/quantization/quant_inputs.h"
+#include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

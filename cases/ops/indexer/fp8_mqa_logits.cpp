@@ -13,6 +13,7 @@
 
 #include "cases/ops/indexer/indexer_inputs.h"
 #include "cases/ops/indexer/ragged_windows.h"
+#include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -17,6 +17,7 @@
 #include "cases/ops/cache/block_numbering.h"
 #include "cases/ops/indexer/indexer_inputs.h"
 #include "cases/ops/metadata/sequence_lengths.h"
+#include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {

@@ -10,6 +10,7 @@
 
 #include "cases/ops/sparse_mla/mla_members.h"
 #include "cases/ops/sparse_mla/mla_rows.h"
+#include "cases/tables/dialect.h"
 #include "cases/tables/table_problem.h"
 #include "cases/tensors/fill.h"
 #include "reference/formats/bfloat16.h"

@@ -12,6 +12,7 @@
 #include "cases/ops/sparse_mla/mla_judge.h"
 #include "cases/ops/sparse_mla/mla_members.h"
 #include "cases/ops/sparse_mla/mla_rows.h"
+#include "cases/tables/dialect.h"
 #include "cases/tables/table_problem.h"
 #include "reference/sparse_mla/tile_plan.h"
 
