@@ -58,6 +58,24 @@ const device::OpEntry& hog_of(const device::Device& device, const RunOptions& op
   return hog != nullptr ? *hog : own_hog(device);
 }
 
+// On a real device a far row takes all memory that its addresses span, once for each runner. Throws
+// Unsupported where that is more than three quarters of what there is: the rest is for the
+// neighbours, the kernel's own and other processes.
+void require_memory(Session& alone, std::size_t runners) {
+  constexpr double kGiB = 0x1p30;
+  const std::size_t there = alone.device().properties().memory_bytes;
+  if (there == 0) return;  // simulated
+  const TensorSet tensors = alone.problem().make_tensors();
+  std::size_t needed = 0;
+  for (const HostTensor& tensor : tensors.all()) {
+    needed += runners * device_bytes(tensor);
+  }
+  if (needed <= there / 4 * 3) return;
+  throw Unsupported(fmt::format("{} runners take {:.0f} GiB, and the device has {:.0f}", runners,
+                                static_cast<double>(needed) / kGiB,
+                                static_cast<double>(there) / kGiB));
+}
+
 class SideBySide {
  public:
   SideBySide(Session& alone, const Scenario& scenario, std::uint64_t seed,
@@ -305,6 +323,7 @@ class SideBySide {
 
 void run_concurrent(Session& alone, const Scenario& scenario, std::uint64_t seed,
                     const RunOptions& options) {
+  require_memory(alone, static_cast<std::size_t>(scenario.runners));
   SideBySide(alone, scenario, seed, options).run();
 }
 

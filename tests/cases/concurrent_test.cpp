@@ -58,6 +58,39 @@ class StrayWrites final : public device::ForwardingDevice {
   std::uint8_t* target_ = nullptr;
 };
 
+// As a real device, whose memory ends.
+class SmallDevice final : public device::ForwardingDevice {
+ public:
+  SmallDevice(std::unique_ptr<device::Device> inner, std::size_t bytes)
+      : ForwardingDevice(std::move(inner)), properties_(ForwardingDevice::properties()) {
+    properties_.memory_bytes = bytes;
+  }
+  const device::Properties& properties() const override { return properties_; }
+
+ private:
+  device::Properties properties_;
+};
+
+CaseResult run_with_memory(const std::string& id, std::size_t bytes) {
+  RunOptions options = on("sim-sm90");
+  options.open = [=](std::string_view platform, const device::Conditions& conditions) {
+    return std::unique_ptr<device::Device>(
+        new SmallDevice(device::open_device(platform, conditions), bytes));
+  };
+  return run_case(find_case(id), options);
+}
+
+// rms_norm/v4_pro_hidden: 4 rows of 7168 in and out and the weight, 126 KiB, for each of 4 runners:
+// three quarters of 672 KiB.
+TEST(ConcurrentCases, AreSkippedWhereTheDeviceHasTooLittleMemory) {
+  EXPECT_EQ(run_with_memory("rms_norm/v4_pro_hidden/concurrent", 674 << 10).outcome,
+            Outcome::passed);
+  const CaseResult skipped = run_with_memory("rms_norm/v4_pro_hidden/concurrent", 670 << 10);
+  EXPECT_EQ(skipped.outcome, Outcome::skipped);
+  EXPECT_NE(skipped.reason.find("4 runners take 0 GiB, and the device has 0"), std::string::npos)
+      << skipped.reason;
+}
+
 RunOptions with_stray_writes(std::string label, std::ptrdiff_t offset) {
   RunOptions options = on("sim-sm90");
   options.open = [=](std::string_view platform, const device::Conditions& conditions) {
