@@ -68,6 +68,7 @@ def sparse_prefill(q, kv, kv_indices, kv_lengths, kv_indptr, heads, rows, candid
     need(heads in (64, 128), "64 or 128 heads only")
     need(kv_indptr is None, "dense indices only")
     need(candidates_width % 128 == 0, "widths that are multiples of 128 only")
+    need(kv.stride(0) % 8 == 0, "rows of kv that lie 16 bytes apart only")  # it does not check
     if not rows:
         return
     queries, chosen = q.reshape(rows, heads, q.shape[-1]), kv_indices.reshape(rows, 1, candidates_width)

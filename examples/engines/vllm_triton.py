@@ -55,13 +55,13 @@ def need(condition, what):
         raise Unsupported(what)
 
 
-@kernel("q_kv_rms_norm", numerics=TREE)
+@kernel("q_kv_rms_norm", numerics=TREE, contract={"rounding": "once"})
 def fused_q_kv_rmsnorm(q, kv, out_q, out_kv, q_weight, kv_weight, eps, tokens):
     if tokens:
         fused_qk_rmsnorm._FUSED_Q_KV_RMSNORM_KERNEL(*map(tensor, (q, kv, out_q, out_kv, q_weight, kv_weight)), eps)
 
 
-@kernel("mtp_input_rms_norm", numerics=TREE)
+@kernel("mtp_input_rms_norm", numerics=TREE, contract={"rounding": "once"})
 def fused_mtp_input(embeds, previous_hidden, positions, enorm_weight, hnorm_weight, out_embeds, out_hidden, eps, hc_mult):
     outputs = tensor(out_embeds), tensor(out_hidden)
     need(all(one.is_contiguous() for one in outputs), "contiguous outputs only")
@@ -70,7 +70,7 @@ def fused_mtp_input(embeds, previous_hidden, positions, enorm_weight, hnorm_weig
     )
 
 
-@kernel("mtp_shared_head_rms_norm", numerics=TREE)
+@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract={"rounding": "once"})
 def mtp_shared_head(x, weight, out, eps):
     need(tensor(out).is_contiguous(), "contiguous outputs only")
     fused_mtp_input_rmsnorm._MTP_SHARED_HEAD_RMSNORM_KERNEL(tensor(x), tensor(weight), eps, _output=tensor(out))
@@ -88,7 +88,7 @@ def mhc_post(x, residual, post, comb, out, tokens):
         tensor(out).copy_(mhc_torch.mhc_post_torch(tensor(x), tensor(residual), tensor(post).unsqueeze(-1), tensor(comb)))
 
 
-@kernel("quantize_and_insert_k_cache", numerics=TREE, platforms=OCP)
+@kernel("quantize_and_insert_k_cache", numerics=TREE, contract={"floor": "1e-4", "pad": "zero", "skip": "minus_one"}, platforms=OCP)
 def quantize_and_insert(kv, slot_mapping, cache, cache_page, cache_block_stride_bytes, cache_dialect, tokens):
     need(cache_dialect == "e4m3fn", "OCP caches only")
     need(tensor(kv).stride(0) == 512 or tokens < 2, "rows of 512 only")
@@ -109,7 +109,12 @@ def dequantize_and_gather(workspace, k_cache, seq_lens, gather_lens, block_table
     cache_utils._DEQUANTIZE_AND_GATHER_K_CACHE_KERNEL(tensor(workspace), blocks, flat(seq_lens), lengths, table, cache_page, offset, use_fnuz=False)
 
 
-@kernel("indexer_q_rope_quant", numerics=TREE, platforms=OCP)
+@kernel(
+    "indexer_q_rope_quant",
+    numerics=TREE,
+    contract={"floor": "1e-4", "scale_form": "pow2", "rotated_rounding": "bf16", "hadamard": "none"},
+    platforms=OCP,
+)
 def fused_indexer_q_rope_quant(positions, q, cos_sin, weights, softmax_scale, head_scale, q_out, weights_out, rope_offset, rope_dim, dim, dialect):
     need(rope_offset == dim - rope_dim, "RoPE in the last dims only")
     need(dialect == "e4m3fn", "OCP codes only")
@@ -135,7 +140,7 @@ def per_token_group_quant(x, q, scales, tokens, columns, group_size, scale_forma
         )  # fmt: skip
 
 
-@kernel("compute_global_topk_indices_and_lens", numerics=TREE)
+@kernel("compute_global_topk_indices_and_lens", numerics=TREE, contract={"compaction": "none", "bounds": "unchecked"})
 def global_topk_indices(topk_indices, token_to_req, is_valid_token, block_table, global_indices, lens, block_size, tokens):
     if tokens:
         cache_utils._COMPUTE_GLOBAL_TOPK_INDICES_AND_LENS_KERNEL(
@@ -156,7 +161,7 @@ def global_topk_ragged(topk_indices, token_to_req, is_valid_token, block_table, 
         )
 
 
-@kernel("build_ragged_indices_from_dense", numerics=TREE)
+@kernel("build_ragged_indices_from_dense", numerics=TREE, contract={"holes": "dropped"})
 def ragged_from_dense(indices, lengths, rows, width, num_rows, indptr, **outputs):
     dense, lens, starts = tensor(indices), flat(lengths), flat(indptr)
     starts[:1] = 0
@@ -175,7 +180,7 @@ def ragged_from_dense(indices, lengths, rows, width, num_rows, indptr, **outputs
     )
 
 
-@kernel("copy_ragged_to_graph_buffers", numerics=TREE)
+@kernel("copy_ragged_to_graph_buffers", numerics=TREE, contract={"copied": "capacity"})
 def copy_ragged(rows, max_per_row, indices, indptr, indices_buffer, indptr_buffer):
     v4_rocm._copy_ragged_to_graph_buffers(*map(flat, (indices, indptr, indices_buffer, indptr_buffer)), rows, max_per_row)
 
