@@ -135,7 +135,7 @@ class KnownCases {
       nearest.empty() ? "; plumb list shows them" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
-// Of `patterns`, those that no case is named by, only the first is named.
+// Names the first of `patterns` that matches no case at all. `ids`: of all cases.
 void refuse_unmatched(Selection selection, const std::vector<std::string>& patterns,
                       const std::vector<std::string>& ids) {
   for (const std::string& pattern : patterns) {

@@ -74,7 +74,10 @@ Row ad_hoc_row(const OpDefinition& op, const std::map<std::string, std::int64_t>
     }
     row.integers[name] = value;
   }
-  for (const auto& [name, value] : words) row.words[name] = value;
+  for (const auto& [name, value] : words) {
+    op.check_word(name, value, row.where);
+    row.words[name] = value;
+  }
   return row;
 }
 

@@ -72,8 +72,7 @@ TEST(Contract, OfAKernelIsWhatItsCasesRunUnder) {
 }
 
 // A row may widen a stride of a tensor that a declared contract leaves out: `partial_lse` without a
-// plan, `out` of a kernel that works in place. What the widening means to the row is for the
-// contract of the row to say.
+// plan, `q` of a kernel that works in place.
 TEST(Contract, OfAKernelMakesEveryRow) {
   const device::Properties platform = device::open_device("sim-sm90")->properties();
   int made = 0;
@@ -93,12 +92,20 @@ TEST(Contract, OfAKernelMakesEveryRow) {
   EXPECT_GT(made, 5000);
 }
 
-TEST(Contract, OfARowIsWhatItWidensMustMatter) {
+// Without a declaration it is a mistake in the row.
+TEST(Contract, OfARowHasTheTensorsThatItWidens) {
   const OpDefinition& op = find_op("q_head_rms_norm_rope");
   const device::Properties platform = device::open_device("sim-sm90")->properties();
   Row row = row_of(op, {}, {{"placement", "in_place"}});
-  row.integers["gap_out_row_stride"] = 3;
-  EXPECT_THROW(op.make_problem(row, platform), BadRow);
+  row.integers["gap_q_token_stride"] = 3;
+  try {
+    op.make_problem(row, platform);
+    FAIL() << "not refused";
+  } catch (const BadRow& error) {
+    EXPECT_NE(std::string(error.what()).find("gap_q_token_stride = 3 changes nothing"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace contract_test

@@ -25,6 +25,7 @@ inline Row row_of(const OpDefinition& op, const Integers& integers, const Words&
     row.integers[std::string(parameter.name)] = parameter.default_value;
   }
   for (const auto& [name, value] : integers) row.integers.at(name) = value;
+  for (const auto& [name, value] : words) op.check_word(name, value, row.where);
   row.words = words;
   return row;
 }
