@@ -39,14 +39,14 @@ std::vector<std::string_view> RowSchema::words() const {
   return all;
 }
 
-void RowSchema::check_word(std::string_view name, std::string_view value,
+void RowSchema::check_word(std::string_view parameter, std::string_view value,
                            std::string_view where) const {
   if (value.empty()) return;
   const auto check = [&](const auto& word) {
-    if (word.name != name || word.values.empty()) return;
+    if (word.name != parameter || word.values.empty()) return;
     if (std::ranges::find(word.values, value) != word.values.end()) return;
-    throw BadRow(
-        fmt::format("{}: {} is {}, not {}", where, name, fmt::join(word.values, " or "), value));
+    throw BadRow(fmt::format("{}: {} is {}, not {}", where, parameter,
+                             fmt::join(word.values, " or "), value));
   };
   for (const WordParameter& word : word_parameters) check(word);
   for (const ContractChoice& choice : choices) check(choice);

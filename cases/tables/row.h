@@ -87,8 +87,9 @@ struct RowSchema {
 
   // All that are words, choices included.
   std::vector<std::string_view> words() const;
-  // Throws BadRow where `name` is a word and `value` none of its values. `where`: stands in front.
-  void check_word(std::string_view name, std::string_view value, std::string_view where) const;
+  // Throws BadRow where `parameter` is a word and `value` none of its values. `where`: stands in
+  // front.
+  void check_word(std::string_view parameter, std::string_view value, std::string_view where) const;
 };
 
 }  // namespace plumb::cases
