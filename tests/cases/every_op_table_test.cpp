@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of each op: it has every member of the op's struct, and gives back every row.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,6 +44,42 @@ TEST_P(OpTables, DescribeTheirStructs) {
   for (const std::string_view word : op().words()) words.erase(std::string(word));
   EXPECT_TRUE(integers.empty()) << "no parameter " << *integers.begin();
   EXPECT_TRUE(words.empty()) << "no word " << *words.begin();
+}
+
+// The rule of plumb_ops.h, and what is contiguous all the same. Scratch (no output by its role) is
+// too: it lies between two passes of one kernel.
+const std::set<std::string, std::less<>> kContiguous = {
+    "mhc_pre comb 1",  // the 4 x 4 matrix of a token
+    "mhc_fused_post_pre comb 1",
+    "mhc_pre_broadcast comb 1",
+    "inverse_rope x 1",                    // the heads of a token
+    "per_token_group_quant_fp8 scales 0",  // by row; those by column have a stride
+    "normalize_e4m3fn_to_e4m3fnuz weight_scale 0",
+};
+
+TEST_P(OpTables, GiveEachWrittenDimensionButTheLastAStride) {
+  const std::vector<OpTable::Field>& fields = op().table->fields();
+  std::set<std::string, std::less<>> members, contiguous, known;
+  for (const OpTable::Field& field : fields) {
+    if (const auto* scalar = std::get_if<TableScalar>(&field)) members.insert(scalar->member.name);
+  }
+  for (const OpTable::Field& field : fields) {
+    const auto* tensor = std::get_if<TableTensor>(&field);
+    if (tensor == nullptr || tensor->role != Role::output) continue;
+    std::vector<Formula> shape = tensor->shape;
+    while (!shape.empty() && shape.back().text() == "1") shape.pop_back();
+    for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
+      // Rows of logits, and blocks of a cache, are as long as their stride is.
+      const bool as_long = i + 2 == shape.size() && members.contains(shape[i + 1].text());
+      const bool strided =
+          i < tensor->strides.size() ? members.contains(tensor->strides[i].text()) : as_long;
+      if (!strided) contiguous.insert(fmt::format("{} {} {}", op().name, tensor->name, i));
+    }
+  }
+  for (const std::string& one : kContiguous) {
+    if (one.starts_with(std::string(op().name) + " ")) known.insert(one);
+  }
+  EXPECT_EQ(contiguous, known);
 }
 
 // solve() checks that the row it finds gives the parameters of the launch.
