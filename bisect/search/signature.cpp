@@ -24,7 +24,7 @@ const json* first(const json& object, const char* name) {
 // Elements beyond their bound, a row's norm or direction, a bias: one error shows as one or the
 // other as its size goes.
 bool is_about_values(const std::string& kind) {
-  constexpr std::array<std::string_view, 3> kWords = {" wrong", "beyond their bound", "mean error"};
+  constexpr std::array<std::string_view, 3> kWords = {" wrong", "beyond its bound", "mean error"};
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return kind.find(word) != std::string::npos; });
 }
@@ -57,6 +57,9 @@ std::string without_numbers(std::string_view line) {
   std::string kind(line.substr(0, line.find(';')));
   kind = std::regex_replace(kind, remark, "");
   kind = std::regex_replace(kind, number, "$1#");
+  // One row or several, one element or several.
+  static const std::regex several(R"(\b(row|element|code)s\b)"), their(R"(\btheir\b)");
+  kind = std::regex_replace(std::regex_replace(kind, several, "$1"), their, "its");
   kind.erase(
       std::unique(kind.begin(), kind.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
       kind.end());

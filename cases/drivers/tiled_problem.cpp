@@ -351,9 +351,9 @@ class TiledProblem final : public Problem {
       std::sort(rows.begin(), rows.end());
       report.failures.insert(
           report.failures.begin(),
-          fmt::format("{}: with the rows that have the inputs and the bits of a wrong one, rows {} "
-                      "of {} are wrong",
-                      report.tensor, row_ranges(rows), sample.rows));
+          fmt::format(
+              "{}: with the rows that have the inputs and the bits of a wrong one, {} {} wrong",
+              report.tensor, rows_of(rows, sample.rows), rows.size() == 1 ? "is" : "are"));
       rows.clear();
     }
     const auto last = std::find_if(reports.rbegin(), reports.rend(),

@@ -106,8 +106,7 @@ double no_tolerance(std::int64_t) { return 0; }
 
 // "rows 3-6 of 7"
 std::string wrong_rows(const TensorReport& report, const HostTensor& got) {
-  return fmt::format("rows {} of {}", row_ranges(original_rows(got, report.wrong_rows)),
-                     report.rows_total);
+  return rows_of(original_rows(got, report.wrong_rows), report.rows_total);
 }
 
 }  // namespace
@@ -248,5 +247,13 @@ std::string row_ranges(const std::vector<std::int64_t>& rows) {
   }
   return text;
 }
+std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total) {
+  return fmt::format("{} {} of {}", rows.size() == 1 ? "row" : "rows", row_ranges(rows), total);
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 
 }  // namespace plumb::cases

@@ -100,6 +100,10 @@ TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expe
                           const Clues& clues = {}, const ColumnRanges& columns = {});
 
 // Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
+// "row 4 of 7", "rows 3-6 of 7"
+std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total);
+// "1 element", "3 elements"
+std::string counted(std::int64_t count, std::string_view noun);
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
                          const RowMask& promised, const Clues& clues = {});
 

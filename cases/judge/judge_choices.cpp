@@ -282,9 +282,10 @@ TensorReport judge_choices(const HostTensor& ids, const ScoredChoices& choices) 
   if (!report.wrong_rows.empty()) {
     const auto* stored = ids.row<std::int32_t>(report.worst->row);
     report.worst->expected = right_id(choices, *report.worst, Ids(stored, stored + choices.k));
-    report.failures.push_back(fmt::format("{}: rows {} of {} wrong; {} has {}", report.tensor,
-                                          row_ranges(original_rows(ids, report.wrong_rows)),
-                                          report.rows_total, report.worst->coordinates, first));
+    report.failures.push_back(
+        fmt::format("{}: {} wrong; {} has {}", report.tensor,
+                    rows_of(original_rows(ids, report.wrong_rows), report.rows_total),
+                    report.worst->coordinates, first));
   }
   if (!choices.experts.score.structured && report.flips > most_flips(expected)) {
     report.failures.push_back(fmt::format(

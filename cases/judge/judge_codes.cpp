@@ -163,21 +163,22 @@ class CodeVerdict {
     const std::int64_t row = report_.wrong_rows.front();
     const auto begin = wrong_.begin() + row * got_.columns();
     report_.failures.push_back(
-        fmt::format("{}: rows {} of {} wrong; row {} differs in {} of {} codes ({})",
-                    report_.tensor, row_ranges(original_rows(got_, report_.wrong_rows)),
-                    report_.rows_total, got_.original_row(row),
-                    std::count(begin, begin + got_.columns(), 1), got_.columns(), first_));
+        fmt::format("{}: {} wrong; row {} differs in {} of {} codes ({})", report_.tensor,
+                    rows_of(original_rows(got_, report_.wrong_rows), report_.rows_total),
+                    got_.original_row(row), std::count(begin, begin + got_.columns(), 1),
+                    got_.columns(), first_));
   }
 
   void report_flips() {
     const std::int64_t most =
         reference::most_honest_flips(flippable_.expected(), flippable_.most_together());
     if (report_.flips <= most) return;
-    report_.failures.push_back(fmt::format(
-        "{}: {} codes on the other side of a rounding boundary in rows {} of {}; honest arithmetic "
-        "has {:.2g} on average and {} at most",
-        report_.tensor, report_.flips, row_ranges(original_rows(got_, flipped_rows_)),
-        report_.rows_total, flippable_.expected(), most));
+    report_.failures.push_back(
+        fmt::format("{}: {} on the other side of a rounding boundary in {}; honest arithmetic "
+                    "has {:.2g} on average and {} at most",
+                    report_.tensor, counted(report_.flips, "code"),
+                    rows_of(original_rows(got_, flipped_rows_), report_.rows_total),
+                    flippable_.expected(), most));
     report_.wrong_elements += report_.flips;
     std::vector<std::int64_t> rows;
     std::set_union(report_.wrong_rows.begin(), report_.wrong_rows.end(), flipped_rows_.begin(),

@@ -194,9 +194,10 @@ std::vector<std::int64_t> rows_where(const std::vector<RowResult>& rows, const a
   return found;
 }
 
-std::string ranges_where(const HostTensor& got, const std::vector<RowResult>& rows,
-                         const auto& condition) {
-  return row_ranges(original_rows(got, rows_where(rows, condition)));
+// "rows 3-6 of 7"
+std::string named_where(const HostTensor& got, const std::vector<RowResult>& rows,
+                        const auto& condition) {
+  return rows_of(original_rows(got, rows_where(rows, condition)), got.original_rows());
 }
 
 void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
@@ -204,12 +205,11 @@ void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
   std::int64_t misplaced = 0;
   for (const RowResult& row : rows) misplaced += row.misplaced;
   if (misplaced > 0) {
-    report.failures.push_back(fmt::format(
-        "{}: {} non-finite or missing non-finite elements in rows {} of {}; worst {}: expected {}, "
-        "got {}",
-        report.tensor, misplaced,
-        ranges_where(got, rows, [](const RowResult& row) { return row.misplaced > 0; }),
-        report.rows_total, report.worst->coordinates, report.worst->expected, report.worst->got));
+    report.failures.push_back(
+        fmt::format("{}: {} in {}; worst {}: expected {}, got {}", report.tensor,
+                    counted(misplaced, "non-finite or missing non-finite element"),
+                    named_where(got, rows, [](const RowResult& row) { return row.misplaced > 0; }),
+                    report.worst->coordinates, report.worst->expected, report.worst->got));
   }
   const std::int64_t beyond = report.wrong_elements - misplaced;
   if (beyond > 0) {
@@ -221,9 +221,9 @@ void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
                           report.worst->coordinates, report.worst->expected, report.worst->got,
                           report.worst->bound, report.worst->ratio);
     report.failures.push_back(fmt::format(
-        "{}: {} elements in rows {} of {} beyond their bound{}", report.tensor, beyond,
-        ranges_where(got, rows, [](const RowResult& row) { return row.wrong > row.misplaced; }),
-        report.rows_total, worst));
+        "{}: {} in {} beyond {} bound{}", report.tensor, counted(beyond, "element"),
+        named_where(got, rows, [](const RowResult& row) { return row.wrong > row.misplaced; }),
+        beyond == 1 ? "its" : "their", worst));
   }
 }
 
@@ -232,19 +232,19 @@ void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, Tens
   if (!norm.empty()) {
     const RowResult& first = rows[norm.front()];
     report.failures.push_back(fmt::format(
-        "{}: norm of rows {} of {} wrong; row {}: expected {:.6g}, got {:.6g}, limit {:.2g}",
-        report.tensor, row_ranges(original_rows(got, norm)), report.rows_total,
-        got.original_row(norm.front()), first.model.norm, first.norm, first.model.norm_limit));
+        "{}: norm of {} wrong; row {}: expected {:.6g}, got {:.6g}, limit {:.2g}", report.tensor,
+        rows_of(original_rows(got, norm), report.rows_total), got.original_row(norm.front()),
+        first.model.norm, first.norm, first.model.norm_limit));
   }
   const auto turned =
       rows_where(rows, [](const RowResult& row) { return !row.direction_passed(); });
   if (!turned.empty()) {
     const RowResult& first = rows[turned.front()];
     report.failures.push_back(
-        fmt::format("{}: direction of rows {} of {} wrong; row {}: {:.3g} across a vector of "
+        fmt::format("{}: direction of {} wrong; row {}: {:.3g} across a vector of "
                     "length {:.6g}, limit "
                     "{:.2g}",
-                    report.tensor, row_ranges(original_rows(got, turned)), report.rows_total,
+                    report.tensor, rows_of(original_rows(got, turned), report.rows_total),
                     got.original_row(turned.front()), first.across, first.model.norm,
                     first.model.direction_limit));
   }

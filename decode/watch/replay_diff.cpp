@@ -271,8 +271,8 @@ std::string text_of(const ReplayDifference& d) {
   const std::string where = fmt::format("step {}, {} ({})", d.step, d.op, d.call);
   if (d.tensor.empty()) return where + ": the second run calls something else there";
   const std::string what =
-      fmt::format("{}: {} differs in rows {} of {} (digests {:016x}, {:016x})", where, d.tensor,
-                  row_ranges(d.rows), d.rows_total, d.digests[0], d.digests[1]);
+      fmt::format("{}: {} differs in {} (digests {:016x}, {:016x})", where, d.tensor,
+                  rows_of(d.rows, d.rows_total), d.digests[0], d.digests[1]);
   switch (d.from) {
     case ReplayDifference::From::the_op: return what + ", on the same inputs";
     case ReplayDifference::From::an_op_that_may:

@@ -8,7 +8,7 @@ plumb_mutant(k_cache_minus_one_is_slot_0
   FROM [[return skipped ? kNoSlot : slot;]]
   TO [[return skipped ? 0 : slot;]]
   CASE quantize_and_insert_k_cache/holes/eager
-  SAYS "cache: a byte that no token owns changed in rows 0 of 8"
+  SAYS "cache: a byte that no token owns changed in row 0 of 8"
   WHY "-1 is clamped: tokens without a slot land in slot 0 (hazard A3)")
 
 plumb_mutant(k_cache_pad_not_zeroed
@@ -32,7 +32,7 @@ plumb_mutant(k_cache_floor_1e_4
   FROM [[at_least(amax_floor, amax)]]
   TO [[at_least(1e-4F, amax)]]
   CASE quantize_and_insert_k_cache/floor_1e_8/eager
-  SAYS "cache.scales: rows"
+  SAYS "cache.scales: row"
   WHY "the floor of another engine")
 
 plumb_mutant(k_cache_block_offset_in_32_bits
@@ -80,7 +80,7 @@ plumb_mutant(ds_mla_scales_as_they_are
   FROM [[p.scale_form == PLUMB_SCALE_POWER_OF_TWO]]
   TO [[false]]
   CASE concat_and_cache_ds_mla/powers_of_two/eager
-  SAYS "cache.scales: rows"
+  SAYS "cache.scales: row"
   WHY "scales that FlashMLA's kernels of different architectures read differently (vllm #49435)")
 
 plumb_mutant(ds_mla_floor_flt_min
@@ -88,7 +88,7 @@ plumb_mutant(ds_mla_floor_flt_min
   FROM [[at_least(p.scale_floor,]]
   TO [[at_least(0x1p-126F,]]
   CASE concat_and_cache_ds_mla/powers_of_two/eager
-  SAYS "cache.scales: rows"
+  SAYS "cache.scales: row"
   WHY "the floor of another version")
 
 plumb_mutant(ds_mla_no_least_scale
@@ -96,7 +96,7 @@ plumb_mutant(ds_mla_no_least_scale
   FROM [[at_least(p.scale_floor, amax / quantisation_largest(dialect));]]
   TO [[amax / quantisation_largest(dialect);]]
   CASE concat_and_cache_ds_mla/cuda_block/eager
-  SAYS "cache.scales: rows 0, 3, 5, 7 of 9 have scales below 1.17549e-38"
+  SAYS "cache.scales: scales below 1.17549e-38 in rows 0, 3, 5, 7 of 9"
   WHY "a tile of zeros is divided by zero")
 
 plumb_mutant(ds_mla_rope_before_scales
@@ -152,7 +152,7 @@ plumb_mutant(indexer_k_never_skips
   FROM [[return skipped ? kNoSlot : slot;]]
   TO [[return slot;]]
   CASE indexer_k_quant_and_cache/minus_one_holes/eager
-  SAYS "cache: a byte that no token owns changed in rows 0"
+  SAYS "cache: a byte that no token owns changed in row 0"
   WHY "a writer for engines in which every token has a slot")
 
 plumb_mutant(indexer_k_ue8m0_ignored
@@ -176,7 +176,7 @@ plumb_mutant(indexer_k_floor_1e_4
   FROM [[at_least(p.amax_floor, amax)]]
   TO [[at_least(1e-4F, amax)]]
   CASE indexer_k_quant_and_cache/floor_1e_8/eager
-  SAYS "cache.scales: rows"
+  SAYS "cache.scales: row"
   WHY "the floor of another engine")
 
 plumb_mutant(indexer_k_scale_behind_each_key
@@ -216,7 +216,7 @@ plumb_mutant(k_cache_offset_too_narrow
   FROM [[number * cache.block_stride_bytes;]]
   TO [[static_cast<std::uint16_t>(number * cache.block_stride_bytes);]]
   CASE quantize_and_insert_k_cache/swa_block/eager
-  SAYS "cache: a byte that no token owns changed in rows 1 of 3"
+  SAYS "cache: a byte that no token owns changed in row 1 of 3"
   WHY "block * stride wraps, at 2^16 bytes where a served model has 2^32 (hazard F1)")
 
 plumb_mutant(k_cache_underflow_is_fnuz_nan

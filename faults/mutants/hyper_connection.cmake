@@ -120,7 +120,7 @@ plumb_mutant(mhc_broadcast_row_sum_unguarded
   FROM [[if (lane_index() < kRowsPerWave && tile_row < rows_in_tile) {]]
   TO [[if (tile_row < rows_in_tile) {]]
   CASE mhc_pre_broadcast/rows_17/eager
-  SAYS "elements in rows 16 of 17"
+  SAYS "elements in row 16 of 17"
   WHY "every lane stores a row sum, so waves overwrite the rows of later waves (aiter #3033)")
 
 plumb_mutant(mhc_norm_of_kept_columns_only

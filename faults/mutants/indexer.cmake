@@ -40,7 +40,7 @@ plumb_mutant(mqa_logits_end_clamped_early
   FROM [[return key < 0 ? 0 : key > keys ? keys : key;]]
   TO [[return key < 0 ? 0 : key >= keys ? keys - 1 : key;]]
   CASE fp8_mqa_logits/k512_around_k/eager
-  SAYS "1 elements in rows 2 of 3 beyond their bound; worst [2, 519]"
+  SAYS "1 element in row 2 of 3 beyond its bound; worst [2, 519]"
   WHY "an end at the number of keys loses the last key")
 
 plumb_mutant(mqa_logits_global_columns
@@ -162,7 +162,7 @@ plumb_mutant(indexer_q_transform_adds_only
   FROM [[values[i] = group_lane() & distance ? other - values[i] : values[i] + other;]]
   TO [[values[i] = values[i] + other;]]
   CASE indexer_q_rope_quant/hadamard/eager
-  SAYS "q_out: rows "
+  SAYS "q_out: row"
   WHY "the transform has no differences of neighbouring dimensions")
 
 plumb_mutant(indexer_q_scale_truncated

@@ -34,7 +34,7 @@ plumb_mutant(ragged_row_offset_32_bits
   FROM [[p.indices + row * p.indices_row_stride;]]
   TO [[p.indices + static_cast<std::uint32_t>(row * p.indices_row_stride);]]
   CASE build_ragged_indices_from_dense/far_rows/eager
-  SAYS "flat: these entries belong to rows 4 of 5"
+  SAYS "flat: these entries belong to row 4 of 5"
   WHY "row offsets wrap at 2^32 elements")
 
 plumb_mutant(ragged_holes_always_kept
@@ -42,7 +42,7 @@ plumb_mutant(ragged_holes_always_kept
   FROM [[p.holes == PLUMB_HOLES_KEPT ?]]
   TO [[p.rows > 0 ?]]
   CASE build_ragged_indices_from_dense/swa_window/eager
-  SAYS "indptr: rows "
+  SAYS "indptr: row"
   WHY "holes are copied for a reader that takes every entry for a slot")
 
 plumb_mutant(ragged_holes_always_dropped
@@ -50,7 +50,7 @@ plumb_mutant(ragged_holes_always_dropped
   FROM [[p.holes == PLUMB_HOLES_KEPT ?]]
   TO [[p.rows < 0 ?]]
   CASE build_ragged_indices_from_dense/holes_kept/eager
-  SAYS "indptr: rows "
+  SAYS "indptr: row"
   WHY "entries move up where a reader takes the j-th entry for column j")
 
 plumb_mutant(graph_buffers_indptr_end_stale
@@ -58,7 +58,7 @@ plumb_mutant(graph_buffers_indptr_end_stale
   FROM [[i <= p.rows;]]
   TO [[i < p.rows;]]
   CASE copy_ragged_to_graph_buffers/swa_window/eager
-  SAYS "indptr_buffer: rows 4 of 7 wrong"
+  SAYS "indptr_buffer: row 4 of 7 wrong"
   WHY "one entry of indptr too few is copied: the end of the last row is stale")
 
 plumb_mutant(graph_buffers_indptr_not_copied
@@ -116,7 +116,7 @@ plumb_mutant(global_topk_dense_stride_for_columns
   FROM [[position / p.block_size < p.blocks_per_request]]
   TO [[position / p.block_size < p.block_table_row_stride]]
   CASE compute_global_topk_indices_and_lens/compacted_strided/eager
-  SAYS "lens: rows "
+  SAYS "lens: row"
   WHY "bounds are those of the wider table that the block table is a view of")
 
 plumb_mutant(global_topk_dense_padded_with_0
@@ -132,7 +132,7 @@ plumb_mutant(global_topk_dense_not_compacted
   FROM [[left = p.compaction == PLUMB_COMPACTION_LEFT;]]
   TO [[left = p.tokens < 0;]]
   CASE compute_global_topk_indices_and_lens/compacted/eager
-  SAYS "global_indices: rows "
+  SAYS "global_indices: row"
   WHY "slots stay in their columns where the reader takes a prefix")
 
 plumb_mutant(global_topk_dense_always_compacted
@@ -140,7 +140,7 @@ plumb_mutant(global_topk_dense_always_compacted
   FROM [[left = p.compaction == PLUMB_COMPACTION_LEFT;]]
   TO [[left = p.tokens >= 0;]]
   CASE compute_global_topk_indices_and_lens/flash_topk_512/eager
-  SAYS "global_indices: rows "
+  SAYS "global_indices: row"
   WHY "slots move to the left where columns are kept")
 
 plumb_mutant(combine_minus_one_shifted
@@ -196,7 +196,7 @@ plumb_mutant(combine_gather_offset_ignored
   FROM [[p.seq_lens[a.request] - p.gather_lens[a.request];]]
   TO [[0 * p.gather_lens[a.request];]]
   CASE combine_topk_swa_indices_ragged/one_request/eager
-  SAYS "flat: these entries belong to tokens 0 of 5"
+  SAYS "flat: these entries belong to token 0 of 5"
   WHY "positions are taken for gathered rows, as if all of a sequence had been gathered")
 
 plumb_mutant(swa_window_one_short
@@ -220,7 +220,7 @@ plumb_mutant(swa_slot_0_is_padding
   FROM [[valid = p.slot_mapping[token] >= 0;]]
   TO [[valid = p.slot_mapping[token] > 0;]]
   CASE swa_decode_metadata/decode_window_128/eager
-  SAYS "is_valid_token: rows 0 of 4 wrong"
+  SAYS "is_valid_token: row 0 of 4 wrong"
   WHY "the token in slot 0 is taken for padding")
 
 plumb_mutant(swa_invalid_row_always_cleared
@@ -228,7 +228,7 @@ plumb_mutant(swa_invalid_row_always_cleared
   FROM [[written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;]]
   TO [[written = p.window > 0;]]
   CASE swa_decode_metadata/decode_window_128/full_graph
-  SAYS "swa_indices: rows "
+  SAYS "swa_indices: row"
   WHY "rows of tokens without a slot are written where they are left alone")
 
 plumb_mutant(swa_invalid_row_never_cleared
@@ -236,7 +236,7 @@ plumb_mutant(swa_invalid_row_never_cleared
   FROM [[written = valid || p.invalid_row == PLUMB_NO_VALUE_MINUS_ONE;]]
   TO [[written = valid;]]
   CASE swa_decode_metadata/invalid_rows_cleared/full_graph
-  SAYS "swa_indices: rows "
+  SAYS "swa_indices: row"
   WHY "a padded token gathers through the slots of an earlier step")
 
 plumb_mutant(swa_tail_not_cleared
@@ -292,7 +292,7 @@ plumb_mutant(v32_shrink_tail_one_short
   FROM [[thread < tokens_before]]
   TO [[thread + 1 < tokens_before]]
   CASE v32_paged_metadata/entries_of_one_token/full_graph
-  SAYS "req_id_per_token: rows "
+  SAYS "req_id_per_token: row"
   WHY "the last request id of the step before is not cleared")
 
 plumb_mutant(v32_extent_kept_on_growth
@@ -301,7 +301,7 @@ plumb_mutant(v32_extent_kept_on_growth
   TO [[const auto entries = static_cast<std::int32_t>(extent_of_indices(p, tokens));
   if (entries < p.extents[1]) p.extents[1] = entries;]]
   CASE v32_paged_metadata/entries_mixed_queries/eager
-  SAYS "extents: rows 1 of 2 wrong"
+  SAYS "extents: row 1 of 2 wrong"
   WHY "a growing step does not say how far it reached, so the next one clears too little")
 
 plumb_mutant(v32_extent_of_entries_for_n_topk
@@ -309,7 +309,7 @@ plumb_mutant(v32_extent_of_entries_for_n_topk
   FROM [[p.extent == PLUMB_EXTENT_N_TOPK ? tokens * p.topk :]]
   TO [[p.max_tokens < 0 ? tokens * p.topk :]]
   CASE v32_paged_metadata/n_topk_mixed_queries/full_graph
-  SAYS "extents: rows 1 of 2 wrong"
+  SAYS "extents: row 1 of 2 wrong"
   WHY "the extent counts entries where it counts topk for each token")
 
 plumb_mutant(v32_full_fill_from_the_extent
@@ -357,7 +357,7 @@ plumb_mutant(pack_seq_starts_padded
   FROM [[first = first_token(p.lengths, sequence)]]
   TO [[first = sequence * p.max_length]]
   CASE pack_seq/indexer_weights/eager
-  SAYS "out: differs from the reference in rows 8 of 16"
+  SAYS "out: differs from the reference in row 8 of 16"
   WHY "sequences are read as if they were padded already")
 
 plumb_mutant(pack_seq_padded_with_0
@@ -382,7 +382,7 @@ plumb_mutant(unpack_seq_copies_padding
   FROM [[i < length * p.columns;]]
   TO [[i < (length > 0 ? p.max_length : 0) * p.columns;]]
   CASE unpack_seq/topk_512_indices/full_graph
-  SAYS "out: differs from the reference in rows 5 of 8"
+  SAYS "out: differs from the reference in row 5 of 8"
   WHY "padding is copied over the rows of the next sequence, or behind the last")
 
 plumb_mutant(unpack_seq_stride_ignored

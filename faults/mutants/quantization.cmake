@@ -104,7 +104,7 @@ plumb_mutant(mxfp4_ties_away_from_zero
   FROM [[size > boundary]]
   TO [[size >= boundary]]
   CASE mxfp4_quant/two_groups/eager
-  SAYS "q: rows "
+  SAYS "q: row"
   WHY "ties go up instead of to even")
 
 plumb_mutant(mxfp4_negative_zero
@@ -120,7 +120,7 @@ plumb_mutant(mxfp4_ties_always_to_even
   FROM [[to_even && code % 2]]
   TO [[code % 2]]
   CASE mxfp4_quant/ties_toward_zero/eager
-  SAYS "q: rows "
+  SAYS "q: row"
   WHY "the choice of ties is ignored")
 
 plumb_mutant(mxfp4_nibbles_swapped
@@ -160,7 +160,7 @@ plumb_mutant(normalize_forgets_input_scale
   FROM [[double_scale(p.input_scale, p.input_scale_out, p.input_scales, index);]]
   TO [[]]
   CASE normalize_e4m3fn_to_e4m3fnuz/input_scales/eager
-  SAYS "input_scale: differs from what fnuz needs in rows 0 of 1; row 0 differs in 5 of 5 places"
+  SAYS "input_scale: differs from what fnuz needs in row 0 of 1; row 0 differs in 5 of 5 places"
   WHY "the scale of static activations does not double")
 
 plumb_mutant(normalize_writes_only_what_changes

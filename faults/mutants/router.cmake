@@ -40,7 +40,7 @@ plumb_mutant(router_without_renormalisation
   FROM [[p.renormalize ? score / sum : score;]]
   TO [[sum < 0.0F ? score / sum : score;]]
   CASE grouped_topk/one_token/eager
-  SAYS "rows 0 of 1"
+  SAYS "row 0 of 1"
   WHY "weights are not divided by their sum")
 
 plumb_mutant(router_scales_the_fallback
@@ -105,7 +105,7 @@ plumb_mutant(router_empty_sum_divides
   FROM [[p.zero_sum == PLUMB_ZERO_SUM_NAN || sum > 0.0F ? sum : 1.0F;]]
   TO [[sum;]]
   CASE sqrt_softplus_topk/one_expert/eager
-  SAYS "non-finite or missing non-finite elements"
+  SAYS "non-finite or missing non-finite element"
   WHY "a row whose scores all vanish divides by 0")
 
 plumb_mutant(router_picked_stays
@@ -129,7 +129,7 @@ plumb_mutant(router_hash_of_the_position
   FROM [[static_cast<std::int64_t>(p.input_ids[token]) * p.topk;]]
   TO [[token * p.topk;]]
   CASE hash_routing/v4_flash/eager
-  SAYS "ids: rows "
+  SAYS "ids: row"
   WHY "the table is read at the token's place in the batch instead of at its id")
 
 plumb_mutant(router_hash_writes_strangers
@@ -137,7 +137,7 @@ plumb_mutant(router_hash_writes_strangers
   FROM [[  if (!is_expert) return;]]
   TO [[  if (lane >= p.topk) return;]]
   CASE hash_routing/strangers/eager
-  SAYS "ids: rows "
+  SAYS "ids: row"
   WHY "places whose table id is no expert are written")
 
 plumb_mutant(router_hash_scale_missing
@@ -153,7 +153,7 @@ plumb_mutant(router_hash_stranger_in_the_sum
   FROM [[const bool is_expert = id >= 0 && id < p.experts;]]
   TO [[const bool is_expert = lane < p.topk && id >= 0 && id <= p.experts;]]
   CASE hash_routing/strangers/eager
-  SAYS "ids: rows "
+  SAYS "ids: row"
   WHY "the first id behind the experts counts as one")
 
 plumb_mutant(router_infinite_logits_are_chosen

@@ -48,7 +48,7 @@ plumb_mutant(top_k_nan_always_by_sign
   FROM [[order == PLUMB_NAN_SIGN_ORDERED ?]]
   TO [[order <= PLUMB_NAN_UNSPECIFIED ?]]
   CASE top_k_per_row_prefill/all_nan_top/eager
-  SAYS "indices: rows "
+  SAYS "indices: row"
   WHY "-NaN loses where every NaN wins")
 
 plumb_mutant(top_k_nan_always_top
@@ -56,7 +56,7 @@ plumb_mutant(top_k_nan_always_top
   FROM [[order == PLUMB_NAN_SIGN_ORDERED ?]]
   TO [[order > PLUMB_NAN_UNSPECIFIED ?]]
   CASE top_k_per_row_decode/nan_by_sign_of_a_long_row/eager
-  SAYS "indices: rows "
+  SAYS "indices: row"
   WHY "-NaN wins where it is below -inf")
 
 plumb_mutant(top_k_only_right_for_2048
@@ -76,7 +76,7 @@ plumb_mutant(top_k_candidates_overflow
   FROM [[const bool wins = !is_inside || before.inside < interval.wanted;]]
   TO [[const bool wins = !is_inside || (before.inside < interval.wanted && before.inside < 512);]]
   CASE top_k_per_row_prefill/ties_at_the_threshold/eager
-  SAYS "indices: rows 1 of 2 wrong"
+  SAYS "indices: row 1 of 2 wrong"
   WHY "candidates beyond a fixed buffer are dropped")
 
 plumb_mutant(top_k_negative_length
@@ -84,7 +84,7 @@ plumb_mutant(top_k_negative_length
   FROM [[end > 0 ? end : 0;]]
   TO [[end;]]
   CASE top_k_per_row_decode/shorter_than_next_n/eager
-  SAYS "indices: rows 23 of 32 wrong" SIMULATED  # on an H200 the block that is right comes last
+  SAYS "indices: row 23 of 32 wrong" SIMULATED  # on an H200 the block that is right comes last
   WHY "a sequence shorter than next_n gives a negative length")
 
 plumb_mutant(top_k_stops_at_the_first_part
@@ -92,7 +92,7 @@ plumb_mutant(top_k_stops_at_the_first_part
   FROM [[pass < kTopKPasses && !interval.done]]
   TO [[pass < 0 && !interval.done]]
   CASE top_k_per_row_prefill/low_ten_bits/eager
-  SAYS "indices: rows "
+  SAYS "indices: row"
   WHY "keys of one part of an octave are taken for equal")
 
 plumb_mutant(top_k_windows_as_whole_chunks
@@ -100,7 +100,7 @@ plumb_mutant(top_k_windows_as_whole_chunks
   FROM [[if (is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);]]
   TO [[if (column >= 0 && is_column(row, column + i)) bits.at[i] = float_bits(row.window.first[element]);]]
   CASE top_k_per_row_prefill/k1024_around_k/eager
-  SAYS "indices: rows "
+  SAYS "indices: row"
   WHY "the columns of a window that starts inside a chunk are read as zeros")
 
 plumb_mutant(top_k_list_without_the_lead
@@ -108,7 +108,7 @@ plumb_mutant(top_k_list_without_the_lead
   FROM [[candidate.column + row.lead]]
   TO [[candidate.column]]
   CASE top_k_per_row_prefill/columns_65537/eager
-  SAYS "indices: rows 1 of 2 wrong"
+  SAYS "indices: row 1 of 2 wrong"
   WHY "candidates of a row that starts inside a chunk are put in order as if it did not")
 
 plumb_mutant(top_k_candidates_dropped
@@ -124,5 +124,5 @@ plumb_mutant(top_k_candidates_of_positive_logits
   FROM [[top_k_key(candidate.bits)]]
   TO [[(candidate.bits | 0x80000000u)]]
   CASE top_k_per_row_decode/long_negative/eager
-  SAYS "indices: rows "
+  SAYS "indices: row"
   WHY "keys of negative candidates are not complemented; rows with enough positive logits do not see it")

@@ -26,7 +26,7 @@ TEST(BisectCommits, FindsTheCommitAndPrintsWhatMovedAndHowToRepeatIt) {
   EXPECT_EQ(found.first_bad(), repository.hash(40));
   for (const std::string& text :
        {"first bad commit: " + repository.hash(40) + "\n    commit 40\n    A Person, 2023-11-14",
-        std::string("rms_norm/one_token/eager on sim-sm90\n    out: rows 0 of 1 wrong"),
+        std::string("rms_norm/one_token/eager on sim-sm90\n    out: row 0 of 1 wrong"),
         std::string("    no known pattern\n"),
         "reproduce: git checkout " + repository.hash(40) + " && sh -c 'if [",
         std::string("' && ./plumb run --case rms_norm/one_token/eager --platform sim-sm90\n")}) {

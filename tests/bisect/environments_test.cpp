@@ -94,7 +94,7 @@ std::string script() {
 while [ $# -gt 0 ]; do [ "$1" = --json ] && json=$2; shift; done
 head='"case":"rms_norm/one_token/eager","platform":"sim-sm90"'
 if eval "$TEST_FAILS"; then
-  echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"failures":[{"context":"step 0","lines":["out: rows 0 of 1 wrong"],"tensors":[{"tensor":"out"}]}]}]}' >"$json"
+  echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"failures":[{"context":"step 0","lines":["out: row 0 of 1 wrong"],"tensors":[{"tensor":"out"}]}]}]}' >"$json"
   exit 1
 fi
 echo '{"cases":[{'"$head"',"outcome":"passed","points":4,"launches":8,"comparisons":4}]}' >"$json"

@@ -111,11 +111,13 @@ TEST(Oracle, OptionsAreAsAShellReadsThem) {
 
 TEST(Signature, HoldsNoNumbersAndNoPlaces) {
   EXPECT_EQ(without_numbers("out: rows 0-3, 7 of 9 wrong; worst [1, 2]: expected 3"),
-            "out: rows # of # wrong");
-  EXPECT_EQ(without_numbers("indices: rows 5 of 6 wrong; row 5 differs"),
-            "indices: rows # of # wrong");
+            "out: row # of # wrong");
+  EXPECT_EQ(without_numbers("indices: row 5 of 6 wrong; row 5 differs"),
+            "indices: row # of # wrong");
   EXPECT_EQ(without_numbers("k1_cache: 3 elements (first [0, 1]) at -1.5e-07"),
-            "k1_cache: # elements at #");
+            "k1_cache: # element at #");
+  EXPECT_EQ(without_numbers("out: 1 element in row 1 of 2 beyond its bound"),
+            without_numbers("out: 7 elements in rows 0-1 of 2 beyond their bound"));
 }
 
 json failure(const std::string& tensor, const std::string& line) {
@@ -126,13 +128,13 @@ json failure(const std::string& tensor, const std::string& line) {
 }
 
 TEST(Signature, OneErrorOfValuesIsOneHoweverItShows) {
-  const std::string kind = kind_of(failure("out", "out: rows 1 of 2 wrong; row 1"));
+  const std::string kind = kind_of(failure("out", "out: row 1 of 2 wrong; row 1"));
   EXPECT_EQ(kind, "out: wrong values");
   EXPECT_EQ(kind_of(failure("out", "out: direction of rows 1-3 of 4 wrong; row 1")), kind);
-  EXPECT_EQ(kind_of(failure("out", "out: 3 elements in rows 1 of 2 beyond their bound; worst")),
+  EXPECT_EQ(kind_of(failure("out", "out: 3 elements in row 1 of 2 beyond their bound; worst")),
             kind);
   EXPECT_EQ(kind_of(failure("out", "out: mean error of head 3 is 7.1 standard errors")), kind);
-  EXPECT_NE(kind_of(failure("other", "other: rows 1 of 2 wrong; row 1")), kind);
+  EXPECT_NE(kind_of(failure("other", "other: row 1 of 2 wrong; row 1")), kind);
   EXPECT_NE(kind_of(failure("out", "out: guard zone damaged, first 4 bytes behind it")), kind);
 }
 

@@ -94,7 +94,7 @@ head='"case":"rms_norm/one_token/eager","platform":"sim-sm90"'
          (bad ? "[ $(( (x >> 16) % 5 )) -lt " + std::to_string(of_five) + " ]" : "false") +
          R"(; then
   echo '{"cases":[{'"$head"',"outcome":"failed","points":1,"launches":2,"comparisons":1,"diagnosis":"no known pattern","failures":[{"context":"step 0","lines":[")" +
-         tensor + R"(: rows 0 of 1 wrong; row 0"],"tensors":[{"tensor":")" + tensor +
+         tensor + R"(: row 0 of 1 wrong; row 0"],"tensors":[{"tensor":")" + tensor +
          R"("}]}]}]}' >"$json"
   exit 1
 fi

@@ -310,7 +310,7 @@ TEST(DecodeV32Watch, NonsenseInAnIndptrIsJudgedAsSuch) {
                    [](const cases::Finding& finding) { return finding.op == "sparse_mla_decode"; });
   ASSERT_NE(of_attention, result.findings.end());
   EXPECT_EQ(of_attention->text,
-            "main_indptr: no range of at most 128 entries of 1024: rows 5; row 5 has [390, 0)");
+            "main_indptr: no range of at most 128 entries of 1024: row 5 of 8; row 5 has [390, 0)");
 }
 
 }  // namespace decode_v32_faults_test

@@ -63,13 +63,13 @@ TEST(JudgeSelection, NamesWhatStandsWhereAnotherBelongs) {
   const TensorReport wrong_order = judge(choices, {1, 2, 2, 1});
   ASSERT_EQ(wrong_order.failures.size(), 1U);
   EXPECT_EQ(wrong_order.failures[0],
-            "ids: rows 1 of 2 wrong; [1, 0] has 2 in front of 1: its score is smaller by 0.4, "
+            "ids: row 1 of 2 wrong; [1, 0] has 2 in front of 1: its score is smaller by 0.4, "
             "errors reach 0.012");
   EXPECT_EQ(wrong_order.wrong_rows, (std::vector<std::int64_t>{1}));
   const TensorReport left_out = judge(choices, {1, 3, 1, 2});
   ASSERT_EQ(left_out.failures.size(), 1U);
   EXPECT_EQ(left_out.failures[0],
-            "ids: rows 0 of 2 wrong; [0, 1] has 3 instead of 2: its score is smaller by 0.2, "
+            "ids: row 0 of 2 wrong; [0, 1] has 3 instead of 2: its score is smaller by 0.2, "
             "errors reach 0.012");
   EXPECT_EQ(left_out.worst->expected, 2);
   EXPECT_EQ(left_out.worst->got, 3);
@@ -205,7 +205,7 @@ TEST(JudgeSelection, KeepsToTheBestGroups) {
   const TensorReport report = judge(choices, {2, 1});
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_EQ(report.failures[0],
-            "ids: rows 0 of 1 wrong; [0, 1] has 1 (group 0), whose group is none of the best 2; "
+            "ids: row 0 of 1 wrong; [0, 1] has 1 (group 0), whose group is none of the best 2; "
             "instead of group 2: its score is smaller by 0.6, errors reach 0.012");
 }
 

@@ -139,7 +139,7 @@ TEST(JudgeCodes, NamesOneWrongCode) {
       EXPECT_EQ(report.flips, 0);
       ASSERT_TRUE(report.worst);
       EXPECT_EQ(report.worst->coordinates, "[2, 3]");
-      EXPECT_NE(report.failures.front().find("codes: rows 2 of 4 wrong"), std::string::npos)
+      EXPECT_NE(report.failures.front().find("codes: row 2 of 4 wrong"), std::string::npos)
           << report.failures.front();
     }
   }

@@ -109,7 +109,7 @@ TEST(JudgeBits, NamesTheComparisonAndTheRows) {
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_EQ(
       report.failures[0],
-      "out: replay differs from eager in rows 1 of 2; row 1 differs in 1 of 2 places (first [1, "
+      "out: replay differs from eager in row 1 of 2; row 1 differs in 1 of 2 places (first [1, "
       "0]: expected 3, got 3.000000238418579)");
   EXPECT_TRUE(
       judge_bits(floats({1, 2, next, 4}), floats({1, 2, 3, 4}), {true, false}, "differs").passed());

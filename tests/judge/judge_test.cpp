@@ -73,10 +73,9 @@ TEST(Judge, OneElementBeyondItsBoundFails) {
   const TensorReport report = judge(estimate, got);
   EXPECT_EQ(failed_checks(report), "beyond");
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{4});
-  EXPECT_EQ(
-      report.failures[0].find("out: 1 elements in rows 4 of 128 beyond their bound; worst [4, "
-                              "17]: expected "),
-      0U)
+  EXPECT_EQ(report.failures[0].find("out: 1 element in row 4 of 128 beyond its bound; worst [4, "
+                                    "17]: expected "),
+            0U)
       << report.failures[0];
 }
 

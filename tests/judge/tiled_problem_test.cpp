@@ -155,7 +155,7 @@ TEST(TiledProblem, OneWrongRowIsFoundWhereverItIs) {
     // One in sixteen neighbours has the same inputs.
     if (result.outcome != Outcome::failed) continue;
     ++found;
-    const std::string named = fmt::format("bits of a wrong one, rows {} of 1025 are wrong", row);
+    const std::string named = fmt::format("bits of a wrong one, row {} of 1025 is wrong", row);
     EXPECT_NE(report_of(result).find(named), std::string::npos) << report_of(result);
   }
   EXPECT_GE(found, 8);
@@ -272,7 +272,7 @@ TEST(KnownVerdicts, HideNoFaultOfALaterLaunch) {
     launches = 0;
     const CaseResult result = run_case(which, options);
     EXPECT_EQ(result.outcome, Outcome::failed) << right_launches << " right launches";
-    EXPECT_NE(report_of(result).find("rows 3 of 256"), std::string::npos) << report_of(result);
+    EXPECT_NE(report_of(result).find("row 3 of 256"), std::string::npos) << report_of(result);
   }
   right_launches = 2 * points;
   launches = 0;

@@ -73,7 +73,7 @@ class BuildRaggedProblem final : public TableProblem<P> {
     const auto expected = build_ragged_indices_from_dense(input);
     return {expect_exact(tensors.at("indptr"), expected.indptr, {}),
             expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
-                          expected.indptr, "rows")};
+                          expected.indptr, "row")};
   }
 
   // Where holes are dropped, a wave counts each row, and moves it a wave's width at a time.

@@ -98,7 +98,7 @@ class CombineProblem final : public TableProblem<P> {
     return {expect_exact(tensors.at("lens"), expected.lens, {}),
             expect_exact(tensors.at("indptr"), expected.indptr, {}),
             expect_ragged(tensors.at("flat"), flat(expected.flat, tensors.at("flat_before")),
-                          expected.indptr, "tokens")};
+                          expected.indptr, "token")};
   }
 
   double cost() const override {

@@ -39,7 +39,7 @@ class GlobalTopKRaggedProblem final : public TableProblem<P> {
     return {expect_exact(tensors.at("lens"), expected.lens, {}),
             expect_exact(tensors.at("indptr"), expected.indptr, {}),
             expect_ragged(tensors.at("flat"), front_over(expected.flat, tensors.at("flat_before")),
-                          expected.indptr, "tokens")};
+                          expected.indptr, "token")};
   }
 
   double cost() const override {

@@ -63,7 +63,7 @@ class CopyRaggedProblem final : public TableProblem<P> {
                                  expected);
     return {expect_exact(tensors.at("indptr_buffer"), expected.indptr, {}),
             expect_ragged(tensors.at("indices_buffer"), expected.indices,
-                          integers_of(tensors.at("indptr")), "rows")};
+                          integers_of(tensors.at("indptr")), "row")};
   }
 
   double cost() const override { return row_blocks_cost(p_.rows, p_.max_per_row); }

@@ -221,8 +221,8 @@ class RangeTruth final : public Truth {
     const std::int64_t first = report.wrong_rows.front();
     report.wrong_elements = static_cast<std::int64_t>(report.wrong_rows.size());
     report.failures.push_back(fmt::format(
-        "{}: no range of at most {} entries of {}: rows {}; row {} has [{}, {})", report.tensor,
-        most_, entries_, row_ranges(report.wrong_rows), first, ends[first], ends[first + 1]));
+        "{}: no range of at most {} entries of {}: {}; row {} has [{}, {})", report.tensor, most_,
+        entries_, rows_of(report.wrong_rows, rows), first, ends[first], ends[first + 1]));
     return report;
   }
 
@@ -253,8 +253,8 @@ class RaggedTruth final : public Truth {
     }
     if (!owners.empty()) {
       report.failures.push_back(fmt::format("{}: these entries belong to {} {} of {}",
-                                            report.tensor, noun_, row_ranges(owners),
-                                            indptr_.size() - 1));
+                                            report.tensor, owners.size() == 1 ? noun_ : noun_ + "s",
+                                            row_ranges(owners), indptr_.size() - 1));
     }
     if (behind > 0) {
       report.failures.push_back(fmt::format("{}: {} entries behind the last of {} are wrong",

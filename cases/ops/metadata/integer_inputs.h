@@ -73,7 +73,7 @@ std::vector<std::int64_t> front_over(const std::vector<std::int64_t>& front,
 // Ranges of a ragged list that somebody else made, before it is read by them: each of at most
 // `most` of so many entries.
 Expectation expect_ranges(const HostTensor& indptr, std::int64_t entries, std::int64_t most);
-// A ragged buffer. Its report also says which rows own the wrong entries.
+// A ragged buffer. Its report also says which rows own the wrong entries. `noun`: of one of them.
 Expectation expect_ragged(const HostTensor& flat, std::vector<std::int64_t> values,
                           std::vector<std::int64_t> indptr, std::string_view noun);
 

@@ -80,7 +80,7 @@ class V32PagedKvIndicesProblem final : public TableProblem<P> {
     std::vector<std::int64_t> expected = integers_of(tensors.at("paged_kv_indices_before"));
     v32_paged_kv_indices(input, expected);
     return {expect_ragged(tensors.at("paged_kv_indices"), expected,
-                          integers_of(tensors.at("paged_kv_indptr")), "tokens")};
+                          integers_of(tensors.at("paged_kv_indptr")), "token")};
   }
 
   double cost() const override { return row_blocks_cost(p_.tokens, p_.topk); }

@@ -202,8 +202,8 @@ class ScaleTruth final : public Truth {
     TensorReport report = values_.truth->compare(scales, promised, columns);
     const std::vector<std::int64_t> rows = rows_below(scales, promised);
     if (rows.empty()) return report;
-    report.failures.push_back(fmt::format("{}: rows {} of {} have scales below {:g}", report.tensor,
-                                          row_ranges(rows), report.rows_total, least_));
+    report.failures.push_back(fmt::format("{}: scales below {:g} in {}", report.tensor, least_,
+                                          rows_of(rows, report.rows_total)));
     std::vector<std::int64_t> wrong;
     std::ranges::set_union(report.wrong_rows, rows, std::back_inserter(wrong));
     report.wrong_rows = std::move(wrong);

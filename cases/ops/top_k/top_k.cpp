@@ -149,11 +149,11 @@ std::string describe(const SelectionEvidence& evidence) {
   const std::vector<WrongPlace>& wrong = evidence.wrong[row];
   const WrongPlace& place = wrong.front();
   return fmt::format(
-      "{}: rows {} of {} wrong; row {} (length {}) differs in {} of {} places (first {}: {})",
-      evidence.indices.spec().name, row_ranges(original_rows(evidence.indices, evidence.rows)),
-      evidence.indices.original_rows(), evidence.indices.original_row(row),
-      evidence.selection.windows[row].length, wrong.size(), evidence.selection.k,
-      evidence.indices.coordinates(row, place.place), name_of(place.error));
+      "{}: {} wrong; row {} (length {}) differs in {} of {} places (first {}: {})",
+      evidence.indices.spec().name,
+      rows_of(original_rows(evidence.indices, evidence.rows), evidence.indices.original_rows()),
+      evidence.indices.original_row(row), evidence.selection.windows[row].length, wrong.size(),
+      evidence.selection.k, evidence.indices.coordinates(row, place.place), name_of(place.error));
 }
 
 Mismatch first_mismatch(const SelectionEvidence& evidence) {

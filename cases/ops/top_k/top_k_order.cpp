@@ -106,9 +106,10 @@ void judge_order(const HostTensor& indices, const TopKWindows& selection,
   }
   if (report.wrong_rows.empty()) return;
   report.wrong_elements = std::ssize(report.wrong_rows);
-  report.failures.push_back(fmt::format(
-      "{}: rows {} of {}: {}, and are not: {}", indices.spec().name, row_ranges(report.wrong_rows),
-      report.rows_total, first.what, indices.coordinates(report.wrong_rows.front(), first.place)));
+  report.failures.push_back(
+      fmt::format("{}: {}: {}, and are not: {}", indices.spec().name,
+                  rows_of(report.wrong_rows, report.rows_total), first.what,
+                  indices.coordinates(report.wrong_rows.front(), first.place)));
 }
 
 std::optional<HostTensor> canonical_selection(const HostTensor& indices,

@@ -215,9 +215,9 @@ TEST(JudgeRagged, SaysWhichRowsOwnWrongEntriesAndWhatIsBehind) {
   HostTensor flat({.name = "flat", .dtype = Dtype::i32, .shape = {6, 1}});
   const std::vector<std::int64_t> expected = {1, 2, 3, 4, 5, 6}, indptr = {0, 3, 3, 4};
   store_integers({1, 2, 3, 4, 5, 6}, flat);
-  EXPECT_TRUE(compare(expect_ragged(flat, expected, indptr, "tokens")).passed());
+  EXPECT_TRUE(compare(expect_ragged(flat, expected, indptr, "token")).passed());
   store_integers({1, 0, 0, 0, 5, 0}, flat);
-  const TensorReport report = compare(expect_ragged(flat, expected, indptr, "tokens"));
+  const TensorReport report = compare(expect_ragged(flat, expected, indptr, "token"));
   ASSERT_EQ(report.failures.size(), 3u);
   EXPECT_EQ(report.failures[1], "flat: these entries belong to tokens 0, 2 of 3");
   EXPECT_EQ(report.failures[2], "flat: 1 entries behind the last of 4 are wrong");
