@@ -88,6 +88,7 @@ void run_eager(Session& session, const Scenario& scenario, std::uint64_t seed) {
     session.launch(buffers);
     const TensorSet got = session.read_back(buffers, first, damage);
     session.judge(step, got, std::move(damage), context);
+    session.remember(got, index);
     if (index == 0) session.show(step, got);
     if (static_cast<std::int64_t>(index) < session.point().first_compared) continue;
 
@@ -132,6 +133,7 @@ void run_full_graph(Session& session, const Scenario& scenario, std::uint64_t se
     const Poison first = session.point().poison;
     const TensorSet got = replay(session, graph, buffers, first, damage);
     session.judge(step, got, std::move(damage), context);
+    session.remember(got, index);
     if (static_cast<std::int64_t>(index) < session.point().first_compared) continue;
     if (scenario.steps[index].equals == Scenario::Equals::replay) {
       const TensorSet again = replay(session, graph, buffers, other(first), later_damage);

@@ -16,6 +16,10 @@ namespace plumb::cases {
 
 namespace {
 
+// Of what steps stored, for the report on a later one.
+constexpr std::size_t kMostRemembered = std::size_t{4} << 20;  // bytes of a tensor
+constexpr std::size_t kStepsRemembered = 3;
+
 // Elements of the extent that belong to no row.
 std::vector<bool> gap_elements(const HostTensor& tensor) {
   std::vector<bool> gap(static_cast<std::size_t>(tensor.extent()), true);
@@ -212,11 +216,35 @@ TensorSet Session::read_back(const Buffers& buffers, Poison poison,
   return got;
 }
 
+std::shared_ptr<const Clues> Session::clues_of(Poison poison) const {
+  Clues clues{.poison = static_cast<std::uint8_t>(poison), .earlier = earlier_};
+  for (const HostTensor& tensor : host_.all()) {
+    const bool counts = tensor.spec().dtype == Dtype::i32 || tensor.spec().dtype == Dtype::i64;
+    if (tensor.spec().role == Role::input && counts) clues.offsets.push_back(tensor.alias());
+  }
+  return std::make_shared<const Clues>(std::move(clues));
+}
+
+void Session::remember(const TensorSet& got, std::size_t index) {
+  Clues::EarlierStep step{fmt::format("step {}", index), {}};
+  for (const HostTensor& tensor : got.all()) {
+    if (tensor.spec().role == Role::input || tensor.bytes().size() > kMostRemembered) continue;
+    TensorSpec spec = tensor.spec();
+    spec.clues = nullptr;
+    step.stored.add(tensor.alias(std::move(spec)));
+  }
+  earlier_.push_back(std::move(step));
+  if (earlier_.size() > kStepsRemembered) earlier_.erase(earlier_.begin());
+}
+
 TensorSet Session::fetch(const Buffers& buffers, Poison poison, std::vector<std::string>& lines) {
   TensorSet got;
+  const std::shared_ptr<const Clues> clues = clues_of(poison);
   for (const HostTensor& tensor : host_.all()) {
     const bool input = tensor.spec().role == Role::input;
-    HostTensor& copy = got.add(input ? tensor.alias() : HostTensor(tensor.spec()));
+    TensorSpec spec = tensor.spec();
+    if (!input) spec.clues = clues;
+    HostTensor& copy = got.add(input ? tensor.alias() : HostTensor(std::move(spec)));
     if (input && read_.size() < tensor.bytes().size()) read_ = Bytes(tensor.bytes().size());
     read_tensor(buffers, tensor, input ? read_.data() : copy.bytes().data());
     if (!input) continue;
@@ -319,7 +347,7 @@ void Session::compare_bits(const Step& step, const TensorSet& got, const TensorS
     const std::optional<HostTensor> other = problem_.canonical(expected, spec, declared_);
     const TensorReport report =
         judge_bits(one ? *one : tensor, other ? *other : expected.at(spec.name),
-                   problem_.promised_rows_by_inputs(step, got, spec), what, {},
+                   problem_.promised_rows_by_inputs(step, got, spec), what,
                    problem_.promised_columns(got, spec));
     if (report.passed()) continue;
     lines.insert(lines.end(), report.failures.begin(), report.failures.end());

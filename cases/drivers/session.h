@@ -51,6 +51,9 @@ class Session {
   TensorSet fetch(const Buffers& buffers, Poison poison, std::vector<std::string>& lines);
   void check_guards(std::vector<std::string>& lines);
 
+  // What a step stored, so that a later one can be seen to store it again.
+  void remember(const TensorSet& got, std::size_t index);
+
   // Reference and judge; failing reports go to a Failure with this context.
   void judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
              const std::string& context);
@@ -74,6 +77,7 @@ class Session {
 
  private:
   void upload(const Buffers& buffers);
+  std::shared_ptr<const Clues> clues_of(Poison poison) const;
   void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
   // Of the problem's verdict, computed or known.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
@@ -93,10 +97,11 @@ class Session {
   std::function<void(const Problem&, const Launched&)> on_real_launch_;
   plumb_numerics declared_ = {};
   device::Stream stream_ = nullptr;
-  TensorSet host_;               // inputs of the current step; outputs unused
-  Poison poison_ = Poison::nan;  // the latest
-  Bytes read_;                   // inputs as they came back
-  std::string damage_;           // Failure::kind of what was found since the latest failure
+  TensorSet host_;                           // inputs of the current step; outputs unused
+  Poison poison_ = Poison::nan;              // the latest
+  Bytes read_;                               // inputs as they came back
+  std::vector<Clues::EarlierStep> earlier_;  // the latest few
+  std::string damage_;  // Failure::kind of what was found since the latest failure
 };
 
 // A captured call and the kernels in it.

@@ -277,6 +277,7 @@ class TiledProblem final : public Problem {
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       TensorSpec spec = layout.at(specs_[i].name).spec();
       const HostTensor& whole = tensors.at(spec.name);
+      spec.clues = whole.spec().clues;
       if (!axes_[i]) {
         HostTensor& shared = excerpt.add(std::move(spec));
         if (shared.bytes().size() == whole.bytes().size()) shared.bytes() = whole.bytes();

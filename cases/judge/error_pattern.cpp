@@ -41,6 +41,7 @@ struct WrongRows {
     return evidence.wrong[element(row, column)] != 0;
   }
   std::int64_t number(std::int64_t row) const { return evidence.got.original_row(row); }
+  const Clues* clues() const { return evidence.got.spec().clues.get(); }
   std::string subject() const {
     return begin == 0 ? "each wrong row" : fmt::format("each wrong row from column {} on", begin);
   }
@@ -87,17 +88,36 @@ std::optional<std::string> all_are(const WrongRows& view, std::string_view what,
   return {};
 }
 
-std::optional<std::string> poison(const WrongRows& view) {
-  const auto& clue = view.evidence.clues.poison;
-  if (!clue) return {};
+// Does every wrong element hold what was there before the launch? `what`: in words.
+std::optional<std::string> left_alone(const WrongRows& view, std::string_view what) {
   const HostTensor& got = view.evidence.got;
+  const std::byte poison{view.clues()->poison};
   const std::size_t size = size_of(got.spec().dtype);
-  return all_are(
-      view, "still holds the poison: never written", [&](std::int64_t r, std::int64_t c) {
-        const std::byte* bytes =
-            got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
-        return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == std::byte{*clue}; });
-      });
+  return all_are(view, what, [&](std::int64_t r, std::int64_t c) {
+    const std::byte* bytes =
+        got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
+    return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == poison; });
+  });
+}
+
+// Zeros, and -1, are results too.
+bool is_telling_poison(const WrongRows& view) {
+  const std::uint8_t poison = view.clues()->poison;
+  return poison != 0 && (poison != 0xff || is_float(view.evidence.got.spec().dtype));
+}
+bool was_poisoned(const WrongRows& view) {
+  return view.clues() != nullptr && view.evidence.got.spec().starts_as.empty();
+}
+
+std::optional<std::string> poison(const WrongRows& view) {
+  if (!was_poisoned(view) || !is_telling_poison(view)) return {};
+  return left_alone(view, "still holds the poison: never written");
+}
+
+std::optional<std::string> as_before(const WrongRows& view) {
+  if (!was_poisoned(view) || is_telling_poison(view)) return {};
+  return left_alone(view, view.clues()->poison == 0 ? "is zero, as before the launch"
+                                                    : "is -1, as before the launch");
 }
 
 std::optional<std::string> nan(const WrongRows& view) {
@@ -117,7 +137,8 @@ std::optional<std::string> one_for_another(const WrongRows& view) {
       ++wrong;
     }
   }
-  if (wrong < 2) return {};
+  // Codes of one value may be wrong by their scale.
+  if (wrong < 2 || seen->first == seen->second) return {};
   return fmt::format("every wrong element is {} where {} is expected", seen->second, seen->first);
 }
 
@@ -129,20 +150,24 @@ std::optional<std::string> zero(const WrongRows& view) {
 // ---- whose values wrong rows hold ----
 
 std::optional<std::string> earlier_step(const WrongRows& view) {
-  for (const Clues::EarlierStep& step : view.evidence.clues.earlier) {
-    if (step.expected.size() != view.evidence.expected.size()) continue;
+  if (view.clues() == nullptr) return {};
+  const HostTensor& got = view.evidence.got;
+  for (const Clues::EarlierStep& step : view.clues()->earlier) {
+    if (!step.stored.contains(got.spec().name)) continue;
+    const HostTensor& then = step.stored.at(got.spec().name);
+    if (then.rows() != got.original_rows() || then.columns() != got.columns()) continue;
     const auto holds = [&](std::int64_t r) {
-      // The step's own bounds are gone; those of the row tell the order of magnitude.
+      // Not to the last bit: another order of sums is as stale.
       double widest = 0;
       for (std::int64_t c = view.begin; c < view.end; ++c) {
         widest = std::max(widest, view.tolerance(r, c));
       }
       return all_columns(view, [&](std::int64_t c) {
-        return equal(view.got(r, c), step.expected[view.element(r, c)], widest);
+        return equal(view.got(r, c), then.value(view.number(r), c), widest);
       });
     };
     if (nearly_all_rows(view, holds)) {
-      return fmt::format("{} holds what was right in {}", view.subject(), step.name);
+      return fmt::format("{} holds what {} stored", view.subject(), step.name);
     }
   }
   return {};
@@ -241,18 +266,22 @@ std::optional<std::int64_t> offset_of(const WrongRows& view, std::int64_t r) {
 }
 
 std::optional<std::string> named_offset(const WrongRows& view) {
-  if (is_float(view.evidence.got.spec().dtype)) return {};
-  for (const Clues::Offset& clue : view.evidence.clues.offsets) {
+  const HostTensor& got = view.evidence.got;
+  if (is_float(got.spec().dtype) || view.clues() == nullptr) return {};
+  for (const HostTensor& input : view.clues()->offsets) {
+    if (input.elements() < got.original_rows() || input.columns() != input.elements()) continue;
+    const auto of_row = [&](std::int64_t r) {
+      return static_cast<std::int64_t>(input.value(0, view.number(r)));
+    };
     for (const int sign : {1, -1}) {
       const bool fits = nearly_all_rows(view, [&](std::int64_t r) {
         const auto offset = offset_of(view, r);
-        return offset && r < static_cast<std::int64_t>(clue.values.size()) &&
-               *offset == sign * clue.values[r];
+        return offset && *offset == sign * of_row(r);
       });
       if (!fits) continue;
       const std::int64_t first = view.rows.front();
       return fmt::format("every wrong element is too {} by {}[row] ({} in row {})",
-                         sign > 0 ? "large" : "small", clue.name, clue.values[first],
+                         sign > 0 ? "large" : "small", input.spec().name, of_row(first),
                          view.number(first));
     }
   }
@@ -361,7 +390,8 @@ std::string first_of(const Pattern (&patterns)[count], const WrongRows& view) {
 }
 
 // The most specific first.
-constexpr Pattern kOfElements[] = {poison, nan, one_for_another, zero, named_offset, offset};
+constexpr Pattern kOfElements[] = {poison, nan,          one_for_another, as_before,
+                                   zero,   named_offset, offset};
 constexpr Pattern kOfRows[] = {earlier_step, other_row, factor, other_order, duplicates};
 
 // What whole rows show; failing that, what their lost columns show.

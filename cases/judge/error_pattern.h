@@ -22,7 +22,6 @@ struct Evidence {
   std::function<double(std::int64_t element)> tolerance;  // 0 for integers
   const std::vector<std::int64_t>& wrong_rows;            // ascending, not empty
   const WrongElements& wrong;
-  const Clues& clues;
 };
 
 // "" if nothing known fits nearly all wrong rows.

@@ -19,7 +19,7 @@ class FloatTruth final : public Truth {
 
   TensorReport compare(const HostTensor& stored, const RowMask& promised,
                        const ColumnRanges& columns) const override {
-    return judge_floats(stored, estimate_, promised, groups_, {}, columns);
+    return judge_floats(stored, estimate_, promised, groups_, columns);
   }
   void put(const HostTensor& stored, const RowMask& promised, const ColumnRanges& columns,
            RightValues& right) const override {
@@ -62,7 +62,7 @@ class BitTruth final : public Truth {
 
   TensorReport compare(const HostTensor& stored, const RowMask& promised,
                        const ColumnRanges& columns) const override {
-    return judge_bits(stored, right_, promised, what_, {}, columns);
+    return judge_bits(stored, right_, promised, what_, columns);
   }
   void put(const HostTensor& stored, const RowMask& promised, const ColumnRanges& columns,
            RightValues& right) const override {

@@ -104,7 +104,6 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t row, std::int64_t
 
 double no_tolerance(std::int64_t) { return 0; }
 
-// "rows 3-6 of 7"
 std::string wrong_rows(const TensorReport& report, const HostTensor& got) {
   return rows_of(original_rows(got, report.wrong_rows), report.rows_total);
 }
@@ -112,7 +111,7 @@ std::string wrong_rows(const TensorReport& report, const HostTensor& got) {
 }  // namespace
 
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
-                         const RowMask& promised, const Clues& clues) {
+                         const RowMask& promised) {
   check_shapes(got, static_cast<std::int64_t>(expected.size()), promised);
   WrongElements wrong(expected.size());
   const auto right = [&](std::int64_t r, std::int64_t c) {
@@ -126,7 +125,7 @@ TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>&
   report.failures.push_back(fmt::format("{}: {} wrong; {}", report.tensor, wrong_rows(report, got),
                                         first_wrong_row(report, got, wrong)));
   const std::vector<double> values(expected.begin(), expected.end());
-  report.pattern = error_pattern({got, values, no_tolerance, report.wrong_rows, wrong, clues});
+  report.pattern = error_pattern({got, values, no_tolerance, report.wrong_rows, wrong});
   number_rows(got, report);
   return report;
 }
@@ -155,7 +154,7 @@ std::int64_t zeros_in(const HostTensor& tensor, std::int64_t row, const ColumnRa
 }  // namespace
 
 TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
-                        std::string_view what, const Clues& clues, const ColumnRanges& columns) {
+                        std::string_view what, const ColumnRanges& columns) {
   if (got.spec().dtype != expected.spec().dtype || got.spec().shape != expected.spec().shape) {
     throw std::invalid_argument(
         fmt::format("{}: two results of different type or shape", got.spec().name));
@@ -186,7 +185,7 @@ TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const
                                         first_wrong_row(report, got, wrong)));
   const HostTensor seen = promised_part(got, columns);
   const std::vector<double> values = values_of(promised_part(expected, columns));
-  report.pattern = error_pattern({seen, values, no_tolerance, report.wrong_rows, wrong, clues});
+  report.pattern = error_pattern({seen, values, no_tolerance, report.wrong_rows, wrong});
   number_rows(got, report);
   return report;
 }
@@ -247,6 +246,7 @@ std::string row_ranges(const std::vector<std::int64_t>& rows) {
   }
   return text;
 }
+
 std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total) {
   return fmt::format("{} {} of {}", rows.size() == 1 ? "row" : "rows", row_ranges(rows), total);
 }
@@ -254,6 +254,5 @@ std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total) {
 std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
-
 
 }  // namespace plumb::cases

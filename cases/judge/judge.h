@@ -73,22 +73,6 @@ struct ColumnRange {
 };
 using ColumnRanges = std::vector<ColumnRange>;
 
-// What the judge may recognise in wrong rows. It only words the report: the verdict knows none of
-// it.
-struct Clues {
-  struct Offset {  // "row_starts", one value per row
-    std::string name;
-    std::vector<std::int64_t> values;
-  };
-  struct EarlierStep {  // "step 2", what was right then, in row-major order
-    std::string name;
-    std::vector<double> expected;
-  };
-  std::optional<std::uint8_t> poison;  // the byte that outputs held before the launch
-  std::vector<Offset> offsets;
-  std::vector<EarlierStep> earlier;
-};
-
 // Floating-point tensor against an estimate with the same rows and columns. Fails unless
 // non-finite values stand at the same places; every element is within its bound; every row agrees
 // in norm and in direction; and the signed mean error (towards or away from zero) of each row group
@@ -97,21 +81,16 @@ struct Clues {
 // error.
 TensorReport judge_floats(const HostTensor& got, const reference::Estimate& expected,
                           const RowMask& promised, const std::vector<RowGroup>& groups,
-                          const Clues& clues = {}, const ColumnRanges& columns = {});
+                          const ColumnRanges& columns = {});
 
 // Integer or byte tensor, exact. `expected` holds elements() values in row-major order.
-// "row 4 of 7", "rows 3-6 of 7"
-std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total);
-// "1 element", "3 elements"
-std::string counted(std::int64_t count, std::string_view noun);
 TensorReport judge_exact(const HostTensor& got, const std::vector<std::int64_t>& expected,
-                         const RowMask& promised, const Clues& clues = {});
+                         const RowMask& promised);
 
 // Bit-for-bit comparison of two results of the same problem (replay against eager, run against
 // run). `what` names the comparison in the failure: "replay differs from eager".
 TensorReport judge_bits(const HostTensor& got, const HostTensor& expected, const RowMask& promised,
-                        std::string_view what, const Clues& clues = {},
-                        const ColumnRanges& columns = {});
+                        std::string_view what, const ColumnRanges& columns = {});
 
 // The columns of a row that are looked at, and a tensor with zeros in all others.
 ColumnRange columns_of(const ColumnRanges& columns, const HostTensor& tensor, std::int64_t row);
@@ -121,5 +100,9 @@ HostTensor promised_part(HostTensor tensor, const ColumnRanges& columns);
 std::vector<std::int64_t> original_rows(const HostTensor& tensor, std::vector<std::int64_t> rows);
 // "3-6, 9" for a list of rows; shortened with "…" after a few ranges.
 std::string row_ranges(const std::vector<std::int64_t>& rows);
+// "row 4 of 7", "rows 3-6 of 7"
+std::string rows_of(const std::vector<std::int64_t>& rows, std::int64_t total);
+// "1 element", "3 elements"
+std::string counted(std::int64_t count, std::string_view noun);
 
 }  // namespace plumb::cases

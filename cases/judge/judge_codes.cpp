@@ -96,7 +96,7 @@ class CodeVerdict {
     if (report_.flips > flips_before) flipped_rows_.push_back(row);
   }
 
-  TensorReport finish(const Clues& clues) {
+  TensorReport finish() {
     report_.elements_compared = report_.rows_compared * got_.columns();
     const auto compared = static_cast<double>(std::max<std::int64_t>(report_.elements_compared, 1));
     report_.zero_share = static_cast<double>(zeros_) / compared;
@@ -105,7 +105,7 @@ class CodeVerdict {
       report_wrong();
       const std::vector<double> values = as_stored();
       report_.pattern = error_pattern(
-          {got_, values, [](std::int64_t) { return 0.0; }, report_.wrong_rows, wrong_, clues});
+          {got_, values, [](std::int64_t) { return 0.0; }, report_.wrong_rows, wrong_});
     }
     report_flips();
     report_.wrong_rows = original_rows(got_, std::move(report_.wrong_rows));
@@ -209,13 +209,13 @@ class CodeVerdict {
 }  // namespace
 
 TensorReport judge_codes(const HostTensor& got, const CodeEstimate& expected,
-                         const RowMask& promised, const Clues& clues) {
+                         const RowMask& promised) {
   check_shapes(got, expected, promised);
   CodeVerdict verdict(got, expected);
   for (std::int64_t row = 0; row < got.rows(); ++row) {
     if (promised.empty() || promised[row]) verdict.compare_row(row);
   }
-  return verdict.finish(clues);
+  return verdict.finish();
 }
 
 }  // namespace plumb::cases

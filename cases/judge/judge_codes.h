@@ -13,6 +13,6 @@ namespace plumb::cases {
 // it explains. What codes are scaled by is part of the estimate: take it from the scales that the
 // device stored.
 TensorReport judge_codes(const HostTensor& got, const reference::CodeEstimate& expected,
-                         const RowMask& promised, const Clues& clues = {});
+                         const RowMask& promised);
 
 }  // namespace plumb::cases

@@ -305,8 +305,7 @@ void report_bias(const HostTensor& got, const std::vector<RowResult>& rows,
 }  // namespace
 
 TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const RowMask& promised,
-                          const std::vector<RowGroup>& groups, const Clues& clues,
-                          const ColumnRanges& columns) {
+                          const std::vector<RowGroup>& groups, const ColumnRanges& columns) {
   check_shapes(got, expected, promised);
   TensorReport report;
   report.tensor = got.spec().name;
@@ -323,7 +322,7 @@ TensorReport judge_floats(const HostTensor& got, const Estimate& expected, const
     const auto tolerance = [&](std::int64_t i) { return expected.bound(i); };
     const HostTensor seen = promised_part(got, columns);
     const std::vector<double> right = centres(expected);
-    report.pattern = error_pattern({seen, right, tolerance, report.wrong_rows, wrong, clues});
+    report.pattern = error_pattern({seen, right, tolerance, report.wrong_rows, wrong});
     report.wrong_rows = original_rows(got, std::move(report.wrong_rows));
   }
   return report;

@@ -61,6 +61,8 @@ struct Origin {
   std::uint64_t (*encode)(std::uint64_t bits) = nullptr;  // as it stands there; null: as here
 };
 
+struct Clues;
+
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
@@ -80,6 +82,7 @@ struct TensorSpec {
   std::string format = "number", scale_layout = "none";
   std::optional<Excerpt> excerpt = {};
   std::shared_ptr<const Origin> origin = {};
+  std::shared_ptr<const Clues> clues = {};  // of what a launch stored; null: nothing is known
 };
 
 class HostTensor {
@@ -185,6 +188,17 @@ class TensorSet {
 
  private:
   std::vector<HostTensor> tensors_;
+};
+
+// What wrong rows of stored tensors may hold. A report says so; no verdict depends on it.
+struct Clues {
+  std::uint8_t poison = 0;               // the byte that outputs held before the launch
+  std::vector<HostTensor> offsets = {};  // integer inputs: "row_starts"
+  struct EarlierStep {
+    std::string name;  // "step 2"
+    TensorSet stored;  // outputs
+  };
+  std::vector<EarlierStep> earlier = {};
 };
 
 // Device addresses of a TensorSet, by name; nullptr for a name that the set lacks (optional).

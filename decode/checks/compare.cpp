@@ -56,8 +56,7 @@ std::optional<TensorReport> difference(const CallRecorder::CallRecording& got,
   if (expected.problem)
     columns = expected.problem->promised_columns(expected.tensors, wanted.spec());
   if (same_bits(got.tensors.at(name), wanted, rows, columns)) return std::nullopt;
-  TensorReport report =
-      judge_bits(without_kept(got, expected, name), wanted, rows, what, {}, columns);
+  TensorReport report = judge_bits(without_kept(got, expected, name), wanted, rows, what, columns);
   if (report.passed()) return std::nullopt;
   return report;
 }

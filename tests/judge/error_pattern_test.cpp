@@ -5,11 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "cases/judge/judge.h"
 #include "tests/support/random.h"
@@ -38,14 +42,20 @@ HostTensor right_result(const reference::Estimate& estimate) {
   return got;
 }
 
+HostTensor with(Clues clues, const HostTensor& got) {
+  TensorSpec spec = got.spec();
+  spec.clues = std::make_shared<const Clues>(std::move(clues));
+  return got.alias(std::move(spec));
+}
+
 std::string pattern_of(const std::function<void(HostTensor& got)>& spoil) {
   const reference::Estimate estimate = random_rows(1);
   HostTensor got = right_result(estimate);
   spoil(got);
-  Clues clues;
-  clues.poison = kPoison;
-  clues.earlier.push_back({"step 2", random_rows(2).value});
-  return judge_floats(got, estimate, {}, {}, clues).pattern;
+  Clues clues{.poison = kPoison};
+  clues.earlier.push_back({"step 2", {}});
+  clues.earlier.back().stored.add(right_result(random_rows(2)));
+  return judge_floats(with(std::move(clues), got), estimate, {}, {}).pattern;
 }
 
 void for_row(HostTensor& got, std::int64_t row, const std::function<float(float)>& change) {
@@ -110,7 +120,7 @@ TEST(Diagnose, NamesAnEarlierStep) {
               const HostTensor stale = right_result(random_rows(2));
               std::memcpy(got.row<float>(7), stale.row<float>(7), kColumns * sizeof(float));
             }),
-            "each wrong row holds what was right in step 2");
+            "each wrong row holds what step 2 stored");
 }
 
 TEST(Diagnose, NamesAFactor) {
@@ -164,9 +174,12 @@ std::string index_pattern_of(const std::function<void(HostTensor& got)>& spoil) 
     got.data<std::int32_t>()[i] = static_cast<std::int32_t>(expected[i]);
   }
   spoil(got);
-  Clues clues;
-  clues.offsets.push_back({"row_starts", {0, 0, 0, 0, 100, 100, 300, 300, 300, 700, 700, 700}});
-  return judge_exact(got, expected, {}, clues).pattern;
+  constexpr std::int32_t kStarts[kRows] = {0, 0, 0, 0, 100, 100, 300, 300, 300, 700, 700, 700};
+  HostTensor starts({.name = "row_starts", .dtype = Dtype::i32, .shape = {kRows}});
+  std::copy(std::begin(kStarts), std::end(kStarts), starts.data<std::int32_t>());
+  Clues clues{.poison = kPoison};
+  clues.offsets.push_back(starts);
+  return judge_exact(with(std::move(clues), got), expected, {}).pattern;
 }
 
 void add_to_indices(HostTensor& got, std::int64_t row, std::int32_t offset) {

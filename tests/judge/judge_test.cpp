@@ -211,7 +211,7 @@ TEST(Judge, DoesNotLookAtColumnsThatAreNotPromised) {
       store(got, r * 64 + c, kNan);
     }
   }
-  const auto judged = [&] { return judge_floats(got, estimate, {}, {}, {}, columns); };
+  const auto judged = [&] { return judge_floats(got, estimate, {}, {}, columns); };
   EXPECT_EQ(failed_checks(judged()), "");
   EXPECT_EQ(judged().elements_compared, 4 * 28);
   EXPECT_GT(judged().observability, 0.99);
