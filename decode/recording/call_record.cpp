@@ -24,6 +24,8 @@ std::int64_t row_bytes(const TensorSpec& spec) {
   return elements * static_cast<std::int64_t>(size_of(spec.dtype));
 }
 
+}  // namespace
+
 CallRecord record_of(const OpDefinition& op, const void* params,
                      const device::decode::Geometry& geometry) {
   const EngineLimits limits{.requests = geometry.max_requests,
@@ -47,8 +49,6 @@ CallRecord record_of(const OpDefinition& op, const void* params,
   }
   return record;
 }
-
-}  // namespace
 
 std::optional<CallRecord> record_of(const device::decode::Call& call,
                                     const device::decode::Geometry& geometry) {

@@ -23,10 +23,16 @@ struct Binding {
   std::int64_t row_bytes = 0;  // 0: as far apart
 };
 
+struct OpDefinition;
+
 struct CallRecord {
   Row row;
   std::vector<Binding> bindings;
 };
+
+// Throws std::invalid_argument for a call that no row of the op describes.
+CallRecord record_of(const OpDefinition& op, const void* params,
+                     const device::decode::Geometry& geometry);
 
 // Nothing for a placeholder (device/kernels/placeholders/placeholder_kernels.h). Throws
 // std::invalid_argument for an unknown op, RefusedCall for a call that no row of the op describes.

@@ -15,8 +15,11 @@
 
 #include "cases/drivers/op_chain.h"
 #include "cases/drivers/session.h"
+#include "cases/tables/given_call.h"
+#include "cases/tables/launch_arguments.h"
 #include "cases/tables/table_part.h"
 #include "cases/tables/table_problem.h"
+#include "decode/recording/call_record.h"
 #include "tools/bench/bench_device.h"
 
 namespace plumb::cases {
@@ -112,8 +115,28 @@ BenchedLaunch benched(const OpDefinition& op, const Row& row) {
   return {bias, problem.moved_bytes(problem.make_tensors())};
 }
 
-// A line in the table is all that a tensor needs: host tensors, launch, record of a call, plumb
-// show, plumb bench, the page of arguments and Python have it.
+template <class Named>
+bool has_bias_of(const std::vector<Named>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Named& one) { return one.name == "bias"; });
+}
+
+// Why a call of Python's with x and out alone is refused. "": it is not.
+std::string refusal_without_bias(const OpDefinition& op) {
+  const std::vector<float> numbers(2 * 3);
+  const auto* data = reinterpret_cast<const std::byte*>(numbers.data());
+  GivenCall call;
+  call.tensors["x"] = {.dtype = Dtype::bf16, .shape = {2, 3}, .strides = {6, 2}, .data = data};
+  call.tensors["out"] = {.dtype = Dtype::f32, .shape = {2, 3}, .strides = {12, 4}, .data = data};
+  try {
+    row_of(op, call, device::open_device("sim-sm90")->properties(), true);
+    return "";
+  } catch (const BadRow& error) {
+    return error.what();
+  }
+}
+
+// A line in the table is all that a tensor needs: host tensors, launch, record of a call, recorded
+// launch, plumb show, plumb bench, the page of arguments and Python have it.
 TEST(OpArguments, ATensorInTheTableIsEverywhere) {
   Row row;
   row.op = "biased";
@@ -129,6 +152,15 @@ TEST(OpArguments, ATensorInTheTableIsEverywhere) {
     const auto tensors = table.layout({.params = params.data(), .row = &row});
     const auto placed = std::find_if(tensors.begin(), tensors.end(),
                                      [](const auto& one) { return one.spec.name == "bias"; });
+    DeviceTensors addresses;
+    float numbers[3] = {};
+    for (const char* name : {"x", "bias", "out"}) addresses.set(name, numbers);
+    table.bind(addresses, nullptr, params.data());
+    const auto memory = [](const void*) { return std::size_t{1} << 20; };
+    EXPECT_EQ(has_bias_of(launch_arguments(op, params.data(), memory)), has_bias);
+    const auto bindings = record_of(op, params.data(), {}).bindings;
+    EXPECT_EQ(std::ranges::count(bindings, "bias", &Binding::tensor), has_bias ? 1 : 0);
+    EXPECT_EQ(refusal_without_bias(op), has_bias ? "biased: bias [3] is missing" : "");
     const std::vector<OpArgument> arguments = arguments_of(op);
     const auto argument = std::find_if(arguments.begin(), arguments.end(),
                                        [](const auto& one) { return one.name == "bias"; });
@@ -142,12 +174,8 @@ TEST(OpArguments, ATensorInTheTableIsEverywhere) {
     EXPECT_EQ(table.describe(placed->spec), "bias [columns]: added to each row");
     EXPECT_EQ(argument->shape, "[columns]");
     EXPECT_EQ(argument->says, "added to each row");
-    DeviceTensors addresses;
-    float bias[3] = {};
-    addresses.set("bias", bias);
-    table.bind(addresses, nullptr, params.data());
-    EXPECT_EQ(static_cast<const BiasedParams*>(params.data())->bias, bias);
-    EXPECT_EQ(placed->declared->member.pointer(params.data()), bias);
+    EXPECT_EQ(static_cast<const BiasedParams*>(params.data())->bias, numbers);
+    EXPECT_EQ(placed->declared->member.pointer(params.data()), numbers);
   }
 }
 
