@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/drivers/crossed_problem.h"
 
+#include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "cases/drivers/composition.h"
@@ -31,6 +34,10 @@ class CrossedProblem final : public Problem {
                  std::unique_ptr<Problem> judged)
       : filled_(std::move(filled)), launched_(std::move(launched)), judged_(std::move(judged)) {
     make_tensors();
+    const TensorSet judged_tensors = judged_->make_tensors();
+    for (const HostTensor& tensor : judged_tensors.all()) {
+      judged_names_.insert(tensor.spec().name);
+    }
   }
 
   std::int64_t capacity() const override { return filled_->capacity(); }
@@ -58,37 +65,39 @@ class CrossedProblem final : public Problem {
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics,
                       const plumb_numerics& declared) const override {
-    return judged_->expect(step, tensors, numerics, declared);
+    return judged_->expect(step, judged(tensors), numerics, declared);
   }
   Expectations expect_sample(const Step& step, const TensorSet& tensors,
                              const reference::Numerics& numerics,
                              const plumb_numerics& declared) const override {
-    return judged_->expect_sample(step, tensors, numerics, declared);
+    return judged_->expect_sample(step, judged(tensors), numerics, declared);
   }
   Expectations expect_whole(const Step& step, const TensorSet& tensors,
                             const reference::Numerics& numerics,
                             const plumb_numerics& declared) const override {
-    return judged_->expect_whole(step, tensors, numerics, declared);
+    return judged_->expect_whole(step, judged(tensors), numerics, declared);
   }
   std::vector<TensorReport> judge(const Step& step, const TensorSet& tensors,
                                   const reference::Numerics& numerics,
                                   const plumb_numerics& declared,
                                   VerdictSeconds& seconds) const override {
-    return judged_->judge(step, tensors, numerics, declared, seconds);
+    return judged_->judge(step, judged(tensors), numerics, declared, seconds);
   }
   RowMask promised_rows(const Step& step, const TensorSpec& spec) const override {
-    return judged_->promised_rows(step, spec);
+    return is_judged(spec) ? judged_->promised_rows(step, spec) : no_row(spec);
   }
   RowMask promised_rows_by_inputs(const Step& step, const TensorSet& tensors,
                                   const TensorSpec& spec) const override {
-    return judged_->promised_rows_by_inputs(step, tensors, spec);
+    return is_judged(spec) ? judged_->promised_rows_by_inputs(step, judged(tensors), spec)
+                           : no_row(spec);
   }
   ColumnRanges promised_columns(const TensorSet& tensors, const TensorSpec& spec) const override {
-    return judged_->promised_columns(tensors, spec);
+    return is_judged(spec) ? judged_->promised_columns(judged(tensors), spec) : ColumnRanges{};
   }
   std::optional<HostTensor> canonical(const TensorSet& tensors, const TensorSpec& spec,
                                       const plumb_numerics& declared) const override {
-    return judged_->canonical(tensors, spec, declared);
+    if (!is_judged(spec)) return std::nullopt;
+    return judged_->canonical(judged(tensors), spec, declared);
   }
 
   bool rows_have_places() const override { return judged_->rows_have_places(); }
@@ -98,7 +107,21 @@ class CrossedProblem final : public Problem {
   double checked_factor() const override { return filled_->checked_factor(); }
 
  private:
+  // An output that the judged contract leaves out is the kernel's own.
+  bool is_judged(const TensorSpec& spec) const { return judged_names_.contains(spec.name); }
+  TensorSet judged(const TensorSet& tensors) const {
+    TensorSet own;
+    for (const HostTensor& tensor : tensors.all()) {
+      if (is_judged(tensor.spec())) own.add(tensor.alias());
+    }
+    return own;
+  }
+  static RowMask no_row(const TensorSpec& spec) {
+    return RowMask(static_cast<std::size_t>(HostTensor(spec).rows()), false);
+  }
+
   std::unique_ptr<Problem> filled_, launched_, judged_;
+  std::set<std::string, std::less<>> judged_names_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <plumb/ops/indexer.h>
 #include <plumb/ops/norm.h>
+#include <plumb/ops/sparse_mla.h>
 
 #include <algorithm>
 #include <string>
@@ -64,6 +65,39 @@ TEST(RightUnder, NamesNoValueThatTheKernelHasNot) {
 // What it computes is right under the other value, but not when that is declared.
 TEST(RightUnder, NamesNoValueForAKernelThatMistakesItsParameters) {
   EXPECT_EQ(said("indexer_q_rope_quant/v4/eager", with_floor<other>()), "");
+}
+
+TEST(RightUnder, NamesOutputsThatAKernelDoesNotHave) {
+  device::OpEntry decode = own("sparse_mla_decode"), prefill = own("sparse_mla_prefill");
+  decode.launch = [](const void* given) {
+    auto params = *static_cast<const plumb_sparse_mla_decode_params*>(given);
+    params.lse = nullptr;
+    return own("sparse_mla_decode").launch(&params);
+  };
+  prefill.launch = [](const void* given) {
+    auto params = *static_cast<const plumb_sparse_mla_prefill_params*>(given);
+    params.lse = params.max_logits = nullptr;
+    return own("sparse_mla_prefill").launch(&params);
+  };
+  for (const char* id :
+       {"sparse_mla_decode/heads_64/eager", "sparse_mla_decode/heads_64/full_graph"}) {
+    EXPECT_EQ(said(id, with(decode)), "right if outputs = out: declare it") << id;
+  }
+  EXPECT_EQ(said("sparse_mla_prefill/v4_flash/eager", with(prefill)),
+            "right if outputs = out: declare it");
+}
+
+TEST(RightUnder, NamesThePlanThatAKernelDoesNotMake) {
+  device::OpEntry decode = own("sparse_mla_decode");
+  decode.plan = nullptr;
+  decode.launch = [](const void* given) {
+    auto params = *static_cast<const plumb_sparse_mla_decode_params*>(given);
+    params.plan = nullptr;
+    params.partial_out = params.partial_lse = nullptr;
+    return own("sparse_mla_decode").launch(&params);
+  };
+  EXPECT_EQ(said("sparse_mla_decode/heads_64/eager", with(decode)),
+            "right if plan = none: declare it");
 }
 
 TEST(RightUnder, NamesSeveralValuesTogether) {
