@@ -243,9 +243,11 @@ Diagnosis diagnose_case(const Case& which, const CaseResult& result, const RunOp
   Diagnosis diagnosis;
   diagnosis.accident = accident_of(result);
   if (!diagnosis.accident.empty()) return diagnosis;
-  if (!result.evidence) {
+  const bool wrong_values =
+      std::ranges::any_of(result.failures, [](const Failure& one) { return !one.reports.empty(); });
+  if (!result.evidence && wrong_values) {
     diagnosis.not_tried = "no verdict on values that are small enough to keep";
-  } else {
+  } else if (result.evidence) {
     diagnosis = CaseDiagnosis(which, *result.evidence, options).run(library);
   }
   diagnosis.pattern = pattern_of(result);

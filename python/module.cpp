@@ -35,6 +35,22 @@ using cases::GivenTensor;
 using cases::HostTensor;
 using Array = nb::ndarray<nb::device::cpu, nb::ro>;
 
+// As numpy says it: "float64".
+std::string numpy_name(const nb::dlpack::dtype& type) {
+  using enum nb::dlpack::dtype_code;
+  const auto of = [&](nb::dlpack::dtype_code code) {
+    return type.code == static_cast<std::uint8_t>(code);
+  };
+  const std::string_view kind = of(Float)     ? "float"
+                                : of(Int)     ? "int"
+                                : of(UInt)    ? "uint"
+                                : of(Bfloat)  ? "bfloat"
+                                : of(Complex) ? "complex"
+                                : of(Bool)    ? "bool"
+                                              : "a type of bits: ";
+  return fmt::format("{}{}", kind, int{type.bits});
+}
+
 // bf16 as uint16, fp8 as uint8: bit patterns. DLPack's own types of these widths are as good.
 Dtype dtype_of(const std::string& name, const nb::dlpack::dtype& type) {
   const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
@@ -46,8 +62,9 @@ Dtype dtype_of(const std::string& name, const nb::dlpack::dtype& type) {
     if (!is_float && type.bits == 32) return Dtype::i32;
     if (is_signed && type.bits == 64) return Dtype::i64;
   }
-  throw cases::BadRow(fmt::format("{}: {} bits of type {} are nothing that an op has", name,
-                                  int{type.bits}, int{type.code}));
+  throw cases::BadRow(fmt::format(
+      "{}: no op has {}; ops have float32, int32, int64, uint8, and bf16 as its bits (uint16)",
+      name, numpy_name(type)));
 }
 
 GivenTensor given(const std::string& name, const Array& array) {

@@ -188,6 +188,14 @@ std::string nearest_name(std::string_view wrong, const std::vector<std::string>&
       best = name;
     }
   }
+  if (!best.empty()) return best;
+  // "epsilon" for eps, "output" for out.
+  constexpr std::size_t kTelling = 3;  // letters
+  for (const std::string& name : names) {
+    const std::size_t shorter = std::min(wrong.size(), name.size());
+    const bool begins = wrong.substr(0, shorter) == std::string_view(name).substr(0, shorter);
+    if (begins && shorter >= kTelling && shorter > best.size()) best = name;
+  }
   return best;
 }
 

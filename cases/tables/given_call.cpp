@@ -42,6 +42,7 @@ class RowFinder {
 
   Row find(bool needs_outputs) {
     check_names();
+    check_dimensions();
     take_settings();
     take_tensors(needs_outputs);
     check_range();
@@ -85,33 +86,66 @@ class RowFinder {
     return all;
   }
 
-  void check_name(const std::string& name, bool known) const {
+  bool is_tensor(std::string_view name) const {
+    return std::ranges::any_of(op_.table->fields(), [&](const OpTable::Field& field) {
+      const auto* tensor = std::get_if<TableTensor>(&field);
+      return tensor != nullptr &&
+             (tensor->name == name ||
+              (tensor->in_place && tensor->name + std::string(kBefore) == name));
+    });
+  }
+  bool is_integer(std::string_view name) const {
+    return row_.integers.contains(name) || scalar_of(name) != nullptr;
+  }
+  bool is_word(std::string_view name) const {
+    const auto words = op_.words();
+    return std::ranges::find(words, name) != words.end();
+  }
+
+  std::string_view kind_of(std::string_view name) const {
+    if (is_tensor(name)) return "a tensor";
+    if (is_real(name)) return "a number";
+    if (is_word(name)) return "a word";
+    return is_integer(name) ? "an integer" : "";
+  }
+
+  void check_name(const std::string& name, bool known, std::string_view given_as) const {
     if (known) return;
+    if (const std::string_view kind = kind_of(name); !kind.empty()) {
+      refuse(fmt::format("{} is {}, not {}", name, kind, given_as));
+    }
     const std::string nearest = nearest_name(name, names());
     refuse(fmt::format("there is no {}{}", name,
                        nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
   }
 
   void check_names() const {
-    const auto has_tensor = [&](const std::string& name) {
-      return std::any_of(
-          op_.table->fields().begin(), op_.table->fields().end(), [&](const OpTable::Field& field) {
-            const auto* tensor = std::get_if<TableTensor>(&field);
-            return tensor != nullptr &&
-                   (tensor->name == name ||
-                    (tensor->in_place && tensor->name + std::string(kBefore) == name));
-          });
-    };
-    for (const auto& [name, tensor] : given_.tensors) check_name(name, has_tensor(name));
+    for (const auto& [name, tensor] : given_.tensors) check_name(name, is_tensor(name), "a tensor");
     for (const auto& [name, value] : given_.integers) {
-      check_name(name, row_.integers.contains(name) || scalar_of(name) != nullptr);
+      check_name(name, is_integer(name), "an integer");
     }
     for (const auto& [name, word] : given_.words) {
-      const auto words = op_.words();
-      check_name(name, std::find(words.begin(), words.end(), name) != words.end());
+      check_name(name, is_word(name), "a word");
       op_.check_word(name, word, op_.name);
     }
-    for (const auto& [name, value] : given_.reals) check_name(name, is_real(name));
+    for (const auto& [name, value] : given_.reals) check_name(name, is_real(name), "a number");
+  }
+
+  // A tensor may have two forms, of different dimensions.
+  void check_dimensions() const {
+    for (const auto& [name, given] : given_.tensors) {
+      const TableTensor* other = nullptr;
+      bool fits = false;
+      for (const OpTable::Field& field : op_.table->fields()) {
+        const auto* tensor = std::get_if<TableTensor>(&field);
+        if (tensor == nullptr || given_as(*tensor) != &given) continue;
+        fits = fits || tensor->shape.size() == given.shape.size();
+        other = tensor;
+      }
+      if (fits || other == nullptr) continue;
+      refuse(fmt::format("{} has the shape {}, and is {}", name, shape_text(given.shape),
+                         formulas_of(*other)));
+    }
   }
 
   void take_settings() {
@@ -364,8 +398,10 @@ TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const Given
     const auto given = call.tensors.find(tensor.spec().name);
     if (given == call.tensors.end() || tensor.elements() == 0) continue;
     if (!may_hold(op, tensor.spec(), given->second.dtype)) {
-      throw BadRow(fmt::format("{} holds {}, not {}", tensor.spec().name,
-                               name_of(tensor.spec().dtype), name_of(given->second.dtype)));
+      const bool bits = tensor.spec().dtype == Dtype::bf16;
+      throw BadRow(fmt::format("{}: {} holds {}{}, not {}", op.name, tensor.spec().name,
+                               name_of(tensor.spec().dtype), bits ? " (its bits: uint16)" : "",
+                               name_of(given->second.dtype)));
     }
     if (given->second.shape.front() != tensor.spec().shape.front()) {
       tensor = HostTensor(with_rows(tensor.spec(), given->second.shape.front()));

@@ -71,6 +71,16 @@ class DeviceArray:
         }
 
 
+class _Bf16(np.ndarray):
+    """Bit patterns. numpy would store numbers as integers, without a word."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        kind = np.asarray(value).dtype.kind
+        if self.dtype == np.uint16 and kind in "fc":
+            raise TypeError("bf16 is stored as bits: out[...] = plumb_kernels.bf16(numbers)")
+        super().__setitem__(key, value)
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     """A function as an implementation of an op."""
@@ -238,7 +248,8 @@ def _host_array(tensor: tuple) -> np.ndarray:
             "typestr": numpy_type.str,
         }
 
-    return np.asarray(Memory())
+    made = np.asarray(Memory())
+    return made.view(_Bf16) if dtype == "bf16" else made
 
 
 def _device_array(tensor: tuple) -> Any:

@@ -46,7 +46,7 @@ class Judge(unittest.TestCase):
         self.assertFalse(report)
         self.assertEqual(report["out"].wrong_rows, [3])
         self.assertGreater(report["out"].error_over_bound[3, 7], 1)
-        self.assertIn("rows 3 of 5", str(report))
+        self.assertIn("row 3 of 5", str(report))
         with self.assertRaises(KeyError):
             report["q"]
 
@@ -141,9 +141,15 @@ class Refusals(unittest.TestCase):
         self.refused("out [2, 16] is missing", "rms_norm", x=x)
         self.refused("there is no wieght (did you mean weight?)", "rms_norm", x=x, out=out, wieght=x)
         self.refused("by the other arguments it is [2, 16]", "rms_norm", x=x, out=out[:1])
-        self.refused("x holds bf16, not f32", "rms_norm", x=x.astype(np.float32), out=out)
-        self.refused("64 bits", "rms_norm", x=x.astype(np.float64), out=out)
-        self.refused("16 bits", "rms_norm", x=x.astype(np.float16), out=out)
+        self.refused("rms_norm: x holds bf16 (its bits: uint16), not f32", "rms_norm", x=x.astype(np.float32), out=out)
+        self.refused("x: no op has float64; ops have", "rms_norm", x=x.astype(np.float64), out=out)
+        self.refused("x: no op has float16; ops have", "rms_norm", x=x.astype(np.float16), out=out)
+        self.refused("x has the shape [16], and is [tokens, hidden]", "rms_norm", x=x[0])
+        self.refused("eps is a number, not a word", "rms_norm", x=x, out=out, eps="1e-5")
+        self.refused("rounding is a word of the op's, not a number", "rms_norm", x=x, out=out, rounding=1)
+        self.refused("out is a tensor, not a number", "rms_norm", x=x, out=1.0)
+        self.refused("there is no epsilon (did you mean eps?)", "rms_norm", x=x, out=out, epsilon=1e-5)
+        self.refused("there is no output (did you mean out?)", "rms_norm", x=x, output=out)
         self.refused("an array of object", "rms_norm", x=np.array([None]), out=out)
         self.refused("x is a list", "rms_norm", x=[1, 2], out=out)
         self.refused("there is no sigma among the numerics", "rms_norm", x=x, out=out, numerics={"sigma": 1})

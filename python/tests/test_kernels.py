@@ -227,6 +227,14 @@ class Skips(KernelFiles):
         text = self.only_failure('@kernel("rms_norm", supports=lambda x: x.rows < 3)\ndef no(out):\n    pass\n')
         self.assertIn("'Metadata' object has no attribute 'rows'", text)
 
+    def test_numbers_are_no_bits(self):
+        text = self.only_failure('@kernel("rms_norm")\ndef norm(x, out):\n    out[:] = float32(x)\n')
+        self.assertIn("norm raised TypeError: bf16 is stored as bits: out[...] = plumb_kernels.bf16(numbers)", text)
+
+    def test_outputs_that_nobody_wrote(self):
+        text = self.only_failure('@kernel("rms_norm")\ndef norm(x, out):\n    return x\n')
+        self.assertRegex(text, "still holds the poison: never written|is zero, as before the launch")
+
 
 class Refusals(KernelFiles):
     def test_an_argument_that_the_op_does_not_have(self):
