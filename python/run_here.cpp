@@ -56,6 +56,7 @@ nb::dict to_python(const cases::CaseResult& result) {
   made["reason"] = result.reason;
   made["failures"] = failures;
   made["right_if"] = cases::right_if(result.right_under);
+  made["passes_if"] = cases::passes_if(result.passes_under);
   return made;
 }
 
@@ -88,6 +89,9 @@ nb::list run_here(const std::vector<std::string>& patterns, const std::string& t
         const nb::gil_scoped_release unlocked;
         result = cases::run_case(one, options);
         result.right_under = cases::right_under(one, result, options);
+        if (result.right_under.empty()) {
+          result.passes_under = cases::passes_under(one, result, options);
+        }
       }
       results.append(to_python(result));
       if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -201,6 +201,7 @@ std::string failure_text(const Finished& finished, const Style& style) {
     text += "      at " + first.context + "\n";
     if (!result.diagnosis.empty()) text += "      " + result.diagnosis + "\n";
     if (!result.right_under.empty()) text += "      " + right_if(result.right_under) + "\n";
+    if (!result.passes_under.empty()) text += "      " + passes_if(result.passes_under) + "\n";
     if (result.failures.size() > 1) {
       text += fmt::format("      {} more steps failed, first: {}\n", result.failures.size() - 1,
                           result.failures[1].context);

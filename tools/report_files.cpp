@@ -104,6 +104,7 @@ ordered_json to_json(const Finished& finished) {
   for (const cases::Alternative& one : result.right_under) {
     json["right_under"].push_back(to_json(one));
   }
+  if (!result.passes_under.empty()) json["passes_if"] = passes_if(result.passes_under);
   if (!result.failed_at.empty()) json["point"] = result.failed_at;
   for (const cases::TensorSummary& tensor : result.tensors) {
     json["tensors"].push_back({{"tensor", tensor.tensor},

@@ -141,6 +141,9 @@ struct CaseResult {
   std::shared_ptr<const CaseEvidence> evidence = nullptr;
   std::string diagnosis = {};                 // what the failure looks like, in a line
   std::vector<Alternative> right_under = {};  // declarations under which the case passes
+  // If there are none: values of choices under which it passes because it is another case, with
+  // other inputs or with more left open.
+  std::vector<Alternative> passes_under = {};
   std::string failed_at = {};  // the point, as --point reads it (cases/drivers/point_text.h)
   // Verdicts that were passes, by a digest of all that was judged. Points differ in what they do to
   // a kernel; where it gave the same bits to the same inputs once more, the verdict is the same.

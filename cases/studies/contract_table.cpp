@@ -93,8 +93,7 @@ std::string row_of(const ContractPair& pair) {
   if (!fails_by_values(pair.failure)) {
     return fmt::format("`{}/{}`, by more than values", which.row.name, which.scenario->name);
   }
-  return fmt::format("`{}/{}`{}", which.row.name, which.scenario->name,
-                     pair.why_unnamed.empty() ? "" : ", not named: " + pair.why_unnamed);
+  return fmt::format("`{}/{}`", which.row.name, which.scenario->name);
 }
 
 }  // namespace
@@ -117,8 +116,7 @@ std::vector<ContractPair> contract_pairs(const OpDefinition& op, const std::vect
             ContractPair{.choice = std::string(choice.name),
                          .of = std::string(of),
                          .under = std::string(under),
-                         .why_unseparated = std::string(choice.why_unseparated(of, under)),
-                         .why_unnamed = std::string(choice.why_unnamed(of, under))});
+                         .why_unseparated = std::string(choice.why_unseparated(of, under))});
         find_separating(pair, cases, platform);
       }
     }
@@ -159,9 +157,9 @@ std::string contract_page() {
       "# Choices and the rows that tell them apart\n\n"
       "Made by `plumb list --contracts`. A *kernel* that makes one value of a choice runs under\n"
       "a *contract* that says another. The third column names the cheapest case in which it then\n"
-      "fails, or says why there is none. The report of that case names the kernel's value, if the\n"
-      "column does not say why it cannot. [plugins.md](../plugins.md) says how a kernel declares\n"
-      "its values, [arguments.md](arguments.md) what they mean.\n";
+      "fails, or says why there is none. The report of that case names the kernel's value.\n"
+      "[plugins.md](../plugins.md) says how a kernel declares its values,\n"
+      "[arguments.md](arguments.md) what they mean.\n";
   for (const OpDefinition& op : all_ops()) {
     page += contract_section(op, contract_pairs(op, cases_of(op), kContractPlatform));
   }

@@ -17,8 +17,8 @@ struct ContractPair {
   std::string choice, of, under;
   // The cheapest case that fails by values, or else the cheapest that fails. No op: there is none.
   Case separated_by = {};
-  CaseResult failure = {};                   // of that case
-  std::string why_unseparated, why_unnamed;  // as the choice says
+  CaseResult failure = {};      // of that case
+  std::string why_unseparated;  // as the choice says
 
   bool is_separated() const { return separated_by.op != nullptr; }
 };

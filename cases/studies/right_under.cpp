@@ -17,6 +17,7 @@ namespace {
 
 // Of references and comparisons, and of cases that run again (Problem::cost).
 constexpr double kMostNanoseconds = 3e9, kMostNanosecondsOfRuns = 2e10;
+constexpr double kMostNanosecondsOfPassing = 2e9;
 constexpr double kMostRuns = 8;  // alternatives under which the case runs again
 
 // `contract` with the values of `changed` in the place of its own.
@@ -72,6 +73,14 @@ bool is_promised_by(const Expectations& all, const Expectation& like, std::int64
   });
 }
 
+bool passes(const Case& which, const RunOptions& options) {
+  try {
+    return run_case(which, options).outcome == Outcome::passed;
+  } catch (const BadRow&) {
+    return false;
+  }
+}
+
 class FailedVerdict {
  public:
   FailedVerdict(const Case& which, const CaseResult& result, const RunOptions& options)
@@ -87,8 +96,8 @@ class FailedVerdict {
   bool is_right(const Alternative& alternative) {
     if (--checks_left_ < 0 || !bytes_are_right(alternative) || --runs_left_ < 0) return false;
     const bool as_launched =
-        alternative.contract.empty() || passes(judged_under(options_, alternative));
-    return as_launched && passes(declaring(*which_.op, options_, alternative));
+        alternative.contract.empty() || passes(which_, judged_under(options_, alternative));
+    return as_launched && passes(which_, declaring(*which_.op, options_, alternative));
   }
 
  private:
@@ -123,14 +132,6 @@ class FailedVerdict {
     return std::all_of(got, got + size, [&](std::byte byte) {
       return byte == static_cast<std::byte>(evidence_.poison);
     });
-  }
-
-  bool passes(const RunOptions& options) const {
-    try {
-      return run_case(which_, options).outcome == Outcome::passed;
-    } catch (const BadRow&) {
-      return false;
-    }
   }
 
   const Case& which_;
@@ -171,6 +172,22 @@ std::vector<Alternative> right_under(const Case& any, const CaseResult& result,
   return right_alternatives(
       *which.op, which.row, result.evidence->declared,
       [&](const Alternative& alternative) { return verdict.is_right(alternative); });
+}
+
+std::vector<Alternative> passes_under(const Case& any, const CaseResult& result,
+                                      const RunOptions& options) {
+  if (result.outcome != Outcome::failed || any.op->choices.empty()) return {};
+  const Case which = under_contract(options.implementation(options.platform, false), any);
+  const std::unique_ptr<Problem> problem = make_problem(any, options, false);
+  const double run =
+      static_cast<double>(result.launches) * (problem->cost() + verdict_cost(*problem));
+  auto left = static_cast<int>(std::min(kMostRuns, kMostNanosecondsOfPassing / run));
+  std::vector<Alternative> passing;
+  for (const Alternative& one : single_changes(*which.op, which.row)) {
+    if (--left < 0) break;
+    if (passes(any, declaring(*any.op, options, one))) passing.push_back(one);
+  }
+  return passing;
 }
 
 }  // namespace plumb::cases

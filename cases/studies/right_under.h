@@ -22,6 +22,11 @@ bool fails_by_values(const CaseResult& result);
 std::vector<Alternative> right_under(const Case& which, const CaseResult& result,
                                      const RunOptions& options);
 
+// Of a failed case that is right under no declaration: values of choices under which it passes. Its
+// inputs are others then, or what is wrong is open. A kernel of such a value says so in no bytes.
+std::vector<Alternative> passes_under(const Case& which, const CaseResult& result,
+                                      const RunOptions& options);
+
 // Says of an element whether it holds what it held before the launch.
 using IsUntouched =
     std::function<bool(const HostTensor& tensor, std::int64_t row, std::int64_t column)>;

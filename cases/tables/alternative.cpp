@@ -196,6 +196,22 @@ std::string right_if(const std::vector<Alternative>& right) {
                      fewest > 1 ? "all of it" : "it");
 }
 
+std::string passes_if(const std::vector<Alternative>& passing) {
+  if (passing.empty()) return "";
+  std::vector<std::string> texts;
+  for (const Alternative& one : passing) texts.push_back(one.text());
+  return fmt::format("passes under {}, which does not ask for what is wrong here",
+                     fmt::join(texts, ", or under "));
+}
+
+std::vector<Alternative> single_changes(const OpDefinition& op, const Row& row) {
+  std::vector<Alternative> singles;
+  for (const std::string& contract : contracts(op, row)) {
+    if (count_words(contract) == 1) singles.push_back({contract, ""});
+  }
+  return singles;
+}
+
 plumb_numerics redeclared(plumb_numerics declared, std::string_view words) {
   for (const std::string& word : words_of(words)) {
     for (const WeakerPromise& promise : kWeakerPromises) {

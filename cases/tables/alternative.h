@@ -33,10 +33,16 @@ struct Alternative {
 // none.
 std::string right_if(const std::vector<Alternative>& right);
 
+// "passes under skip = never, which does not ask for what is wrong here". "": there are none.
+std::string passes_if(const std::vector<Alternative>& passing);
+
 // The numerics with the words of an alternative.
 plumb_numerics redeclared(plumb_numerics declared, std::string_view words);
 
 using IsRight = std::function<bool(const Alternative&)>;
+
+// Each value of each choice that is not the row's own.
+std::vector<Alternative> single_changes(const OpDefinition& op, const Row& row);
 
 // The combinations of values of the op's choices that `is_right` says yes to. At most 64 are asked
 // for, those with the fewest changes first.

@@ -28,10 +28,6 @@ std::string_view ContractChoice::why_unseparated(std::string_view of,
   return why(unseparated, of, under);
 }
 
-std::string_view ContractChoice::why_unnamed(std::string_view of, std::string_view under) const {
-  return why(unnamed, of, under);
-}
-
 std::vector<std::string_view> RowSchema::words() const {
   std::vector<std::string_view> all;
   for (const WordParameter& word : word_parameters) all.push_back(word.name);

@@ -67,13 +67,9 @@ struct ContractChoice {
   // No row tells a kernel of `of` from the contract `under`: the contract permits its results, or
   // plumb has no kernel whose results would differ. Of all others a row does.
   std::vector<MarkedPair> unseparated = {};
-  // A report cannot say of a kernel of `of` under `under` that it is one of `of`. Of all others it
-  // does (cases/studies/right_under.h).
-  std::vector<MarkedPair> unnamed = {};
 
   // The mark's reason. "": there is no mark.
   std::string_view why_unseparated(std::string_view of, std::string_view under) const;
-  std::string_view why_unnamed(std::string_view of, std::string_view under) const;
 };
 
 // What the rows of one op, or those of decode steps, may set. Anything else in a row is an error.

@@ -208,8 +208,7 @@ def result_of(one: Mapping[str, Any]) -> CaseResult:
         lines.insert(0, one["reason"])
     if one.get("diagnosis"):
         lines.append(one["diagnosis"])
-    if one.get("right_if"):
-        lines.append(one["right_if"])
+    lines += [one[key] for key in ("right_if", "passes_if") if one.get(key)]
     reproduce = one.get("reproduce", "")
     if lines and reproduce:
         lines.append(f"reproduce: {reproduce}")

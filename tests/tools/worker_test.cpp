@@ -51,6 +51,7 @@ Finished finished() {
                 .phases = {1, 2, 3, 4},
                 .diagnosis = "looks like",
                 .right_under = {{"floor=1e-4", "chains=1"}},
+                .passes_under = {{"skip=never", ""}},
                 .failed_at = "late"};
   all.findings = {finding()};
   all.golden = comparison();
@@ -134,10 +135,12 @@ TEST(Wire, AComparisonArrivesWhole) {
 
 void expect_result(const cases::CaseResult& result) {
   const auto& [id, platform, outcome, reason, failures, tensors, points, launches, comparisons,
-               phases, evidence, text, right_under, failed_at, known_verdicts] = result;
+               phases, evidence, text, right_under, passes_under, failed_at, known_verdicts] =
+      result;
   EXPECT_EQ(id + platform + reason + text + failed_at, "op/row/eagersim-sm90whylooks likelate");
   EXPECT_EQ(outcome, cases::Outcome::untrusted);
   EXPECT_EQ(right_under, (std::vector<cases::Alternative>{{"floor=1e-4", "chains=1"}}));
+  EXPECT_EQ(passes_under, (std::vector<cases::Alternative>{{"skip=never", ""}}));
   EXPECT_EQ(points + 10 * launches + 100 * comparisons, 543);
   const auto& [fill, reference, device, judge] = phases;
   EXPECT_EQ(fill + 10 * reference + 100 * device + 1000 * judge, 4321);

@@ -20,9 +20,7 @@ inline const ContractChoice kSkip{
     "skip",
     {"minus_one", "negative", "never"},
     "the slots whose tokens are skipped",
-    {{"*", "never", "no slot is negative"}, {"negative", "minus_one", "no slot is below -1"}},
-    {{"never", "*", "under never no slot is negative"},
-     {"minus_one", "negative", "under minus_one no slot is below -1"}}};
+    {{"*", "never", "no slot is negative"}, {"negative", "minus_one", "no slot is below -1"}}};
 // vLLM and SGLang's CUDA writers have the first, SGLang's Triton writers the second.
 inline const ContractChoice kAmaxFloor{"floor", {"1e-4", "1e-8"}, "least amax of a group"};
 

@@ -22,12 +22,7 @@ using reference::kMlaTokenBytes;
 using P = plumb_quantize_and_insert_k_cache_params;
 
 // vLLM's writers have the first, SGLang's the second.
-const ContractChoice kPad{
-    "pad",
-    {"zero", "untouched"},
-    "the byte behind the scales of a token",
-    {},
-    {{"untouched", "zero", "the byte is open under it, and no report frees what a kernel wrote"}}};
+const ContractChoice kPad{"pad", {"zero", "untouched"}, "the byte behind the scales of a token"};
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens);

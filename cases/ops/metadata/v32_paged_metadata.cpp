@@ -23,10 +23,7 @@ const ContractChoice kExtent{
     "extent",
     {"full_fill", "n_topk", "entries"},
     "what is cleared: all, or what the step before reached beyond this one, "
-    "in topk entries a token or in entries that tokens own",
-    {},
-    {{"full_fill", "*",
-      "`extents` is open under full_fill, and no report frees what a kernel wrote"}}};
+    "in topk entries a token or in entries that tokens own"};
 
 Formula members(TablePart<P>& t) {
   const Formula requests = t.scalar("requests", &P::requests), topk = t.scalar("topk", &P::topk);

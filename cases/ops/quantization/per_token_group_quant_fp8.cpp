@@ -24,10 +24,7 @@ const ContractChoice kFiller{
     "filler",
     {"0", "94", "127", "any"},
     "bytes behind the last group in the last word of packed scales",
-    {{"*", "any", "every byte is right"}, {"any", "0", "plumb's kernel of any writes 0"}},
-    {{"any", "*",
-      "the bytes are open under any, and no report frees what a kernel "
-      "wrote"}}};
+    {{"*", "any", "every byte is right"}, {"any", "0", "plumb's kernel of any writes 0"}}};
 const ContractChoice kPaddingRows{
     "padding_rows",
     {"untouched", "zero"},

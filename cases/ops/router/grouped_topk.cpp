@@ -22,11 +22,7 @@ const ContractChoice kArithmetic{
     "arithmetic", {"fp32", "logits_format"}, "format of scores, biases and their sums"};
 const ContractChoice kNonfinite{"nonfinite",
                                 {"ordered_bits", "guard_choice_only", "guard_all"},
-                                "what a logit that is not finite does",
-                                {},
-                                {{"*", "guard_all",
-                                  "rows with a NaN are open under it, and no "
-                                  "report frees what a kernel wrote"}}};
+                                "what a logit that is not finite does"};
 const ContractChoice kDomain{"kernel_domain",
                              {"everywhere", "small_experts_in_fp32"},
                              "shapes for which arithmetic and nonfinite hold"};

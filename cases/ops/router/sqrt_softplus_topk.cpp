@@ -25,8 +25,6 @@ const ContractChoice kWeight{"weight",
 ContractChoice nan_score_choice() {
   ContractChoice choice = kNanScore;
   choice.unseparated = {{"zero", "nan", "a row with a NaN is open"}};
-  choice.unnamed = {{"nan", "zero",
-                     "rows with a NaN are open under it, and no report frees what a kernel wrote"}};
   return choice;
 }
 
