@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/tracked/tracked.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "reference/tracked/elementwise.h"
+
+namespace plumb::reference {
+
+namespace {
+
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+double log_of_one_and_exp(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
+// Honest operands are not negative: errors that would make them so stop at 0.
+double root(double x) { return std::sqrt(std::max(0.0, x)); }
+
+Tracked constant_like(const Tracked& a, double b) {
+  return {{static_cast<double>(static_cast<float>(b))}, {}, *a.node()->numerics};
+}
+
+// The most that a function moves if its operand moves by so much. NaN, outside of its domain: no
+// limit.
+double move_of(const auto& value, double x, double y, double by) {
+  if (by == 0) return 0;
+  const double up = std::abs(value(x + by) - y), down = std::abs(value(x - by) - y);
+  return std::isnan(up) || std::isnan(down) ? kInfinity : std::max(up, down);
+}
+
+// A function that rises or falls everywhere: what lies between the ends lies between its values.
+// Its slope is that over what honest errors reach, or the derivative, whichever is steeper.
+// `moved`: the value of an operand with an error.
+Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved) {
+  return elementwise(std::move(a), ResultRounding::function, value, [&](const UncertainElement& x) {
+    const double y = value(x.at), slope = derivative(x.at, y);
+    const double over_reach = x.reach == 0 ? 0 : move_of(moved, x.at, y, x.reach) / x.reach;
+    return LocalChange{.value = y,
+                       .by_first = std::copysign(std::max(std::abs(slope), over_reach), slope),
+                       .most = move_of(moved, x.at, y, x.most)};
+  });
+}
+Tracked monotone(Tracked a, const auto& value, const auto& derivative) {
+  return monotone(std::move(a), value, derivative, value);
+}
+
+}  // namespace
+
+Tracked operator+(Tracked a, Tracked b) {
+  const auto value = [](double x, double y) { return x + y; };
+  return elementwise(std::move(a), std::move(b), ResultRounding::fp32, value,
+                     [&](const UncertainElement& x, const UncertainElement& y) {
+                       return LocalChange{value(x.at, y.at), 1, 1, x.most + y.most};
+                     });
+}
+
+Tracked operator-(Tracked a, Tracked b) { return std::move(a) + -std::move(b); }
+
+Tracked operator*(Tracked a, Tracked b) {
+  const auto value = [](double x, double y) { return x * y; };
+  return elementwise(std::move(a), std::move(b), ResultRounding::fp32, value,
+                     [&](const UncertainElement& x, const UncertainElement& y) {
+                       return LocalChange{
+                           value(x.at, y.at), y.at, x.at,
+                           scaled(y.most, std::abs(x.at) + x.most) + scaled(x.most, std::abs(y.at)),
+                           scaled(x.reach, y.reach) / 6};
+                     });
+}
+
+Tracked operator/(Tracked a, Tracked b) {
+  const auto value = [](double x, double y) { return x / y; };
+  return elementwise(std::move(a), std::move(b), ResultRounding::function, value,
+                     [&](const UncertainElement& x, const UncertainElement& y) {
+                       const double quotient = value(x.at, y.at), size = std::abs(quotient);
+                       // How near to 0 the divisor comes.
+                       const double near = std::abs(y.at) - y.reach,
+                                    nearest = std::abs(y.at) - y.most;
+                       const double slope = near > 0 ? std::copysign(1 / near, y.at) : kInfinity;
+                       const double most = nearest > 0 ? (x.most + scaled(y.most, size)) / nearest
+                                           : y.is_exact() ? 0
+                                                          : kInfinity;
+                       return LocalChange{quotient, slope, scaled(slope, -quotient), most};
+                     });
+}
+
+Tracked operator+(Tracked a, double b) {
+  Tracked other = constant_like(a, b);
+  return std::move(a) + std::move(other);
+}
+Tracked operator*(Tracked a, double b) {
+  Tracked other = constant_like(a, b);
+  return std::move(a) * std::move(other);
+}
+Tracked operator/(Tracked a, double b) {
+  Tracked other = constant_like(a, b);
+  return std::move(a) / std::move(other);
+}
+
+Tracked operator-(Tracked a) {
+  return elementwise(
+      std::move(a), ResultRounding::none, [](double x) { return -x; },
+      [](const UncertainElement& x) {
+        return LocalChange{.value = -x.at, .by_first = -1, .most = x.most};
+      });
+}
+
+Tracked exp(Tracked a) {
+  return monotone(
+      std::move(a), [](double x) { return std::exp(x); }, [](double, double y) { return y; });
+}
+Tracked log(Tracked a) {
+  return monotone(
+      std::move(a), [](double x) { return std::log(x); }, [](double x, double) { return 1 / x; });
+}
+Tracked sqrt(Tracked a) {
+  return monotone(
+      std::move(a), [](double x) { return std::sqrt(x); },
+      [](double, double y) { return y == 0 ? 0 : 0.5 / y; }, root);
+}
+Tracked rsqrt(Tracked a) {
+  return monotone(
+      std::move(a), [](double x) { return 1 / std::sqrt(x); },
+      [](double x, double y) { return x == 0 ? 0 : -0.5 * y / x; });
+}
+Tracked sigmoid(Tracked a) {
+  return monotone(std::move(a), logistic, [](double, double y) { return y * (1 - y); });
+}
+Tracked tanh(Tracked a) {
+  return monotone(
+      std::move(a), [](double x) { return std::tanh(x); },
+      [](double, double y) { return 1 - y * y; });
+}
+Tracked softplus(Tracked a) {
+  return monotone(std::move(a), log_of_one_and_exp, [](double x, double) { return logistic(x); });
+}
+
+Tracked max(Tracked a, Tracked b) {
+  const auto value = [](double x, double y) {
+    return std::isnan(x) || std::isnan(y) ? std::numeric_limits<double>::quiet_NaN()
+                                          : std::max(x, y);
+  };
+  return elementwise(std::move(a), std::move(b), ResultRounding::none, value,
+                     [&](const UncertainElement& x, const UncertainElement& y) {
+                       const bool first = x.at >= y.at;
+                       const UncertainElement& winner = first ? x : y;
+                       const UncertainElement& loser = first ? y : x;
+                       // By how much the loser may pass where the winner is.
+                       const auto passes = [&](double by) {
+                         return std::max(0.0, loser.at + by - winner.at);
+                       };
+                       return LocalChange{value(x.at, y.at), first ? 1.0 : 0.0, first ? 0.0 : 1.0,
+                                          std::max(winner.most, passes(loser.most)),
+                                          passes(loser.reach + winner.reach) / 6};
+                     });
+}
+
+Tracked abs(Tracked a) {
+  return elementwise(
+      std::move(a), ResultRounding::none, [](double x) { return std::abs(x); },
+      [](const UncertainElement& x) {
+        // Near 0 errors of both signs have one sign.
+        return LocalChange{.value = std::abs(x.at),
+                           .by_first = x.at < 0 ? -1.0 : 1.0,
+                           .most = x.most,
+                           .beyond = std::max(0.0, x.reach - std::abs(x.at)) / 3};
+      });
+}
+
+}  // namespace plumb::reference

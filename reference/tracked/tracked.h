@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arrays that carry, beside their values, what honest rounding may do to them. A reference that is
+// written with them says where an implementation rounds; variances, worst cases and correlations
+// follow.
+//
+// Every operator and function rounds its result to fp32 once, but for results that are exact
+// (products of two bf16 numbers). Arrays broadcast as numpy's do. An array is immutable, and copies
+// share it.
+//
+// An error is a linear function of independent sources, each of mean 0 and variance 1: that of one
+// rounding, of which each element has its own, or that of a sum or factor which elements share. The
+// same source in two operands adds up or cancels. Sums of sources that differ from element to
+// element are a new source: what they have in common with their terms is forgotten. Functions take
+// arrays by value: sources of one that nobody keeps become one source of the result.
+//
+// Not modelled: numbers past the range of fp32; a product that a compiler fuses into one sum and
+// rounds for another (a large one that cancels in both); functions in other forms than their own
+// name, exp2(x * log2(e)) for exp, whose error grows with |x|.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "reference/bound.h"
+
+namespace plumb::reference {
+
+// Of each dimension, the last one contiguous. No dimensions: a scalar.
+using TrackedSizes = std::vector<std::int64_t>;
+struct TrackedNode;
+
+class Tracked {
+ public:
+  // Numbers that everybody has exactly: stored inputs. `numerics`: of all that is computed of them.
+  // Throws std::invalid_argument for a number of values that the sizes do not have.
+  Tracked(std::vector<double> values, TrackedSizes sizes, const Numerics& numerics);
+  explicit Tracked(std::shared_ptr<const TrackedNode> node) : node_(std::move(node)) {}
+
+  const TrackedSizes& sizes() const;
+  const std::vector<double>& values() const;   // exact, no rounding at all
+  const std::vector<double>& centres() const;  // with the roundings that are known beforehand
+  double sigma(std::int64_t i) const;
+  double worst(std::int64_t i) const;
+  const std::shared_ptr<const TrackedNode>& node() const { return node_; }
+  // The node for whoever computes with it. It may be taken apart where nobody else has it.
+  TrackedNode release() &&;
+
+ private:
+  std::shared_ptr<const TrackedNode> node_;
+};
+
+// Throw std::invalid_argument for sizes that do not broadcast.
+Tracked operator+(Tracked a, Tracked b);
+Tracked operator-(Tracked a, Tracked b);
+Tracked operator*(Tracked a, Tracked b);
+Tracked operator/(Tracked a, Tracked b);
+// Constants, which every implementation rounds to fp32.
+Tracked operator+(Tracked a, double b);
+Tracked operator*(Tracked a, double b);
+Tracked operator/(Tracked a, double b);
+Tracked operator-(Tracked a);  // exact
+
+// Within function_ulp of the declared numerics.
+Tracked exp(Tracked a);
+Tracked log(Tracked a);
+Tracked sqrt(Tracked a);
+Tracked rsqrt(Tracked a);
+Tracked sigmoid(Tracked a);
+Tracked tanh(Tracked a);
+Tracked softplus(Tracked a);  // log(1 + exp(a))
+
+// Exact choices. Within the errors of both operands, either may win.
+Tracked max(Tracked a, Tracked b);
+Tracked abs(Tracked a);
+
+// Over one dimension, which stays with size 1, in the order that the numerics declare.
+Tracked sum(Tracked a, std::size_t dimension);
+Tracked mean(Tracked a, std::size_t dimension);
+Tracked max(Tracked a, std::size_t dimension);
+
+// Stored in this format in between. Where nobody's error reaches the next number, everybody stores
+// the same one, and its distance from the exact value is known.
+Tracked rounded(Tracked a, Format format);
+
+// The same elements under other sizes; [first, first + count) of a dimension; arrays one after the
+// other along a dimension.
+Tracked reshaped(Tracked a, TrackedSizes sizes);
+Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_t count);
+Tracked joined(const std::vector<Tracked>& parts, std::size_t dimension);
+
+// Rows are those of the last dimension. `structured`: terms are equal, or their roundings repeat
+// each other for another reason, so that the worst cases hold alone.
+Estimate estimate_of(const Tracked& a, Format output, bool structured = false);
+
+}  // namespace plumb::reference

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/tracked/tracked_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace plumb::reference {
+
+namespace {
+
+// Without dimensions of size 1, along which nothing is shared.
+std::uint32_t telling(std::uint32_t varies, const TrackedSizes& sizes) {
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 1) varies |= std::uint32_t{1} << d;
+  }
+  return varies;
+}
+
+auto members_of(const Numerics& n) {
+  return std::tuple(n.product, n.accumulator, n.chains, n.probability, n.function_ulp, n.unit,
+                    n.step);
+}
+
+}  // namespace
+
+SourceIdentity new_source() { return std::make_shared<const SourceName>(); }
+
+SourceIdentity SourceName::moved(const Move& move) const {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const SourceName>& known = moved_[move];
+  SourceIdentity identity = known.lock();
+  if (!identity) known = identity = new_source();
+  return identity;
+}
+
+double TrackedNode::variance(std::size_t i) const {
+  double total = 0;
+  for (const ErrorSource& source : sources) total += square(source.effect[i]);
+  return total;
+}
+
+std::vector<double> TrackedNode::reaches() const {
+  if (sources.empty()) return {};
+  std::vector<double> all(values.size());
+  for (const ErrorSource& source : sources) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += square(source.effect[i]);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = all[i] == 0 ? 0 : std::min(6 * std::sqrt(all[i]), most(i));
+  }
+  return all;
+}
+
+std::int64_t elements_of(const TrackedSizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+void check_sizes(const TrackedSizes& sizes) {
+  constexpr std::size_t kMostDimensions = 8;
+  if (sizes.size() > kMostDimensions) {
+    throw std::invalid_argument(
+        fmt::format("{} dimensions, more than {}", sizes.size(), kMostDimensions));
+  }
+  if (std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; })) {
+    throw std::invalid_argument("a negative size");
+  }
+}
+
+void check_alike(const Numerics& a, const Numerics& b) {
+  if (&a == &b || members_of(a) == members_of(b)) return;
+  throw std::invalid_argument("arrays of different numerics meet");
+}
+
+TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension) {
+  if (dimension >= sizes.size()) {
+    throw std::invalid_argument(
+        fmt::format("no dimension {} of {} dimensions", dimension, sizes.size()));
+  }
+  TrackedSplit split;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    (d < dimension ? split.outer : d > dimension ? split.inner : split.size) *= sizes[d];
+  }
+  return split;
+}
+
+void add_source(std::vector<double> effect, bool shared, TrackedNode& node) {
+  if (std::ranges::all_of(effect, [](double e) { return e == 0; })) return;
+  node.sources.push_back(
+      {new_source(), shared ? 0 : all_dimensions(node.sizes), std::move(effect)});
+}
+
+void add_sources(std::vector<ErrorSource> more, TrackedNode& node) {
+  for (ErrorSource& one : more) {
+    const auto known = std::ranges::find(node.sources, one.identity, &ErrorSource::identity);
+    if (known == node.sources.end()) {
+      node.sources.push_back(std::move(one));
+      continue;
+    }
+    // The same sources stand at other elements: which meet, nobody knows.
+    if (telling(known->varies, node.sizes) != telling(one.varies, node.sizes)) {
+      one.identity = new_source();
+      node.sources.push_back(std::move(one));
+      continue;
+    }
+    for (std::size_t i = 0; i < one.effect.size(); ++i) {
+      const double both = known->effect[i] + one.effect[i];
+      known->effect[i] = std::isnan(both) ? kInfinity : both;
+    }
+  }
+}
+
+void join_own_sources(TrackedNode& node) {
+  const std::uint32_t all = all_dimensions(node.sizes);
+  ErrorSource* first = nullptr;
+  std::vector<ErrorSource> kept;
+  kept.reserve(node.sources.size());
+  for (ErrorSource& one : node.sources) {
+    if (one.varies != all || one.identity.use_count() > 1) {
+      kept.push_back(std::move(one));
+    } else if (first == nullptr) {
+      kept.push_back(std::move(one));
+      first = &kept.back();
+    } else {
+      for (std::size_t i = 0; i < one.effect.size(); ++i) {
+        first->effect[i] = std::sqrt(square(first->effect[i]) + square(one.effect[i]));
+      }
+    }
+  }
+  node.sources = std::move(kept);
+}
+
+Tracked::Tracked(std::vector<double> values, TrackedSizes sizes, const Numerics& numerics) {
+  check_sizes(sizes);
+  if (static_cast<std::int64_t>(values.size()) != elements_of(sizes)) {
+    throw std::invalid_argument(
+        fmt::format("{} values for {} elements", values.size(), elements_of(sizes)));
+  }
+  node_ = std::make_shared<TrackedNode>(
+      TrackedNode{std::move(sizes), std::make_shared<const Numerics>(numerics), std::move(values)});
+}
+
+const TrackedSizes& Tracked::sizes() const { return node_->sizes; }
+const std::vector<double>& Tracked::values() const { return node_->values; }
+const std::vector<double>& Tracked::centres() const {
+  return node_->centres.empty() ? node_->values : node_->centres;
+}
+double Tracked::sigma(std::int64_t i) const {
+  return std::sqrt(node_->variance(static_cast<std::size_t>(i)));
+}
+double Tracked::worst(std::int64_t i) const { return node_->most(static_cast<std::size_t>(i)); }
+
+TrackedNode Tracked::release() && {
+  std::shared_ptr<const TrackedNode> node = std::move(node_);
+  if (node.use_count() == 1) return std::move(const_cast<TrackedNode&>(*node));
+  return *node;
+}
+
+}  // namespace plumb::reference

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What tracked.h's arrays are made of, for the files that compute with them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "reference/bound.h"
+#include "reference/tracked/tracked.h"
+
+namespace plumb::reference {
+
+// Sources have no values, only identities. Elements that a slice or a join moves have derived ones:
+// the same for the same move, so that two equal slices meet.
+class SourceName;
+using SourceIdentity = std::shared_ptr<const SourceName>;
+class SourceName {
+ public:
+  using Move = std::array<std::int64_t, 4>;
+  SourceIdentity moved(const Move& move) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<Move, std::weak_ptr<const SourceName>> moved_;
+};
+SourceIdentity new_source();
+
+struct ErrorSource {
+  SourceIdentity identity;
+  // Dimensions along which elements have sources of their own. Along all others they share one.
+  std::uint32_t varies = 0;
+  std::vector<double> effect;  // on each element, of one standard deviation
+};
+
+struct TrackedNode {
+  TrackedSizes sizes;
+  std::shared_ptr<const Numerics> numerics;
+  std::vector<double> values;
+  std::vector<double> centres = {};     // empty: the values
+  std::vector<double> worst = {};       // largest |error| about the centre; empty: none
+  std::vector<double> systematic = {};  // what errors of one sign make of it; empty: none
+  std::vector<ErrorSource> sources = {};
+
+  double centre(std::size_t i) const { return centres.empty() ? values[i] : centres[i]; }
+  double most(std::size_t i) const { return worst.empty() ? 0 : worst[i]; }
+  double one_sided(std::size_t i) const { return systematic.empty() ? 0 : systematic[i]; }
+  double variance(std::size_t i) const;
+  // What honest errors of each element stay within: six standard deviations, or the worst. Empty:
+  // nothing.
+  std::vector<double> reaches() const;
+};
+
+std::int64_t elements_of(const TrackedSizes& sizes);
+inline std::uint32_t all_dimensions(const TrackedSizes& sizes) {
+  return (std::uint32_t{1} << sizes.size()) - 1;
+}
+// Throws std::invalid_argument for more than 8 dimensions, or a negative size.
+void check_sizes(const TrackedSizes& sizes);
+// Throws std::invalid_argument where the operands were declared differently.
+void check_alike(const Numerics& a, const Numerics& b);
+
+// Elements as [outer, size, inner] around one dimension.
+struct TrackedSplit {
+  std::int64_t outer = 1, size = 1, inner = 1;
+};
+// Throws std::invalid_argument for a dimension that there is not.
+TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension);
+
+// A new source: one for each element, or one that all share. Nothing where all effects are 0.
+void add_source(std::vector<double> effect, bool shared, TrackedNode& node);
+// Adds the effects of sources that the node has already, and appends all others.
+void add_sources(std::vector<ErrorSource> more, TrackedNode& node);
+// Sources of single elements that no other array has become one, so that there are few.
+void join_own_sources(TrackedNode& node);
+
+}  // namespace plumb::reference

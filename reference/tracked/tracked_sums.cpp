@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "reference/tracked/tracked_node.h"
+
+namespace plumb::reference {
+
+namespace {
+
+// One number of each line of elements along a dimension.
+class Lines {
+ public:
+  Lines(const TrackedNode& node, std::size_t dimension)
+      : split_(split_at(node.sizes, dimension)), bit_(std::uint32_t{1} << dimension) {}
+
+  std::size_t count() const { return static_cast<std::size_t>(split_.outer * split_.inner); }
+  std::int64_t length() const { return split_.size; }
+  std::uint32_t bit() const { return bit_; }
+
+  // visit(i): each element of line `line`, in order.
+  void for_each(std::size_t line, const auto& visit) const {
+    const auto inner = static_cast<std::size_t>(split_.inner);
+    const auto size = static_cast<std::size_t>(split_.size);
+    std::size_t at = line / inner * inner * size + line % inner;
+    for (std::size_t k = 0; k < size; ++k, at += inner) visit(at);
+  }
+
+  double sum(std::size_t line, const std::vector<double>& of) const {
+    double total = 0;
+    for_each(line, [&](std::size_t i) { total += of[i]; });
+    return total;
+  }
+  double root_of_squares(std::size_t line, const std::vector<double>& of) const {
+    double total = 0;
+    for_each(line, [&](std::size_t i) { total += square(of[i]); });
+    return std::sqrt(total);
+  }
+
+ private:
+  TrackedSplit split_;
+  std::uint32_t bit_;
+};
+
+constexpr std::size_t kMostKeptApart = 16;
+
+// Do elements of a dimension with several of them share such a source?
+bool shares(std::uint32_t varies, const TrackedSizes& sizes) {
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] > 1 && ((varies >> d) & 1) == 0) return true;
+  }
+  return false;
+}
+
+// A number for each line, with what the terms have beside their values.
+TrackedNode of_lines(const TrackedNode& terms, const Lines& lines, std::size_t dimension) {
+  TrackedNode node{terms.sizes, terms.numerics, std::vector<double>(lines.count())};
+  node.sizes[dimension] = 1;
+  if (!terms.centres.empty()) node.centres.resize(lines.count());
+  if (!terms.worst.empty()) node.worst.resize(lines.count());
+  if (!terms.systematic.empty()) node.systematic.resize(lines.count());
+  return node;
+}
+
+// +1 or -1 by chance, always the same for the same numbers.
+double sign_of(std::uint64_t term, std::uint64_t column) {
+  std::uint64_t z = (term * kMostKeptApart + column + 1) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return ((z ^ (z >> 31)) & 1) != 0 ? 1 : -1;
+}
+
+ErrorSource of_lines(const ErrorSource& source, const Lines& lines, SourceIdentity identity) {
+  return {std::move(identity), source.varies | lines.bit(), std::vector<double>(lines.count())};
+}
+
+// Terms with sources that elements of other dimensions share: each sum has its own mix of them, of
+// signs of its own. The largest stay apart. The rest become random mixes, whose covariance is on
+// average that of all of them; each sum has its own variance, and a margin for this chance.
+std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines) {
+  constexpr double kMargin = 1.25;
+  const auto length = static_cast<std::size_t>(lines.length());
+  std::vector<double> weights(length);
+  for (std::size_t line = 0; line < lines.count(); ++line) {
+    std::size_t term = 0;
+    lines.for_each(line, [&](std::size_t i) { weights[term++] += square(source.effect[i]); });
+  }
+  std::vector<std::size_t> order(length);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t t) { return std::pair(-weights[t], t); });
+  const std::size_t apart = std::min(length, kMostKeptApart);
+  const std::size_t mixes = length > apart ? kMostKeptApart : 0;
+  std::vector<std::size_t> place(length, apart);  // of a term among the parts
+  for (std::size_t j = 0; j < apart; ++j) place[order[j]] = j;
+  std::vector<ErrorSource> parts;
+  for (std::size_t j = 0; j < apart + mixes; ++j) {
+    parts.push_back(of_lines(source, lines, new_source()));
+  }
+  for (std::size_t line = 0; line < lines.count(); ++line) {
+    std::size_t term = 0;
+    double rest = 0, of_mixes = 0;
+    lines.for_each(line, [&](std::size_t i) {
+      const double effect = source.effect[i];
+      const std::size_t here = place[term++];
+      if (here < apart) {
+        parts[here].effect[line] = effect;
+        return;
+      }
+      rest += square(effect);
+      for (std::size_t j = 0; j < mixes; ++j) {
+        parts[apart + j].effect[line] += sign_of(term, j) * effect;
+      }
+    });
+    for (std::size_t j = 0; j < mixes; ++j) of_mixes += square(parts[apart + j].effect[line]);
+    const double all = kMargin * std::sqrt(rest);
+    if (of_mixes == 0 && mixes > 0) parts[apart].effect[line] = all;
+    for (std::size_t j = 0; j < mixes && of_mixes > 0; ++j) {
+      parts[apart + j].effect[line] *= all / std::sqrt(of_mixes);
+    }
+  }
+  return parts;
+}
+
+// A source that the terms share stays, and adds up. Terms with sources of their own make new ones.
+void add_summed(ErrorSource source, const Lines& lines, TrackedNode& node) {
+  const bool own = (source.varies & lines.bit()) != 0 && lines.length() > 1;
+  if (own && shares(source.varies | lines.bit(), node.sizes)) {
+    for (ErrorSource& part : mixed(source, lines)) node.sources.push_back(std::move(part));
+    return;
+  }
+  ErrorSource total = of_lines(source, lines, own ? new_source() : std::move(source.identity));
+  for (std::size_t line = 0; line < total.effect.size(); ++line) {
+    total.effect[line] =
+        own ? lines.root_of_squares(line, source.effect) : lines.sum(line, source.effect);
+  }
+  node.sources.push_back(std::move(total));
+}
+
+}  // namespace
+
+Tracked sum(Tracked a, std::size_t dimension) {
+  TrackedNode terms = std::move(a).release();
+  const Lines lines(terms, dimension);
+  TrackedNode node = of_lines(terms, lines, dimension);
+  if (node.worst.empty()) node.worst.resize(lines.count());
+  std::vector<double> sigma(lines.count());
+  for (std::size_t line = 0; line < lines.count(); ++line) {
+    double total = 0, magnitudes = 0, squares = 0, most = 0, one_sided = 0;
+    lines.for_each(line, [&](std::size_t i) {
+      const double term = terms.centre(i);
+      total += term;
+      magnitudes += std::abs(term);
+      squares += square(term);
+      most += terms.most(i);
+      one_sided += terms.one_sided(i);
+    });
+    node.values[line] = terms.centres.empty() ? total : lines.sum(line, terms.values);
+    if (!terms.centres.empty()) node.centres[line] = total;
+    if (!std::isfinite(total)) continue;  // nothing is known of errors there
+    const SumError error =
+        sum_error(lines.length(), total, magnitudes + most, squares, *terms.numerics);
+    sigma[line] = error.sigma;
+    node.worst[line] = most + error.worst;
+    if (!node.systematic.empty()) node.systematic[line] = one_sided;
+  }
+  for (ErrorSource& source : terms.sources) add_summed(std::move(source), lines, node);
+  terms.sources.clear();
+  for (ErrorSource& source : node.sources) {
+    for (std::size_t line = 0; line < lines.count(); ++line) {
+      if (!std::isfinite(node.centre(line))) source.effect[line] = 0;
+    }
+  }
+  if (std::ranges::all_of(node.worst, [](double w) { return w == 0; })) node.worst.clear();
+  add_source(std::move(sigma), false, node);
+  join_own_sources(node);
+  return Tracked(std::make_shared<TrackedNode>(std::move(node)));
+}
+
+Tracked mean(Tracked a, std::size_t dimension) {
+  const auto count = static_cast<double>(split_at(a.sizes(), dimension).size);
+  return sum(std::move(a), dimension) / count;
+}
+
+// The larger of two halves, and of their halves: what holds for two operands holds for all.
+Tracked max(Tracked a, std::size_t dimension) {
+  const std::int64_t size = split_at(a.sizes(), dimension).size;
+  if (size == 0) throw std::invalid_argument("max: of no element");
+  if (size == 1) return a;
+  Tracked lower = sliced(a, dimension, 0, size / 2);
+  Tracked upper = sliced(a, dimension, size / 2, size - size / 2);
+  return max(max(std::move(lower), dimension), max(std::move(upper), dimension));
+}
+
+}  // namespace plumb::reference
