@@ -232,5 +232,36 @@ TEST(SourceTree, AFullFolderIsFound) {
   EXPECT_EQ(full_folders(tree.root()), (std::vector<std::string>{"cases/ops/norm: 36 sources"}));
 }
 
+// "tools/run.cpp: 401 lines", a line for each source that is read in more than one sitting.
+std::vector<std::string> long_files(const fs::path& root) {
+  constexpr int kMost = 400;
+  std::vector<std::string> found;
+  for (const fs::path& path : files_below(root, top_folders(), {".h", ".cpp", ".cu"})) {
+    std::ifstream file(root / path);
+    int lines = 0;
+    for (std::string line; std::getline(file, line);) ++lines;
+    if (lines > kMost) found.push_back(path.string() + ": " + std::to_string(lines) + " lines");
+  }
+  return found;
+}
+
+TEST(SourceTree, FilesHaveAtMost400Lines) {
+  // Goldens of cards name the digest of the kernels' text, and only a card makes them anew.
+  EXPECT_EQ(long_files(PLUMB_SOURCE_DIR),
+            (std::vector<std::string>{"device/cuda/hc_head_cluster.cu: 401 lines"}));
+}
+
+TEST(SourceTree, ALongFileIsFound) {
+  const PlantedTree tree;
+  const auto lines = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "//\n";
+    return text;
+  };
+  tree.write("tools/run.cpp", lines(401));
+  tree.write("cases/judge/judge.h", lines(400));
+  EXPECT_EQ(long_files(tree.root()), (std::vector<std::string>{"tools/run.cpp: 401 lines"}));
+}
+
 }  // namespace source_tree_test
 }  // namespace plumb::tests

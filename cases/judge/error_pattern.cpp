@@ -9,116 +9,17 @@
 #include <map>
 #include <optional>
 
+#include "cases/judge/unwritten.h"
+#include "cases/judge/wrong_rows.h"
+
 namespace plumb::cases {
 
 namespace {
 
 // Rows looked at: enough to know a pattern, few enough to search every other row for each.
 constexpr std::size_t kMostRows = 64;
-constexpr double kNearlyAll = 0.9;
-
-bool is_float(Dtype dtype) { return dtype == Dtype::bf16 || dtype == Dtype::f32; }
-
-// The wrong rows from column `begin` on.
-struct WrongRows {
-  const Evidence& evidence;
-  std::vector<std::int64_t> rows;
-  std::int64_t begin, end;
-
-  std::int64_t element(std::int64_t row, std::int64_t column) const {
-    return row * evidence.got.columns() + column;
-  }
-  double got(std::int64_t row, std::int64_t column) const {
-    return evidence.got.value(row, column);
-  }
-  double expected(std::int64_t row, std::int64_t column) const {
-    return evidence.expected[element(row, column)];
-  }
-  double tolerance(std::int64_t row, std::int64_t column) const {
-    return evidence.tolerance(element(row, column));
-  }
-  bool wrong(std::int64_t row, std::int64_t column) const {
-    return evidence.wrong[element(row, column)] != 0;
-  }
-  std::int64_t number(std::int64_t row) const { return evidence.got.original_row(row); }
-  const Clues* clues() const { return evidence.got.spec().clues.get(); }
-  std::string subject() const {
-    return begin == 0 ? "each wrong row" : fmt::format("each wrong row from column {} on", begin);
-  }
-};
-
-bool equal(double a, double b, double tolerance) {
-  return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance;
-}
-
-template <class Condition>
-bool all_columns(const WrongRows& view, const Condition& condition) {
-  for (std::int64_t c = view.begin; c < view.end; ++c) {
-    if (!condition(c)) return false;
-  }
-  return true;
-}
-
-template <class Condition>
-bool nearly_all_rows(const WrongRows& view, const Condition& condition) {
-  const auto explained = std::count_if(view.rows.begin(), view.rows.end(), condition);
-  return static_cast<double>(explained) >= kNearlyAll * static_cast<double>(view.rows.size());
-}
 
 // ---- what the wrong elements are ----
-
-// "each wrong row is zero", or "every wrong element is zero" where right ones stand beside them.
-template <class Condition>
-std::optional<std::string> all_are(const WrongRows& view, std::string_view what,
-                                   const Condition& condition) {
-  std::int64_t wrong = 0;
-  const auto whole_row = [&](std::int64_t r) {
-    return all_columns(view, [&](std::int64_t c) { return condition(r, c); });
-  };
-  const auto wrong_elements = [&](std::int64_t r) {
-    return all_columns(view, [&](std::int64_t c) {
-      wrong += view.wrong(r, c);
-      return !view.wrong(r, c) || condition(r, c);
-    });
-  };
-  if (nearly_all_rows(view, whole_row)) return fmt::format("{} {}", view.subject(), what);
-  if (nearly_all_rows(view, wrong_elements) && wrong > 0) {
-    return fmt::format("every wrong element {}", what);
-  }
-  return {};
-}
-
-// Does every wrong element hold what was there before the launch? `what`: in words.
-std::optional<std::string> left_alone(const WrongRows& view, std::string_view what) {
-  const HostTensor& got = view.evidence.got;
-  const std::byte poison{view.clues()->poison};
-  const std::size_t size = size_of(got.spec().dtype);
-  return all_are(view, what, [&](std::int64_t r, std::int64_t c) {
-    const std::byte* bytes =
-        got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
-    return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == poison; });
-  });
-}
-
-// Zeros, and -1, are results too.
-bool is_telling_poison(const WrongRows& view) {
-  const std::uint8_t poison = view.clues()->poison;
-  return poison != 0 && (poison != 0xff || is_float(view.evidence.got.spec().dtype));
-}
-bool was_poisoned(const WrongRows& view) {
-  return view.clues() != nullptr && view.evidence.got.spec().starts_as.empty();
-}
-
-std::optional<std::string> poison(const WrongRows& view) {
-  if (!was_poisoned(view) || !is_telling_poison(view)) return {};
-  return left_alone(view, "still holds the poison: never written");
-}
-
-std::optional<std::string> as_before(const WrongRows& view) {
-  if (!was_poisoned(view) || is_telling_poison(view)) return {};
-  return left_alone(view, view.clues()->poison == 0 ? "is zero, as before the launch"
-                                                    : "is -1, as before the launch");
-}
 
 std::optional<std::string> nan(const WrongRows& view) {
   return all_are(view, "is NaN",
@@ -148,30 +49,6 @@ std::optional<std::string> zero(const WrongRows& view) {
 }
 
 // ---- whose values wrong rows hold ----
-
-std::optional<std::string> earlier_step(const WrongRows& view) {
-  if (view.clues() == nullptr) return {};
-  const HostTensor& got = view.evidence.got;
-  for (const Clues::EarlierStep& step : view.clues()->earlier) {
-    if (!step.stored.contains(got.spec().name)) continue;
-    const HostTensor& then = step.stored.at(got.spec().name);
-    if (then.rows() != got.original_rows() || then.columns() != got.columns()) continue;
-    const auto holds = [&](std::int64_t r) {
-      // Not to the last bit: another order of sums is as stale.
-      double widest = 0;
-      for (std::int64_t c = view.begin; c < view.end; ++c) {
-        widest = std::max(widest, view.tolerance(r, c));
-      }
-      return all_columns(view, [&](std::int64_t c) {
-        return equal(view.got(r, c), then.value(view.number(r), c), widest);
-      });
-    };
-    if (nearly_all_rows(view, holds)) {
-      return fmt::format("{} holds what {} stored", view.subject(), step.name);
-    }
-  }
-  return {};
-}
 
 std::optional<std::int64_t> source_of(const WrongRows& view, std::int64_t r) {
   for (std::int64_t s = 0; s < view.evidence.got.rows(); ++s) {
@@ -390,8 +267,8 @@ std::string first_of(const Pattern (&patterns)[count], const WrongRows& view) {
 }
 
 // The most specific first.
-constexpr Pattern kOfElements[] = {poison, nan,          one_for_another, as_before,
-                                   zero,   named_offset, offset};
+constexpr Pattern kOfElements[] = {never_written, nan,          one_for_another, as_before,
+                                   zero,          named_offset, offset};
 constexpr Pattern kOfRows[] = {earlier_step, other_row, factor, other_order, duplicates};
 
 // What whole rows show; failing that, what their lost columns show.

@@ -345,79 +345,11 @@ class RowFinder {
   RowOfCall found_{{.params = params_.data(), .row = &row_, .limits = &limits_}, row_};
 };
 
-// A void* member takes any type of the right size.
-bool may_hold(const OpDefinition& op, const TensorSpec& spec, Dtype dtype) {
-  if (spec.dtype == dtype) return true;
-  return std::any_of(op.table->fields().begin(), op.table->fields().end(), [&](const auto& field) {
-    const auto* tensor = std::get_if<TableTensor>(&field);
-    return tensor != nullptr && spec.name.starts_with(tensor->name) && tensor->dtype_of_row &&
-           tensor->dtype_of_row->depends_on_engine() && size_of(dtype) == size_of(spec.dtype);
-  });
-}
-
-// Rows of the last dimension, one after the other.
-void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* at, HostTensor& to,
-               std::int64_t& row) {
-  const std::size_t size = size_of(to.spec().dtype);
-  if (dimension + 1 < from.shape.size()) {
-    for (std::int64_t i = 0; i < from.shape[dimension]; ++i) {
-      copy_rows(from, dimension + 1, at + i * from.strides[dimension], to, row);
-    }
-    return;
-  }
-  // With a stride of the caller's, rows may be longer or shorter than those of the case.
-  std::byte* out = to.bytes().data() + static_cast<std::size_t>(to.row_offset(row++)) * size;
-  for (std::int64_t i = 0; i < std::min(from.shape.back(), to.columns()); ++i, out += size) {
-    std::memcpy(out, at + i * from.strides.back(), size);
-  }
-}
-
 }  // namespace
-
-TensorSpec with_rows(TensorSpec spec, std::int64_t rows) {
-  spec.shape.front() = rows;
-  spec.sparse = false;
-  spec.piece = 0;
-  spec.placement.clear();
-  return spec;
-}
 
 Row row_of(const OpDefinition& op, const GivenCall& call, const device::Properties& platform,
            bool needs_outputs) {
   return RowFinder(op, call, platform).find(needs_outputs);
-}
-
-bool has_stored(const GivenCall& call, const Expectation& expectation) {
-  const TensorSpec& spec = expectation.stored->spec();
-  return call.tensors.contains(spec.origin ? spec.origin->tensor : spec.name);
-}
-
-TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call) {
-  TensorSet tensors = problem.make_tensors();
-  for (HostTensor& tensor : tensors.all()) {
-    const auto given = call.tensors.find(tensor.spec().name);
-    if (given == call.tensors.end() || tensor.elements() == 0) continue;
-    if (!may_hold(op, tensor.spec(), given->second.dtype)) {
-      const bool bits = tensor.spec().dtype == Dtype::bf16;
-      throw BadRow(fmt::format("{}: {} holds {}{}, not {}", op.name, tensor.spec().name,
-                               name_of(tensor.spec().dtype), bits ? " (its bits: uint16)" : "",
-                               name_of(given->second.dtype)));
-    }
-    if (given->second.shape.front() != tensor.spec().shape.front()) {
-      tensor = HostTensor(with_rows(tensor.spec(), given->second.shape.front()));
-    }
-    const std::vector<std::int64_t>& shape = given->second.shape;
-    const auto inner = [](const std::vector<std::int64_t>& sizes) {
-      return std::vector(sizes.begin(), sizes.end() - 1);
-    };
-    if (inner(shape) != inner(tensor.spec().shape)) {
-      throw BadRow(fmt::format("{} has the shape {}, not {}", tensor.spec().name, shape_text(shape),
-                               shape_text(tensor.spec().shape)));
-    }
-    std::int64_t row = 0;
-    copy_rows(given->second, 0, given->second.data, tensor, row);
-  }
-  return tensors;
 }
 
 }  // namespace plumb::cases
