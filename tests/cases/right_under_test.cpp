@@ -100,6 +100,27 @@ TEST(RightUnder, NamesThePlanThatAKernelDoesNotMake) {
             "right if plan = none: declare it");
 }
 
+// What it writes for a skipped token is right nowhere in this case.
+TEST(PassesUnder, NamesTheValueWhoseCasesAreOthers) {
+  RunOptions never = on("sim-sm90");
+  never.launched_under = "skip=never";
+  const Case& which = find_case("quantize_and_insert_k_cache/far_blocks/full_graph");
+  const CaseResult result = run_case(which, never);
+  EXPECT_EQ(right_if(right_under(which, result, never)), "");
+  EXPECT_EQ(passes_if(passes_under(which, result, never)),
+            "passes under skip = never, which does not ask for what is wrong here");
+}
+
+TEST(PassesUnder, NamesNothingForAKernelThatIsWrongUnderAll) {
+  device::OpEntry entry = own("quantize_and_insert_k_cache");
+  entry.launch = [](const void*) { return PLUMB_OK; };
+  const RunOptions nothing = with(entry);
+  const Case& which = find_case("quantize_and_insert_k_cache/far_blocks/eager");
+  const CaseResult result = run_case(which, nothing);
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_EQ(passes_if(passes_under(which, result, nothing)), "");
+}
+
 TEST(RightUnder, NamesSeveralValuesTogether) {
   RunOptions helper = on("sim-sm90");
   helper.launched_under = "floor=1e-4 ties=toward_zero negative_zero=dropped";
