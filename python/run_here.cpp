@@ -88,10 +88,7 @@ nb::list run_here(const std::vector<std::string>& patterns, const std::string& t
       {
         const nb::gil_scoped_release unlocked;
         result = cases::run_case(one, options);
-        result.right_under = cases::right_under(one, result, options);
-        if (result.right_under.empty()) {
-          result.passes_under = cases::passes_under(one, result, options);
-        }
+        cases::find_declarations(one, options, result);
       }
       results.append(to_python(result));
       if (PyErr_CheckSignals() != 0) throw nb::python_error();

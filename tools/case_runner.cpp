@@ -166,9 +166,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   finished.seconds = seconds_since(start);
   const cases::Case* one_op = task.which->of_op();
   if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed) {
-    cases::CaseResult& result = finished.result;
-    result.right_under = right_under(*one_op, result, options);
-    if (result.right_under.empty()) result.passes_under = passes_under(*one_op, result, options);
+    find_declarations(*one_op, options, finished.result);
     finished.result.diagnosis = text_of(diagnose_case(*one_op, finished.result, options));
   }
   return finished;

@@ -24,8 +24,12 @@ std::vector<Alternative> right_under(const Case& which, const CaseResult& result
 
 // Of a failed case that is right under no declaration: values of choices under which it passes. Its
 // inputs are others then, or what is wrong is open. A kernel of such a value says so in no bytes.
+// Empty on a real device where more than values is wrong: its state is not to be trusted then.
 std::vector<Alternative> passes_under(const Case& which, const CaseResult& result,
                                       const RunOptions& options);
+
+// Sets the result's right_under, or passes_under where there is none.
+void find_declarations(const Case& which, const RunOptions& options, CaseResult& result);
 
 // Says of an element whether it holds what it held before the launch.
 using IsUntouched =

@@ -10,7 +10,10 @@
 #include <plumb/ops/sparse_mla.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "faults/replaced_op.h"
 #include "tests/support/rows_and_cases.h"
@@ -109,6 +112,21 @@ TEST(PassesUnder, NamesTheValueWhoseCasesAreOthers) {
   EXPECT_EQ(right_if(right_under(which, result, never)), "");
   EXPECT_EQ(passes_if(passes_under(which, result, never)),
             "passes under skip = never, which does not ask for what is wrong here");
+}
+
+// A card that has met an illegal address answers nothing more.
+TEST(PassesUnder, AsksNothingOfARealDeviceThatFailed) {
+  CaseResult result;
+  result.outcome = Outcome::failed;
+  result.failures.push_back({.context = "here", .lines = {"illegal address"}, .kind = "other"});
+  RunOptions real = on("cuda-sm90");
+  real.implementation = [](std::string_view, bool) -> const device::Implementation& {
+    throw std::logic_error("it was asked");
+  };
+  const Case& which = find_case("quantize_and_insert_k_cache/far_blocks/eager");
+  EXPECT_EQ(passes_under(which, result, real), std::vector<Alternative>{});
+  real.platform = "sim-sm90";
+  EXPECT_THROW(passes_under(which, result, real), std::logic_error);
 }
 
 TEST(PassesUnder, NamesNothingForAKernelThatIsWrongUnderAll) {
