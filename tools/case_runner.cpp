@@ -190,7 +190,7 @@ Finished CaseRunner::run(std::size_t i) {
   if (arguments_.in_process) return run_task(tasks_[i], arguments_, tier_, arguments_.diagnose);
   Finished finished = run_in_worker(i);
   const bool failed = finished.result.outcome == cases::Outcome::failed;
-  if (failed && is_real(tasks_[i].platform)) worker_.retire();
+  if ((failed || finished.result.lacked_memory) && is_real(tasks_[i].platform)) worker_.retire();
   return finished;
 }
 

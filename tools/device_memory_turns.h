@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A case that found too little memory beside others runs once more, alone: on a real device a far
-// row takes the memory that its addresses span.
+// row takes the memory that its addresses span. What it lacks then it lacks on this device.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ class DeviceMemoryTurns {
     const auto lacks = [](const cases::Failure& failure) {
       return failure.kind == device::name_of(device::ErrorKind::out_of_memory);
     };
-    return std::ranges::any_of(finished.result.failures, lacks) &&
+    return (finished.result.lacked_memory ||
+            std::ranges::any_of(finished.result.failures, lacks)) &&
            shared_(finished.result.platform);
   }
 

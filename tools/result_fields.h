@@ -43,9 +43,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSummary, tensor, elements_compared, mar
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Phases, fill, reference, device, judge)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Alternative, contract, numerics)
 // Not `evidence` and not `known_verdicts`: only the process that ran the case uses them.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, id, platform, outcome, reason, failures, tensors,
-                                   points, launches, comparisons, phases, diagnosis, right_under,
-                                   passes_under, failed_at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, id, platform, outcome, reason, lacked_memory,
+                                   failures, tensors, points, launches, comparisons, phases,
+                                   diagnosis, right_under, passes_under, failed_at)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Match, wrong, explained, invented, by_chance)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explanation, name, stands_for, match)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern,

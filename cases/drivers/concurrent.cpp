@@ -29,8 +29,13 @@ struct ConcurrentRunner {
   std::vector<std::string> damage;
 };
 
-// What a thread said, "race: ...", or nothing.
-std::string text_of(const std::exception_ptr& error) {
+// What the device said in a thread; nothing: no error.
+struct ThreadError {
+  std::string_view kind;  // "race"
+  std::string text;       // "race: ..."
+};
+
+ThreadError error_of(const std::exception_ptr& error) {
   if (!error) return {};
   try {
     std::rethrow_exception(error);
@@ -38,16 +43,17 @@ std::string text_of(const std::exception_ptr& error) {
     if (device_error.kind() == device::ErrorKind::unsupported) {
       throw Unsupported(device_error.what());
     }
-    return fmt::format("{}: {}", device::name_of(device_error.kind()), device_error.what());
+    const std::string_view kind = device::name_of(device_error.kind());
+    return {kind, fmt::format("{}: {}", kind, device_error.what())};
   }
 }
 
 // "the device is lost since: ..." in one thread repeats what came out of another one's call.
-bool repeats_another(const std::string& text, const std::vector<std::string>& all) {
-  return std::any_of(all.begin(), all.end(), [&](const std::string& other) {
-    const std::size_t what = other.find(": ");
-    return what != std::string::npos && other.size() < text.size() &&
-           text.ends_with(other.substr(what));
+bool repeats_another(const ThreadError& error, const std::vector<ThreadError>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const ThreadError& other) {
+    const std::size_t what = other.text.find(": ");
+    return what != std::string::npos && other.text.size() < error.text.size() &&
+           error.text.ends_with(other.text.substr(what));
   });
 }
 
@@ -58,22 +64,21 @@ const device::OpEntry& hog_of(const device::Device& device, const RunOptions& op
   return hog != nullptr ? *hog : own_hog(device);
 }
 
-// On a real device a far row takes all memory that its addresses span, once for each runner. Throws
-// Unsupported where that is more than three quarters of what there is: the rest is for the
-// neighbours, the kernel's own and other processes.
+// On a real device a far row takes all memory that its addresses span, once for each runner and
+// once for the work alone. Throws Unsupported where that is more than three quarters of what there
+// is: the rest is for the neighbours, the kernel's own and other processes.
 void require_memory(Session& alone, std::size_t runners) {
-  constexpr double kGiB = 0x1p30;
   const std::size_t there = alone.device().properties().memory_bytes;
   if (there == 0) return;  // simulated
   const TensorSet tensors = alone.problem().make_tensors();
   std::size_t needed = 0;
   for (const HostTensor& tensor : tensors.all()) {
-    needed += runners * device_bytes(tensor);
+    needed += (runners + 1) * device_bytes(tensor);
   }
   if (needed <= there / 4 * 3) return;
-  throw Unsupported(fmt::format("{} runners take {:.0f} GiB, and the device has {:.0f}", runners,
-                                static_cast<double>(needed) / kGiB,
-                                static_cast<double>(there) / kGiB));
+  throw Unsupported(
+      fmt::format("{} runners, and the same work alone, take {:.0f} GiB, and the device has {:.0f}",
+                  runners, in_gib(needed), in_gib(there)));
 }
 
 class SideBySide {
@@ -131,27 +136,29 @@ class SideBySide {
       if (r == runners_.size()) return beside(*load_);
       part(runners_[r]);
     });
-    std::vector<std::string> texts;
-    for (const std::exception_ptr& error : errors) texts.push_back(text_of(error));
+    std::vector<ThreadError> said;
+    for (const std::exception_ptr& error : errors) said.push_back(error_of(error));
     bool all_well = true;
-    for (std::size_t r = 0; r < texts.size(); ++r) {
-      if (texts[r].empty()) continue;
+    for (std::size_t r = 0; r < said.size(); ++r) {
+      if (said[r].text.empty()) continue;
       all_well = false;
-      if (!repeats_another(texts[r], texts)) fail(r, when, texts[r]);
+      if (!repeats_another(said[r], said)) fail(r, when, said[r]);
     }
     return all_well;
   }
 
   // Whose call it was that executed a simulated device's work is chance; its stream says who it is.
-  void fail(std::size_t r, const std::string& when, const std::string& text) {
+  void fail(std::size_t r, const std::string& when, const ThreadError& error) {
+    const bool says_stream = error.text.find(": stream ") != std::string::npos;
     const std::string who = r < runners_.size() ? name_of(runners_[r]) : "the neighbours";
-    const std::size_t stream = text.find(": stream ");
-    alone_.fail(fmt::format("{}, {}; {}", stream == std::string::npos ? who : "the runners", when,
-                            alone_.point().text()),
-                {stream == std::string::npos
-                     ? text
-                     : text + fmt::format(" (runner 1 has stream 2, and so on to {})",
-                                          runners_.size() + 1)});
+    std::vector<std::string> lines = {error.text};
+    if (says_stream) {
+      lines[0] += fmt::format(" (runner 1 has stream 2, and so on to {})", runners_.size() + 1);
+    }
+    alone_.note_damage(error.kind, lines);
+    alone_.fail(
+        fmt::format("{}, {}; {}", says_stream ? "the runners" : who, when, alone_.point().text()),
+        std::move(lines));
   }
 
   // Every thread makes its buffers while others do, and calls the op with inputs of its own.

@@ -193,6 +193,7 @@ CaseResult run_case(const Case& any, const RunOptions& options) {
   } catch (const Unsupported& reason) {
     result.outcome = Outcome::skipped;
     result.reason = reason.what();
+    result.lacked_memory = dynamic_cast<const NoMemoryLeft*>(&reason) != nullptr;
   }
   return result;
 }

@@ -133,6 +133,8 @@ struct CaseResult {
   std::string id, platform;
   Outcome outcome = Outcome::passed;
   std::string reason;  // of skipped, untrusted, known_bug
+  // Skipped because a real device had no memory left: with nothing beside it the case may run.
+  bool lacked_memory = false;
   std::vector<Failure> failures;
   std::vector<TensorSummary> tensors;
   std::int64_t points = 0, launches = 0, comparisons = 0;

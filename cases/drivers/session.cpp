@@ -122,19 +122,27 @@ Buffers Session::make_buffers(const Buffers* inputs_of) {
   Buffers buffers;
   for (const HostTensor& tensor : host_.all()) {
     const TensorSpec& spec = tensor.spec();
-    if (spec.role == Role::input && inputs_of) {
-      buffers.addresses.set(spec.name, inputs_of->addresses.get<void>(spec.name));
-      continue;
-    }
-    // One byte at least: an op on no rows still gets an address of its own.
-    const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
-    const std::string label = owner_.empty() ? spec.name : owner_ + " " + spec.name;
-    void* memory =
-        spec.sparse ? device_->allocate_sparse(bytes, label) : device_->allocate(bytes, label);
-    buffers.addresses.set(spec.name, memory);
+    const bool others = spec.role == Role::input && inputs_of != nullptr;
+    buffers.addresses.set(spec.name,
+                          others ? inputs_of->addresses.get<void>(spec.name) : allocate(tensor));
   }
   buffers.state = problem_.make_state(buffers.addresses);
   return buffers;
+}
+
+void* Session::allocate(const HostTensor& tensor) {
+  const TensorSpec& spec = tensor.spec();
+  // One byte at least: an op on no rows still gets an address of its own.
+  const std::size_t bytes = std::max<std::size_t>(device_bytes(tensor), 1);
+  const std::string label = owner_.empty() ? spec.name : owner_ + " " + spec.name;
+  try {
+    return spec.sparse ? device_->allocate_sparse(bytes, label) : device_->allocate(bytes, label);
+  } catch (const device::DeviceError& error) {
+    const std::size_t there = device_->properties().memory_bytes;  // 0: simulated
+    if (error.kind() != device::ErrorKind::out_of_memory || there == 0) throw;
+    throw NoMemoryLeft(fmt::format("no memory left for {}: {:.1f} GiB of {:.0f}", label,
+                                   in_gib(bytes), in_gib(there)));
+  }
 }
 
 void Session::set_inputs(const Step& step, const Buffers& buffers) {

@@ -25,6 +25,15 @@ class Unsupported : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A real device has too little memory left for the tensors of a case. What a kernel allocates for
+// itself is not among them.
+class NoMemoryLeft : public Unsupported {
+ public:
+  using Unsupported::Unsupported;
+};
+
+inline double in_gib(std::size_t bytes) { return static_cast<double>(bytes) / 0x1p30; }
+
 // For one host thread.
 class Session {
  public:
@@ -38,6 +47,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // All tensors, or with `inputs_of` only outputs, scratch and state beside the other's inputs.
+  // Throws NoMemoryLeft.
   Buffers make_buffers(const Buffers* inputs_of = nullptr);
   void set_inputs(const Step& step, const Buffers& buffers);         // fill and upload
   void set_inputs_of(const Session& other, const Buffers& buffers);  // the same as there
@@ -63,6 +73,9 @@ class Session {
                     const std::string& what, const std::string& context);
   void fail(const std::string& context, std::vector<std::string> lines,
             std::vector<TensorReport> reports = {});
+  // The next failure without reports has this kind, unless `lines` is empty or there was an earlier
+  // one.
+  void note_damage(std::string_view kind, const std::vector<std::string>& lines);
   // Of a case's first launch: tells who wants to know.
   void show(const Step& step, const TensorSet& got) const;
 
@@ -76,14 +89,13 @@ class Session {
   CaseResult& result() { return result_; }
 
  private:
+  void* allocate(const HostTensor& tensor);
   void upload(const Buffers& buffers);
   std::shared_ptr<const Clues> clues_of(Poison poison) const;
   void read_tensor(const Buffers& buffers, const HostTensor& tensor, std::byte* to);
   // Of the problem's verdict, computed or known.
   std::vector<TensorReport> reports_of(const Step& step, const TensorSet& got);
   void summarize(const TensorReport& report);
-  // Keeps the kind of the first line of what a check has found.
-  void note_damage(std::string_view kind, const std::vector<std::string>& lines);
   // A copy, if there is none yet.
   void keep_evidence(const Step& step, const TensorSet& got);
 

@@ -80,15 +80,71 @@ CaseResult run_with_memory(const std::string& id, std::size_t bytes) {
   return run_case(find_case(id), options);
 }
 
-// rms_norm/v4_pro_hidden: 4 rows of 7168 in and out and the weight, 126 KiB, for each of 4 runners:
-// three quarters of 672 KiB.
+// rms_norm/v4_pro_hidden: 4 rows of 7168 in and out and the weight, 126 KiB, for each of 4 runners
+// and for the work alone: three quarters of 840 KiB.
 TEST(ConcurrentCases, AreSkippedWhereTheDeviceHasTooLittleMemory) {
-  EXPECT_EQ(run_with_memory("rms_norm/v4_pro_hidden/concurrent", 674 << 10).outcome,
+  EXPECT_EQ(run_with_memory("rms_norm/v4_pro_hidden/concurrent", 842 << 10).outcome,
             Outcome::passed);
-  const CaseResult skipped = run_with_memory("rms_norm/v4_pro_hidden/concurrent", 670 << 10);
+  const CaseResult skipped = run_with_memory("rms_norm/v4_pro_hidden/concurrent", 838 << 10);
   EXPECT_EQ(skipped.outcome, Outcome::skipped);
-  EXPECT_NE(skipped.reason.find("4 runners take 0 GiB, and the device has 0"), std::string::npos)
+  EXPECT_NE(skipped.reason.find("4 runners, and the same work alone, take 0 GiB, and the device "
+                                "has 0"),
+            std::string::npos)
       << skipped.reason;
+}
+
+// Has no memory for what bears a name that begins so.
+class FullDevice final : public device::ForwardingDevice {
+ public:
+  FullDevice(std::unique_ptr<device::Device> inner, std::string label, bool real)
+      : ForwardingDevice(std::move(inner)),
+        properties_(ForwardingDevice::properties()),
+        label_(std::move(label)) {
+    if (real) properties_.memory_bytes = std::size_t{80} << 30;
+  }
+  const device::Properties& properties() const override { return properties_; }
+  void* allocate(std::size_t bytes, std::string_view label) override {
+    if (label.starts_with(label_)) {
+      throw device::DeviceError(device::ErrorKind::out_of_memory, "allocate");
+    }
+    return ForwardingDevice::allocate(bytes, label);
+  }
+
+ private:
+  device::Properties properties_;
+  std::string label_;
+};
+
+CaseResult run_without_memory_for(const std::string& label, const std::string& scenario,
+                                  bool real) {
+  RunOptions options = on("sim-sm90");
+  options.open = [=](std::string_view platform, const device::Conditions& conditions) {
+    return std::unique_ptr<device::Device>(
+        new FullDevice(device::open_device(platform, conditions), label, real));
+  };
+  return run_case(find_case("rms_norm/v4_pro_hidden/" + scenario), options);
+}
+
+// `plumb run` runs it again without others beside it.
+TEST(ConcurrentCases, AreSkippedIfARealDeviceHasNoMemoryLeft) {
+  for (const char* scenario : {"concurrent", "eager", "full_graph"}) {
+    const bool several = std::string_view(scenario) == "concurrent";
+    const std::string label = several ? "runner 3 out" : "out";
+    const CaseResult skipped = run_without_memory_for(label, scenario, true);
+    EXPECT_EQ(skipped.outcome, Outcome::skipped);
+    EXPECT_TRUE(skipped.lacked_memory);
+    EXPECT_EQ(skipped.reason, "no memory left for " + label + ": 0.0 GiB of 80");
+    EXPECT_EQ(run_without_memory_for(label, scenario, false).outcome, Outcome::failed);
+  }
+}
+
+TEST(ConcurrentCases, FailWithTheKindOfTheDevicesError) {
+  const CaseResult result = run_without_memory_for("occupancy hog", "concurrent", true);
+  ASSERT_EQ(result.outcome, Outcome::failed);
+  EXPECT_FALSE(result.lacked_memory);
+  EXPECT_EQ(result.failures.front().kind, "out_of_memory");
+  EXPECT_NE(result.failures.front().context.find("the neighbours"), std::string::npos)
+      << result.failures.front().context;
 }
 
 RunOptions with_stray_writes(std::string label, std::ptrdiff_t offset) {

@@ -44,6 +44,17 @@ TEST(DeviceMemoryTurns, ACaseThatLackedMemoryRunsOnceMore) {
   EXPECT_TRUE(runs_of("card", "out_of_memory").last_returned);
 }
 
+TEST(DeviceMemoryTurns, SoDoesACaseWithoutMemoryForItsTensors) {
+  DeviceMemoryTurns turns(shared);
+  int count = 0;
+  turns.run([&] {
+    Finished one = finished_with("card", nullptr);
+    one.result.lacked_memory = ++count == 1;
+    return one;
+  });
+  EXPECT_EQ(count, 2);
+}
+
 TEST(DeviceMemoryTurns, AnyOtherRunsOnce) {
   EXPECT_EQ(runs_of("card", nullptr).count, 1);
   EXPECT_EQ(runs_of("card", "out_of_bounds").count, 1);

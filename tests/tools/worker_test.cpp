@@ -43,6 +43,7 @@ Finished finished() {
                 .platform = "sim-sm90",
                 .outcome = cases::Outcome::untrusted,
                 .reason = "why",
+                .lacked_memory = true,
                 .failures = {{"step 0", {"line"}, {tensor_report()}, "race"}},
                 .tensors = {summary()},
                 .points = 3,
@@ -134,9 +135,10 @@ TEST(Wire, AComparisonArrivesWhole) {
 }
 
 void expect_result(const cases::CaseResult& result) {
-  const auto& [id, platform, outcome, reason, failures, tensors, points, launches, comparisons,
-               phases, evidence, text, right_under, passes_under, failed_at, known_verdicts] =
-      result;
+  const auto& [id, platform, outcome, reason, lacked_memory, failures, tensors, points, launches,
+               comparisons, phases, evidence, text, right_under, passes_under, failed_at,
+               known_verdicts] = result;
+  EXPECT_TRUE(lacked_memory);
   EXPECT_EQ(id + platform + reason + text + failed_at, "op/row/eagersim-sm90whylooks likelate");
   EXPECT_EQ(outcome, cases::Outcome::untrusted);
   EXPECT_EQ(right_under, (std::vector<cases::Alternative>{{"floor=1e-4", "chains=1"}}));
