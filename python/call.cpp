@@ -48,8 +48,9 @@ void set(const std::string& name, double value, plumb_numerics& numerics) {
 }
 
 plumb_numerics numerics_of(std::string_view op, const NumericSettings& settings, bool partials) {
-  plumb_numerics numerics =
-      device::find_entry(device::builtin_implementation(kPlatform), op)->numerics;
+  const device::OpEntry* const own =
+      device::find_entry(device::builtin_implementation(kPlatform), op);
+  plumb_numerics numerics = own == nullptr ? numerics_with({}) : own->numerics;
   numerics.stores_partials = partials ? 1 : 0;
   // Nobody has promised an order.
   numerics.index_order = PLUMB_INDICES_ANY_ORDER;

@@ -22,6 +22,8 @@
 #include "cases/tables/registry.h"
 #include "python/call.h"
 #include "python/kernels.h"
+#include "python/numpy_arrays.h"
+#include "python/tracked.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -87,15 +89,6 @@ cases::GivenCall call_of(const std::map<std::string, Array>& arrays,
   call.words.insert(words.begin(), words.end());
   for (const auto& [name, value] : reals) call.reals[name] = static_cast<float>(value);
   return call;
-}
-
-template <class T>
-nb::object array_of(std::vector<T> values, const std::vector<std::size_t>& shape) {
-  auto kept = std::make_unique<std::vector<T>>(std::move(values));
-  T* const data = kept->data();
-  nb::capsule owner(kept.release(),
-                    [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), owner));
 }
 
 std::vector<std::size_t> shape_of(const HostTensor& tensor) {
@@ -265,4 +258,6 @@ NB_MODULE(_plumb, module) {
   module.def("reference", &plumb::python::right, "op"_a, "arrays"_a, "integers"_a, "words"_a,
              "reals"_a, "numerics"_a, "The outputs as they should be.");
   plumb::python::add_kernels(module);
+  plumb::python::add_tracked(module);
+  plumb::python::add_own_ops(module);
 }

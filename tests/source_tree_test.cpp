@@ -116,6 +116,7 @@ const std::vector<Unit>& units() {
         {"tables", {"cases/tables"}, tables},
         {"drivers", {"cases/drivers"}, drivers},
         {"ops", {"cases/ops"}, ops},
+        {"own ops", {"cases/own_op"}, with(tables, {"tables"})},
         {"studies", {"cases/studies"}, ops},
         {"decode watch",
          {"decode/recording", "decode/checks", "decode/schedule", "decode/watch"},

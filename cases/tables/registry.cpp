@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #define TOML_EXCEPTIONS 1
@@ -23,7 +24,15 @@ PLUMB_FOR_EACH_OP(PLUMB_DECLARE_DEFINITION)
 
 namespace {
 
+// Texts of rows of ops that this process added.
+std::map<std::string_view, std::string>& added_rows() {
+  static std::map<std::string_view, std::string> rows;
+  return rows;
+}
+
 std::string_view case_file_text(std::string_view name) {
+  const auto added = added_rows().find(name);
+  if (added != added_rows().end()) return added->second;
   for (const auto& file : kCaseFiles) {
     if (file.name == name) return file.text;
   }
@@ -136,11 +145,33 @@ Tier Case::tier() const {
   return scenario->few_rows ? Tier::full : std::max(row.tier, row.concurrent);
 }
 
-const std::vector<OpDefinition>& all_ops() {
+namespace {
+
+std::vector<OpDefinition>& mutable_ops() {
 #define PLUMB_CALL_DEFINITION(op) with_reals(define_##op()),
-  static const std::vector<OpDefinition> ops{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
+  static std::vector<OpDefinition> ops = [] {
+    std::vector<OpDefinition> own{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
+    own.reserve(own.size() + kMostAddedOps);  // others point to elements
+    return own;
+  }();
 #undef PLUMB_CALL_DEFINITION
   return ops;
+}
+
+}  // namespace
+
+const std::vector<OpDefinition>& all_ops() { return mutable_ops(); }
+
+const OpDefinition& add_op(OpDefinition op, std::string rows) {
+  std::vector<OpDefinition>& ops = mutable_ops();
+  if (std::ranges::find(ops, op.name, &OpDefinition::name) != ops.end()) {
+    throw BadRow(fmt::format("there is an op {} already", op.name));
+  }
+  if (ops.size() == ops.capacity()) {
+    throw BadRow(fmt::format("more than {} ops of this process's own", kMostAddedOps));
+  }
+  added_rows()[op.name] = std::move(rows);
+  return ops.emplace_back(with_reals(std::move(op)));
 }
 
 const std::vector<Scenario>& all_scenarios() {

@@ -43,6 +43,10 @@ struct Case {
 };
 
 const std::vector<OpDefinition>& all_ops();
+// One more op of this process, with the text of its rows. Earlier references to ops stay valid.
+// Throws BadRow for a name that there is, and past kMostAddedOps. Not for several threads.
+inline constexpr std::size_t kMostAddedOps = 64;
+const OpDefinition& add_op(OpDefinition op, std::string rows);
 const std::vector<Scenario>& all_scenarios();
 // Throws BadRow, naming the nearest known name.
 const OpDefinition& find_op(std::string_view name);

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _plumb
+from . import _plumb, tracked
 from ._kernels import BadKernel, DeviceArray, Metadata, Unsupported, kernel
 from ._kernels import numbers as _numbers
+from ._own_ops import Input, Output, op
 from ._plumb import BadCall
 from ._run import CannotRun, CaseResult, RunReport, run
 
@@ -30,7 +31,9 @@ __all__ = [
     "CannotRun",
     "CaseResult",
     "DeviceArray",
+    "Input",
     "Metadata",
+    "Output",
     "Report",
     "RightOutput",
     "RunReport",
@@ -42,9 +45,11 @@ __all__ = [
     "judge",
     "kernel",
     "launch_arguments",
+    "op",
     "ops",
     "reference",
     "run",
+    "tracked",
 ]
 
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/own_op/own_op_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "cases/tables/case_file.h"
+
+namespace plumb::cases {
+
+namespace {
+
+const OwnSize* find_size(const OwnOp& op, std::string_view name) {
+  const auto found = std::ranges::find(op.sizes, name, &OwnSize::name);
+  return found == op.sizes.end() ? nullptr : &*found;
+}
+
+// Places members one after the other.
+class StructLayout {
+ public:
+  StructMember add(std::string name, MemberType type) {
+    const std::size_t size = size_of(type);
+    bytes_ = (bytes_ + size - 1) / size * size;
+    return {std::move(name), type, std::exchange(bytes_, bytes_ + size)};
+  }
+  std::size_t bytes() const { return (bytes_ + 7) / 8 * 8; }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+struct PlacedMembers {
+  std::vector<StructMember> sizes, strides, reals, pointers;  // strides: of two dimensions and more
+  StructMember stream;
+  std::size_t bytes = 0;
+};
+
+PlacedMembers place_members(const OwnOp& op) {
+  StructLayout layout;
+  PlacedMembers placed;
+  for (const OwnSize& size : op.sizes)
+    placed.sizes.push_back(layout.add(size.name, MemberType::i64));
+  for (const OwnTensor& tensor : op.tensors) {
+    if (tensor.shape.size() < 2) continue;
+    placed.strides.push_back(layout.add(tensor.name + "_row_stride", MemberType::i64));
+  }
+  for (const OwnReal& real : op.reals)
+    placed.reals.push_back(layout.add(real.name, MemberType::f32));
+  for (const OwnTensor& tensor : op.tensors) {
+    placed.pointers.push_back(layout.add(tensor.name, MemberType::pointer));
+  }
+  placed.stream = layout.add("stream", MemberType::pointer);
+  placed.bytes = layout.bytes();
+  return placed;
+}
+
+TableTensor table_tensor(const OwnOp& op, const OwnTensor& tensor, const StructMember& pointer) {
+  TableTensor made{.name = tensor.name,
+                   .member = pointer,
+                   .dtype = tensor.dtype,
+                   .role = tensor.output ? Role::output : Role::input,
+                   .says = tensor.says};
+  for (const std::string& size : tensor.shape) {
+    made.shape.push_back(own_size(op, size, tensor.name));
+  }
+  if (tensor.optional) made.when = parameter(tensor.name);
+  return made;
+}
+
+}  // namespace
+
+Formula own_size(const OwnOp& op, const std::string& text, const std::string& what) {
+  std::optional<Formula> made;
+  char operation = '*';
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of("*/", begin), text.size());
+    std::string word = text.substr(begin, end - begin);
+    std::erase(word, ' ');
+    std::int64_t number = 0;
+    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    const bool is_number = error == std::errc() && rest == word.data() + word.size();
+    if (!is_number && find_size(op, word) == nullptr) {
+      std::vector<std::string> names;
+      for (const OwnSize& size : op.sizes) names.push_back(size.name);
+      const std::string nearest = nearest_name(word, names);
+      throw BadRow(fmt::format("{}: {} has the size \"{}\", which is no size of the op{}", op.name,
+                               what, text,
+                               nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
+    }
+    const Formula factor = is_number ? Formula(number) : parameter(word);
+    made = !made ? factor : operation == '*' ? *made * factor : *made / factor;
+    if (end < text.size()) operation = text[end];
+    begin = end + 1;
+  }
+  return *made;
+}
+
+bool has_padding(const OwnOp& op, const OwnTensor& tensor) {
+  return !op.live.empty() && !tensor.shape.empty() && tensor.shape.front() == op.live;
+}
+
+std::unique_ptr<OpTable> own_table(const OwnOp& op) {
+  const PlacedMembers placed = place_members(op);
+  auto table = std::make_unique<OpTable>(placed.bytes);
+  table->set_stream(placed.stream);
+  for (const StructMember& size : placed.sizes) table->add(TableScalar{size, parameter(size.name)});
+  for (std::size_t i = 0; i < op.reals.size(); ++i) {
+    const float value = op.reals[i].value;
+    table->add(TableScalar{placed.reals[i], [value](const Row&) { return value; }});
+  }
+  std::size_t stride = 0;
+  for (std::size_t i = 0; i < op.tensors.size(); ++i) {
+    const OwnTensor& tensor = op.tensors[i];
+    TableTensor made = table_tensor(op, tensor, placed.pointers[i]);
+    if (made.shape.size() >= 2) {
+      const StructMember& member = placed.strides[stride++];
+      const Formula gap = parameter(tensor.output ? kOwnOutGap : kOwnRowGap);
+      TableScalar scalar{member, made.shape.back() + gap};
+      scalar.of_caller = tensor.output;
+      table->add(std::move(scalar));
+      made.strides = {Formula(member), 1};
+      for (std::size_t d = made.shape.size() - 2; d-- > 0;) {
+        made.strides.insert(made.strides.begin(), made.shape[d + 1] * made.strides.front());
+      }
+    }
+    table->add(std::move(made));
+  }
+  table->expect_members(table->fields().size() + 1);  // the stream
+  table->capacity = op.live.empty() ? Formula(1) : parameter(op.live);
+  return table;
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""@op: a Python function of tracked arrays as the reference of an op that plumb does not have."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _plumb
+from ._kernels import BadKernel
+
+__all__ = ["Input", "Output", "op"]
+
+_TYPES = ("u8", "i32", "i64", "bf16", "f32")
+
+
+class _Array:
+    def __init__(
+        self,
+        dtype: str,
+        *shape: str | int,
+        says: str = "",
+        least: int = 0,
+        below: str | int = 256,
+        scale: float = 1.0,
+    ):
+        if dtype not in _TYPES:
+            raise BadKernel(f"an array of {dtype!r}: it is one of {', '.join(_TYPES)}")
+        if not shape:
+            raise BadKernel('an array without sizes: Input("f32", 1) has one element')
+        self.dtype, self.shape = dtype, [str(size) for size in shape]
+        self.says, self.least, self.below, self.scale = says, least, str(below), scale
+
+    def as_dict(self, name: str, output: bool, optional: bool) -> dict[str, Any]:
+        return {**vars(self), "name": name, "output": output, "optional": optional}
+
+
+class Input(_Array):
+    """An array that the op reads: Input("bf16", "tokens", "hidden").
+
+    Sizes are names, numbers, or products and quotients of these ("4*hidden"). Integers are drawn
+    between least and below - 1, where below may be a size ("rows"). scale: standard deviation of
+    floats. An input with the default None is optional.
+    """
+
+
+class Output(_Array):
+    """An array that the op writes, as an annotation of what the reference returns."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reference:
+    """Calls the function, and makes of what it returns a list in the order of the outputs."""
+
+    name: str
+    function: Callable[..., Any]
+    outputs: Mapping[str, Output]
+    wanted: frozenset[str]
+
+    def __call__(self, inputs: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Any]:
+        given = {**inputs, **numbers}
+        made = self.function(**{name: given[name] for name in self.wanted})
+        if len(self.outputs) == 1:
+            made = [made[0] if isinstance(made, (tuple, list)) else made]
+        if isinstance(made, Mapping):
+            made = [made[name] for name in self.outputs]
+        if len(made) != len(self.outputs):
+            raise ValueError(f"{len(made)} results for {', '.join(self.outputs)}")
+        return [self._checked(one, name, output, numbers) for one, (name, output) in zip(made, self.outputs.items())]
+
+    def _checked(self, made: Any, name: str, output: Output, numbers: Mapping[str, Any]) -> Any:
+        wanted = tuple(_value(size, numbers) for size in output.shape)
+        floats = output.dtype in ("bf16", "f32")
+        if isinstance(made, _plumb.Tracked) != floats:
+            raise TypeError(f"{name} is {output.dtype}, and the reference returns {type(made).__name__}")
+        if not floats:
+            made = np.ascontiguousarray(made, dtype=np.int64)
+        if tuple(made.shape) != wanted:
+            raise ValueError(f"{name} has the shape {list(made.shape)}; declared [{', '.join(output.shape)}] is {list(wanted)}")
+        return made
+
+
+def _value(size: str, numbers: Mapping[str, Any]) -> int:
+    value, operation = 1, "*"
+    for word in re.split(r"([*/])", size.replace(" ", "")):
+        if word in "*/":
+            operation = word
+            continue
+        factor = int(word) if word.isdigit() else int(numbers[word])
+        value = value * factor if operation == "*" else value // factor
+    return value
+
+
+def _names_in(spec: _Array) -> set[str]:
+    words = {word for size in [*spec.shape, spec.below] for word in re.split(r"[*/ ]+", size)}
+    return {word for word in words if word and not word.isdigit()}
+
+
+def _outputs_of(name: str, annotation: Any) -> dict[str, Output]:
+    outputs = {"out": annotation} if isinstance(annotation, Output) else annotation
+    if not isinstance(outputs, Mapping) or not outputs or not all(isinstance(one, Output) for one in outputs.values()):
+        raise BadKernel(f'{name} returns Output("f32", ...) or {{"out": Output(...), ...}}; its annotation says {annotation!r}')
+    return dict(outputs)
+
+
+def op(
+    *,
+    sizes: Mapping[str, int | Sequence[int]],
+    live: str | None = None,
+    name: str | None = None,
+    rows: Sequence[Mapping[str, Any]] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a function of tracked arrays the reference of an op of that name.
+
+    The signature is the op's table: Input annotations are arrays, float parameters are reals with
+    their usual values, int parameters get sizes, and the return annotation has the outputs.
+    Floating-point inputs come as tracked arrays, integers as numpy arrays.
+    sizes: the values that cases give each size; the first one is the usual one. live: the size that
+    counts rows of a captured graph, behind whose live rows there is padding. By default the first
+    size of the first output. live="": there is no padding. rows: cases beside those that follow
+    from the sizes, {"name": ..., "why": ..., "tokens": 7}.
+    Raises BadKernel.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = name or function.__name__
+        signature = inspect.signature(function, eval_str=True)
+        outputs = _outputs_of(own, signature.return_annotation)
+        tensors: list[dict[str, Any]] = []
+        reals: dict[str, float] = {}
+        used: set[str] = set()
+        for parameter in signature.parameters.values():
+            spec = parameter.annotation
+            if isinstance(spec, Input):
+                tensors.append(spec.as_dict(parameter.name, False, parameter.default is None))
+                used |= _names_in(spec)
+            elif spec is float:
+                if parameter.default is parameter.empty:
+                    raise BadKernel(f"{own}: {parameter.name} has no usual value: {parameter.name}: float = 1e-6")
+                reals[parameter.name] = float(parameter.default)
+            elif spec is not int or parameter.name not in sizes:
+                raise BadKernel(f"{own}: {parameter.name} is an Input(...), a float, or a size as int")
+        for output, spec in outputs.items():
+            tensors.append(spec.as_dict(output, True, False))
+            used |= _names_in(spec)
+        if missing := sorted(used - set(sizes)):
+            raise BadKernel(f"{own}: sizes has no values of {', '.join(missing)}")
+        first = next(iter(outputs.values())).shape[0]
+        counted = live if live is not None else first if first in sizes else ""
+        values = {size: [of] if isinstance(of, int) else [int(one) for one in of] for size, of in sizes.items()}
+        reference = _Reference(own, function, outputs, frozenset(signature.parameters))
+        summary = (inspect.getdoc(function) or own).splitlines()[0].rstrip(".")
+        try:
+            _plumb.add_op(own, summary, tensors, values, reals, counted, [_row(own, row, sizes) for row in rows], reference)
+        except ValueError as error:
+            raise BadKernel(str(error)) from None
+        return function
+
+    return declare
+
+
+def _row(own: str, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
+    known = {"name", "why", "tier"}
+    if "name" not in row or "why" not in row:
+        raise BadKernel(f"{own}: a row has a name and a why")
+    if unknown := sorted(set(row) - known - set(sizes)):
+        raise BadKernel(f"{own}: row {row['name']}: there is no size {', '.join(unknown)}")
+    return {
+        "name": row["name"],
+        "why": row["why"],
+        "tier": row.get("tier", "default"),
+        "sizes": {size: int(value) for size, value in row.items() if size not in known},
+    }

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops whose reference is a Python function of tracked arrays, judged and run."""
+
+import unittest
+
+import numpy as np
+
+import plumb_kernels as pk
+from plumb_kernels import BadKernel, Input, Output, kernel, op
+from plumb_kernels import tracked as t
+
+
+@op(sizes={"tokens": [4, 1, 9], "hidden": [96, 100]})
+def gated_norm(
+    x: Input("bf16", "tokens", "hidden", says="rows"),
+    gate: Input("bf16", "tokens", "hidden"),
+    weight: Input("f32", "hidden") = None,
+    eps: float = 1e-6,
+) -> Output("bf16", "tokens", "hidden"):
+    """y = x * sigmoid(gate); out = y / sqrt(mean(y^2) + eps) * weight."""
+    y = x * t.sigmoid(gate)
+    out = y * t.rsqrt(t.mean(y * y, axis=-1, keepdims=True) + eps)
+    return out if weight is None else out * weight
+
+
+@op(live="", sizes={"tokens": [5, 1], "rows": 12, "dim": [8, 3]}, rows=[{"name": "wide", "why": "A wide row.", "tier": "smoke", "dim": 40}])
+def counted_rows(
+    table: Input("f32", "rows", "2*dim", scale=0.1), ids: Input("i32", "tokens", below="rows")
+) -> {"peaks": Output("f32", "rows"), "counts": Output("i32", "rows"), "twice": Output("i64", "tokens", 1)}:
+    """The largest element of each row, and how often ids names it."""
+    peaks = t.max(abs(table), axis=-1)
+    return peaks, np.bincount(ids, minlength=table.shape[0]), 2 * ids[:, None]
+
+
+def gated(x, gate, weight, eps):
+    x, g = pk.float32(x), pk.float32(gate)
+    y = x / (1 + np.exp(-g))
+    out = y / np.sqrt((y * y).mean(-1, keepdims=True) + np.float32(eps))
+    return out if weight is None else out * weight
+
+
+def run(function, op_name, tier="smoke"):
+    marked = kernel(op_name, numerics={"chains": 8, "deterministic": 1}, name="own")(function)
+    return pk.run([marked], isolated=False, tier=tier, platform="sim-gfx942")
+
+
+class OwnOps(unittest.TestCase):
+    def test_a_right_kernel_passes_every_case(self):
+        report = run(lambda x, gate, weight, eps, out: out.__setitem__(..., pk.bf16(gated(x, gate, weight, eps))), "gated_norm", "default")
+        self.assertTrue(report.passed, report)
+        names = {one.case for one in report.cases}
+        for case in ("usual/eager", "usual/full_graph", "usual/concurrent", "rows_apart/eager", "tokens_9/eager", "without_weight/full_graph"):
+            self.assertIn(f"gated_norm/{case}", names)
+
+    def test_wrong_kernels_fail(self):
+        def ignores_stride(x, gate, weight, eps, out):
+            flat = np.lib.stride_tricks.as_strided(x, x.shape, (2 * x.shape[1], 2))
+            out[...] = pk.bf16(gated(flat, gate, weight, eps))
+
+        wrong = {
+            "eps is lost": lambda x, gate, weight, eps, out: out.__setitem__(..., pk.bf16(gated(x, gate, weight, 0))),
+            "weight is lost": lambda x, gate, weight, eps, out: out.__setitem__(..., pk.bf16(gated(x, gate, None, eps))),
+            "0.2 % too large": lambda x, gate, weight, eps, out: out.__setitem__(..., pk.bf16(1.002 * gated(x, gate, weight, eps))),
+            "last row": lambda x, gate, weight, eps, out: out.__setitem__(slice(0, -1), pk.bf16(gated(x, gate, weight, eps))[:-1]),
+            "truncates": lambda x, gate, weight, eps, out: out.__setitem__(..., (gated(x, gate, weight, eps).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)),
+            "ignores the stride": ignores_stride,
+        }
+        for name, function in wrong.items():
+            report = run(function, "gated_norm")
+            self.assertTrue(report.failures, name)
+
+    def test_a_row_that_was_not_written_has_that_name(self):
+        report = run(lambda x, gate, weight, eps, out: out.__setitem__(slice(1, None), pk.bf16(gated(x, gate, weight, eps))[1:]), "gated_norm")
+        self.assertIn("never written", repr(report))
+
+    def test_a_call_is_judged(self):
+        rng = np.random.default_rng(3)
+        x, gate = pk.bf16(rng.normal(size=(3, 64))), pk.bf16(rng.normal(size=(3, 64)))
+        out = pk.bf16(gated(x, gate, None, 1e-6))
+        self.assertTrue(pk.judge("gated_norm", x=x, gate=gate, out=out))
+        self.assertFalse(pk.judge("gated_norm", x=x, gate=gate, out=out, eps=0.1))
+        right = pk.reference("gated_norm", x=x, gate=gate)["out"]
+        np.testing.assert_allclose(right.value, gated(x, gate, None, 1e-6), rtol=1e-5)
+        self.assertTrue(np.all(right.bound > 0))
+        with self.assertRaisesRegex(pk.BadCall, "gate has the shape"):
+            pk.judge("gated_norm", x=x, gate=gate[:, :5], out=out)
+
+    def test_integers_and_several_outputs(self):
+        def right(table, ids, peaks, counts, twice):
+            peaks[...] = np.abs(table).max(-1)
+            counts[...] = np.bincount(ids, minlength=len(counts))
+            twice[...] = 2 * ids[:, None]
+
+        def wrong(table, ids, peaks, counts, twice):
+            right(table, ids, peaks, counts, twice)
+            counts[3] += 1
+
+        report = run(right, "counted_rows")
+        self.assertTrue(report.passed, report)
+        self.assertIn("counted_rows/wide/eager", {one.case for one in report.cases})
+        self.assertTrue(run(wrong, "counted_rows").failures)
+
+    def test_arguments_are_those_of_the_signature(self):
+        names = {one.name: one for one in pk.arguments("gated_norm")}
+        self.assertEqual((names["x"].type, names["x"].shape, names["x"].says), ("bf16", "[tokens, hidden]", "rows"))
+        self.assertIn("gated_norm", pk.ops())
+        with self.assertRaisesRegex(BadKernel, "gates, which is no argument of gated_norm .did you mean gate"):
+            kernel("gated_norm")(lambda x, gates, out: None)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, why, function, **how):
+        with self.assertRaisesRegex(BadKernel, why):
+            op(**{"sizes": {"n": 4}, **how})(function)
+
+    def test_declarations_without_meaning(self):
+        def ok(x: Input("f32", "n")) -> Output("f32", "n"):
+            return x
+
+        def no_output(x: Input("f32", "n")):
+            return x
+
+        def unknown(x: Input("f32", "m")) -> Output("f32", "n"):
+            return x
+
+        def no_array(x: Input("f32", "n"), y: str = "") -> Output("f32", "n"):
+            return x
+
+        def no_value(x: Input("f32", "n"), eps: float) -> Output("f32", "n"):
+            return x
+
+        self.refused("no_output returns Output", no_output)
+        self.refused("sizes has no values of m", unknown)
+        self.refused("y is an Input", no_array)
+        self.refused("eps has no usual value", no_value)
+        self.refused("there is an op rms_norm already", ok, name="rms_norm")
+        self.refused("is no size of the op", ok, live="tokens", name="a")
+        self.refused("a row has a name and a why", ok, rows=[{"n": 3}], name="b")
+        self.refused("there is no size m", ok, rows=[{"name": "r", "why": "w", "m": 3}], name="c")
+        with self.assertRaisesRegex(BadKernel, "it is one of u8, i32"):
+            Input("float32", "n")
+
+    def test_a_reference_that_cannot_be_used_says_why(self):
+        @op(sizes={"n": 4}, name="raises")
+        def raises(x: Input("f32", "n")) -> Output("f32", "n"):
+            raise RuntimeError("not today")
+
+        @op(sizes={"n": 4}, name="too_short")
+        def too_short(x: Input("f32", "n")) -> Output("f32", "n"):
+            return x[:3]
+
+        @op(sizes={"n": 4}, name="of_numpy")
+        def of_numpy(x: Input("f32", "n")) -> Output("f32", "n"):
+            return np.zeros(4)
+
+        x = np.zeros(4, np.float32)
+        for name, why in (
+            ("raises", "raises: the reference raised RuntimeError: not today"),
+            ("too_short", r"out has the shape \[3\]; declared \[n\] is \[4\]"),
+            ("of_numpy", "out is f32, and the reference returns ndarray"),
+        ):
+            with self.assertRaisesRegex(pk.BadCall, why):
+                pk.judge(name, x=x, out=x)
+
+
+class Arrays(unittest.TestCase):
+    """The operators, by an op that returns what a test asks for."""
+
+    def value(self, function, **inputs):
+        name = f"of_{self.id().split('.')[-1]}"
+        shapes = {key: list(one.shape) for key, one in inputs.items()}
+        signature = ", ".join(f'{key}: Input("f32", {", ".join(map(str, shape))})' for key, shape in shapes.items())
+        made = function(**{key: np.asarray(one, np.float64) for key, one in inputs.items()}, t=np)
+        scope = {"Input": Input, "Output": Output, "function": function, "t": t}
+        call = ", ".join(f"{key}={key}" for key in inputs)
+        exec(f'def own({signature}) -> Output("f32", {", ".join(map(str, made.shape))}): return function({call}, t=t)', scope)
+        op(sizes={}, name=name)(scope["own"])
+        return pk.reference(name, **{key: np.asarray(one, np.float32) for key, one in inputs.items()})["out"].value, made
+
+    def test_indices(self):
+        x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+        def function(x, t):
+            return t.concatenate([x[0, :, 1:3], x[1, ..., :2], -x[-1, :, None, 3][:, :] + 1 - 2 * x[0, :, :1] / 4], 1)
+
+        value, made = self.value(function, x=x)
+        np.testing.assert_allclose(value, made)
+
+    def test_numbers_and_numpy_arrays_beside(self):
+        x = np.linspace(1, 3, 6, dtype=np.float32).reshape(2, 3)
+        beside = np.array([1.0, 2.0, 4.0])
+
+        def function(x, t):
+            return t.maximum(1 - beside * x, x / beside) + t.sqrt(2 / x) - (x - 1) * beside
+
+        value, made = self.value(function, x=x)
+        np.testing.assert_allclose(value, made, rtol=1e-6)
+
+    def test_functions(self):
+        x = np.linspace(0.5, 2, 8, dtype=np.float32).reshape(2, 4)
+
+        def function(x, t):
+            return t.exp(x) + t.log(x) + t.tanh(x) + t.sum(x, axis=1, keepdims=True) * t.mean(x, axis=0) - abs(x)
+
+        value, made = self.value(function, x=x)
+        np.testing.assert_allclose(value, made, rtol=1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
