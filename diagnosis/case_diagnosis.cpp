@@ -45,6 +45,10 @@ class CaseDiagnosis {
 
  private:
   void prepare() {
+    if (builtin() == nullptr) {
+      diagnosis_.not_tried = "plumb has no kernel of this op, and no faults of one";
+      return;
+    }
     RunOptions plain;
     plain.platform = platform_;
     problem_ = make_problem(which_, plain, false);

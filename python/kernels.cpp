@@ -21,7 +21,6 @@
 
 #include "cases/tables/launch_arguments.h"
 #include "cases/tables/op_table.h"
-#include "cases/tables/registry.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
 #include "device/plugin/known_ops.h"
@@ -50,10 +49,8 @@ struct PythonKernel {
   nb::object before_launch, run;
 };
 
-// By position in all_ops(), whose ops beyond kOps are this process's own; null: no function. Never
-// destroyed, as Python may be gone by then.
-constexpr std::size_t kMostOps = device::kOpCount + cases::kMostAddedOps;
-std::array<PythonKernel*, kMostOps> kernels{};
+// By position_of_op; null: no function. Never destroyed, as Python may be gone by then.
+std::array<PythonKernel*, device::kMostOps> kernels{};
 
 // What _kernels.py makes an array of: address, shape, strides in elements, dtype, format.
 nb::object to_python(const LaunchTensor& tensor) {
@@ -175,11 +172,11 @@ plumb_status launcher(const void* params) {
 }
 using Launcher = plumb_status (*)(const void* params);
 template <std::size_t... kOp>
-constexpr std::array<Launcher, kMostOps> make_launchers(std::index_sequence<kOp...>) {
+constexpr std::array<Launcher, device::kMostOps> make_launchers(std::index_sequence<kOp...>) {
   return {&launcher<kOp>...};
 }
-constexpr std::array<Launcher, kMostOps> kLaunchers =
-    make_launchers(std::make_index_sequence<kMostOps>());
+constexpr std::array<Launcher, device::kMostOps> kLaunchers =
+    make_launchers(std::make_index_sequence<device::kMostOps>());
 
 // Takes over standard input. -1: it is no socket of plumb's.
 int take_control() {
@@ -218,7 +215,7 @@ void PythonKernels::add(const std::string& op, const std::string& name,
                         const std::map<std::string, double>& numerics, const std::string& contract,
                         nb::object before_launch, nb::object run) {
   const cases::OpDefinition& definition = known_op(op);
-  const auto position = static_cast<std::size_t>(&definition - cases::all_ops().data());
+  const std::size_t position = device::position_of_op(op);
   kernels[position] = new PythonKernel{&definition, name, std::move(before_launch), std::move(run)};
   entries_.push_back({.op = definition.name,
                       .launch = kLaunchers[position],

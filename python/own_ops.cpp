@@ -12,8 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "cases/own_op/own_op.h"
+#include "cases/own_op/own_op_messages.h"
 #include "cases/tables/registry.h"
+#include "process/codec_fields.h"
 #include "python/numpy_arrays.h"
 #include "python/tracked.h"
 #include "reference/tracked/tracked.h"
@@ -103,6 +104,12 @@ std::vector<OwnResult> call_reference(nb::object& function, const std::vector<Ow
   }
 }
 
+// Of this process. Never destroyed, as Python may be gone by then.
+std::vector<OwnOp>& own_ops() {
+  static auto* const all = new std::vector<OwnOp>;
+  return *all;
+}
+
 void add_op(const std::string& name, const std::string& summary, nb::list tensors,
             const std::map<std::string, std::vector<std::int64_t>>& sizes,
             const std::map<std::string, double>& reals, const std::string& live, nb::list rows,
@@ -122,13 +129,47 @@ void add_op(const std::string& name, const std::string& summary, nb::list tensor
   op.reference = [kept, all = op.tensors, name](const OwnCall& call) {
     return call_reference(*kept, all, name, call);
   };
+  own_ops().push_back(op);
   cases::OwnDefinition made = cases::define_own_op(std::move(op));
   cases::add_op(std::move(made.op), std::move(made.rows));
+}
+
+process::Bytes answer_to(const process::WorkerRequest& request, const std::string& refused) {
+  if (request.name == cases::kOwnDeclarations) {
+    return process::encode(cases::OwnOpsOfFile{own_ops(), refused});
+  }
+  const auto asked = process::decode<cases::OwnOpRequest>(request.body);
+  cases::OwnOpAnswer answer;
+  const auto op = std::ranges::find(own_ops(), asked.op, &OwnOp::name);
+  if (op == own_ops().end()) throw cases::BadRow("there is no op " + asked.op);
+  try {
+    answer.results = op->reference(asked.call);
+  } catch (const cases::BadRow& error) {
+    answer.refused = error.what();
+  }
+  return process::encode(answer);
+}
+
+int serve_ops(const std::string& refused) {
+  const nb::gil_scoped_release unlocked;
+  return process::serve(
+      [&](const process::WorkerRequest& request) { return answer_to(request, refused); });
+}
+
+bool is_ops_worker() {
+  try {
+    return process::worker_role() == cases::kOwnOpsRole;
+  } catch (const process::NotAWorker&) {
+    return false;
+  }
 }
 
 }  // namespace
 
 void add_own_ops(nb::module_& module) {
+  module.def("has_own_ops", [] { return !own_ops().empty(); });
+  module.def("is_ops_worker", &is_ops_worker);
+  module.def("serve_ops", &serve_ops, "refused"_a);
   module.def("add_op", &add_op, "name"_a, "summary"_a, "tensors"_a, "sizes"_a, "reals"_a, "live"_a,
              "rows"_a, "function"_a, "An op of this process, with its rows.");
 }

@@ -125,7 +125,9 @@ const std::vector<Unit>& units() {
         {"diagnosis", {"diagnosis"}, diagnosis},
         {"golden", {"golden"}, with(cases, {"process"})},
         {"bisect", {"bisect"}, bisect},
-        {"tools", {"tools"}, with(bisect, {"studies", "golden", "bisect", "device remote"})}};
+        {"tools",
+         {"tools"},
+         with(bisect, {"studies", "golden", "bisect", "device remote", "own ops"})}};
   }();
   return all;
 }

@@ -33,6 +33,11 @@ void add_plugin(CLI::App& command, Selection& selection) {
       });
 }
 
+void add_own_ops(CLI::App& command, Selection& selection) {
+  add_repeatable(command, "--ops", selection.own_ops,
+                 "Python file that declares ops of its own (docs/own_op.md)");
+}
+
 void add_selection(CLI::App& command, Selection& selection) {
   add_repeatable(command, "--case", selection.patterns,
                  "op, op/row, op/row/scenario; * and ? as in a shell");
@@ -48,6 +53,7 @@ void add_run(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "run cases and judge them");
   add_selection(*command, arguments->selection);
+  add_own_ops(*command, arguments->selection);
   command->add_option("--seed", arguments->seed_text, "other inputs, the same on every platform");
   command
       ->add_option("--jobs,-j", arguments->jobs,
@@ -137,7 +143,11 @@ void add_list(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* command = app.add_subcommand("list", "list cases, ops, platforms or scenarios");
   add_selection(*command, arguments->selection);
-  command->add_flag("--ops", arguments->ops, "the ops");
+  CLI::Option* const ops =
+      command
+          ->add_option("--ops", arguments->selection.own_ops,
+                       "the ops; with FILE.py: the cases, with those of ops that it declares")
+          ->expected(0, 1);
   command->add_flag("--arguments", arguments->arguments, "what each op takes, as Markdown");
   command->add_flag("--contracts", arguments->contracts,
                     "which case tells values of an op's choices apart, as Markdown");
@@ -145,8 +155,11 @@ void add_list(CLI::App& app, Action& action) {
                     "the platforms, and why some are unavailable");
   command->add_flag("--scenarios", arguments->scenarios, "the scenarios");
   command->add_flag("--why", arguments->why, "each case with the reason for its row");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return list_command(*arguments); }; });
+  command->callback([&action, arguments, ops] {
+    std::erase(arguments->selection.own_ops, "");  // what --ops alone sets
+    arguments->ops = ops->count() > 0 && arguments->selection.own_ops.empty();
+    action = [arguments] { return list_command(*arguments); };
+  });
 }
 
 void add_show(CLI::App& app, Action& action) {
@@ -156,6 +169,7 @@ void add_show(CLI::App& app, Action& action) {
   add_repeatable(*command, "--platform", selection->platforms, "default: sim-sm90");
   command->add_option("--tier", selection->tier, "smoke, default or full");
   add_plugin(*command, *selection);
+  add_own_ops(*command, *selection);
   add_repeatable(*command, "--set", selection->settings, "name=value");
   add_repeatable(*command, "--cases", selection->case_files,
                  "TOML file whose rows replace an op's");

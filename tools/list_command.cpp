@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "process/worker.h"
 #include "tools/commands.h"
+#include "tools/own_ops_file.h"
 #include "tools/plugin.h"
 
 namespace plumb::tools {
@@ -21,6 +22,7 @@ constexpr double kProbeTimeout = 300;  // seconds
 int list_command(const ListArguments& arguments) {
   const std::string& path = arguments.selection.plugin;
   if (process::is_worker()) return serve_plugin_info(path);
+  add_ops_of(arguments.selection.own_ops);
   std::optional<PluginInfo> plugin;
   if (!path.empty()) plugin = probe_plugin(path, kProbeTimeout);
   const auto has = [&](std::string_view op) { return !plugin || plugin->offers(op); };

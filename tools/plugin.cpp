@@ -14,6 +14,7 @@
 #include "device/remote/serve_plugin.h"
 #include "process/codec_fields.h"
 #include "process/own_program.h"
+#include "tools/own_ops_file.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
@@ -114,8 +115,10 @@ PluginInfo probe_plugin(const std::string& path, double timeout) {
 }
 
 int serve_plugin_info(const std::string& path) {
-  return process::serve(
-      [&](const process::WorkerRequest&) { return process::encode(describe(path)); });
+  return process::serve([&](const process::WorkerRequest&) {
+    add_ops_of_parent();
+    return process::encode(describe(path));
+  });
 }
 
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin) {

@@ -15,6 +15,7 @@
 #include "cases/tables/case_file.h"
 #include "device/device.h"
 #include "process/shell.h"
+#include "tools/own_ops_file.h"
 
 namespace plumb::tools {
 
@@ -211,6 +212,7 @@ std::uint64_t parse_seed(const std::string& text) {
 }
 
 SelectedAny select_any(const Selection& selection, CaseKinds kinds) {
+  add_ops_of(selection.own_ops);
   SelectedAny selected;
   selected.tier = parse_tier(selection.tier);
   selected.platforms = choose_platforms(selection.platforms);
@@ -239,6 +241,7 @@ Selected select(const Selection& selection) {
 std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   std::string text;
   if (!selection.tier.empty() && selection.tier != "default") text += " --tier " + selection.tier;
+  for (const std::string& file : selection.own_ops) text += " --ops " + process::shell_quoted(file);
   if (!selection.plugin.empty()) text += " --plugin " + process::shell_quoted(selection.plugin);
   if (!selection.point.empty()) text += " --point " + process::shell_quoted(selection.point);
   for (const std::string& file : selection.case_files)

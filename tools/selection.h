@@ -31,6 +31,7 @@ struct Selection {
   std::vector<std::string> settings;    // --set name=value, applied to every selected row
   std::vector<std::string> case_files;  // --cases FILE
   std::string tier;                     // "", "smoke", "default", "full"
+  std::vector<std::string> own_ops;     // --ops FILE: ops that Python files declare
   std::string plugin;                   // --plugin FILE; "": plumb's own kernels
   std::string point;                    // --point WORDS; "": those of the tier
 };

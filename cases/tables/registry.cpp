@@ -7,12 +7,14 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <stdexcept>
 
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
 #include "cases/tables/case_file.h"
 #include "cases/tables/op_table.h"
+#include "device/plugin/known_ops.h"
 #include "plumb_case_files.h"
 #include "plumb_op_list.h"
 
@@ -151,7 +153,7 @@ std::vector<OpDefinition>& mutable_ops() {
 #define PLUMB_CALL_DEFINITION(op) with_reals(define_##op()),
   static std::vector<OpDefinition> ops = [] {
     std::vector<OpDefinition> own{PLUMB_FOR_EACH_OP(PLUMB_CALL_DEFINITION)};
-    own.reserve(own.size() + kMostAddedOps);  // others point to elements
+    own.reserve(own.size() + device::kMostAddedOps);  // others point to elements
     return own;
   }();
 #undef PLUMB_CALL_DEFINITION
@@ -167,8 +169,10 @@ const OpDefinition& add_op(OpDefinition op, std::string rows) {
   if (std::ranges::find(ops, op.name, &OpDefinition::name) != ops.end()) {
     throw BadRow(fmt::format("there is an op {} already", op.name));
   }
-  if (ops.size() == ops.capacity()) {
-    throw BadRow(fmt::format("more than {} ops of this process's own", kMostAddedOps));
+  try {
+    device::add_known_op(op.name, op.table->size());
+  } catch (const std::length_error& error) {
+    throw BadRow(fmt::format("{}: {}", op.name, error.what()));
   }
   added_rows()[op.name] = std::move(rows);
   return ops.emplace_back(with_reals(std::move(op)));

@@ -44,8 +44,8 @@ struct Case {
 
 const std::vector<OpDefinition>& all_ops();
 // One more op of this process, with the text of its rows. Earlier references to ops stay valid.
-// Throws BadRow for a name that there is, and past kMostAddedOps. Not for several threads.
-inline constexpr std::size_t kMostAddedOps = 64;
+// Throws BadRow for a name that there is, for too many ops, and for too many parameters. Not for
+// several threads.
 const OpDefinition& add_op(OpDefinition op, std::string rows);
 const std::vector<Scenario>& all_scenarios();
 // Throws BadRow, naming the nearest known name.

@@ -29,10 +29,22 @@ inline constexpr KnownOp kOps[] = {
 };
 inline constexpr std::size_t kOpCount = std::size(kOps);
 
+// Ops that this process has added (add_known_op). Their positions follow those of kOps.
+inline constexpr std::size_t kMostAddedOps = 64;
+inline constexpr std::size_t kMostOps = kOpCount + kMostAddedOps;
+
 inline constexpr std::size_t kMostParamBytes = 1024;
 static_assert(std::ranges::all_of(kOps, [](const KnownOp& op) {
   return op.param_bytes <= kMostParamBytes;
 }));
+
+// `name` has to last as long as the process. Throws std::length_error past kMostAddedOps, or for
+// parameters of more than kMostParamBytes. Not beside other calls.
+void add_known_op(std::string_view name, std::size_t param_bytes);
+// Position of an op of kOps or of an added one; kMostOps: there is none of this name.
+std::size_t position_of_op(std::string_view name);
+// The op at a position that there is.
+const KnownOp& op_at(std::size_t position);
 
 // Differs between builds whose structures differ in size. FNV-1a.
 constexpr std::uint64_t interface_digest() {

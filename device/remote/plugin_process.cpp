@@ -15,19 +15,22 @@ namespace plumb::device::remote {
 namespace {
 
 constexpr std::string_view kHog = "occupancy_hog";
-constexpr std::size_t kLaunchable = kOpCount + 1;
+constexpr std::size_t kHogPosition = kMostOps;
+constexpr std::size_t kLaunchable = kMostOps + 1;
 constexpr auto kNone = static_cast<std::uint32_t>(-1);
 
 std::size_t position_of(std::string_view op) {
-  const auto found = std::ranges::find(kOps, op, &KnownOp::name);
-  if (found == std::end(kOps) && op != kHog) throw ProtocolError("an unknown op");
-  return static_cast<std::size_t>(found - std::begin(kOps));
+  if (op == kHog) return kHogPosition;
+  const std::size_t position = position_of_op(op);
+  if (position == kMostOps) throw ProtocolError("an unknown op");
+  return position;
 }
-std::string_view op_at(std::size_t position) {
-  return position < kOpCount ? kOps[position].name : kHog;
+std::string_view name_at(std::size_t position) {
+  return position == kHogPosition ? kHog : op_at(position).name;
 }
 std::size_t param_bytes(std::size_t position) {
-  return position < kOpCount ? kOps[position].param_bytes : sizeof(plumb_occupancy_hog_params);
+  return position == kHogPosition ? sizeof(plumb_occupancy_hog_params)
+                                  : op_at(position).param_bytes;
 }
 
 // A launcher gets the parameters only.
@@ -46,7 +49,7 @@ struct EntryFunctions {
 
 template <std::size_t kPosition>
 OpEntry entry_at(const plumb_numerics& numerics, EntryFunctions has) {
-  OpEntry made{.op = op_at(kPosition),
+  OpEntry made{.op = name_at(kPosition),
                .launch =
                    [](const void* params) {
                      const auto process = active_process();
@@ -202,7 +205,7 @@ MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, c
   MessageWriter request;
   request.put(entry_of_op_[position]).put<std::uint64_t>(bytes.size());
   request.put_bytes(bytes.data(), bytes.size());
-  if (const plumb_mla_plan* const lent = plan_of(op_at(position), bytes)) {
+  if (const plumb_mla_plan* const lent = plan_of(name_at(position), bytes)) {
     const Bytes plan = without_marks(lent, sizeof(plumb_mla_plan));
     request.put_bytes(plan.data(), plan.size());
   }

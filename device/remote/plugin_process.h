@@ -70,7 +70,7 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   std::mutex properties_mutex_;
   std::map<std::string, std::unique_ptr<Properties>> properties_;
   std::string version_;
-  std::vector<std::uint32_t> entry_of_op_;  // by position in kOps, behind them the occupancy hog
+  std::vector<std::uint32_t> entry_of_op_;  // by position_of_op, behind them the occupancy hog
   Implementation table_;
 };
 

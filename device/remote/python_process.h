@@ -14,8 +14,13 @@ namespace plumb::device::remote {
 // "kernels.py", or "kernels.py::name" for one function of it.
 bool is_python(const std::string& path);
 
-// The interpreter is PLUMB_PYTHON, or python3 of PATH. Throws Refused, also for an interpreter that
-// serves no plug-in at all, and Died.
+// PLUMB_PYTHON, or python3 of PATH.
+std::string python_interpreter();
+// Why this interpreter cannot import plumb_kernels, and which variable names another one; "": it
+// can.
+std::string why_no_python(const std::string& interpreter);
+
+// Throws Refused, also for an interpreter that serves no plug-in at all, and Died.
 std::shared_ptr<PluginProcess> start_python_plugin(const std::string& path);
 
 }  // namespace plumb::device::remote

@@ -22,9 +22,18 @@ from . import _plumb
 from ._kernels import BadKernel, Kernel, kernels_of
 
 
+_imported: dict[str, ModuleType] = {}  # by absolute path: a file may declare an op and have its kernel
+
+
 def import_file(path: str) -> ModuleType:
     """The module of a file: of its package if the folder is one, else under the file's name."""
     path = os.path.abspath(path)
+    if path not in _imported:
+        _imported[path] = _import(path)
+    return _imported[path]
+
+
+def _import(path: str) -> ModuleType:
     folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
     while os.path.exists(os.path.join(folder, "__init__.py")):
         folder, name = os.path.dirname(folder), f"{os.path.basename(folder)}.{name}"
@@ -39,13 +48,12 @@ def import_file(path: str) -> ModuleType:
     return module
 
 
-def load(path: str) -> tuple[list[Kernel], str]:
-    """The kernels of kernels.py or kernels.py::name, and the module's version. Raises BadKernel."""
-    file, _, wanted = path.partition("::")
+def import_user_file(file: str) -> ModuleType:
+    """Raises BadKernel: one line with the file, what is wrong, and where."""
     if not os.path.exists(file):
         raise BadKernel(f"{file}: No such file or directory")
     try:
-        module = import_file(file)
+        return import_file(file)
     except BadKernel as error:
         raise BadKernel(f"{file}: {error}") from error
     except BaseException as error:
@@ -53,6 +61,12 @@ def load(path: str) -> tuple[list[Kernel], str]:
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise BadKernel(f"{file}: cannot be imported: {what}{f' (line {line})' if line else ''}") from error
+
+
+def load(path: str) -> tuple[list[Kernel], str]:
+    """The kernels of kernels.py or kernels.py::name, and the module's version. Raises BadKernel."""
+    file, _, wanted = path.partition("::")
+    module = import_user_file(file)
     found = [one for one in kernels_of(vars(module).values()) if not wanted or one.name in wanted.split(",")]
     if not found:
         raise BadKernel(f"{file}: has no @kernel function{f' {wanted}' if wanted else ''}")
@@ -69,6 +83,8 @@ def serve(control: int, interface: str, path: str) -> None:
         _plumb.refuse(control, f"{path}: plumb and the plumb_kernels of {sys.executable} are of different versions")
         return
     try:
+        for file in filter(None, os.environ.get("PLUMB_OPS", "").split("\n")):
+            import_user_file(file)
         kernels, version = load(path)
         for one in kernels:
             _plumb.add_kernel(one.op, one.name, dict(one.numerics), one.contract, one.before_launch if one.supports or one.platforms else None, one.run)

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops whose reference is a Python function of tracked arrays, judged and run."""
 
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 import numpy as np
 
 import plumb_kernels as pk
 from plumb_kernels import BadKernel, Input, Output, kernel, op
 from plumb_kernels import tracked as t
+from plumb_kernels._run import plumb_program
 
 
 @op(sizes={"tokens": [4, 1, 9], "hidden": [96, 100]})
@@ -106,6 +112,95 @@ class OwnOps(unittest.TestCase):
         self.assertIn("gated_norm", pk.ops())
         with self.assertRaisesRegex(BadKernel, "gates, which is no argument of gated_norm .did you mean gate"):
             kernel("gated_norm")(lambda x, gates, out: None)
+
+
+OPS = """
+from plumb_kernels import Input, Output, op
+from plumb_kernels import tracked as t
+
+@op(sizes={"tokens": [4, 1, 9], "hidden": [96, 100]})
+def squared(x: Input("bf16", "tokens", "hidden"), scale: float = 2.0) -> Output("f32", "tokens", "hidden"):
+    return x * x * scale
+"""
+KERNELS = """
+import numpy as np
+from plumb_kernels import float32, kernel
+
+@kernel("squared", numerics={"deterministic": 1})
+def right(x, scale, out):
+    out[...] = float32(x) ** 2 * np.float32(scale)
+"""
+
+
+class Files(unittest.TestCase):
+    """plumb run --ops: the references run in a process of the file."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def plumb(self, *words):
+        package = str(Path(pk.__file__).resolve().parent.parent)
+        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PLUMB_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
+        return subprocess.run([plumb_program(), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def run_files(self, ops, kernels, *words):
+        return self.plumb("run", "--ops", self.file("my_ops.py", ops), "--plugin", self.file("kernels.py", kernels), "--json", "", *words)
+
+    def test_a_right_kernel_passes_and_a_wrong_one_fails(self):
+        ended = self.run_files(OPS, KERNELS, "--op", "squared", "--platform", "sim-sm90", "--platform", "sim-gfx942")
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertRegex(ended.stdout, r"[1-9]\d passed, 0 failed, 0 untrusted, 0 skipped")
+        ended = self.run_files(OPS, KERNELS.replace("np.float32(scale)", "np.float32(1.999)"), "--op", "squared", "--tier", "smoke")
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        line = next(one for one in ended.stdout.splitlines() if "reproduce" in one)
+        self.assertIn(f"--ops {self.folder}/my_ops.py", line)
+        again = self.plumb(*line.split("plumb ", 1)[1].split())
+        self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+
+    def test_one_file_may_have_the_op_and_its_kernel(self):
+        path = self.file("both.py", OPS + KERNELS)
+        ended = self.plumb("run", "--ops", path, "--plugin", path, "--op", "squared", "--tier", "smoke", "--platform", "sim-sm90", "--json", "")
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
+    def test_lists_and_shows(self):
+        path = self.file("my_ops.py", OPS)
+        listed = self.plumb("list", "--ops", path, "--op", "squared")
+        self.assertIn("squared/rows_apart/full_graph\n", listed.stdout, listed.stderr)
+        self.assertIn("rms_norm ", self.plumb("list", "--ops").stdout)
+        shown = self.plumb("show", "squared/usual/eager", "--ops", path)
+        self.assertIn("squared", shown.stdout, shown.stderr)
+
+    def refused(self, text, ops=None):
+        path = ops or self.file("my_ops.py", text)
+        ended = self.plumb("run", "--ops", path, "--op", "squared", "--json", "")
+        self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+        return ended.stderr
+
+    def test_files_that_declare_nothing_say_so_in_a_line(self):
+        self.assertIn("declares no @op", self.refused("x = 1\n"))
+        self.assertIn("my_ops.py: cannot be imported: SyntaxError", self.refused("x = (\n"))
+        self.assertIn("sizes has no values of hidden", self.refused(OPS.replace(', "hidden": [96, 100]', "")))
+        self.assertIn("there is an op rms_norm already", self.refused(OPS.replace("def squared", "def rms_norm")))
+        self.assertIn("No such file", self.refused("", ops="missing.py"))
+
+    def test_a_reference_that_fails_is_an_error_of_the_file(self):
+        for reference, why in (
+            ("return x * x * x.missing", "the reference raised AttributeError"),
+            ("import os; os._exit(3)", "its process ended with exit code 3"),
+            ("return x[:1]", r"declared [tokens, hidden]"),
+        ):
+            ended = self.run_files(OPS.replace("return x * x * scale", reference), KERNELS, "--op", "squared", "--platform", "sim-sm90")
+            self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
+            self.assertIn(why, ended.stderr)
 
 
 class Refusals(unittest.TestCase):

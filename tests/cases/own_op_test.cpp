@@ -196,6 +196,12 @@ TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
   EXPECT_EQ(refusal([](OwnOp& op) { op.live = "rows"; }),
             "scaled: live = \"rows\" is no size of the op");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors.resize(3); }), "scaled: has no output");
+  const auto grow = [](OwnOp& op) {
+    for (int i = 0; i < 40; ++i) {
+      op.tensors.push_back({.name = "x" + std::to_string(i), .shape = {"hidden"}});
+    }
+  };
+  EXPECT_EQ(refusal(grow), "scaled: 45 arrays, more than 40");
   EXPECT_EQ(refusal([](OwnOp& op) { op.name = "a b"; }), "\"a b\" is no name of an op");
 }
 

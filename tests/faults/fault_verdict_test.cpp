@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/fault_runner.h"
-#include "tools/faults_report.h"
+#include "tools/faults/fault_runner.h"
+#include "tools/faults/faults_report.h"
 
 namespace plumb::tools {
 

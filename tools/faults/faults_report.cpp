@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/faults_report.h"
+#include "tools/faults/faults_report.h"
 
 #include <fmt/format.h>
 

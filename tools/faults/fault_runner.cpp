@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/fault_runner.h"
+#include "tools/faults/fault_runner.h"
 
 #include <algorithm>
 #include <memory>

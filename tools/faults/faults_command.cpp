@@ -17,8 +17,8 @@
 #include "process/worker.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
-#include "tools/fault_runner.h"
-#include "tools/faults_report.h"
+#include "tools/faults/fault_runner.h"
+#include "tools/faults/faults_report.h"
 #include "tools/output.h"
 #include "tools/selection.h"
 
