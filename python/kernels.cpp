@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -26,6 +27,7 @@
 #include "device/plugin/known_ops.h"
 #include "device/plugin/services.h"
 #include "device/remote/serve_plugin.h"
+#include "device/sim/memory/page_fault.h"
 #include "python/call.h"
 #include "python/memory_extents.h"
 #include "python/run_here.h"
@@ -85,10 +87,43 @@ nb::dict arguments_of(const PythonKernel& kernel, const void* params) {
   throw DeviceError(ErrorKind::other, error.what());
 }
 
+// An access of a function that the system refuses is left by a long jump, out of frames of the
+// interpreter. Its lock is given back, so that other threads do not wait for ever. No function runs
+// in this process again: the thread's state in Python has lost its frames.
+thread_local bool inside_python = false;
+std::atomic<bool> interpreter_lost = false;
+
+void lose_interpreter() {
+  if (!std::exchange(inside_python, false)) return;
+  interpreter_lost = true;
+  PyEval_SaveThread();
+}
+
+void require_interpreter() {
+  if (!interpreter_lost) return;
+  throw DeviceError(ErrorKind::other,
+                    "an earlier call accessed memory outside of its tensors, and the interpreter "
+                    "cannot go on");
+}
+
+// While this thread runs a function, with Python's lock. Throws DeviceError if none can run.
+class InsidePython {
+ public:
+  InsidePython() {
+    require_interpreter();  // it may have been lost while this thread waited for the lock
+    inside_python = true;
+  }
+  ~InsidePython() { inside_python = false; }
+  InsidePython(const InsidePython&) = delete;
+  InsidePython& operator=(const InsidePython&) = delete;
+};
+
 // Calls the function with Python's lock held.
 void call(const PythonKernel& kernel, const std::string& platform, device::Stream stream,
           const void* params) {
+  require_interpreter();
   const nb::gil_scoped_acquire lock;
+  const InsidePython inside;
   try {
     const nb::object said = kernel.run(platform, reinterpret_cast<std::uintptr_t>(stream),
                                        arguments_of(kernel, params));
@@ -120,7 +155,7 @@ void run_frozen(const void* arguments) {
 
 // "": the function takes the call.
 std::string why_not(const PythonKernel& kernel, const std::string& platform, const void* params) {
-  if (kernel.before_launch.is_none()) return "";
+  if (kernel.before_launch.is_none() || interpreter_lost) return "";
   const nb::gil_scoped_acquire lock;
   try {
     const nb::object said = kernel.before_launch(platform, arguments_of(kernel, params));
@@ -186,6 +221,7 @@ int take_control() {
 }
 
 void serve(int control, const std::string& name, const std::string& version) {
+  device::sim::on_abandoned(&lose_interpreter);
   device::remote::Introduction about{name, version, PythonKernels::all().entries()};
   const nb::gil_scoped_release unlocked;
   device::remote::serve_implementation(std::move(about), &open_for_python,

@@ -45,12 +45,18 @@ void keep_rows_in(std::size_t bytes, LaunchTensor& tensor) {
   tensor.shape.front() = std::min(tensor.shape.front(), rows);
 }
 
+// Null: a number, also where rows choose it by a word (pad_bits by the dtype).
+const WordChoices* words_of(const TableScalar& scalar) {
+  const bool is_enum = scalar.member.type == MemberType::i32;
+  return is_enum ? std::get_if<WordChoices>(&scalar.value) : nullptr;
+}
+
 std::variant<std::monostate, LaunchTensor, std::int64_t, float, std::string> value_of(
     const TableScalar& scalar, const void* params) {
   if (!scalar.member.is_in(params)) return {};
   if (scalar.member.type == MemberType::f32) return scalar.member.real(params);
   const std::int64_t value = scalar.member.integer(params);
-  const auto* choices = std::get_if<WordChoices>(&scalar.value);
+  const WordChoices* const choices = words_of(scalar);
   if (choices == nullptr) return value;
   for (const auto& [word, of_word] : choices->values) {
     if (of_word == value) return std::string(word);
@@ -60,7 +66,7 @@ std::variant<std::monostate, LaunchTensor, std::int64_t, float, std::string> val
 
 std::string kind_of(const TableScalar& scalar) {
   if (scalar.member.type == MemberType::f32) return "real";
-  return std::holds_alternative<WordChoices>(scalar.value) ? "word" : "integer";
+  return words_of(scalar) != nullptr ? "word" : "integer";
 }
 
 LaunchTensor tensor_of(const TableTensor& tensor, const FormulaValues& values) {

@@ -197,8 +197,8 @@ def c128a_metadata(decode_tokens, prefill_tokens, max_compressed, block_size, po
 @kernel("pack_seq", numerics=TREE)
 def pack_seq(x, lengths, out, sequences, max_length, columns, tokens, pad_bits, x_row_stride):
     need(tensor(out).is_contiguous() and x_row_stride == columns, "contiguous rows only")
-    need(pad_bits != "i32", "floats and bytes only")
-    bytes_ = pad_bits == "u8"
+    need(pad_bits != 0xFFFFFFFF, "floats and bytes only")
+    bytes_ = pad_bits == 0
     if sequences * max_length:
         common._PACK_SEQ_TRITON_KERNEL(
             tensor(x), tensor(out), flat(lengths), N=tokens, D=columns, Lmax=max_length,

@@ -146,7 +146,7 @@ def kernel(
     op: str,
     *,
     numerics: Mapping[str, Any] | None = None,
-    contract: Mapping[str, str] | None = None,
+    contract: Mapping[str, str] | str | None = None,
     name: str | None = None,
     platforms: str | Iterable[str] | None = None,
     supports: Callable[..., Any] | None = None,
@@ -157,7 +157,7 @@ def kernel(
     launch_arguments(op)); `**rest` gets all others. `platform` and `stream` are there too.
     numerics: members of plumb_numerics, as numbers or words ("bf16"). Members that are left out
     promise nothing. contract: values of the op's choices, for functions that have made them:
-    {"floor": "1e-10"}. name: stands in reports. platforms: names or patterns ("sim-*") of the
+    {"floor": "1e-10"}, or as reports print them, "floor=1e-10 ties=even". name: stands in reports. platforms: names or patterns ("sim-*") of the
     platforms that the function is for. supports: gets the arguments before the launch, tensors as
     Metadata, and returns True, or why the call is not supported.
     Raises BadKernel.
@@ -201,8 +201,11 @@ def numbers(numerics: Mapping[str, Any]) -> dict[str, float]:
     return made
 
 
-def words(contract: Mapping[str, str]) -> str:
+def words(contract: Mapping[str, str] | str) -> str:
     """A contract as plumb reads it: "floor=1e-10 ties=even"."""
+    if isinstance(contract, str):
+        pairs = [pair.partition("=") for pair in contract.split()]
+        contract = {choice: value if equals else None for choice, equals, value in pairs}
     for choice, value in contract.items():
         if not isinstance(value, str) or len(f"{choice} {value}".split()) != 2:
             raise BadKernel(f"contract: {choice} is {value!r}; a value is one word")

@@ -107,6 +107,18 @@ class Declarations(KernelFiles):
         )
         self.assertIn("right if rounding = once: declare it", text)
 
+    def test_a_contract_may_be_written_as_reports_print_it(self):
+        report = self.run_file(
+            """
+            @kernel("rms_norm", contract="rounding=once")
+            def once(x, weight, out, eps):
+                norm(x, weight, out, eps, "once")
+            """
+        )
+        self.assertTrue(report.passed, report)
+        refused = self.refused('kernel("rms_norm", contract="rounding")(lambda x: None)\n')
+        self.assertIn("contract: rounding is None; a value is one word", refused)
+
 
 class Outcomes(KernelFiles):
     def test_right_kernels_pass_every_case_on_every_simulated_platform(self):
@@ -164,6 +176,28 @@ class Outcomes(KernelFiles):
         outcomes = {one.case: one for one in report.cases}
         self.assertIn("crash: its process ended with signal 6", outcomes["rms_norm/v4_pro_hidden/eager"].text)
         self.assertEqual(outcomes["rms_norm/kv_latent_slice/eager"].outcome, "passed", report)
+
+    def test_a_fault_inside_the_interpreter_costs_its_case_alone(self):
+        text = """
+            @kernel("rms_norm", numerics={"deterministic": 1})
+            def wild(x, weight, out, eps, rounding):
+                if x.shape[1] == 7168:
+                    np.lib.stride_tricks.as_strided(x.reshape(-1), shape=(2,), strides=(1 << 40,)).sum()
+                norm(x, weight, out, eps, rounding)
+            """
+        report = self.run_file(
+            text,
+            case=[f"rms_norm/v4_pro_hidden/{scenario}" for scenario in ("eager", "full_graph", "concurrent")]
+            + [f"rms_norm/kv_latent_slice/{scenario}" for scenario in ("eager", "full_graph")],
+            jobs=1,
+            timeout=60,
+        )
+        outcomes = {one.case: one.outcome for one in report.cases}
+        self.assertEqual({outcomes[case] for case in outcomes if "v4_pro" in case}, {"failed"}, report)
+        self.assertEqual({outcomes[case] for case in outcomes if "latent" in case}, {"passed"}, report)
+        for one in report.failures:
+            self.assertNotIn("timeout", one.text)
+            self.assertIn("out_of_bounds", one.text)
 
     def test_a_hang_ends_with_the_timeout(self):
         text = self.only_failure('@kernel("rms_norm")\ndef hangs(out):\n    time.sleep(1000)\n', timeout=3)

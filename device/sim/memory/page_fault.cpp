@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cfenv>
 #include <mutex>
 
@@ -26,6 +27,7 @@ struct Watch {
 
 constinit thread_local Watch* watching = nullptr;
 struct sigaction previous_action;
+std::atomic<void (*)()> abandoned_hook = nullptr;
 
 void classify(const siginfo_t& info, const Watch& watch, PageFault& fault) {
   fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
@@ -125,10 +127,13 @@ std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned
   std::fegetenv(&float_environment);
   if (sigsetjmp(watch.out, 1) != 0) {
     std::fesetenv(&float_environment);
+    if (void (*const hook)() = abandoned_hook.load()) hook();
     return watch.fault;
   }
   body();
   return std::nullopt;
 }
+
+void on_abandoned(void (*abandoned)()) { abandoned_hook = abandoned; }
 
 }  // namespace plumb::device::sim

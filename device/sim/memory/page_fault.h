@@ -27,7 +27,9 @@ struct PageFault {
 };
 
 // Runs body(). If an access in it faults, abandons body where it is: no destructor in it runs.
+// `abandoned` of on_abandoned is called then, on the same thread.
 std::optional<PageFault> run_watching(const Memory& memory, const Memory& pinned,
                                       const std::function<void()>& body);
+void on_abandoned(void (*abandoned)());
 
 }  // namespace plumb::device::sim
