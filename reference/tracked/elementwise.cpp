@@ -62,57 +62,71 @@ std::uint32_t broadcast_dimensions(std::uint32_t varies, const TrackedSizes& ope
   return bits;
 }
 
-std::vector<ErrorSource> broadcast_sources(TrackedNode& operand, const BroadcastLines& lines,
-                                           const TrackedSizes& sizes,
-                                           const std::vector<double>& derivatives) {
-  std::vector<ErrorSource> all;
-  all.reserve(operand.sources.size());
-  for (ErrorSource& source : operand.sources) {
-    ErrorSource one{
-        std::move(source.identity), broadcast_dimensions(source.varies, operand.sizes, sizes), {}};
-    if (operand.sizes == sizes) {
-      one.effect = std::move(source.effect);
-      for (std::size_t i = 0; i < derivatives.size(); ++i) {
-        one.effect[i] = scaled(one.effect[i], derivatives[i]);
-      }
-    } else {
-      one.effect.reserve(derivatives.size());
-      for (const std::size_t first : lines.first) {
-        for (std::size_t j = 0; j < lines.length; ++j) {
-          one.effect.push_back(
-              scaled(source.effect[first + j * lines.step], derivatives[one.effect.size()]));
-        }
-      }
-    }
-    all.push_back(std::move(one));
+void TrackedOperand::prepare(const TrackedSizes& sizes) {
+  const TrackedNode& from = *node_;
+  lines_ = broadcast_lines(from.sizes, sizes);
+  whole_ = elements_of(from.sizes) == elements_of(sizes);
+  values_ = from.values.data();
+  centres_ = from.centres.empty() ? values_ : from.centres.data();
+  if (is_exact()) return;
+  reaches_ = from.reaches();
+  if (reaches_.empty() || from.worst.empty()) none_.resize(from.values.size());
+  reach_ = reaches_.empty() ? none_.data() : reaches_.data();
+  most_ = from.worst.empty() ? none_.data() : from.worst.data();
+}
+
+void TrackedOperand::add_one_sided(const std::vector<double>& derivatives,
+                                   TrackedNode& result) const {
+  if (node_->systematic.empty()) return;
+  result.systematic.resize(derivatives.size());
+  std::size_t i = 0;
+  for (const std::size_t first : lines_.first) {
+    add_scaled_line(node_->systematic.data() + first, lines_.step, derivatives.data() + i,
+                    lines_.length, result.systematic.data() + i);
+    i += lines_.length;
   }
+}
+
+std::vector<double> TrackedOperand::passed_on(const std::vector<double>& effect,
+                                              const std::vector<double>& derivatives) const {
+  std::vector<double> result(derivatives.size());
+  std::size_t i = 0;
+  for (const std::size_t first : lines_.first) {
+    scale_line(effect.data() + first, lines_.step, derivatives.data() + i, lines_.length,
+               result.data() + i);
+    i += lines_.length;
+  }
+  return result;
+}
+
+std::vector<ErrorSource> TrackedOperand::release_sources(const TrackedSizes& sizes,
+                                                         const std::vector<double>& derivatives) {
+  const bool sole = node_.use_count() == 1;
+  std::vector<ErrorSource> all;
+  all.reserve(node_->sources.size());
+  for (const ErrorSource& source : node_->sources) {
+    all.push_back({source.identity, broadcast_dimensions(source.varies, node_->sizes, sizes), {}});
+    if (sole && whole_) {
+      std::vector<double>& effect = const_cast<ErrorSource&>(source).effect;
+      scale_line(effect.data(), 1, derivatives.data(), derivatives.size(), effect.data());
+      all.back().effect = std::move(effect);
+    } else {
+      all.back().effect = passed_on(source.effect, derivatives);
+    }
+  }
+  node_.reset();
   return all;
 }
 
-ResultElements::ResultElements(TrackedSizes sizes, std::shared_ptr<const Numerics> numerics,
-                               int operands, bool has_centres, ResultRounding rounding)
-    : rounding_(rounding),
-      unit_(rounding == ResultRounding::function ? function_error(*numerics) : kUnitF32) {
-  const auto count = static_cast<std::size_t>(elements_of(sizes));
-  node.sizes = std::move(sizes);
-  node.numerics = std::move(numerics);
-  for (std::vector<double>* of : {&node.values, &node.worst, &by_first, &own_}) of->resize(count);
-  if (operands > 1) by_second.resize(count);
-  if (has_centres) node.centres.resize(count);
-}
-
-Tracked ResultElements::finish(std::vector<ErrorSource> of_first,
-                               std::vector<ErrorSource> of_second) {
+Tracked finished(TrackedNode node, std::vector<double> own, std::vector<double> beyond) {
   const auto is_zero = [](double x) { return x == 0; };
   if (std::ranges::all_of(node.worst, is_zero)) node.worst.clear();
-  node.sources = std::move(of_first);
-  add_sources(std::move(of_second), node);
-  of_second.clear();
+  if (std::ranges::all_of(node.systematic, is_zero)) node.systematic.clear();
   // What is not linear has a sign, so that elements share it. Nearly always it is nothing.
   bool tells = false;
-  for (std::size_t i = 0; i < beyond_.size(); ++i) tells = tells || beyond_[i] > 0.1 * own_[i];
-  if (tells) add_source(std::move(beyond_), true, node);
-  add_source(std::move(own_), false, node);
+  for (std::size_t i = 0; i < beyond.size(); ++i) tells = tells || beyond[i] > 0.1 * own[i];
+  if (tells) add_source(std::move(beyond), true, node);
+  add_source(std::move(own), false, node);
   join_own_sources(node);
   return Tracked(std::make_shared<TrackedNode>(std::move(node)));
 }

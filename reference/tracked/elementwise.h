@@ -10,21 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "reference/tracked/four_elements.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
-
-// An operand's element: its centre, how far honest errors reach, and how far any error can.
-struct UncertainElement {
-  double at = 0, reach = 0, most = 0;
-
-  bool is_exact() const { return most == 0; }
-};
-
-// A result's element. `beyond`: one standard deviation of what is not linear in the errors.
-struct LocalChange {
-  double value = 0, by_first = 0, by_second = 0, most = 0, beyond = 0;
-};
 
 enum class ResultRounding { none, fp32, function };
 
@@ -40,116 +29,258 @@ BroadcastLines broadcast_lines(const TrackedSizes& operand, const TrackedSizes& 
 // The operand's dimensions that stay its own among `sizes`, as bits of those.
 std::uint32_t broadcast_dimensions(std::uint32_t varies, const TrackedSizes& operand,
                                    const TrackedSizes& sizes);
-// Sources of an operand, as the result has them with these derivatives.
-std::vector<ErrorSource> broadcast_sources(TrackedNode& operand, const BroadcastLines& lines,
-                                           const TrackedSizes& sizes,
+
+// An array while a result is computed of it. Arrays that something else keeps are read in place.
+// Those that nothing else keeps lend their buffers to the result.
+class TrackedOperand {
+ public:
+  explicit TrackedOperand(Tracked of) : node_(of.node()) {}
+
+  const TrackedNode& node() const { return *node_; }
+  bool is_exact() const {
+    return node_->sources.empty() && node_->worst.empty() && node_->systematic.empty();
+  }
+  // Before element() and number() are called.
+  void prepare(const TrackedSizes& sizes);
+  const BroadcastLines& lines() const { return lines_; }
+  // kExact: is_exact(), so that loops need not look for errors.
+  template <bool kExact>
+  UncertainElement element(std::size_t at) const {
+    if constexpr (kExact) return {.at = centres_[at]};
+    return {centres_[at], reach_[at], most_[at]};
+  }
+  double number(std::size_t at) const { return values_[at]; }
+  OperandLine line(std::size_t at) const {
+    if (is_exact()) return {.at = centres_ + at, .step = lines_.step};
+    return {centres_ + at, reach_ + at, most_ + at, lines_.step};
+  }
+
+  // Adds to each element of the result what errors of one sign in this operand make of it.
+  void add_one_sided(const std::vector<double>& derivatives, TrackedNode& result) const;
+  // Sources, as the result has them with these derivatives. The operand is used up.
+  std::vector<ErrorSource> release_sources(const TrackedSizes& sizes,
                                            const std::vector<double>& derivatives);
 
-inline double at_or_none(const std::vector<double>& values, std::size_t i) {
-  return values.empty() ? 0 : values[i];
-}
+ private:
+  std::vector<double> passed_on(const std::vector<double>& effect,
+                                const std::vector<double>& derivatives) const;
 
-// 0 where there is no error, also if it would be multiplied by infinity.
-inline double scaled(double error, double by) { return error == 0 || by == 0 ? 0 : error * by; }
+  std::shared_ptr<const TrackedNode> node_;
+  BroadcastLines lines_;
+  bool whole_ = true;  // each element is read once, in order
+  std::vector<double> reaches_, none_;
+  const double *centres_ = nullptr, *values_ = nullptr, *reach_ = nullptr, *most_ = nullptr;
+};
+
+// Of a result with the roundings of each element, `own`, and one standard deviation of what is not
+// linear.
+Tracked finished(TrackedNode node, std::vector<double> own, std::vector<double> beyond);
 
 // The elements of a result while they are computed.
+template <ResultRounding kRounding>
 class ResultElements {
  public:
-  ResultElements(TrackedSizes sizes, std::shared_ptr<const Numerics> numerics, int operands,
-                 bool has_centres, ResultRounding rounding);
+  ResultElements(TrackedSizes sizes, std::shared_ptr<const Numerics> numerics, bool has_centres)
+      : unit_(kRounding == ResultRounding::none       ? 0
+              : kRounding == ResultRounding::function ? function_error(*numerics)
+                                                      : kUnitF32) {
+    const auto count = static_cast<std::size_t>(elements_of(sizes));
+    node.sizes = std::move(sizes);
+    node.numerics = std::move(numerics);
+    node.values.resize(count);
+    if (has_centres) node.centres.resize(count);
+  }
 
-  // `value`: without any rounding, used if there are centres. `exact`: the operands are. `reach`:
-  // of honest errors of the operands. `one_sided`: what errors of one sign make of it.
-  void set(std::size_t i, const LocalChange& change, double value, bool exact, double reach,
-           double one_sided) {
-    TrackedNode& to = node;
-    to.values[i] = to.centres.empty() ? change.value : value;
-    if (!to.centres.empty()) to.centres[i] = change.value;
-    if (!std::isfinite(change.value)) return;  // nothing is known of errors there
+  // `exact`: the operands are. `reach`: of honest errors of the operands.
+  void set_error(std::size_t i, const LocalChange& change, bool exact, double reach) {
     const double size = std::abs(change.value);
-    double unit = rounding_ == ResultRounding::none ? 0 : unit_;
-    if (rounding_ == ResultRounding::fp32 && exact &&
+    double unit = unit_;
+    if (kRounding == ResultRounding::fp32 && exact &&
         static_cast<double>(static_cast<float>(change.value)) == change.value) {
       unit = 0;
     }
+    if (own_.empty()) {
+      if (change.most == 0 && unit == 0) return;
+      allocate();
+    }
     const double flushed =
         unit != 0 && size != 0 && size - change.most < kLeastNormalF32 ? kLeastNormalF32 : 0;
-    by_first[i] = change.by_first;
-    if (!by_second.empty()) by_second[i] = change.by_second;
-    if (change.beyond != 0) set_beyond(i, change.beyond);
-    to.worst[i] = change.most + scaled(size + change.most, unit) + flushed;
+    if (change.beyond != 0 || !beyond_.empty()) set_beyond(i, change.beyond);
+    node.worst[i] = change.most + scaled(size + change.most, unit) + flushed;
     own_[i] = kUniformSigma * (scaled(size + std::min(change.most, reach), unit) + flushed);
-    const double bent = one_sided + (rounding_ == ResultRounding::function ? unit * size : 0);
-    if (bent != 0) set_systematic(i, bent);
   }
-  Tracked finish(std::vector<ErrorSource> of_first, std::vector<ErrorSource> of_second);
+  // What functions that are wrong in the same direction everywhere make of the result.
+  void add_one_sided() {
+    if (kRounding != ResultRounding::function) return;
+    node.systematic.resize(node.values.size());
+    for (std::size_t i = 0; i < node.values.size(); ++i) {
+      const double size = std::abs(node.centre(i));
+      if (size < kInfinity) node.systematic[i] = unit_ * size;
+    }
+  }
+  double* centres() { return node.centres.empty() ? node.values.data() : node.centres.data(); }
+  // From element i on. Errors of sums and products of exact operands are made when one comes up.
+  ResultLine line(std::size_t i, bool bends) {
+    const auto from = [i](std::vector<double>& of) { return of.empty() ? nullptr : &of[i]; };
+    const bool exact = by_first.empty() && by_second.empty();
+    if (!exact && own_.empty()) allocate();
+    if (!by_first.empty() && !by_second.empty() && bends) beyond_.resize(node.values.size());
+    return {from(node.centres.empty() ? node.values : node.centres),
+            from(by_first),
+            from(by_second),
+            from(node.worst),
+            from(own_),
+            from(beyond_)};
+  }
+  Tracked finish(std::vector<ErrorSource> of_first, std::vector<ErrorSource> of_second) {
+    node.sources = std::move(of_first);
+    add_sources(std::move(of_second), node);
+    return finished(std::move(node), std::move(own_), std::move(beyond_));
+  }
 
   TrackedNode node;
-  std::vector<double> by_first, by_second;
+  std::vector<double> by_first, by_second;  // derivatives; empty where the operand is exact
 
  private:
-  // Few results have any.
-  void set_beyond(std::size_t i, double sigma) {
+  // Exact results need none of these.
+  [[gnu::noinline]] void allocate() {
+    node.worst.resize(node.values.size());
+    own_.resize(node.values.size());
+  }
+  [[gnu::noinline]] void set_beyond(std::size_t i, double sigma) {
     beyond_.resize(node.values.size());
     beyond_[i] = sigma;
   }
-  void set_systematic(std::size_t i, double mean) {
-    node.systematic.resize(node.values.size());
-    node.systematic[i] = mean;
-  }
 
-  ResultRounding rounding_;
   double unit_;
   std::vector<double> own_, beyond_;
 };
+// The elements [i, end) of a result of two operands, which are exact or not, along one line.
+template <bool kFirst, bool kSecond, ResultRounding kRounding>
+void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
+                  std::size_t i, std::size_t end, const auto& local,
+                  ResultElements<kRounding>& result) {
+  const std::size_t step_a = a.lines().step, step_b = b.lines().step;
+  double* const to = result.centres();
+  for (; i < end; ++i, at += step_a, bt += step_b) {
+    const UncertainElement x = a.element<kFirst>(at), y = b.element<kSecond>(bt);
+    LocalChange change = local(x, y);
+    to[i] = change.value;
+    if (!(std::abs(change.value) < kInfinity)) change = {};  // nothing is known of errors there
+    if constexpr (!kFirst) result.by_first[i] = change.by_first;
+    if constexpr (!kSecond) result.by_second[i] = change.by_second;
+    result.set_error(
+        i, change, x.is_exact() && y.is_exact(),
+        scaled(x.reach, std::abs(change.by_first)) + scaled(y.reach, std::abs(change.by_second)));
+  }
+}
 
-// value(a, b) of numbers; local(a, b) of UncertainElements -> LocalChange.
-Tracked elementwise(Tracked first, Tracked second, ResultRounding rounding, const auto& value,
-                    const auto& local) {
+// make(a, b, result): the elements of a result.
+template <ResultRounding kRounding>
+Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& make) {
   const TrackedSizes sizes = broadcast_sizes(first.sizes(), second.sizes());
   check_alike(*first.node()->numerics, *second.node()->numerics);
-  TrackedNode a = std::move(first).release(), b = std::move(second).release();
-  const BroadcastLines of_a = broadcast_lines(a.sizes, sizes);
-  const BroadcastLines of_b = broadcast_lines(b.sizes, sizes);
-  const bool has_centres = !a.centres.empty() || !b.centres.empty();
-  const std::vector<double> reach_a = a.reaches(), reach_b = b.reaches();
-  ResultElements result(sizes, a.numerics, 2, has_centres, rounding);
+  TrackedOperand a(std::move(first)), b(std::move(second));
+  a.prepare(sizes);
+  b.prepare(sizes);
+  const bool has_centres = !a.node().centres.empty() || !b.node().centres.empty();
+  ResultElements<kRounding> result(sizes, a.node().numerics, has_centres);
+  if (!a.is_exact()) result.by_first.resize(result.node.values.size());
+  if (!b.is_exact()) result.by_second.resize(result.node.values.size());
   std::size_t i = 0;
-  for (std::size_t line = 0; line < of_a.first.size(); ++line) {
-    std::size_t at = of_a.first[line], bt = of_b.first[line];
-    for (std::size_t j = 0; j < of_a.length; ++j, ++i, at += of_a.step, bt += of_b.step) {
-      const UncertainElement x{a.centre(at), at_or_none(reach_a, at), a.most(at)};
-      const UncertainElement y{b.centre(bt), at_or_none(reach_b, bt), b.most(bt)};
-      const LocalChange change = local(x, y);
-      const double slope_x = std::abs(change.by_first), slope_y = std::abs(change.by_second);
-      result.set(i, change, has_centres ? value(a.values[at], b.values[bt]) : 0,
-                 x.is_exact() && y.is_exact(), scaled(x.reach, slope_x) + scaled(y.reach, slope_y),
-                 scaled(a.one_sided(at), slope_x) + scaled(b.one_sided(bt), slope_y));
+  for (std::size_t line = 0; line < a.lines().first.size(); ++line) {
+    const std::size_t at = a.lines().first[line], bt = b.lines().first[line];
+    const std::size_t end = i + a.lines().length;
+    for (std::size_t j = 0; has_centres && i + j < end; ++j) {
+      result.node.values[i + j] =
+          value(a.number(at + j * a.lines().step), b.number(bt + j * b.lines().step));
     }
+    make(a, at, b, bt, i, end, result);
+    i = end;
   }
-  auto sources_of_a = broadcast_sources(a, of_a, sizes, result.by_first);
-  a.sources.clear();
-  auto sources_of_b = broadcast_sources(b, of_b, sizes, result.by_second);
-  b.sources.clear();
-  return result.finish(std::move(sources_of_a), std::move(sources_of_b));
+  result.add_one_sided();
+  a.add_one_sided(result.by_first, result.node);
+  b.add_one_sided(result.by_second, result.node);
+  auto of_first = a.release_sources(sizes, result.by_first);
+  return result.finish(std::move(of_first), b.release_sources(sizes, result.by_second));
+}
+
+// The same, whatever the operands are.
+template <ResultRounding kRounding>
+void set_any_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand& b,
+                      std::size_t bt, std::size_t i, std::size_t end, const auto& local,
+                      ResultElements<kRounding>& result) {
+  if (a.is_exact() && b.is_exact()) {
+    set_elements<true, true>(a, at, b, bt, i, end, local, result);
+  } else if (a.is_exact()) {
+    set_elements<true, false>(a, at, b, bt, i, end, local, result);
+  } else if (b.is_exact()) {
+    set_elements<false, true>(a, at, b, bt, i, end, local, result);
+  } else {
+    set_elements<false, false>(a, at, b, bt, i, end, local, result);
+  }
+}
+
+// value(a, b) of numbers; local(a, b) of UncertainElements -> LocalChange.
+template <ResultRounding kRounding>
+Tracked elementwise(Tracked first, Tracked second, const auto& value, const auto& local) {
+  return of_two<kRounding>(
+      std::move(first), std::move(second), value,
+      [&](const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
+          std::size_t i, std::size_t end, ResultElements<kRounding>& result) {
+        set_any_elements(a, at, b, bt, i, end, local, result);
+      });
+}
+
+// A sum or a product: four elements at a time, but for blocks with an element that is not ordinary.
+template <class Rule>
+Tracked elementwise(Tracked first, Tracked second, Rule rule) {
+  constexpr std::size_t kBlock = 256;
+  const auto local = [](const UncertainElement& x, const UncertainElement& y) {
+    LocalChange change;
+    Rule::apply(x, y, change);
+    return change;
+  };
+  return of_two<ResultRounding::fp32>(
+      std::move(first), std::move(second), Rule::value,
+      [&](const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
+          std::size_t i, std::size_t end, ResultElements<ResultRounding::fp32>& result) {
+        while (i < end) {
+          const std::size_t fours = std::min(end - i, kBlock) / 4 * 4;
+          const bool done = fours > 0 && set_ordinary(rule, a.line(at), b.line(bt), fours,
+                                                      result.line(i, Rule::kBends));
+          const std::size_t count = fours > 0 ? fours : end - i;
+          if (!done) set_any_elements(a, at, b, bt, i, i + count, local, result);
+          i += count;
+          at += count * a.lines().step;
+          bt += count * b.lines().step;
+        }
+      });
 }
 
 // The same of one operand: value(a); local(a).
-Tracked elementwise(Tracked operand, ResultRounding rounding, const auto& value,
-                    const auto& local) {
-  TrackedNode a = std::move(operand).release();
-  const std::vector<double> reach = a.reaches();
-  ResultElements result(a.sizes, a.numerics, 1, !a.centres.empty(), rounding);
-  for (std::size_t i = 0; i < a.values.size(); ++i) {
-    const UncertainElement x{a.centre(i), at_or_none(reach, i), a.most(i)};
+template <ResultRounding kRounding>
+Tracked elementwise(Tracked operand, const auto& value, const auto& local) {
+  TrackedOperand a(std::move(operand));
+  const TrackedSizes sizes = a.node().sizes;
+  a.prepare(sizes);
+  ResultElements<kRounding> result(sizes, a.node().numerics, !a.node().centres.empty());
+  const bool has_centres = !a.node().centres.empty();
+  const std::size_t count = result.node.values.size();
+  double* const to = result.centres();
+  if (!a.is_exact()) result.by_first.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const UncertainElement x = a.is_exact() ? a.element<true>(i) : a.element<false>(i);
     const LocalChange change = local(x);
-    const double slope = std::abs(change.by_first);
-    result.set(i, change, a.centres.empty() ? 0 : value(a.values[i]), x.is_exact(),
-               scaled(x.reach, slope), scaled(a.one_sided(i), slope));
+    if (has_centres) result.node.values[i] = value(a.number(i));
+    to[i] = change.value;
+    if (!(std::abs(change.value) < kInfinity)) continue;
+    if (!a.is_exact()) result.by_first[i] = change.by_first;
+    result.set_error(i, change, x.is_exact(), scaled(x.reach, std::abs(change.by_first)));
   }
-  auto sources = broadcast_sources(a, broadcast_lines(a.sizes, a.sizes), a.sizes, result.by_first);
-  a.sources.clear();
-  return result.finish(std::move(sources), {});
+  result.add_one_sided();
+  a.add_one_sided(result.by_first, result.node);
+  return result.finish(a.release_sources(sizes, result.by_first), {});
 }
 
 }  // namespace plumb::reference

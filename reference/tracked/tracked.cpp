@@ -33,7 +33,7 @@ double move_of(const auto& value, double x, double y, double by) {
 // Its slope is that over what honest errors reach, or the derivative, whichever is steeper.
 // `moved`: the value of an operand with an error.
 Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved) {
-  return elementwise(std::move(a), ResultRounding::function, value, [&](const UncertainElement& x) {
+  return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
     const double y = value(x.at), slope = derivative(x.at, y);
     const double over_reach = x.reach == 0 ? 0 : move_of(moved, x.at, y, x.reach) / x.reach;
     return LocalChange{.value = y,
@@ -48,40 +48,28 @@ Tracked monotone(Tracked a, const auto& value, const auto& derivative) {
 }  // namespace
 
 Tracked operator+(Tracked a, Tracked b) {
-  const auto value = [](double x, double y) { return x + y; };
-  return elementwise(std::move(a), std::move(b), ResultRounding::fp32, value,
-                     [&](const UncertainElement& x, const UncertainElement& y) {
-                       return LocalChange{value(x.at, y.at), 1, 1, x.most + y.most};
-                     });
+  return elementwise(std::move(a), std::move(b), SumRule{});
 }
 
 Tracked operator-(Tracked a, Tracked b) { return std::move(a) + -std::move(b); }
 
 Tracked operator*(Tracked a, Tracked b) {
-  const auto value = [](double x, double y) { return x * y; };
-  return elementwise(std::move(a), std::move(b), ResultRounding::fp32, value,
-                     [&](const UncertainElement& x, const UncertainElement& y) {
-                       return LocalChange{
-                           value(x.at, y.at), y.at, x.at,
-                           scaled(y.most, std::abs(x.at) + x.most) + scaled(x.most, std::abs(y.at)),
-                           scaled(x.reach, y.reach) / 6};
-                     });
+  return elementwise(std::move(a), std::move(b), ProductRule{});
 }
 
 Tracked operator/(Tracked a, Tracked b) {
   const auto value = [](double x, double y) { return x / y; };
-  return elementwise(std::move(a), std::move(b), ResultRounding::function, value,
-                     [&](const UncertainElement& x, const UncertainElement& y) {
-                       const double quotient = value(x.at, y.at), size = std::abs(quotient);
-                       // How near to 0 the divisor comes.
-                       const double near = std::abs(y.at) - y.reach,
-                                    nearest = std::abs(y.at) - y.most;
-                       const double slope = near > 0 ? std::copysign(1 / near, y.at) : kInfinity;
-                       const double most = nearest > 0 ? (x.most + scaled(y.most, size)) / nearest
-                                           : y.is_exact() ? 0
-                                                          : kInfinity;
-                       return LocalChange{quotient, slope, scaled(slope, -quotient), most};
-                     });
+  return elementwise<ResultRounding::function>(
+      std::move(a), std::move(b), value, [&](const UncertainElement& x, const UncertainElement& y) {
+        const double quotient = value(x.at, y.at), size = std::abs(quotient);
+        // How near to 0 the divisor comes.
+        const double near = std::abs(y.at) - y.reach, nearest = std::abs(y.at) - y.most;
+        const double slope = near > 0 ? std::copysign(1 / near, y.at) : kInfinity;
+        const double most = nearest > 0    ? (x.most + scaled(y.most, size)) / nearest
+                            : y.is_exact() ? 0
+                                           : kInfinity;
+        return LocalChange{quotient, slope, scaled(slope, -quotient), most};
+      });
 }
 
 Tracked operator+(Tracked a, double b) {
@@ -98,8 +86,8 @@ Tracked operator/(Tracked a, double b) {
 }
 
 Tracked operator-(Tracked a) {
-  return elementwise(
-      std::move(a), ResultRounding::none, [](double x) { return -x; },
+  return elementwise<ResultRounding::none>(
+      std::move(a), [](double x) { return -x; },
       [](const UncertainElement& x) {
         return LocalChange{.value = -x.at, .by_first = -1, .most = x.most};
       });
@@ -140,24 +128,22 @@ Tracked max(Tracked a, Tracked b) {
     return std::isnan(x) || std::isnan(y) ? std::numeric_limits<double>::quiet_NaN()
                                           : std::max(x, y);
   };
-  return elementwise(std::move(a), std::move(b), ResultRounding::none, value,
-                     [&](const UncertainElement& x, const UncertainElement& y) {
-                       const bool first = x.at >= y.at;
-                       const UncertainElement& winner = first ? x : y;
-                       const UncertainElement& loser = first ? y : x;
-                       // By how much the loser may pass where the winner is.
-                       const auto passes = [&](double by) {
-                         return std::max(0.0, loser.at + by - winner.at);
-                       };
-                       return LocalChange{value(x.at, y.at), first ? 1.0 : 0.0, first ? 0.0 : 1.0,
-                                          std::max(winner.most, passes(loser.most)),
-                                          passes(loser.reach + winner.reach) / 6};
-                     });
+  return elementwise<ResultRounding::none>(
+      std::move(a), std::move(b), value, [&](const UncertainElement& x, const UncertainElement& y) {
+        const bool first = x.at >= y.at;
+        const UncertainElement& winner = first ? x : y;
+        const UncertainElement& loser = first ? y : x;
+        // By how much the loser may pass where the winner is.
+        const auto passes = [&](double by) { return std::max(0.0, loser.at + by - winner.at); };
+        return LocalChange{value(x.at, y.at), first ? 1.0 : 0.0, first ? 0.0 : 1.0,
+                           std::max(winner.most, passes(loser.most)),
+                           passes(loser.reach + winner.reach) / 6};
+      });
 }
 
 Tracked abs(Tracked a) {
-  return elementwise(
-      std::move(a), ResultRounding::none, [](double x) { return std::abs(x); },
+  return elementwise<ResultRounding::none>(
+      std::move(a), [](double x) { return std::abs(x); },
       [](const UncertainElement& x) {
         // Near 0 errors of both signs have one sign.
         return LocalChange{.value = std::abs(x.at),

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "reference/tracked/four_elements.h"
+
 namespace plumb::reference {
 
 namespace {
@@ -48,13 +50,24 @@ double TrackedNode::variance(std::size_t i) const {
 
 std::vector<double> TrackedNode::reaches() const {
   if (sources.empty()) return {};
+  std::vector<double> all = sigmas();
+  if (worst.empty()) {
+    std::ranges::fill(all, 0);
+    return all;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::min(6 * all[i], worst[i]);
+  return all;
+}
+
+std::vector<double> TrackedNode::sigmas() const {
   std::vector<double> all(values.size());
-  for (const ErrorSource& source : sources) {
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] += square(source.effect[i]);
+  if (sources.size() == 1) {
+    const std::vector<double>& effect = sources.front().effect;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::abs(effect[i]);
+    return all;
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = all[i] == 0 ? 0 : std::min(6 * std::sqrt(all[i]), most(i));
-  }
+  for (const ErrorSource& source : sources) add_squares(source.effect, all);
+  for (double& variance : all) variance = std::sqrt(variance);
   return all;
 }
 

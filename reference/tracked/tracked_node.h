@@ -50,6 +50,7 @@ struct TrackedNode {
   double most(std::size_t i) const { return worst.empty() ? 0 : worst[i]; }
   double one_sided(std::size_t i) const { return systematic.empty() ? 0 : systematic[i]; }
   double variance(std::size_t i) const;
+  std::vector<double> sigmas() const;  // of each element
   // What honest errors of each element stay within: six standard deviations, or the worst. Empty:
   // nothing.
   std::vector<double> reaches() const;

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "reference/rounding.h"
-#include "reference/tracked/elementwise.h"
+#include "reference/tracked/four_elements.h"
+#include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
@@ -40,22 +41,21 @@ StoredError stored_error(Format format, double centre, double stored, double sig
 // What is known of a row as a whole.
 void set_row(const TrackedNode& node, std::int64_t row, Estimate& estimate) {
   const std::uint32_t last = node.sizes.empty() ? 1 : std::uint32_t{1} << (node.sizes.size() - 1);
-  const auto begin = static_cast<std::size_t>(row * estimate.columns);
-  const std::size_t end = begin + static_cast<std::size_t>(estimate.columns);
+  const std::int64_t begin = row * estimate.columns;
+  const auto count = static_cast<std::size_t>(estimate.columns);
   double variance = 0, all = 0, largest = 0, one_sided = 0;
   for (const ErrorSource& source : node.sources) {
-    double together = 0, squares = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const double value = estimate.value[i], effect = source.effect[i];
-      if (value != 0) together += std::copysign(effect, effect * value);
-      squares += square(effect);
-    }
+    const double* const effects = source.effect.data() + begin;
+    const double squares = line_sums(effects, count).squares;
     const bool own = (source.varies & last) != 0;
-    variance += own ? squares : square(together);
+    variance +=
+        own ? squares : square(sum_with_signs(estimate.value.data() + begin, effects, count));
     all += squares;
     if (!own) largest = std::max(largest, squares);
   }
-  for (std::size_t i = begin; i < end; ++i) one_sided += node.one_sided(i);
+  if (!node.systematic.empty()) {
+    one_sided = line_sums(node.systematic.data() + begin, count).sum;
+  }
   const auto at = static_cast<std::size_t>(row);
   const auto columns = static_cast<double>(std::max<std::int64_t>(estimate.columns, 1));
   estimate.row_mean_sigma[at] = std::sqrt(variance) / columns;
@@ -71,13 +71,13 @@ Tracked rounded(Tracked a, Format format) {
   }
   TrackedNode node = std::move(a).release();
   const std::size_t count = node.values.size();
+  const std::vector<double> sigmas = node.sigmas();
   std::vector<double> stored(count), follows(count), own(count), worst(count);
   for (std::size_t i = 0; i < count; ++i) {
     const double centre = node.centre(i);
     stored[i] = std::isfinite(centre) ? stored_as(format, centre) : centre;
     if (!std::isfinite(stored[i])) continue;
-    const StoredError error =
-        stored_error(format, centre, stored[i], std::sqrt(node.variance(i)), node.most(i));
+    const StoredError error = stored_error(format, centre, stored[i], sigmas[i], node.most(i));
     follows[i] = error.follows;
     own[i] = error.own;
     worst[i] = error.most;
@@ -103,14 +103,20 @@ Estimate estimate_of(const Tracked& a, Format output, bool structured) {
   Estimate estimate;
   estimate.output = output;
   estimate.structured = structured;
-  estimate.resize(rows, columns);
+  estimate.rows = rows;
+  estimate.columns = columns;
   estimate.value = node.values;
+  estimate.sigma = node.sigmas();
+  estimate.worst = node.worst;
+  estimate.worst.resize(node.values.size());
+  for (std::vector<double>* of :
+       {&estimate.row_mean_sigma, &estimate.row_systematic, &estimate.row_concentration}) {
+    of->resize(static_cast<std::size_t>(rows));
+  }
   if (!node.centres.empty()) estimate.shift.resize(node.values.size());
-  for (std::size_t i = 0; i < node.values.size(); ++i) {
-    estimate.sigma[i] = std::sqrt(node.variance(i));
-    estimate.worst[i] = node.most(i);
-    const bool finite = std::isfinite(node.values[i]) && std::isfinite(node.centre(i));
-    if (!estimate.shift.empty() && finite) estimate.shift[i] = node.centre(i) - node.values[i];
+  for (std::size_t i = 0; i < estimate.shift.size(); ++i) {
+    const bool finite = std::isfinite(node.values[i]) && std::isfinite(node.centres[i]);
+    if (finite) estimate.shift[i] = node.centres[i] - node.values[i];
   }
   for (std::int64_t row = 0; row < rows; ++row) set_row(node, row, estimate);
   return estimate;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "reference/tracked/four_elements.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
@@ -29,7 +30,24 @@ class Lines {
     for (std::size_t k = 0; k < size; ++k, at += inner) visit(at);
   }
 
+  LineSums sums(std::size_t line, const std::vector<double>& of) const {
+    if (split_.inner == 1) {
+      const auto size = static_cast<std::size_t>(split_.size);
+      return line_sums(of.data() + line * size, size);
+    }
+    LineSums sums;
+    for_each(line, [&](std::size_t i) {
+      sums.sum += of[i];
+      sums.magnitudes += std::abs(of[i]);
+      sums.squares += square(of[i]);
+    });
+    return sums;
+  }
   double sum(std::size_t line, const std::vector<double>& of) const {
+    if (split_.inner == 1) {
+      const auto size = static_cast<std::size_t>(split_.size);
+      return line_sums(of.data() + line * size, size).sum;
+    }
     double total = 0;
     for_each(line, [&](std::size_t i) { total += of[i]; });
     return total;
@@ -148,23 +166,18 @@ Tracked sum(Tracked a, std::size_t dimension) {
   if (node.worst.empty()) node.worst.resize(lines.count());
   std::vector<double> sigma(lines.count());
   for (std::size_t line = 0; line < lines.count(); ++line) {
-    double total = 0, magnitudes = 0, squares = 0, most = 0, one_sided = 0;
-    lines.for_each(line, [&](std::size_t i) {
-      const double term = terms.centre(i);
-      total += term;
-      magnitudes += std::abs(term);
-      squares += square(term);
-      most += terms.most(i);
-      one_sided += terms.one_sided(i);
-    });
+    const LineSums of_terms =
+        lines.sums(line, terms.centres.empty() ? terms.values : terms.centres);
+    const double total = of_terms.sum;
+    const double most = terms.worst.empty() ? 0 : lines.sum(line, terms.worst);
     node.values[line] = terms.centres.empty() ? total : lines.sum(line, terms.values);
     if (!terms.centres.empty()) node.centres[line] = total;
     if (!std::isfinite(total)) continue;  // nothing is known of errors there
-    const SumError error =
-        sum_error(lines.length(), total, magnitudes + most, squares, *terms.numerics);
+    const SumError error = sum_error(lines.length(), total, of_terms.magnitudes + most,
+                                     of_terms.squares, *terms.numerics);
     sigma[line] = error.sigma;
     node.worst[line] = most + error.worst;
-    if (!node.systematic.empty()) node.systematic[line] = one_sided;
+    if (!node.systematic.empty()) node.systematic[line] = lines.sum(line, terms.systematic);
   }
   for (ErrorSource& source : terms.sources) add_summed(std::move(source), lines, node);
   terms.sources.clear();

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reference/tracked/four_elements.h"
+
+#include <limits>
+
+namespace plumb::reference {
+
+namespace {
+
+PLUMB_FOR_ANY_TARGET void load_along(const double* from, std::size_t i, std::size_t step,
+                                     Four& to) {
+  if (step == 0) {
+    to = Four{} + *from;
+  } else {
+    load(from + i, to);
+  }
+}
+
+PLUMB_FOR_ANY_TARGET bool none_set(const FourBits& bits) {
+  return (bits[0] | bits[1] | bits[2] | bits[3]) == 0;
+}
+
+// Bits of products that fp32 does not hold.
+PLUMB_FOR_ANY_TARGET void find_rounded(const Four& value, FourBits& rounded) {
+  using Floats = float __attribute__((vector_size(16)));
+  const Four stored = __builtin_convertvector(__builtin_convertvector(value, Floats), Four);
+  rounded |= ~(stored == value);
+}
+
+template <class Rule>
+PLUMB_FOR_ANY_TARGET bool set_exact_four(const OperandLine& a, const OperandLine& b,
+                                         std::size_t count, const ResultLine& to) {
+  FourBits strange = {};
+  for (std::size_t i = 0; i < count; i += 4) {
+    UncertainNumber<Four> x, y;
+    ChangeOf<Four> change;
+    load_along(a.at, i, a.step, x.at);
+    load_along(b.at, i, b.step, y.at);
+    Rule::apply(x, y, change);
+    Four size;
+    magnitude_of(change.value, size);
+    strange |= ~(size < kInfinity);
+    find_rounded(change.value, strange);
+    store(change.value, to.value + i);
+  }
+  return none_set(strange);
+}
+
+template <class Rule, bool kFirst, bool kSecond>
+PLUMB_FOR_ANY_TARGET bool set_inexact_four(const OperandLine& a, const OperandLine& b,
+                                           std::size_t count, const ResultLine& to) {
+  FourBits strange = {};
+  for (std::size_t i = 0; i < count; i += 4) {
+    UncertainNumber<Four> x, y;
+    ChangeOf<Four> change;
+    load_along(a.at, i, a.step, x.at);
+    load_along(b.at, i, b.step, y.at);
+    if constexpr (!kFirst) {
+      load_along(a.reach, i, a.step, x.reach);
+      load_along(a.most, i, a.step, x.most);
+    }
+    if constexpr (!kSecond) {
+      load_along(b.reach, i, b.step, y.reach);
+      load_along(b.most, i, b.step, y.most);
+    }
+    Rule::apply(x, y, change);
+    Four size, slope, reach = {}, of_second = {}, honest;
+    magnitude_of(change.value, size);
+    if constexpr (!kFirst) {
+      magnitude_of(change.by_first, slope);
+      scale_to(x.reach, slope, reach);
+      store(change.by_first, to.by_first + i);
+    }
+    if constexpr (!kSecond) {
+      magnitude_of(change.by_second, slope);
+      scale_to(y.reach, slope, of_second);
+      store(change.by_second, to.by_second + i);
+    }
+    strange |= ~(size < kInfinity) | ~(size - change.most >= kLeastNormalF32);
+    strange |= ~((x.most > 0) | (y.most > 0));
+    reach += of_second;
+    smaller_to(change.most, reach, honest);
+    store(change.value, to.value + i);
+    store(change.most + (size + change.most) * kUnitF32, to.worst + i);
+    store(kUniformSigma * ((size + honest) * kUnitF32), to.own + i);
+    if constexpr (Rule::kBends && !kFirst && !kSecond) store(change.beyond, to.beyond + i);
+  }
+  return none_set(strange);
+}
+
+template <class Rule>
+PLUMB_FOR_ANY_TARGET bool set_four(const OperandLine& a, const OperandLine& b, std::size_t count,
+                                   const ResultLine& to) {
+  const bool first = to.by_first == nullptr, second = to.by_second == nullptr;
+  if (first && second) return set_exact_four<Rule>(a, b, count, to);
+  if (first) return set_inexact_four<Rule, true, false>(a, b, count, to);
+  if (second) return set_inexact_four<Rule, false, true>(a, b, count, to);
+  return set_inexact_four<Rule, false, false>(a, b, count, to);
+}
+template <class Rule>
+PLUMB_WIDE_TARGET bool set_wide_four(const OperandLine& a, const OperandLine& b, std::size_t count,
+                                     const ResultLine& to) {
+  return set_four<Rule>(a, b, count, to);
+}
+template <class Rule>
+bool set_narrow_four(const OperandLine& a, const OperandLine& b, std::size_t count,
+                     const ResultLine& to) {
+  return set_four<Rule>(a, b, count, to);
+}
+
+}  // namespace
+
+bool set_ordinary(SumRule, const OperandLine& a, const OperandLine& b, std::size_t count,
+                  const ResultLine& to) {
+  return (has_wide_registers() ? set_wide_four<SumRule> : set_narrow_four<SumRule>)(a, b, count,
+                                                                                    to);
+}
+bool set_ordinary(ProductRule, const OperandLine& a, const OperandLine& b, std::size_t count,
+                  const ResultLine& to) {
+  return (has_wide_registers() ? set_wide_four<ProductRule>
+                               : set_narrow_four<ProductRule>)(a, b, count, to);
+}
+
+// ---- passes over whole arrays: the loop, for registers of 256 bits, and for others ----
+
+namespace {
+
+PLUMB_FOR_ANY_TARGET double sum_of_lanes(const Four& lanes) {
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+PLUMB_FOR_ANY_TARGET void scale_each(const double* from, std::size_t step, const double* by,
+                                     std::size_t count, double* to) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    Four effect, slope, result;
+    load_along(from, i, step, effect);
+    load(by + i, slope);
+    scale_to(effect, slope, result);
+    store(result, to + i);
+  }
+  for (; i < count; ++i) to[i] = scaled(from[i * step], by[i]);
+}
+PLUMB_WIDE_TARGET void wide_scale_each(const double* from, std::size_t step, const double* by,
+                                       std::size_t count, double* to) {
+  scale_each(from, step, by, count, to);
+}
+
+PLUMB_FOR_ANY_TARGET void add_each_scaled(const double* from, std::size_t step, const double* by,
+                                          std::size_t count, double* to) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    Four effect, slope, size, result, sum;
+    load_along(from, i, step, effect);
+    load(by + i, slope);
+    magnitude_of(slope, size);
+    scale_to(effect, size, result);
+    load(to + i, sum);
+    store(sum + result, to + i);
+  }
+  for (; i < count; ++i) to[i] += scaled(from[i * step], std::abs(by[i]));
+}
+PLUMB_WIDE_TARGET void wide_add_each_scaled(const double* from, std::size_t step, const double* by,
+                                            std::size_t count, double* to) {
+  add_each_scaled(from, step, by, count, to);
+}
+
+PLUMB_FOR_ANY_TARGET void add_each_square(const double* from, std::size_t count, double* to) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    Four effect, sum;
+    load(from + i, effect);
+    load(to + i, sum);
+    store(sum + effect * effect, to + i);
+  }
+  for (; i < count; ++i) to[i] += square(from[i]);
+}
+PLUMB_WIDE_TARGET void wide_add_each_square(const double* from, std::size_t count, double* to) {
+  add_each_square(from, count, to);
+}
+
+PLUMB_FOR_ANY_TARGET void sum_all(const double* terms, std::size_t count, LineSums& sums) {
+  Four sum = {}, magnitudes = {}, squares = {};
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    Four term, size;
+    load(terms + i, term);
+    magnitude_of(term, size);
+    sum += term;
+    magnitudes += size;
+    squares += term * term;
+  }
+  for (; i < count; ++i) {
+    sum[0] += terms[i];
+    magnitudes[0] += std::abs(terms[i]);
+    squares[0] += square(terms[i]);
+  }
+  sums = {sum_of_lanes(sum), sum_of_lanes(magnitudes), sum_of_lanes(squares)};
+}
+PLUMB_WIDE_TARGET void wide_sum_all(const double* terms, std::size_t count, LineSums& sums) {
+  sum_all(terms, count, sums);
+}
+
+PLUMB_FOR_ANY_TARGET void sum_signed(const double* values, const double* effects, std::size_t count,
+                                     double& total) {
+  constexpr std::int64_t kSign = std::numeric_limits<std::int64_t>::min();
+  Four sum = {};
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    Four value, effect;
+    load(values + i, value);
+    load(effects + i, effect);
+    const FourBits sign = reinterpret_cast<FourBits>(value) & kSign;
+    const FourBits kept = (value < 0) | (value > 0);
+    sum += reinterpret_cast<Four>((reinterpret_cast<FourBits>(effect) ^ sign) & kept);
+  }
+  for (; i < count; ++i) {
+    if (values[i] != 0) sum[0] += std::copysign(1.0, values[i]) * effects[i];
+  }
+  total = sum_of_lanes(sum);
+}
+PLUMB_WIDE_TARGET void wide_sum_signed(const double* values, const double* effects,
+                                       std::size_t count, double& total) {
+  sum_signed(values, effects, count, total);
+}
+
+}  // namespace
+
+void scale_line(const double* from, std::size_t step, const double* by, std::size_t count,
+                double* to) {
+  if (has_wide_registers()) return wide_scale_each(from, step, by, count, to);
+  scale_each(from, step, by, count, to);
+}
+
+void add_scaled_line(const double* from, std::size_t step, const double* by, std::size_t count,
+                     double* to) {
+  if (has_wide_registers()) return wide_add_each_scaled(from, step, by, count, to);
+  add_each_scaled(from, step, by, count, to);
+}
+
+void add_squares(const std::vector<double>& from, std::vector<double>& to) {
+  if (has_wide_registers()) return wide_add_each_square(from.data(), to.size(), to.data());
+  add_each_square(from.data(), to.size(), to.data());
+}
+
+LineSums line_sums(const double* terms, std::size_t count) {
+  LineSums sums;
+  (has_wide_registers() ? wide_sum_all(terms, count, sums) : sum_all(terms, count, sums));
+  return sums;
+}
+
+double sum_with_signs(const double* values, const double* effects, std::size_t count) {
+  double total = 0;
+  (has_wide_registers() ? wide_sum_signed(values, effects, count, total)
+                        : sum_signed(values, effects, count, total));
+  return total;
+}
+
+}  // namespace plumb::reference

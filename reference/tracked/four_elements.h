@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums and products of arrays, four elements at a time, and the other passes over whole arrays that
+// a reference spends most of its time in. Results are the same bits as of one element at a time.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reference/bound.h"
+#include "reference/four_doubles.h"
+
+namespace plumb::reference {
+
+using FourBits = std::int64_t __attribute__((vector_size(32)));
+
+// Of V = double or Four: an operand's number, its centre, how far honest errors reach, and how far
+// any error can.
+template <class V>
+struct UncertainNumber {
+  V at = {}, reach = {}, most = {};
+
+  bool is_exact() const { return most == 0; }
+};
+using UncertainElement = UncertainNumber<double>;
+
+// A result's number. `beyond`: one standard deviation of what is not linear in the errors.
+template <class V>
+struct ChangeOf {
+  V value = {}, by_first = {}, by_second = {}, most = {}, beyond = {};
+};
+using LocalChange = ChangeOf<double>;
+
+// 0 where there is no error, also if it would be multiplied by infinity.
+inline double scaled(double error, double by) { return error == 0 || by == 0 ? 0 : error * by; }
+
+PLUMB_FOR_ANY_TARGET void scale_to(double error, double by, double& to) { to = scaled(error, by); }
+PLUMB_FOR_ANY_TARGET void scale_to(const Four& error, const Four& by, Four& to) {
+  const FourBits none = (error == 0) | (by == 0);
+  to = reinterpret_cast<Four>(reinterpret_cast<FourBits>(error * by) & ~none);
+}
+PLUMB_FOR_ANY_TARGET void magnitude_of(double from, double& to) { to = std::abs(from); }
+PLUMB_FOR_ANY_TARGET void smaller_to(const Four& a, const Four& b, Four& to) {
+  const FourBits second = b < a;
+  to = reinterpret_cast<Four>((reinterpret_cast<FourBits>(a) & ~second) |
+                              (reinterpret_cast<FourBits>(b) & second));
+}
+PLUMB_FOR_ANY_TARGET void load(const double* from, double& to) { to = *from; }
+PLUMB_FOR_ANY_TARGET void store(double from, double* to) { *to = from; }
+
+// a + b
+struct SumRule {
+  static constexpr bool kBends = false;
+
+  static double value(double x, double y) { return x + y; }
+  template <class V>
+  PLUMB_FOR_ANY_TARGET static void apply(const UncertainNumber<V>& x, const UncertainNumber<V>& y,
+                                         ChangeOf<V>& to) {
+    to.value = x.at + y.at;
+    to.by_first = V{} + 1;
+    to.by_second = V{} + 1;
+    to.most = x.most + y.most;
+  }
+};
+
+// a * b
+struct ProductRule {
+  static constexpr bool kBends = true;
+
+  static double value(double x, double y) { return x * y; }
+  template <class V>
+  PLUMB_FOR_ANY_TARGET static void apply(const UncertainNumber<V>& x, const UncertainNumber<V>& y,
+                                         ChangeOf<V>& to) {
+    V size_x, size_y, of_x, of_y;
+    magnitude_of(x.at, size_x);
+    magnitude_of(y.at, size_y);
+    scale_to(y.most, size_x + x.most, of_y);
+    scale_to(x.most, size_y, of_x);
+    scale_to(x.reach, y.reach, to.beyond);
+    to.value = x.at * y.at;
+    to.by_first = y.at;
+    to.by_second = x.at;
+    to.most = of_y + of_x;
+    to.beyond /= 6;
+  }
+};
+
+// An operand along a line of the result: every `step`, 0 or 1. An exact one has no errors.
+struct OperandLine {
+  const double *at = nullptr, *reach = nullptr, *most = nullptr;
+  std::size_t step = 1;
+};
+// Where the elements of a result go. Exact operands have no derivatives, exact results no errors.
+struct ResultLine {
+  double *value = nullptr, *by_first = nullptr, *by_second = nullptr;
+  double *worst = nullptr, *own = nullptr, *beyond = nullptr;
+};
+
+// The first `count` elements, a multiple of four, if they are ordinary ones: finite, inexact, and
+// far from what is flushed; or of exact operands with exact results. False otherwise: then what was
+// written counts for nothing.
+bool set_ordinary(SumRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
+                  const ResultLine& to);
+bool set_ordinary(ProductRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
+                  const ResultLine& to);
+
+// to[i] = scaled(from[i * step], by[i])
+void scale_line(const double* from, std::size_t step, const double* by, std::size_t count,
+                double* to);
+// to[i] += scaled(from[i * step], |by[i]|)
+void add_scaled_line(const double* from, std::size_t step, const double* by, std::size_t count,
+                     double* to);
+// to[i] += from[i]^2
+void add_squares(const std::vector<double>& from, std::vector<double>& to);
+
+// Sums in four lanes.
+struct LineSums {
+  double sum = 0, magnitudes = 0, squares = 0;
+};
+LineSums line_sums(const double* terms, std::size_t count);
+// Sum of sign(value) * effect.
+double sum_with_signs(const double* values, const double* effects, std::size_t count);
+
+}  // namespace plumb::reference
