@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -95,5 +96,13 @@ Tracked joined(const std::vector<Tracked>& parts, std::size_t dimension);
 // Rows are those of the last dimension. `structured`: terms are equal, or their roundings repeat
 // each other for another reason, so that the worst cases hold alone.
 Estimate estimate_of(const Tracked& a, Format output, bool structured = false);
+
+// The same of `rows` rows that have nothing to do with each other, `rows_per_block` at a time, on
+// all cores. of_rows(begin, end): rows [begin, end). Blocks of 2^12 to 2^14 elements stay in a
+// core's cache. Throws std::invalid_argument where the blocks have other sizes.
+Estimate estimate_by_blocks(
+    std::int64_t rows, std::int64_t rows_per_block, Format output,
+    const std::function<Tracked(std::int64_t begin, std::int64_t end)>& of_rows,
+    bool structured = false);
 
 }  // namespace plumb::reference

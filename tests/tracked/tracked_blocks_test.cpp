@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Four elements at a time give the results of one at a time.
+// What makes tracked arrays fast changes no result: four elements at a time, and blocks of rows.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "reference/tracked/tracked.h"
@@ -76,6 +77,51 @@ TEST(TrackedBlocks, AllowNumbersThatAreFlushed) {
   const Tracked x(numbers, {kColumns}, kFp32);
   EXPECT_GE((with_error(numbers) * 0x1p-120 * 0x1p-10).worst(3), kLeastNormalF32);
   EXPECT_GE((x * (x * 0x1.1p-30)).worst(5), kLeastNormalF32);
+}
+
+Tracked norm(const std::vector<double>& x, std::int64_t begin, std::int64_t end, bool stored) {
+  const auto at = [&](std::int64_t row) {
+    return x.begin() + static_cast<std::ptrdiff_t>(row * kColumns);
+  };
+  const Tracked rows({at(begin), at(end)}, {end - begin, kColumns}, kFp32);
+  Tracked scaled = rows * rsqrt(mean(rows * rows, 1) + 1e-6);
+  return stored ? rounded(std::move(scaled), Format::bf16) : scaled;
+}
+
+TEST(TrackedBlocks, OfRowsAreTheWhole) {
+  tests::Random random(3);
+  constexpr std::int64_t kRows = 11;
+  const auto x = fp32_numbers(kRows * kColumns, random);
+  for (const bool stored : {false, true}) {
+    const Estimate whole = estimate_of(norm(x, 0, kRows, stored), Format::bf16);
+    const Estimate blocks = estimate_by_blocks(
+        kRows, 3, Format::bf16,
+        [&](std::int64_t begin, std::int64_t end) { return norm(x, begin, end, stored); });
+    ASSERT_EQ(blocks.rows, whole.rows);
+    ASSERT_EQ(blocks.columns, whole.columns);
+    EXPECT_EQ(blocks.value, whole.value);
+    EXPECT_EQ(blocks.sigma, whole.sigma);
+    EXPECT_EQ(blocks.worst, whole.worst);
+    EXPECT_EQ(blocks.shift, whole.shift);
+    EXPECT_EQ(blocks.shift.empty(), !stored);
+    EXPECT_EQ(blocks.row_mean_sigma, whole.row_mean_sigma);
+    EXPECT_EQ(blocks.row_systematic, whole.row_systematic);
+    EXPECT_EQ(blocks.row_concentration, whole.row_concentration);
+  }
+}
+
+TEST(TrackedBlocks, OfOtherSizesAreRefused) {
+  const auto of = [](std::int64_t columns_of_last) {
+    return [=](std::int64_t begin, std::int64_t) {
+      const std::int64_t columns = begin == 2 ? columns_of_last : 4;
+      return Tracked(std::vector<double>(static_cast<std::size_t>(columns)), {1, columns}, kFp32);
+    };
+  };
+  EXPECT_EQ(estimate_by_blocks(3, 1, Format::f32, of(4)).columns, 4);
+  EXPECT_THROW(estimate_by_blocks(3, 1, Format::f32, of(5)), std::invalid_argument);
+  EXPECT_THROW(estimate_by_blocks(3, 2, Format::f32, of(4)), std::invalid_argument);
+  EXPECT_THROW(estimate_by_blocks(3, 0, Format::f32, of(4)), std::invalid_argument);
+  EXPECT_EQ(estimate_by_blocks(0, 1, Format::f32, of(4)).rows, 0);
 }
 
 }  // namespace tracked_blocks_test
