@@ -83,6 +83,14 @@ Tracked sum(Tracked a, std::size_t dimension);
 Tracked mean(Tracked a, std::size_t dimension);
 Tracked max(Tracked a, std::size_t dimension);
 
+// [.., m, k] x [k, n], or x [.., k, n] with the same first dimensions. Products and sums are those
+// of `how`: in its unit, by its steps and chains, of operands that are first rounded to its product
+// format if that is tf32 or bf16. Without `how`: those of the arrays. Errors of an operand stay
+// correlated along the result's rows and columns; those that both operands share term by term
+// (x times its own transpose) count as independent.
+Tracked matmul(Tracked a, Tracked b, const Numerics& how);
+Tracked matmul(Tracked a, Tracked b);
+
 // Stored in this format in between. Where nobody's error reaches the next number, everybody stores
 // the same one, and its distance from the exact value is known.
 Tracked rounded(Tracked a, Format format);

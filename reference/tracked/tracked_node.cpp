@@ -103,6 +103,18 @@ TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension) {
   return split;
 }
 
+bool is_shared(std::uint32_t varies, const TrackedSizes& sizes) {
+  return telling(varies, sizes) != all_dimensions(sizes);
+}
+
+double sign_by_chance(std::uint64_t term, std::uint64_t column) {
+  constexpr std::uint64_t kColumns = 16;
+  std::uint64_t z = (term * kColumns + column + 1) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return ((z ^ (z >> 31)) & 1) != 0 ? 1 : -1;
+}
+
 void add_source(std::vector<double> effect, bool shared, TrackedNode& node) {
   if (std::ranges::all_of(effect, [](double e) { return e == 0; })) return;
   node.sources.push_back(

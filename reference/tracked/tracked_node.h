@@ -72,6 +72,11 @@ struct TrackedSplit {
 // Throws std::invalid_argument for a dimension that there is not.
 TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension);
 
+// Do elements along a dimension with several of them share such a source?
+bool is_shared(std::uint32_t varies, const TrackedSizes& sizes);
+// +1 or -1 by chance, always the same for the same numbers. `column`: below 16.
+double sign_by_chance(std::uint64_t term, std::uint64_t column);
+
 // A new source: one for each element, or one that all share. Nothing where all effects are 0.
 void add_source(std::vector<double> effect, bool shared, TrackedNode& node);
 // Adds the effects of sources that the node has already, and appends all others.

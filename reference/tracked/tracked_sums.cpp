@@ -65,14 +65,6 @@ class Lines {
 
 constexpr std::size_t kMostKeptApart = 16;
 
-// Do elements of a dimension with several of them share such a source?
-bool shares(std::uint32_t varies, const TrackedSizes& sizes) {
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] > 1 && ((varies >> d) & 1) == 0) return true;
-  }
-  return false;
-}
-
 // A number for each line, with what the terms have beside their values.
 TrackedNode of_lines(const TrackedNode& terms, const Lines& lines, std::size_t dimension) {
   TrackedNode node{terms.sizes, terms.numerics, std::vector<double>(lines.count())};
@@ -81,14 +73,6 @@ TrackedNode of_lines(const TrackedNode& terms, const Lines& lines, std::size_t d
   if (!terms.worst.empty()) node.worst.resize(lines.count());
   if (!terms.systematic.empty()) node.systematic.resize(lines.count());
   return node;
-}
-
-// +1 or -1 by chance, always the same for the same numbers.
-double sign_of(std::uint64_t term, std::uint64_t column) {
-  std::uint64_t z = (term * kMostKeptApart + column + 1) * 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return ((z ^ (z >> 31)) & 1) != 0 ? 1 : -1;
 }
 
 ErrorSource of_lines(const ErrorSource& source, const Lines& lines, SourceIdentity identity) {
@@ -129,7 +113,7 @@ std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines) {
       }
       rest += square(effect);
       for (std::size_t j = 0; j < mixes; ++j) {
-        parts[apart + j].effect[line] += sign_of(term, j) * effect;
+        parts[apart + j].effect[line] += sign_by_chance(term, j) * effect;
       }
     });
     for (std::size_t j = 0; j < mixes; ++j) of_mixes += square(parts[apart + j].effect[line]);
@@ -145,7 +129,7 @@ std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines) {
 // A source that the terms share stays, and adds up. Terms with sources of their own make new ones.
 void add_summed(ErrorSource source, const Lines& lines, TrackedNode& node) {
   const bool own = (source.varies & lines.bit()) != 0 && lines.length() > 1;
-  if (own && shares(source.varies | lines.bit(), node.sizes)) {
+  if (own && is_shared(source.varies | lines.bit(), node.sizes)) {
     for (ErrorSource& part : mixed(source, lines)) node.sources.push_back(std::move(part));
     return;
   }

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <vector>
 
+#include "reference/matrix_error.h"
+#include "reference/matrix_unit.h"
 #include "reference/rounding.h"
 #include "reference/tracked/elementwise.h"
 #include "tests/support/random.h"
@@ -142,6 +144,49 @@ inline HonestArray joined(const std::vector<HonestArray>& parts, std::size_t) {
 inline HonestArray rounded(HonestArray a, Format format) {
   for (float& value : a.values) value = static_cast<float>(nearest(format, value));
   return a;
+}
+// The terms of one element, in the order of a kernel: neighbouring chains, joined by a tree.
+inline float honest_dot(const std::vector<float>& a, const std::vector<float>& b,
+                        const Numerics& how) {
+  const auto n = static_cast<std::int64_t>(a.size());
+  std::vector<float> sums;
+  for (int c = 0; c < how.chains; ++c) {
+    const std::int64_t begin = n * c / how.chains, end = n * (c + 1) / how.chains;
+    if (how.unit != SumUnit::fp32) {
+      sums.push_back(matrix_sum(matrix_unit(how), a.data() + begin, b.data() + begin, end - begin));
+      continue;
+    }
+    sums.push_back(0);
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      sums.back() += a[i] * b[i];
+    }
+  }
+  for (std::size_t left = sums.size(); left > 1; left = (left + 1) / 2) {
+    for (std::size_t i = 0; i < left / 2; ++i) sums[i] += sums[i + (left + 1) / 2];
+  }
+  return sums[0];
+}
+// In an order by chance, which is the same for all elements: [.., m, k] x [k, n].
+inline HonestArray matmul(const HonestArray& a, const HonestArray& b, const Numerics& how) {
+  const auto k = static_cast<std::size_t>(b.sizes[0]), n = static_cast<std::size_t>(b.sizes[1]);
+  std::vector<std::size_t> order(k);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t i = k; i > 1; --i) {
+    std::swap(order[i - 1],
+              order[static_cast<std::size_t>(a.random->below(static_cast<std::int64_t>(i)))]);
+  }
+  TrackedSizes sizes = a.sizes;
+  sizes.back() = b.sizes[1];
+  HonestArray result = like(a, sizes);
+  std::vector<float> row(k), column(k);
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    for (std::size_t t = 0; t < k; ++t) {
+      row[t] = a.values[i / n * k + order[t]];
+      column[t] = b.values[order[t] * n + i % n];
+    }
+    result.values[i] = honest_dot(row, column, how);
+  }
+  return result;
 }
 inline HonestArray reshaped(HonestArray a, TrackedSizes sizes) {
   a.sizes = std::move(sizes);

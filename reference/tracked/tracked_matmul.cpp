@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products. All that an element needs to know of its terms are sums of products: of their
+// magnitudes, their squares, their errors. Each such sum is a matrix product itself, so no array
+// has an element for each term.
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "reference/eigen_setup.h"
+#include "reference/tracked/matmul_rounding.h"
+#include "reference/tracked/tracked_node.h"
+
+namespace plumb::reference {
+
+namespace {
+
+using RowMajorMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using DoublesOf = std::vector<double>;
+
+// Products of this many sources stand for those of all terms.
+constexpr std::size_t kMixesOfTerms = 8;
+
+// Infinity times 0 would be no number.
+constexpr double kLargestEffect = 1e150, kLargestError = 1e250, kUnlimited = 1e200;
+
+DoublesOf each_of(const DoublesOf& from, const auto& function) {
+  DoublesOf to(from.size());
+  std::ranges::transform(from, to.begin(), function);
+  return to;
+}
+DoublesOf magnitudes_of_each(const DoublesOf& from) {
+  return each_of(from, [](double x) { return std::abs(x); });
+}
+DoublesOf squares_of_each(const DoublesOf& from) { return each_of(from, square); }
+// Where a number is not finite, no element of the result that depends on it is.
+DoublesOf finite_of_each(const DoublesOf& from) {
+  return each_of(from, [](double x) { return std::isfinite(x) ? x : 0; });
+}
+DoublesOf limited(const DoublesOf& from, double most) {
+  return each_of(from, [=](double x) { return std::clamp(x, -most, most); });
+}
+
+// [batches, m, k] x [batches, k, n].
+struct MatmulShape {
+  std::int64_t batches = 1, m = 1, k = 1, n = 1;
+  TrackedSizes sizes;  // of the result
+
+  // Panels of a fixed size, so that sums have the same order on any number of cores.
+  DoublesOf product(const DoublesOf& a, const DoublesOf& b) const {
+    fix_eigen_blocking();
+    constexpr std::int64_t kPanel = 64;
+    DoublesOf result(static_cast<std::size_t>(batches * m * n));
+    const std::int64_t panels = (m + kPanel - 1) / kPanel;
+    parallel_for(batches * panels, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::int64_t batch = i / panels, row = i % panels * kPanel;
+        const std::int64_t rows = std::min(kPanel, m - row);
+        const Eigen::Map<const RowMajorMatrix> left(a.data() + (batch * m + row) * k, rows, k);
+        const Eigen::Map<const RowMajorMatrix> right(b.data() + batch * k * n, k, n);
+        Eigen::Map<RowMajorMatrix>(result.data() + (batch * m + row) * n, rows, n).noalias() =
+            left * right;
+      }
+    });
+    return result;
+  }
+};
+
+MatmulShape matmul_shape(const TrackedSizes& a, const TrackedSizes& b) {
+  const auto refuse = [] { throw std::invalid_argument("matmul: sizes that do not fit"); };
+  if (a.size() < 2 || b.size() < 2 || (b.size() != 2 && b.size() != a.size())) refuse();
+  if (a.back() != b[b.size() - 2]) refuse();
+  MatmulShape shape{.m = a[a.size() - 2], .k = a.back(), .n = b.back(), .sizes = a};
+  shape.sizes.back() = b.back();
+  for (std::size_t d = 0; d + 2 < a.size(); ++d) {
+    if (b.size() > 2 && a[d] != b[d]) refuse();
+    (b.size() > 2 ? shape.batches : shape.m) *= a[d];
+  }
+  return shape;
+}
+
+// An operand, as all of the products need it.
+struct MatmulOperand {
+  const TrackedNode* node;
+  bool first;  // its terms lie along its last dimension, those of the second along the one before
+  DoublesOf centres, magnitudes, squares;
+
+  MatmulOperand(const TrackedNode& of, bool is_first)
+      : node(&of),
+        first(is_first),
+        centres(finite_of_each(of.centres.empty() ? of.values : of.centres)),
+        magnitudes(magnitudes_of_each(centres)),
+        squares(squares_of_each(centres)) {}
+
+  std::uint32_t bit_of(std::size_t from_end) const {
+    return std::uint32_t{1} << (node->sizes.size() - from_end);
+  }
+  bool is_own_of_terms(const ErrorSource& source, std::int64_t terms) const {
+    return terms > 1 && (source.varies & bit_of(first ? 1 : 2)) != 0;
+  }
+  // Dimensions along which elements of the result have such a source of their own.
+  std::uint32_t varies_in(const ErrorSource& source, const TrackedSizes& sizes) const {
+    const std::size_t last = sizes.size() - 1, apart = sizes.size() - node->sizes.size();
+    const std::uint32_t keeps = bit_of(first ? 2 : 1);
+    const std::uint32_t batches = bit_of(2) - 1;
+    std::uint32_t varies = apart == 0 ? source.varies & batches : 0;
+    if ((source.varies & keeps) != 0) varies |= std::uint32_t{1} << (first ? last - 1 : last);
+    return varies;
+  }
+  std::vector<LineBits> line_bits(const MatmulShape& shape) const;
+};
+
+// Of rows [batches, m] or of columns [batches, n].
+std::vector<LineBits> MatmulOperand::line_bits(const MatmulShape& shape) const {
+  const std::int64_t lines = first ? shape.m : shape.n;
+  std::vector<LineBits> bits(static_cast<std::size_t>(shape.batches * lines));
+  for (std::size_t i = 0; i < centres.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const std::int64_t line =
+        first ? at / shape.k : at / (shape.k * shape.n) * shape.n + at % shape.n;
+    bits[static_cast<std::size_t>(line)].add(centres[i], node->most(i));
+  }
+  for (LineBits& line : bits) line.finish();
+  return bits;
+}
+
+// What is added up where `of` is multiplied with the other operand.
+DoublesOf with_other(const MatmulShape& shape, const MatmulOperand& operand, const DoublesOf& of,
+                     const DoublesOf& of_other) {
+  return operand.first ? shape.product(of, of_other) : shape.product(of_other, of);
+}
+
+// Terms with sources of their own, which elements of the result share: random mixes of all of them,
+// whose covariance is on average that of all. Each element has its own variance, and a margin for
+// this chance.
+void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const MatmulOperand& other,
+               const MatmulShape& shape, std::uint32_t varies, TrackedNode& result) {
+  constexpr double kMargin = 1.25;
+  const DoublesOf effect = limited(source.effect, kLargestEffect);
+  DoublesOf all = with_other(shape, operand, squares_of_each(effect), other.squares);
+  DoublesOf of_mixes(all.size());
+  std::vector<ErrorSource> mixes;
+  for (std::size_t j = 0; j < kMixesOfTerms; ++j) {
+    DoublesOf mixed = effect;
+    for (std::size_t i = 0; i < mixed.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const std::int64_t term = operand.first ? at % shape.k : at / shape.n % shape.k;
+      mixed[i] *= sign_by_chance(static_cast<std::uint64_t>(term), j);
+    }
+    mixes.push_back({new_source(), varies, with_other(shape, operand, mixed, other.centres)});
+    for (std::size_t i = 0; i < all.size(); ++i) of_mixes[i] += square(mixes.back().effect[i]);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double sigma = kMargin * std::sqrt(all[i]);
+    for (ErrorSource& mix : mixes) {
+      mix.effect[i] = of_mixes[i] > 0 ? mix.effect[i] * (sigma / std::sqrt(of_mixes[i])) : 0;
+    }
+    if (!(of_mixes[i] > 0)) mixes.front().effect[i] = sigma;
+  }
+  add_sources(std::move(mixes), result);
+}
+
+// Sources of an operand. One that all terms of an element share stays, and adds up.
+void add_passed_on(const MatmulOperand& operand, const MatmulOperand& other,
+                   const MatmulShape& shape, TrackedNode& result) {
+  for (const ErrorSource& source : operand.node->sources) {
+    const std::uint32_t varies = operand.varies_in(source, shape.sizes);
+    const bool own = operand.is_own_of_terms(source, shape.k);
+    if (own && is_shared(varies, shape.sizes)) {
+      add_mixes(source, operand, other, shape, varies, result);
+      continue;
+    }
+    const DoublesOf effect = limited(source.effect, kLargestEffect);
+    DoublesOf passed = own ? with_other(shape, operand, squares_of_each(effect), other.squares)
+                           : with_other(shape, operand, effect, other.centres);
+    if (own) std::ranges::transform(passed, passed.begin(), [](double x) { return std::sqrt(x); });
+    std::vector<ErrorSource> one;
+    one.push_back({own ? new_source() : source.identity, own ? all_dimensions(shape.sizes) : varies,
+                   std::move(passed)});
+    add_sources(std::move(one), result);
+  }
+}
+
+void add_to(DoublesOf& sums, const DoublesOf& more) {
+  sums.resize(more.size());
+  for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
+}
+
+// Sums over the terms of their largest errors.
+DoublesOf errors_of_terms(const MatmulOperand& a, const MatmulOperand& b,
+                          const MatmulShape& shape) {
+  DoublesOf most(static_cast<std::size_t>(elements_of(shape.sizes)));
+  if (!a.node->worst.empty()) {
+    add_to(most, shape.product(limited(a.node->worst, kLargestError), b.magnitudes));
+  }
+  if (!b.node->worst.empty()) {
+    DoublesOf farthest = a.magnitudes;
+    if (!a.node->worst.empty()) add_to(farthest, limited(a.node->worst, kLargestEffect));
+    add_to(most, shape.product(farthest, limited(b.node->worst, kLargestEffect)));
+  }
+  for (double& error : most) {
+    if (!(error < kUnlimited)) error = kInfinity;
+  }
+  return most;
+}
+
+void add_one_sided(const MatmulOperand& operand, const MatmulOperand& other,
+                   const MatmulShape& shape, TrackedNode& result) {
+  const DoublesOf& one_sided = operand.node->systematic;
+  if (one_sided.empty()) return;
+  add_to(result.systematic,
+         with_other(shape, operand, limited(one_sided, kLargestEffect), other.magnitudes));
+}
+
+// Errors of both operands, multiplied.
+void add_products_of_errors(const MatmulOperand& a, const MatmulOperand& b,
+                            const MatmulShape& shape, TrackedNode& result) {
+  const DoublesOf of_a = a.node->reaches(), of_b = b.node->reaches();
+  if (of_a.empty() || of_b.empty()) return;
+  DoublesOf bent = shape.product(limited(of_a, kLargestEffect), limited(of_b, kLargestEffect));
+  bool tells = false;
+  for (std::size_t i = 0; i < bent.size(); ++i) {
+    bent[i] /= 6;
+    tells = tells || bent[i] > 0.1 * std::sqrt(result.variance(i));
+  }
+  if (tells) add_source(std::move(bent), true, result);
+}
+
+// The roundings of all elements: their deviations.
+DoublesOf add_roundings(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape,
+                        const DoublesOf& most, const Numerics& how, TrackedNode& result) {
+  const DoublesOf sums = shape.product(a.centres, b.centres);
+  const DoublesOf magnitudes = shape.product(a.magnitudes, b.magnitudes);
+  const DoublesOf squares = shape.product(a.squares, b.squares);
+  const std::vector<LineBits> rows = a.line_bits(shape), columns = b.line_bits(shape);
+  const MatmulRounding rounding(shape.k, how);
+  DoublesOf own(sums.size()), bias(sums.size());
+  result.worst.resize(sums.size());
+  parallel_for(shape.batches * shape.m, 16, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first * shape.n; i < last * shape.n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (!std::isfinite(result.centre(at))) continue;  // nothing is known of errors there
+      const auto row = static_cast<std::size_t>(i / shape.n);
+      const auto column = static_cast<std::size_t>(i / shape.n / shape.m * shape.n + i % shape.n);
+      const MatrixError error = rounding.of(rows[row], columns[column],
+                                            {sums[at], magnitudes[at], squares[at]}, most[at]);
+      own[at] = error.sigma;
+      bias[at] = error.bias;
+      result.worst[at] = most[at] + error.worst;
+    }
+  });
+  if (std::ranges::any_of(bias, [](double x) { return x != 0; })) add_to(result.systematic, bias);
+  return own;
+}
+
+void forget_errors_of_infinities(TrackedNode& node) {
+  for (std::size_t i = 0; i < node.values.size(); ++i) {
+    if (std::isfinite(node.centre(i))) continue;
+    for (ErrorSource& source : node.sources) source.effect[i] = 0;
+    if (!node.systematic.empty()) node.systematic[i] = 0;
+  }
+}
+
+}  // namespace
+
+Tracked matmul(Tracked first, Tracked second, const Numerics& how) {
+  check_alike(*first.node()->numerics, *second.node()->numerics);
+  const MatmulShape shape = matmul_shape(first.sizes(), second.sizes());
+  if (how.product == Format::tf32 || how.product == Format::bf16) {
+    first = rounded(std::move(first), how.product);
+    second = rounded(std::move(second), how.product);
+  }
+  const TrackedNode &a = *first.node(), &b = *second.node();
+  TrackedNode node{shape.sizes, a.numerics, shape.product(a.values, b.values)};
+  if (!a.centres.empty() || !b.centres.empty()) {
+    node.centres = shape.product(first.centres(), second.centres());
+  }
+  const MatmulOperand left(a, true), right(b, false);
+  const DoublesOf most = errors_of_terms(left, right, shape);
+  DoublesOf own = add_roundings(left, right, shape, most, how, node);
+  add_one_sided(left, right, shape, node);
+  add_one_sided(right, left, shape, node);
+  add_passed_on(left, right, shape, node);
+  add_passed_on(right, left, shape, node);
+  add_products_of_errors(left, right, shape, node);
+  add_source(std::move(own), false, node);
+  forget_errors_of_infinities(node);
+  if (std::ranges::all_of(node.worst, [](double w) { return w == 0; })) node.worst.clear();
+  join_own_sources(node);
+  return Tracked(std::make_shared<TrackedNode>(std::move(node)));
+}
+
+Tracked matmul(Tracked first, Tracked second) {
+  const Numerics how = *first.node()->numerics;
+  return matmul(std::move(first), std::move(second), how);
+}
+
+}  // namespace plumb::reference
