@@ -99,6 +99,10 @@ class ResultElements {
         static_cast<double>(static_cast<float>(change.value)) == change.value) {
       unit = 0;
     }
+    if (kRounding == ResultRounding::function && change.is_scaled &&
+        (size == 0 || size - change.most >= kLeastNormalF32)) {
+      unit = 0;
+    }
     if (own_.empty()) {
       if (change.most == 0 && unit == 0) return;
       allocate();
@@ -111,11 +115,11 @@ class ResultElements {
   }
   // What functions that are wrong in the same direction everywhere make of the result.
   void add_one_sided() {
-    if (kRounding != ResultRounding::function) return;
+    if (kRounding != ResultRounding::function || own_.empty()) return;
     node.systematic.resize(node.values.size());
     for (std::size_t i = 0; i < node.values.size(); ++i) {
       const double size = std::abs(node.centre(i));
-      if (size < kInfinity) node.systematic[i] = unit_ * size;
+      if (size < kInfinity && own_[i] != 0) node.systematic[i] = unit_ * size;
     }
   }
   double* centres() { return node.centres.empty() ? node.values.data() : node.centres.data(); }
@@ -158,8 +162,7 @@ class ResultElements {
 // The elements [i, end) of a result of two operands, which are exact or not, along one line.
 template <bool kFirst, bool kSecond, ResultRounding kRounding>
 void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
-                  std::size_t i, std::size_t end, const auto& local,
-                  ResultElements<kRounding>& result) {
+                  std::size_t i, std::size_t end, auto&& local, ResultElements<kRounding>& result) {
   const std::size_t step_a = a.lines().step, step_b = b.lines().step;
   double* const to = result.centres();
   for (; i < end; ++i, at += step_a, bt += step_b) {
@@ -175,7 +178,7 @@ void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand&
   }
 }
 
-// make(a, b, result): the elements of a result.
+// value(a, b, i): without any rounding. make(a, at, b, bt, i, end, result): elements along a line.
 template <ResultRounding kRounding>
 Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& make) {
   const TrackedSizes sizes = broadcast_sizes(first.sizes(), second.sizes());
@@ -193,7 +196,7 @@ Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& mak
     const std::size_t end = i + a.lines().length;
     for (std::size_t j = 0; has_centres && i + j < end; ++j) {
       result.node.values[i + j] =
-          value(a.number(at + j * a.lines().step), b.number(bt + j * b.lines().step));
+          value(a.number(at + j * a.lines().step), b.number(bt + j * b.lines().step), i + j);
     }
     make(a, at, b, bt, i, end, result);
     i = end;
@@ -208,7 +211,7 @@ Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& mak
 // The same, whatever the operands are.
 template <ResultRounding kRounding>
 void set_any_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand& b,
-                      std::size_t bt, std::size_t i, std::size_t end, const auto& local,
+                      std::size_t bt, std::size_t i, std::size_t end, auto&& local,
                       ResultElements<kRounding>& result) {
   if (a.is_exact() && b.is_exact()) {
     set_elements<true, true>(a, at, b, bt, i, end, local, result);
@@ -225,7 +228,8 @@ void set_any_elements(const TrackedOperand& a, std::size_t at, const TrackedOper
 template <ResultRounding kRounding>
 Tracked elementwise(Tracked first, Tracked second, const auto& value, const auto& local) {
   return of_two<kRounding>(
-      std::move(first), std::move(second), value,
+      std::move(first), std::move(second),
+      [&](double x, double y, std::size_t) { return value(x, y); },
       [&](const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
           std::size_t i, std::size_t end, ResultElements<kRounding>& result) {
         set_any_elements(a, at, b, bt, i, end, local, result);
@@ -242,7 +246,8 @@ Tracked elementwise(Tracked first, Tracked second, Rule rule) {
     return change;
   };
   return of_two<ResultRounding::fp32>(
-      std::move(first), std::move(second), Rule::value,
+      std::move(first), std::move(second),
+      [](double x, double y, std::size_t) { return Rule::value(x, y); },
       [&](const TrackedOperand& a, std::size_t at, const TrackedOperand& b, std::size_t bt,
           std::size_t i, std::size_t end, ResultElements<ResultRounding::fp32>& result) {
         while (i < end) {

@@ -27,9 +27,11 @@ struct UncertainNumber {
 using UncertainElement = UncertainNumber<double>;
 
 // A result's number. `beyond`: one standard deviation of what is not linear in the errors.
+// `is_scaled`: by a power of two, which no function rounds.
 template <class V>
 struct ChangeOf {
   V value = {}, by_first = {}, by_second = {}, most = {}, beyond = {};
+  bool is_scaled = false;
 };
 using LocalChange = ChangeOf<double>;
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
+#include "reference/rounding.h"
 #include "reference/tracked/elementwise.h"
 
 namespace plumb::reference {
@@ -68,7 +70,11 @@ Tracked operator/(Tracked a, Tracked b) {
         const double most = nearest > 0    ? (x.most + scaled(y.most, size)) / nearest
                             : y.is_exact() ? 0
                                            : kInfinity;
-        return LocalChange{quotient, slope, scaled(slope, -quotient), most};
+        return LocalChange{.value = quotient,
+                           .by_first = slope,
+                           .by_second = scaled(slope, -quotient),
+                           .most = most,
+                           .is_scaled = y.is_exact() && is_power_of_two(std::abs(y.at))};
       });
 }
 
@@ -150,6 +156,29 @@ Tracked abs(Tracked a) {
                            .by_first = x.at < 0 ? -1.0 : 1.0,
                            .most = x.most,
                            .beyond = std::max(0.0, x.reach - std::abs(x.at)) / 3};
+      });
+}
+
+Tracked select(const Tracked& condition, Tracked a, Tracked b) {
+  if (!TrackedOperand(condition).is_exact()) {
+    throw std::invalid_argument("select: a condition with errors");
+  }
+  const TrackedSizes sizes =
+      broadcast_sizes(condition.sizes(), broadcast_sizes(a.sizes(), b.sizes()));
+  const std::vector<double> chosen = broadcast_to(condition, sizes).centres();
+  return of_two<ResultRounding::none>(
+      broadcast_to(std::move(a), sizes), broadcast_to(std::move(b), sizes),
+      [&](double x, double y, std::size_t i) { return chosen[i] != 0 ? x : y; },
+      [&](const TrackedOperand& x, std::size_t at, const TrackedOperand& y, std::size_t bt,
+          std::size_t i, std::size_t end, ResultElements<ResultRounding::none>& result) {
+        set_any_elements(
+            x, at, y, bt, i, end,
+            [&, place = i](const UncertainElement& first, const UncertainElement& second) mutable {
+              return chosen[place++] != 0
+                         ? LocalChange{.value = first.at, .by_first = 1, .most = first.most}
+                         : LocalChange{.value = second.at, .by_second = 1, .most = second.most};
+            },
+            result);
       });
 }
 

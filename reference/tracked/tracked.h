@@ -78,26 +78,32 @@ Tracked softplus(Tracked a);  // log(1 + exp(a))
 Tracked max(Tracked a, Tracked b);
 Tracked abs(Tracked a);
 
+// a where the condition is not 0, b elsewhere. Throws std::invalid_argument for a condition with
+// errors.
+Tracked select(const Tracked& condition, Tracked a, Tracked b);
+
 // Over one dimension, which stays with size 1, in the order that the numerics declare.
 Tracked sum(Tracked a, std::size_t dimension);
 Tracked mean(Tracked a, std::size_t dimension);
 Tracked max(Tracked a, std::size_t dimension);
 
 // [.., m, k] x [k, n], or x [.., k, n] with the same first dimensions. Products and sums are those
-// of `how`: in its unit, by its steps and chains, of operands that are first rounded to its product
-// format if that is tf32 or bf16. Without `how`: those of the arrays. Errors of an operand stay
-// correlated along the result's rows and columns; those that both operands share term by term
-// (x times its own transpose) count as independent.
+// of `how`: in its unit, by its steps and chains, of operands that are first stored in its product
+// format if that is tf32, tf32_truncated or bf16. Without `how`: those of the arrays. Errors of an
+// operand stay correlated along the result's rows and columns; those that both operands share term
+// by term (x times its own transpose) count as independent.
 Tracked matmul(Tracked a, Tracked b, const Numerics& how);
 Tracked matmul(Tracked a, Tracked b);
 
 // Stored in this format in between. Where nobody's error reaches the next number, everybody stores
 // the same one, and its distance from the exact value is known.
 Tracked rounded(Tracked a, Format format);
+Tracked truncated(Tracked a, Format format);  // towards zero; quantized.h has codes
 
 // The same elements under other sizes; [first, first + count) of a dimension; arrays one after the
 // other along a dimension.
 Tracked reshaped(Tracked a, TrackedSizes sizes);
+Tracked broadcast_to(Tracked a, const TrackedSizes& sizes);
 Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_t count);
 Tracked joined(const std::vector<Tracked>& parts, std::size_t dimension);
 

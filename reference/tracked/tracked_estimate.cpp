@@ -1,42 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
-#include "reference/rounding.h"
 #include "reference/tracked/four_elements.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
 namespace {
-
-// Past the largest number there is infinity.
-double stored_as(Format format, double x) {
-  const double rounded = nearest(format, x);
-  return std::abs(rounded) > largest_finite(format) ? std::copysign(kInfinity, x) : rounded;
-}
-
-// A stored number: what of its error follows the error before, and what is its own.
-struct StoredError {
-  double follows = 0, own = 0, most = 0;
-};
-StoredError stored_error(Format format, double centre, double stored, double sigma, double most) {
-  const auto farthest = [&](double error) {
-    return std::max(std::abs(stored_as(format, centre + error) - stored),
-                    std::abs(stored_as(format, centre - error) - stored));
-  };
-  StoredError error{.most = farthest(most)};
-  const double flips = farthest(std::min(6 * sigma, most));
-  if (flips == 0) return error;  // whatever the error was: everybody stores the same
-  const RoundedError rounding = rounded_error(format, centre, sigma);
-  error.follows = rounding.slope / sigma;
-  const double own =
-      rounding.variance - square(rounding.slope) + square(centre + rounding.mean - stored);
-  error.own = std::max(std::sqrt(std::max(0.0, own)), flips / 6);
-  return error;
-}
 
 // What is known of a row as a whole.
 void set_row(const TrackedNode& node, std::int64_t row, Estimate& estimate) {
@@ -64,36 +36,6 @@ void set_row(const TrackedNode& node, std::int64_t row, Estimate& estimate) {
 }
 
 }  // namespace
-
-Tracked rounded(Tracked a, Format format) {
-  if (format == Format::tf32_truncated) {
-    throw std::invalid_argument("rounded: to nearest only, and not to tf32_truncated");
-  }
-  TrackedNode node = std::move(a).release();
-  const std::size_t count = node.values.size();
-  const std::vector<double> sigmas = node.sigmas();
-  std::vector<double> stored(count), follows(count), own(count), worst(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double centre = node.centre(i);
-    stored[i] = std::isfinite(centre) ? stored_as(format, centre) : centre;
-    if (!std::isfinite(stored[i])) continue;
-    const StoredError error = stored_error(format, centre, stored[i], sigmas[i], node.most(i));
-    follows[i] = error.follows;
-    own[i] = error.own;
-    worst[i] = error.most;
-  }
-  if (!node.centres.empty() || stored != node.values) node.centres = std::move(stored);
-  for (ErrorSource& source : node.sources) {
-    for (std::size_t i = 0; i < count; ++i) source.effect[i] = scaled(source.effect[i], follows[i]);
-  }
-  for (std::size_t i = 0; i < node.systematic.size(); ++i) node.systematic[i] *= follows[i];
-  const bool known = std::ranges::all_of(worst, [](double w) { return w == 0; });
-  node.worst = known ? std::vector<double>() : std::move(worst);
-  if (known) node.sources.clear();
-  add_source(std::move(own), false, node);
-  join_own_sources(node);
-  return Tracked(std::make_shared<TrackedNode>(std::move(node)));
-}
 
 Estimate estimate_of(const Tracked& a, Format output, bool structured) {
   const TrackedNode& node = *a.node();

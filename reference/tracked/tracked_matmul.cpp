@@ -271,6 +271,9 @@ Tracked matmul(Tracked first, Tracked second, const Numerics& how) {
   if (how.product == Format::tf32 || how.product == Format::bf16) {
     first = rounded(std::move(first), how.product);
     second = rounded(std::move(second), how.product);
+  } else if (how.product == Format::tf32_truncated) {
+    first = truncated(std::move(first), how.product);
+    second = truncated(std::move(second), how.product);
   }
   const TrackedNode &a = *first.node(), &b = *second.node();
   TrackedNode node{shape.sizes, a.numerics, shape.product(a.values, b.values)};

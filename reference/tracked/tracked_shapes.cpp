@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "reference/tracked/elementwise.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
@@ -67,6 +68,23 @@ Tracked reshaped(Tracked a, TrackedSizes sizes) {
   }
   node.sizes = std::move(sizes);
   return Tracked(std::make_shared<TrackedNode>(std::move(node)));
+}
+
+Tracked broadcast_to(Tracked a, const TrackedSizes& sizes) {
+  if (a.sizes() == sizes) return a;
+  if (broadcast_sizes(a.sizes(), sizes) != sizes) {
+    throw std::invalid_argument("broadcast_to: an array that is larger");
+  }
+  TrackedNode node = std::move(a).release();
+  const BroadcastLines lines = broadcast_lines(node.sizes, sizes);
+  std::vector<std::size_t> from;
+  for (const std::size_t first : lines.first) {
+    for (std::size_t j = 0; j < lines.length; ++j) from.push_back(first + j * lines.step);
+  }
+  for (ErrorSource& source : node.sources) {
+    source.varies = broadcast_dimensions(source.varies, node.sizes, sizes);
+  }
+  return picked(std::move(node), sizes, from);
 }
 
 Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_t count) {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers that are stored in between: in a format, or as codes. Where no error reaches the next
+// number, the stored one is known, and what is left of the error is nothing.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "reference/rounding.h"
+#include "reference/tracked/four_elements.h"
+#include "reference/tracked/quantized.h"
+#include "reference/tracked/tracked_node.h"
+
+namespace plumb::reference {
+
+namespace {
+
+// Past the largest number there is infinity.
+double stored_as(Format format, double x) {
+  const double rounded = nearest(format, x);
+  return std::abs(rounded) > largest_finite(format) ? std::copysign(kInfinity, x) : rounded;
+}
+
+// The largest number of the format that is no farther from zero.
+double cut_to(Format format, double x) {
+  if (!std::isfinite(x)) return x;
+  const double size = std::abs(x);
+  double stored = nearest(format, size);
+  if (stored > size) stored -= spacing(format, std::nextafter(stored, 0.0));
+  return std::copysign(std::min(stored, largest_finite(format)), x);
+}
+
+double code_value(CodeFormat format, double x) {
+  // A scale is no less than 0, also if its error is as large as itself.
+  return decode(format, encode(format, format == CodeFormat::ue8m0 ? std::max(x, 0.0) : x));
+}
+
+// Of store(centre + e) for a normal e, by 65 values of e. A rise of the stored numbers is found to
+// a fifth of a sigma.
+RoundedError sampled_error(const auto& store, double centre, double sigma) {
+  constexpr double kStep = 3.0 / 16, kReach = 6;
+  double weights = 0, mean = 0, squares = 0, slope = 0;
+  for (double z = -kReach; z <= kReach; z += kStep) {
+    const double weight = std::exp(-z * z / 2);
+    const double error = store(centre + sigma * z) - centre;
+    weights += weight;
+    mean += weight * error;
+    squares += weight * square(error);
+    slope += weight * error * z;
+  }
+  mean /= weights;
+  return {mean, squares / weights - square(mean), slope / weights, 0, 0};
+}
+
+// A stored number: what of its error follows the error before, and what is its own.
+struct StoredError {
+  double follows = 0, own = 0, most = 0;
+};
+// store(x) rises with x. error_of(centre, sigma): of its results.
+StoredError stored_error(const auto& store, const auto& error_of, double centre, double stored,
+                         double sigma, double most) {
+  const auto farthest = [&](double error) {
+    return std::max(std::abs(store(centre + error) - stored),
+                    std::abs(store(centre - error) - stored));
+  };
+  StoredError error{.most = farthest(most)};
+  const double flips = farthest(std::min(6 * sigma, most));
+  if (flips == 0) return error;  // whatever the error was: everybody stores the same
+  const RoundedError rounding = error_of(centre, sigma);
+  error.follows = rounding.slope / sigma;
+  const double own =
+      rounding.variance - square(rounding.slope) + square(centre + rounding.mean - stored);
+  error.own = std::max(std::sqrt(std::max(0.0, own)), flips / 6);
+  return error;
+}
+
+Tracked stored_by(Tracked a, const auto& store, const auto& error_of) {
+  TrackedNode node = std::move(a).release();
+  const std::size_t count = node.values.size();
+  const std::vector<double> sigmas = node.sigmas();
+  std::vector<double> stored(count), follows(count), own(count), worst(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double centre = node.centre(i);
+    stored[i] = std::isnan(centre) ? centre : store(centre);
+    if (!std::isfinite(centre) || !std::isfinite(stored[i])) continue;
+    const StoredError error =
+        stored_error(store, error_of, centre, stored[i], sigmas[i], node.most(i));
+    follows[i] = error.follows;
+    own[i] = error.own;
+    worst[i] = error.most;
+  }
+  if (!node.centres.empty() || stored != node.values) node.centres = std::move(stored);
+  for (ErrorSource& source : node.sources) {
+    scale_line(source.effect.data(), 1, follows.data(), count, source.effect.data());
+  }
+  for (std::size_t i = 0; i < node.systematic.size(); ++i) node.systematic[i] *= follows[i];
+  const bool known = std::ranges::all_of(worst, [](double w) { return w == 0; });
+  node.worst = known ? std::vector<double>() : std::move(worst);
+  if (known) {
+    node.sources.clear();
+    node.systematic.clear();
+  }
+  add_source(std::move(own), false, node);
+  join_own_sources(node);
+  return Tracked(std::make_shared<TrackedNode>(std::move(node)));
+}
+
+// How many columns may share an error: all of a row, or none.
+std::int64_t columns_of_an_error(const TrackedNode& node) {
+  if (node.sizes.empty()) return 1;
+  const std::uint32_t last = std::uint32_t{1} << (node.sizes.size() - 1);
+  const bool own = std::ranges::all_of(
+      node.sources, [&](const ErrorSource& source) { return (source.varies & last) != 0; });
+  return own ? 1 : std::max<std::int64_t>(node.sizes.back(), 1);
+}
+
+}  // namespace
+
+Tracked rounded(Tracked a, Format format) {
+  if (format == Format::tf32_truncated) {
+    throw std::invalid_argument("rounded: to nearest only, and not to tf32_truncated");
+  }
+  return stored_by(
+      std::move(a), [=](double x) { return stored_as(format, x); },
+      [=](double centre, double sigma) { return rounded_error(format, centre, sigma); });
+}
+
+Tracked truncated(Tracked a, Format format) {
+  const auto store = [=](double x) { return cut_to(format, x); };
+  return stored_by(std::move(a), store, [&](double centre, double sigma) {
+    return sampled_error(store, centre, sigma);
+  });
+}
+
+Tracked cast(Tracked a, CodeFormat format) {
+  const auto store = [=](double x) { return code_value(format, x); };
+  return stored_by(std::move(a), store, [&](double centre, double sigma) {
+    return sampled_error(store, centre, sigma);
+  });
+}
+
+QuantizedArray quantized(Tracked a, CodeFormat format, Format through, bool structured) {
+  CodeEstimate codes{.format = format,
+                     .before = estimate_of(a, Format::f64, structured),
+                     .through = through,
+                     .shared_error = columns_of_an_error(*a.node())};
+  const auto store = [=](double x) { return code_value(format, nearest(through, x)); };
+  Tracked values = stored_by(std::move(a), store, [&](double centre, double sigma) {
+    return sampled_error(store, centre, sigma);
+  });
+  return {std::move(values), std::move(codes)};
+}
+
+}  // namespace plumb::reference
