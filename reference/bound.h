@@ -39,6 +39,8 @@ struct Numerics {
   double function_ulp = 2;
   SumUnit unit = SumUnit::fp32;
   int step = 0;  // products per instruction of the unit; 0 = the unit's own
+
+  bool operator==(const Numerics&) const = default;
 };
 
 // Largest relative error of exp, rsqrt, a division and the like: an ulp is two roundoffs.

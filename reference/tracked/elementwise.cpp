@@ -47,19 +47,14 @@ BroadcastLines broadcast_lines(const TrackedSizes& operand, const TrackedSizes& 
   return lines;
 }
 
-std::uint32_t broadcast_dimensions(std::uint32_t varies, const TrackedSizes& operand,
-                                   const TrackedSizes& sizes) {
-  std::uint32_t bits = 0;
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    const std::size_t here = sizes.size() - 1 - d;
-    const bool of_operand = d < operand.size();
-    const bool is_one = sizes[here] == 1;
-    const bool grown = !is_one && size_from_end(operand, d) == 1;
-    const bool own = of_operand && ((varies >> (operand.size() - 1 - d)) & 1) != 0;
-    // An own source of a single element is the own source of each if there is still one.
-    if (!grown && (own || (is_one && !of_operand))) bits |= std::uint32_t{1} << here;
+ErrorSource broadcast_source(const ErrorSource& source, const TrackedSizes& operand,
+                             const TrackedSizes& sizes) {
+  ErrorSource broadcast{source.identity, source.base, {}, {}};
+  for (std::size_t d = 0; d < operand.size(); ++d) {
+    const std::size_t here = sizes.size() - 1 - d, there = operand.size() - 1 - d;
+    if (sizes[here] == operand[there]) broadcast.strides[here] = source.strides[there];
   }
-  return bits;
+  return broadcast;
 }
 
 void TrackedOperand::prepare(const TrackedSizes& sizes) {
@@ -105,7 +100,7 @@ std::vector<ErrorSource> TrackedOperand::release_sources(const TrackedSizes& siz
   std::vector<ErrorSource> all;
   all.reserve(node_->sources.size());
   for (const ErrorSource& source : node_->sources) {
-    all.push_back({source.identity, broadcast_dimensions(source.varies, node_->sizes, sizes), {}});
+    all.push_back(broadcast_source(source, node_->sizes, sizes));
     if (sole && whole_) {
       std::vector<double>& effect = const_cast<ErrorSource&>(source).effect;
       scale_line(effect.data(), 1, derivatives.data(), derivatives.size(), effect.data());

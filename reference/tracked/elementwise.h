@@ -26,9 +26,9 @@ struct BroadcastLines {
   std::size_t step = 1, length = 1;
 };
 BroadcastLines broadcast_lines(const TrackedSizes& operand, const TrackedSizes& sizes);
-// The operand's dimensions that stay its own among `sizes`, as bits of those.
-std::uint32_t broadcast_dimensions(std::uint32_t varies, const TrackedSizes& operand,
-                                   const TrackedSizes& sizes);
+// An operand's source as an array of these sizes has it, without an effect.
+ErrorSource broadcast_source(const ErrorSource& source, const TrackedSizes& operand,
+                             const TrackedSizes& sizes);
 
 // An array while a result is computed of it. Arrays that something else keeps are read in place.
 // Those that nothing else keeps lend their buffers to the result.

@@ -14,7 +14,7 @@
 // element are a new source: what they have in common with their terms is forgotten. Functions take
 // arrays by value: sources of one that nobody keeps become one source of the result.
 //
-// Not modelled: what slices that overlap have in common; numbers past the range of fp32; a product
+// Not modelled: numbers past the range of fp32; a product
 // that a compiler fuses into one sum and rounds for another (a large one that cancels in both);
 // functions in other forms than their own name, exp2(x * log2(e)) for exp, whose error grows with
 // |x|.
@@ -101,7 +101,7 @@ Tracked rounded(Tracked a, Format format);
 Tracked truncated(Tracked a, Format format);  // towards zero; quantized.h has codes
 
 // The same elements under other sizes; [first, first + count) of a dimension; arrays one after the
-// other along a dimension.
+// other along a dimension. Elements that two of them have in common have the same errors.
 Tracked reshaped(Tracked a, TrackedSizes sizes);
 Tracked broadcast_to(Tracked a, const TrackedSizes& sizes);
 Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_t count);

@@ -109,9 +109,9 @@ Tracked stored_by(Tracked a, const auto& store, const auto& error_of) {
 // How many columns may share an error: all of a row, or none.
 std::int64_t columns_of_an_error(const TrackedNode& node) {
   if (node.sizes.empty()) return 1;
-  const std::uint32_t last = std::uint32_t{1} << (node.sizes.size() - 1);
-  const bool own = std::ranges::all_of(
-      node.sources, [&](const ErrorSource& source) { return (source.varies & last) != 0; });
+  const bool own = std::ranges::all_of(node.sources, [&](const ErrorSource& source) {
+    return source.varies(node.sizes.size() - 1);
+  });
   return own ? 1 : std::max<std::int64_t>(node.sizes.back(), 1);
 }
 

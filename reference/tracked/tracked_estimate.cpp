@@ -12,14 +12,13 @@ namespace {
 
 // What is known of a row as a whole.
 void set_row(const TrackedNode& node, std::int64_t row, Estimate& estimate) {
-  const std::uint32_t last = node.sizes.empty() ? 1 : std::uint32_t{1} << (node.sizes.size() - 1);
   const std::int64_t begin = row * estimate.columns;
   const auto count = static_cast<std::size_t>(estimate.columns);
   double variance = 0, all = 0, largest = 0, one_sided = 0;
   for (const ErrorSource& source : node.sources) {
     const double* const effects = source.effect.data() + begin;
     const double squares = line_sums(effects, count).squares;
-    const bool own = (source.varies & last) != 0;
+    const bool own = estimate.columns <= 1 || source.varies(node.sizes.size() - 1);
     variance +=
         own ? squares : square(sum_with_signs(estimate.value.data() + begin, effects, count));
     all += squares;

@@ -94,20 +94,18 @@ struct MatmulOperand {
         magnitudes(magnitudes_of_each(centres)),
         squares(squares_of_each(centres)) {}
 
-  std::uint32_t bit_of(std::size_t from_end) const {
-    return std::uint32_t{1} << (node->sizes.size() - from_end);
-  }
   bool is_own_of_terms(const ErrorSource& source, std::int64_t terms) const {
-    return terms > 1 && (source.varies & bit_of(first ? 1 : 2)) != 0;
+    return terms > 1 && source.varies(node->sizes.size() - (first ? 1 : 2));
   }
-  // Dimensions along which elements of the result have such a source of their own.
-  std::uint32_t varies_in(const ErrorSource& source, const TrackedSizes& sizes) const {
-    const std::size_t last = sizes.size() - 1, apart = sizes.size() - node->sizes.size();
-    const std::uint32_t keeps = bit_of(first ? 2 : 1);
-    const std::uint32_t batches = bit_of(2) - 1;
-    std::uint32_t varies = apart == 0 ? source.varies & batches : 0;
-    if ((source.varies & keeps) != 0) varies |= std::uint32_t{1} << (first ? last - 1 : last);
-    return varies;
+  // Such a source of the result, without an effect.
+  ErrorSource in_result(const ErrorSource& source, const TrackedSizes& sizes) const {
+    const std::size_t rank = node->sizes.size(), last = sizes.size() - 1;
+    ErrorSource passed{source.identity, source.base, {}, {}};
+    if (rank == sizes.size()) {
+      std::copy_n(source.strides.begin(), rank - 2, passed.strides.begin());
+    }
+    passed.strides[first ? last - 1 : last] = source.strides[first ? rank - 2 : rank - 1];
+    return passed;
   }
   std::vector<LineBits> line_bits(const MatmulShape& shape) const;
 };
@@ -136,7 +134,7 @@ DoublesOf with_other(const MatmulShape& shape, const MatmulOperand& operand, con
 // whose covariance is on average that of all. Each element has its own variance, and a margin for
 // this chance.
 void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const MatmulOperand& other,
-               const MatmulShape& shape, std::uint32_t varies, TrackedNode& result) {
+               const MatmulShape& shape, const ErrorSource& like, TrackedNode& result) {
   constexpr double kMargin = 1.25;
   const DoublesOf effect = limited(source.effect, kLargestEffect);
   DoublesOf all = with_other(shape, operand, squares_of_each(effect), other.squares);
@@ -149,7 +147,8 @@ void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const Ma
       const std::int64_t term = operand.first ? at % shape.k : at / shape.n % shape.k;
       mixed[i] *= sign_by_chance(static_cast<std::uint64_t>(term), j);
     }
-    mixes.push_back({new_source(), varies, with_other(shape, operand, mixed, other.centres)});
+    mixes.push_back(
+        new_source_like(like, shape.sizes, with_other(shape, operand, mixed, other.centres)));
     for (std::size_t i = 0; i < all.size(); ++i) of_mixes[i] += square(mixes.back().effect[i]);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -166,19 +165,22 @@ void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const Ma
 void add_passed_on(const MatmulOperand& operand, const MatmulOperand& other,
                    const MatmulShape& shape, TrackedNode& result) {
   for (const ErrorSource& source : operand.node->sources) {
-    const std::uint32_t varies = operand.varies_in(source, shape.sizes);
+    ErrorSource passed = operand.in_result(source, shape.sizes);
     const bool own = operand.is_own_of_terms(source, shape.k);
-    if (own && is_shared(varies, shape.sizes)) {
-      add_mixes(source, operand, other, shape, varies, result);
+    if (own && is_shared(passed, shape.sizes)) {
+      add_mixes(source, operand, other, shape, passed, result);
       continue;
     }
     const DoublesOf effect = limited(source.effect, kLargestEffect);
-    DoublesOf passed = own ? with_other(shape, operand, squares_of_each(effect), other.squares)
-                           : with_other(shape, operand, effect, other.centres);
-    if (own) std::ranges::transform(passed, passed.begin(), [](double x) { return std::sqrt(x); });
+    if (own) {
+      DoublesOf squares = with_other(shape, operand, squares_of_each(effect), other.squares);
+      std::ranges::transform(squares, squares.begin(), [](double x) { return std::sqrt(x); });
+      passed = own_source(shape.sizes, std::move(squares));
+    } else {
+      passed.effect = with_other(shape, operand, effect, other.centres);
+    }
     std::vector<ErrorSource> one;
-    one.push_back({own ? new_source() : source.identity, own ? all_dimensions(shape.sizes) : varies,
-                   std::move(passed)});
+    one.push_back(std::move(passed));
     add_sources(std::move(one), result);
   }
 }

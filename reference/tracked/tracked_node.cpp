@@ -8,7 +8,6 @@
 #include <functional>
 #include <numeric>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "reference/tracked/four_elements.h"
@@ -17,26 +16,26 @@ namespace plumb::reference {
 
 namespace {
 
-// Without dimensions of size 1, along which nothing is shared.
-std::uint32_t telling(std::uint32_t varies, const TrackedSizes& sizes) {
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 1) varies |= std::uint32_t{1} << d;
+// Row-major among the dimensions with a stride.
+void number_anew(ErrorSource& source, const TrackedSizes& sizes) {
+  source.base = 0;
+  std::fill(source.strides.begin() + static_cast<std::ptrdiff_t>(sizes.size()),
+            source.strides.end(), 0);
+  std::int64_t stride = 1;
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    if (!source.varies(d)) continue;
+    source.strides[d] = stride;
+    stride *= std::max<std::int64_t>(sizes[d], 1);
   }
-  return varies;
-}
-
-auto members_of(const Numerics& n) {
-  return std::tuple(n.product, n.accumulator, n.chains, n.probability, n.function_ulp, n.unit,
-                    n.step);
 }
 
 }  // namespace
 
 SourceIdentity new_source() { return std::make_shared<const SourceName>(); }
 
-SourceIdentity SourceName::moved(const Move& move) const {
+SourceIdentity SourceName::picked(const Pick& pick) const {
   const std::lock_guard lock(mutex_);
-  std::weak_ptr<const SourceName>& known = moved_[move];
+  std::weak_ptr<const SourceName>& known = picked_[pick];
   SourceIdentity identity = known.lock();
   if (!identity) known = identity = new_source();
   return identity;
@@ -76,10 +75,9 @@ std::int64_t elements_of(const TrackedSizes& sizes) {
 }
 
 void check_sizes(const TrackedSizes& sizes) {
-  constexpr std::size_t kMostDimensions = 8;
-  if (sizes.size() > kMostDimensions) {
+  if (sizes.size() > kMostTrackedDimensions) {
     throw std::invalid_argument(
-        fmt::format("{} dimensions, more than {}", sizes.size(), kMostDimensions));
+        fmt::format("{} dimensions, more than {}", sizes.size(), kMostTrackedDimensions));
   }
   if (std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; })) {
     throw std::invalid_argument("a negative size");
@@ -87,7 +85,7 @@ void check_sizes(const TrackedSizes& sizes) {
 }
 
 void check_alike(const Numerics& a, const Numerics& b) {
-  if (&a == &b || members_of(a) == members_of(b)) return;
+  if (&a == &b || a == b) return;
   throw std::invalid_argument("arrays of different numerics meet");
 }
 
@@ -103,8 +101,33 @@ TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension) {
   return split;
 }
 
-bool is_shared(std::uint32_t varies, const TrackedSizes& sizes) {
-  return telling(varies, sizes) != all_dimensions(sizes);
+bool is_shared(const ErrorSource& source, const TrackedSizes& sizes) {
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] > 1 && !source.varies(d)) return true;
+  }
+  return false;
+}
+
+ErrorSource own_source(const TrackedSizes& sizes, std::vector<double> effect) {
+  ErrorSource source{new_source(), 0, {}, std::move(effect)};
+  source.strides.fill(1);
+  number_anew(source, sizes);
+  return source;
+}
+
+ErrorSource new_source_like(const ErrorSource& like, const TrackedSizes& sizes,
+                            std::vector<double> effect) {
+  ErrorSource source{new_source(), 0, like.strides, std::move(effect)};
+  number_anew(source, sizes);
+  return source;
+}
+
+bool are_alike(const ErrorSource& a, const ErrorSource& b, const TrackedSizes& sizes) {
+  if (a.identity != b.identity || a.base != b.base) return false;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] > 1 && a.strides[d] != b.strides[d]) return false;
+  }
+  return true;
 }
 
 double sign_by_chance(std::uint64_t term, std::uint64_t column) {
@@ -117,20 +140,15 @@ double sign_by_chance(std::uint64_t term, std::uint64_t column) {
 
 void add_source(std::vector<double> effect, bool shared, TrackedNode& node) {
   if (std::ranges::all_of(effect, [](double e) { return e == 0; })) return;
-  node.sources.push_back(
-      {new_source(), shared ? 0 : all_dimensions(node.sizes), std::move(effect)});
+  node.sources.push_back(shared ? ErrorSource{new_source(), 0, {}, std::move(effect)}
+                                : own_source(node.sizes, std::move(effect)));
 }
 
 void add_sources(std::vector<ErrorSource> more, TrackedNode& node) {
   for (ErrorSource& one : more) {
-    const auto known = std::ranges::find(node.sources, one.identity, &ErrorSource::identity);
+    const auto known = std::ranges::find_if(
+        node.sources, [&](const ErrorSource& other) { return are_alike(one, other, node.sizes); });
     if (known == node.sources.end()) {
-      node.sources.push_back(std::move(one));
-      continue;
-    }
-    // The same sources stand at other elements: which meet, nobody knows.
-    if (telling(known->varies, node.sizes) != telling(one.varies, node.sizes)) {
-      one.identity = new_source();
       node.sources.push_back(std::move(one));
       continue;
     }
@@ -142,12 +160,11 @@ void add_sources(std::vector<ErrorSource> more, TrackedNode& node) {
 }
 
 void join_own_sources(TrackedNode& node) {
-  const std::uint32_t all = all_dimensions(node.sizes);
   ErrorSource* first = nullptr;
   std::vector<ErrorSource> kept;
   kept.reserve(node.sources.size());
   for (ErrorSource& one : node.sources) {
-    if (one.varies != all || one.identity.use_count() > 1) {
+    if (is_shared(one, node.sizes) || one.identity.use_count() > 1) {
       kept.push_back(std::move(one));
     } else if (first == nullptr) {
       kept.push_back(std::move(one));

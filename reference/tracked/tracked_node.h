@@ -15,26 +15,35 @@
 
 namespace plumb::reference {
 
-// Sources have no values, only identities. Elements that a slice or a join moves have derived ones:
-// the same for the same move, so that two equal slices meet.
+// A row of sources, numbered from 0. They have no values, only this identity. Elements that are
+// picked in an order without a rule have a derived row: the same for the same pick, so that two
+// equal picks meet.
 class SourceName;
 using SourceIdentity = std::shared_ptr<const SourceName>;
 class SourceName {
  public:
-  using Move = std::array<std::int64_t, 4>;
-  SourceIdentity moved(const Move& move) const;
+  using Pick = std::vector<std::int64_t>;
+  SourceIdentity picked(const Pick& pick) const;
 
  private:
   mutable std::mutex mutex_;
-  mutable std::map<Move, std::weak_ptr<const SourceName>> moved_;
+  mutable std::map<Pick, std::weak_ptr<const SourceName>> picked_;
 };
 SourceIdentity new_source();
 
+constexpr std::size_t kMostTrackedDimensions = 8;
+
+// Element (i, j, ..) has the source numbered  base + strides[0] i + strides[1] j + ..  of its row.
+// Along dimensions with a stride of 0, elements share one. The stride of a dimension of size 1 says
+// where a neighbour's source would be. Slices, joins and other shapes of an array read the same row
+// in other ways, so that their common elements are known.
 struct ErrorSource {
   SourceIdentity identity;
-  // Dimensions along which elements have sources of their own. Along all others they share one.
-  std::uint32_t varies = 0;
+  std::int64_t base = 0;
+  std::array<std::int64_t, kMostTrackedDimensions> strides{};
   std::vector<double> effect;  // on each element, of one standard deviation
+
+  bool varies(std::size_t dimension) const { return strides[dimension] != 0; }
 };
 
 struct TrackedNode {
@@ -57,9 +66,6 @@ struct TrackedNode {
 };
 
 std::int64_t elements_of(const TrackedSizes& sizes);
-inline std::uint32_t all_dimensions(const TrackedSizes& sizes) {
-  return (std::uint32_t{1} << sizes.size()) - 1;
-}
 // Throws std::invalid_argument for more than 8 dimensions, or a negative size.
 void check_sizes(const TrackedSizes& sizes);
 // Throws std::invalid_argument where the operands were declared differently.
@@ -73,9 +79,19 @@ struct TrackedSplit {
 TrackedSplit split_at(const TrackedSizes& sizes, std::size_t dimension);
 
 // Do elements along a dimension with several of them share such a source?
-bool is_shared(std::uint32_t varies, const TrackedSizes& sizes);
+bool is_shared(const ErrorSource& source, const TrackedSizes& sizes);
+// New sources. `like`: elements have their own along dimensions where they have there.
+ErrorSource own_source(const TrackedSizes& sizes, std::vector<double> effect);
+ErrorSource new_source_like(const ErrorSource& like, const TrackedSizes& sizes,
+                            std::vector<double> effect);
+// The same sources at the same elements?
+bool are_alike(const ErrorSource& a, const ErrorSource& b, const TrackedSizes& sizes);
+
 // +1 or -1 by chance, always the same for the same numbers. `column`: below 16.
 double sign_by_chance(std::uint64_t term, std::uint64_t column);
+
+// The elements `from` of an array, under other sizes. Its sources keep their strides.
+Tracked picked(TrackedNode node, TrackedSizes sizes, const std::vector<std::size_t>& from);
 
 // A new source: one for each element, or one that all share. Nothing where all effects are 0.
 void add_source(std::vector<double> effect, bool shared, TrackedNode& node);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -16,11 +18,11 @@ namespace {
 class Lines {
  public:
   Lines(const TrackedNode& node, std::size_t dimension)
-      : split_(split_at(node.sizes, dimension)), bit_(std::uint32_t{1} << dimension) {}
+      : split_(split_at(node.sizes, dimension)), dimension_(dimension) {}
 
   std::size_t count() const { return static_cast<std::size_t>(split_.outer * split_.inner); }
   std::int64_t length() const { return split_.size; }
-  std::uint32_t bit() const { return bit_; }
+  std::size_t dimension() const { return dimension_; }
 
   // visit(i): each element of line `line`, in order.
   void for_each(std::size_t line, const auto& visit) const {
@@ -60,7 +62,7 @@ class Lines {
 
  private:
   TrackedSplit split_;
-  std::uint32_t bit_;
+  std::size_t dimension_;
 };
 
 constexpr std::size_t kMostKeptApart = 16;
@@ -75,14 +77,18 @@ TrackedNode of_lines(const TrackedNode& terms, const Lines& lines, std::size_t d
   return node;
 }
 
-ErrorSource of_lines(const ErrorSource& source, const Lines& lines, SourceIdentity identity) {
-  return {std::move(identity), source.varies | lines.bit(), std::vector<double>(lines.count())};
+// A new source of the sums, of which the terms of each have their own.
+ErrorSource of_lines(const ErrorSource& source, const Lines& lines, const TrackedSizes& sizes) {
+  ErrorSource like{nullptr, 0, source.strides, {}};
+  like.strides[lines.dimension()] = 1;
+  return new_source_like(like, sizes, std::vector<double>(lines.count()));
 }
 
 // Terms with sources that elements of other dimensions share: each sum has its own mix of them, of
 // signs of its own. The largest stay apart. The rest become random mixes, whose covariance is on
 // average that of all of them; each sum has its own variance, and a margin for this chance.
-std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines) {
+std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines,
+                               const TrackedSizes& sizes) {
   constexpr double kMargin = 1.25;
   const auto length = static_cast<std::size_t>(lines.length());
   std::vector<double> weights(length);
@@ -99,7 +105,7 @@ std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines) {
   for (std::size_t j = 0; j < apart; ++j) place[order[j]] = j;
   std::vector<ErrorSource> parts;
   for (std::size_t j = 0; j < apart + mixes; ++j) {
-    parts.push_back(of_lines(source, lines, new_source()));
+    parts.push_back(of_lines(source, lines, sizes));
   }
   for (std::size_t line = 0; line < lines.count(); ++line) {
     std::size_t term = 0;
@@ -126,19 +132,70 @@ std::vector<ErrorSource> mixed(const ErrorSource& source, const Lines& lines) {
   return parts;
 }
 
-// A source that the terms share stays, and adds up. Terms with sources of their own make new ones.
-void add_summed(ErrorSource source, const Lines& lines, TrackedNode& node) {
-  const bool own = (source.varies & lines.bit()) != 0 && lines.length() > 1;
-  if (own && is_shared(source.varies | lines.bit(), node.sizes)) {
-    for (ErrorSource& part : mixed(source, lines)) node.sources.push_back(std::move(part));
-    return;
+// Of sources that read the same row from elsewhere: how many terms later they read what `one`
+// reads. None if they do not.
+std::optional<std::int64_t> terms_apart(const ErrorSource& one, const ErrorSource& other,
+                                        const Lines& lines) {
+  if (one.identity != other.identity || one.strides != other.strides) return std::nullopt;
+  const std::int64_t stride = one.strides[lines.dimension()];
+  if ((one.base - other.base) % stride != 0) return std::nullopt;
+  return (one.base - other.base) / stride;
+}
+
+// Terms with sources of their own make a new one. What overlapping slices have in common adds up
+// before it is squared. `alike`: sources that read the same row.
+ErrorSource of_own(const std::vector<ErrorSource>& alike, const Lines& lines,
+                   const TrackedSizes& sizes) {
+  ErrorSource total = own_source(sizes, std::vector<double>(lines.count()));
+  if (alike.size() == 1) {
+    for (std::size_t line = 0; line < total.effect.size(); ++line) {
+      total.effect[line] = lines.root_of_squares(line, alike.front().effect);
+    }
+    return total;
   }
-  ErrorSource total = of_lines(source, lines, own ? new_source() : std::move(source.identity));
+  std::map<std::int64_t, double> of_number;
   for (std::size_t line = 0; line < total.effect.size(); ++line) {
-    total.effect[line] =
-        own ? lines.root_of_squares(line, source.effect) : lines.sum(line, source.effect);
+    of_number.clear();
+    for (const ErrorSource& source : alike) {
+      std::int64_t number = -*terms_apart(alike.front(), source, lines);
+      lines.for_each(line, [&](std::size_t i) { of_number[number++] += source.effect[i]; });
+    }
+    double squares = 0;
+    for (const auto& [number, effect] : of_number) squares += square(effect);
+    total.effect[line] = std::sqrt(squares);
   }
-  node.sources.push_back(std::move(total));
+  return total;
+}
+
+// A source that the terms share stays, and adds up.
+void add_summed(std::vector<ErrorSource> sources, const Lines& lines, TrackedNode& node) {
+  std::vector<std::vector<ErrorSource>> own;
+  for (ErrorSource& source : sources) {
+    if (!source.varies(lines.dimension()) || lines.length() <= 1) {
+      ErrorSource total{source.identity, source.base, source.strides,
+                        std::vector<double>(lines.count())};
+      for (std::size_t line = 0; line < total.effect.size(); ++line) {
+        total.effect[line] = lines.sum(line, source.effect);
+      }
+      std::vector<ErrorSource> one;
+      one.push_back(std::move(total));
+      add_sources(std::move(one), node);
+    } else if (is_shared(source, node.sizes)) {
+      for (ErrorSource& part : mixed(source, lines, node.sizes)) {
+        node.sources.push_back(std::move(part));
+      }
+    } else {
+      const auto known = std::ranges::find_if(own, [&](const std::vector<ErrorSource>& alike) {
+        return terms_apart(alike.front(), source, lines).has_value();
+      });
+      if (known != own.end()) {
+        known->push_back(std::move(source));
+      } else {
+        own.emplace_back().push_back(std::move(source));
+      }
+    }
+  }
+  for (const auto& alike : own) node.sources.push_back(of_own(alike, lines, node.sizes));
 }
 
 }  // namespace
@@ -163,7 +220,7 @@ Tracked sum(Tracked a, std::size_t dimension) {
     node.worst[line] = most + error.worst;
     if (!node.systematic.empty()) node.systematic[line] = lines.sum(line, terms.systematic);
   }
-  for (ErrorSource& source : terms.sources) add_summed(std::move(source), lines, node);
+  add_summed(std::move(terms.sources), lines, node);
   terms.sources.clear();
   for (ErrorSource& source : node.sources) {
     for (std::size_t line = 0; line < lines.count(); ++line) {

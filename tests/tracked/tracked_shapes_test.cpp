@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements that are moved, picked or there twice keep their errors: what they have in common with
+// the same elements elsewhere adds up or cancels, and nothing else does.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "reference/tracked/tracked.h"
+#include "reference/tracked/tracked_node.h"
+
+namespace plumb::reference {
+namespace tracked_shapes_test {
+
+// Beside whose errors the roundings of sums and products are small.
+const Numerics kCoarse{.function_ulp = 1000};
+
+Tracked numbers(const TrackedSizes& sizes) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < elements_of(sizes); ++i) {
+    values.push_back(0.01 * static_cast<double>(i + 1));
+  }
+  return {values, sizes, kCoarse};
+}
+// Elements with errors of their own, all about as large as kSigma.
+Tracked own_errors(const TrackedSizes& sizes) { return exp(numbers(sizes)); }
+const double kSigma = own_errors({1}).sigma(0);
+
+// Of the sum of all elements.
+double sigma_of_all(const Tracked& a) {
+  Tracked total = a;
+  for (std::size_t d = 0; d < a.sizes().size(); ++d) total = sum(total, d);
+  return total.sigma(0) / kSigma;
+}
+void expect_nothing(const Tracked& a, const Tracked& b) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  for (std::int64_t i = 0; i < elements_of(a.sizes()); ++i) {
+    EXPECT_EQ(a.values()[static_cast<std::size_t>(i)], b.values()[static_cast<std::size_t>(i)]);
+    EXPECT_LT((a - b).sigma(i), 0.01 * kSigma) << i;
+    EXPECT_GT((a + b).sigma(i), 1.9 * kSigma) << i;
+  }
+}
+void expect_independent(const Tracked& a, const Tracked& b) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  for (std::int64_t i = 0; i < elements_of(a.sizes()); ++i) {
+    EXPECT_GT((a - b).sigma(i), 1.3 * kSigma) << i;
+  }
+}
+
+TEST(TrackedShapes, SlicesOfSlicesMeet) {
+  const Tracked e = own_errors({6});
+  expect_nothing(sliced(e, 0, 2, 2), sliced(sliced(e, 0, 1, 4), 0, 1, 2));
+  expect_nothing(sliced(sliced(e, 0, 0, 3), 0, 2, 1), sliced(sliced(e, 0, 2, 4), 0, 0, 1));
+  expect_independent(sliced(e, 0, 0, 3), sliced(e, 0, 1, 3));
+}
+
+TEST(TrackedShapes, JoinsOfAllPartsAreTheWhole) {
+  const Tracked e = own_errors({4, 3});
+  expect_nothing(e, joined({sliced(e, 0, 0, 1), sliced(e, 0, 1, 2), sliced(e, 0, 3, 1)}, 0));
+  expect_nothing(e, joined({sliced(e, 1, 0, 2), sliced(e, 1, 2, 1)}, 1));
+  expect_independent(
+      e,
+      joined({sliced(e, 0, 1, 1), sliced(e, 0, 0, 1), sliced(e, 0, 3, 1), sliced(e, 0, 2, 1)}, 0));
+}
+
+// e0 + 2 e1 + e2.
+TEST(TrackedShapes, SumsAddUpWhatOverlaps) {
+  const Tracked e = own_errors({3});
+  const Tracked twice = joined({sliced(e, 0, 0, 2), sliced(e, 0, 1, 2)}, 0);
+  EXPECT_NEAR(sigma_of_all(twice), std::sqrt(6.0), 0.1);
+  EXPECT_NEAR(sigma_of_all(joined({e, -e}, 0)), 0, 0.01);
+  EXPECT_NEAR(sigma_of_all(joined({e, own_errors({3})}, 0)), std::sqrt(6.0), 0.1);
+}
+
+TEST(TrackedShapes, ReshapesOfSharedErrorsKeepThem) {
+  const Tracked shared = numbers({3, 4}) * 0.0 + own_errors({4});  // of each column one
+  const Tracked flat = reshaped(shared, {12});
+  EXPECT_NEAR(flat.sigma(5), shared.sigma(5), 1e-3 * kSigma);
+  EXPECT_NEAR(sigma_of_all(flat), 6, 0.2);
+  // Columns stay together where they can.
+  expect_nothing(reshaped(reshaped(shared, {3, 2, 2}), {3, 4}), shared);
+  EXPECT_NEAR(sigma_of_all(reshaped(shared, {3, 2, 2})), 6, 0.2);
+  // More sources than are kept apart: about right, whatever the signs of the mixes are.
+  const Tracked many = reshaped(numbers({3, 40}) * 0.0 + own_errors({40}), {120});
+  EXPECT_NEAR(many.sigma(7), 1.25 * own_errors({40}).sigma(7), 0.1 * kSigma);
+  EXPECT_GT(sigma_of_all(many), 0.6 * 3 * std::sqrt(40.0));
+  EXPECT_LT(sigma_of_all(many), 2 * 3 * std::sqrt(40.0));
+}
+
+// Elements 4..11 and 2..9 of one array: none stands where it stands in the other.
+TEST(TrackedShapes, DoNotTakeOtherElementsForTheSame) {
+  const Tracked e = own_errors({4, 4});
+  const Tracked rows = sliced(e, 0, 1, 2);
+  const Tracked others = reshaped(sliced(reshaped(e, {8, 2}), 0, 1, 4), {2, 4});
+  expect_independent(rows, others);
+}
+
+TEST(TrackedShapes, ExactPartsOfAJoinStayExact) {
+  const Tracked exact({3, 5}, {2}, kCoarse);
+  EXPECT_TRUE(joined({exact, exact}, 0).node()->worst.empty());
+  EXPECT_TRUE(joined({exact, exact}, 0).node()->centres.empty());
+  const Tracked whole = joined({exact, own_errors({2})}, 0);
+  EXPECT_EQ((whole * whole).worst(1), 0);
+  EXPECT_EQ((whole + whole).worst(0), 0);
+  EXPECT_EQ((whole / 4.0).worst(1), 0);
+  EXPECT_GT((whole * whole).worst(2), 0);
+}
+
+TEST(TrackedShapes, BroadcastTo) {
+  const Tracked e = own_errors({3, 1});
+  const Tracked wide = broadcast_to(e, {2, 3, 4});
+  EXPECT_EQ(wide.values()[4], e.values()[1]);
+  expect_nothing(wide, broadcast_to(broadcast_to(e, {3, 4}), {2, 3, 4}));
+  EXPECT_NEAR(sigma_of_all(wide), 8 * std::sqrt(3.0), 0.3);
+  EXPECT_THROW(broadcast_to(wide, {3, 4}), std::invalid_argument);
+}
+
+}  // namespace tracked_shapes_test
+}  // namespace plumb::reference
