@@ -106,6 +106,12 @@ Tracked reshaped(Tracked a, TrackedSizes sizes);
 Tracked broadcast_to(Tracked a, const TrackedSizes& sizes);
 Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_t count);
 Tracked joined(const std::vector<Tracked>& parts, std::size_t dimension);
+Tracked transposed(Tracked a);  // the last two dimensions
+// Row indices[i] of the dimension at place i; row i at place indices[i] of `size`, and 0 elsewhere.
+// Throw std::invalid_argument for indices that there are not, or to which two rows go.
+Tracked gather(Tracked a, std::size_t dimension, const std::vector<std::int64_t>& indices);
+Tracked scatter(const Tracked& a, std::size_t dimension, const std::vector<std::int64_t>& indices,
+                std::int64_t size);
 
 // Rows are those of the last dimension. `structured`: terms are equal, or their roundings repeat
 // each other for another reason, so that the worst cases hold alone.

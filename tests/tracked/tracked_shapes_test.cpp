@@ -96,6 +96,63 @@ TEST(TrackedShapes, DoNotTakeOtherElementsForTheSame) {
   const Tracked rows = sliced(e, 0, 1, 2);
   const Tracked others = reshaped(sliced(reshaped(e, {8, 2}), 0, 1, 4), {2, 4});
   expect_independent(rows, others);
+  const Tracked square = own_errors({3, 3});
+  const Tracked mirrored = square - transposed(square);
+  EXPECT_GT(mirrored.sigma(1), 1.3 * kSigma);
+}
+
+TEST(TrackedShapes, Transposes) {
+  const Tracked e = own_errors({2, 3, 4});
+  EXPECT_EQ(transposed(e).sizes(), (TrackedSizes{2, 4, 3}));
+  EXPECT_EQ(transposed(e).values()[1], e.values()[4]);
+  EXPECT_EQ(transposed(e).sigma(12), e.sigma(12));
+  expect_nothing(transposed(transposed(e)), e);
+  expect_nothing(reshaped(sliced(transposed(e), 2, 1, 1), {2, 4}),
+                 reshaped(sliced(e, 1, 1, 1), {2, 4}));
+  EXPECT_THROW(transposed(numbers({3})), std::invalid_argument);
+}
+
+TEST(TrackedShapes, GatherKeepsTheErrorsOfRows) {
+  const Tracked e = own_errors({5, 3});
+  const Tracked picks = gather(e, 0, {4, 1, 1, 0});
+  EXPECT_EQ(picks.sizes(), (TrackedSizes{4, 3}));
+  EXPECT_EQ(picks.values()[0], e.values()[12]);
+  EXPECT_EQ(picks.sigma(0), e.sigma(12));
+  EXPECT_EQ(picks.worst(4), e.worst(4));
+  expect_nothing(picks, gather(e, 0, {4, 1, 1, 0}));
+  expect_nothing(sliced(picks, 0, 1, 1), sliced(picks, 0, 2, 1));
+  expect_nothing(sliced(picks, 0, 1, 1), sliced(e, 0, 1, 1));
+  expect_independent(sliced(picks, 0, 0, 2), sliced(picks, 0, 2, 2));
+  expect_nothing(gather(e, 0, {1, 2, 3}), sliced(e, 0, 1, 3));
+  expect_nothing(gather(gather(e, 0, {4, 3, 2, 1, 0}), 0, {4, 3, 2, 1, 0}), e);
+  EXPECT_NEAR(sigma_of_all(gather(e, 0, {2, 2, 2, 2})), 4 * std::sqrt(3.0), 0.6);
+  EXPECT_NEAR(sigma_of_all(picks), std::sqrt(3 * (1 + 4 + 1.0)), 0.4);
+  EXPECT_THROW(gather(e, 0, {5}), std::invalid_argument);
+  EXPECT_THROW(gather(e, 2, {0}), std::invalid_argument);
+  // More repeated rows than are kept apart.
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < 80; ++i) indices.push_back(i * 7 % 40);
+  const Tracked many = gather(own_errors({40, 2}), 0, indices);
+  EXPECT_GT(many.sigma(9), kSigma);
+  expect_nothing(sliced(many, 0, 3, 1), sliced(many, 0, 43, 1));
+  EXPECT_GT(sigma_of_all(many), 0.6 * 2 * std::sqrt(80.0));
+}
+
+TEST(TrackedShapes, ScatterLeavesOthersAtZero) {
+  const Tracked e = own_errors({2, 3});
+  const Tracked there = scatter(e, 0, {3, 1}, 5);
+  EXPECT_EQ(there.sizes(), (TrackedSizes{5, 3}));
+  for (const std::int64_t i : {0, 7, 13}) {
+    EXPECT_EQ(there.values()[static_cast<std::size_t>(i)], 0);
+    EXPECT_EQ(there.worst(i), 0);
+  }
+  EXPECT_EQ(there.values()[4], e.values()[4]);
+  EXPECT_EQ(there.sigma(9), e.sigma(0));
+  EXPECT_NEAR(sigma_of_all(there), std::sqrt(6.0), 0.2);
+  expect_nothing(gather(there, 0, {3}), sliced(e, 0, 0, 1));
+  EXPECT_THROW(scatter(e, 0, {3, 3}, 5), std::invalid_argument);
+  EXPECT_THROW(scatter(e, 0, {3, 5}, 5), std::invalid_argument);
+  EXPECT_THROW(scatter(e, 0, {3}, 5), std::invalid_argument);
 }
 
 TEST(TrackedShapes, ExactPartsOfAJoinStayExact) {
