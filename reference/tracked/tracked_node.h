@@ -90,6 +90,9 @@ bool are_alike(const ErrorSource& a, const ErrorSource& b, const TrackedSizes& s
 // +1 or -1 by chance, always the same for the same numbers. `column`: below 16.
 double sign_by_chance(std::uint64_t term, std::uint64_t column);
 
+// The numbers of the sources of all elements.
+std::vector<std::int64_t> numbers_of(const ErrorSource& source, const TrackedSizes& sizes);
+
 // The elements `from` of an array, under other sizes. Its sources keep their strides.
 Tracked picked(TrackedNode node, TrackedSizes sizes, const std::vector<std::size_t>& from);
 

@@ -52,19 +52,6 @@ std::optional<decltype(ErrorSource::strides)> reshaped_strides(const ErrorSource
   return strides;
 }
 
-// The numbers of the sources of all elements.
-std::vector<std::int64_t> numbers_of(const ErrorSource& source, const TrackedSizes& sizes) {
-  std::vector<std::int64_t> numbers{source.base};
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    std::vector<std::int64_t> more;
-    for (const std::int64_t number : numbers) {
-      for (std::int64_t i = 0; i < sizes[d]; ++i) more.push_back(number + i * source.strides[d]);
-    }
-    numbers = std::move(more);
-  }
-  return numbers;
-}
-
 // Sources of elements that share them in an order without a rule. Those of up to 16 numbers stay,
 // more become random mixes.
 std::vector<ErrorSource> shared_by_number(const ErrorSource& source,
@@ -93,6 +80,18 @@ std::vector<ErrorSource> shared_by_number(const ErrorSource& source,
 }
 
 }  // namespace
+
+std::vector<std::int64_t> numbers_of(const ErrorSource& source, const TrackedSizes& sizes) {
+  std::vector<std::int64_t> numbers{source.base};
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    std::vector<std::int64_t> more;
+    for (const std::int64_t number : numbers) {
+      for (std::int64_t i = 0; i < sizes[d]; ++i) more.push_back(number + i * source.strides[d]);
+    }
+    numbers = std::move(more);
+  }
+  return numbers;
+}
 
 Tracked picked(TrackedNode node, TrackedSizes sizes, const std::vector<std::size_t>& from) {
   const auto pick = [&](std::vector<double>& values) {
