@@ -110,8 +110,8 @@ class ResultElements {
     const double flushed =
         unit != 0 && size != 0 && size - change.most < kLeastNormalF32 ? kLeastNormalF32 : 0;
     if (change.beyond != 0 || !beyond_.empty()) set_beyond(i, change.beyond);
-    node.worst[i] = change.most + scaled(size + change.most, unit) + flushed;
-    own_[i] = kUniformSigma * (scaled(size + std::min(change.most, reach), unit) + flushed);
+    node.worst[i] = change.most + scaled_error(size + change.most, unit) + flushed;
+    own_[i] = kUniformSigma * (scaled_error(size + std::min(change.most, reach), unit) + flushed);
   }
   // What functions that are wrong in the same direction everywhere make of the result.
   void add_one_sided() {
@@ -172,9 +172,9 @@ void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand&
     if (!(std::abs(change.value) < kInfinity)) change = {};  // nothing is known of errors there
     if constexpr (!kFirst) result.by_first[i] = change.by_first;
     if constexpr (!kSecond) result.by_second[i] = change.by_second;
-    result.set_error(
-        i, change, x.is_exact() && y.is_exact(),
-        scaled(x.reach, std::abs(change.by_first)) + scaled(y.reach, std::abs(change.by_second)));
+    result.set_error(i, change, x.is_exact() && y.is_exact(),
+                     scaled_error(x.reach, std::abs(change.by_first)) +
+                         scaled_error(y.reach, std::abs(change.by_second)));
   }
 }
 
@@ -281,7 +281,7 @@ Tracked elementwise(Tracked operand, const auto& value, const auto& local) {
     to[i] = change.value;
     if (!(std::abs(change.value) < kInfinity)) continue;
     if (!a.is_exact()) result.by_first[i] = change.by_first;
-    result.set_error(i, change, x.is_exact(), scaled(x.reach, std::abs(change.by_first)));
+    result.set_error(i, change, x.is_exact(), scaled_error(x.reach, std::abs(change.by_first)));
   }
   result.add_one_sided();
   a.add_one_sided(result.by_first, result.node);

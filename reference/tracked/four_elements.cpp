@@ -139,7 +139,7 @@ PLUMB_FOR_ANY_TARGET void scale_each(const double* from, std::size_t step, const
     scale_to(effect, slope, result);
     store(result, to + i);
   }
-  for (; i < count; ++i) to[i] = scaled(from[i * step], by[i]);
+  for (; i < count; ++i) to[i] = scaled_error(from[i * step], by[i]);
 }
 PLUMB_WIDE_TARGET void wide_scale_each(const double* from, std::size_t step, const double* by,
                                        std::size_t count, double* to) {
@@ -158,7 +158,7 @@ PLUMB_FOR_ANY_TARGET void add_each_scaled(const double* from, std::size_t step, 
     load(to + i, sum);
     store(sum + result, to + i);
   }
-  for (; i < count; ++i) to[i] += scaled(from[i * step], std::abs(by[i]));
+  for (; i < count; ++i) to[i] += scaled_error(from[i * step], std::abs(by[i]));
 }
 PLUMB_WIDE_TARGET void wide_add_each_scaled(const double* from, std::size_t step, const double* by,
                                             std::size_t count, double* to) {

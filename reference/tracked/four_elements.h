@@ -36,9 +36,13 @@ struct ChangeOf {
 using LocalChange = ChangeOf<double>;
 
 // 0 where there is no error, also if it would be multiplied by infinity.
-inline double scaled(double error, double by) { return error == 0 || by == 0 ? 0 : error * by; }
+inline double scaled_error(double error, double by) {
+  return error == 0 || by == 0 ? 0 : error * by;
+}
 
-PLUMB_FOR_ANY_TARGET void scale_to(double error, double by, double& to) { to = scaled(error, by); }
+PLUMB_FOR_ANY_TARGET void scale_to(double error, double by, double& to) {
+  to = scaled_error(error, by);
+}
 PLUMB_FOR_ANY_TARGET void scale_to(const Four& error, const Four& by, Four& to) {
   const FourBits none = (error == 0) | (by == 0);
   to = reinterpret_cast<Four>(reinterpret_cast<FourBits>(error * by) & ~none);
@@ -108,10 +112,10 @@ bool set_ordinary(SumRule rule, const OperandLine& a, const OperandLine& b, std:
 bool set_ordinary(ProductRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
                   const ResultLine& to);
 
-// to[i] = scaled(from[i * step], by[i])
+// to[i] = scaled_error(from[i * step], by[i])
 void scale_line(const double* from, std::size_t step, const double* by, std::size_t count,
                 double* to);
-// to[i] += scaled(from[i * step], |by[i]|)
+// to[i] += scaled_error(from[i * step], |by[i]|)
 void add_scaled_line(const double* from, std::size_t step, const double* by, std::size_t count,
                      double* to);
 // to[i] += from[i]^2

@@ -320,7 +320,7 @@ Tracked by_random_roundings(const SampledFunction& f, const std::vector<Tracked>
   const Evaluation below = evaluated(f, inputs, Dice::functions_below, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const double sigma = std::sqrt(node.variance(i));
-    node.worst.push_back(scaled(sigma, worst));
+    node.worst.push_back(scaled_error(sigma, worst));
     const double by_functions = std::max(std::abs(above.values[i] - right.values[i]),
                                          std::abs(below.values[i] - right.values[i]));
     const bool finite = std::isfinite(right.values[i]);

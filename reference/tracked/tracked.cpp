@@ -67,12 +67,12 @@ Tracked operator/(Tracked a, Tracked b) {
         // How near to 0 the divisor comes.
         const double near = std::abs(y.at) - y.reach, nearest = std::abs(y.at) - y.most;
         const double slope = near > 0 ? std::copysign(1 / near, y.at) : kInfinity;
-        const double most = nearest > 0    ? (x.most + scaled(y.most, size)) / nearest
+        const double most = nearest > 0    ? (x.most + scaled_error(y.most, size)) / nearest
                             : y.is_exact() ? 0
                                            : kInfinity;
         return LocalChange{.value = quotient,
                            .by_first = slope,
-                           .by_second = scaled(slope, -quotient),
+                           .by_second = scaled_error(slope, -quotient),
                            .most = most,
                            .is_scaled = y.is_exact() && is_power_of_two(std::abs(y.at))};
       });
