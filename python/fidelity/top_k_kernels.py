@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Top-k per row in numpy. Each order of NaN has an engine: torch.topk puts every NaN on top, a radix
 select over fp32 keys orders NaN by its sign, and a select that bins on half precision may lose NaN.
+torch.topk takes -0 and +0 for equal, a radix select orders them by sign.
 """
 
 import numpy as np
@@ -37,6 +38,10 @@ def with_nan_on_top(window, k):
     return largest(window, k, keys_with_nan_on_top)
 
 
+def with_equal_zeros(window, k):
+    return largest(window + np.float32(0), k, keys_with_nan_on_top)  # -0 + 0 is +0
+
+
 def with_nan_by_sign(window, k):
     return largest(window, k, keys_by_sign)
 
@@ -66,14 +71,17 @@ def decode(select):
     return made
 
 
-def made(op, name, nan_order, function, numerics=NUMERICS):
-    return kernel(op, name=name, platforms="sim-*", numerics=numerics, contract={"nan_order": nan_order})(function)
+def made(op, name, nan_order, function, zeros="by_sign"):
+    contract = {"nan_order": nan_order, "zeros": zeros}
+    return kernel(op, name=name, platforms="sim-*", numerics=NUMERICS, contract=contract)(function)
 
 
 PREFILL, DECODE = "top_k_per_row_prefill", "top_k_per_row_decode"
 prefill_nan_on_top = made(PREFILL, "prefill_nan_on_top", "all_nan_top", prefill(with_nan_on_top))
 prefill_nan_by_sign = made(PREFILL, "prefill_nan_by_sign", "sign_ordered", prefill(with_nan_by_sign))
+prefill_with_equal_zeros = made(PREFILL, "prefill_with_equal_zeros", "all_nan_top", prefill(with_equal_zeros), "equal")
 prefill_losing_nan = made(PREFILL, "prefill_losing_nan", "unspecified", prefill(largest_without_nan))
 decode_nan_on_top = made(DECODE, "decode_nan_on_top", "all_nan_top", decode(with_nan_on_top))
 decode_nan_by_sign = made(DECODE, "decode_nan_by_sign", "sign_ordered", decode(with_nan_by_sign))
+decode_with_equal_zeros = made(DECODE, "decode_with_equal_zeros", "all_nan_top", decode(with_equal_zeros), "equal")
 decode_losing_nan = made(DECODE, "decode_losing_nan", "unspecified", decode(largest_without_nan))

@@ -75,6 +75,7 @@ std::uint32_t order_key(float logit) {
 std::uint32_t LogitWindow::key(std::int64_t local) const {
   constexpr std::uint32_t kMost = 0xffffffffu;
   const float value = logit(local);
+  if (zeros_are_equal && value == 0) return order_key(0);
   return std::isnan(value) && nan_order != NanOrder::sign_ordered ? kMost : order_key(value);
 }
 

@@ -25,6 +25,7 @@ struct LogitWindow {
   std::int64_t column_stride = 1;
   std::int64_t length = 0;  // >= 0
   NanOrder nan_order = NanOrder::sign_ordered;
+  bool zeros_are_equal = false;  // -0 is +0
 
   float logit(std::int64_t local) const { return first[local * column_stride]; }
   std::uint32_t key(std::int64_t local) const;  // what is ordered

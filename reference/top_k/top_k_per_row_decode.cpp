@@ -24,7 +24,7 @@ std::vector<LogitWindow> windows_of(const TopKPerRowDecode& input) {
       throw std::invalid_argument("top_k_per_row_decode: a row ends behind the columns");
     }
     windows.push_back({input.logits + row * input.logits_row_stride, input.logits_column_stride,
-                       end, input.nan_order});
+                       end, input.nan_order, input.zeros_are_equal});
   }
   return windows;
 }

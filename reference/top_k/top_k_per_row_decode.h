@@ -21,6 +21,7 @@ struct TopKPerRowDecode {
   std::int32_t next_n = 1;
   std::int32_t k = 0;
   NanOrder nan_order = NanOrder::sign_ordered;
+  bool zeros_are_equal = false;
 };
 
 // End of one row: max(0, seq_len - next_n + row % next_n + 1) from one length per request, where

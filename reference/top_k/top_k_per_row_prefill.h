@@ -19,6 +19,7 @@ struct TopKPerRowPrefill {
   std::int64_t logits_row_stride = 0, logits_column_stride = 1;  // in elements
   std::int32_t k = 0;
   NanOrder nan_order = NanOrder::sign_ordered;
+  bool zeros_are_equal = false;
 };
 
 // One per row; an end in front of its start gives an empty one. Throws std::invalid_argument where

@@ -25,6 +25,10 @@ inline const ContractChoice kNanOrder{
     {{"*", "unspecified", "a row with a NaN is free"},
      {"unspecified", "all_nan_top", "plumb's kernel of unspecified takes every NaN first"}}};
 
+// The order of plumb_zero_order.
+inline const ContractChoice kZeroOrder{
+    "zeros", {"by_sign", "equal"}, "-0: below +0, as bits are ordered, or equal to it"};
+
 // Logits with gaps between columns and rows, and the indices of the largest of each row.
 template <class P>
 void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_columns) {
@@ -37,6 +41,7 @@ void add_selection(TablePart<P>& t, const Formula& num_rows, const Formula& all_
       t.scalar("logits_row_stride", &P::logits_row_stride, width + parameter("row_gap"));
   t.input("logits", &P::logits, {rows, width}, "rows to select from").strides({stride, 1});
   t.choice("nan_order", &P::nan_order, kNanOrder);
+  t.choice("zeros", &P::zeros, kZeroOrder);
   t.output("indices", &P::indices, {rows, k}, "columns of the window, then -1");
   t.strides({{"indices_row_stride", &P::indices_row_stride}});
 }

@@ -96,6 +96,7 @@ class TopKPerRowDecodeProblem final : public TableProblem<P> {
     input.next_n = static_cast<std::int32_t>(p_.next_n);
     input.k = k();
     input.nan_order = static_cast<reference::NanOrder>(p_.nan_order);
+    input.zeros_are_equal = p_.zeros == PLUMB_ZEROS_EQUAL;
     return input;
   }
 
@@ -128,7 +129,7 @@ OpDefinition define_top_k_per_row_decode() {
             {"column_stride", 1, 1, 64, "elements from one column to the next"},
             kOutGap},
            {pattern_word()},
-           {kNanOrder}},
+           {kNanOrder, kZeroOrder}},
           make_problem_of<TopKPerRowDecodeProblem>,
           {},
           "requests",

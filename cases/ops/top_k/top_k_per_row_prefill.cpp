@@ -100,6 +100,7 @@ class TopKPerRowPrefillProblem final : public TableProblem<P> {
     input.logits_column_stride = p_.logits_column_stride;
     input.k = k();
     input.nan_order = static_cast<reference::NanOrder>(p_.nan_order);
+    input.zeros_are_equal = p_.zeros == PLUMB_ZEROS_EQUAL;
     TopKWindows selection{windows_of(input), {}, p_.columns, k()};
     selection.starts.assign(input.row_starts, input.row_starts + p_.rows);
     return selection;
@@ -124,7 +125,7 @@ OpDefinition define_top_k_per_row_prefill() {
            "row-local indices of the k largest logits of each row's window of columns",
            std::move(parameters),
            {pattern_word()},
-           {kNanOrder}},
+           {kNanOrder, kZeroOrder}},
           make_problem_of<TopKPerRowPrefillProblem>,
           {},
           "rows",

@@ -28,7 +28,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t end = end_of(p, row);
   const std::int64_t length = end > 0 ? end : 0;
   const TopKWindow window = {p.logits + row * p.logits_row_stride, p.logits_column_stride, length,
-                             nan_above(p.nan_order)};
+                             nan_above(p.nan_order), minus_zero(p.zeros)};
   select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
                      room, shared);
 }

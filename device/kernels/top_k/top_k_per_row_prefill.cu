@@ -21,7 +21,7 @@ PLUMB_KERNEL PLUMB_BOUNDS(1024,
   const std::int64_t length = p.row_ends[row] - start;
   const float* first = p.logits + row * p.logits_row_stride + start * p.logits_column_stride;
   const TopKWindow window = {first, p.logits_column_stride, length > 0 ? length : 0,
-                             nan_above(p.nan_order)};
+                             nan_above(p.nan_order), minus_zero(p.zeros)};
   select_top_k<kept>(window, static_cast<std::int32_t>(p.k), p.indices + row * p.indices_row_stride,
                      room, shared);
 }

@@ -17,6 +17,7 @@ constexpr int kTopKColumns = kTopKChunk * kTopKChunks;
 // Bits without a sign above which a logit is NaN, and above any other: all are, or none. Where none
 // is, NaN is ordered by bits as other logits are.
 constexpr std::uint32_t kTopKInfinity = 0x7f800000u, kTopKMostBits = 0x7fffffffu;
+constexpr std::uint32_t kTopKMinusZero = 0x80000000u;
 
 // The logits that a row may look at; local index i is first[i * column_stride]. At most 2^31 - 5.
 struct TopKWindow {
@@ -24,10 +25,15 @@ struct TopKWindow {
   std::int64_t column_stride;
   std::int64_t length;
   std::uint32_t nan_above = kTopKMostBits;
+  std::uint32_t minus_zero = kTopKMinusZero;  // the bits that -0 is ordered by
 };
 
 PLUMB_DEVICE inline std::uint32_t nan_above(plumb_nan_order order) {
   return order == PLUMB_NAN_SIGN_ORDERED ? kTopKMostBits : kTopKInfinity;
+}
+
+PLUMB_DEVICE inline std::uint32_t minus_zero(plumb_zero_order order) {
+  return order == PLUMB_ZEROS_EQUAL ? 0 : kTopKMinusZero;
 }
 
 // A window as chunks. Chunk c has columns 4 c - lead to 4 c - lead + 3, the lead chosen such that
@@ -53,6 +59,7 @@ PLUMB_DEVICE inline bool is_column(const TopKRow& row, std::int32_t column) {
 // Of a logit: what is ordered by bits. Applied where logits are compared and not where they are
 // loaded, so that loads need not wait for one another.
 PLUMB_DEVICE inline std::uint32_t ordered_bits(const TopKRow& row, std::uint32_t bits) {
+  if (bits == kTopKMinusZero) return row.window.minus_zero;
   return (bits & kTopKMostBits) > row.window.nan_above ? kTopKMostBits : bits;
 }
 

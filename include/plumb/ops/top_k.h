@@ -17,6 +17,12 @@ typedef enum plumb_nan_order {
   PLUMB_NAN_UNSPECIFIED = 2   /* a row with NaN: any indices of the window, none twice, or -1 */
 } plumb_nan_order;
 
+/* Where -0 stands among the logits. */
+typedef enum plumb_zero_order {
+  PLUMB_ZEROS_BY_SIGN = 0, /* below +0, as bits are ordered */
+  PLUMB_ZEROS_EQUAL = 1    /* beside +0, as numbers compare (torch.topk) */
+} plumb_zero_order;
+
 /* Row-local indices of the k largest logits of [row_starts, row_ends)   [4.1, 4.2] */
 typedef struct plumb_top_k_per_row_prefill_params {
   int64_t struct_size;       /* of this structure, in bytes */
@@ -30,6 +36,7 @@ typedef struct plumb_top_k_per_row_prefill_params {
   int64_t indices_row_stride;
   plumb_stream stream;
   plumb_nan_order nan_order;
+  plumb_zero_order zeros;
 } plumb_top_k_per_row_prefill_params;
 
 /* The same over [0, row_end), the ends derived from sequence lengths   [4.3] */
@@ -48,6 +55,7 @@ typedef struct plumb_top_k_per_row_decode_params {
   int64_t indices_row_stride;
   plumb_stream stream;
   plumb_nan_order nan_order;
+  plumb_zero_order zeros;
 } plumb_top_k_per_row_decode_params;
 
 #ifdef __cplusplus
