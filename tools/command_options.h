@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Options that several files add to commands. Only sources that know CLI11 include this.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/command_line.h"
+
+namespace plumb::tools {
+
+inline void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
+                           const char* meaning) {
+  // One value each time: what follows it is not a second one.
+  command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
+}
+
+// plumb bisect and its searches.
+void add_bisect(CLI::App& app, Action& action);
+
+}  // namespace plumb::tools
