@@ -50,6 +50,7 @@ OwnTensor tensor_of(nb::dict given) {
           .least = nb::cast<std::int64_t>(given["least"]),
           .below = nb::cast<std::string>(given["below"]),
           .scale = nb::cast<double>(given["scale"]),
+          .between = nb::cast<std::vector<double>>(given["between"]),
           .says = nb::cast<std::string>(given["says"])};
 }
 
@@ -76,6 +77,7 @@ OwnResult result_of(nb::handle made, const OwnTensor& output, bool structured) {
 std::vector<OwnResult> call_reference(nb::object& function, const std::vector<OwnTensor>& tensors,
                                       const std::string& op, const OwnCall& call) {
   const nb::gil_scoped_acquire lock;
+  const NumericsOfCall numerics(call.numerics);
   try {
     nb::dict inputs, numbers;
     for (const OwnTensor& tensor : tensors) {

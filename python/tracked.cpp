@@ -51,6 +51,22 @@ Tracked operand(const Tracked& beside, nb::handle value) {
   return exact(nb::cast<Doubles>(value), numerics);
 }
 
+// Numerics of the call whose reference this thread computes.
+thread_local const reference::Numerics* current_numerics = nullptr;
+
+Tracked exact_here(const Doubles& array) {
+  if (current_numerics == nullptr) {
+    throw std::invalid_argument("array: only the reference of an op makes arrays");
+  }
+  return exact(array, *current_numerics);
+}
+
+std::vector<std::int64_t> indices_of(nb::handle indices) {
+  using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  const auto array = nb::cast<Indices>(indices);
+  return {array.data(), array.data() + array.size()};
+}
+
 std::size_t dimension_of(const Tracked& a, std::int64_t axis) {
   const auto dimensions = std::ssize(a.sizes());
   const std::int64_t dimension = axis < 0 ? axis + dimensions : axis;
@@ -82,6 +98,8 @@ void add_operators(nb::class_<Tracked>& tracked) {
       .def("__rmul__", [](const Tracked& a, nb::handle b) { return operand(a, b) * a; })
       .def("__truediv__", [](const Tracked& a, nb::handle b) { return a / operand(a, b); })
       .def("__rtruediv__", [](const Tracked& a, nb::handle b) { return operand(a, b) / a; })
+      .def("__matmul__", [](const Tracked& a, nb::handle b) { return matmul(a, operand(a, b)); })
+      .def("__rmatmul__", [](const Tracked& a, nb::handle b) { return matmul(operand(a, b), a); })
       .def("__neg__", [](const Tracked& a) { return -a; })
       .def("__abs__", [](const Tracked& a) { return abs(a); });
   tracked.attr("__array_ufunc__") = nb::none();  // numpy leaves operators to this class
@@ -106,6 +124,23 @@ void add_functions(nb::module_& module) {
   over_one("tracked_max", static_cast<Tracked (*)(Tracked, std::size_t)>(&reference::max));
   module.def("tracked_maximum",
              [](const Tracked& a, nb::handle b) { return max(a, operand(a, b)); });
+  module.def("tracked_where", [](const Doubles& condition, nb::handle a, nb::handle b) {
+    const Tracked first =
+        nb::isinstance<Tracked>(a) ? nb::cast<Tracked>(a) : operand(nb::cast<Tracked>(b), a);
+    return select(exact(condition, *first.node()->numerics), first, operand(first, b));
+  });
+  module.def("tracked_array", &exact_here);
+  module.def("tracked_transposed", [](const Tracked& a) { return transposed(a); });
+  module.def("tracked_gathered", [](const Tracked& a, std::int64_t axis, nb::handle indices) {
+    return gather(a, dimension_of(a, axis), indices_of(indices));
+  });
+  module.def("tracked_scattered",
+             [](const Tracked& a, std::int64_t axis, nb::handle indices, std::int64_t size) {
+               return scatter(a, dimension_of(a, axis), indices_of(indices), size);
+             });
+  module.def("tracked_truncated", [](const Tracked& a, const std::string& dtype) {
+    return truncated(a, format_of(dtype));
+  });
   module.def("tracked_rounded", [](const Tracked& a, const std::string& dtype) {
     return rounded(a, format_of(dtype));
   });
@@ -123,6 +158,10 @@ void add_functions(nb::module_& module) {
 }
 
 }  // namespace
+
+NumericsOfCall::NumericsOfCall(const reference::Numerics& numerics)
+    : outer_(std::exchange(current_numerics, &numerics)) {}
+NumericsOfCall::~NumericsOfCall() { current_numerics = outer_; }
 
 void add_tracked(nb::module_& module) {
   nb::class_<Tracked> tracked(module, "Tracked");

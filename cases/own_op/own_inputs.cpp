@@ -87,12 +87,28 @@ void fill_row_gaps(HostTensor& tensor) {
   }
 }
 
+// exact: a multiple of an eighth of the range. adversarial: one of the ends.
+double float_between(const std::vector<double>& ends, Fill fill, std::uint64_t seed,
+                     std::uint64_t i) {
+  constexpr std::int64_t kParts = 8;
+  const double range = ends[1] - ends[0];
+  if (fill == Fill::real) return ends[0] + range * uniform(seed, i);
+  const std::int64_t part = integer(seed, i, 0, fill == Fill::exact ? kParts : 1);
+  return fill == Fill::exact ? ends[0] + range * static_cast<double>(part) / kParts
+                             : ends[static_cast<std::size_t>(part)];
+}
+
 void fill_floats(const OwnTensor& declared, bool padded, const Step& step, std::uint64_t seed,
                  const LivePart& part, HostTensor& tensor) {
   constexpr std::int64_t kMostInteger = 3;
   const auto at = [&](std::int64_t row, std::int64_t column) {
     return static_cast<std::uint64_t>(row * tensor.columns() + column);
   };
+  if (!declared.between.empty()) {
+    return store_live(tensor, part, [&](std::int64_t row, std::int64_t column) {
+      return float_between(declared.between, step.fill, seed, at(row, column));
+    });
+  }
   if (step.fill == Fill::exact) {
     store_live(tensor, part, [&](std::int64_t row, std::int64_t column) {
       const std::int64_t most = kMostInteger;

@@ -239,6 +239,11 @@ void check_own_op(const OwnOp& op) {
   for (const OwnTensor& tensor : op.tensors) {
     for (const std::string& size : tensor.shape) own_size(op, size, tensor.name);
     own_size(op, tensor.below, tensor.name);
+    const std::vector<double>& between = tensor.between;
+    if (!between.empty() && (between.size() != 2 || !(between[0] < between[1]))) {
+      throw BadRow(fmt::format("{}: {} lies between two numbers, the smaller one first", op.name,
+                               tensor.name));
+    }
     if (tensor.shape.empty())
       throw BadRow(fmt::format("{}: {} has no shape", op.name, tensor.name));
   }
@@ -257,6 +262,7 @@ OwnDefinition define_own_op(OwnOp op) {
                       return std::make_unique<OwnProblem>(*kept, row, platform);
                     }};
   made.table = kept->table.get();
+  for (const OwnReal& real : kept->op.reals) made.reals.push_back(real.name);
   return {std::move(made), own_rows(kept->op)};
 }
 

@@ -28,7 +28,8 @@ struct OwnTensor {
   // Of integers, which are drawn between least and below - 1. `below` is spelt as in a shape.
   std::int64_t least = 0;
   std::string below = "256";
-  double scale = 1;  // of floats: standard deviation of a typical row
+  double scale = 1;             // of floats: standard deviation of a typical row
+  std::vector<double> between;  // of floats: the least and the largest; empty: normal, by `scale`
   std::string says;
 };
 

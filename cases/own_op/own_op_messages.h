@@ -107,7 +107,7 @@ inline void to_json(nlohmann::json& json, const OwnTensor& tensor) {
           {"output", tensor.output}, {"optional", tensor.optional},
           {"shape", tensor.shape},   {"least", tensor.least},
           {"below", tensor.below},   {"scale", tensor.scale},
-          {"says", tensor.says}};
+          {"says", tensor.says},     {"between", tensor.between}};
 }
 inline void from_json(const nlohmann::json& json, OwnTensor& tensor) {
   json.at("name").get_to(tensor.name);
@@ -118,6 +118,7 @@ inline void from_json(const nlohmann::json& json, OwnTensor& tensor) {
   json.at("least").get_to(tensor.least);
   json.at("below").get_to(tensor.below);
   json.at("scale").get_to(tensor.scale);
+  json.at("between").get_to(tensor.between);
   json.at("says").get_to(tensor.says);
 }
 

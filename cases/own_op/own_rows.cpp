@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 
 #include "cases/own_op/own_op_table.h"
@@ -12,6 +13,7 @@ namespace plumb::cases {
 
 namespace {
 
+constexpr double kOtherReals = 1.25;
 constexpr std::int64_t kGap = 8, kRandomRows = 4, kMostRandomGap = 40;
 
 std::string row_text(const std::string& name, const std::string& why, const std::string& more,
@@ -22,6 +24,16 @@ std::string row_text(const std::string& name, const std::string& why, const std:
     text += fmt::format("{} = {}\n", parameter, value);
   }
   return text + "\n";
+}
+
+// Not the usual values: a kernel may have those built in.
+std::string other_reals(const OwnOp& op, double factor) {
+  std::string text;
+  for (const OwnReal& real : op.reals) {
+    const double usual = static_cast<double>(real.value);
+    text += fmt::format("{} = {:.9e}\n", real.name, usual == 0 ? factor : factor * usual);
+  }
+  return text;
 }
 
 std::string random_rows(const OwnOp& op) {
@@ -41,8 +53,9 @@ std::string random_rows(const OwnOp& op) {
     for (const OwnTensor& tensor : op.tensors) {
       if (tensor.optional) parameters[tensor.name] = next(0, 1);
     }
-    text += row_text(fmt::format("random_{}", i), "Drawn from the values of the sizes.", "",
-                     parameters);
+    const double factor = std::exp2(static_cast<double>(next(-8, 8)) / 8);
+    text += row_text(fmt::format("random_{}", i), "Drawn from the values of the sizes.",
+                     other_reals(op, factor), parameters);
   }
   return text;
 }
@@ -53,7 +66,8 @@ std::string own_rows(const OwnOp& op) {
   std::string text = row_text("usual", "The first value of each size.",
                               "tier = \"smoke\"\nconcurrent = \"smoke\"\n", {});
   text += row_text("rows_apart", "Rows of a slice: a kernel that ignores strides reads others.",
-                   "tier = \"smoke\"\n", {{kOwnRowGap, kGap}, {kOwnOutGap, 2 * kGap}});
+                   "tier = \"smoke\"\n" + other_reals(op, kOtherReals),
+                   {{kOwnRowGap, kGap}, {kOwnOutGap, 2 * kGap}});
   for (const OwnSize& size : op.sizes) {
     for (std::size_t i = 1; i < size.values.size(); ++i) {
       text += row_text(fmt::format("{}_{}", size.name, size.values[i]),

@@ -9,8 +9,9 @@
 
 namespace plumb::cases {
 
-// The text of a case file: the usual sizes, each other value of a size, rows far from each other,
-// each optional input left out, four rows at random, and those that the op lists itself.
+// The text of a case file: the usual sizes, each other value of a size, rows far from each other
+// with other reals, each optional input left out, four rows at random, and those that the op lists
+// itself.
 std::string own_rows(const OwnOp& op);
 
 }  // namespace plumb::cases

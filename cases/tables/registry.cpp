@@ -175,7 +175,7 @@ const OpDefinition& add_op(OpDefinition op, std::string rows) {
     throw BadRow(fmt::format("{}: {}", op.name, error.what()));
   }
   added_rows()[op.name] = std::move(rows);
-  return ops.emplace_back(with_reals(std::move(op)));
+  return ops.emplace_back(std::move(op));
 }
 
 const std::vector<Scenario>& all_scenarios() {

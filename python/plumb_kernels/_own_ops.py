@@ -28,6 +28,7 @@ class _Array:
         least: int = 0,
         below: str | int = 256,
         scale: float = 1.0,
+        between: Sequence[float] = (),
     ):
         if dtype not in _TYPES:
             raise BadKernel(f"an array of {dtype!r}: it is one of {', '.join(_TYPES)}")
@@ -35,6 +36,7 @@ class _Array:
             raise BadKernel('an array without sizes: Input("f32", 1) has one element')
         self.dtype, self.shape = dtype, [str(size) for size in shape]
         self.says, self.least, self.below, self.scale = says, least, str(below), scale
+        self.between = [float(end) for end in between]
 
     def as_dict(self, name: str, output: bool, optional: bool) -> dict[str, Any]:
         return {**vars(self), "name": name, "output": output, "optional": optional}
@@ -44,8 +46,9 @@ class Input(_Array):
     """An array that the op reads: Input("bf16", "tokens", "hidden").
 
     Sizes are names, numbers, or products and quotients of these ("4*hidden"). Integers are drawn
-    between least and below - 1, where below may be a size ("rows"). scale: standard deviation of
-    floats. An input with the default None is optional.
+    between least and below - 1, where below may be a size ("rows"). Floats are normal with the
+    standard deviation scale, in rows of very different size, or lie between two numbers
+    (between=(0, 1)). An input with the default None is optional.
     """
 
 

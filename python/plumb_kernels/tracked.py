@@ -16,24 +16,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _plumb
 
 __all__ = [
     "Tracked",
+    "array",
     "concatenate",
+    "e4m3fn",
+    "e4m3fnuz",
+    "e8m0",
     "exp",
     "log",
+    "matmul",
     "max",
     "maximum",
     "mean",
     "reshape",
     "rounded",
     "rsqrt",
+    "scatter",
     "sigmoid",
     "softplus",
     "sqrt",
     "sum",
     "tanh",
+    "transpose",
+    "truncated",
+    "where",
 ]
 
 Tracked = _plumb.Tracked
@@ -52,6 +63,55 @@ max = _plumb.tracked_max
 maximum = _plumb.tracked_maximum
 
 rounded = _plumb.tracked_rounded
+truncated = _plumb.tracked_truncated
+transpose = _plumb.tracked_transposed
+
+
+def array(values: Any) -> Any:
+    """Exact numbers as a tracked array."""
+    return _plumb.tracked_array(np.ascontiguousarray(values, np.float64))
+
+
+def matmul(a: Any, b: Any) -> Any:
+    """[..., m, k] x [k, n], or x [..., k, n]: products and sums as the kernel declares them."""
+    return a @ b
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition, an array of booleans, is true, and b elsewhere. Shapes broadcast."""
+    return _plumb.tracked_where(np.ascontiguousarray(condition, np.float64), _operand(a), _operand(b))
+
+
+def scatter(a: Any, indices: Any, size: int, axis: int = 0) -> Any:
+    """Row i of the axis at place indices[i] of `size` places, and zeros elsewhere."""
+    return _plumb.tracked_scattered(a, axis, np.ascontiguousarray(indices, np.int64), size)
+
+
+def e4m3fn(codes: Any) -> np.ndarray:
+    """The numbers of fp8 codes (OCP): exact, NaN for 0x7f and 0xff."""
+    return _e4m3(codes, 7, (0x7F, 0xFF))
+
+
+def e4m3fnuz(codes: Any) -> np.ndarray:
+    """The numbers of AMD's fp8 codes: exact, NaN for 0x80."""
+    return _e4m3(codes, 8, (0x80,))
+
+
+def e8m0(codes: Any) -> np.ndarray:
+    """Powers of two by their exponents: 2^(code - 127), and NaN for 255."""
+    codes = np.asarray(codes, np.int64)
+    return np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
+
+
+def _e4m3(codes: Any, bias: int, nan: tuple[int, ...]) -> np.ndarray:
+    codes = np.asarray(codes, np.int64)
+    exponent, mantissa = codes >> 3 & 15, codes & 7
+    size = np.where(exponent == 0, np.ldexp(mantissa / 8, 1 - bias), np.ldexp(1 + mantissa / 8, exponent - bias))
+    return np.where(np.isin(codes, nan), np.nan, np.where(codes & 0x80, -size, size))
+
+
+def _operand(value: Any) -> Any:
+    return np.ascontiguousarray(value, np.float64) if isinstance(value, np.ndarray) else value
 
 
 def reshape(a: Any, sizes: Sequence[int]) -> Any:
@@ -78,8 +138,9 @@ def _item(a: Any, key: Any) -> Any:
     named = len([one for one in keys if one is not None and one is not Ellipsis])
     if named > len(a.shape):
         raise IndexError(f"{named} indices of an array of {len(a.shape)} dimensions")
-    if Ellipsis in keys:
-        at = keys.index(Ellipsis)
+    dots = [i for i, one in enumerate(keys) if one is Ellipsis]
+    if dots:
+        at = dots[0]
         keys[at : at + 1] = [slice(None)] * (len(a.shape) - named)
     keys += [slice(None)] * (len(a.shape) - len([one for one in keys if one is not None]))
     sizes: list[int] = []
@@ -89,6 +150,12 @@ def _item(a: Any, key: Any) -> Any:
             sizes.append(1)
             continue
         size = a.shape[axis]
+        if isinstance(one, np.ndarray):  # of integers: rows of the axis
+            places = np.where(one < 0, one + size, one)
+            a = _plumb.tracked_gathered(a, axis, np.ascontiguousarray(places.reshape(-1), np.int64))
+            sizes.extend(one.shape)
+            axis += 1
+            continue
         if isinstance(one, slice):
             first, end, step = one.indices(size)
             if step != 1:

@@ -114,6 +114,7 @@ class OwnOps(unittest.TestCase):
             kernel("gated_norm")(lambda x, gates, out: None)
 
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/own_ops"
 OPS = """
 from plumb_kernels import Input, Output, op
 from plumb_kernels import tracked as t
@@ -201,6 +202,50 @@ class Files(unittest.TestCase):
             ended = self.run_files(OPS.replace("return x * x * scale", reference), KERNELS, "--op", "squared", "--platform", "sim-sm90")
             self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
             self.assertIn(why, ended.stderr)
+
+
+class Examples(Files):
+    """examples/own_ops: each right kernel passes the default tier, and each change of it fails."""
+
+    CHANGES = {
+        "engram_lookup": {
+            "holes read the last row": ("np.where((buckets >= 0)[..., None], rows[np.maximum(buckets, 0)], np.float32(0))", "rows[buckets]"),
+            "scales of another group": ("np.repeat(factors, 32, axis=1)\n    found", "np.repeat(factors[:, ::-1], 32, axis=1)\n    found"),
+            "e4m3fnuz": ("- 7)", "- 8)"),
+        },
+        "lora_shrink": {
+            "first adapter": ("a[of_token]", "a[0]"),
+            "built-in scaling": ("np.float32(scaling)", "np.float32(0.5)"),
+            "last column": ("(a[of_token] @ x[i])", "(a[of_token][:, :-1] @ x[i][:-1])"),
+            "stored in bf16": ("np.float32(scaling) * (a[of_token] @ x[i])", "float32(bf16(np.float32(scaling) * (a[of_token] @ x[i])))"),
+        },
+        "gated_delta_step": {
+            "delta of the old state": ("(v - (decayed *", "(v - (state *"),
+            "reads the old state": ("bf16((new_state *", "bf16((state *"),
+            "beta is lost": (").sum(2)) * beta[:, :, None]", ").sum(2))"),
+            "base 2": ("np.exp(g)", "np.exp2(g)"),
+            "scale in bf16": ("np.float32(scale)", "float32(bf16(scale))"),
+            "state in bf16": ("new_state[...] = decayed + k[..., None] * delta[:, :, None, :]", "new_state[...] = float32(bf16(decayed + k[..., None] * delta[:, :, None, :]))"),
+        },
+    }
+
+    def outcome(self, name, change=None, tier="default"):
+        text = (EXAMPLES / f"{name}.py").read_text()
+        if change is not None:
+            self.assertIn(change[0], text)
+            at = text.rindex(change[0])  # of the kernel, which stands behind the op
+            text = (text[:at] + text[at:].replace(*change)).replace("import Input", "import bf16, float32, Input")
+        path = self.file(f"{name}.py", text)
+        return self.plumb("run", "--ops", path, "--plugin", path, "--op", name, "--tier", tier, "--platform", "sim-sm90", "--no-diagnosis", "--json", "")
+
+    def test_right_kernels_pass_and_changed_ones_fail(self):
+        for name, changes in self.CHANGES.items():
+            self.assertLessEqual(len((EXAMPLES / f"{name}.py").read_text().splitlines()), 60)
+            right = self.outcome(name)
+            self.assertEqual(right.returncode, 0, right.stdout + right.stderr)
+            for what, change in changes.items():
+                wrong = self.outcome(name, change)
+                self.assertEqual(wrong.returncode, 1, f"{name}: {what}\n{wrong.stdout}{wrong.stderr}")
 
 
 class Refusals(unittest.TestCase):

@@ -146,6 +146,32 @@ TEST(OwnOp, GuardsTheGapsBetweenRows) {
   EXPECT_TRUE(call.passes());
 }
 
+TEST(OwnOp, HasFloatsBetweenTwoNumbers) {
+  OwnOp op = scaled();
+  op.tensors[0].between = {-3, -1};
+  const OwnDefinition made = define_own_op(op);
+  const Row row = parse_rows(made.op, made.rows, "rows").front();
+  const auto problem = made.op.make_problem(row, device::open_device("sim-sm90")->properties());
+  for (const Fill fill : {Fill::exact, Fill::real, Fill::adversarial}) {
+    TensorSet tensors = problem->make_tensors();
+    problem->fill(step_of(4, fill), tensors);
+    std::set<double> values;
+    for (std::int64_t i = 0; i < 24; ++i) values.insert(tensors.at("x").value(2, i));
+    EXPECT_GE(*values.begin(), -3);
+    EXPECT_LE(*values.rbegin(), -1);
+    EXPECT_GT(values.size(), 1U);
+  }
+}
+
+TEST(OwnOp, HasRowsWithOtherReals) {
+  const OwnDefinition made = define_own_op(scaled());
+  std::set<float> values;
+  for (const Row& row : parse_rows(made.op, made.rows, "rows")) {
+    values.insert(row.real("scale", 0.5F));
+  }
+  EXPECT_GE(values.size(), 4U);
+}
+
 TEST(OwnOp, HasRowsForEachSize) {
   const OwnDefinition made = define_own_op(scaled());
   std::set<std::string> names;
@@ -193,6 +219,8 @@ TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
             "scaled: there are two arguments hidden, or plumb has one of this name");
   EXPECT_EQ(refusal([](OwnOp& op) { op.sizes[0].values.clear(); }),
             "scaled: tokens has no value, or one below 1");
+  EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[0].between = {1, 0}; }),
+            "scaled: x lies between two numbers, the smaller one first");
   EXPECT_EQ(refusal([](OwnOp& op) { op.live = "rows"; }),
             "scaled: live = \"rows\" is no size of the op");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors.resize(3); }), "scaled: has no output");
