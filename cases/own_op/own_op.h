@@ -23,7 +23,8 @@ struct OwnTensor {
   std::string name;
   Dtype dtype = Dtype::f32;
   bool output = false, optional = false;
-  // A size by name, a number, or a product or quotient of these: "tokens", "4*hidden", "hidden/2".
+  // Sums and differences of products and quotients of sizes and numbers: "tokens", "4*hidden",
+  // "width-1".
   std::vector<std::string> shape;
   // Of integers, which are drawn between least and below - 1. `below` is spelt as in a shape.
   std::int64_t least = 0;

@@ -70,32 +70,50 @@ TableTensor table_tensor(const OwnOp& op, const OwnTensor& tensor, const StructM
   return made;
 }
 
-}  // namespace
+// A name or a number.
+Formula factor_of(const OwnOp& op, std::string word, const std::string& text,
+                  const std::string& what) {
+  std::erase(word, ' ');
+  std::int64_t number = 0;
+  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error == std::errc() && rest == word.data() + word.size()) return number;
+  if (find_size(op, word) != nullptr) return parameter(word);
+  std::vector<std::string> names;
+  for (const OwnSize& size : op.sizes) names.push_back(size.name);
+  const std::string nearest = nearest_name(word, names);
+  throw BadRow(fmt::format("{}: {} has the size \"{}\": \"{}\" is no size of the op{}", op.name,
+                           what, text, word,
+                           nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
+}
 
-Formula own_size(const OwnOp& op, const std::string& text, const std::string& what) {
+// "4*hidden/2", from left to right.
+Formula product_of(const OwnOp& op, const std::string& term, const std::string& text,
+                   const std::string& what) {
   std::optional<Formula> made;
   char operation = '*';
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find_first_of("*/", begin), text.size());
-    std::string word = text.substr(begin, end - begin);
-    std::erase(word, ' ');
-    std::int64_t number = 0;
-    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    const bool is_number = error == std::errc() && rest == word.data() + word.size();
-    if (!is_number && find_size(op, word) == nullptr) {
-      std::vector<std::string> names;
-      for (const OwnSize& size : op.sizes) names.push_back(size.name);
-      const std::string nearest = nearest_name(word, names);
-      throw BadRow(fmt::format("{}: {} has the size \"{}\", which is no size of the op{}", op.name,
-                               what, text,
-                               nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
-    }
-    const Formula factor = is_number ? Formula(number) : parameter(word);
+  for (std::size_t begin = 0; begin <= term.size();) {
+    const std::size_t end = std::min(term.find_first_of("*/", begin), term.size());
+    const Formula factor = factor_of(op, term.substr(begin, end - begin), text, what);
     made = !made ? factor : operation == '*' ? *made * factor : *made / factor;
-    if (end < text.size()) operation = text[end];
+    if (end < term.size()) operation = term[end];
     begin = end + 1;
   }
   return *made;
+}
+
+}  // namespace
+
+Formula own_size(const OwnOp& op, const std::string& text, const std::string& what) {
+  std::optional<Formula> sum;
+  char sign = '+';
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of("+-", begin), text.size());
+    const Formula term = product_of(op, text.substr(begin, end - begin), text, what);
+    sum = !sum ? term : sign == '+' ? *sum + term : *sum - term;
+    if (end < text.size()) sign = text[end];
+    begin = end + 1;
+  }
+  return *sum;
 }
 
 bool has_padding(const OwnOp& op, const OwnTensor& tensor) {

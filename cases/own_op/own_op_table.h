@@ -16,7 +16,7 @@ namespace plumb::cases {
 inline constexpr const char* kOwnRowGap = "row_gap";  // elements between rows of inputs
 inline constexpr const char* kOwnOutGap = "out_gap";  // and of outputs
 
-// "4*hidden" over the sizes of the op. Throws BadRow, which names `what`.
+// "4*hidden", "width-1" over the sizes of the op. Throws BadRow, which names `what`.
 Formula own_size(const OwnOp& op, const std::string& text, const std::string& what);
 
 // Throws BadRow.

@@ -16,10 +16,20 @@ namespace {
 constexpr double kOtherReals = 1.25;
 constexpr std::int64_t kGap = 8, kRandomRows = 4, kMostRandomGap = 40;
 
+// Between quotation marks.
+std::string quoted(const std::string& text) {
+  std::string made;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') made += '\\';
+    made += c == '\n' ? ' ' : c;
+  }
+  return "\"" + made + "\"";
+}
+
 std::string row_text(const std::string& name, const std::string& why, const std::string& more,
                      const std::map<std::string, std::int64_t>& parameters) {
-  std::string text =
-      fmt::format("[[row]]\nname = \"{}\"\nwhy = \"{}\"\ngolden = false\n{}", name, why, more);
+  std::string text = fmt::format("[[row]]\nname = {}\nwhy = {}\ngolden = false\n{}", quoted(name),
+                                 quoted(why), more);
   for (const auto& [parameter, value] : parameters) {
     text += fmt::format("{} = {}\n", parameter, value);
   }

@@ -45,7 +45,7 @@ class _Array:
 class Input(_Array):
     """An array that the op reads: Input("bf16", "tokens", "hidden").
 
-    Sizes are names, numbers, or products and quotients of these ("4*hidden"). Integers are drawn
+    Sizes are names, numbers, or made of these with + - * / ("4*hidden", "width-1"). Integers are drawn
     between least and below - 1, where below may be a size ("rows"). Floats are normal with the
     standard deviation scale, in rows of very different size, or lie between two numbers
     (between=(0, 1)). An input with the default None is optional.
@@ -68,13 +68,12 @@ class _Reference:
     def __call__(self, inputs: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Any]:
         given = {**inputs, **numbers}
         made = self.function(**{name: given[name] for name in self.wanted})
-        if len(self.outputs) == 1:
-            made = [made[0] if isinstance(made, (tuple, list)) else made]
         if isinstance(made, Mapping):
             made = [made[name] for name in self.outputs]
-        if len(made) != len(self.outputs):
-            raise ValueError(f"{len(made)} results for {', '.join(self.outputs)}")
-        return [self._checked(one, name, output, numbers) for one, (name, output) in zip(made, self.outputs.items())]
+        results = list(made) if isinstance(made, (tuple, list)) else [made]
+        if len(results) != len(self.outputs):
+            raise ValueError(f"{_counted(len(results))} for {', '.join(self.outputs)}")
+        return [self._checked(one, name, output, numbers) for one, (name, output) in zip(results, self.outputs.items())]
 
     def _checked(self, made: Any, name: str, output: Output, numbers: Mapping[str, Any]) -> Any:
         wanted = tuple(_value(size, numbers) for size in output.shape)
@@ -88,19 +87,27 @@ class _Reference:
         return made
 
 
+def _counted(results: int) -> str:
+    return "1 result" if results == 1 else f"{results} results"
+
+
 def _value(size: str, numbers: Mapping[str, Any]) -> int:
-    value, operation = 1, "*"
-    for word in re.split(r"([*/])", size.replace(" ", "")):
-        if word in "*/":
-            operation = word
-            continue
-        factor = int(word) if word.isdigit() else int(numbers[word])
-        value = value * factor if operation == "*" else value // factor
-    return value
+    """ "2*dim - 1" as C++ has it: products and quotients from left to right, then sums."""
+    total = 0
+    for sign, term in re.findall(r"([+-]?)([^+-]+)", size.replace(" ", "")):
+        value, operation = 1, "*"
+        for word in re.split(r"([*/])", term):
+            if word in "*/":
+                operation = word
+                continue
+            factor = int(word) if word.isdigit() else int(numbers[word])
+            value = value * factor if operation == "*" else value // factor
+        total += -value if sign == "-" else value
+    return total
 
 
 def _names_in(spec: _Array) -> set[str]:
-    words = {word for size in [*spec.shape, spec.below] for word in re.split(r"[*/ ]+", size)}
+    words = {word for size in [*spec.shape, spec.below] for word in re.split(r"[-+*/ ]+", size)}
     return {word for word in words if word and not word.isdigit()}
 
 
@@ -156,6 +163,7 @@ def op(
         first = next(iter(outputs.values())).shape[0]
         counted = live if live is not None else first if first in sizes else ""
         values = {size: [of] if isinstance(of, int) else [int(one) for one in of] for size, of in sizes.items()}
+        _check_rows(own, rows, values)
         reference = _Reference(own, function, outputs, frozenset(signature.parameters))
         summary = (inspect.getdoc(function) or own).splitlines()[0].rstrip(".")
         try:
@@ -165,6 +173,17 @@ def op(
         return function
 
     return declare
+
+
+def _check_rows(own: str, rows: Sequence[Mapping[str, Any]], sizes: Mapping[str, Sequence[int]]) -> None:
+    """A row may not have the name of one that follows from the sizes."""
+    made = {"usual", "rows_apart", *(f"random_{i}" for i in range(4)), *(f"{size}_{value}" for size, values in sizes.items() for value in values[1:])}
+    names = [row.get("name") for row in rows]
+    for name in names:
+        if name in made or names.count(name) > 1:
+            raise BadKernel(f"{own}: there is a row {name} already")
+        if isinstance(name, str) and not re.fullmatch(r"\w+", name):
+            raise BadKernel(f"{own}: {name!r} is no name of a row")
 
 
 def _row(own: str, row: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:

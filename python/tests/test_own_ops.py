@@ -106,6 +106,15 @@ class OwnOps(unittest.TestCase):
         self.assertIn("counted_rows/wide/eager", {one.case for one in report.cases})
         self.assertTrue(run(wrong, "counted_rows").failures)
 
+    def test_sizes_may_be_sums(self):
+        @op(sizes={"rows": [3, 1], "width": [4, 2]}, name="shifted", rows=[{"name": "wide", "why": 'Of "9" \\ more.', "width": 9}])
+        def shifted(x: Input("f32", "rows", "2*width - 1")) -> Output("f32", "rows", "width-1"):
+            return x[:, : x.shape[1] // 2]
+
+        report = run(lambda x, out: out.__setitem__(..., x[:, : x.shape[1] // 2]), "shifted", "default")
+        self.assertTrue(report.passed, report)
+        self.assertIn("shifted/wide/eager", {one.case for one in report.cases})
+
     def test_arguments_are_those_of_the_signature(self):
         names = {one.name: one for one in pk.arguments("gated_norm")}
         self.assertEqual((names["x"].type, names["x"].shape, names["x"].says), ("bf16", "[tokens, hidden]", "rows"))
@@ -244,7 +253,7 @@ class Examples(Files):
             right = self.outcome(name)
             self.assertEqual(right.returncode, 0, right.stdout + right.stderr)
             for what, change in changes.items():
-                wrong = self.outcome(name, change)
+                wrong = self.outcome(name, change, "smoke")
                 self.assertEqual(wrong.returncode, 1, f"{name}: {what}\n{wrong.stdout}{wrong.stderr}")
 
 
@@ -276,6 +285,8 @@ class Refusals(unittest.TestCase):
         self.refused("there is an op rms_norm already", ok, name="rms_norm")
         self.refused("is no size of the op", ok, live="tokens", name="a")
         self.refused("a row has a name and a why", ok, rows=[{"n": 3}], name="b")
+        self.refused("there is a row usual already", ok, rows=[{"name": "usual", "why": "w"}], name="e")
+        self.refused("'a b' is no name of a row", ok, rows=[{"name": "a b", "why": "w"}], name="f")
         self.refused("there is no size m", ok, rows=[{"name": "r", "why": "w", "m": 3}], name="c")
         with self.assertRaisesRegex(BadKernel, "it is one of u8, i32"):
             Input("float32", "n")
@@ -293,7 +304,13 @@ class Refusals(unittest.TestCase):
         def of_numpy(x: Input("f32", "n")) -> Output("f32", "n"):
             return np.zeros(4)
 
+        @op(sizes={"n": 4}, name="of_two")
+        def of_two(x: Input("f32", "n")) -> {"a": Output("f32", "n"), "b": Output("f32", "n")}:
+            return x
+
         x = np.zeros(4, np.float32)
+        with self.assertRaisesRegex(pk.BadCall, "1 result for a, b"):
+            pk.judge("of_two", x=x, a=x, b=x)
         for name, why in (
             ("raises", "raises: the reference raised RuntimeError: not today"),
             ("too_short", r"out has the shape \[3\]; declared \[n\] is \[4\]"),

@@ -146,6 +146,16 @@ TEST(OwnOp, GuardsTheGapsBetweenRows) {
   EXPECT_TRUE(call.passes());
 }
 
+TEST(OwnOp, HasSumsOfSizes) {
+  OwnOp op = scaled();
+  op.tensors[0].shape[1] = "2*hidden/3 + tokens - 1";
+  const OwnDefinition made = define_own_op(op);
+  const Row row = parse_rows(made.op, made.rows, "rows").front();
+  const auto problem = made.op.make_problem(row, device::open_device("sim-sm90")->properties());
+  const TensorSet tensors = problem->make_tensors();
+  EXPECT_EQ(tensors.at("x").spec().shape, (std::vector<std::int64_t>{4, 2 * 24 / 3 + 4 - 1}));
+}
+
 TEST(OwnOp, HasFloatsBetweenTwoNumbers) {
   OwnOp op = scaled();
   op.tensors[0].between = {-3, -1};
@@ -211,10 +221,13 @@ std::string refusal(const std::function<void(OwnOp&)>& change) {
 
 TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
   EXPECT_EQ(refusal([](OwnOp&) {}), "");
-  EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[0].shape[1] = "hiden"; }),
-            "scaled: x has the size \"hiden\", which is no size of the op (did you mean hidden?)");
+  EXPECT_EQ(
+      refusal([](OwnOp& op) { op.tensors[0].shape[1] = "hiden"; }),
+      "scaled: x has the size \"hiden\": \"hiden\" is no size of the op (did you mean hidden?)");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[2].below = "vocabulary"; }),
-            "scaled: index has the size \"vocabulary\", which is no size of the op");
+            "scaled: index has the size \"vocabulary\": \"vocabulary\" is no size of the op");
+  EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[2].below = "hidden - 2*"; }),
+            "scaled: index has the size \"hidden - 2*\": \"\" is no size of the op");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[1].name = "hidden"; }),
             "scaled: there are two arguments hidden, or plumb has one of this name");
   EXPECT_EQ(refusal([](OwnOp& op) { op.sizes[0].values.clear(); }),
