@@ -163,7 +163,7 @@ def op(
         first = next(iter(outputs.values())).shape[0]
         counted = live if live is not None else first if first in sizes else ""
         values = {size: [of] if isinstance(of, int) else [int(one) for one in of] for size, of in sizes.items()}
-        _check_rows(own, rows, values)
+        _check_rows(own, rows, values, [tensor["name"] for tensor in tensors if tensor["optional"]])
         reference = _Reference(own, function, outputs, frozenset(signature.parameters))
         summary = (inspect.getdoc(function) or own).splitlines()[0].rstrip(".")
         try:
@@ -175,9 +175,10 @@ def op(
     return declare
 
 
-def _check_rows(own: str, rows: Sequence[Mapping[str, Any]], sizes: Mapping[str, Sequence[int]]) -> None:
-    """A row may not have the name of one that follows from the sizes."""
-    made = {"usual", "rows_apart", *(f"random_{i}" for i in range(4)), *(f"{size}_{value}" for size, values in sizes.items() for value in values[1:])}
+def _check_rows(own: str, rows: Sequence[Mapping[str, Any]], sizes: Mapping[str, Sequence[int]], optional: Sequence[str]) -> None:
+    """A row may not have the name of one that follows from the declaration."""
+    made = {"usual", "rows_apart", *(f"random_{i}" for i in range(4)), *(f"without_{name}" for name in optional)}
+    made |= {f"{size}_{value}" for size, values in sizes.items() for value in values[1:]}
     names = [row.get("name") for row in rows]
     for name in names:
         if name in made or names.count(name) > 1:

@@ -266,6 +266,9 @@ class Refusals(unittest.TestCase):
         def ok(x: Input("f32", "n")) -> Output("f32", "n"):
             return x
 
+        def optional(x: Input("f32", "n"), y: Input("f32", "n") = None) -> Output("f32", "n"):
+            return x
+
         def no_output(x: Input("f32", "n")):
             return x
 
@@ -286,6 +289,7 @@ class Refusals(unittest.TestCase):
         self.refused("is no size of the op", ok, live="tokens", name="a")
         self.refused("a row has a name and a why", ok, rows=[{"n": 3}], name="b")
         self.refused("there is a row usual already", ok, rows=[{"name": "usual", "why": "w"}], name="e")
+        self.refused("there is a row without_y already", optional, rows=[{"name": "without_y", "why": "w"}], name="g")
         self.refused("'a b' is no name of a row", ok, rows=[{"name": "a b", "why": "w"}], name="f")
         self.refused("there is no size m", ok, rows=[{"name": "r", "why": "w", "m": 3}], name="c")
         with self.assertRaisesRegex(BadKernel, "it is one of u8, i32"):
