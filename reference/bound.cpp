@@ -67,6 +67,16 @@ double unit_roundoff(Format format) {
   return 0;
 }
 
+OperandError scaled_operand_error(Format format) {
+  OperandError error{kUniformSigma * kUnitF32, 0, kUnitF32};
+  if (format == Format::f32 || format == Format::f64) return error;
+  const double unit = unit_roundoff(format);
+  error.worst += unit;
+  if (format == Format::tf32_truncated) error.bias = unit / 2;
+  error.sigma = std::hypot(error.sigma, kUniformSigma * (unit - error.bias));
+  return error;
+}
+
 SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
                    const Numerics& numerics) {
   return error_of_sum(terms, sum, magnitudes, squares, numerics, true);

@@ -69,6 +69,13 @@ SumError sum_error(std::int64_t terms, double sum, double magnitudes, double squ
 SumError mean_sum_error(std::int64_t terms, double sum, double magnitudes, double squares,
                         const Numerics& numerics);
 
+// Of an operand of a product that a factor multiplies in fp32 before it is stored in the format:
+// relative to the operand, the bias towards zero.
+struct OperandError {
+  double sigma = 0, bias = 0, worst = 0;
+};
+OperandError scaled_operand_error(Format format);
+
 // One floating-point tensor, rows x columns. A row is what a kernel computes as a unit: a token, a
 // (token, head), a (token, slot).
 //

@@ -150,8 +150,7 @@ def mix(streams, arguments):
         tensor(arguments[name]).copy_(result[0])
 
 
-# It multiplies the streams by r before the product with fn.
-@on_cpu("mhc_pre", numerics=GEMM)
+@on_cpu("mhc_pre", numerics=GEMM, contract={"scaled": "operand"})
 def v4_hyper_connection(residual, tokens, **more):
     streams = tensor(residual)
     need(streams.is_contiguous(), "contiguous streams only")

@@ -35,8 +35,11 @@ def weighted_sum(weights, streams):
 
 def mix(squared, products, streams, call):
     """squared [tokens, K]: of the mean square; products [tokens, 24]: with fn; streams: of layer_input."""
+    finish(products * reciprocal_root(squared, call["rms_eps"]), streams, call)
+
+
+def finish(mixes, streams, call):
     tokens = len(streams)
-    mixes = products * reciprocal_root(squared, call["rms_eps"])
     scale, base = call["scale"], call["base"]
     call["post"][:] = sigmoid(mixes[:, 4:8] * scale[1] + base[4:8]) * np.float32(call["post_mult"])
     logits = (mixes[:, 8:] * scale[2] + base[8:]).reshape(tokens, 4, 4)
@@ -60,6 +63,13 @@ def mhc_pre(residual, fn, **call):
     streams = from_bf16(residual)
     x = streams.reshape(len(streams), fn.shape[1])
     mix(x, x @ fn.T, streams, call)
+
+
+@kernel("mhc_pre", contract={"scaled": "operand"}, platforms="sim-*")
+def mhc_pre_of_scaled_streams(residual, fn, **call):
+    streams = from_bf16(residual)
+    x = streams.reshape(len(streams), fn.shape[1])
+    finish((x * reciprocal_root(x, call["rms_eps"])) @ fn.T, streams, call)
 
 
 @kernel("mhc_pre_broadcast", platforms="sim-*")

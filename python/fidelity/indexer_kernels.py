@@ -98,8 +98,11 @@ def scores(q, keys, key_scale, weights):
     return (products @ weights) * key_scale
 
 
-@kernel("fp8_mqa_logits", platforms="sim-*")
-def mqa_logits(q, k, k_scale, weights, starts, ends, logits, keys, max_seqlen_k, clean_logits, q_dialect, k_dialect):
+def scores_of_scaled_keys(q, keys, key_scale, weights):
+    return scores(q, keys * key_scale[:, None], F32(1), weights)
+
+
+def score_windows(score, q, k, k_scale, weights, starts, ends, logits, keys, max_seqlen_k, clean_logits, q_dialect, k_dialect, **more):
     queries = decode(q_dialect, q)
     for row in range(len(q)):
         start, end = min(max(int(starts[row]), 0), keys), min(max(int(ends[row]), 0), keys)
@@ -109,7 +112,17 @@ def mqa_logits(q, k, k_scale, weights, starts, ends, logits, keys, max_seqlen_k,
             continue
         first = 0 if max_seqlen_k > 0 else start
         own = decode(k_dialect, k[start:end])
-        logits[row, first : first + end - start] = scores(queries[row], own, k_scale[start:end], weights[row])
+        logits[row, first : first + end - start] = score(queries[row], own, k_scale[start:end], weights[row])
+
+
+@kernel("fp8_mqa_logits", platforms="sim-*")
+def mqa_logits(**call):
+    score_windows(scores, **call)
+
+
+@kernel("fp8_mqa_logits", contract={"scaled": "operand"}, platforms="sim-*")
+def mqa_logits_of_scaled_keys(**call):
+    score_windows(scores_of_scaled_keys, **call)
 
 
 def tokens_of(block, page, dim, shuffled):
@@ -120,8 +133,7 @@ def tokens_of(block, page, dim, shuffled):
     return codes.reshape(page, dim), np.ascontiguousarray(scale).view(F32)
 
 
-@kernel("fp8_paged_mqa_logits", platforms="sim-*")
-def paged_mqa_logits(**call):
+def score_contexts(score, call):
     page, dim, next_n = call["cache_page"], call["dim"], call["next_n"]
     lengths, limit = call["context_lens"], call["max_context_len"]
     queries = decode(call["q_dialect"], call["q"]).reshape(-1, call["heads"], dim)
@@ -140,4 +152,14 @@ def paged_mqa_logits(**call):
             codes, scale = tokens_of(block, page, dim, call["shuffled"] == "shuffled")
             count = min(page, length - column)
             keys = decode(call["cache_dialect"], codes[:count])
-            out[column : column + count] = scores(queries[row], keys, scale[:count], call["weights"][row])
+            out[column : column + count] = score(queries[row], keys, scale[:count], call["weights"][row])
+
+
+@kernel("fp8_paged_mqa_logits", platforms="sim-*")
+def paged_mqa_logits(**call):
+    score_contexts(scores, call)
+
+
+@kernel("fp8_paged_mqa_logits", contract={"scaled": "operand"}, platforms="sim-*")
+def paged_mqa_logits_of_scaled_keys(**call):
+    score_contexts(scores_of_scaled_keys, call)

@@ -252,7 +252,8 @@ void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Num
 MhcPrePartials mhc_pre_partials(const MhcPre& inputs, const Numerics& numerics) {
   const std::int64_t tokens = inputs.residual.tokens;
   const auto form = inputs.bf16_split ? WeightForm::two_bf16 : WeightForm::product_format;
-  const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics, form);
+  const auto streams = inputs.scaled_streams ? StreamForm::scaled : StreamForm::stored;
+  const MixWeights weights(inputs.fn, kMixes, inputs.depth(), numerics, form, streams);
   MhcPrePartials partials = empty_partials(inputs);
   if (inputs.bf16_split || numerics.product != Format::f32)
     partials.mixes.shift.resize(partials.mixes.value.size());

@@ -25,6 +25,7 @@ struct MhcPre {
   // The products are of `residual`, also where the square sum is of `unrounded`, and of each fn as
   // the sum of two bf16 numbers.
   bool bf16_split = false;
+  bool scaled_streams = false;   // the products are of the streams times 1 / rms
   bool summed_weights = false;   // equal streams: fn is its sum over them, K only `hidden`
   const float* scale = nullptr;  // [3]: of pre, post, comb
   const float* base = nullptr;   // [24]

@@ -124,9 +124,11 @@ int significand_bits(Format format) {
   }
 }
 
-// Of products with bf16 streams, added up by a matrix unit.
-Uncertain mix_of_unit(const TermSums& sums, std::int64_t terms, const Numerics& numerics) {
-  const int product_bits = significand_bits(Format::bf16) + significand_bits(numerics.product);
+// Added up by a matrix unit.
+Uncertain mix_of_unit(const TermSums& sums, std::int64_t terms, StreamForm streams,
+                      const Numerics& numerics) {
+  const Format of_stream = streams == StreamForm::stored ? Format::bf16 : numerics.product;
+  const int product_bits = significand_bits(of_stream) + significand_bits(numerics.product);
   const MatrixError error = matrix_sum_error(terms, sums, product_bits, numerics);
   const double sigma = error.sigma + error.bias / 6;
   return {
@@ -136,10 +138,10 @@ Uncertain mix_of_unit(const TermSums& sums, std::int64_t terms, const Numerics& 
 // Column i of a group with what its sum of `terms` products allows. `additions`: of each product,
 // in one piece or in two.
 Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, double additions,
-                       const Numerics& numerics) {
+                       StreamForm streams, const Numerics& numerics) {
   if (numerics.unit != SumUnit::fp32) {
     return mix_of_unit({sums.sum[i], sums.magnitude[i], sums.square[i]},
-                       terms * static_cast<std::int64_t>(additions), numerics);
+                       terms * static_cast<std::int64_t>(additions), streams, numerics);
   }
   const double product_error = numerics.product == Format::f32 ? kUnitF32 : 0;
   const double unit = unit_roundoff(numerics.accumulator);
@@ -155,11 +157,19 @@ Uncertain mix_of_group(const GroupSums& sums, int i, std::int64_t terms, double 
           .worst = added.worst + product_error * sums.magnitude[i]};
 }
 
+// Each scaled stream is rounded by itself.
+void add_stream_roundings(const GroupSums& sums, int i, Format product, Uncertain& mix) {
+  const OperandError error = scaled_operand_error(product);
+  mix.variance += square(error.sigma) * sums.square[i];
+  mix.worst += error.worst * sums.magnitude[i];
+  mix.systematic += error.bias * std::abs(sums.sum[i]);
+}
+
 }  // namespace
 
 MixWeights::MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics,
-                       WeightForm form)
-    : columns_(columns), depth_(depth), numerics_(numerics), form_(form) {
+                       WeightForm form, StreamForm streams)
+    : columns_(columns), depth_(depth), numerics_(numerics), form_(form), streams_(streams) {
   const auto size = static_cast<std::size_t>(columns * depth);
   const int bits = form == WeightForm::two_bf16 ? 0 : dropped_bits(numerics.product);
   const bool truncated = numerics.product == Format::tf32_truncated;
@@ -205,8 +215,13 @@ std::vector<std::vector<Uncertain>> MixWeights::mixes(const std::vector<double>*
       }
     }
     for (std::int64_t t = 0; t < count; ++t) {
-      for (int i = 0; i < kGroup; ++i)
-        result[t][group + i] = mix_of_group(sums[t], i, end - begin, additions, numerics_);
+      for (int i = 0; i < kGroup; ++i) {
+        Uncertain& mix = result[t][group + i];
+        mix = mix_of_group(sums[t], i, end - begin, additions, streams_, numerics_);
+        if (streams_ == StreamForm::scaled) {
+          add_stream_roundings(sums[t], i, numerics_.product, mix);
+        }
+      }
     }
   }
   for (std::int64_t t = 0; t < count; ++t) add_operand_roundings(tokens[t], begin, end, result[t]);

@@ -15,11 +15,15 @@ namespace plumb::reference {
 // bf16(fn) and bf16 of the rest.
 enum class WeightForm { product_format, two_bf16 };
 
+// What a product takes of the streams: bf16 numbers, or these times a factor of the token, which
+// is rounded to fp32 and to the declared product format.
+enum class StreamForm { stored, scaled };
+
 // fp32 [columns, depth] and what the declared product format makes of it; columns a multiple of 4.
 class MixWeights {
  public:
   MixWeights(const float* fn, int columns, std::int64_t depth, const Numerics& numerics,
-             WeightForm form = WeightForm::product_format);
+             WeightForm form = WeightForm::product_format, StreamForm streams = StreamForm::stored);
   // sum_k x_k fn[c,k] of k in [begin, end), one per column.
   std::vector<Uncertain> mixes(const std::vector<double>& x, std::int64_t begin,
                                std::int64_t end) const;
@@ -40,6 +44,7 @@ class MixWeights {
   std::int64_t depth_;
   Numerics numerics_;
   WeightForm form_;
+  StreamForm streams_;
   std::vector<double> exact_;  // [columns / 4, depth, 4]
   std::vector<float>
       rounding_;              // operand of the product minus exact_; empty if the format keeps it

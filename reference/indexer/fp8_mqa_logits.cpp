@@ -10,6 +10,7 @@ namespace {
 
 IndexerKeys decode_keys(const Fp8MqaLogits& inputs) {
   IndexerKeys keys(inputs.dim, inputs.keys);
+  keys.scaled = inputs.scaled_keys;
   for (std::int64_t n = 0; n < inputs.keys; ++n) {
     keys.vectors.decode(n, inputs.k + n * inputs.dim, inputs.k_dialect);
     keys.scales[static_cast<std::size_t>(n)] = inputs.k_scale[n];

@@ -19,6 +19,7 @@ struct Fp8MqaLogits {
   std::int64_t columns = 0;  // of the stored rows, padding included
   bool row_local = false;    // column c is key start + c
   bool clean = false;        // columns without a key of the row, up to `keys`, are -inf
+  bool scaled_keys = false;  // k_scale multiplies k in front of the product
   Dialect q_dialect = Dialect::e4m3fn, k_dialect = Dialect::e4m3fn;
 };
 

@@ -44,6 +44,7 @@ void score_request(const Fp8PagedMqaLogits& inputs, const Entries& entries,
     longest = std::max(longest, context_length(inputs, row));
   }
   IndexerKeys keys(inputs.dim, longest);
+  keys.scaled = inputs.scaled_keys;
   for (std::int64_t i = 0; i < longest; ++i) decode_token(inputs, entries, request, i, keys);
   for (std::int64_t row = first_row; row < last_row; ++row) {
     const std::int64_t length = context_length(inputs, row);

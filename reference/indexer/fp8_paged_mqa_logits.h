@@ -24,6 +24,7 @@ struct Fp8PagedMqaLogits {
   std::int64_t max_context_len = 0;
   std::int64_t columns = 0;  // of the stored rows, padding included
   bool clean = false;        // columns from the length to max_context_len are -inf
+  bool scaled_keys = false;  // a token's scale multiplies its key in front of the product
   Dialect q_dialect = Dialect::e4m3fn, cache_dialect = Dialect::e4m3fn;
 };
 

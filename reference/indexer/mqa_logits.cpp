@@ -5,7 +5,9 @@
 // many keys nothing is rounded before the weights. max(0, s) moves no further than s does. Each
 // head's w * s rounds once, twice if the scale is multiplied in before the weight; then come the
 // additions over heads. The last product with the scale is the rounding of the output. A matrix
-// unit of few bits truncates nearly every dot product, and the whole logit is smaller for it.
+// unit of few bits truncates nearly every dot product, and the whole logit is smaller for it. Keys
+// that are multiplied by their scales in front of the product, unless these are powers of two, are
+// rounded, and so are all of its products and additions.
 #include "reference/indexer/mqa_logits.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "reference/dot_error.h"
 #include "reference/eigen_setup.h"
 #include "reference/matrix_error.h"
+#include "reference/rounding.h"
 
 namespace plumb::reference {
 
@@ -29,6 +32,8 @@ class DotErrors {
         unit_(unit_roundoff(numerics.accumulator)) {
     one_chain_.chains = 1;  // of all orders of a sum, the one with the largest error
     factors_ = sum_error_factors(queries.values.rows(), one_chain_);
+    scaled_key_ = scaled_operand_error(numerics.product);
+    product_error_ = numerics.product == Format::f32 ? kUnitF32 : 0;
   }
 
   // Of q[head] . k[key] = score, the squares of whose terms add up to `squares`.
@@ -42,6 +47,26 @@ class DotErrors {
                             (factors_.of_squares * squares + factors_.of_total * square(score));
     return {std::sqrt(variance), 0, factors_.of_magnitudes * magnitudes};
   }
+
+  // The same of a key times its scale, without what all heads have in common: the key's roundings.
+  MatrixError of_scaled(Eigen::Index head, Eigen::Index key, double score, double squares) const {
+    const double magnitudes = queries_.norm[head] * keys_.norm[key];
+    MatrixError error;
+    if (one_chain_.unit == SumUnit::fp32) {
+      const double variance = factors_.of_squares * squares + factors_.of_total * square(score) +
+                              square(kUniformSigma * product_error_) * squares;
+      error = {std::sqrt(variance), 0, (factors_.of_magnitudes + product_error_) * magnitudes};
+    } else {
+      const int bits = 24;  // more than any product's significand is kept of it
+      error =
+          matrix_sum_error(queries_.values.rows(), {score, magnitudes, squares}, bits, one_chain_);
+    }
+    error.bias += scaled_key_.bias * std::abs(score);
+    error.worst += scaled_key_.worst * magnitudes;
+    return error;
+  }
+
+  double scaled_key_sigma() const { return scaled_key_.sigma; }
 
  private:
   MatrixError of_unit(Eigen::Index head, Eigen::Index key, double score, double squares) const {
@@ -81,6 +106,8 @@ class DotErrors {
   Numerics one_chain_;
   double unit_;
   SumErrorFactors factors_;
+  OperandError scaled_key_;
+  double product_error_;
 };
 
 // The terms w * max(0, s) of one key, summed over heads.
@@ -119,6 +146,18 @@ struct HeadSum {
     return error;
   }
 };
+
+// Sum over the dimensions of a key of the square of what a change of the key by its own size there
+// does to the sum over heads.
+double squared_effects_of_key(const Fp8Vectors& queries, const float* weights,
+                              const Fp8Vectors& keys, Eigen::Index key,
+                              const Eigen::Ref<const Eigen::VectorXd>& scores) {
+  Eigen::VectorXd open(scores.size());
+  for (Eigen::Index head = 0; head < scores.size(); ++head) {
+    open[head] = scores[head] > 0 ? weights[head] : 0;
+  }
+  return (queries.values * open).cwiseProduct(keys.values.col(key)).squaredNorm();
+}
 
 }  // namespace
 
@@ -163,13 +202,21 @@ void score_keys(const Fp8Vectors& queries, const float* weights, const IndexerKe
   double variance = 0, systematic = 0;
   for (Eigen::Index i = 0; i < range.count; ++i) {
     const Eigen::Index key = range.first + i;
+    const double scale = keys.scales[static_cast<std::size_t>(key)];
+    const bool scaled = keys.scaled && !is_power_of_two(scale);
     HeadSum sum;
     for (Eigen::Index head = 0; head < scores.rows(); ++head) {
-      sum.add(weights[head], scores(head, i),
-              dots.of(head, key, scores(head, i), squares(head, i)));
+      const double score = scores(head, i);
+      sum.add(weights[head], score,
+              scaled ? dots.of_scaled(head, key, score, squares(head, i))
+                     : dots.of(head, key, score, squares(head, i)));
+    }
+    if (scaled) {
+      sum.dot_variance +=
+          square(dots.scaled_key_sigma()) *
+          squared_effects_of_key(queries, weights, keys.vectors, key, scores.col(i));
     }
     const SumError error = sum.error(numerics);
-    const double scale = keys.scales[static_cast<std::size_t>(key)];
     const std::int64_t at = row * estimate.columns + column + i;
     estimate.value[at] = scale * sum.sum;
     estimate.sigma[at] = scale * error.sigma;

@@ -33,6 +33,7 @@ struct Fp8Vectors {
 struct IndexerKeys {
   Fp8Vectors vectors;
   std::vector<double> scales;
+  bool scaled = false;  // the scales multiply the keys in front of the product, not the scores
 
   IndexerKeys(std::int64_t dim, std::int64_t count)
       : vectors(dim, count), scales(static_cast<std::size_t>(count)) {}

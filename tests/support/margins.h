@@ -36,6 +36,7 @@ class Margins {
       rows_.push_back(largest);
     }
   }
+  bool exceeded() const { return exceeded_ > 0; }
   void expect_honest(const std::string& what) const {
     EXPECT_EQ(exceeded_, 0) << what;
     EXPECT_EQ(beyond_worst_, 0) << what << ", worst case";

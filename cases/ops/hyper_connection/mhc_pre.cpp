@@ -12,10 +12,19 @@ namespace mhc_pre_cases {
 
 using P = plumb_mhc_pre_params;
 
+// operand: DeepseekV4HyperConnection of transformers.
+const ContractChoice kScaled{
+    "scaled",
+    {"product", "operand"},
+    "what 1/rms multiplies: the product with fn, or the streams in front of it",
+    {{"product", "operand", "a wider error"},
+     {"operand", "product", "plumb's kernel multiplies the product under either"}}};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   add_residual(t, tokens, hidden);
   add_mixing(t, tokens, hidden, hidden * kStreams);
+  t.choice("scaled", &P::scaled, kScaled);
   return tokens;
 }
 
@@ -32,7 +41,8 @@ class MhcPreProblem final : public TableProblem<P> {
   Expectations expect(const Step& step, const TensorSet& tensors,
                       const reference::Numerics& numerics,
                       const plumb_numerics& declared) const override {
-    const auto inputs = mixing_.inputs(tensors, residual_of(p_, tensors.at("residual")));
+    auto inputs = mixing_.inputs(tensors, residual_of(p_, tensors.at("residual")));
+    inputs.scaled_streams = p_.scaled == PLUMB_SCALED_OPERAND;
     return mixing_.expect(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
                           numerics, declared);
   }
@@ -58,7 +68,8 @@ OpDefinition define_mhc_pre() {
   return {{"mhc_pre",
            "hyper-connection mixing before a sublayer: post, comb and the sublayer's input",
            mixing_parameters(),
-           {kNormsWord, kLogitsWord}},
+           {kNormsWord, kLogitsWord},
+           {kScaled}},
           make_problem_of<MhcPreProblem>,
           {},
           "tokens",

@@ -38,6 +38,7 @@ Formula members(TablePart<P>& t) {
   t.scalar("clean_logits", &P::clean_logits, parameter("clean"));
   t.word("q_dialect", &P::q_dialect, dialect_words("q_dialect"));
   t.word("k_dialect", &P::k_dialect, dialect_words("k_dialect"));
+  t.choice("scaled", &P::scaled, kScaledKeys);
   const Formula stride = t.caller_scalar("logits_row_stride", &P::logits_row_stride,
                                          padded_columns(row_local * length + !row_local * keys));
   t.input("q", &P::q, {rows, heads, dim}, "codes");
@@ -151,6 +152,7 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
     input.columns = p_.logits_row_stride;
     input.row_local = row_local_;
     input.clean = p_.clean_logits != 0;
+    input.scaled_keys = p_.scaled == PLUMB_SCALED_OPERAND;
     input.q_dialect = q_dialect_;
     input.k_dialect = k_dialect_;
     return input;
@@ -179,6 +181,7 @@ OpDefinition define_fp8_mqa_logits() {
        {"clean", 0, 0, 1, "1: columns outside of the window are -inf"}});
   op.word_parameters = {dialect_word("q_dialect", "of the queries; else the platform's"),
                         dialect_word("k_dialect", "of the keys; else the platform's")};
+  op.choices = {kScaledKeys};
   op.make_problem = make_problem_of<Fp8MqaLogitsProblem>;
   op.table = &table_of<members>();
   op.row_count = "rows";

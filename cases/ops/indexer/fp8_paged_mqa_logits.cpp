@@ -57,6 +57,7 @@ void add_variant(TablePart<P>& t) {
   t.word("shuffled", &P::shuffled, {"layout", {{"planar", 0}, {"shuffled", 1}}});
   t.scalar("clean_logits", &P::clean_logits, parameter("clean"));
   t.word("q_dialect", &P::q_dialect, dialect_words("q_dialect"));
+  t.choice("scaled", &P::scaled, kScaledKeys);
 }
 
 Formula members(TablePart<P>& t) {
@@ -238,6 +239,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     input.max_context_len = p_.max_context_len;
     input.columns = p_.logits_row_stride;
     input.clean = p_.clean_logits != 0;
+    input.scaled_keys = p_.scaled == PLUMB_SCALED_OPERAND;
     input.q_dialect = q_dialect_;
     input.cache_dialect = dialect_;
     return input;
@@ -275,6 +277,7 @@ OpDefinition define_fp8_paged_mqa_logits() {
       {"layout", {"planar", "shuffled"}, "of the keys in a block: row after row, or AITER's tiles"},
       dialect_word("q_dialect", "of the queries; else the platform's"),
       dialect_word("dialect", "of the keys; else the platform's")};
+  op.choices = {kScaledKeys};
   op.make_problem = make_problem_of<Fp8PagedMqaLogitsProblem>;
   op.table = &table_of<members>();
   return op;

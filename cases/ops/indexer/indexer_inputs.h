@@ -20,6 +20,13 @@
 
 namespace plumb::cases {
 
+// product: DeepGEMM, AITER. operand: vLLM's fallback in torch for paged keys.
+inline const ContractChoice kScaledKeys{
+    "scaled",
+    {"product", "operand"},
+    "what a key's scale multiplies: its scores, or the key in front of the product",
+    {{"product", "operand", "a wider error"}}};
+
 // Number `position` of the keys of a step.
 struct KeyFill {
   const Step& step;

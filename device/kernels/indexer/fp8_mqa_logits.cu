@@ -38,6 +38,10 @@ PLUMB_KERNEL void fp8_mqa_logits_kernel(plumb_fp8_mqa_logits_params p, std::int6
   }
   float values[kMostLogitsDim];
   decode_key(p.k + key * p.dim, kLogitsTile, dim, p.k_dialect, values);
+  if (p.scaled == PLUMB_SCALED_OPERAND) {
+    *logit = score_scaled_key(query, p.k_scale[key], values);
+    return;
+  }
   *logit = p.k_scale[key] * score_key(query, values);
 }
 

@@ -49,6 +49,10 @@ PLUMB_KERNEL void fp8_paged_mqa_logits_kernel(plumb_fp8_paged_mqa_logits_params 
   decode_key(block + (shuffled ? shuffled_at : planar_at),
              shuffled ? kLogitsTile * kLogitsTile : kLogitsTile, dim, p.cache.dialect, values);
   const auto* scales = reinterpret_cast<const float*>(block + page * p.dim);
+  if (p.scaled == PLUMB_SCALED_OPERAND) {
+    *logit = score_scaled_key(query, scales[token], values);
+    return;
+  }
   *logit = scales[token] * score_key(query, values);
 }
 

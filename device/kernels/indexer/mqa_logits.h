@@ -81,6 +81,12 @@ PLUMB_DEVICE inline float score_key(const LogitsQuery& query, const float* key) 
   return sum_of_eight(sums);
 }
 
+// The same of key * scale, which replaces the key.
+PLUMB_DEVICE inline float score_scaled_key(const LogitsQuery& query, float scale, float* key) {
+  for (int d = 0; d < query.dim; ++d) key[d] *= scale;
+  return score_key(query, key);
+}
+
 PLUMB_DEVICE inline float minus_infinity() { return bits_float(0xff800000U); }
 
 inline bool is_fp8(plumb_format format) {

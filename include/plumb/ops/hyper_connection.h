@@ -30,6 +30,8 @@ typedef struct plumb_mhc_pre_params {
   int32_t sinkhorn_iterations;
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   plumb_stream stream;
+  plumb_scaled scaled; /* OPERAND: 1/rms multiplies the streams in front of the product with fn, and
+                          partial_mixes is not judged */
 } plumb_mhc_pre_params;
 
 /* out[n,h] = post[n] x[h] + sum_m comb[m,n] residual[m,h]   [6.3] */

@@ -29,6 +29,7 @@ typedef struct plumb_fp8_mqa_logits_params {
   int32_t clean_logits; /* 1: columns without a key of the row are -inf; 0: they hold anything */
   plumb_format q_dialect, k_dialect; /* PLUMB_E4M3FN or PLUMB_E4M3FNUZ */
   plumb_stream stream;
+  plumb_scaled scaled; /* OPERAND: k_scale[n] multiplies k[n,:] in front of the product */
 } plumb_fp8_mqa_logits_params;
 
 /* The same over the tokens of a request, next_n query rows per request   [5.1, 5.3] */
@@ -52,6 +53,7 @@ typedef struct plumb_fp8_paged_mqa_logits_params {
                            hold anything */
   plumb_format q_dialect;
   plumb_stream stream;
+  plumb_scaled scaled; /* OPERAND: a token's scale multiplies its key in front of the product */
 } plumb_fp8_paged_mqa_logits_params;
 
 typedef enum plumb_rope_pairs {

@@ -36,6 +36,12 @@ typedef enum plumb_rounding {
   PLUMB_ROUND_FACTOR = 2
 } plumb_rounding;
 
+/* What a factor of a matrix product multiplies. */
+typedef enum plumb_scaled {
+  PLUMB_SCALED_PRODUCT = 0, /* its result */
+  PLUMB_SCALED_OPERAND = 1  /* one of its operands: the scaled operand is rounded, too */
+} plumb_scaled;
+
 /* In which order the top-k ops write the indices of a row that is longer than k. Shorter rows are
  * in ascending order by contract, and indices always count from the start of the row's window. */
 typedef enum plumb_index_order {

@@ -4,6 +4,7 @@
 // orders and over many seeds, and comes near enough that they would notice a small error.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <string>
 
@@ -119,6 +120,61 @@ TEST(MhcBound, Tf32WeightsRoundedOrTruncatedArePredicted) {
     }
     // What is predicted is no error: the sums' own is small beside it, and the median 18 and 19.
     margins.expect_honest_and_tight(product == Format::tf32 ? "tf32" : "tf32 truncated", 20);
+  }
+}
+
+float tf32_of(float x) {
+  constexpr std::uint32_t kUnit = 1U << 13;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>((bits + kUnit / 2 - 1 + (bits / kUnit & 1)) & ~(kUnit - 1));
+}
+
+// Gates of post where 1/rms multiplies the streams in front of the product.
+std::vector<float> post_of_scaled_streams(const reference::MhcPre& inputs, Format product,
+                                          const fp32::Order& order) {
+  std::vector<float> post;
+  for (std::int64_t token = 0; token < inputs.residual.tokens; ++token) {
+    const std::vector<double> x = reference::load_token(inputs.residual, token);
+    std::vector<float> squares;
+    for (const double one : x) squares.push_back(static_cast<float>(one * one));
+    const float mean = fp32::add_up(squares, order) / static_cast<float>(x.size());
+    const auto r = static_cast<float>(1 / std::sqrt(mean + static_cast<float>(inputs.rms_eps)));
+    for (int c = reference::kStreams; c < 2 * reference::kStreams; ++c) {
+      std::vector<float> terms;
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        const float scaled = static_cast<float>(x[k]) * r, weight = inputs.fn[c * x.size() + k];
+        const bool tf32 = product == Format::tf32;
+        terms.push_back(tf32 ? tf32_of(scaled) * tf32_of(weight) : scaled * weight);
+      }
+      const float logit = fp32::add_up(terms, order) * inputs.scale[1] + inputs.base[c];
+      const auto gate = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit))));
+      post.push_back(gate * static_cast<float>(inputs.post_mult));
+    }
+  }
+  return post;
+}
+
+TEST(MhcBound, ScaledStreamsStayWithinABoundThatIsTight) {
+  for (const Format product : {Format::f32, Format::tf32}) {
+    const fp32::Order order{4, false, false};
+    Margins margins, of_stored;
+    for (int seed = 0; seed < 3 * kSeeds; ++seed) {
+      const HyperConnectionData data(270 + seed, kTokens, kHidden);
+      reference::MhcPre inputs = data.mhc_pre();
+      inputs.splits = 1;
+      const std::vector<float> got = post_of_scaled_streams(inputs, product, order);
+      const Numerics numerics = numerics_of(order, product);
+      const auto expected = [&] {
+        return mhc_pre_outputs(inputs, mhc_pre_partials(inputs, numerics), numerics).post;
+      };
+      of_stored.add(expected(), got);
+      inputs.scaled_streams = true;
+      margins.add(expected(), got);
+    }
+    margins.expect_honest_and_tight(product == Format::tf32 ? "tf32" : "fp32");
+    if (product == Format::tf32) {
+      EXPECT_TRUE(of_stored.exceeded()) << "the roundings of scaled streams are in no bound";
+    }
   }
 }
 
