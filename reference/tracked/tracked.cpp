@@ -31,16 +31,30 @@ double move_of(const auto& value, double x, double y, double by) {
   return std::isnan(up) || std::isnan(down) ? kInfinity : std::max(up, down);
 }
 
+// A divisor past the range of fp32 is infinity for those that compute it so, and the quotient is 0.
+bool may_be_infinite(const UncertainElement& divisor) {
+  return std::abs(divisor.at) + divisor.reach > largest_finite(Format::f32);
+}
+void add_infinite_divisor(LocalChange& quotient) {
+  const double size = std::abs(quotient.value);
+  quotient.most += size;
+  quotient.beyond += size / 5;  // six deviations reach 0
+}
+
 // A function that rises or falls everywhere: what lies between the ends lies between its values.
 // Its slope is that over what honest errors reach, or the derivative, whichever is steeper.
 // `moved`: the value of an operand with an error.
-Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved) {
+// `divides`: by its operand.
+Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved,
+                 bool divides = false) {
   return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
     const double y = value(x.at), slope = derivative(x.at, y);
     const double over_reach = x.reach == 0 ? 0 : move_of(moved, x.at, y, x.reach) / x.reach;
-    return LocalChange{.value = y,
+    LocalChange change{.value = y,
                        .by_first = std::copysign(std::max(std::abs(slope), over_reach), slope),
                        .most = move_of(moved, x.at, y, x.most)};
+    if (divides && may_be_infinite(x)) add_infinite_divisor(change);
+    return change;
   });
 }
 Tracked monotone(Tracked a, const auto& value, const auto& derivative) {
@@ -70,11 +84,13 @@ Tracked operator/(Tracked a, Tracked b) {
         const double most = nearest > 0    ? (x.most + scaled_error(y.most, size)) / nearest
                             : y.is_exact() ? 0
                                            : kInfinity;
-        return LocalChange{.value = quotient,
+        LocalChange change{.value = quotient,
                            .by_first = slope,
                            .by_second = scaled_error(slope, -quotient),
                            .most = most,
                            .is_scaled = y.is_exact() && is_power_of_two(std::abs(y.at))};
+        if (may_be_infinite(y)) add_infinite_divisor(change);
+        return change;
       });
 }
 
@@ -113,9 +129,10 @@ Tracked sqrt(Tracked a) {
       [](double, double y) { return y == 0 ? 0 : 0.5 / y; }, root);
 }
 Tracked rsqrt(Tracked a) {
+  const auto value = [](double x) { return 1 / std::sqrt(x); };
   return monotone(
-      std::move(a), [](double x) { return 1 / std::sqrt(x); },
-      [](double x, double y) { return x == 0 ? 0 : -0.5 * y / x; });
+      std::move(a), value, [](double x, double y) { return x == 0 ? 0 : -0.5 * y / x; }, value,
+      true);
 }
 Tracked sigmoid(Tracked a) {
   return monotone(std::move(a), logistic, [](double, double y) { return y * (1 - y); });

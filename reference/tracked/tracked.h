@@ -14,10 +14,10 @@
 // element are a new source: what they have in common with their terms is forgotten. Functions take
 // arrays by value: sources of one that nobody keeps become one source of the result.
 //
-// Not modelled: numbers past the range of fp32; a product
-// that a compiler fuses into one sum and rounds for another (a large one that cancels in both);
-// functions in other forms than their own name, exp2(x * log2(e)) for exp, whose error grows with
-// |x|.
+// A divisor past the range of fp32 may be infinite, and its quotient 0. Not modelled: what else is
+// past that range; a product that a compiler fuses into one sum and rounds for another (a large one
+// that cancels in both); functions in other forms than their own name, exp2(x * log2(e)) for exp,
+// whose error grows with |x|.
 #pragma once
 
 #include <cstdint>

@@ -345,6 +345,34 @@ TEST(Tracked, ConfinesWhatIsNotFinite) {
   EXPECT_EQ(log(-zero).worst(0), infinite);
 }
 
+// x / (1 + exp(-x)) is 0 where exp overflows, and what sigmoid makes of x is as right.
+template <class A>
+A divided_by_exp(const A& x) {
+  return x / (exp(x * -1.0) + 1.0);
+}
+TEST(Tracked, KnowsThatADivisorMayOverflow) {
+  std::vector<double> numbers;
+  for (int i = 0; i < 64; ++i) numbers.push_back(-100 + i / 2.0);
+  const Tracked x(numbers, {64}, kFp32);
+  const Estimate divided = estimate_of(divided_by_exp(x), Format::f32);
+  const Estimate by_name = estimate_of(x * sigmoid(x), Format::f32);
+  const Estimate root = estimate_of(rsqrt(x * x * 1e38), Format::f32);
+  tests::Random random(7);
+  const HonestArray honest({numbers.begin(), numbers.end()}, {64}, random, kFp32.function_ulp);
+  const HonestArray got = divided_by_exp(honest), got_root = rsqrt(honest * honest * 1e38);
+  int zeros = 0;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    zeros += got.values[at] == 0;
+    EXPECT_LE(std::abs(got.values[at] - divided.centre(i)), divided.bound(i)) << numbers[at];
+    EXPECT_LE(std::abs(got.values[at] - by_name.centre(i)), by_name.bound(i)) << numbers[at];
+    EXPECT_LE(std::abs(got_root.values[at] - root.centre(i)), root.bound(i)) << numbers[at];
+  }
+  EXPECT_GE(zeros, 20);
+  // Where nothing overflows there is no room for 0.
+  EXPECT_LT(divided.bound(63), 1e-5 * std::abs(divided.value[63]));
+}
+
 // A join of single elements that share a source keeps it as theirs.
 TEST(Tracked, JoinsElementsThatShareASource) {
   const Tracked s = uncertain_like(0.2);
