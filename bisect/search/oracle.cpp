@@ -30,6 +30,7 @@ std::vector<std::string> words_of(const Question& question) {
   add("--tier", question.tier);
   add("--plugin", question.plugin);
   add("--point", question.point);
+  for (const std::string& file : question.own_ops) add("--ops", file);
   for (const std::string& file : question.case_files) add("--cases", file);
   for (const std::string& setting : question.settings) add("--set", setting);
   if (question.seed != "0") add("--seed", question.seed);
@@ -108,6 +109,7 @@ json to_json(const Question& question) {
              {"seed", question.seed},    {"tier", question.tier},
              {"plugin", question.plugin}};
   if (!question.point.empty()) asked["point"] = question.point;
+  if (!question.own_ops.empty()) asked["ops"] = question.own_ops;
   return asked;
 }
 

@@ -18,7 +18,8 @@ struct Question {
   std::string platform;  // ""; every simulated one
   std::vector<std::string> settings, case_files;
   std::string seed = "0", tier, plugin;
-  std::string point = {};  // --point; "": those that plumb run chooses
+  std::string point = {};                 // --point; "": those that plumb run chooses
+  std::vector<std::string> own_ops = {};  // --ops: files that declare ops of their own
 };
 nlohmann::json to_json(const Question& question);
 // " --case … --platform …", as a shell reads them.

@@ -180,6 +180,17 @@ class Files(unittest.TestCase):
         ended = self.plumb("run", "--ops", path, "--plugin", path, "--op", "squared", "--tier", "smoke", "--platform", "sim-sm90", "--json", "")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
+    def test_bisect_case_asks_for_own_ops(self):
+        path = self.file("both.py", OPS + KERNELS + "    out[2:] = 0\n")
+        ended = self.plumb("bisect", "case", "squared/usual/eager", "--ops", path, "--plugin", path, "--platform", "sim-sm90", "--state", "", "--time", "10", "--quiet")
+        if "built without bench and bisect" in ended.stderr:
+            self.skipTest("this plumb has no bisect")
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        found = next(one for one in ended.stdout.splitlines() if one.strip().startswith("plumb run"))
+        self.assertIn(f"--ops {path}", found)
+        again = self.plumb(*found.split()[1:], "--json", "")
+        self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+
     def test_lists_and_shows(self):
         path = self.file("my_ops.py", OPS)
         listed = self.plumb("list", "--ops", path, "--op", "squared")

@@ -141,6 +141,7 @@ TEST_F(BisectCase, RefusesWhatMakesNoSense) {
   expect_refused({"rms_norm/one_token/eager", "--set", "tokns=3"}, 2, "did you mean \"tokens\"");
   expect_refused({"rms_norm/one_token/eager", "--platform", "sim-sm91"}, 2, "unknown platform");
   expect_refused({"rms_norm/one_token/eager", "--platform", "hip-gfx942"}, 1, "cannot say");
+  expect_refused({"rms_norm/one_token/eager", "--ops", "nosuch.py"}, 2, "No such file");
   expect_refused({}, 2, "--case is required");
 }
 

@@ -104,8 +104,9 @@ TEST(Oracle, OptionsAreAsAShellReadsThem) {
   Question question = norm();
   question.settings = {"tokens=3", "word=it's"};
   question.seed = "4";
+  question.own_ops = {"my ops.py"};
   EXPECT_EQ(options_text(question),
-            " --case rms_norm/hidden_1/eager --platform sim-sm90 --set tokens=3"
+            " --case rms_norm/hidden_1/eager --platform sim-sm90 --ops 'my ops.py' --set tokens=3"
             " --set 'word=it'\\''s' --seed 4");
 }
 

@@ -27,6 +27,7 @@ cases::AnyCase one_case(const bisect::Question& run) {
   selection.patterns = {run.which};
   selection.settings = run.settings;
   selection.case_files = run.case_files;
+  selection.own_ops = run.own_ops;
   SelectedAny selected = select_any(selection, kinds_of(run));
   if (selected.cases.size() == 1) return selected.cases.front();
   throw UsageError(fmt::format("{} matches {} cases, such as {} and {}: bisect case takes one",
@@ -39,6 +40,7 @@ std::vector<cases::AnyCase> cases_of_op(const bisect::Question& run, const cases
   Selection selection;
   selection.ops = {std::string(which.op())};
   selection.case_files = run.case_files;
+  selection.own_ops = run.own_ops;
   selection.tier = "full";
   return select_any(selection, kinds_of(run)).cases;
 }

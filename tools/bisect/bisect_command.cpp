@@ -45,6 +45,7 @@ void check_search(const BisectSearchArguments& arguments, bool here) {
   selection.patterns = {arguments.run.which};
   selection.settings = arguments.run.settings;
   selection.case_files = arguments.run.case_files;
+  selection.own_ops = arguments.run.own_ops;
   select_any(selection, kinds_of(arguments.run));
 }
 

@@ -31,6 +31,11 @@ void add_bisect_run(CLI::App& command, BisectSearchArguments& arguments) {
   command.add_flag("--quiet,-q", arguments.quiet, "only the report");
 }
 
+void add_own_ops_of(CLI::App& command, BisectSearchArguments& arguments) {
+  add_repeatable(command, "--ops", arguments.run.own_ops,
+                 "Python file that declares ops of its own (docs/own_op.md)");
+}
+
 // Of those that ask plumb run.
 void add_bisect_search(CLI::App& command, BisectSearchArguments& arguments,
                        const char* name = "--case") {
@@ -69,6 +74,7 @@ void add_bisect_case(CLI::App& bisect, Action& action) {
   auto arguments = std::make_shared<BisectCaseArguments>();
   CLI::App* command = bisect.add_subcommand("case", "the smallest case that fails in the same way");
   add_bisect_search(*command, arguments->search, "CASE,--case");
+  add_own_ops_of(*command, arguments->search);
   command->add_option("--plugin", arguments->search.run.plugin,
                       "library or Python file with the kernels to judge (docs/plugins.md)");
   command
@@ -103,6 +109,7 @@ void add_bisect_environments(CLI::App& bisect, Action& action) {
   CLI::App* command = bisect.add_subcommand(
       "environments", "the environment since which a case fails, or the toggles that make it fail");
   add_bisect_search(*command, arguments->search);
+  add_own_ops_of(*command, arguments->search);
   command
       ->add_option("--env", arguments->file,
                    "TOML file of environments or toggles (docs/bisect.md)")
