@@ -178,12 +178,25 @@ class OwnProblem final : public ProblemOfTable {
   std::vector<std::int64_t> below_;  // of each tensor
 };
 
+// In a shape, or as a limit of integers. Others are numbers that the reference and the kernels get.
+bool is_of_an_array(const OwnOp& op, const std::string& size) {
+  const auto has_word = [&](std::string text) {
+    std::ranges::replace_if(
+        text, [](char c) { return c == '+' || c == '-' || c == '*' || c == '/'; }, ' ');
+    return (" " + text + " ").find(" " + size + " ") != std::string::npos;
+  };
+  return std::ranges::any_of(op.tensors, [&](const OwnTensor& tensor) {
+    return std::ranges::any_of(tensor.shape, has_word) || has_word(tensor.below);
+  });
+}
+
 std::vector<Parameter> parameters_of(const OwnOp& op) {
   constexpr std::int64_t kMostSize = std::int64_t{1} << 31, kMostGap = std::int64_t{1} << 20;
   std::vector<Parameter> parameters;
   for (const OwnSize& size : op.sizes) {
-    parameters.push_back(
-        {size.name, size.values.front(), size.name == op.live ? 0 : 1, kMostSize, "size"});
+    const bool counts = is_of_an_array(op, size.name);
+    parameters.push_back({size.name, size.values.front(), counts && size.name != op.live ? 1 : 0,
+                          kMostSize, counts ? "size" : "number"});
   }
   for (const OwnTensor& tensor : op.tensors) {
     if (tensor.optional) parameters.push_back({tensor.name, 1, 0, 1, "0: there is none"});
@@ -228,9 +241,11 @@ void check_own_op(const OwnOp& op) {
   const auto is_output = [](const OwnTensor& tensor) { return tensor.output; };
   if (std::ranges::none_of(op.tensors, is_output)) throw BadRow(op.name + ": has no output");
   for (const OwnSize& size : op.sizes) {
-    const bool is_least = std::ranges::all_of(size.values, [](std::int64_t v) { return v > 0; });
+    const std::int64_t least = is_of_an_array(op, size.name) ? 1 : 0;
+    const bool is_least =
+        std::ranges::all_of(size.values, [&](std::int64_t value) { return value >= least; });
     if (size.values.empty() || !is_least) {
-      throw BadRow(fmt::format("{}: {} has no value, or one below 1", op.name, size.name));
+      throw BadRow(fmt::format("{}: {} has no value, or one below {}", op.name, size.name, least));
     }
   }
   if (!op.live.empty() && std::ranges::find(op.sizes, op.live, &OwnSize::name) == op.sizes.end()) {

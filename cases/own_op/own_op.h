@@ -34,7 +34,8 @@ struct OwnTensor {
   std::string says;
 };
 
-// One size, and the values that the op's rows give it. The first value is the usual one.
+// One size, and the values that the op's rows give it. The first value is the usual one. A size
+// that no array has is a number; a flag is 0 or 1.
 struct OwnSize {
   std::string name;
   std::vector<std::int64_t> values;

@@ -64,10 +64,11 @@ class _Reference:
     function: Callable[..., Any]
     outputs: Mapping[str, Output]
     wanted: frozenset[str]
+    flags: frozenset[str]
 
     def __call__(self, inputs: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[Any]:
         given = {**inputs, **numbers}
-        made = self.function(**{name: given[name] for name in self.wanted})
+        made = self.function(**{name: bool(given[name]) if name in self.flags else given[name] for name in self.wanted})
         if isinstance(made, Mapping):
             made = [made[name] for name in self.outputs]
         results = list(made) if isinstance(made, (tuple, list)) else [made]
@@ -128,7 +129,8 @@ def op(
     """Makes a function of tracked arrays the reference of an op of that name.
 
     The signature is the op's table: Input annotations are arrays, float parameters are reals with
-    their usual values, int parameters get sizes, and the return annotation has the outputs.
+    their usual values, bool parameters are flags that cases have both ways, int parameters get
+    sizes, and the return annotation has the outputs.
     Floating-point inputs come as tracked arrays, integers as numpy arrays.
     sizes: the values that cases give each size; the first one is the usual one. live: the size that
     counts rows of a captured graph, behind whose live rows there is padding. By default the first
@@ -144,6 +146,8 @@ def op(
         tensors: list[dict[str, Any]] = []
         reals: dict[str, float] = {}
         used: set[str] = set()
+        values = {size: [of] if isinstance(of, int) else [int(one) for one in of] for size, of in sizes.items()}
+        flags: set[str] = set()
         for parameter in signature.parameters.values():
             spec = parameter.annotation
             if isinstance(spec, Input):
@@ -153,21 +157,27 @@ def op(
                 if parameter.default is parameter.empty:
                     raise BadKernel(f"{own}: {parameter.name} has no usual value: {parameter.name}: float = 1e-6")
                 reals[parameter.name] = float(parameter.default)
+            elif spec is bool:
+                if not isinstance(parameter.default, bool) or parameter.name in sizes:
+                    raise BadKernel(f"{own}: {parameter.name} has no usual value: {parameter.name}: bool = False")
+                values[parameter.name] = [int(parameter.default), int(not parameter.default)]
+                flags.add(parameter.name)
             elif spec is not int or parameter.name not in sizes:
-                raise BadKernel(f"{own}: {parameter.name} is an Input(...), a float, or a size as int")
+                raise BadKernel(f"{own}: {parameter.name} is an Input(...), a float, a bool, or a size as int")
         for output, spec in outputs.items():
             tensors.append(spec.as_dict(output, True, False))
             used |= _names_in(spec)
+        if wrong := sorted(used & flags):
+            raise BadKernel(f"{own}: {', '.join(wrong)} is a bool, and no size")
         if missing := sorted(used - set(sizes)):
             raise BadKernel(f"{own}: sizes has no values of {', '.join(missing)}")
         first = next(iter(outputs.values())).shape[0]
         counted = live if live is not None else first if first in sizes else ""
-        values = {size: [of] if isinstance(of, int) else [int(one) for one in of] for size, of in sizes.items()}
         _check_rows(own, rows, values, [tensor["name"] for tensor in tensors if tensor["optional"]])
-        reference = _Reference(own, function, outputs, frozenset(signature.parameters))
+        reference = _Reference(own, function, outputs, frozenset(signature.parameters), frozenset(flags))
         summary = (inspect.getdoc(function) or own).splitlines()[0].rstrip(".")
         try:
-            _plumb.add_op(own, summary, tensors, values, reals, counted, [_row(own, row, sizes) for row in rows], reference)
+            _plumb.add_op(own, summary, tensors, values, reals, counted, [_row(own, row, values) for row in rows], reference)
         except ValueError as error:
             raise BadKernel(str(error)) from None
         return function

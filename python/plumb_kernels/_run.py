@@ -106,6 +106,7 @@ def run(
     platform: str | Sequence[str] | None = None,
     timeout: float | None = None,
     jobs: int | None = None,
+    ops: str | os.PathLike[str] | Sequence[str] | None = None,
     options: Sequence[str] = (),
     isolated: bool = True,
 ) -> RunReport:
@@ -113,9 +114,9 @@ def run(
 
     kernels: the path of a Python file, functions of one file, or None for the file of the caller.
     op, case, tier, platform, timeout, jobs: as of plumb run; options: more of its command line.
-    platform: None for all simulated ones.
+    platform: None for all simulated ones. ops: files that declare ops of their own (@op).
     isolated=False: for functions that no other process can import (a notebook). They run in this
-    process: a crash ends it, and timeout, jobs and options do not apply.
+    process: a crash ends it, and timeout, jobs, ops and options do not apply.
     Raises CannotRun if no case can run, and BadKernel for functions that are no kernels.
     """
     if kernels is None:
@@ -126,7 +127,8 @@ def run(
     if not isolated:
         return _run_here(kernels, _list(op), _list(case), tier, _list(platform))
     words = ["run", "--plugin", _path_of(kernels), "--tier", tier]
-    words += [word for option, values in (("--op", op), ("--case", case), ("--platform", platform)) for one in _list(values) for word in (option, one)]
+    words += [*_options("--op", _list(op)), *_options("--case", _list(case)), *_options("--platform", _list(platform))]
+    words += _options("--ops", [os.fspath(ops)] if isinstance(ops, os.PathLike) else _list(ops))
     words += ["--timeout", str(timeout)] if timeout is not None else []
     words += ["--jobs", str(jobs)] if jobs is not None else []
     return run_program([*words, *options])
@@ -145,9 +147,9 @@ def run_program(words: Sequence[str]) -> RunReport:
     raise CannotRun(_last_line(ended))
 
 
-def list_cases(path: str, tier: str) -> list[str]:
+def list_cases(path: str, tier: str, ops: Sequence[str] = ()) -> list[str]:
     """Names of the cases of a file's kernels. Raises CannotRun."""
-    ended = _call(["list", "--plugin", path, "--tier", tier])
+    ended = _call(["list", "--plugin", path, "--tier", tier, *_options("--ops", ops)])
     if ended.returncode != 0:
         raise CannotRun(_last_line(ended))
     return [line.split()[0] for line in ended.stdout.splitlines() if line.strip()]
@@ -169,6 +171,10 @@ def _last_line(ended: subprocess.CompletedProcess[str]) -> str:
 
 def _list(values: str | Sequence[str] | None) -> list[str]:
     return [] if values is None else [values] if isinstance(values, str) else list(values)
+
+
+def _options(option: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
 
 
 def _path_of(kernels: Any) -> str:

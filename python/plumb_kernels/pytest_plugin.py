@@ -25,11 +25,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--plumb", action="append", default=[], metavar="FILE", help="run the cases of this file's @kernel functions")
     group.addoption("--plumb-platform", action="append", default=[], metavar="NAME", help="default: all simulated platforms")
     group.addoption("--plumb-tier", default="smoke", metavar="TIER", help="smoke, default or full (default: smoke)")
+    group.addoption("--plumb-ops", action="append", default=[], metavar="FILE", help="a file that declares ops of its own (@op)")
     group.addoption("--plumb-timeout", type=float, default=None, metavar="SECONDS", help="that one case may take")
 
 
 def _files(config: pytest.Config) -> list[Path]:
     return [(config.invocation_params.dir / one).resolve() for one in config.option.plumb]
+
+
+def _files_of_ops(config: pytest.Config) -> list[str]:
+    return [str((config.invocation_params.dir / one).resolve()) for one in config.option.plumb_ops]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,7 +59,7 @@ class KernelFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         option = self.config.option
         try:
-            cases = list_cases(str(self.path), option.plumb_tier)
+            cases = list_cases(str(self.path), option.plumb_tier, _files_of_ops(self.config))
         except CannotRun as error:
             raise self.CollectError(str(error)) from error
         for case in cases:
@@ -82,6 +87,7 @@ class KernelFile(pytest.File):
         option = self.config.option
         words = ["run", "--plugin", str(self.path), "--tier", option.plumb_tier, "--platform", platform]
         words += [word for one in items for word in ("--case", one.case)]
+        words += [word for one in _files_of_ops(self.config) for word in ("--ops", one)]
         words += ["--timeout", str(option.plumb_timeout)] if option.plumb_timeout is not None else []
         return run_program(words)
 

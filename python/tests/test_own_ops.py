@@ -50,6 +50,10 @@ def run(function, op_name, tier="smoke"):
     return pk.run([marked], isolated=False, tier=tier, platform="sim-gfx942")
 
 
+def _tall(x: Input("bf16", "n", "tall"), tall: bool = False) -> Output("bf16", "n"):
+    return x[:, 0]
+
+
 class OwnOps(unittest.TestCase):
     def test_a_right_kernel_passes_every_case(self):
         report = run(lambda x, gate, weight, eps, out: out.__setitem__(..., pk.bf16(gated(x, gate, weight, eps))), "gated_norm", "default")
@@ -114,6 +118,33 @@ class OwnOps(unittest.TestCase):
         report = run(lambda x, out: out.__setitem__(..., x[:, : x.shape[1] // 2]), "shifted", "default")
         self.assertTrue(report.passed, report)
         self.assertIn("shifted/wide/eager", {one.case for one in report.cases})
+
+    def test_flags_and_numbers_that_are_no_size(self):
+        @op(sizes={"tokens": [4, 1], "hidden": 96, "power": [0, 3]})
+        def powered(x: Input("bf16", "tokens", "hidden"), power: int, negated: bool = True) -> Output("f32", "tokens", "hidden"):
+            y = x
+            for _ in range(power):
+                y = y * 2
+            return -y if negated is True else y
+
+        @kernel("powered")
+        def right(x, power, negated, out):
+            out[...] = pk.float32(x) * np.float32((-1 if negated else 1) * 2**power)
+
+        @kernel("powered", name="always_negated")
+        def always_negated(x, power, out):
+            out[...] = pk.float32(x) * np.float32(-(2**power))
+
+        report = pk.run([right], isolated=False, tier="default", platform="sim-sm90")
+        self.assertTrue(report.passed, report)
+        self.assertIn("powered/negated_0/eager", [one.case for one in report.cases])
+        failed = pk.run([always_negated], isolated=False, tier="default", platform="sim-sm90").failures
+        self.assertIn("powered/negated_0/eager", [one.case for one in failed])
+        self.assertNotIn("powered/usual/eager", [one.case for one in failed])
+        x = pk.bf16(np.ones((2, 3)))
+        self.assertTrue(pk.judge("powered", x=x, power=1, negated=False, out=np.full((2, 3), 2, np.float32)))
+        with self.assertRaisesRegex(BadKernel, "tall is a bool, and no size"):
+            op(sizes={"n": 2})(_tall)
 
     def test_arguments_are_those_of_the_signature(self):
         names = {one.name: one for one in pk.arguments("gated_norm")}
@@ -190,6 +221,11 @@ class Files(unittest.TestCase):
         self.assertIn(f"--ops {path}", found)
         again = self.plumb(*found.split()[1:], "--json", "")
         self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+
+    def test_run_takes_files_of_ops(self):
+        report = pk.run(self.file("kernels.py", KERNELS), ops=self.file("my_ops.py", OPS), platform="sim-sm90")
+        self.assertTrue(report.passed, report)
+        self.assertEqual({one.case.split("/")[0] for one in report.cases}, {"squared"})
 
     def test_lists_and_shows(self):
         path = self.file("my_ops.py", OPS)

@@ -25,6 +25,21 @@ def norm(x, weight, out, eps, rounding):
     values = values / np.sqrt(np.mean(values * values, axis=1, keepdims=True) + np.float32(eps))
     out[:] = bf16(values * float32(weight))  # wrong for rounding="twice"
 """
+OPS = """
+from plumb_kernels import Input, Output, op
+
+@op(sizes={"tokens": [4, 1], "hidden": 96})
+def twice(x: Input("bf16", "tokens", "hidden")) -> Output("f32", "tokens", "hidden"):
+    return x * 2
+"""
+OWN_KERNELS = """
+import numpy as np
+from plumb_kernels import float32, kernel
+
+@kernel("twice")
+def wrong(x, out):
+    out[...] = float32(x) * np.float32(3)
+"""
 WRONG = "kernels.py::rms_norm/v4_pro_hidden_twice/eager@sim-sm90"
 
 
@@ -49,6 +64,17 @@ class PytestPlugin(unittest.TestCase):
         names = re.findall(r"^kernels\.py::(.*)@sim-sm90$", listed, re.M)
         self.assertIn("rms_norm/v4_pro_hidden/full_graph", names)
         self.assertEqual(names, plumb_kernels._run.list_cases(str(self.folder / "kernels.py"), "smoke"))
+
+    def test_ops_of_a_file_have_tests(self):
+        (self.folder / "my_ops.py").write_text(OPS)
+        (self.folder / "kernels.py").write_text(OWN_KERNELS)
+        ended = self.pytest("--plumb-ops", "my_ops.py", "-rf", "-k", "twice")
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        self.assertIn("kernels.py::twice/usual/eager@sim-sm90", ended.stdout)
+        self.assertRegex(ended.stdout, r"--ops \S*my_ops.py")
+        (self.folder / "kernels.py").write_text(OWN_KERNELS.replace("3)", "2)"))
+        ended = self.pytest("--plumb-ops", "my_ops.py", "-k", "twice")
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
     def test_failures_have_plumbs_text_and_lf_runs_them_again(self):
         ended = self.pytest("-rfs")

@@ -232,6 +232,11 @@ TEST(OwnOp, WithADeclarationThatHasNoMeaningIsRefused) {
             "scaled: there are two arguments hidden, or plumb has one of this name");
   EXPECT_EQ(refusal([](OwnOp& op) { op.sizes[0].values.clear(); }),
             "scaled: tokens has no value, or one below 1");
+  EXPECT_EQ(refusal([](OwnOp& op) { op.sizes[0].values = {4, 0}; }),
+            "scaled: tokens has no value, or one below 1");
+  EXPECT_EQ(refusal([](OwnOp& op) { op.sizes.push_back({"causal", {1, 0}}); }), "");
+  EXPECT_EQ(refusal([](OwnOp& op) { op.sizes.push_back({"causal", {1, -1}}); }),
+            "scaled: causal has no value, or one below 0");
   EXPECT_EQ(refusal([](OwnOp& op) { op.tensors[0].between = {1, 0}; }),
             "scaled: x lies between two numbers, the smaller one first");
   EXPECT_EQ(refusal([](OwnOp& op) { op.live = "rows"; }),
