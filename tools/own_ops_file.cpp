@@ -33,8 +33,9 @@ class OwnOpsProcess {
   explicit OwnOpsProcess(std::string path)
       : path_(std::move(path)),
         python_(device::remote::python_interpreter()),
-        worker_({.words = {python_, "-m", "plumb_kernels._ops",
-                           fmt::format("{:x}", device::interface_digest()), path_},
+        worker_({.words = device::remote::python_command(
+                     python_, "plumb_kernels._ops",
+                     {fmt::format("{:x}", device::interface_digest()), path_}),
                  .role = cases::kOwnOpsRole}) {}
 
   std::vector<OwnOp> declarations() {

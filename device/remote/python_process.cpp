@@ -41,6 +41,21 @@ std::string why_no_python(const std::string& python) {
   }
 }
 
+std::vector<std::string> python_command(const std::string& interpreter, const std::string& module,
+                                        const std::vector<std::string>& arguments) {
+  const std::string program = fmt::format(
+      "import runpy, sys\n"
+      "try:\n"
+      "    import plumb_kernels\n"
+      "except Exception:\n"
+      "    sys.exit(3)\n"
+      "runpy.run_module('{}', run_name='__main__', alter_sys=True)\n",
+      module);
+  std::vector<std::string> words{interpreter, "-c", program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
 bool is_python(const std::string& path) {
   return path.ends_with(".py") || path.find(".py::") != std::string::npos;
 }
@@ -53,7 +68,7 @@ std::shared_ptr<PluginProcess> start_python_plugin(const std::string& path) {
   };
   try {
     return PluginProcess::start(
-        {python, "-m", kModule, fmt::format("{:x}", interface_digest()), path});
+        python_command(python, kModule, {fmt::format("{:x}", interface_digest()), path}));
   } catch (const Died&) {
     refuse_python();
     throw;

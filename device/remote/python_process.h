@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "device/remote/plugin_process.h"
 
@@ -19,6 +20,11 @@ std::string python_interpreter();
 // Why this interpreter cannot import plumb_kernels, and which variable names another one; "": it
 // can.
 std::string why_no_python(const std::string& interpreter);
+
+// Command that runs a module of plumb_kernels. An interpreter that cannot import the package ends
+// without a word: why_no_python() has the reason.
+std::vector<std::string> python_command(const std::string& interpreter, const std::string& module,
+                                        const std::vector<std::string>& arguments);
 
 // Throws Refused, also for an interpreter that serves no plug-in at all, and Died.
 std::shared_ptr<PluginProcess> start_python_plugin(const std::string& path);

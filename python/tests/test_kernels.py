@@ -301,6 +301,17 @@ class Refusals(KernelFiles):
             self.assertIn(why, ended.stderr)
             self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
 
+    def test_an_interpreter_without_the_package_says_so_in_a_line(self):
+        (self.folder / "plumb_kernels").mkdir()
+        (self.folder / "plumb_kernels/__init__.py").write_text("import there_is_no_such_module\n")
+        for option in ("--plugin", "--ops"):
+            command = [plumb._run.plumb_program(), "run", option, str(EXAMPLE), "--json", ""]
+            environment = {**os.environ, "PLUMB_PYTHON": sys.executable, "PYTHONPATH": str(self.folder)}
+            ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertIn("cannot import plumb_kernels: ModuleNotFoundError: No module named 'there_is_no_such_module'", ended.stderr)
+            self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+
     def test_a_library_of_another_version(self):
         command = [plumb._run.sys.executable, "-m", "plumb_kernels._worker", "0", str(EXAMPLE)]
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
