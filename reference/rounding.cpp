@@ -106,8 +106,10 @@ bool sees_even_grid(Format format, double centre, double sigma) {
 }  // namespace
 
 bool is_power_of_two(double x) {
-  int exponent = 0;
-  return std::frexp(x, &exponent) == 0.5;
+  constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  if (bits >> 52 == 0) return std::has_single_bit(bits);
+  return (bits & kFraction) == 0 && x > 0 && x < kInfinity;
 }
 
 double largest_finite(Format format) {

@@ -92,10 +92,12 @@ class ResultElements {
   }
 
   // `exact`: the operands are. `reach`: of honest errors of the operands.
-  void set_error(std::size_t i, const LocalChange& change, bool exact, double reach) {
+  [[gnu::always_inline]] void set_error(std::size_t i, const LocalChange& change, bool exact,
+                                        double reach) {
     const double size = std::abs(change.value);
     double unit = unit_;
-    if (kRounding == ResultRounding::fp32 && exact &&
+    // A function within half an ulp is rounded correctly.
+    if (kRounding != ResultRounding::none && exact && unit_ <= kUnitF32 && change.own == 0 &&
         static_cast<double>(static_cast<float>(change.value)) == change.value) {
       unit = 0;
     }
@@ -104,14 +106,15 @@ class ResultElements {
       unit = 0;
     }
     if (own_.empty()) {
-      if (change.most == 0 && unit == 0) return;
+      if (change.most == 0 && unit == 0 && change.own == 0) return;
       allocate();
     }
     const double flushed =
         unit != 0 && size != 0 && size - change.most < kLeastNormalF32 ? kLeastNormalF32 : 0;
     if (change.beyond != 0 || !beyond_.empty()) set_beyond(i, change.beyond);
-    node.worst[i] = change.most + scaled_error(size + change.most, unit) + flushed;
+    node.worst[i] = change.most + scaled_error(size + change.most, unit) + flushed + change.own;
     own_[i] = kUniformSigma * (scaled_error(size + std::min(change.most, reach), unit) + flushed);
+    if (change.own != 0) own_[i] = std::sqrt(square(own_[i]) + square(change.own_sigma));
   }
   // What functions that are wrong in the same direction everywhere make of the result.
   void add_one_sided() {
@@ -286,6 +289,37 @@ Tracked elementwise(Tracked operand, const auto& value, const auto& local) {
   result.add_one_sided();
   a.add_one_sided(result.by_first, result.node);
   return result.finish(a.release_sources(sizes, result.by_first), {});
+}
+
+// The most that a function moves if its operand moves by so much. NaN, outside of its domain: no
+// limit.
+double move_of(const auto& value, double x, double y, double by) {
+  if (by == 0) return 0;
+  const double up = std::abs(value(x + by) - y), down = std::abs(value(x - by) - y);
+  return std::isnan(up) || std::isnan(down) ? kInfinity : std::max(up, down);
+}
+
+// A function that rises or falls everywhere: what lies between the ends lies between its values.
+// Its slope is that over what honest errors reach, or the derivative, whichever is steeper.
+// `moved`: the value of an operand with an error.
+LocalChange monotone_change(const UncertainElement& x, const auto& value, const auto& derivative,
+                            const auto& moved) {
+  const double y = value(x.at), slope = derivative(x.at, y);
+  const double most = move_of(moved, x.at, y, x.most);
+  const double of_reach = x.reach == x.most ? most : move_of(moved, x.at, y, x.reach);
+  const double over_reach = x.reach == 0 ? 0 : of_reach / x.reach;
+  return {.value = y,
+          .by_first = std::copysign(std::max(std::abs(slope), over_reach), slope),
+          .most = most,
+          .is_scaled = std::isinf(x.at)};  // its limit, which nobody rounds
+}
+Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved) {
+  return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
+    return monotone_change(x, value, derivative, moved);
+  });
+}
+Tracked monotone(Tracked a, const auto& value, const auto& derivative) {
+  return monotone(std::move(a), value, derivative, value);
 }
 
 }  // namespace plumb::reference

@@ -27,11 +27,13 @@ struct UncertainNumber {
 using UncertainElement = UncertainNumber<double>;
 
 // A result's number. `beyond`: one standard deviation of what is not linear in the errors.
-// `is_scaled`: by a power of two, which no function rounds.
+// `is_scaled`: by a power of two, which no function rounds. `own`: the most that errors of the
+// function itself can be, besides one rounding; `own_sigma`: their standard deviation.
 template <class V>
 struct ChangeOf {
   V value = {}, by_first = {}, by_second = {}, most = {}, beyond = {};
   bool is_scaled = false;
+  double own = 0, own_sigma = 0;
 };
 using LocalChange = ChangeOf<double>;
 

@@ -25,7 +25,7 @@ class AssembledRows {
     }
     const auto place = [&](const std::vector<double>& from, std::vector<double>& to,
                            std::int64_t columns) {
-      std::ranges::copy(from, to.begin() + begin * columns);
+      if (!from.empty()) std::ranges::copy(from, to.begin() + begin * columns);
     };
     place(block.value, whole_.value, block.columns);
     place(block.sigma, whole_.sigma, block.columns);
@@ -36,7 +36,7 @@ class AssembledRows {
     place(block.row_concentration, whole_.row_concentration, 1);
   }
   Estimate finish() && {
-    if (has_shift_) whole_.shift = std::move(shift_);
+    whole_.shift = std::move(shift_);
     return std::move(whole_);
   }
 
@@ -45,18 +45,17 @@ class AssembledRows {
     if (!has_columns_) {
       has_columns_ = true;
       whole_.resize(whole_.rows, block.columns);
-      shift_.resize(whole_.value.size());
     }
     if (block.columns != whole_.columns || block.rows != rows) {
       throw std::invalid_argument("estimate_by_blocks: a block of another size");
     }
-    has_shift_ = has_shift_ || !block.shift.empty();
+    if (!block.shift.empty()) shift_.resize(whole_.value.size());
   }
 
   std::mutex mutex_;
   Estimate whole_;
   std::vector<double> shift_;
-  bool has_columns_ = false, has_shift_ = false;
+  bool has_columns_ = false;
 };
 
 }  // namespace

@@ -23,14 +23,6 @@ Tracked constant_like(const Tracked& a, double b) {
   return {{static_cast<double>(static_cast<float>(b))}, {}, *a.node()->numerics};
 }
 
-// The most that a function moves if its operand moves by so much. NaN, outside of its domain: no
-// limit.
-double move_of(const auto& value, double x, double y, double by) {
-  if (by == 0) return 0;
-  const double up = std::abs(value(x + by) - y), down = std::abs(value(x - by) - y);
-  return std::isnan(up) || std::isnan(down) ? kInfinity : std::max(up, down);
-}
-
 // A divisor past the range of fp32 is infinity for those that compute it so, and the quotient is 0.
 bool may_be_infinite(const UncertainElement& divisor) {
   return std::abs(divisor.at) + divisor.reach > largest_finite(Format::f32);
@@ -39,26 +31,6 @@ void add_infinite_divisor(LocalChange& quotient) {
   const double size = std::abs(quotient.value);
   quotient.most += size;
   quotient.beyond += size / 5;  // six deviations reach 0
-}
-
-// A function that rises or falls everywhere: what lies between the ends lies between its values.
-// Its slope is that over what honest errors reach, or the derivative, whichever is steeper.
-// `moved`: the value of an operand with an error.
-// `divides`: by its operand.
-Tracked monotone(Tracked a, const auto& value, const auto& derivative, const auto& moved,
-                 bool divides = false) {
-  return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
-    const double y = value(x.at), slope = derivative(x.at, y);
-    const double over_reach = x.reach == 0 ? 0 : move_of(moved, x.at, y, x.reach) / x.reach;
-    LocalChange change{.value = y,
-                       .by_first = std::copysign(std::max(std::abs(slope), over_reach), slope),
-                       .most = move_of(moved, x.at, y, x.most)};
-    if (divides && may_be_infinite(x)) add_infinite_divisor(change);
-    return change;
-  });
-}
-Tracked monotone(Tracked a, const auto& value, const auto& derivative) {
-  return monotone(std::move(a), value, derivative, value);
 }
 
 }  // namespace
@@ -130,9 +102,12 @@ Tracked sqrt(Tracked a) {
 }
 Tracked rsqrt(Tracked a) {
   const auto value = [](double x) { return 1 / std::sqrt(x); };
-  return monotone(
-      std::move(a), value, [](double x, double y) { return x == 0 ? 0 : -0.5 * y / x; }, value,
-      true);
+  const auto derivative = [](double x, double y) { return x == 0 ? 0 : -0.5 * y / x; };
+  return elementwise<ResultRounding::function>(std::move(a), value, [&](const UncertainElement& x) {
+    LocalChange change = monotone_change(x, value, derivative, value);
+    if (may_be_infinite(x)) add_infinite_divisor(change);
+    return change;
+  });
 }
 Tracked sigmoid(Tracked a) {
   return monotone(std::move(a), logistic, [](double, double y) { return y * (1 - y); });

@@ -16,8 +16,9 @@
 //
 // A divisor past the range of fp32 may be infinite, and its quotient 0. Not modelled: what else is
 // past that range; a product that a compiler fuses into one sum and rounds for another (a large one
-// that cancels in both); functions in other forms than their own name, exp2(x * log2(e)) for exp,
-// whose error grows with |x|.
+// that cancels in both).
+//
+// Functions in other forms than their own name, as exp2(x * log2(e)) for exp, are in other_forms.h.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +78,7 @@ Tracked softplus(Tracked a);  // log(1 + exp(a))
 // Exact choices. Within the errors of both operands, either may win.
 Tracked max(Tracked a, Tracked b);
 Tracked abs(Tracked a);
+Tracked clamp(Tracked a, double least, double most);  // NaN stays
 
 // a where the condition is not 0, b elsewhere. Throws std::invalid_argument for a condition with
 // errors.
@@ -86,6 +88,9 @@ Tracked select(const Tracked& condition, Tracked a, Tracked b);
 Tracked sum(Tracked a, std::size_t dimension);
 Tracked mean(Tracked a, std::size_t dimension);
 Tracked max(Tracked a, std::size_t dimension);
+// The element at place n of the falling order; place 0 is the largest's. NaN comes last. Throws
+// std::invalid_argument for a place that there is not.
+Tracked nth_largest(Tracked a, std::size_t dimension, std::int64_t n);
 
 // [.., m, k] x [k, n], or x [.., k, n] with the same first dimensions. Products and sums are those
 // of `how`: in its unit, by its steps and chains, of operands that are first stored in its product

@@ -60,6 +60,7 @@ std::vector<double> TrackedNode::reaches() const {
 
 std::vector<double> TrackedNode::sigmas() const {
   std::vector<double> all(values.size());
+  if (sources.empty()) return all;
   if (sources.size() == 1) {
     const std::vector<double>& effect = sources.front().effect;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::abs(effect[i]);

@@ -238,14 +238,4 @@ Tracked mean(Tracked a, std::size_t dimension) {
   return sum(std::move(a), dimension) / count;
 }
 
-// The larger of two halves, and of their halves: what holds for two operands holds for all.
-Tracked max(Tracked a, std::size_t dimension) {
-  const std::int64_t size = split_at(a.sizes(), dimension).size;
-  if (size == 0) throw std::invalid_argument("max: of no element");
-  if (size == 1) return a;
-  Tracked lower = sliced(a, dimension, 0, size / 2);
-  Tracked upper = sliced(a, dimension, size / 2, size - size / 2);
-  return max(max(std::move(lower), dimension), max(std::move(upper), dimension));
-}
-
 }  // namespace plumb::reference
