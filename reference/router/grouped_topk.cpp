@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reference/formats/bfloat16.h"
+#include "reference/tracked/other_forms.h"
 
 namespace plumb::reference {
 
@@ -16,54 +18,40 @@ bool counts_as_nothing(const GroupedTopK& inputs, double logit) {
   return inputs.nonfinite == Nonfinite::guard_all && !std::isfinite(logit);
 }
 
-Score score_of(const GroupedTopK& inputs, double logit, const Numerics& numerics) {
-  if (counts_as_nothing(inputs, logit)) return {};
-  const Score score = sigmoid_score(logit, numerics);
-  return to_bf16(inputs) ? rounded_to_bf16(score) : score;
+Tracked stored(const GroupedTopK& inputs, Tracked a) {
+  return to_bf16(inputs) ? rounded(std::move(a), Format::bf16) : a;
 }
 
-// A sum in bf16: of two bf16 numbers, in fp32, where it need not be exact, and then rounded.
-Score add_in_bf16(const Score& score, double bias) {
-  const double sum = score.value + bias;
-  const bool exact = static_cast<double>(static_cast<float>(sum)) == sum;
-  const Score in_fp32{sum, 0, score.worst + (exact ? 0 : kUnitF32 * std::abs(sum))};
-  return rounded_to_bf16(in_fp32);
+// Of what counts as nothing it is 0.
+Tracked scores_of(const GroupedTopK& inputs, const RouterRows& rows, const auto& logit) {
+  return stored(inputs, sigmoid_by_exp2_or_tanh(rows.array([&](auto token, auto column) {
+                  const double x = logit(token, column);
+                  return counts_as_nothing(inputs, x) ? -kInfinity : x;
+                })));
 }
 
-Score choice_of(const GroupedTopK& inputs, double logit, double bias, const Numerics& numerics) {
-  if (counts_as_nothing(inputs, logit)) return {-kInfinity, 0, 0};
-  if (std::isnan(logit)) return {kInfinity, 0, 0};
-  const Score score = score_of(inputs, logit, numerics);
-  const bool rounds_bias = inputs.logits.bf16 && (inputs.bias_in_logits_format || to_bf16(inputs));
-  if (rounds_bias) bias = decode_bf16(encode_bf16(bias));
-  return to_bf16(inputs) ? add_in_bf16(score, bias) : add(score, bias);
+// What is added to a score for the choice.
+double bias_of(const GroupedTopK& inputs, double logit, double bias) {
+  if (counts_as_nothing(inputs, logit)) return -kInfinity;
+  if (std::isnan(logit)) return kInfinity;
+  const bool rounds = inputs.logits.bf16 && (inputs.bias_in_logits_format || to_bf16(inputs));
+  return rounds ? decode_bf16(encode_bf16(bias)) : bias;
 }
 
-// The two largest of some numbers, by value, and the sums that they could have at the most and at
-// the least: the largest and the second largest both grow with every one of the numbers.
-struct TwoLargest {
-  double first = -kInfinity, second = -kInfinity;
-  void take(double x) {
-    second = std::max(second, std::min(first, x));
-    first = std::max(first, x);
-  }
-  double sum() const { return first == kInfinity ? kInfinity : first + second; }
-};
-
-Score group_score(const GroupedTopK& inputs, const Estimate& choice, std::int64_t begin,
-                  std::int64_t end) {
-  TwoLargest value, most, least;
-  double sigma = 0;
-  for (std::int64_t i = begin; i < end; ++i) {
-    value.take(choice.value[i]);
-    most.take(choice.value[i] + choice.worst[i]);
-    least.take(choice.value[i] - choice.worst[i]);
-    sigma = std::max(sigma, choice.sigma[i]);
-  }
-  const double sum = value.sum();
-  if (!std::isfinite(sum)) return {sum, 0, 0};
-  const Score exact{sum, std::sqrt(2.0) * sigma, std::max(most.sum() - sum, sum - least.sum())};
-  return to_bf16(inputs) ? add_in_bf16(exact, 0) : add(exact, 0);
+void set_scores(const GroupedTopK& inputs, const RouterRows& rows, ScoredChoices& choices) {
+  const std::int64_t width = inputs.logits.experts / inputs.n_group;
+  const Tracked score = scores_of(inputs, rows, [&](auto token, auto expert) {
+    const double x = inputs.logits.at(token, expert);
+    return std::isnan(x) ? 0 : x;  // which the bias outweighs
+  });
+  const Tracked bias = rows.array([&](auto token, auto expert) {
+    return bias_of(inputs, inputs.logits.at(token, expert), inputs.bias[expert]);
+  });
+  const Tracked choice = stored(inputs, score + bias);
+  choices.experts.set_rows(rows.begin, choice);
+  const Tracked group = reshaped(choice, {rows.end - rows.begin, inputs.n_group, width});
+  choices.group.set_rows(rows.begin,
+                         stored(inputs, nth_largest(group, 2, 0) + nth_largest(group, 2, 1)));
 }
 
 // The same experts in the same order, bit for bit.
@@ -76,24 +64,15 @@ std::uint64_t group_identity(const Candidates& experts, std::int64_t begin, std:
   return hash;
 }
 
-void fill_groups(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& choices) {
+void name_groups(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& choices) {
   const std::int64_t experts = inputs.logits.experts, width = experts / inputs.n_group;
   std::int64_t alive = 0;
   for (std::int64_t g = 0; g < inputs.n_group; ++g) {
-    const std::int64_t begin = token * experts + g * width;
-    const Score score = group_score(inputs, choices.experts.score, begin, begin + width);
-    store(score, group_identity(choices.experts, begin, begin + width), choices.group,
-          token * inputs.n_group + g);
-    alive += score.value > -kInfinity;
+    const std::int64_t begin = token * experts + g * width, at = token * inputs.n_group + g;
+    choices.group.identity[at] = group_identity(choices.experts, begin, begin + width);
+    alive += choices.group.score.value[at] > -kInfinity;
   }
   if (alive < inputs.topk_group) choices.rule[token] = ScoredChoices::Rule::first_k;
-}
-
-// Which of the experts that count as nothing are taken, where there is nothing else, is free.
-std::uint64_t identity_of(const GroupedTopK& inputs, const Score& choice, std::int64_t token,
-                          std::int64_t expert) {
-  if (choice.value == -kInfinity) return static_cast<std::uint64_t>(expert);
-  return identity_of_bits(inputs.logits, inputs.bias, token, expert);
 }
 
 // Experts without a finite logit are not chosen. What takes their places is free.
@@ -102,8 +81,8 @@ void guard_choices(const GroupedTopK& inputs, std::int64_t token, ScoredChoices&
   std::vector<std::int64_t> open(static_cast<std::size_t>(inputs.n_group), width);
   for (std::int64_t e = 0; e < experts; ++e) {
     if (std::isfinite(inputs.logits.at(token, e))) continue;
-    const auto identity = static_cast<std::uint64_t>(e);
-    store({-kInfinity, 0, 0}, identity, choices.experts, token * experts + e);
+    choices.experts.score.value[token * experts + e] = -kInfinity;
+    choices.experts.identity[token * experts + e] = static_cast<std::uint64_t>(e);
     --open[static_cast<std::size_t>(e / width)];
   }
   std::int64_t left = 0;
@@ -111,14 +90,16 @@ void guard_choices(const GroupedTopK& inputs, std::int64_t token, ScoredChoices&
   if (left < inputs.topk) choices.rule[token] = ScoredChoices::Rule::any_expert;
 }
 
-void fill_token(const GroupedTopK& inputs, std::int64_t token, const Numerics& numerics,
-                ScoredChoices& choices) {
+void finish_token(const GroupedTopK& inputs, std::int64_t token, ScoredChoices& choices) {
   const std::int64_t experts = inputs.logits.experts;
   for (std::int64_t e = 0; e < experts; ++e) {
-    const Score choice = choice_of(inputs, inputs.logits.at(token, e), inputs.bias[e], numerics);
-    store(choice, identity_of(inputs, choice, token, e), choices.experts, token * experts + e);
+    // Which of the experts that count as nothing are taken, where there is nothing else, is free.
+    const std::int64_t at = token * experts + e;
+    const bool closed = choices.experts.score.value[at] == -kInfinity;
+    choices.experts.identity[at] = closed ? static_cast<std::uint64_t>(e)
+                                          : identity_of_bits(inputs.logits, inputs.bias, token, e);
   }
-  fill_groups(inputs, token, choices);
+  name_groups(inputs, token, choices);
   if (inputs.nonfinite == Nonfinite::guard_choice_only) guard_choices(inputs, token, choices);
   if (inputs.nonfinite != Nonfinite::guard_all && inputs.logits.has_nan(token)) {
     choices.rule[token] = ScoredChoices::Rule::any_expert;
@@ -143,9 +124,10 @@ ScoredChoices grouped_topk_choices(const GroupedTopK& inputs, const Numerics& nu
   choices.experts.resize(tokens, inputs.logits.experts);
   choices.group.resize(tokens, inputs.n_group);
   choices.rule.assign(static_cast<std::size_t>(tokens), ScoredChoices::Rule::choose);
-  parallel_for(tokens, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      fill_token(inputs, token, numerics, choices);
+  for_token_blocks(tokens, inputs.logits.experts, numerics, [&](const RouterRows& rows) {
+    set_scores(inputs, rows, choices);
+    for (std::int64_t token = rows.begin; token < rows.end; ++token) {
+      finish_token(inputs, token, choices);
     }
   });
   return choices;
@@ -153,23 +135,25 @@ ScoredChoices grouped_topk_choices(const GroupedTopK& inputs, const Numerics& nu
 
 Estimate grouped_topk_weights(const GroupedTopK& inputs, const ScoredChoices& choices,
                               const std::int32_t* ids, const Numerics& numerics) {
-  Estimate weights;
-  weights.resize(inputs.logits.tokens, inputs.topk);
-  weights.output = Format::f32;
-  const Divisor divisor = inputs.renormalize ? Divisor::sum_and_1e_20 : Divisor::one;
-  for (std::int64_t token = 0; token < inputs.logits.tokens; ++token) {
-    const std::int32_t* row = ids + token * inputs.topk;
-    if (choices.rule[token] == ScoredChoices::Rule::first_k) {
-      std::fill_n(weights.value.begin() + token * inputs.topk, inputs.topk, 1.0 / inputs.topk);
-    } else if (are_experts(row, inputs.topk, inputs.logits.experts)) {
-      std::vector<Score> scores;
-      for (std::int32_t i = 0; i < inputs.topk; ++i) {
-        scores.push_back(score_of(inputs, inputs.logits.at(token, row[i]), numerics));
-      }
-      estimate_weights(scores, divisor, inputs.scale, numerics, token, weights);
-    }
-  }
-  return weights;
+  const Logits& logits = inputs.logits;
+  const auto logit = [&](auto token, auto place) {
+    return logits.at_expert(token, ids[token * inputs.topk + place]);
+  };
+  const auto is_fixed = [&](auto token) {
+    return choices.rule[token] == ScoredChoices::Rule::first_k;
+  };
+  return weights_of(
+      {.tokens = logits.tokens,
+       .topk = inputs.topk,
+       .divisor = inputs.renormalize ? Divisor::sum_and_1e_20 : Divisor::one,
+       .scale = inputs.scale,
+       .scores = [&](const RouterRows& rows) { return scores_of(inputs, rows, logit); },
+       .is_chosen =
+           [&](auto token, auto) {
+             return !is_fixed(token) && logits.has_all(ids + token * inputs.topk, inputs.topk);
+           },
+       .otherwise = [&](auto token, auto) { return is_fixed(token) ? 1.0 / inputs.topk : 0; }},
+      numerics);
 }
 
 }  // namespace plumb::reference

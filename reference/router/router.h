@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the router ops share: scores of logits and the weights made of them, with the error that
-// honest fp32 arithmetic may have. Scores enter comparisons, so their error decides which selection
-// is right, and is kept per expert.
+// What the router ops share: scores of logits and the weights made of them, as tracked arrays.
+// Scores enter comparisons, so their error decides which selection is right.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "reference/bound.h"
 #include "reference/router/scored_choices.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -22,16 +23,11 @@ struct Logits {
   std::uint32_t bits(std::int64_t token, std::int64_t expert) const;
   double at(std::int64_t token, std::int64_t expert) const;
   bool has_nan(std::int64_t token) const;
+  bool has(std::int32_t expert) const { return expert >= 0 && expert < experts; }
+  // -infinity for what is no expert: its score is 0.
+  double at_expert(std::int64_t token, std::int32_t expert) const;
+  bool has_all(const std::int32_t* ids, std::int64_t count) const;
 };
-
-// A computed number: exact value, standard deviation and largest size of its error.
-struct Score {
-  double value = 0, sigma = 0, worst = 0;
-};
-
-// 1 / (1 + e^-x). Both usual forms are honest, this one and tanh(x / 2) / 2 + 1/2, whose error is
-// absolute: what is left of a small score is then noise.
-Score sigmoid_score(double x, const Numerics& numerics);
 
 enum class Divisor {
   one,            // not renormalised
@@ -49,23 +45,33 @@ struct SoftplusRules {
   Divisor divisor = Divisor::sum_if_positive;  // of renormalised weights
 };
 // sqrt(ln(1 + e^x)). Below -104 e^x is 0 in fp32, and so is the score.
-Score sqrt_softplus_score(double x, const SoftplusRules& rules, const Numerics& numerics);
+Tracked sqrt_softplus_scores(const Tracked& logits, const SoftplusRules& rules);
 
-// The sum of a score and an exact number, rounded to fp32.
-Score add(const Score& score, double bias);
-// (score + bias) - bias in fp32.
-Score recovered(const Score& score, double bias);
-// Rounded to bf16. Where the error cannot reach a tie nothing of it is left.
-Score rounded_to_bf16(const Score& score);
+// The rows of some tokens.
+struct RouterRows {
+  std::int64_t begin = 0, end = 0, columns = 1;
+  const Numerics* numerics = nullptr;
 
-void store(const Score& score, std::uint64_t identity, Candidates& candidates, std::int64_t at);
+  // of(token, column), [end - begin, columns]. Sums of them are in any order.
+  Tracked array(const std::function<double(std::int64_t token, std::int64_t column)>& of) const;
+};
+// body(rows) for each block of tokens, on all cores.
+void for_token_blocks(std::int64_t tokens, std::int64_t columns, const Numerics& numerics,
+                      const std::function<void(const RouterRows& rows)>& body);
+
+// Weights [tokens, topk]: scores / divisor * scale, or `otherwise` where is_chosen is false.
+struct ChosenExperts {
+  std::int64_t tokens = 0, topk = 1;
+  Divisor divisor = Divisor::one;
+  double scale = 1;
+  std::function<Tracked(const RouterRows& rows)> scores;
+  std::function<bool(std::int64_t token, std::int64_t place)> is_chosen;
+  std::function<double(std::int64_t token, std::int64_t place)> otherwise;
+};
+Estimate weights_of(const ChosenExperts& experts, const Numerics& numerics);
+
 // Bits of an expert's logit and bias: where they are equal, so is everything made of them.
 std::uint64_t identity_of_bits(const Logits& logits, const float* bias, std::int64_t token,
                                std::int64_t expert);
-bool are_experts(const std::int32_t* ids, std::int32_t count, std::int64_t experts);
-
-// Row `row` of `weights`, already sized: scores[i] * scale / divisor.
-void estimate_weights(const std::vector<Score>& scores, Divisor divisor, double scale,
-                      const Numerics& numerics, std::int64_t row, Estimate& weights);
 
 }  // namespace plumb::reference

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "reference/tracked/tracked_node.h"
+
 namespace plumb::reference {
 
 namespace {
@@ -40,6 +42,16 @@ void Candidates::resize(std::int64_t rows, std::int64_t count) {
   score.resize(rows, count);
   score.output = Format::f32;
   identity.assign(static_cast<std::size_t>(rows * count), 0);
+}
+
+void Candidates::set_rows(std::int64_t row, const Tracked& scores) {
+  const std::vector<double> sigmas = scores.node()->sigmas();
+  for (std::size_t i = 0; i < sigmas.size(); ++i) {
+    const auto at = static_cast<std::size_t>(row * score.columns) + i;
+    score.value[at] = scores.centres()[i];
+    score.sigma[at] = sigmas[i];
+    score.worst[at] = scores.node()->most(i);
+  }
 }
 
 bool Candidates::certainly_equal(std::int64_t row, std::int64_t a, std::int64_t b) const {

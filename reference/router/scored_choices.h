@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reference/bound.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -20,6 +21,8 @@ struct Candidates {
   bool free_ties = false;               // of certainly equal ones any comes first
 
   void resize(std::int64_t rows, std::int64_t count);
+  // Scores [rows, count] from this row on, with the roundings that are known beforehand.
+  void set_rows(std::int64_t row, const Tracked& scores);
   bool certainly_equal(std::int64_t row, std::int64_t a, std::int64_t b) const;
   // a belongs in front of b in every honest implementation.
   bool certainly_before(std::int64_t row, std::int64_t a, std::int64_t b) const;

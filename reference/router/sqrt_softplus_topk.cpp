@@ -2,6 +2,7 @@
 #include "reference/router/sqrt_softplus_topk.h"
 
 #include <cmath>
+#include <utility>
 
 namespace plumb::reference {
 
@@ -11,36 +12,21 @@ bool is_padding(const SqrtSoftplusTopK& inputs, std::int64_t token) {
   return inputs.is_padding && inputs.is_padding[token] != 0;
 }
 
-// Anything from far below every other choice up to the bias.
-Score choice_of_nan(double bias) {
+// A NaN's choice is anything from far below every other one up to the bias. Infinite choices are
+// equal, whatever they are made of.
+void finish_token(const SqrtSoftplusTopK& inputs, std::int64_t token, Candidates& experts) {
   constexpr double kReach = 0x1p20;
-  return {bias - kReach, kReach / 6, kReach};
-}
-
-Score choice_of(const SqrtSoftplusTopK& inputs, std::int64_t token, std::int64_t expert,
-                const Numerics& numerics) {
-  const double logit = inputs.logits.at(token, expert);
-  if (std::isnan(logit)) return choice_of_nan(inputs.bias[expert]);
-  return add(sqrt_softplus_score(logit, inputs.rules, numerics), inputs.bias[expert]);
-}
-
-void fill_token(const SqrtSoftplusTopK& inputs, std::int64_t token, const Numerics& numerics,
-                Candidates& experts) {
-  // Infinite choices are equal, whatever they are made of.
-  constexpr std::uint64_t kInfinite = ~std::uint64_t{0};
   for (std::int64_t e = 0; e < inputs.logits.experts; ++e) {
-    const Score choice = choice_of(inputs, token, e, numerics);
-    const std::uint64_t identity = std::isinf(choice.value)
-                                       ? kInfinite
-                                       : identity_of_bits(inputs.logits, inputs.bias, token, e);
-    store(choice, identity, experts, token * inputs.logits.experts + e);
+    const std::int64_t at = token * inputs.logits.experts + e;
+    if (std::isnan(inputs.logits.at(token, e))) {
+      experts.score.value[at] = inputs.bias[e] - kReach;
+      experts.score.sigma[at] = kReach / 6;
+      experts.score.worst[at] = kReach;
+    }
+    experts.identity[at] = std::isinf(experts.score.value[at])
+                               ? ~std::uint64_t{0}
+                               : identity_of_bits(inputs.logits, inputs.bias, token, e);
   }
-}
-
-Score weight_source(const SqrtSoftplusTopK& inputs, std::int64_t token, std::int32_t expert,
-                    const Numerics& numerics) {
-  const Score score = sqrt_softplus_score(inputs.logits.at(token, expert), inputs.rules, numerics);
-  return inputs.recovered_weight ? recovered(score, inputs.bias[expert]) : score;
 }
 
 }  // namespace
@@ -51,9 +37,12 @@ ScoredChoices sqrt_softplus_topk_choices(const SqrtSoftplusTopK& inputs, const N
   choices.k = inputs.topk;
   choices.experts.resize(tokens, inputs.logits.experts);
   choices.rule.assign(static_cast<std::size_t>(tokens), ScoredChoices::Rule::choose);
-  parallel_for(tokens, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      fill_token(inputs, token, numerics, choices.experts);
+  for_token_blocks(tokens, inputs.logits.experts, numerics, [&](const RouterRows& rows) {
+    const Tracked logits = rows.array([&](auto t, auto e) { return inputs.logits.at(t, e); });
+    const Tracked bias = rows.array([&](auto, auto e) { return double{inputs.bias[e]}; });
+    choices.experts.set_rows(rows.begin, sqrt_softplus_scores(logits, inputs.rules) + bias);
+    for (std::int64_t token = rows.begin; token < rows.end; ++token) {
+      finish_token(inputs, token, choices.experts);
       if (is_padding(inputs, token)) {
         choices.rule[token] = ScoredChoices::Rule::none;
       } else if (!inputs.rules.nan_is_zero && inputs.logits.has_nan(token)) {
@@ -66,22 +55,28 @@ ScoredChoices sqrt_softplus_topk_choices(const SqrtSoftplusTopK& inputs, const N
 
 Estimate sqrt_softplus_topk_weights(const SqrtSoftplusTopK& inputs, const std::int32_t* ids,
                                     const Numerics& numerics) {
-  Estimate weights;
-  weights.resize(inputs.logits.tokens, inputs.topk);
-  weights.output = Format::f32;
-  const Divisor divisor = inputs.renormalize ? inputs.rules.divisor : Divisor::one;
-  for (std::int64_t token = 0; token < inputs.logits.tokens; ++token) {
-    const std::int32_t* row = ids + token * inputs.topk;
-    if (is_padding(inputs, token) || !are_experts(row, inputs.topk, inputs.logits.experts)) {
-      continue;
-    }
-    std::vector<Score> scores;
-    for (std::int32_t i = 0; i < inputs.topk; ++i) {
-      scores.push_back(weight_source(inputs, token, row[i], numerics));
-    }
-    estimate_weights(scores, divisor, inputs.scale, numerics, token, weights);
-  }
-  return weights;
+  const Logits& logits = inputs.logits;
+  const auto id = [&](auto token, auto place) { return ids[token * inputs.topk + place]; };
+  const auto scores = [&](const RouterRows& rows) {
+    Tracked score = sqrt_softplus_scores(
+        rows.array([&](auto t, auto i) { return logits.at_expert(t, id(t, i)); }), inputs.rules);
+    if (!inputs.recovered_weight) return score;
+    const Tracked bias = rows.array(
+        [&](auto t, auto i) { return logits.has(id(t, i)) ? double{inputs.bias[id(t, i)]} : 0; });
+    return std::move(score) + bias - bias;
+  };
+  return weights_of({.tokens = logits.tokens,
+                     .topk = inputs.topk,
+                     .divisor = inputs.renormalize ? inputs.rules.divisor : Divisor::one,
+                     .scale = inputs.scale,
+                     .scores = scores,
+                     .is_chosen =
+                         [&](auto token, auto) {
+                           return !is_padding(inputs, token) &&
+                                  logits.has_all(ids + token * inputs.topk, inputs.topk);
+                         },
+                     .otherwise = [](auto, auto) { return 0.0; }},
+                    numerics);
 }
 
 }  // namespace plumb::reference

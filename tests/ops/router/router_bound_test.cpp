@@ -133,7 +133,7 @@ class Margins {
     for (std::int64_t row = 0; row < expected.rows; ++row) {
       double largest = 0;
       for (std::int64_t i = row * expected.columns; i < (row + 1) * expected.columns; ++i) {
-        const double error = std::abs(static_cast<double>(got[i]) - expected.value[i]);
+        const double error = std::abs(static_cast<double>(got[i]) - expected.centre(i));
         const double bound = expected.bound(i);
         exceeded_ += !(error <= bound);
         largest = std::max(largest, error / bound);
