@@ -3,58 +3,49 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "reference/formats/bfloat16.h"
-#include "reference/rounding.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
 namespace {
 
-// Error of an fp32 quotient; NaN for a divisor that is no scale, under which no code is right. A
-// function's error of `function_ulp` is 2 u function_ulp of its value; one of half a unit is
-// correct rounding, which leaves alone what needs none.
-SumError quotient_error(double x, double divisor, bool by_reciprocal, const Numerics& numerics) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  if (!(divisor > 0) || std::isinf(divisor)) return {kNan, kNan};
-  const double quotient = x / divisor;
-  if (is_power_of_two(divisor) || !std::isfinite(quotient)) return {};
-  const double division = 2 * kUnitF32 * std::max(numerics.function_ulp, 0.5);
-  if (by_reciprocal) {
-    return {kUniformSigma * std::hypot(division, kUnitF32) * std::abs(quotient),
-            (division + kUnitF32) * std::abs(quotient)};
-  }
-  const bool needs_no_rounding = double{static_cast<float>(quotient)} == quotient;
-  if (numerics.function_ulp <= 0.5 && needs_no_rounding) return {};
-  return {kUniformSigma * division * std::abs(quotient), division * std::abs(quotient)};
+// Of rows of so many columns: few enough for a core's cache.
+std::int64_t rows_per_block(std::int64_t columns) {
+  return std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, columns));
 }
 
-double group_amax(const Bf16Rows& x, std::int64_t row, std::int64_t begin, std::int64_t end) {
-  double amax = 0;
-  for (std::int64_t i = begin; i < end; ++i) {
-    amax = std::max(amax, std::abs(decode_bf16(x.data[row * x.row_stride + i])));
+// The groups [begin, end) of all rows, [end - begin, group]. Columns that a row lacks are 0.
+Tracked groups_of(const Bf16Rows& x, const GroupQuant& how, std::int64_t begin, std::int64_t end,
+                  const Numerics& numerics) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>((end - begin) * how.group));
+  const std::int64_t groups = how.groups(x.columns);
+  for (std::int64_t g = begin; g < end; ++g) {
+    const std::uint16_t* row = x.data + g / groups * x.row_stride;
+    for (std::int64_t i = g % groups * how.group, last = i + how.group; i < last; ++i) {
+      values.push_back(i < x.columns ? decode_bf16(row[i]) : 0);
+    }
   }
-  return amax;
+  return {std::move(values), {end - begin, how.group}, numerics};
 }
 
 // Scales before any rounding to a format.
 Estimate exact_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics) {
-  Estimate scales;
   const std::int64_t groups = how.groups(x.columns);
-  scales.resize(x.rows, groups);
-  for (std::int64_t row = 0; row < x.rows; ++row) {
-    for (std::int64_t g = 0; g < groups; ++g) {
-      const std::int64_t begin = g * how.group, end = std::min(x.columns, begin + how.group);
-      const double amax = std::max(group_amax(x, row, begin, end), how.amax_floor);
-      const SumError error = quotient_error(amax, how.largest, false, numerics);
-      const std::int64_t i = row * groups + g;
-      scales.value[i] = std::max(amax / how.largest, how.scale_floor);
-      scales.sigma[i] = error.sigma;
-      scales.worst[i] = error.worst;
-    }
-  }
-  return scales;
+  const auto at_least = [&](double floor, Tracked a) {
+    return max(std::move(a), Tracked({floor}, {}, numerics));
+  };
+  const auto scales = [&](std::int64_t begin, std::int64_t end) {
+    const Tracked amax = max(abs(groups_of(x, how, begin * groups, end * groups, numerics)), 1);
+    const Tracked scale = at_least(how.amax_floor, amax) / how.largest;
+    return reshaped(at_least(how.scale_floor, scale), {end - begin, groups});
+  };
+  Estimate all = estimate_by_blocks(x.rows, rows_per_block(x.columns), Format::f32, scales);
+  all.columns = groups;  // also of no rows
+  return all;
 }
 
 }  // namespace
@@ -64,14 +55,10 @@ GroupQuant fp8_quant(Dialect dialect, std::int64_t group) {
 }
 
 Estimate group_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics) {
-  Estimate scales = exact_scales(x, how, numerics);
-  scales.output = Format::f32;
+  Numerics quotient = numerics;
   // A correctly rounded quotient has the output's rounding and no other.
-  if (numerics.function_ulp <= 0.5) {
-    std::ranges::fill(scales.sigma, 0);
-    std::ranges::fill(scales.worst, 0);
-  }
-  return scales;
+  if (numerics.function_ulp <= 0.5) quotient.function_ulp = 0;
+  return exact_scales(x, how, quotient);
 }
 
 CodeEstimate group_scale_bytes(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics) {
@@ -80,25 +67,26 @@ CodeEstimate group_scale_bytes(const Bf16Rows& x, const GroupQuant& how, const N
 
 CodeEstimate group_codes(const Bf16Rows& x, const std::vector<double>& scales,
                          const GroupQuant& how, const Numerics& numerics) {
-  CodeEstimate codes{.format = how.code, .before = {}};
-  const std::int64_t groups = how.groups(x.columns), columns = groups * how.group;
-  codes.before.resize(x.rows, columns);
-  if (how.by_reciprocal) codes.shared_error = how.group;
-  for (std::int64_t row = 0; row < x.rows; ++row) {
-    for (std::int64_t c = 0; c < x.columns; ++c) {
-      const double scale = scales[row * groups + c / how.group];
-      const double value = decode_bf16(x.data[row * x.row_stride + c]);
-      const SumError error = quotient_error(value, scale, how.by_reciprocal, numerics);
-      const std::int64_t i = row * columns + c;
-      // Written so that NaN stays.
-      const double quotient = value / scale;
-      codes.before.value[i] = quotient > how.largest    ? how.largest
-                              : quotient < -how.largest ? -how.largest
-                                                        : quotient;
-      codes.before.sigma[i] = error.sigma;
-      codes.before.worst[i] = error.worst;
+  const auto is_scale = [](double scale) { return scale > 0 && scale < kInfinity; };
+  const auto quotients = [&](std::int64_t begin, std::int64_t end) {
+    const Tracked group = groups_of(x, how, begin, end, numerics);
+    const Tracked scale({scales.begin() + begin, scales.begin() + end}, {end - begin, 1}, numerics);
+    const Tracked one({1}, {}, numerics);
+    return clamp(how.by_reciprocal ? group * (one / scale) : group / scale, -how.largest,
+                 how.largest);
+  };
+  CodeEstimate codes{.format = how.code,
+                     .before = estimate_by_blocks(std::ssize(scales), rows_per_block(how.group),
+                                                  Format::f64, quotients),
+                     .shared_error = how.by_reciprocal ? how.group : 1};
+  for (std::int64_t g = 0; g < std::ssize(scales); ++g) {
+    if (is_scale(scales[g])) continue;
+    for (std::vector<double>* of : {&codes.before.sigma, &codes.before.worst}) {
+      std::fill_n(of->begin() + g * how.group, how.group, std::nan(""));
     }
   }
+  codes.before.rows = x.rows;
+  codes.before.columns = how.groups(x.columns) * how.group;
   return codes;
 }
 
