@@ -125,8 +125,14 @@ class ResultElements {
       if (size < kInfinity && own_[i] != 0) node.systematic[i] = unit_ * size;
     }
   }
+  // For errors, where all results were exact so far. False: there is room.
+  bool make_room() {
+    if (!own_.empty()) return false;
+    allocate();
+    return true;
+  }
   double* centres() { return node.centres.empty() ? node.values.data() : node.centres.data(); }
-  // From element i on. Errors of sums and products of exact operands are made when one comes up.
+  // From element i on. Room for errors is made when one comes up.
   ResultLine line(std::size_t i, bool bends) {
     const auto from = [i](std::vector<double>& of) { return of.empty() ? nullptr : &of[i]; };
     const bool exact = by_first.empty() && by_second.empty();
@@ -255,8 +261,10 @@ Tracked elementwise(Tracked first, Tracked second, Rule rule) {
           std::size_t i, std::size_t end, ResultElements<ResultRounding::fp32>& result) {
         while (i < end) {
           const std::size_t fours = std::min(end - i, kBlock) / 4 * 4;
-          const bool done = fours > 0 && set_ordinary(rule, a.line(at), b.line(bt), fours,
-                                                      result.line(i, Rule::kBends));
+          const auto is_done = [&] {
+            return set_ordinary(rule, a.line(at), b.line(bt), fours, result.line(i, Rule::kBends));
+          };
+          const bool done = fours > 0 && (is_done() || (result.make_room() && is_done()));
           const std::size_t count = fours > 0 ? fours : end - i;
           if (!done) set_any_elements(a, at, b, bt, i, i + count, local, result);
           i += count;

@@ -4,9 +4,14 @@
 // a reference spends most of its time in. Results are the same bits as of one element at a time.
 #pragma once
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "reference/bound.h"
@@ -54,6 +59,20 @@ PLUMB_FOR_ANY_TARGET void smaller_to(const Four& a, const Four& b, Four& to) {
   const FourBits second = b < a;
   to = reinterpret_cast<Four>((reinterpret_cast<FourBits>(a) & ~second) |
                               (reinterpret_cast<FourBits>(b) & second));
+}
+// Of numbers that are not negative.
+PLUMB_FOR_ANY_TARGET void root_of(const Four& from, Four& to) {
+#if defined(__x86_64__)
+  using Two = double __attribute__((vector_size(16)));
+  Two low, high;
+  std::memcpy(&low, &from, sizeof(low));
+  std::memcpy(&high, reinterpret_cast<const char*>(&from) + sizeof(low), sizeof(high));
+  low = _mm_sqrt_pd(low);
+  high = _mm_sqrt_pd(high);
+  to = Four{low[0], low[1], high[0], high[1]};
+#else
+  for (int i = 0; i < 4; ++i) to[i] = std::sqrt(from[i]);
+#endif
 }
 PLUMB_FOR_ANY_TARGET void load(const double* from, double& to) { to = *from; }
 PLUMB_FOR_ANY_TARGET void store(double from, double* to) { *to = from; }
@@ -106,9 +125,9 @@ struct ResultLine {
   double *worst = nullptr, *own = nullptr, *beyond = nullptr;
 };
 
-// The first `count` elements, a multiple of four, if they are ordinary ones: finite, inexact, and
-// far from what is flushed; or of exact operands with exact results. False otherwise: then what was
-// written counts for nothing.
+// The first `count` elements, a multiple of four, if they are ordinary ones: far from what is
+// flushed, not rounded at all, or not finite. Where `to` has no errors, they have to be exact.
+// False otherwise: then what was written counts for nothing.
 bool set_ordinary(SumRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
                   const ResultLine& to);
 bool set_ordinary(ProductRule rule, const OperandLine& a, const OperandLine& b, std::size_t count,
@@ -121,7 +140,19 @@ void scale_line(const double* from, std::size_t step, const double* by, std::siz
 void add_scaled_line(const double* from, std::size_t step, const double* by, std::size_t count,
                      double* to);
 // to[i] += from[i]^2
-void add_squares(const std::vector<double>& from, std::vector<double>& to);
+void add_squares(const std::vector<double>& from, double* to);
+// to[i] = sqrt(to[i])
+void take_roots(std::size_t count, double* to);
+// to[i] = sqrt(first[i]^2 + second[i]^2)
+void add_in_squares(const double* first, const double* second, std::size_t count, double* to);
+// to[i] = min(6 to[i], worst[i])
+void limit_sigmas(const double* worst, std::size_t count, double* to);
+
+// Numbers with the `digits` of a stored format of fp32's range, to nearest, as long as all numbers
+// up to most[i] away are stored as the same one and are normal. nullptr: 0 away. Returns how many
+// of `count` these are, a multiple of four. What was written behind them counts for nothing.
+std::size_t store_known(int digits, const double* numbers, const double* most, std::size_t count,
+                        double* stored);
 
 // Sums in four lanes.
 struct LineSums {

@@ -123,8 +123,9 @@ Tracked scatter(const Tracked& a, std::size_t dimension, const std::vector<std::
 Estimate estimate_of(const Tracked& a, Format output, bool structured = false);
 
 // The same of `rows` rows that have nothing to do with each other, `rows_per_block` at a time, on
-// all cores. of_rows(begin, end): rows [begin, end). Blocks of 2^12 to 2^14 elements stay in a
-// core's cache. Throws std::invalid_argument where the blocks have other sizes.
+// all cores. of_rows(begin, end): rows [begin, end), and of (0, 0) no row of as many columns.
+// Blocks of 2^12 to 2^14 elements stay in a core's cache. Throws std::invalid_argument where the
+// blocks have other sizes.
 Estimate estimate_by_blocks(
     std::int64_t rows, std::int64_t rows_per_block, Format output,
     const std::function<Tracked(std::int64_t begin, std::int64_t end)>& of_rows,

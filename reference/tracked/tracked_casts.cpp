@@ -75,35 +75,52 @@ StoredError stored_error(const auto& store, const auto& error_of, double centre,
   return error;
 }
 
-Tracked stored_by(Tracked a, const auto& store, const auto& error_of) {
+// `digits`: of a number that is stored to nearest in a format of fp32's range; 0: in another one.
+Tracked stored_by(Tracked a, int digits, const auto& store, const auto& error_of) {
   TrackedNode node = std::move(a).release();
   const std::size_t count = node.values.size();
-  const std::vector<double> sigmas = node.sigmas();
+  const double* const centres = (node.centres.empty() ? node.values : node.centres).data();
+  const double* const most = node.worst.empty() ? nullptr : node.worst.data();
   std::vector<double> stored(count), follows(count), own(count), worst(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const double centre = node.centre(i);
+    if (digits != 0) {
+      i += store_known(digits, centres + i, most == nullptr ? nullptr : most + i, count - i,
+                       stored.data() + i);
+    }
+    if (i == count) break;
+    const double centre = centres[i];
     stored[i] = std::isnan(centre) ? centre : store(centre);
     if (!std::isfinite(centre) || !std::isfinite(stored[i])) continue;
     const StoredError error =
-        stored_error(store, error_of, centre, stored[i], sigmas[i], node.most(i));
+        stored_error(store, error_of, centre, stored[i], std::sqrt(node.variance(i)), node.most(i));
     follows[i] = error.follows;
     own[i] = error.own;
     worst[i] = error.most;
   }
   if (!node.centres.empty() || stored != node.values) node.centres = std::move(stored);
+  if (std::ranges::all_of(worst, [](double w) { return w == 0; })) {
+    node.worst.clear();
+    node.sources.clear();
+    node.systematic.clear();
+  } else {
+    node.worst = std::move(worst);
+  }
   for (ErrorSource& source : node.sources) {
     scale_line(source.effect.data(), 1, follows.data(), count, source.effect.data());
   }
   for (std::size_t i = 0; i < node.systematic.size(); ++i) node.systematic[i] *= follows[i];
-  const bool known = std::ranges::all_of(worst, [](double w) { return w == 0; });
-  node.worst = known ? std::vector<double>() : std::move(worst);
-  if (known) {
-    node.sources.clear();
-    node.systematic.clear();
-  }
   add_source(std::move(own), false, node);
   join_own_sources(node);
   return Tracked(std::make_shared<TrackedNode>(std::move(node)));
+}
+
+int stored_digits(Format format) {
+  switch (format) {
+    case Format::f32: return 24;
+    case Format::tf32: return 11;
+    case Format::bf16: return 8;
+    default: return 0;
+  }
 }
 
 // How many columns may share an error: all of a row, or none.
@@ -122,20 +139,20 @@ Tracked rounded(Tracked a, Format format) {
     throw std::invalid_argument("rounded: to nearest only, and not to tf32_truncated");
   }
   return stored_by(
-      std::move(a), [=](double x) { return stored_as(format, x); },
+      std::move(a), stored_digits(format), [=](double x) { return stored_as(format, x); },
       [=](double centre, double sigma) { return rounded_error(format, centre, sigma); });
 }
 
 Tracked truncated(Tracked a, Format format) {
   const auto store = [=](double x) { return cut_to(format, x); };
-  return stored_by(std::move(a), store, [&](double centre, double sigma) {
+  return stored_by(std::move(a), 0, store, [&](double centre, double sigma) {
     return sampled_error(store, centre, sigma);
   });
 }
 
 Tracked cast(Tracked a, CodeFormat format) {
   const auto store = [=](double x) { return code_value(format, x); };
-  return stored_by(std::move(a), store, [&](double centre, double sigma) {
+  return stored_by(std::move(a), 0, store, [&](double centre, double sigma) {
     return sampled_error(store, centre, sigma);
   });
 }
@@ -146,7 +163,7 @@ QuantizedArray quantized(Tracked a, CodeFormat format, Format through, bool stru
                      .through = through,
                      .shared_error = columns_of_an_error(*a.node())};
   const auto store = [=](double x) { return code_value(format, nearest(through, x)); };
-  Tracked values = stored_by(std::move(a), store, [&](double centre, double sigma) {
+  Tracked values = stored_by(std::move(a), 0, store, [&](double centre, double sigma) {
     return sampled_error(store, centre, sigma);
   });
   return {std::move(values), std::move(codes)};

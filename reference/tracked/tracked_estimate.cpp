@@ -10,8 +10,8 @@ namespace plumb::reference {
 
 namespace {
 
-// What is known of a row as a whole.
-void set_row(const TrackedNode& node, std::int64_t row, Estimate& estimate) {
+// What is known of row `row` of the array as a whole, as row `at` of the estimate.
+void set_row(const TrackedNode& node, std::int64_t row, std::size_t at, Estimate& estimate) {
   const std::int64_t begin = row * estimate.columns;
   const auto count = static_cast<std::size_t>(estimate.columns);
   double variance = 0, all = 0, largest = 0, one_sided = 0;
@@ -19,15 +19,13 @@ void set_row(const TrackedNode& node, std::int64_t row, Estimate& estimate) {
     const double* const effects = source.effect.data() + begin;
     const double squares = line_sums(effects, count).squares;
     const bool own = estimate.columns <= 1 || source.varies(node.sizes.size() - 1);
-    variance +=
-        own ? squares : square(sum_with_signs(estimate.value.data() + begin, effects, count));
+    variance += own ? squares : square(sum_with_signs(node.values.data() + begin, effects, count));
     all += squares;
     if (!own) largest = std::max(largest, squares);
   }
   if (!node.systematic.empty()) {
     one_sided = line_sums(node.systematic.data() + begin, count).sum;
   }
-  const auto at = static_cast<std::size_t>(row);
   const auto columns = static_cast<double>(std::max<std::int64_t>(estimate.columns, 1));
   estimate.row_mean_sigma[at] = std::sqrt(variance) / columns;
   estimate.row_systematic[at] = one_sided / columns;
@@ -44,23 +42,29 @@ Estimate estimate_of(const Tracked& a, Format output, bool structured) {
   Estimate estimate;
   estimate.output = output;
   estimate.structured = structured;
-  estimate.rows = rows;
-  estimate.columns = columns;
-  estimate.value = node.values;
-  estimate.sigma = node.sigmas();
-  estimate.worst = node.worst;
-  estimate.worst.resize(node.values.size());
-  for (std::vector<double>* of :
-       {&estimate.row_mean_sigma, &estimate.row_systematic, &estimate.row_concentration}) {
-    of->resize(static_cast<std::size_t>(rows));
-  }
+  estimate.resize(rows, columns);
   if (!node.centres.empty()) estimate.shift.resize(node.values.size());
-  for (std::size_t i = 0; i < estimate.shift.size(); ++i) {
-    const bool finite = std::isfinite(node.values[i]) && std::isfinite(node.centres[i]);
-    if (finite) estimate.shift[i] = node.centres[i] - node.values[i];
-  }
-  for (std::int64_t row = 0; row < rows; ++row) set_row(node, row, estimate);
+  write_rows(node, 0, estimate);
   return estimate;
+}
+
+void write_rows(const TrackedNode& node, std::int64_t first, Estimate& estimate) {
+  const auto count = static_cast<std::int64_t>(node.values.size());
+  const std::int64_t begin = first * estimate.columns;
+  std::copy(node.values.begin(), node.values.end(), estimate.value.begin() + begin);
+  std::copy(node.worst.begin(), node.worst.end(), estimate.worst.begin() + begin);
+  node.write_sigmas(estimate.sigma.data() + begin);
+  for (std::int64_t i = 0; i < count && !node.centres.empty(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool finite = std::isfinite(node.values[at]) && std::isfinite(node.centres[at]);
+    if (finite) {
+      estimate.shift[static_cast<std::size_t>(begin) + at] = node.centres[at] - node.values[at];
+    }
+  }
+  const std::int64_t rows = estimate.columns > 0 ? count / estimate.columns : 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    set_row(node, row, static_cast<std::size_t>(first + row), estimate);
+  }
 }
 
 }  // namespace plumb::reference

@@ -56,11 +56,14 @@ std::vector<ErrorSource> gathered_without_rule(const ErrorSource& source, const 
   pick.insert(pick.end(), sizes.begin(), sizes.end());
   pick.insert(pick.end(), indices.begin(), indices.end());
   std::vector<ErrorSource> parts;
-  ErrorSource once = at_places(
-      source, split, [&](std::size_t place) { return times[indices[place]] < kept_apart; });
+  const bool all_once = kept_apart > 1 && times.size() == indices.size();
+  ErrorSource once = all_once ? source : at_places(source, split, [&](std::size_t place) {
+    return times[indices[place]] < kept_apart;
+  });
   once = new_source_like(source, sizes, std::move(once.effect));
   once.identity = source.identity->picked(pick);
   if (has_effect(once)) parts.push_back(std::move(once));
+  if (all_once) return parts;
 
   std::vector<ErrorSource> repeated;
   for (const auto& [row, count] : times) {

@@ -54,21 +54,27 @@ std::vector<double> TrackedNode::reaches() const {
     std::ranges::fill(all, 0);
     return all;
   }
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::min(6 * all[i], worst[i]);
+  limit_sigmas(worst.data(), all.size(), all.data());
   return all;
 }
 
 std::vector<double> TrackedNode::sigmas() const {
   std::vector<double> all(values.size());
-  if (sources.empty()) return all;
+  write_sigmas(all.data());
+  return all;
+}
+
+void TrackedNode::write_sigmas(double* to) const {
+  const std::size_t count = values.size();
   if (sources.size() == 1) {
     const std::vector<double>& effect = sources.front().effect;
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::abs(effect[i]);
-    return all;
+    for (std::size_t i = 0; i < count; ++i) to[i] = std::abs(effect[i]);
+  } else if (sources.size() == 2) {
+    add_in_squares(sources.front().effect.data(), sources.back().effect.data(), count, to);
+  } else if (!sources.empty()) {
+    for (const ErrorSource& source : sources) add_squares(source.effect, to);
+    take_roots(count, to);
   }
-  for (const ErrorSource& source : sources) add_squares(source.effect, all);
-  for (double& variance : all) variance = std::sqrt(variance);
-  return all;
 }
 
 std::int64_t elements_of(const TrackedSizes& sizes) {
@@ -171,9 +177,8 @@ void join_own_sources(TrackedNode& node) {
       kept.push_back(std::move(one));
       first = &kept.back();
     } else {
-      for (std::size_t i = 0; i < one.effect.size(); ++i) {
-        first->effect[i] = std::sqrt(square(first->effect[i]) + square(one.effect[i]));
-      }
+      double* const both = first->effect.data();
+      add_in_squares(both, one.effect.data(), one.effect.size(), both);
     }
   }
   node.sources = std::move(kept);

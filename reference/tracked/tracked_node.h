@@ -59,7 +59,8 @@ struct TrackedNode {
   double most(std::size_t i) const { return worst.empty() ? 0 : worst[i]; }
   double one_sided(std::size_t i) const { return systematic.empty() ? 0 : systematic[i]; }
   double variance(std::size_t i) const;
-  std::vector<double> sigmas() const;  // of each element
+  std::vector<double> sigmas() const;   // of each element
+  void write_sigmas(double* to) const;  // to zeros
   // What honest errors of each element stay within: six standard deviations, or the worst. Empty:
   // nothing.
   std::vector<double> reaches() const;
@@ -89,6 +90,10 @@ bool are_alike(const ErrorSource& a, const ErrorSource& b, const TrackedSizes& s
 
 // +1 or -1 by chance, always the same for the same numbers. `column`: below 16.
 double sign_by_chance(std::uint64_t term, std::uint64_t column);
+
+// Writes the rows of an array, those of the last dimension, to an estimate from row `first` on. The
+// estimate has a shift where the array has centres.
+void write_rows(const TrackedNode& node, std::int64_t first, Estimate& estimate);
 
 // The numbers of the sources of all elements.
 std::vector<std::int64_t> numbers_of(const ErrorSource& source, const TrackedSizes& sizes);

@@ -150,23 +150,29 @@ Tracked broadcast_to(Tracked a, const TrackedSizes& sizes) {
 }
 
 Tracked sliced(Tracked a, std::size_t dimension, std::int64_t first, std::int64_t count) {
-  TrackedNode node = std::move(a).release();
-  const TrackedSplit split = split_at(node.sizes, dimension);
+  const TrackedNode& from = *a.node();
+  const TrackedSplit split = split_at(from.sizes, dimension);
   if (first < 0 || count < 0 || first + count > split.size) {
     throw std::invalid_argument("sliced: outside of the dimension");
   }
-  std::vector<std::size_t> from;
-  for (std::int64_t outer = 0; outer < split.outer; ++outer) {
-    for (std::int64_t k = first; k < first + count; ++k) {
-      for (std::int64_t inner = 0; inner < split.inner; ++inner) {
-        from.push_back(static_cast<std::size_t>((outer * split.size + k) * split.inner + inner));
-      }
+  const auto cut = [&](const std::vector<double>& whole) {
+    std::vector<double> part;
+    if (whole.empty()) return part;
+    part.reserve(static_cast<std::size_t>(split.outer * count * split.inner));
+    for (std::int64_t outer = 0; outer < split.outer; ++outer) {
+      const auto begin = whole.begin() + (outer * split.size + first) * split.inner;
+      part.insert(part.end(), begin, begin + count * split.inner);
     }
+    return part;
+  };
+  TrackedNode node{from.sizes,        from.numerics,   cut(from.values),
+                   cut(from.centres), cut(from.worst), cut(from.systematic)};
+  node.sizes[dimension] = count;
+  for (const ErrorSource& source : from.sources) {
+    node.sources.push_back({source.identity, source.base + first * source.strides[dimension],
+                            source.strides, cut(source.effect)});
   }
-  TrackedSizes sizes = node.sizes;
-  sizes[dimension] = count;
-  for (ErrorSource& source : node.sources) source.base += first * source.strides[dimension];
-  return picked(std::move(node), std::move(sizes), from);
+  return Tracked(std::make_shared<TrackedNode>(std::move(node)));
 }
 
 namespace {
@@ -199,24 +205,27 @@ bool is_shared_with(const ErrorSource& source, const std::vector<Tracked>& parts
   });
 }
 
-// A source of a part, at its places in the whole: elements `to`, from `first` on along the
-// dimension.
+// Where a part's elements are in the whole: runs of `length`, each `step` behind the one before.
+struct PartPlaces {
+  std::int64_t first = 0, length = 0, step = 0;
+
+  // `from`: a part's numbers. Empty: none, and nothing changes.
+  void place(const std::vector<double>& from, std::vector<double>& whole) const {
+    auto to = whole.begin() + first;
+    for (auto run = from.begin(); run != from.end(); run += length, to += step) {
+      std::copy(run, run + length, to);
+    }
+  }
+};
+
+// A source of a part, at its places in the whole, from `first` on along the dimension.
 ErrorSource placed(const ErrorSource& source, bool shared, std::size_t count, std::size_t dimension,
-                   std::int64_t first, const std::vector<std::size_t>& to) {
+                   std::int64_t first, const PartPlaces& places) {
   ErrorSource there{source.identity, source.base, source.strides, std::vector<double>(count)};
   if (shared) there.strides[dimension] = 0;
   there.base -= first * there.strides[dimension];
-  for (std::size_t i = 0; i < to.size(); ++i) there.effect[to[i]] = source.effect[i];
+  places.place(source.effect, there.effect);
   return there;
-}
-
-// What parts have, and what those have that lack it.
-void place(const std::vector<double>& from, const std::vector<double>* otherwise,
-           const std::vector<std::size_t>& to, std::vector<double>& whole) {
-  if (whole.empty()) return;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    whole[to[i]] = !from.empty() ? from[i] : otherwise != nullptr ? (*otherwise)[i] : 0;
-  }
 }
 
 }  // namespace
@@ -235,20 +244,16 @@ Tracked joined(const std::vector<Tracked>& parts, std::size_t dimension) {
   for (const Tracked& part : parts) {
     const TrackedNode& from = *part.node();
     const TrackedSplit split = split_at(from.sizes, dimension);
-    std::vector<std::size_t> to;
-    for (std::int64_t outer = 0; outer < split.outer; ++outer) {
-      for (std::int64_t k = 0; k < split.size * split.inner; ++k) {
-        to.push_back(static_cast<std::size_t>((outer * whole.size + first) * whole.inner + k));
-      }
-    }
-    place(from.values, nullptr, to, node.values);
-    place(from.centres, &from.values, to, node.centres);
-    place(from.worst, nullptr, to, node.worst);
-    place(from.systematic, nullptr, to, node.systematic);
+    const PartPlaces places{first * whole.inner, split.size * split.inner,
+                            whole.size * whole.inner};
+    places.place(from.values, node.values);
+    if (!node.centres.empty()) places.place(part.centres(), node.centres);
+    places.place(from.worst, node.worst);
+    places.place(from.systematic, node.systematic);
     std::vector<ErrorSource> sources;
     for (const ErrorSource& source : from.sources) {
       const bool shared = split.size == 1 && is_shared_with(source, parts, dimension);
-      sources.push_back(placed(source, shared, count, dimension, first, to));
+      sources.push_back(placed(source, shared, count, dimension, first, places));
     }
     add_sources(std::move(sources), node);
     first += split.size;

@@ -54,11 +54,6 @@ class Lines {
     for_each(line, [&](std::size_t i) { total += of[i]; });
     return total;
   }
-  double root_of_squares(std::size_t line, const std::vector<double>& of) const {
-    double total = 0;
-    for_each(line, [&](std::size_t i) { total += square(of[i]); });
-    return std::sqrt(total);
-  }
 
  private:
   TrackedSplit split_;
@@ -149,7 +144,7 @@ ErrorSource of_own(const std::vector<ErrorSource>& alike, const Lines& lines,
   ErrorSource total = own_source(sizes, std::vector<double>(lines.count()));
   if (alike.size() == 1) {
     for (std::size_t line = 0; line < total.effect.size(); ++line) {
-      total.effect[line] = lines.root_of_squares(line, alike.front().effect);
+      total.effect[line] = std::sqrt(lines.sums(line, alike.front().effect).squares);
     }
     return total;
   }

@@ -3,6 +3,7 @@
 // What makes tracked arrays fast changes no result: four elements at a time, and blocks of rows.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -29,33 +30,63 @@ Tracked with_error(const std::vector<double>& numbers) {
   return exp(Tracked(numbers, {static_cast<std::int64_t>(numbers.size())}, kFp32));
 }
 
-// A number that is infinite takes its block through the loop for single elements.
+bool are_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Elements by themselves go through the loop for single elements. Among the others are some that
+// are not finite, or exact; a block with one that is flushed goes through that loop too.
 TEST(TrackedBlocks, FourElementsAtATimeAreTheSameBits) {
   tests::Random random(1);
-  const auto first = fp32_numbers(kColumns, random), second = fp32_numbers(kColumns, random);
-  std::vector<double> strange = first;
-  strange[1] = strange[257] = std::numeric_limits<double>::infinity();
-  const auto make = [](bool exact, const std::vector<double>& numbers) {
-    return exact ? Tracked(numbers, {kColumns}, kFp32) : with_error(numbers);
-  };
+  auto first = fp32_numbers(kColumns, random), second = fp32_numbers(kColumns, random);
+  first[1] = std::numeric_limits<double>::infinity();
+  first[2] = std::numeric_limits<double>::quiet_NaN();
+  first[3] = 0;
+  first[4] = second[4] = 2;
+  first[257] = -100, second[257] = 0x1p-140;
   for (const bool exact_a : {true, false}) {
     for (const bool exact_b : {true, false}) {
       for (const bool product : {true, false}) {
-        const auto of = [&](const std::vector<double>& numbers) {
-          const Tracked a = make(exact_a, numbers), b = make(exact_b, second);
+        const auto of = [&](const std::vector<double>& x, const std::vector<double>& y) {
+          const auto make = [](bool exact, const std::vector<double>& of_one) {
+            const auto count = static_cast<std::int64_t>(of_one.size());
+            return exact ? Tracked(of_one, {count}, kFp32) : with_error(of_one);
+          };
+          const Tracked a = make(exact_a, x), b = make(exact_b, y);
           return estimate_of(product ? a * b : a + b, Format::f32);
         };
-        const Estimate right = of(strange), got = of(first);
+        const Estimate got = of(first, second);
         int inexact = 0;
         for (std::size_t i = 0; i < first.size(); ++i) {
-          if (strange[i] != first[i]) continue;
-          ASSERT_EQ(got.value[i], right.value[i]) << i;
-          ASSERT_EQ(got.sigma[i], right.sigma[i]) << i;
-          ASSERT_EQ(got.worst[i], right.worst[i]) << i;
+          const Estimate right = of({first[i]}, {second[i]});
+          ASSERT_TRUE(are_same(got.value[i], right.value[0])) << i;
+          ASSERT_EQ(got.sigma[i], right.sigma[0]) << i;
+          ASSERT_EQ(got.worst[i], right.worst[0]) << i;
           inexact += got.worst[i] > 0;
         }
         EXPECT_GT(inexact, kColumns / 2);
       }
+    }
+  }
+}
+
+TEST(TrackedBlocks, FourNumbersThatAreStoredAreTheSameBits) {
+  tests::Random random(4);
+  const std::vector<double> numbers = fp32_numbers(kColumns, random);
+  for (const Format format : {Format::f32, Format::tf32, Format::bf16}) {
+    for (const bool exact : {true, false}) {
+      const auto stored = [&](const std::vector<double>& of) {
+        const Tracked x(of, {static_cast<std::int64_t>(of.size())}, kFp32);
+        return rounded(exact ? x : exp(x), format);
+      };
+      const Tracked all = stored(numbers);
+      int uncertain = 0;
+      for (std::int64_t i = 0; i < kColumns; ++i) {
+        const Tracked one = stored({numbers[static_cast<std::size_t>(i)]});
+        ASSERT_EQ(all.centres()[static_cast<std::size_t>(i)], one.centres()[0]) << i;
+        ASSERT_EQ(all.sigma(i), one.sigma(0)) << i;
+        ASSERT_EQ(all.worst(i), one.worst(0)) << i;
+        uncertain += one.worst(0) > 0;
+      }
+      EXPECT_EQ(uncertain > 0, !exact && format != Format::bf16);
     }
   }
 }
@@ -86,6 +117,15 @@ Tracked norm(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
   const Tracked rows({at(begin), at(end)}, {end - begin, kColumns}, kFp32);
   Tracked scaled = rows * rsqrt(mean(rows * rows, 1) + 1e-6);
   return stored ? rounded(std::move(scaled), Format::bf16) : scaled;
+}
+
+TEST(TrackedBlocks, OfNoRowsHaveColumns) {
+  const Estimate none = estimate_by_blocks(
+      0, 3, Format::bf16,
+      [](std::int64_t begin, std::int64_t end) { return norm({}, begin, end, true); });
+  EXPECT_EQ(none.rows, 0);
+  EXPECT_EQ(none.columns, kColumns);
+  EXPECT_TRUE(none.value.empty());
 }
 
 TEST(TrackedBlocks, OfRowsAreTheWhole) {
@@ -121,7 +161,7 @@ TEST(TrackedBlocks, OfOtherSizesAreRefused) {
   EXPECT_THROW(estimate_by_blocks(3, 1, Format::f32, of(5)), std::invalid_argument);
   EXPECT_THROW(estimate_by_blocks(3, 2, Format::f32, of(4)), std::invalid_argument);
   EXPECT_THROW(estimate_by_blocks(3, 0, Format::f32, of(4)), std::invalid_argument);
-  EXPECT_EQ(estimate_by_blocks(0, 1, Format::f32, of(4)).rows, 0);
+  EXPECT_THROW(estimate_by_blocks(0, 1, Format::f32, of(4)), std::invalid_argument);
 }
 
 }  // namespace tracked_blocks_test
