@@ -22,6 +22,7 @@ struct Pass {
   double value = 0, value_square = 0;  // sums of |value| and value^2
   double mean = 0, along = 0;          // sums of sign(value) * error and of value * error
   double bound_square = 0;
+  bool unlimited = false;       // nothing is known of the error of an element
   WeightedSum equal, by_value;  // weights 1 and |value|
   ErrorLength length;
 };
@@ -32,14 +33,18 @@ void add_element(const Estimate& estimate, std::int64_t i, Pass& pass) {
   // The reference is rounded too, in double precision: who is right about an exact tie is open.
   const double sigma =
       std::max(std::min(estimate.sigma[i], estimate.worst[i]), magnitude * 0x1p-52);
+  pass.value += magnitude;
+  pass.value_square += value * value;
+  if (!(sigma < reference::kInfinity)) {
+    pass.unlimited = true;
+    return;
+  }
   const double shift = estimate.shift.empty() ? 0 : estimate.shift[i];
   const RoundedError rounded = rounded_error(estimate.output, value + shift, sigma);
   const double error = shift + rounded.mean;
   const double bound = estimate.bound(i) + std::abs(shift);
   pass.sigma += sigma;
   pass.sigma_square += sigma * sigma;
-  pass.value += magnitude;
-  pass.value_square += value * value;
   if (value != 0) pass.mean += value < 0 ? -error : error;
   pass.along += value * error;
   pass.bound_square += bound * bound;
@@ -59,8 +64,8 @@ double correlation(const Pass& pass, double row_mean_sigma) {
 void set_limits(const Pass& pass, double rho, double concentration, bool structured,
                 RowModel& row) {
   const double most = std::sqrt(pass.bound_square);
-  row.norm_limit = row.direction_limit = most;
-  if (structured || row.norm == 0) return;
+  row.norm_limit = row.direction_limit = pass.unlimited ? reference::kInfinity : most;
+  if (pass.unlimited || structured || row.norm == 0) return;
   // A bias in proportion to the value and one that is the same everywhere both fit under this.
   // The judge divides two sums of as many products and subtracts what that makes of the value.
   const double own_rounding = (2 * pass.count + 8) * 0x1p-53 * row.norm;
@@ -84,7 +89,8 @@ RowModel model_row(const Estimate& estimate, std::int64_t r) {
     add_element(estimate, i, pass);
   }
   RowModel row;
-  row.mean_predicted = !estimate.structured && pass.count == static_cast<double>(estimate.columns);
+  row.mean_predicted = !estimate.structured && !pass.unlimited &&
+                       pass.count == static_cast<double>(estimate.columns);
   if (pass.count == 0) return row;
   constexpr double kFlushed = 0x1p-126;
   const double rho = correlation(pass, estimate.row_mean_sigma[r]);

@@ -22,7 +22,8 @@ struct RowModel {
   double allowance =
       0;  // declared systematic effects, flushed subnormals, the judge's own rounding
   double magnitude = 0;  // mean |value|
-  // False where the mean is not predicted: a value is not finite, or the roundings are structured.
+  // False where the mean is not predicted: a value is not finite, nothing is known of an error, or
+  // the roundings are structured.
   bool mean_predicted = true;
   double norm = 0;  // of the finite values
   double norm_limit = 0, direction_limit = 0;

@@ -121,5 +121,18 @@ INSTANTIATE_TEST_SUITE_P(, RowLimits,
                          testing::Combine(testing::Values(0.01, 0.1, 0.3, 1.0, 4.0),
                                           testing::Values(0.0, 0.1, 0.5)));
 
+TEST(RowModel, HasNoLimitWhereNothingIsKnownOfAnError) {
+  Estimate estimate = make_estimate(1, 0, 7);
+  estimate.sigma[3] = estimate.worst[3] = reference::kInfinity;
+  const RowModel unlimited = model_row(estimate, 0), other = model_row(estimate, 1);
+  EXPECT_FALSE(unlimited.mean_predicted);
+  EXPECT_EQ(unlimited.norm_limit, reference::kInfinity);
+  EXPECT_EQ(unlimited.direction_limit, reference::kInfinity);
+  EXPECT_GT(unlimited.norm, 0);
+  EXPECT_TRUE(other.mean_predicted);
+  EXPECT_LT(other.norm_limit, other.norm);
+  EXPECT_LT(other.direction_limit, other.norm);
+}
+
 }  // namespace row_model_test
 }  // namespace plumb::cases
