@@ -1,38 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/norm/rope.h"
 
-#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
-namespace {
-
-// first + second, of two rounded products.
-Rotated sum_of(double first, double second) {
-  constexpr double kVariance = kUnitF32 * kUnitF32 / 3;
-  Rotated element;
-  element.value = first + second;
-  element.magnitude = std::abs(first) + std::abs(second);
-  element.product_squares = first * first + second * second;
-  element.variance = kVariance * (element.product_squares + element.value * element.value);
-  // The sum that is rounded is itself off by the products' roundings.
-  element.worst = kUnitF32 * (element.magnitude + std::abs(element.value)) * (1 + 2 * kUnitF32);
-  return element;
-}
-
-}  // namespace
-
-std::array<Rotated, kRopeDim> rotate(const double* x, const float* cos_sin, Rotation rotation) {
-  std::array<Rotated, kRopeDim> rotated;
-  for (int pair = 0; pair < kRopeDim / 2; ++pair) {
-    const double even = x[2 * pair], odd = x[2 * pair + 1];
-    const double cosine = cos_sin[pair];
-    const double sine = (rotation == Rotation::forward ? 1 : -1) *
-                        static_cast<double>(cos_sin[kRopeDim / 2 + pair]);
-    rotated[2 * pair] = sum_of(even * cosine, -odd * sine);
-    rotated[2 * pair + 1] = sum_of(even * sine, odd * cosine);
+Tracked rotate(Tracked x, std::int64_t first,
+               const std::function<const float*(std::int64_t row)>& turns, Rotation rotation) {
+  const TrackedSizes sizes = x.sizes();
+  const Numerics numerics = *x.node()->numerics;
+  const double of_even = rotation == Rotation::forward ? -1 : 1;
+  std::vector<double> cosines, sines;
+  for (std::int64_t row = 0; row < sizes.front(); ++row) {
+    const float* const cos_sin = turns(first + row);
+    for (int i = 0; i < kRopeDim; ++i) {
+      cosines.push_back(cos_sin[i / 2]);
+      sines.push_back((i % 2 == 0 ? of_even : -of_even) * cos_sin[kRopeDim / 2 + i / 2]);
+    }
   }
-  return rotated;
+  // Both elements of a pair are made of the same two numbers: each of itself and of its partner.
+  std::vector<std::int64_t> partners;
+  for (std::int64_t i = 0; i < kRopeDim; ++i) partners.push_back(i ^ 1);
+  Tracked of_partner = gather(x, 1, partners) * Tracked(std::move(sines), sizes, numerics);
+  return std::move(x) * Tracked(std::move(cosines), sizes, numerics) + std::move(of_partner);
 }
 
 }  // namespace plumb::reference

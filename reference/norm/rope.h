@@ -4,9 +4,10 @@
 // cosine and sine are cos_sin[i] and cos_sin[32 + i]   (operations spec, 2.11)
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <functional>
 
-#include "reference/bound.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -17,13 +18,8 @@ enum class Rotation {
   inverse   // the same with -sin
 };
 
-// An element and the errors of its own roundings: of two products and their sum.
-struct Rotated {
-  double value = 0, variance = 0, worst = 0;
-  double magnitude = 0;        // |even cos| + |odd sin|, or the other way round
-  double product_squares = 0;  // the sum of their squares
-};
-// x: kRopeDim exact numbers; cos_sin: kRopeDim.
-std::array<Rotated, kRopeDim> rotate(const double* x, const float* cos_sin, Rotation rotation);
+// x: [rows, kRopeDim], rows from `first` on. turns(row): the row's cos_sin.
+Tracked rotate(Tracked x, std::int64_t first,
+               const std::function<const float*(std::int64_t row)>& turns, Rotation rotation);
 
 }  // namespace plumb::reference

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row of the RMSNorm family and how far honest fp32 arithmetic may be from it.
+// Rows of the RMSNorm family, as tracked arrays.
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <functional>
 
-#include "reference/bound.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -16,36 +16,24 @@ enum class NormRounding {
   factor  // r is rounded to bf16, then as twice
 };
 
-struct RelativeError {
-  double sigma = 0, worst = 0;
-};
-// r = 1 / sqrt(mean(x^2) + eps), and its error, which the whole row shares.
-struct RowScale {
-  double value = 0;
-  RelativeError error;
-  double magnitudes = 0;  // sum of the |value[i]| of the row
-};
+// r = 1 / sqrt(mean(x^2) + eps) of each row, rounded as said. x: [rows, columns]; r: [rows, 1].
+Tracked row_factors(const Tracked& x, double eps, NormRounding rounding);
+// x * r, rounded as said but for the store. Non-finite x propagate as IEEE arithmetic has it.
+Tracked scaled_rows(Tracked x, Tracked r, NormRounding rounding);
 
-// Writes row `row` of `estimate` (already sized):
-//   value[i] = x[i] * r * weight[i],  r = 1 / sqrt(mean(x^2) + eps)
-// x: [columns]; weight: [columns], empty = 1. Non-finite x propagate as IEEE arithmetic has it.
-// Returns r. x_error: largest relative error of each x by itself, where the device has them only
-// rounded.
-RowScale estimate_row_norm(const std::vector<double>& x, const std::vector<double>& weight,
-                           double eps, NormRounding rounding, const Numerics& numerics,
-                           std::int64_t row, Estimate& estimate, double x_error = 0);
+using RowsOf = std::function<Tracked(std::int64_t begin, std::int64_t end)>;
+// bf16 [rows, columns]: rows of x(begin, end), which are [end - begin, columns], normalised and
+// multiplied by the weight. weight: bf16 [columns]; nullptr: 1.
+Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf& x,
+                           const std::uint16_t* weight, double eps, NormRounding rounding,
+                           const Numerics& numerics);
 
-// What rounding a product to bf16 does to it: the predictable part, and how much more the rounding
-// may move where a relative error of the product can push it over a tie.
-struct InnerRounding {
-  double shift = 0, flip = 0;
-};
-InnerRounding round_in_between(double product, double relative);
+// An estimate of bf16 rows by blocks of a size that a core's cache holds.
+Estimate estimate_rows(std::int64_t rows, std::int64_t columns, const RowsOf& of_rows);
 
-double sum_of_magnitudes(const double* values, std::int64_t count);
-
-// bf16 bits as doubles.
-std::vector<double> decode_row(const std::uint16_t* bits, std::int64_t count);
-void decode_row(const std::uint16_t* bits, std::vector<double>& values);
+// bf16 rows [begin, end) of `columns` elements, which begin at at(row).
+Tracked decoded_rows(std::int64_t begin, std::int64_t end, std::int64_t columns,
+                     const std::function<const std::uint16_t*(std::int64_t row)>& at,
+                     const Numerics& numerics);
 
 }  // namespace plumb::reference

@@ -27,20 +27,27 @@ std::vector<float> same_turn(float cosine, float sine) {
   return cos_sin;
 }
 
+std::vector<double> rotate_one(const std::vector<double>& x, const std::vector<float>& turn,
+                               Rotation rotation) {
+  return rotate(
+             {x, {1, kRopeDim}, {}}, 0, [&](std::int64_t) { return turn.data(); }, rotation)
+      .values();
+}
+
 TEST(Rope, HandMadePairs) {
   std::vector<double> x(kRopeDim);
   x[0] = 8, x[1] = 4;     // the first pair
   x[62] = -2, x[63] = 6;  // the last
   const auto turn = same_turn(0.5F, 0.25F);
-  const auto forward = rotate(x.data(), turn.data(), Rotation::forward);
-  EXPECT_EQ(forward[0].value, 8 * 0.5 - 4 * 0.25);
-  EXPECT_EQ(forward[1].value, 8 * 0.25 + 4 * 0.5);
-  EXPECT_EQ(forward[62].value, -2 * 0.5 - 6 * 0.25);
-  EXPECT_EQ(forward[63].value, -2 * 0.25 + 6 * 0.5);
-  const auto inverse = rotate(x.data(), turn.data(), Rotation::inverse);
-  EXPECT_EQ(inverse[0].value, 8 * 0.5 + 4 * 0.25);
-  EXPECT_EQ(inverse[1].value, 4 * 0.5 - 8 * 0.25);
-  EXPECT_EQ(inverse[2].value, 0);
+  const auto forward = rotate_one(x, turn, Rotation::forward);
+  EXPECT_EQ(forward[0], 8 * 0.5 - 4 * 0.25);
+  EXPECT_EQ(forward[1], 8 * 0.25 + 4 * 0.5);
+  EXPECT_EQ(forward[62], -2 * 0.5 - 6 * 0.25);
+  EXPECT_EQ(forward[63], -2 * 0.25 + 6 * 0.5);
+  const auto inverse = rotate_one(x, turn, Rotation::inverse);
+  EXPECT_EQ(inverse[0], 8 * 0.5 + 4 * 0.25);
+  EXPECT_EQ(inverse[1], 4 * 0.5 - 8 * 0.25);
+  EXPECT_EQ(inverse[2], 0);
 }
 
 // Pair i takes cosine i and sine 32 + i.
@@ -49,27 +56,25 @@ TEST(Rope, EachPairHasItsOwnTurn) {
   std::vector<float> cos_sin(kRopeDim, 0);
   cos_sin[3] = 1;       // pair 3 stays
   cos_sin[32 + 5] = 1;  // pair 5 turns by a quarter
-  const auto rotated = rotate(x.data(), cos_sin.data(), Rotation::forward);
+  const auto rotated = rotate_one(x, cos_sin, Rotation::forward);
   for (int i = 0; i < kRopeDim; ++i) {
     const double expected = i / 2 == 3 ? 1 : i == 10 ? -1 : i == 11 ? 1 : 0;
-    EXPECT_EQ(rotated[i].value, expected) << i;
+    EXPECT_EQ(rotated[i], expected) << i;
   }
 }
 
 TEST(Rope, TheInverseOfARotationIsTheInput) {
   Random random(3);
-  std::vector<double> x, turned;
+  std::vector<double> x;
   std::vector<float> cos_sin(kRopeDim);
   for (int i = 0; i < kRopeDim; ++i) x.push_back(random.normal());
   for (int pair = 0; pair < kRopeDim / 2; ++pair) {
     cos_sin[pair] = static_cast<float>(std::cos(0.2 * pair));
     cos_sin[32 + pair] = static_cast<float>(std::sin(0.2 * pair));
   }
-  for (const auto& element : rotate(x.data(), cos_sin.data(), Rotation::forward)) {
-    turned.push_back(element.value);
-  }
-  const auto back = rotate(turned.data(), cos_sin.data(), Rotation::inverse);
-  for (int i = 0; i < kRopeDim; ++i) EXPECT_NEAR(back[i].value, x[i], 1e-6) << i;
+  const auto turned = rotate_one(x, cos_sin, Rotation::forward);
+  const auto back = rotate_one(turned, cos_sin, Rotation::inverse);
+  for (int i = 0; i < kRopeDim; ++i) EXPECT_NEAR(back[i], x[i], 1e-6) << i;
 }
 
 // Heads of normal numbers and a table of turns.
