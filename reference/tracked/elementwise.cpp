@@ -57,13 +57,18 @@ ErrorSource broadcast_source(const ErrorSource& source, const TrackedSizes& oper
   return broadcast;
 }
 
-void TrackedOperand::prepare(const TrackedSizes& sizes) {
+void TrackedOperand::prepare(const TrackedSizes& sizes, bool linear) {
   const TrackedNode& from = *node_;
   lines_ = broadcast_lines(from.sizes, sizes);
   whole_ = elements_of(from.sizes) == elements_of(sizes);
   values_ = from.values.data();
   centres_ = from.centres.empty() ? values_ : from.centres.data();
   if (is_exact()) return;
+  if (linear && !from.worst.empty() &&
+      std::ranges::all_of(from.worst, [](double w) { return w < kInfinity; })) {
+    reach_ = most_ = from.worst.data();
+    return;
+  }
   reaches_ = from.reaches();
   if (reaches_.empty() || from.worst.empty()) none_.resize(from.values.size());
   reach_ = reaches_.empty() ? none_.data() : reaches_.data();

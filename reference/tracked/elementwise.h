@@ -40,8 +40,9 @@ class TrackedOperand {
   bool is_exact() const {
     return node_->sources.empty() && node_->worst.empty() && node_->systematic.empty();
   }
-  // Before element() and number() are called.
-  void prepare(const TrackedSizes& sizes);
+  // Before element() and number() are called. `linear`: the result is a sum. Its roundings hardly
+  // depend on the reach, so the worst errors stand for it where they are finite.
+  void prepare(const TrackedSizes& sizes, bool linear = false);
   const BroadcastLines& lines() const { return lines_; }
   // kExact: is_exact(), so that loops need not look for errors.
   template <bool kExact>
@@ -187,14 +188,16 @@ void set_elements(const TrackedOperand& a, std::size_t at, const TrackedOperand&
   }
 }
 
-// value(a, b, i): without any rounding. make(a, at, b, bt, i, end, result): elements along a line.
+// `linear`: a sum. value(a, b, i): without any rounding. make(a, at, b, bt, i, end, result):
+// elements along a line.
 template <ResultRounding kRounding>
-Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& make) {
+Tracked of_two(Tracked first, Tracked second, const auto& value, const auto& make,
+               bool linear = false) {
   const TrackedSizes sizes = broadcast_sizes(first.sizes(), second.sizes());
   check_alike(*first.node()->numerics, *second.node()->numerics);
   TrackedOperand a(std::move(first)), b(std::move(second));
-  a.prepare(sizes);
-  b.prepare(sizes);
+  a.prepare(sizes, linear);
+  b.prepare(sizes, linear);
   const bool has_centres = !a.node().centres.empty() || !b.node().centres.empty();
   ResultElements<kRounding> result(sizes, a.node().numerics, has_centres);
   if (!a.is_exact()) result.by_first.resize(result.node.values.size());
@@ -271,7 +274,8 @@ Tracked elementwise(Tracked first, Tracked second, Rule rule) {
           at += count * a.lines().step;
           bt += count * b.lines().step;
         }
-      });
+      },
+      !Rule::kBends);
 }
 
 // The same of one operand: value(a); local(a).
