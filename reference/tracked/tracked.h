@@ -122,7 +122,11 @@ Tracked scatter(const Tracked& a, std::size_t dimension, const std::vector<std::
 // each other for another reason, so that the worst cases hold alone.
 Estimate estimate_of(const Tracked& a, Format output, bool structured = false);
 
-// The same of `rows` rows that have nothing to do with each other, `rows_per_block` at a time, on
+// a with more errors, which were derived by hand: those of the estimate's rows from `first_row` on,
+// and their shift. Each element has its own. Throws std::invalid_argument for too few rows.
+Tracked with_errors(Tracked a, const Estimate& errors, std::int64_t first_row = 0);
+
+// estimate_of `rows` rows that have nothing to do with each other, `rows_per_block` at a time, on
 // all cores. of_rows(begin, end): rows [begin, end), and of (0, 0) no row of as many columns.
 // Blocks of 2^12 to 2^14 elements stay in a core's cache. Throws std::invalid_argument where the
 // blocks have other sizes.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
+#include "reference/tracked/elementwise.h"
 #include "reference/tracked/four_elements.h"
 #include "reference/tracked/tracked_node.h"
 
@@ -65,6 +67,32 @@ void write_rows(const TrackedNode& node, std::int64_t first, Estimate& estimate)
   for (std::int64_t row = 0; row < rows; ++row) {
     set_row(node, row, static_cast<std::size_t>(first + row), estimate);
   }
+}
+
+Tracked with_errors(Tracked a, const Estimate& errors, std::int64_t first_row) {
+  const std::size_t count = a.values().size();
+  const auto first = static_cast<std::size_t>(first_row * errors.columns);
+  if (first + count > errors.sigma.size()) {
+    throw std::invalid_argument("with_errors: fewer errors than elements");
+  }
+  TrackedNode node = std::move(a).release();
+  const auto add = [&](const std::vector<double>& more, std::vector<double>& to) {
+    to.resize(count);
+    for (std::size_t i = 0; i < count; ++i) to[i] += more[first + i];
+  };
+  if (!errors.shift.empty()) {
+    if (node.centres.empty()) node.centres = node.values;
+    add(errors.shift, node.centres);
+  }
+  add(errors.worst, node.worst);
+  node.systematic.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    node.systematic[i] +=
+        errors.row_systematic[(first + i) / static_cast<std::size_t>(errors.columns)];
+  }
+  std::vector<double> own;
+  add(errors.sigma, own);
+  return finished(std::move(node), std::move(own), {});
 }
 
 }  // namespace plumb::reference

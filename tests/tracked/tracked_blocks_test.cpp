@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "reference/tracked/tracked.h"
+#include "reference/tracked/tracked_node.h"
 #include "tests/support/random.h"
 
 namespace plumb::reference {
@@ -162,6 +162,24 @@ TEST(TrackedBlocks, OfOtherSizesAreRefused) {
   EXPECT_THROW(estimate_by_blocks(3, 2, Format::f32, of(4)), std::invalid_argument);
   EXPECT_THROW(estimate_by_blocks(3, 0, Format::f32, of(4)), std::invalid_argument);
   EXPECT_THROW(estimate_by_blocks(0, 1, Format::f32, of(4)), std::invalid_argument);
+}
+
+// Rows 1 and 2 of an estimate of three.
+TEST(TrackedBlocks, TakeErrorsThatWereDerivedByHand) {
+  Estimate sums;
+  sums.resize(3, 2);
+  sums.sigma = {9, 9, 1, 2, 3, 4};
+  sums.worst = {9, 9, 10, 20, 30, 40};
+  sums.row_systematic = {9, 0.5, 0.25};
+  sums.shift = {9, 9, 0, 0, 0, 0.125};
+  const Tracked a = with_errors(Tracked({5, 6, 7, 8}, {2, 2}, Numerics{}), sums, 1);
+  EXPECT_EQ(a.values(), (std::vector<double>{5, 6, 7, 8}));
+  EXPECT_EQ(a.centres(), (std::vector<double>{5, 6, 7, 8.125}));
+  EXPECT_EQ(a.sigma(1), 2);
+  EXPECT_EQ(a.worst(3), 40);
+  EXPECT_EQ(a.node()->one_sided(2), 0.25);
+  EXPECT_NEAR(sum(a, 1).sigma(0), std::hypot(1, 2), 1e-6);
+  EXPECT_THROW(with_errors(a, sums, 2), std::invalid_argument);
 }
 
 }  // namespace tracked_blocks_test
