@@ -113,12 +113,21 @@ double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
 
 std::vector<double> load_token(const Streams& streams, std::int64_t token) {
   std::vector<double> x(static_cast<std::size_t>(kStreams * streams.hidden));
+  load_token(streams, token, x.data());
+  return x;
+}
+
+void load_token(const Streams& streams, std::int64_t token, double* to) {
   for (int slot = 0; slot < kStreams; ++slot) {
     const std::uint16_t* from =
         streams.data + token * streams.token_stride + slot * streams.slot_stride;
-    decode_bf16_array(from, streams.hidden, x.data() + slot * streams.hidden);
+    decode_bf16_array(from, streams.hidden, to + slot * streams.hidden);
   }
-  return x;
+}
+
+std::int64_t tokens_per_block(std::int64_t elements) {
+  constexpr std::int64_t kElements = 1 << 12;
+  return std::max<std::int64_t>(1, kElements / elements);
 }
 
 double rounding_variance(double unit) { return unit * unit / 3; }

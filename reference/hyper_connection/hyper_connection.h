@@ -27,8 +27,11 @@ struct Streams {
   const std::uint16_t* data = nullptr;
   std::int64_t tokens = 0, hidden = 0, token_stride = 0, slot_stride = 0;
 };
-std::vector<double> load_token(const Streams& streams,
-                               std::int64_t token);  // K order (slot, hidden)
+// K order (slot, hidden).
+std::vector<double> load_token(const Streams& streams, std::int64_t token);
+void load_token(const Streams& streams, std::int64_t token, double* to);
+// How many tokens of so many elements are computed at a time.
+std::int64_t tokens_per_block(std::int64_t elements);
 
 // Variance of a rounding error of relative size at most `unit`, and the same of a function.
 double rounding_variance(double unit);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/hyper_connection/mhc_post.h"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
+#include <utility>
+#include <vector>
 
-#include "reference/formats/bfloat16.h"
+#include "reference/four_doubles.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -12,48 +14,50 @@ namespace {
 
 constexpr int kTerms = kStreams + 1;
 
-void write_row(const MhcPost& inputs, std::int64_t token, int n, const Numerics& numerics,
-               Estimate& out) {
-  const Streams& residual = inputs.residual;
-  const std::int64_t row = token * kStreams + n;
-  const float* comb = inputs.comb + token * kStreams * kStreams;
-  double row_variance = 0;
-  for (std::int64_t h = 0; h < residual.hidden; ++h) {
-    std::array<double, kTerms> product{};
-    product[0] = inputs.post[row] * decode_bf16(inputs.x[token * residual.hidden + h]);
-    for (int m = 0; m < kStreams; ++m) {
-      const std::uint16_t bits =
-          residual.data[token * residual.token_stride + m * residual.slot_stride + h];
-      product[m + 1] = comb[m * kStreams + n] * decode_bf16(bits);
-    }
-    double sum = 0, magnitude = 0, square = 0;
-    for (const double p : product) {
-      sum += p;
-      magnitude += std::abs(p);
-      square += p * p;
-    }
-    const SumError added = sum_error(kTerms, sum, magnitude, square, numerics);
-    const double variance = added.sigma * added.sigma + rounding_variance(kUnitF32) * square;
-    const std::int64_t i = row * residual.hidden + h;
-    out.value[i] = sum;
-    out.sigma[i] = std::sqrt(variance);
-    out.worst[i] = (added.worst + kUnitF32 * magnitude) * (1 + kTerms * kUnitF32);
-    row_variance += variance;
+// [tokens, 1, 5, hidden]: x, then the streams.
+Tracked terms_of(const MhcPost& inputs, std::int64_t begin, std::int64_t end,
+                 const Numerics& numerics) {
+  const std::int64_t hidden = inputs.residual.hidden;
+  std::vector<double> terms(static_cast<std::size_t>((end - begin) * kTerms * hidden));
+  double* to = terms.data();
+  for (std::int64_t token = begin; token < end; ++token, to += kTerms * hidden) {
+    decode_bf16_array(inputs.x + token * hidden, hidden, to);
+    load_token(inputs.residual, token, to + hidden);
   }
-  out.row_mean_sigma[row] = std::sqrt(row_variance) / static_cast<double>(residual.hidden);
+  return {std::move(terms), {end - begin, 1, kTerms, hidden}, numerics};
+}
+
+// [rows, 5], of row token * 4 + n: post[n], and column n of comb.
+Tracked factors_of(const MhcPost& inputs, std::int64_t first, std::int64_t last,
+                   const Numerics& numerics) {
+  std::vector<double> factors;
+  for (std::int64_t row = first; row < last; ++row) {
+    const float* comb = inputs.comb + row / kStreams * kStreams * kStreams;
+    factors.push_back(inputs.post[row]);
+    for (int m = 0; m < kStreams; ++m) factors.push_back(comb[m * kStreams + row % kStreams]);
+  }
+  return {std::move(factors), {last - first, kTerms}, numerics};
+}
+
+// Of rows of one token, or of all rows of several.
+Tracked rows_of(const MhcPost& inputs, std::int64_t first, std::int64_t last,
+                const Numerics& numerics) {
+  const std::int64_t begin = first / kStreams, end = (last + kStreams - 1) / kStreams;
+  const std::int64_t rows_per_token = std::min<std::int64_t>(last - first, kStreams);
+  Tracked factors =
+      reshaped(factors_of(inputs, first, last, numerics), {end - begin, rows_per_token, kTerms, 1});
+  Tracked rows = sum(std::move(factors) * terms_of(inputs, begin, end, numerics), 2);
+  return reshaped(std::move(rows), {last - first, inputs.residual.hidden});
 }
 
 }  // namespace
 
 Estimate mhc_post(const MhcPost& inputs, const Numerics& numerics) {
-  Estimate out;
-  out.resize(inputs.residual.tokens * kStreams, inputs.residual.hidden);
-  parallel_for(inputs.residual.tokens, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      for (int n = 0; n < kStreams; ++n) write_row(inputs, token, n, numerics, out);
-    }
-  });
-  return out;
+  const std::int64_t tokens = tokens_per_block(kTerms * inputs.residual.hidden);
+  return estimate_by_blocks(inputs.residual.tokens * kStreams, tokens > 1 ? tokens * kStreams : 1,
+                            Format::bf16, [&](std::int64_t first, std::int64_t last) {
+                              return rows_of(inputs, first, last, numerics);
+                            });
 }
 
 }  // namespace plumb::reference

@@ -11,7 +11,6 @@
 
 #include "reference/formats/bfloat16.h"
 #include "reference/hyper_connection/hc_head.h"
-#include "reference/hyper_connection/mhc_post.h"
 #include "reference/tracked/tracked.h"
 #include "tests/support/random.h"
 
@@ -62,27 +61,6 @@ void expect_alike(const Estimate& tracked, const Estimate& by_hand) {
     EXPECT_GE(*middle, 0.7) << (ratios == &means ? "mean of a row" : "element");
     EXPECT_LT(*middle, 1.5) << (ratios == &means ? "mean of a row" : "element");
   }
-}
-
-TEST(TrackedByHand, MhcPost) {
-  tests::Random random(2);
-  const auto x = bf16_numbers(256, random), residual = bf16_numbers(4 * 256, random);
-  const auto post = fp32_numbers(4, random), comb = fp32_numbers(16, random);
-  // Of stream n: post[n] x + sum over m of comb[m, n] residual[m].
-  std::vector<double> factors;
-  for (std::size_t n = 0; n < 4; ++n) {
-    factors.push_back(post.numbers[n]);
-    for (std::size_t m = 0; m < 4; ++m) factors.push_back(comb.numbers[4 * m + n]);
-  }
-  const Tracked streams = joined(
-      {Tracked(x.numbers, {1, 1, 256}, kFp32), Tracked(residual.numbers, {1, 4, 256}, kFp32)}, 1);
-  const Tracked out = sum(Tracked(factors, {4, 5, 1}, kFp32) * streams, 1);
-  expect_alike(estimate_of(out, Format::bf16),
-               mhc_post({.x = x.bits.data(),
-                         .residual = {residual.bits.data(), 1, 256, 4 * 256, 256},
-                         .post = post.bits.data(),
-                         .comb = comb.bits.data()},
-                        kFp32));
 }
 
 TEST(TrackedByHand, HcHead) {

@@ -273,5 +273,19 @@ TEST(MhcBound, HonestHcHeadStaysWithinABoundThatIsTight) {
   }
 }
 
+// A small size and many seeds, so that rare errors come up.
+TEST(MhcBound, NoHonestResultOfThousandSeedsIsBeyondIt) {
+  for (const fp32::Order& order :
+       {fp32::Order{1, false, false}, fp32::Order{1, false, true}, fp32::Order{4, true, false}}) {
+    Margins streams;
+    for (int seed = 0; seed < 1000; ++seed) {
+      const HyperConnectionData data(10000 + seed, 2, 24);
+      streams.add(reference::mhc_post(data.mhc_post(), numerics_of(order)),
+                  fp32::mhc_post(data.mhc_post(), order));
+    }
+    streams.expect_honest("mhc_post");
+  }
+}
+
 }  // namespace mhc_bound_test
 }  // namespace plumb::tests
