@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "reference/bound.h"
 #include "reference/hyper_connection/hyper_connection.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
@@ -18,9 +18,9 @@ struct FusedNorm {
   double eps = 0;
 };
 
-// Writes row `row` of `out`: sum_j gates[j] x[j, :], j ascending, in fp32. `out.shift` must have
-// been allocated for a norm; without one it is written if it has been.
-void gated_sum(const std::vector<double>& x, const Gates& gates, const FusedNorm& norm,
-               const Numerics& numerics, std::int64_t row, Estimate& out);
+// Of tokens [begin, end): sum_j gates[j] x[j, :], j ascending, in fp32. gates: [end - begin, 4].
+// The result: [end - begin, hidden].
+Tracked gated_sum(const Streams& streams, std::int64_t begin, std::int64_t end,
+                  const Tracked& gates, const FusedNorm& norm = {});
 
 }  // namespace plumb::reference

@@ -1,74 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/hyper_connection/hc_head.h"
 
-#include <cmath>
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "reference/hyper_connection/gated_sum.h"
 #include "reference/hyper_connection/mix_weights.h"
-#include "reference/rounding.h"
+#include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
 namespace {
 
-// Elements of x * r that an error of r may round to the other bf16 neighbour, as the change it
-// makes.
-struct Crossings {
-  std::vector<double> likely, possible;  // within 6 sigma; within the worst case
-};
+using TokenRows = std::vector<std::vector<double>>;
 
-Crossings crossings(const std::vector<double>& scaled, const std::vector<double>& rounded,
-                    const Uncertain& r) {
-  Crossings near{std::vector<double>(scaled.size()), std::vector<double>(scaled.size())};
-  const double sigma = std::sqrt(r.variance + rounding_variance(kUnitF32));
-  for (std::size_t k = 0; k < scaled.size(); ++k) {
-    const double step = spacing(Format::bf16, scaled[k]);
-    const double to_tie = step / 2 - std::abs(rounded[k] - scaled[k]);
-    if (to_tie < 6 * sigma * std::abs(scaled[k])) near.likely[k] = step;
-    if (to_tie < (r.worst + kUnitF32) * std::abs(scaled[k])) near.possible[k] = step;
+Tracked head_square_sums(const TokenRows& tokens, const Numerics& numerics) {
+  Estimate sums;
+  sums.resize(std::ssize(tokens), 1);
+  for (std::int64_t i = 0; i < sums.rows; ++i) {
+    const Uncertain sum = square_sum(tokens[i], 0, std::ssize(tokens[i]), numerics);
+    write(sum, i, sums);
+    sums.row_systematic[i] = sum.systematic;
   }
-  return near;
+  return with_errors(Tracked(sums.value, {sums.rows, 1}, numerics), sums);
 }
 
-// Mixes of the old variant, r already in them. Rounding x * r to bf16 is predictable but for the
-// few elements that lie next to a tie.
-std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const std::vector<double>& x,
-                                        const Uncertain& r) {
-  std::vector<double> scaled(x.size()), rounded(x.size());
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    scaled[k] = x[k] * r.value;
-    rounded[k] = nearest(Format::bf16, scaled[k]);
-  }
-  const Crossings near = crossings(scaled, rounded, r);
-  const std::vector<double> likely = weights.magnitudes(near.likely);
-  const std::vector<double> possible = weights.magnitudes(near.possible);
-  const std::vector<Uncertain> exact = weights.mixes(scaled, 0, weights.depth());
-  std::vector<Uncertain> mixes = weights.mixes(rounded, 0, weights.depth());
-  for (int c = 0; c < weights.columns(); ++c) {
+// Mixes of the old variant, r already in them. Elements of x r that lie next to a tie are rounded
+// up or down by one error, that of r. Their errors add up.
+std::vector<Uncertain> mixes_of_rounded(const MixWeights& weights, const Tracked& scaled) {
+  const Tracked stored = rounded(scaled, Format::bf16);
+  std::vector<double> worst(stored.values().size());
+  for (std::size_t k = 0; k < worst.size(); ++k) worst[k] = stored.node()->most(k);
+  const std::vector<double> likely = weights.magnitudes(stored.node()->sigmas());
+  const std::vector<double> possible = weights.magnitudes(worst);
+  const std::vector<Uncertain> exact = weights.mixes(stored.values(), 0, weights.depth());
+  std::vector<Uncertain> mixes = weights.mixes(stored.centres(), 0, weights.depth());
+  for (std::size_t c = 0; c < mixes.size(); ++c) {
     mixes[c].shift += mixes[c].value - exact[c].value;
     mixes[c].value = exact[c].value;
-    mixes[c].variance += likely[c] * likely[c];
+    mixes[c].variance += square(likely[c]);
     mixes[c].worst += possible[c];
   }
   return mixes;
 }
 
-Gates gates_of(const HcHead& inputs, const MixWeights& weights, const std::vector<double>& x,
-               const Numerics& numerics) {
-  const Uncertain squares = square_sum(x, 0, weights.depth(), numerics);
-  Uncertain r = rms_scale(squares, weights.depth(), inputs.rms_eps, numerics);
-  std::vector<Uncertain> mixes;
-  if (inputs.round_normalised) {
-    mixes = mixes_of_rounded(weights, x, r);
-    r = {.value = 1};
-  } else {
-    mixes = weights.mixes(x, 0, weights.depth());
+// r included: [tokens, 4].
+Tracked head_mixes(const HcHead& inputs, const MixWeights& weights, const TokenRows& tokens,
+                   const Numerics& numerics) {
+  const std::int64_t count = std::ssize(tokens);
+  const Tracked r = rms_scale(head_square_sums(tokens, numerics), weights.depth(), inputs.rms_eps);
+  Estimate sums;
+  sums.resize(count, kStreams);
+  if (inputs.round_normalised || numerics.product != Format::f32) {
+    sums.shift.resize(sums.value.size());
   }
-  std::array<Logit, kStreams> logits;
-  for (int j = 0; j < kStreams; ++j) {
-    logits[j] = logit(mixes[j], r, inputs.scale[0], inputs.base[j]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Tracked x(tokens[i], {1, weights.depth()}, numerics);
+    const std::vector<Uncertain> mixes = inputs.round_normalised
+                                             ? mixes_of_rounded(weights, x * sliced(r, 0, i, 1))
+                                             : weights.mixes(tokens[i], 0, weights.depth());
+    for (int c = 0; c < kStreams; ++c) {
+      write(mixes[c], i * kStreams + c, sums);
+      sums.row_systematic[i] = std::max(sums.row_systematic[i], mixes[c].systematic);
+    }
   }
-  return sigmoid_gates(logits.data(), r, 1, inputs.hc_eps, numerics);
+  Tracked mixes = with_errors(Tracked(sums.value, {count, kStreams}, numerics), sums);
+  return inputs.round_normalised ? mixes : std::move(mixes) * r;
 }
 
 }  // namespace
@@ -76,18 +74,18 @@ Gates gates_of(const HcHead& inputs, const MixWeights& weights, const std::vecto
 Estimate hc_head(const HcHead& inputs, const Numerics& numerics) {
   const Streams& streams = inputs.hidden_states;
   const MixWeights weights(inputs.fn, kStreams, kStreams * streams.hidden, numerics);
-  Estimate out;
-  out.resize(streams.tokens, streams.hidden);
-  if (inputs.round_normalised || numerics.product != Format::f32) {
-    out.shift.resize(out.value.size());
-  }
-  parallel_for(streams.tokens, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      const std::vector<double> x = load_token(streams, token);
-      gated_sum(x, gates_of(inputs, weights, x, numerics), {}, numerics, token, out);
-    }
-  });
-  return out;
+  const Tracked scale({inputs.scale[0]}, {1}, numerics);
+  const Tracked base({inputs.base, inputs.base + kStreams}, {kStreams}, numerics);
+  return estimate_by_blocks(streams.tokens, tokens_per_block(streams.hidden), Format::bf16,
+                            [&](std::int64_t begin, std::int64_t end) {
+                              TokenRows tokens;
+                              for (std::int64_t token = begin; token < end; ++token) {
+                                tokens.push_back(load_token(streams, token));
+                              }
+                              const Tracked mixes = head_mixes(inputs, weights, tokens, numerics);
+                              return gated_sum(streams, begin, end,
+                                               gates(mixes * scale + base) + inputs.hc_eps);
+                            });
 }
 
 }  // namespace plumb::reference

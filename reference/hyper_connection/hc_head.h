@@ -14,7 +14,7 @@ struct HcHead {
   const float* fn = nullptr;     // [4, 4 * hidden], K order (slot, hidden)
   const float* scale = nullptr;  // [1]
   const float* base = nullptr;   // [4]
-  double rms_eps = 1e-6, hc_eps = 1e-6;
+  double rms_eps = 1e-6F, hc_eps = 1e-6F;
   bool round_normalised = false;
 };
 

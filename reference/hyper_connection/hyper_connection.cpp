@@ -3,20 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reference/four_doubles.h"
 #include "reference/interleaved_sums.h"
 #include "reference/matrix_error.h"
+#include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
 namespace {
-
-// Relative size of a rounding that `factor` causes: none if it is a power of two.
-double scaling_error(double factor, double unit) {
-  int exponent = 0;
-  return std::abs(std::frexp(factor, &exponent)) == 0.5 ? 0 : unit;
-}
 
 // What rounding terms * scale to integers leaves: the sum of the errors, and half the number of
 // ties, which are not in it.
@@ -107,8 +103,6 @@ Uncertain wider(const Uncertain& a, const Uncertain& b) {
           std::max(a.systematic, b.systematic)};
 }
 
-double sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
-
 }  // namespace
 
 std::vector<double> load_token(const Streams& streams, std::int64_t token) {
@@ -123,6 +117,13 @@ void load_token(const Streams& streams, std::int64_t token, double* to) {
         streams.data + token * streams.token_stride + slot * streams.slot_stride;
     decode_bf16_array(from, streams.hidden, to + slot * streams.hidden);
   }
+}
+
+void write(const Uncertain& from, std::int64_t i, Estimate& to) {
+  to.value[i] = from.value;
+  to.sigma[i] = std::sqrt(from.variance);
+  to.worst[i] = from.worst;
+  if (!to.shift.empty()) to.shift[i] = from.shift;
 }
 
 std::int64_t tokens_per_block(std::int64_t elements) {
@@ -172,88 +173,24 @@ Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int6
   return wider(by_fp32, squares_of_unit({sum, sum, squares}, end - begin, numerics));
 }
 
-Uncertain add_in_order(const std::vector<Uncertain>& parts) {
-  Uncertain total = parts.front();
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    total.value += parts[i].value;
-    total.shift += parts[i].shift;
-    total.systematic += parts[i].systematic;
-    total.variance += parts[i].variance + rounding_variance(kUnitF32 * total.value);
-    total.worst += parts[i].worst + kUnitF32 * std::abs(total.value);
-  }
-  total.worst *= 1 + static_cast<double>(parts.size()) * kUnitF32;  // roundings of rounded sums
-  return total;
+Tracked rms_scale(Tracked square_sums, std::int64_t count, double eps) {
+  return rsqrt(std::move(square_sums) / static_cast<double>(count) + eps);
 }
 
-Uncertain rms_scale(const Uncertain& square_sum, std::int64_t count, double eps,
-                    const Numerics& numerics) {
-  const auto n = static_cast<double>(count);
-  const double mean = square_sum.value / n;
-  const double sum = mean + eps;
-  const double function = function_error(numerics);
-  const double variance =
-      (square_sum.variance / (n * n) + rounding_variance(function * mean)) / (sum * sum) +
-      rounding_variance(kUnitF32);
-  const double worst = (square_sum.worst / n + function * mean) / sum + kUnitF32;
-  return {1 / std::sqrt(sum), variance / 4 + rounding_variance(function),
-          worst < 1 ? std::expm1(function - std::log1p(-worst) / 2) : kInfinity, 0,
-          square_sum.systematic / n / sum / 2 + function};
-}
-
-Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base) {
-  const double scaled = mix.value * r.value * scale;
-  Logit z;
-  z.value = scaled + base;
-  z.common = scaled;
-  z.shift = mix.shift * r.value * scale;
-  const double gain = r.value * scale;
-  z.systematic = std::abs(gain) * mix.systematic;
-  z.variance = gain * gain * mix.variance + 2 * rounding_variance(kUnitF32 * scaled) +
-               rounding_variance(kUnitF32 * z.value);
-  z.worst = std::abs(gain) * mix.worst * (1 + r.worst) +
-            (std::abs(scaled) + std::abs(z.shift)) * (r.worst + 2 * kUnitF32) +
-            kUnitF32 * (std::abs(z.value) + std::abs(z.shift));
-  z.worst *= 1 + 4 * kUnitF32;
-  return z;
-}
-
-Gates sigmoid_gates(const Logit* logits, const Uncertain& r, double factor, double eps,
-                    const Numerics& numerics) {
-  const double function = function_error(numerics);
-  const double scaling = scaling_error(factor, kUnitF32);
-  Gates gates;
-  std::array<double, kStreams> common{};
-  for (int j = 0; j < kStreams; ++j) {
-    const Logit& z = logits[j];
-    const double s = sigmoid(z.value);
-    const double slope = s * (1 - s);
-    // exp2(-z log2 e): roundings of the product and of the constant, and the function's own error.
-    const double exponent = 2 * rounding_variance(kUnitF32 * z.value) + rounding_variance(function);
-    const double relative =
-        rounding_variance(kUnitF32) + rounding_variance(function) + rounding_variance(scaling);
-    const double gate = s * factor + eps;
-    const double eps_added = eps == 0 ? 0 : kUnitF32 * gate;
-    gates.value[j] = gate;
-    gates.shift[j] = (sigmoid(z.value + z.shift) - s) * factor;
-    gates.covariance[j][j] =
-        factor * factor * (slope * slope * (z.variance + exponent) + s * s * relative) +
-        rounding_variance(eps_added);
-    common[j] = factor * slope * z.common;
-    const double reach = z.worst + 2 * kUnitF32 * std::abs(z.value) + function;
-    const double centre = z.value + z.shift;
-    const double from_logit = std::max(sigmoid(centre + reach) - sigmoid(centre),
-                                       sigmoid(centre) - sigmoid(centre - reach));
-    const double rounded = std::expm1(kUnitF32 + function + scaling);
-    gates.worst[j] = factor * (from_logit * (1 + rounded) + sigmoid(centre) * rounded) +
-                     eps_added * (1 + rounded);
-    gates.systematic[j] =
-        factor *
-        (slope * (std::abs(z.common) * r.systematic + z.systematic + function) + s * function);
+Tracked gates(Tracked logits) {
+  const double function = function_error(*logits.node()->numerics);
+  Estimate exponents;  // the errors of exp2, as errors of its argument
+  exponents.resize(1, elements_of(logits.sizes()));
+  exponents.row_systematic[0] = function;
+  for (std::int64_t i = 0; i < exponents.columns; ++i) {
+    // The product with log2(e), and that constant.
+    const double rounded = kUnitF32 * std::abs(logits.centres()[static_cast<std::size_t>(i)]);
+    write({.variance = 2 * rounding_variance(rounded) + rounding_variance(function),
+           .worst = 2 * rounded + function},
+          i, exponents);
   }
-  for (int i = 0; i < kStreams; ++i) {
-    for (int j = 0; j < kStreams; ++j) gates.covariance[i][j] += common[i] * common[j] * r.variance;
-  }
-  return gates;
+  // The sum 1 + exp2 is rounded too, by at most as much as a product with 1.
+  return sigmoid(with_errors(std::move(logits), exponents)) * 1.0;
 }
 
 }  // namespace plumb::reference

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the hyper-connection ops share: four residual streams per token, their products with the
-// mixing weights, the RMS scale and sigmoid gates. Every quantity
-// carries the first-order error that the declared numerics allow, with the errors that a token's
-// results have in common (its RMS scale, its gates) kept apart from the independent ones.
+// What the hyper-connection ops share: four residual streams per token, their square sums, the RMS
+// scale and sigmoid gates.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "reference/bound.h"
+#include "reference/tracked/tracked.h"
 
 namespace plumb::reference {
 
 inline constexpr int kStreams = 4;
 
-// A computed scalar: exact value; variance and largest size of its error; predictable part of it;
-// and how far an error that has the same sign in every token may go.
+// A sum whose errors are derived by hand: exact value; variance and largest size of its error;
+// predictable part of it; and how far an error that has the same sign in every token may go.
 struct Uncertain {
   double value = 0, variance = 0, worst = 0, shift = 0, systematic = 0;
 };
+// Element i. The systematic part is the caller's.
+void write(const Uncertain& from, std::int64_t i, Estimate& to);
 
 // bf16 [tokens, 4, hidden]; strides in elements.
 struct Streams {
@@ -42,26 +42,10 @@ double rounding_variance(double unit);
 Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int64_t end,
                      const Numerics& numerics);
 
-// Parts of a split reduction, added in order in fp32.
-Uncertain add_in_order(const std::vector<Uncertain>& parts);
+// 1/sqrt(sum / count + eps)
+Tracked rms_scale(Tracked square_sums, std::int64_t count, double eps);
 
-// 1/sqrt(sum / count + eps); all but the value are of its relative error.
-Uncertain rms_scale(const Uncertain& square_sum, std::int64_t count, double eps,
-                    const Numerics& numerics);
-
-// mix * r * scale + base. Its error is `common` times r's relative error, and an independent one.
-// `systematic` is of the mix alone.
-struct Logit {
-  double value = 0, variance = 0, common = 0, worst = 0, shift = 0, systematic = 0;
-};
-Logit logit(const Uncertain& mix, const Uncertain& r, double scale, double base);
-
-// sigmoid(logit) * factor + eps of four streams.
-struct Gates {
-  std::array<double, kStreams> value{}, worst{}, systematic{}, shift{};
-  std::array<std::array<double, kStreams>, kStreams> covariance{};
-};
-Gates sigmoid_gates(const Logit* logits, const Uncertain& r, double factor, double eps,
-                    const Numerics& numerics);
+// sigmoid of logits, as 1 / (1 + exp2(-z log2(e))).
+Tracked gates(Tracked logits);
 
 }  // namespace plumb::reference

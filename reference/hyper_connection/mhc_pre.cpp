@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "reference/hyper_connection/mix_weights.h"
 #include "reference/hyper_connection/sinkhorn.h"
+#include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
@@ -16,19 +18,6 @@ constexpr int kComb = 8;           // first of the 16 comb logits
 constexpr std::int64_t kTile = 8;  // tokens that share a reading of the weights
 
 std::int64_t part_begin(std::int64_t depth, int splits, int part) { return depth * part / splits; }
-
-void write(const Uncertain& from, std::int64_t i, Estimate& to) {
-  to.value[i] = from.value;
-  to.sigma[i] = std::sqrt(from.variance);
-  to.worst[i] = from.worst;
-  if (!to.shift.empty()) to.shift[i] = from.shift;
-}
-
-Uncertain read(const Estimate& from, std::int64_t row, std::int64_t column) {
-  const std::int64_t i = row * from.columns + column;
-  return {from.value[i], from.sigma[i] * from.sigma[i], from.worst[i],
-          from.shift.empty() ? 0 : from.shift[i], from.row_systematic[row]};
-}
 
 // Elements of a row whose errors are independent of one another.
 void write_independent_row_mean(std::int64_t row, Estimate& estimate) {
@@ -61,58 +50,59 @@ void write_row(const std::vector<Uncertain>& mixes, const Uncertain& squares, st
   write_independent_row_mean(row, partials.square_sums);
 }
 
-// Sums of the splits, in order.
-struct TokenSums {
-  std::array<Uncertain, kMixes> mixes;
-  Uncertain square_sum;
-};
-
-TokenSums add_splits(const MhcPre& inputs, const MhcPrePartials& partials, std::int64_t token) {
-  TokenSums sums;
-  std::vector<Uncertain> parts(inputs.splits);
-  const auto add = [&](const Estimate& from, std::int64_t column) {
-    for (int s = 0; s < inputs.splits; ++s) {
-      parts[s] = read(from, s * inputs.residual.tokens + token, column);
-    }
-    return add_in_order(parts);
+// Sums of the splits, in order: [tokens, columns].
+Tracked add_splits(const MhcPre& inputs, const Estimate& parts, const Numerics& numerics) {
+  const std::int64_t tokens = inputs.residual.tokens, count = tokens * parts.columns;
+  const auto part = [&](std::int64_t split) {
+    const auto first = parts.value.begin() + split * count;
+    return with_errors(Tracked({first, first + count}, {tokens, parts.columns}, numerics), parts,
+                       split * tokens);
   };
-  for (int c = 0; c < kMixes; ++c) sums.mixes[c] = add(partials.mixes, c);
-  sums.square_sum = add(partials.square_sums, 0);
-  return sums;
+  Tracked total = part(0);
+  for (int split = 1; split < inputs.splits; ++split) total = std::move(total) + part(split);
+  return total;
 }
 
-void write_post(const Gates& post, std::int64_t token, Estimate& out) {
-  double variance = 0, systematic = 0;
-  for (int i = 0; i < kStreams; ++i) {
-    write({post.value[i], post.covariance[i][i], post.worst[i], post.shift[i], 0},
-          token * kStreams + i, out);
-    for (int j = 0; j < kStreams; ++j) variance += post.covariance[i][j];
-    systematic += post.systematic[i];
-  }
-  out.row_mean_sigma[token] = std::sqrt(variance) / kStreams;
-  out.row_systematic[token] = systematic / kStreams;
+// mixes * r * scale + base: [tokens, 24].
+struct MixLogits {
+  Tracked mixes, r, logits;
+};
+MixLogits logits_of(const MhcPre& inputs, const MhcPrePartials& partials,
+                    const Numerics& numerics) {
+  std::vector<double> scale;
+  for (int c = 0; c < kMixes; ++c) scale.push_back(inputs.scale[std::min(c / kStreams, 2)]);
+  Tracked mixes = add_splits(inputs, partials.mixes, numerics);
+  Tracked r =
+      rms_scale(add_splits(inputs, partials.square_sums, numerics), inputs.depth(), inputs.rms_eps);
+  Tracked logits = mixes * r * Tracked(std::move(scale), {kMixes}, numerics) +
+                   Tracked({inputs.base, inputs.base + kMixes}, {kMixes}, numerics);
+  return {std::move(mixes), std::move(r), std::move(logits)};
 }
 
-SinkhornResult mix_streams(const MhcPre& inputs, const Logit* logits, double r_variance,
+// comb: [tokens, 24] logits, of which the last 16 count.
+SinkhornResult mix_streams(const MhcPre& inputs, const TrackedNode& logits, std::int64_t token,
                            const Numerics& numerics) {
-  Matrix4 value{};
+  const auto first = static_cast<std::size_t>(token * kMixes + kComb);
+  Matrix4 centre{};
   Covariance16 covariance{};
   double worst = 0;
-  for (int i = 0; i < kCombEntries; ++i) {
-    value[i] = logits[i].value + logits[i].shift;
-    worst = std::max(worst, logits[i].worst);
-    covariance[i][i] = logits[i].variance;
-    for (int j = 0; j < kCombEntries; ++j) {
-      covariance[i][j] += logits[i].common * logits[j].common * r_variance;
+  for (std::size_t i = 0; i < kCombEntries; ++i) {
+    centre[i] = logits.centre(first + i);
+    worst = std::max(worst, logits.most(first + i));
+    for (const ErrorSource& source : logits.sources) {
+      const double effect = source.effect[first + i];
+      for (std::size_t j = 0; j < kCombEntries; ++j) {
+        if (i == j || !source.varies(1)) covariance[i][j] += effect * source.effect[first + j];
+      }
     }
   }
-  return sinkhorn(value, covariance, worst, inputs.sinkhorn_iterations, inputs.sinkhorn_eps,
+  return sinkhorn(centre, covariance, worst, inputs.sinkhorn_iterations, inputs.sinkhorn_eps,
                   numerics);
 }
 
-Matrix4 unshifted(const MhcPre& inputs, const Logit* logits) {
+Matrix4 unshifted(const MhcPre& inputs, const TrackedNode& logits, std::int64_t token) {
   Matrix4 value{};
-  for (int i = 0; i < kCombEntries; ++i) value[i] = logits[i].value;
+  std::copy_n(logits.values.begin() + token * kMixes + kComb, kCombEntries, value.begin());
   return sinkhorn(value, {}, 0, inputs.sinkhorn_iterations, inputs.sinkhorn_eps, {}).value;
 }
 
@@ -210,41 +200,24 @@ void write_partials(const MhcPre& inputs, const MixWeights& weights, std::int64_
   }
 }
 
-MhcPreOutputs empty_outputs(const MhcPre& inputs, bool shifted) {
-  const std::int64_t tokens = inputs.residual.tokens;
-  MhcPreOutputs out;
-  out.post.resize(tokens, kStreams);
-  out.comb.resize(tokens * kStreams, kStreams);
-  out.layer_input.resize(tokens, inputs.residual.hidden);
-  out.post.output = out.comb.output = Format::f32;
-  if (shifted) {
-    out.post.shift.resize(out.post.value.size());
-    out.comb.shift.resize(out.comb.value.size());
-  }
-  if (shifted || inputs.norm.weight != nullptr) {
-    out.layer_input.shift.resize(out.layer_input.value.size());
-  }
-  return out;
-}
-
-void write_token(const MhcPre& inputs, const MhcPrePartials& partials, const Numerics& numerics,
-                 std::int64_t token, MhcPreOutputs& out) {
-  const TokenSums sums = add_splits(inputs, partials, token);
-  const Uncertain r = rms_scale(sums.square_sum, inputs.depth(), inputs.rms_eps, numerics);
-  std::array<Logit, kMixes> logits;
-  for (int c = 0; c < kMixes; ++c) {
-    const float scale = inputs.scale[std::min(c / kStreams, 2)];
-    logits[c] = logit(sums.mixes[c], r, scale, inputs.base[c]);
-  }
-  const Gates pre = sigmoid_gates(&logits[0], r, 1, inputs.pre_eps, numerics);
-  const Gates post = sigmoid_gates(&logits[kStreams], r, inputs.post_mult, 0, numerics);
-  const SinkhornResult comb = mix_streams(inputs, &logits[kComb], r.variance, numerics);
-  write_post(post, token, out.post);
-  double biased = 0;
-  for (int i = kComb; i < kMixes; ++i) biased = std::max(biased, logits[i].systematic);
-  write_comb(comb, out.comb.shift.empty() ? comb.value : unshifted(inputs, &logits[kComb]),
-             function_error(numerics) + biased, token, out.comb);
-  gated_sum(load_token(inputs.residual, token), pre, inputs.norm, numerics, token, out.layer_input);
+// An error of r does not move the mean of a row: rows of comb have the sum 1.
+Estimate mixed_streams(const MhcPre& inputs, const MixLogits& all, const Numerics& numerics) {
+  const TrackedNode& logits = *all.logits.node();
+  Estimate comb;
+  comb.resize(inputs.residual.tokens * kStreams, kStreams);
+  comb.output = Format::f32;
+  if (!logits.centres.empty()) comb.shift.resize(comb.value.size());
+  parallel_for(inputs.residual.tokens, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t token = begin; token < end; ++token) {
+      const SinkhornResult mixed = mix_streams(inputs, logits, token, numerics);
+      const double biased =
+          all.mixes.node()->one_sided(static_cast<std::size_t>(token * kMixes)) *
+          std::abs(all.r.values()[static_cast<std::size_t>(token)] * inputs.scale[2]);
+      write_comb(mixed, comb.shift.empty() ? mixed.value : unshifted(inputs, logits, token),
+                 function_error(numerics) + biased, token, comb);
+    }
+  });
+  return comb;
 }
 
 }  // namespace
@@ -275,13 +248,18 @@ MhcPrePartials stored_partials(const MhcPre& inputs, const float* mixes, const f
 
 MhcPreOutputs mhc_pre_outputs(const MhcPre& inputs, const MhcPrePartials& partials,
                               const Numerics& numerics) {
-  MhcPreOutputs out = empty_outputs(inputs, !partials.mixes.shift.empty());
-  parallel_for(inputs.residual.tokens, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t token = begin; token < end; ++token) {
-      write_token(inputs, partials, numerics, token, out);
-    }
-  });
-  return out;
+  const Streams& streams = inputs.residual;
+  const MixLogits all = logits_of(inputs, partials, numerics);
+  const Tracked pre = gates(sliced(all.logits, 1, 0, kStreams)) + inputs.pre_eps;
+  const Tracked post = gates(sliced(all.logits, 1, kStreams, kStreams)) * inputs.post_mult;
+  return {.post = estimate_of(post, Format::f32),
+          .comb = mixed_streams(inputs, all, numerics),
+          .layer_input = estimate_by_blocks(
+              streams.tokens, tokens_per_block(streams.hidden), Format::bf16,
+              [&](std::int64_t begin, std::int64_t end) {
+                return gated_sum(streams, begin, end, sliced(pre, 0, begin, end - begin),
+                                 inputs.norm);
+              })};
 }
 
 }  // namespace plumb::reference

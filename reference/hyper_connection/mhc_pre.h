@@ -32,7 +32,7 @@ struct MhcPre {
   FusedNorm norm;                // of layer_input
   int splits = 1;                // part s of K = depth() is [K s / splits, K (s + 1) / splits)
   int sinkhorn_iterations = 20;
-  double rms_eps = 1e-6, pre_eps = 1e-6, sinkhorn_eps = 1e-6, post_mult = 2;
+  double rms_eps = 1e-6F, pre_eps = 1e-6F, sinkhorn_eps = 1e-6F, post_mult = 2;
 
   std::int64_t depth() const { return (summed_weights ? 1 : kStreams) * residual.hidden; }
 };

@@ -246,8 +246,9 @@ void MixWeights::add_operand_roundings(const std::vector<double>& x, std::int64_
 
 std::vector<double> MixWeights::magnitudes(const std::vector<double>& x) const {
   std::vector<double> sums(columns_);
-  for (int c = 0; c < columns_; ++c) {
-    for (std::int64_t k = 0; k < depth_; ++k) sums[c] += std::abs(x[k] * exact_[at(c, k)]);
+  for (std::int64_t k = 0; k < depth_; ++k) {
+    if (x[k] == 0) continue;  // most errors are 0
+    for (int c = 0; c < columns_; ++c) sums[c] += std::abs(x[k] * exact_[at(c, k)]);
   }
   return sums;
 }

@@ -67,6 +67,12 @@ struct MhcPreMargins {
     comb_of_all.add(end_to_end.comb, got.comb);
     layer_input_of_all.add(end_to_end.layer_input, got.layer_input);
   }
+  void expect_honest(const std::string& what) const {
+    for (const Margins* one : {&mixes, &square_sums, &post, &comb, &layer_input, &post_of_all,
+                               &comb_of_all, &layer_input_of_all}) {
+      one->expect_honest(what);
+    }
+  }
   void expect_honest_and_tight(const std::string& what, double most_of_mixes = 16) {
     mixes.expect_honest_and_tight(what + ", partial_mixes", most_of_mixes);
     square_sums.expect_honest_and_tight(what + ", partial_square_sums");
@@ -278,12 +284,18 @@ TEST(MhcBound, NoHonestResultOfThousandSeedsIsBeyondIt) {
   for (const fp32::Order& order :
        {fp32::Order{1, false, false}, fp32::Order{1, false, true}, fp32::Order{4, true, false}}) {
     Margins streams;
+    MhcPreMargins mixing;
     for (int seed = 0; seed < 1000; ++seed) {
       const HyperConnectionData data(10000 + seed, 2, 24);
+      reference::MhcPre inputs = data.mhc_pre();
+      inputs.splits = std::vector{1, 4, 7}[seed % 3];
+      if (seed % 2 == 1) inputs.norm = {data.norm_weight.data(), 1e-6F};
+      mixing.add(inputs, order, Format::f32);
       streams.add(reference::mhc_post(data.mhc_post(), numerics_of(order)),
                   fp32::mhc_post(data.mhc_post(), order));
     }
     streams.expect_honest("mhc_post");
+    mixing.expect_honest("mhc_pre");
   }
 }
 

@@ -16,7 +16,7 @@ namespace mhc_test {
 using reference::Estimate;
 using reference::Numerics;
 
-constexpr double kHc = 1e-6;
+constexpr double kHc = 1e-6F;
 
 reference::MhcPreOutputs end_to_end(const reference::MhcPre& inputs) {
   return reference::mhc_pre_outputs(inputs, reference::mhc_pre_partials(inputs, {}), {});
