@@ -8,86 +8,12 @@
 #include "reference/four_doubles.h"
 #include "reference/interleaved_sums.h"
 #include "reference/matrix_error.h"
+#include "reference/rounding_bias.h"
 #include "reference/tracked/tracked_node.h"
 
 namespace plumb::reference {
 
 namespace {
-
-// What rounding terms * scale to integers leaves: the sum of the errors, and half the number of
-// ties, which are not in it.
-struct LeftOver {
-  double sum = 0, ties = 0;
-};
-
-PLUMB_FOR_ANY_TARGET void add_left_over(const double* terms, double scale, Four& sum, Four& ties) {
-  constexpr double kToInteger = 0x1.8p52;  // adding and subtracting it rounds to an integer
-  constexpr double kBelowTie = 0.5 - 0x1p-54;
-  Four some, size;
-  load(terms, some);
-  const Four steps = some * scale;
-  const Four error = ((steps + kToInteger) - kToInteger) - steps;
-  magnitude_of(error, size);
-  // Nothing but a tie is above the number below it, by 2^-54.
-  const Four least = Four{} + kBelowTie;
-  const Four is_tie = ((size > least ? size : least) - kBelowTie) * 0x1p54;
-  sum += error - error * is_tie;
-  ties += is_tie;
-}
-
-PLUMB_FOR_ANY_TARGET LeftOver add_all_left_over(const std::vector<double>& terms, double scale) {
-  Four sum{}, ties{}, other_sum{}, other_ties{};  // neither pair waits for the other
-  std::size_t i = 0;
-  for (; i + 8 <= terms.size(); i += 8) {
-    add_left_over(&terms[i], scale, sum, ties);
-    add_left_over(&terms[i + 4], scale, other_sum, other_ties);
-  }
-  sum += other_sum;
-  ties += other_ties;
-  for (; i + 4 <= terms.size(); i += 4) add_left_over(&terms[i], scale, sum, ties);
-  double rest[4] = {};
-  std::copy(terms.begin() + static_cast<std::ptrdiff_t>(i), terms.end(), rest);
-  add_left_over(rest, scale, sum, ties);
-  return {(sum[0] + sum[1]) + (sum[2] + sum[3]), (ties[0] + ties[1] + ties[2] + ties[3]) / 2};
-}
-
-PLUMB_WIDE_TARGET LeftOver wide_left_over(const std::vector<double>& terms, double scale) {
-  return add_all_left_over(terms, scale);
-}
-
-LeftOver left_over(const std::vector<double>& terms, double scale) {
-  return has_wide_registers() ? wide_left_over(terms, scale) : add_all_left_over(terms, scale);
-}
-
-// Mean error of adding terms one by one.
-struct RoundingBias {
-  // What each term leaves of the sum's spacing, in each of the binades that the sum goes through,
-  // by the share of additions that fall into it.
-  double of_terms = 0;
-  // What sums of few terms, exact until then, leave when they enter the last binade. Less than one
-  // rounding of each, for which the random part has room.
-  double of_sums = 0;
-};
-
-// Of `chains` sums that end at `last`. Ties go to even, and squares leave the sum even for long:
-// all of them may go one way. Nor are signs trusted across binades.
-RoundingBias rounding_bias(const std::vector<double>& terms, double chains, double last,
-                           double unit) {
-  constexpr int kBinades = 4;  // each lower one counts a quarter
-  if (!(last > 0) || !std::isfinite(last)) return {};
-  const double added = 1 - chains / static_cast<double>(terms.size());
-  RoundingBias bias;
-  for (int binade = 0; binade < kBinades; ++binade) {
-    const double least = std::ldexp(1.0, std::ilogb(last) - binade);
-    const double share = (binade == 0 ? last - least : least) / last;
-    const double spacing = 2 * unit * least;
-    const LeftOver left = left_over(terms, 1 / spacing);
-    const double of_all = std::abs(left.sum) + left.ties;
-    bias.of_terms += added * share * of_all * spacing;
-    if (binade == 0) bias.of_sums = std::min(of_all, chains / 2) * spacing;
-  }
-  return bias;
-}
 
 // Squares of bf16 numbers, added up by a matrix unit.
 Uncertain squares_of_unit(const TermSums& squares, std::int64_t terms, const Numerics& numerics) {
@@ -161,8 +87,8 @@ Uncertain square_sum(const std::vector<double>& x, std::int64_t begin, std::int6
                 largest_of_orders(numerics.chains, orders.one(), orders.two(), orders.four()));
   const double chains =
       std::clamp<double>(numerics.chains, 1, static_cast<double>(std::max(count, std::int64_t{1})));
-  const RoundingBias bias =
-      rounding_bias(terms, chains, sum / chains, unit_roundoff(numerics.accumulator));
+  const RoundingBias bias = rounding_bias(terms.data(), terms.size(), chains, sum / chains,
+                                          unit_roundoff(numerics.accumulator));
   // 6 sigma have room for the bias besides the random part.
   const double sigma = std::max(added.sigma, ordered) + bias.of_terms / 6;
   const Uncertain by_fp32{.value = sum,

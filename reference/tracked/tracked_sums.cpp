@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "reference/rounding_bias.h"
 #include "reference/tracked/four_elements.h"
 #include "reference/tracked/tracked_node.h"
 
@@ -58,6 +59,36 @@ class Lines {
  private:
   TrackedSplit split_;
   std::size_t dimension_;
+};
+
+// The mean of the roundings of exact terms of one sign. Of short chains it is less than what is
+// random: their sums hold most terms exactly.
+class BiasOfSums {
+ public:
+  BiasOfSums(const TrackedNode& terms, const Lines& lines) : terms_(terms), lines_(lines) {
+    const auto length = static_cast<double>(lines.length());
+    chains_ = std::clamp<double>(terms.numerics->chains, 1, std::max(1.0, length));
+    applies_ = terms.sources.empty() && terms.worst.empty() && terms.centres.empty() &&
+               length > kShortChain * chains_;
+  }
+
+  RoundingBias of(std::size_t line, const LineSums& sums) {
+    if (!applies_ || std::abs(sums.sum) != sums.magnitudes) return {};
+    magnitudes_.clear();
+    lines_.for_each(line,
+                    [&](std::size_t i) { magnitudes_.push_back(std::abs(terms_.values[i])); });
+    return rounding_bias(magnitudes_.data(), magnitudes_.size(), chains_, sums.magnitudes / chains_,
+                         unit_roundoff(terms_.numerics->accumulator));
+  }
+
+ private:
+  static constexpr double kShortChain = 64;
+
+  const TrackedNode& terms_;
+  const Lines& lines_;
+  double chains_ = 1;
+  bool applies_ = false;
+  std::vector<double> magnitudes_;
 };
 
 constexpr std::size_t kMostKeptApart = 16;
@@ -201,6 +232,7 @@ Tracked sum(Tracked a, std::size_t dimension) {
   TrackedNode node = of_lines(terms, lines, dimension);
   if (node.worst.empty()) node.worst.resize(lines.count());
   std::vector<double> sigma(lines.count());
+  BiasOfSums biases(terms, lines);
   for (std::size_t line = 0; line < lines.count(); ++line) {
     const LineSums of_terms =
         lines.sums(line, terms.centres.empty() ? terms.values : terms.centres);
@@ -211,9 +243,14 @@ Tracked sum(Tracked a, std::size_t dimension) {
     if (!std::isfinite(total)) continue;  // nothing is known of errors there
     const SumError error = sum_error(lines.length(), total, of_terms.magnitudes + most,
                                      of_terms.squares, *terms.numerics);
-    sigma[line] = error.sigma;
+    const RoundingBias bias = biases.of(line, of_terms);
+    sigma[line] = error.sigma + bias.of_terms / 6;  // six deviations have room for the bias, too
     node.worst[line] = most + error.worst;
-    if (!node.systematic.empty()) node.systematic[line] = lines.sum(line, terms.systematic);
+    if (!terms.systematic.empty()) node.systematic[line] = lines.sum(line, terms.systematic);
+    if (bias.of_terms + bias.of_sums > 0) {
+      node.systematic.resize(lines.count());
+      node.systematic[line] += bias.of_terms + bias.of_sums;
+    }
   }
   add_summed(std::move(terms.sources), lines, node);
   terms.sources.clear();

@@ -133,12 +133,8 @@ ResultsBeyond heads_beyond(NormRounding rounding, const fp32::Order& order, int 
   return beyond;
 }
 
-// An odd square is 1 modulo 8. Additions of many squares of bf16 numbers to one sum therefore round
-// down more often than up, and sum_error() does not know that. With one chain, 3 of 120000 rows are
-// up to 3 % beyond 6 sigma in front of the store, which hides errors of that size.
 void expect_none(const ResultsBeyond& beyond, const fp32::Order& order) {
   EXPECT_EQ(beyond.stored, 0) << order.chains << " chains";
-  if (order.chains == 1) return;
   EXPECT_EQ(beyond.before, 0) << order.chains << " chains";
 }
 

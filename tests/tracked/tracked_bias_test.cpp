@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums of squares of bf16 numbers: their roundings have a mean, which the bounds of few chains
+// know.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "reference/formats/bfloat16.h"
+#include "reference/rounding_bias.h"
+#include "reference/tracked/tracked.h"
+#include "tests/support/random.h"
+
+namespace plumb::reference {
+namespace tracked_bias_test {
+
+constexpr std::int64_t kRows = 100;
+
+double normal_number(tests::Random& random) { return random.normal(); }
+double uniform_number(tests::Random& random) { return 2 * random.uniform() - 1; }
+double of_one_binade(tests::Random& random) { return 1 + random.uniform(); }
+
+using Draw = double (*)(tests::Random&);
+
+std::vector<double> bf16_rows(std::uint64_t seed, Draw draw, std::int64_t columns) {
+  tests::Random random(seed);
+  std::vector<double> numbers;
+  for (std::int64_t i = 0; i < kRows * columns; ++i) {
+    numbers.push_back(decode_bf16(encode_bf16(draw(random))));
+  }
+  return numbers;
+}
+
+// Chains are interleaved, and joined by a tree. `chains`: a power of two.
+std::vector<float> sums_of_squares(const std::vector<double>& numbers, std::size_t columns,
+                                   std::size_t chains) {
+  std::vector<float> sums;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    std::vector<float> of_chains(chains);
+    for (std::size_t k = 0; k < columns; ++k) {
+      const auto x = static_cast<float>(numbers[row * columns + k]);
+      of_chains[k % chains] += x * x;
+    }
+    for (std::size_t left = chains / 2; left > 0; left /= 2) {
+      for (std::size_t i = 0; i < left; ++i) of_chains[i] += of_chains[i + left];
+    }
+    sums.push_back(of_chains.front());
+  }
+  return sums;
+}
+
+struct SumsBeyond {
+  int bound = 0, random_alone = 0;
+  double mean = 0, allowance = 0;
+};
+
+SumsBeyond sums_beyond(Draw draw, std::int64_t columns, int chains) {
+  const Numerics numerics{.chains = chains};
+  SumsBeyond beyond;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const std::vector<double> numbers = bf16_rows(seed, draw, columns);
+    const std::vector<float> got = sums_of_squares(numbers, static_cast<std::size_t>(columns),
+                                                   static_cast<std::size_t>(chains));
+    const Tracked x(numbers, {kRows, columns}, numerics);
+    const Tracked squares = x * x;
+    const Tracked fourths = squares * squares;
+    const Estimate right = estimate_of(sum(squares, 1), Format::f32);
+    const std::vector<double> of_squares = sum(fourths, 1).values();
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      const double error = got[at] - right.value[at], value = right.value[at];
+      const double sigma = sum_error(columns, value, value, of_squares[at], numerics).sigma;
+      beyond.bound += std::abs(error) > right.arithmetic(row);
+      beyond.random_alone += std::abs(error) > 6 * sigma;
+      beyond.mean += error;
+      beyond.allowance += right.row_systematic[at];
+    }
+  }
+  return beyond;
+}
+
+void expect_known(std::int64_t columns, int chains) {
+  for (const Draw draw : {normal_number, uniform_number, of_one_binade}) {
+    const SumsBeyond beyond = sums_beyond(draw, columns, chains);
+    EXPECT_EQ(beyond.bound, 0) << columns << ' ' << chains;
+    EXPECT_LE(std::abs(beyond.mean), beyond.allowance);
+    EXPECT_GT(std::abs(beyond.mean), 0.1 * beyond.allowance) << "the roundings have no mean";
+    if (draw != normal_number) {
+      EXPECT_GT(beyond.random_alone, 200) << "random roundings alone explain these errors";
+    }
+  }
+}
+
+TEST(TrackedBias, SumsOfSquaresInOneChainStayWithinTheirBound) { expect_known(4096, 1); }
+TEST(TrackedBias, LongSumsOfSquaresInManyChainsStayWithinTheirBound) { expect_known(28672, 32); }
+
+TEST(TrackedBias, IsOfExactTermsOfOneSignInLongChains) {
+  constexpr std::int64_t kTerms = 128;
+  const std::vector<double> ones(kTerms, 1 + 0x1p-20);
+  const auto sigma = [&](Tracked terms) { return sum(std::move(terms), 0).sigma(0); };
+  const auto of = [&](std::vector<double> terms, int chains) {
+    return Tracked(std::move(terms), {kTerms}, {.chains = chains});
+  };
+  std::vector<double> signs = ones;
+  signs[5] = -signs[5];
+  const auto without = [](double total, int chains) {
+    return sum_error(kTerms, total, kTerms * (1 + 0x1p-20), kTerms * square(1 + 0x1p-20),
+                     {.chains = chains})
+        .sigma;
+  };
+  EXPECT_GT(sigma(of(ones, 1)), 1.05 * without(kTerms * (1 + 0x1p-20), 1));
+  EXPECT_DOUBLE_EQ(sigma(of(ones, 16)), without(kTerms * (1 + 0x1p-20), 16));
+  EXPECT_DOUBLE_EQ(sigma(of(signs, 1)), without((kTerms - 2) * (1 + 0x1p-20), 1));
+}
+
+}  // namespace tracked_bias_test
+}  // namespace plumb::reference
