@@ -143,7 +143,7 @@ TEST(QuantisationBounds, Fp32ScalesStayInside) {
 }
 
 TEST(QuantisationBounds, ScaleBytesStayInside) {
-  Tally tally;
+  Tally tally, wrong;
   for (int seed = 0; seed < kSeeds; ++seed) {
     tests::Random random(static_cast<std::uint64_t>(seed) + 1);
     QuantisedRows rows(kMxfp4, random);
@@ -151,9 +151,11 @@ TEST(QuantisationBounds, ScaleBytesStayInside) {
     for (const Form& form : kForms) {
       compare_codes(bytes, [&](std::int64_t g) { return double{rows.scale(g, form)}; }, tally);
     }
+    compare_codes(bytes, [&](std::int64_t g) { return 4.0 * rows.scale(g, kForms[0]); }, wrong);
   }
   EXPECT_EQ(tally.results, 3 * kSeeds * kRows * kColumns / 32);
   EXPECT_EQ(tally.outside, 0);
+  EXPECT_EQ(wrong.outside, wrong.results) << "bytes of scales four times as large";
   EXPECT_LE(tally.flips, most_honest_flips(tally.expected_flips, 3));
 }
 
