@@ -158,7 +158,9 @@ def op(
                     raise BadKernel(f"{own}: {parameter.name} has no usual value: {parameter.name}: float = 1e-6")
                 reals[parameter.name] = float(parameter.default)
             elif spec is bool:
-                if not isinstance(parameter.default, bool) or parameter.name in sizes:
+                if parameter.name in sizes:
+                    raise BadKernel(f"{own}: {parameter.name} is a bool, and sizes has values of it")
+                if not isinstance(parameter.default, bool):
                     raise BadKernel(f"{own}: {parameter.name} has no usual value: {parameter.name}: bool = False")
                 values[parameter.name] = [int(parameter.default), int(not parameter.default)]
                 flags.add(parameter.name)

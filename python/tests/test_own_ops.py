@@ -54,6 +54,10 @@ def _tall(x: Input("bf16", "n", "tall"), tall: bool = False) -> Output("bf16", "
     return x[:, 0]
 
 
+def _tall_without_value(x: Input("bf16", "n"), tall: bool) -> Output("bf16", "n"):
+    return x
+
+
 class OwnOps(unittest.TestCase):
     def test_a_right_kernel_passes_every_case(self):
         report = run(lambda x, gate, weight, eps, out: out.__setitem__(..., pk.bf16(gated(x, gate, weight, eps))), "gated_norm", "default")
@@ -145,6 +149,10 @@ class OwnOps(unittest.TestCase):
         self.assertTrue(pk.judge("powered", x=x, power=1, negated=False, out=np.full((2, 3), 2, np.float32)))
         with self.assertRaisesRegex(BadKernel, "tall is a bool, and no size"):
             op(sizes={"n": 2})(_tall)
+        with self.assertRaisesRegex(BadKernel, "tall is a bool, and sizes has values of it"):
+            op(sizes={"n": 2, "tall": 3})(_tall)
+        with self.assertRaisesRegex(BadKernel, "tall has no usual value: tall: bool = False"):
+            op(sizes={"n": 2})(_tall_without_value)
 
     def test_arguments_are_those_of_the_signature(self):
         names = {one.name: one for one in pk.arguments("gated_norm")}
