@@ -21,6 +21,16 @@ class Formats(unittest.TestCase):
         self.assertEqual(plumb.float32(plumb.bf16([0.15625]))[0], 0.15625)
 
 
+class Bounds(unittest.TestCase):
+    def test_numerics_that_explain_anything_are_no_verdict(self):
+        x, coarse = bf16_rows(2, 4096), {"accumulator": "bf16", "chains": 1}
+        for out in (x, np.zeros_like(x)):
+            report = plumb.judge("rms_norm", x=x, weight=None, out=out, numerics=coarse)
+            self.assertFalse(report.passed)
+            self.assertIn("8192 elements have no bound under these numerics: any value would pass", str(report))
+            self.assertEqual(report.right_if, "")
+
+
 class Ops(unittest.TestCase):
     def test_every_op_says_what_it_takes(self):
         self.assertGreaterEqual(len(plumb.ops()), 40)  # other tests add ops of their own
