@@ -7,9 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "golden/hdf5_handle.h"
+#include "golden/model.h"
+#include "hdf5/handle.h"
 
 namespace plumb::golden {
+
+using hdf5::Handle;
+using hdf5::require_success;
 
 // A group or data set, and its place for messages.
 struct Hdf5Node {

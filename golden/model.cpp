@@ -11,12 +11,10 @@ namespace plumb::golden {
 
 namespace {
 
+using hdf5::is_digest;
+
 void require(bool holds, std::string_view where, std::string_view what) {
   if (!holds) throw GoldenError(fmt::format("{}: {}", where, what));
-}
-
-bool is_digest(std::string_view text) {
-  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 bool is_plain_name(std::string_view text) {
@@ -91,20 +89,6 @@ void validate(const CaseGolden& golden, const GoldenFile& file) {
 }
 
 }  // namespace
-
-GoldenError::GoldenError(std::string what)
-    : std::runtime_error([&] {
-        std::replace_if(
-            what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-        return what;
-      }()) {}
-
-std::string digest_of(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
-std::string digest_of(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
 
 std::int64_t TensorGolden::elements() const {
   std::int64_t product = 1;

@@ -14,21 +14,16 @@
 #include <vector>
 
 #include "cases/tensors/tensor.h"
+#include "hdf5/digest.h"
+#include "hdf5/handle.h"
 
 namespace plumb::golden {
 
-// A file or store that cannot be used. One line: which, and what is wrong with it. Names out of a
-// file may be part of it: what no line has is shown as "?".
-class GoldenError : public std::runtime_error {
- public:
-  explicit GoldenError(std::string what);
-};
+using GoldenError = hdf5::BadFile;
 
 inline constexpr std::int64_t kSchema = 1;
 
-// XXH3-128 as 32 hexadecimal digits, in the order in which xxhsum prints it.
-std::string digest_of(std::span<const std::byte> bytes);
-std::string digest_of(std::string_view text);
+using hdf5::digest_of;
 
 // An output: its promised elements row after row without gaps, zeros for the others.
 struct TensorGolden {

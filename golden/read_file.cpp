@@ -9,6 +9,7 @@
 
 #include "golden/hdf5_file.h"
 #include "golden/hdf5_reader.h"
+#include "golden/hdf5_type.h"
 #include "golden/provenance.h"
 
 namespace plumb::golden {
@@ -158,7 +159,7 @@ GoldenFile read_root(const Hdf5Node& root) {
 }
 
 Handle open_image(std::span<const std::byte> bytes) {
-  const Handle access = memory_access();
+  const Handle access = hdf5::memory_access();
   require_success(H5Pset_file_image(access, const_cast<std::byte*>(bytes.data()), bytes.size()),
                   "memory");
   // The name of nothing: HDF5 looks at a file of this name even where it has an image.
@@ -176,7 +177,7 @@ GoldenFile decode(std::span<const std::byte> bytes, std::string_view name) {
     if (bytes.empty() || bytes.size() > Limits::file_bytes) {
       throw GoldenError(bytes.empty() ? "empty" : "too large for a golden");
     }
-    const Hdf5Session session;
+    const hdf5::Hdf5Session session;
     return read_open_file(open_image(bytes));
   } catch (const GoldenError& error) {
     const std::string_view what = error.what();

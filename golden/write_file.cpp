@@ -9,12 +9,16 @@
 
 #include "golden/file_system.h"
 #include "golden/hdf5_file.h"
-#include "golden/hdf5_handle.h"
+#include "golden/hdf5_type.h"
 #include "process/temporary_folder.h"
 
 namespace plumb::golden {
 
 namespace {
+
+using hdf5::Handle;
+using hdf5::Hdf5Session;
+using hdf5::require_success;
 
 using Extent = std::vector<hsize_t>;
 

@@ -37,8 +37,8 @@ bool may_use_vendor_names(const fs::path& relative) {
 
 const std::vector<std::string>& top_folders() {
   static const std::vector<std::string> folders{
-      "reference", "device", "cases", "decode",   "faults",  "golden", "bisect",
-      "diagnosis", "tests",  "tools", "examples", "process", "python"};
+      "reference", "device", "cases",    "decode",  "faults", "golden", "bisect", "diagnosis",
+      "tests",     "tools",  "examples", "process", "python", "hdf5",   "trace"};
   return folders;
 }
 
@@ -123,11 +123,14 @@ const std::vector<Unit>& units() {
          watch},
         {"faults", {"faults"}, faults},
         {"diagnosis", {"diagnosis"}, diagnosis},
-        {"golden", {"golden"}, with(cases, {"process"})},
+        {"hdf5", {"hdf5"}, {}},
+        {"golden", {"golden"}, with(cases, {"process", "hdf5"})},
+        {"trace", {"trace"}, with(cases, {"process", "hdf5"})},
         {"bisect", {"bisect"}, bisect},
         {"tools",
          {"tools"},
-         with(bisect, {"studies", "golden", "bisect", "device remote", "own ops"})}};
+         with(bisect,
+              {"studies", "golden", "bisect", "trace", "hdf5", "device remote", "own ops"})}};
   }();
   return all;
 }

@@ -187,8 +187,8 @@ void edit(hid_t file, Input& input) {
 
 void fuzz_golden(std::span<const std::uint8_t> edits) {
   static const std::vector<std::byte> whole = encode(example_file());
-  const Hdf5Session session;
-  const Handle access = memory_access();
+  const hdf5::Hdf5Session session;
+  const Handle access = hdf5::memory_access();
   H5Pset_file_image(access, const_cast<std::byte*>(whole.data()), whole.size());
   const Handle file(H5Fopen("/dev/null/golden", H5F_ACC_RDWR, access), H5Fclose, "the example");
   Input input(edits);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "golden/hdf5_handle.h"
-
-#include <fmt/format.h>
+#include "golden/hdf5_type.h"
 
 namespace plumb::golden {
 
 namespace {
 
-std::mutex hdf5_lock;
+using hdf5::Handle;
+using hdf5::require_success;
 
 Handle copy_of(hid_t type) { return {H5Tcopy(type), H5Tclose, "a type"}; }
 
@@ -21,26 +20,6 @@ Handle bfloat16_type() {
 }
 
 }  // namespace
-
-Handle::Handle(hid_t id, herr_t (*close)(hid_t), std::string_view what) : id_(id), close_(close) {
-  if (id < 0) throw GoldenError(fmt::format("{}: not there or not readable", what));
-}
-
-void require_success(herr_t result, std::string_view what) {
-  if (result < 0) throw GoldenError(fmt::format("{}: HDF5 refuses it", what));
-}
-
-Hdf5Session::Hdf5Session() : lock_(hdf5_lock) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  H5PLset_loading_state(0);
-}
-
-Handle memory_access() {
-  constexpr std::size_t kGrowth = 64 << 10;
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "a property list");
-  require_success(H5Pset_fapl_core(access, kGrowth, false), "memory");
-  return access;
-}
 
 Handle type_of(cases::Dtype dtype) {
   switch (dtype) {
