@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "cases/studies/outside_call.h"
 #include "cases/tables/launch_arguments.h"
 #include "cases/tables/op_table.h"
 #include "device/plugin/float_environment.h"
@@ -28,7 +29,6 @@
 #include "device/plugin/services.h"
 #include "device/remote/serve_plugin.h"
 #include "device/sim/memory/page_fault.h"
-#include "python/call.h"
 #include "python/memory_extents.h"
 #include "python/run_here.h"
 
@@ -234,7 +234,7 @@ void refuse(int control, const std::string& why) {
 
 nb::dict launch_argument_kinds(const std::string& op) {
   nb::dict all;
-  for (const auto& [name, kind] : cases::launch_argument_names(known_op(op))) {
+  for (const auto& [name, kind] : cases::launch_argument_names(cases::known_op(op))) {
     all[name.c_str()] = kind;
   }
   return all;
@@ -250,12 +250,12 @@ PythonKernels& PythonKernels::all() {
 void PythonKernels::add(const std::string& op, const std::string& name,
                         const std::map<std::string, double>& numerics, const std::string& contract,
                         nb::object before_launch, nb::object run) {
-  const cases::OpDefinition& definition = known_op(op);
+  const cases::OpDefinition& definition = cases::known_op(op);
   const std::size_t position = device::position_of_op(op);
   kernels[position] = new PythonKernel{&definition, name, std::move(before_launch), std::move(run)};
   entries_.push_back({.op = definition.name,
                       .launch = kLaunchers[position],
-                      .numerics = numerics_with(numerics),
+                      .numerics = cases::numerics_with(numerics),
                       .contract = contract});
 }
 

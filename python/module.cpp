@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "cases/judge/right_outputs.h"
+#include "cases/studies/outside_call.h"
 #include "cases/tables/op_arguments.h"
 #include "cases/tables/registry.h"
-#include "python/call.h"
 #include "python/kernels.h"
 #include "python/numpy_arrays.h"
 #include "python/tracked.h"
@@ -152,23 +152,6 @@ void add_errors(const cases::Expectation& one, nb::dict& to) {
   });
 }
 
-// Coarse numerics may explain any error. What anything passes is no verdict. True if that is so.
-bool refuse_without_bound(const cases::Expectation& one, cases::TensorReport& report) {
-  const reference::Estimate* const estimate = one.truth->estimate();
-  if (estimate == nullptr) return false;
-  std::int64_t unlimited = 0;
-  for (std::int64_t i = 0; i < estimate->rows * estimate->columns; ++i) {
-    const bool judged = cases::is_promised(one.promised, i / estimate->columns) &&
-                        std::isfinite(estimate->centre(i));
-    unlimited += judged && !std::isfinite(estimate->bound(i));
-  }
-  if (unlimited == 0) return false;
-  report.failures.push_back(
-      fmt::format("{}: {} elements have no bound under these numerics: any value would pass",
-                  report.tensor, unlimited));
-  return true;
-}
-
 nb::dict to_python(const cases::TensorReport& report) {
   nb::dict made;
   made["tensor"] = report.tensor;
@@ -188,32 +171,28 @@ nb::dict to_python(const cases::TensorReport& report) {
 nb::tuple judge(const std::string& op, const std::map<std::string, Array>& arrays,
                 const std::map<std::string, std::int64_t>& integers,
                 const std::map<std::string, std::string>& words,
-                const std::map<std::string, double>& reals, const NumericSettings& numerics) {
+                const std::map<std::string, double>& reals,
+                const cases::NumericSettings& numerics) {
   const cases::GivenCall call = call_of(arrays, integers, words, reals);
-  const JudgedArrays judged(op, call, numerics, true);
+  const cases::OutsideCall judged(op, call, numerics, true);
+  const cases::CallVerdict verdict = judged.judge();
   nb::list reports;
-  bool passed = true, unlimited = false;
-  for (const cases::Expectation& one : judged.expect(judged.tensors())) {
-    if (!cases::has_stored(call, one)) continue;
-    cases::TensorReport compared = cases::compare(one);
-    unlimited = refuse_without_bound(one, compared) || unlimited;
-    passed = passed && compared.passed();
-    nb::dict report = to_python(compared);
-    add_estimate(one, report);
-    add_errors(one, report);
+  for (const cases::JudgedOutput& output : verdict.outputs) {
+    nb::dict report = to_python(output.report);
+    add_estimate(output.expected, report);
+    add_errors(output.expected, report);
     reports.append(report);
   }
-  // Another contract explains nothing where any value would pass.
-  const bool explained = passed || unlimited;
-  return nb::make_tuple(reports, explained ? "" : cases::right_if(judged.right_under(call)));
+  return nb::make_tuple(reports, verdict.right_if);
 }
 
 // What is right, by the inputs alone; and which of its bits are promised.
 nb::dict right(const std::string& op, const std::map<std::string, Array>& arrays,
                const std::map<std::string, std::int64_t>& integers,
                const std::map<std::string, std::string>& words,
-               const std::map<std::string, double>& reals, const NumericSettings& numerics) {
-  const JudgedArrays judged(op, call_of(arrays, integers, words, reals), numerics, false);
+               const std::map<std::string, double>& reals, const cases::NumericSettings& numerics) {
+  const cases::GivenCall call = call_of(arrays, integers, words, reals);
+  const cases::OutsideCall judged(op, call, numerics, false);
   cases::RightOutputs found = cases::right_outputs(
       judged.tensors(), [&](const cases::TensorSet& tensors) { return judged.expect(tensors); });
   if (!found.refused.empty()) throw cases::BadRow(op + ": " + found.refused);
@@ -243,7 +222,7 @@ nb::dict right(const std::string& op, const std::map<std::string, Array>& arrays
 
 nb::list arguments(const std::string& op) {
   nb::list all;
-  for (const cases::OpArgument& argument : cases::arguments_of(known_op(op))) {
+  for (const cases::OpArgument& argument : cases::arguments_of(cases::known_op(op))) {
     nb::dict made;
     made["name"] = argument.name;
     made["kind"] = std::string(name_of(argument.kind));
@@ -264,6 +243,16 @@ std::map<std::string, std::string> ops() {
   return all;
 }
 
+// Of each member that has words: these, in the order of their values.
+std::map<std::string, std::vector<std::string>> numeric_words() {
+  std::map<std::string, std::vector<std::string>> all;
+  for (const char* member :
+       {"product", "accumulator", "probability", "index_order", "equal_keys", "sum_unit"}) {
+    all[member] = cases::numeric_words(member);
+  }
+  return all;
+}
+
 }  // namespace
 
 }  // namespace plumb::python
@@ -273,6 +262,7 @@ NB_MODULE(_plumb, module) {
   nb::exception<plumb::cases::BadRow>(module, "BadCall", PyExc_ValueError);
   module.def("ops", &plumb::python::ops, "Each op's name and what it does.");
   module.def("arguments", &plumb::python::arguments, "op"_a, "What the op takes.");
+  module.def("numeric_words", &plumb::python::numeric_words, "Words of members of plumb_numerics.");
   module.def("judge", &plumb::python::judge, "op"_a, "arrays"_a, "integers"_a, "words"_a, "reals"_a,
              "numerics"_a, "A report on each output, and under which contract all are right.");
   module.def("reference", &plumb::python::right, "op"_a, "arrays"_a, "integers"_a, "words"_a,

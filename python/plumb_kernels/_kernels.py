@@ -20,14 +20,7 @@ from . import _plumb
 
 __all__ = ["BadKernel", "DeviceArray", "Kernel", "Metadata", "Unsupported", "kernel", "kernels_of", "numbers"]
 
-_WORDS: dict[str, list[str]] = {
-    "product": ["f64", "f32", "tf32", "tf32_truncated", "bf16"],
-    "accumulator": ["f64", "f32", "tf32", "tf32_truncated", "bf16"],
-    "probability": ["f64", "f32", "tf32", "tf32_truncated", "bf16"],
-    "index_order": ["any", "own", "ascending", "by_key"],
-    "equal_keys": ["any", "repeated", "lowest_index"],
-    "sum_unit": ["fp32", "sm90_bf16", "sm90_fp8", "24_bits"],
-}
+_WORDS: dict[str, list[str]] = _plumb.numeric_words()
 _NUMPY = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "bf16": np.uint16, "f32": np.float32}
 _FROM_PLUMB = ("platform", "stream")
 _MARK = "__plumb_kernels__"

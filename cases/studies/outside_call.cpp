@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/studies/outside_call.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "cases/studies/right_under.h"
+#include "cases/tables/case_file.h"
+#include "cases/tables/contract.h"
+#include "cases/tables/registry.h"
+#include "device/device.h"
+
+namespace plumb::cases {
+
+namespace {
+
+// Waves of 32, e4m3fn: what an NVIDIA GPU of these models has. Words of the call say otherwise.
+constexpr const char* kPlatform = "sim-sm90";
+
+void set(const std::string& name, double value, plumb_numerics& numerics) {
+  const auto integer = static_cast<std::int32_t>(value);
+  const std::map<std::string, std::function<void()>> members{
+      {"product", [&] { numerics.product = static_cast<plumb_format>(integer); }},
+      {"accumulator", [&] { numerics.accumulator = static_cast<plumb_format>(integer); }},
+      {"chains", [&] { numerics.chains = integer; }},
+      {"probability", [&] { numerics.probability = static_cast<plumb_format>(integer); }},
+      {"deterministic", [&] { numerics.deterministic = integer; }},
+      {"stores_partials", [&] { numerics.stores_partials = integer; }},
+      {"function_ulp", [&] { numerics.function_ulp = static_cast<float>(value); }},
+      {"index_order", [&] { numerics.index_order = static_cast<plumb_index_order>(integer); }},
+      {"equal_keys", [&] { numerics.equal_keys = static_cast<plumb_equal_keys>(integer); }},
+      {"sum_unit", [&] { numerics.sum_unit = static_cast<plumb_sum_unit>(integer); }},
+      {"sum_step", [&] { numerics.sum_step = integer; }}};
+  const auto found = members.find(name);
+  if (found == members.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, setter] : members) names.push_back(known);
+    throw BadRow(
+        fmt::format("there is no {} among the numerics: {}", name, fmt::join(names, ", ")));
+  }
+  found->second();
+}
+
+plumb_numerics numerics_of(std::string_view op, const NumericSettings& settings, bool partials) {
+  const device::OpEntry* const own =
+      device::find_entry(device::builtin_implementation(kPlatform), op);
+  plumb_numerics numerics = own == nullptr ? numerics_with({}) : own->numerics;
+  numerics.stores_partials = partials ? 1 : 0;
+  // Nobody has promised an order.
+  numerics.index_order = PLUMB_INDICES_ANY_ORDER;
+  numerics.equal_keys = PLUMB_EQUAL_KEYS_ANY;
+  for (const auto& [name, value] : settings) set(name, value, numerics);
+  return numerics;
+}
+
+bool has_scratch(const TensorSet& tensors, const GivenCall& call) {
+  return std::any_of(tensors.all().begin(), tensors.all().end(), [&](const auto& tensor) {
+    return tensor.spec().role == Role::scratch && call.tensors.contains(tensor.spec().name);
+  });
+}
+
+// Coarse numerics may explain any error. What anything passes is no verdict. True if that is so.
+bool refuse_without_bound(const Expectation& one, TensorReport& report) {
+  const reference::Estimate* const estimate = one.truth->estimate();
+  if (estimate == nullptr) return false;
+  std::int64_t unlimited = 0;
+  for (std::int64_t i = 0; i < estimate->rows * estimate->columns; ++i) {
+    const bool judged =
+        is_promised(one.promised, i / estimate->columns) && std::isfinite(estimate->centre(i));
+    unlimited += judged && !std::isfinite(estimate->bound(i));
+  }
+  if (unlimited == 0) return false;
+  report.failures.push_back(
+      fmt::format("{}: {} elements have no bound under these numerics: any value would pass",
+                  report.tensor, unlimited));
+  return true;
+}
+
+}  // namespace
+
+plumb_numerics numerics_with(const NumericSettings& settings) {
+  // fp32 sums in one chain, the fast functions of a GPU, bf16 probabilities; no bit repeats.
+  plumb_numerics numerics{.product = PLUMB_F32,
+                          .accumulator = PLUMB_F32,
+                          .chains = 1,
+                          .probability = PLUMB_BF16,
+                          .function_ulp = 4};
+  for (const auto& [name, value] : settings) set(name, value, numerics);
+  if (numerics.chains < 1) throw BadRow("numerics: chains is at least 1");
+  if (numerics.sum_step < 0) throw BadRow("numerics: sum_step is at least 0");
+  if (!(numerics.function_ulp >= 0)) throw BadRow("numerics: function_ulp is at least 0");
+  return numerics;
+}
+
+const OpDefinition& known_op(const std::string& name) {
+  std::vector<std::string> names;
+  for (const OpDefinition& op : all_ops()) {
+    if (op.name == name) return op;
+    names.emplace_back(op.name);
+  }
+  const std::string nearest = nearest_name(name, names);
+  throw BadRow(fmt::format("there is no op {}{}", name,
+                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
+const std::vector<std::string>& numeric_words(std::string_view member) {
+  static const std::vector<std::string> formats{"f64", "f32", "tf32", "tf32_truncated", "bf16"};
+  static const std::map<std::string, std::vector<std::string>, std::less<>> words{
+      {"product", formats},
+      {"accumulator", formats},
+      {"probability", formats},
+      {"index_order", {"any", "own", "ascending", "by_key"}},
+      {"equal_keys", {"any", "repeated", "lowest_index"}},
+      {"sum_unit", {"fp32", "sm90_bf16", "sm90_fp8", "24_bits"}}};
+  static const std::vector<std::string> none;
+  const auto found = words.find(member);
+  return found == words.end() ? none : found->second;
+}
+
+double numeric_word(const std::string& member, const std::string& word) {
+  const std::vector<std::string>& words = numeric_words(member);
+  const auto found = std::ranges::find(words, word);
+  if (found != words.end()) return static_cast<double>(found - words.begin());
+  throw BadRow(fmt::format(
+      "numerics: {} is \"{}\"; {}", member, word,
+      words.empty() ? "it is a number" : fmt::format("words are {}", fmt::join(words, ", "))));
+}
+
+bool CallVerdict::passed() const {
+  return !outputs.empty() && std::ranges::all_of(outputs, [](const JudgedOutput& output) {
+    return output.report.passed();
+  });
+}
+
+OutsideCall::OutsideCall(const std::string& name, const GivenCall& call,
+                         const NumericSettings& numerics, bool needs_outputs)
+    : op_(known_op(name)), call_(call) {
+  const device::Properties platform = device::open_device(kPlatform)->properties();
+  row_ = row_of(op_, call, platform, needs_outputs);
+  problem_ = op_.make_problem(row_, platform);
+  tensors_ = tensors_of(op_, *problem_, call);
+  numerics_ = numerics_of(op_.name, numerics, has_scratch(tensors_, call));
+}
+
+Expectations OutsideCall::expect(const TensorSet& tensors) const {
+  return expect(*problem_, tensors);
+}
+
+// Padding or not follows from the inputs: what holds NaN promises nothing.
+Expectations OutsideCall::expect(const Problem& problem, const TensorSet& tensors) const {
+  const Step step{0, problem.capacity(), Fill::real, DeadRows::foreign};
+  return problem.expect(step, tensors, to_reference(numerics_), numerics_);
+}
+
+Expectations OutsideCall::given(Expectations all) const {
+  std::erase_if(all, [&](const Expectation& one) { return !has_stored(call_, one); });
+  return all;
+}
+
+CallVerdict OutsideCall::judge() const {
+  CallVerdict verdict;
+  bool unlimited = false;
+  for (Expectation& one : given(expect(tensors_))) {
+    TensorReport report = compare(one);
+    unlimited = refuse_without_bound(one, report) || unlimited;
+    verdict.outputs.push_back({std::move(one), std::move(report)});
+  }
+  // Another contract explains nothing where any value would pass.
+  if (!verdict.passed() && !unlimited) verdict.right_if = right_if(right_under());
+  return verdict;
+}
+
+std::vector<Alternative> OutsideCall::right_under() const {
+  const Expectations present = given(expect(tensors_));
+  return right_contracts(op_, row_, [&](const Alternative& alternative) {
+    try {
+      const device::Properties platform = device::open_device(kPlatform)->properties();
+      const auto problem =
+          op_.make_problem(under_contract(op_, alternative.contract, row_), platform);
+      const Expectations other = given(expect(*problem, tensors_of(op_, *problem, call_)));
+      // What the call held before is not known.
+      const auto untouched = [](const auto&...) { return false; };
+      return std::ranges::all_of(compare(other), &TensorReport::passed) &&
+             leaves_rest_alone(present, other, untouched);
+    } catch (const std::exception&) {  // not a call that the alternative can have
+      return false;
+    }
+  });
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One call of an op that somebody else made, judged: arrays handed over by Python, or a recorded
+// call of an engine.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases/tables/alternative.h"
+#include "cases/tables/given_call.h"
+
+namespace plumb::cases {
+
+// Numerics that the kernel promises; what is not named is as in plumb's own kernel.
+using NumericSettings = std::map<std::string, double>;
+
+// The words that a member of plumb_numerics may have, in the order of their values. Empty for a
+// member that is a number.
+const std::vector<std::string>& numeric_words(std::string_view member);
+// The value of such a word. Throws BadRow.
+double numeric_word(const std::string& member, const std::string& word);
+
+struct JudgedOutput {
+  Expectation expected;
+  TensorReport report;
+};
+
+struct CallVerdict {
+  std::vector<JudgedOutput> outputs;  // that the call has
+  std::string right_if;  // of a failed call: "right if floor = 1e-4: declare it", or nothing
+  bool passed() const;   // a call without a judged output does not pass
+};
+
+// The problem of one call and what is right of its outputs.
+class OutsideCall {
+ public:
+  // The call has to outlive this. Throws BadRow for a call that the op does not have.
+  OutsideCall(const std::string& op, const GivenCall& call, const NumericSettings& numerics,
+              bool needs_outputs);
+
+  const Row& row() const { return row_; }
+  // Of all outputs, given or not. Throws BadRow: inputs of which no output is right.
+  Expectations expect(const TensorSet& tensors) const;
+  const TensorSet& tensors() const { return tensors_; }
+  CallVerdict judge() const;
+
+ private:
+  Expectations expect(const Problem& problem, const TensorSet& tensors) const;
+  // Of numerics one call says too little: wider bounds cover small errors of any kind.
+  std::vector<Alternative> right_under() const;
+  Expectations given(Expectations all) const;
+
+  const OpDefinition& op_;
+  const GivenCall& call_;
+  Row row_;
+  plumb_numerics numerics_;
+  std::unique_ptr<Problem> problem_;
+  TensorSet tensors_;
+};
+
+// What a kernel promises that says nothing but this. Throws BadRow for an unknown member or a value
+// that it cannot have.
+plumb_numerics numerics_with(const NumericSettings& settings);
+
+// Throws BadRow for an unknown name.
+const OpDefinition& known_op(const std::string& name);
+
+}  // namespace plumb::cases
