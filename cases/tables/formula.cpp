@@ -212,6 +212,11 @@ bool Formula::depends_on_engine() const {
                      [](const Formula& side) { return side.depends_on_engine(); });
 }
 
+bool Formula::has_limit() const {
+  return node_->kind == FormulaKind::limit ||
+         std::ranges::any_of(node_->sides, &Formula::has_limit);
+}
+
 std::string Formula::text() const {
   switch (node_->kind) {
     case FormulaKind::number: return std::to_string(node_->number);

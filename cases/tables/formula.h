@@ -67,6 +67,8 @@ class Formula {
       const std::function<std::optional<Formula>(const StructMember&)>& formula_of) const;
   // True if its value is one thing in a case and another in an engine's call.
   bool depends_on_engine() const;
+  // True if the size of a call is the engine's own: rows of a table that every call shares.
+  bool has_limit() const;
   std::string text() const;
   // True if the row of the call has every parameter in the formula.
   bool known(const RowOfCall& call) const;

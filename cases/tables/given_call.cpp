@@ -306,6 +306,16 @@ class RowFinder {
     }
   }
 
+  // A table that every call of an engine shares has any number of rows.
+  static bool fits(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& of_case,
+                   const std::vector<Formula>& declared) {
+    if (shape.size() != of_case.size()) return false;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] != of_case[i] && !(i == 0 && declared[i].has_limit())) return false;
+    }
+    return true;
+  }
+
   // A case may make more rows of a cache than a call has.
   void check_layout(bool needs_outputs) {
     op_.table->set_scalars(row_, &platform_, params_.data());
@@ -326,7 +336,9 @@ class RowFinder {
       }
       used.insert(spec.name);
       const std::vector<std::int64_t>& shape = given->second.shape;
-      if (shape == spec.shape || shape == of_call[i].spec.shape) continue;
+      if (shape == of_call[i].spec.shape || fits(shape, spec.shape, of_case[i].declared->shape)) {
+        continue;
+      }
       refuse(fmt::format("{} has the shape {}; by the other arguments it is {} ({})", spec.name,
                          shape_text(shape), shape_text(spec.shape),
                          formulas_of(*of_case[i].declared)));

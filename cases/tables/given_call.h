@@ -27,6 +27,9 @@ struct GivenCall {
   std::map<std::string, std::int64_t, std::less<>> integers;  // row parameters, or members
   std::map<std::string, std::string, std::less<>> words;
   std::map<std::string, float, std::less<>> reals;  // members: eps, sm_scale
+  // A call has each tensor whole. A call of a test may have the pieces that a case has of a large
+  // tensor, at the places where the case has them.
+  bool in_pieces = false;
 };
 
 // Throws BadRow with the call's own names: for an unknown name, shapes that contradict each other,

@@ -65,7 +65,8 @@ TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const Given
                                name_of(tensor.spec().dtype), bits ? " (its bits: uint16)" : "",
                                name_of(given->second.dtype)));
     }
-    if (given->second.shape.front() != tensor.spec().shape.front()) {
+    const bool whole = tensor.spec().sparse && !call.in_pieces;
+    if (given->second.shape.front() != tensor.spec().shape.front() || whole) {
       tensor = HostTensor(with_rows(tensor.spec(), given->second.shape.front()));
     }
     const std::vector<std::int64_t>& shape = given->second.shape;

@@ -42,12 +42,16 @@ GivenTensor given(const HostTensor& tensor) {
 // A row of the op with the outputs that it should have.
 class RightCall {
  public:
-  explicit RightCall(const Case& which)
+  enum class Tables { in_pieces, whole };
+
+  explicit RightCall(const Case& which, Tables tables = Tables::in_pieces)
       : op_(*which.op),
         problem_(op_.make_problem(which.row, sm90())),
         entry_(*device::find_entry(device::builtin_implementation("sim-sm90"), op_.name)),
         tensors_(problem_->make_tensors()) {
     problem_->fill({7, problem_->capacity(), Fill::real, DeadRows::zero}, tensors_);
+    call_.in_pieces = tables == Tables::in_pieces;
+    if (tables == Tables::whole) make_table_whole();
     const RightOutputs right =
         right_outputs(tensors_, [&](const TensorSet& set) { return expect(*problem_, set); });
     for (const HostTensor& output : right.outputs.all()) {
@@ -89,6 +93,20 @@ class RightCall {
     declared.stores_partials = 0;
     return problem.expect({7, problem.capacity(), Fill::real, DeadRows::zero}, tensors,
                           to_reference(declared), declared);
+  }
+
+  // A case has the rows of a few positions. A call has a table of all that it uses.
+  void make_table_whole() {
+    HostTensor& table = tensors_.at("cos_sin");
+    const std::vector<std::int64_t> existing = table.spec().placement;
+    HostTensor whole(with_rows(table.spec(), table.rows()));
+    whole.bytes() = table.bytes();
+    table = std::move(whole);
+    HostTensor& positions = tensors_.at("positions");
+    for (std::int64_t i = 0; i < positions.elements(); ++i) {
+      std::int64_t& position = positions.data<std::int64_t>()[i];
+      position = std::ranges::lower_bound(existing, position) - existing.begin();
+    }
   }
 
   // What the caller of a kernel hands over beside the tensors, where the tensors do not say all.
@@ -212,6 +230,33 @@ TEST(GivenCall, ThatDoesNotFitIsRefusedInItsOwnWords) {
   EXPECT_EQ(refusal(op, call), "rms_norm: row_gap = -4 is outside 0 .. 1048576");
   call = call_of({2, 8, 1}, {8});
   EXPECT_NE(refusal(op, call), "accepted");
+}
+
+// An engine's table of cosines and sines has as many rows as the model has positions.
+TEST(GivenCall, HasATableOfTheEnginesOwnSize) {
+  const auto rows = smoke_rows();
+  const auto which = std::ranges::find_if(
+      rows, [](const Case& one) { return one.op->name == "q_head_rms_norm_rope"; });
+  ASSERT_NE(which, rows.end());
+  RightCall right(*which, RightCall::Tables::whole);
+  const HostTensor& table = right.tensors().at("cos_sin");
+  std::vector<float> longer(static_cast<std::size_t>(table.elements()) + 64 * 1000);
+  std::copy_n(table.data<float>(), table.elements(), longer.begin());
+  GivenTensor& given = right.call().tensors.at("cos_sin");
+  given.shape[0] += 1000;
+  given.data = reinterpret_cast<const std::byte*>(longer.data());
+  for (const TensorReport& report : right.judge()) EXPECT_TRUE(report.passed()) << report.tensor;
+
+  given.shape[0] = 1;
+  try {
+    right.judge();
+    ADD_FAILURE() << "positions beyond the table";
+  } catch (const BadRow& error) {
+    EXPECT_NE(std::string(error.what()).find("and cos_sin has 1 rows"), std::string::npos)
+        << error.what();
+  }
+  given.shape[1] = 32;
+  EXPECT_THROW(right.judge(), BadRow) << "its columns are not the engine's";
 }
 
 TEST(GivenCall, HasTheCallersOwnNumbers) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/ops/norm/rope_inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "cases/tensors/bad_row.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -89,8 +92,16 @@ std::vector<std::int64_t> rope_rows(const TensorSet& tensors) {
   const HostTensor& positions = tensors.at("positions");
   const auto* first = positions.data<std::int64_t>();
   std::vector<std::int64_t> rows(first, first + positions.elements());
-  const auto& existing = tensors.at("cos_sin").spec().placement;
-  if (existing.empty()) return rows;  // all of them
+  const HostTensor& cos_sin = tensors.at("cos_sin");
+  const auto& existing = cos_sin.spec().placement;
+  if (existing.empty()) {  // all of them
+    for (const std::int64_t row : rows) {
+      if (row >= 0 && row < cos_sin.rows()) continue;
+      throw BadRow(
+          fmt::format("a token has the position {}, and cos_sin has {} rows", row, cos_sin.rows()));
+    }
+    return rows;
+  }
   for (std::int64_t& row : rows) {
     row = std::lower_bound(existing.begin(), existing.end(), row) - existing.begin();
   }

@@ -42,7 +42,8 @@ void add_rope(TablePart<P>& t, const Formula& tokens) {
 void place_rope(TensorSpec& spec);  // cos_sin: each row where its position has it
 // Padded tokens have position 0, or an earlier step's.
 void fill_rope(const Step& step, Positions how, TensorSet& tensors);
-// Row of cos_sin on the host, for each token.
+// Row of cos_sin on the host, for each token. Throws BadRow for a position that a call's table
+// lacks.
 std::vector<std::int64_t> rope_rows(const TensorSet& tensors);
 
 // Columns [begin, end) of a bf16 tensor's rows, by themselves.
