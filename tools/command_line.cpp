@@ -203,6 +203,23 @@ void add_agreement(CLI::App& app, Action& action) {
       [&action, arguments] { action = [arguments] { return agreement_command(*arguments); }; });
 }
 
+void add_judge(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JudgeArguments>();
+  CLI::App* command =
+      app.add_subcommand("judge", "the calls that an engine made, out of a trace (docs/traces.md)");
+  command->add_option("TRACE", arguments->path, "folder of a recording, or one of its files")
+      ->required();
+  command->add_option("--call", arguments->call, "only this call: RANK/STEP/NUMBER");
+  add_repeatable(*command, "--ops", arguments->own_ops,
+                 "Python file that declares ops of its own (docs/own_op.md)");
+  command->add_option("--jobs,-j", arguments->jobs, "calls side by side; default: cores")
+      ->check(CLI::Range(1, 256));
+  command->add_option("--json", arguments->json, "report for machines");
+  command->add_option("--junit", arguments->junit, "JUnit report");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return judge_command(*arguments); }; });
+}
+
 void add_invariance(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InvarianceArguments>();
   CLI::App* command = app.add_subcommand(
@@ -268,6 +285,7 @@ Action read_command_line(int count, const char* const* arguments) {
   add_bench(app, action);
   add_agreement(app, action);
   add_invariance(app, action);
+  add_judge(app, action);
   add_golden(app, action);
   add_faults(app, action);
   add_bisect(app, action);

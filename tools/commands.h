@@ -46,6 +46,13 @@ struct AgreementArguments {
   std::string json;
 };
 
+struct JudgeArguments {
+  std::string path;                  // of a trace, of a rank's folder, or of one file
+  std::string call, json, junit;     // call: RANK/STEP/NUMBER; "": all
+  std::vector<std::string> own_ops;  // files
+  int jobs = 0;                      // 0: cores
+};
+
 struct GoldenArguments {
   Selection selection;
   std::optional<std::string> goldens;  // folder; unset: the repository's own
@@ -77,6 +84,7 @@ int show_command(const Selection& selection);
 int bench_command(const BenchArguments& arguments);
 int agreement_command(const AgreementArguments& arguments);
 int invariance_command(const InvarianceArguments& arguments);
+int judge_command(const JudgeArguments& arguments);
 int golden_regen_command(const GoldenArguments& arguments);
 int golden_check_command(const GoldenArguments& arguments);
 int golden_diff_command(const GoldenArguments& arguments);

@@ -81,6 +81,7 @@ std::string to_json(const std::vector<Finished>& all, const std::string& tier, s
                     std::optional<int> code = {});  // in place of exit_code(all)
 // One case of it, on one line.
 std::string to_json_line(const Finished& finished);
+std::string escape_xml(std::string_view text);
 std::string to_junit(const std::vector<Finished>& all,
                      const std::optional<Interruption>& interruption = std::nullopt);
 

@@ -131,21 +131,6 @@ ordered_json to_json(const Finished& finished) {
   return json;
 }
 
-std::string escape_xml(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '&': escaped += "&amp;"; break;
-      case '"': escaped += "&quot;"; break;
-      // XML has no way to write the other control characters.
-      default: escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
-    }
-  }
-  return escaped;
-}
-
 std::string margins(const cases::CaseResult& result) {
   std::string text;
   for (const cases::TensorSummary& tensor : result.tensors) {
@@ -196,6 +181,21 @@ bool is_replaced(const std::string& path) {
 }
 
 }  // namespace
+
+std::string escape_xml(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '&': escaped += "&amp;"; break;
+      case '"': escaped += "&quot;"; break;
+      // XML has no way to write the other control characters.
+      default: escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? '?' : c;
+    }
+  }
+  return escaped;
+}
 
 std::string to_json(const std::vector<Finished>& all, const std::string& tier, std::uint64_t seed,
                     const std::optional<PluginInfo>& plugin,

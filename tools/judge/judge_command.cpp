@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb judge: the calls of a trace, judged in worker processes and reported in the order in which
+// they happened.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <tuple>
+
+#include "process/interrupts.h"
+#include "process/ordered_map.h"
+#include "process/own_program.h"
+#include "reference/bound.h"
+#include "tools/commands.h"
+#include "tools/judge/judge_report.h"
+#include "tools/output.h"
+#include "tools/own_ops_file.h"
+#include "tools/selection.h"
+#include "trace/trace_messages.h"
+
+namespace plumb::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using trace::CallsAnswer;
+using trace::CallsRequest;
+
+constexpr double kTimeout = 600;  // seconds for the calls of one request
+constexpr std::int64_t kCallsAtOnce = 16;
+
+// A file of a step, and what it holds.
+struct TraceFile {
+  std::string path;
+  std::int64_t rank = 0, step = 0, calls = 0;
+  std::map<std::string, std::string> provenance;
+};
+
+bool is_step_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with("step-") && name.ends_with(".h5");
+}
+
+// A file of one step, the folder of a rank, or a whole trace.
+std::vector<std::string> files_of(const std::string& path) {
+  std::error_code trouble;
+  if (fs::is_regular_file(path, trouble)) return {path};
+  if (!fs::is_directory(path, trouble)) throw UsageError(path + ": No such file or directory");
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (is_step_file(entry.path())) files.push_back(entry.path().string());
+    const bool rank =
+        entry.path().filename().string().starts_with("rank-") && entry.is_directory(trouble);
+    if (!rank) continue;
+    for (const auto& inner : fs::directory_iterator(entry.path())) {
+      if (is_step_file(inner.path())) files.push_back(inner.path().string());
+    }
+  }
+  if (files.empty()) throw UsageError(path + ": no trace: it has no step-*.h5");
+  std::ranges::sort(files);
+  return files;
+}
+
+// One thread's worker.
+class CallJudge {
+ public:
+  CallJudge() : worker_({.words = process::own_command_line(), .timeout = kTimeout}) {}
+
+  CallsAnswer ask(const CallsRequest& request) {
+    process::Interrupts::check();
+    auto answer = process::ask<CallsAnswer>(worker_, requests_++, request.path, request);
+    if (const auto* death = std::get_if<process::Death>(&answer)) {
+      const std::string what = request.begin == request.end
+                                   ? "reading it"
+                                   : fmt::format("judging call {}", request.begin);
+      throw trace::BadTrace(fmt::format("{}: {}: {}", request.path, what, death->why));
+    }
+    auto& calls = std::get<CallsAnswer>(answer);
+    if (!calls.refused.empty()) throw trace::BadTrace(calls.refused);
+    return std::move(calls);
+  }
+
+ private:
+  process::Worker worker_;
+  std::uint64_t requests_ = 0;
+};
+
+template <class Result>
+process::OrderedMap<Result> judges(std::size_t count, const auto& request_of,
+                                   const auto& result_of) {
+  return process::OrderedMap<Result>(count, [=] {
+    return [=, judge = std::make_shared<CallJudge>()](std::size_t i) {
+      return result_of(i, judge->ask(request_of(i)));
+    };
+  });
+}
+
+std::vector<TraceFile> read_files(const std::vector<std::string>& paths, int jobs) {
+  std::vector<TraceFile> files;
+  auto map = judges<TraceFile>(
+      paths.size(), [&paths](std::size_t i) { return CallsRequest{.path = paths[i]}; },
+      [&paths](std::size_t i, CallsAnswer&& answer) {
+        return TraceFile{paths[i], answer.rank, answer.step, answer.calls, answer.provenance};
+      });
+  map.run(jobs, [&](std::size_t, TraceFile&& file) { files.push_back(std::move(file)); });
+  std::ranges::sort(files, [](const TraceFile& a, const TraceFile& b) {
+    return std::tie(a.step, a.rank, a.path) < std::tie(b.step, b.rank, b.path);
+  });
+  return files;
+}
+
+// "0/3/41"
+struct CallId {
+  std::int64_t rank = 0, step = 0, index = 0;
+};
+CallId parse_call_id(const std::string& text) {
+  CallId id;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::int64_t* const number : {&id.rank, &id.step, &id.index}) {
+    const auto [stop, trouble] = std::from_chars(at, end, *number);
+    const bool last = number == &id.index;
+    const bool good = trouble == std::errc() && *number >= 0 &&
+                      (last ? stop == end : stop != end && *stop == '/');
+    if (!good) throw UsageError("--call " + text + ": a call is RANK/STEP/NUMBER, as 0/3/41");
+    at = stop + 1;
+  }
+  return id;
+}
+
+std::vector<CallsRequest> requests_for(const std::vector<TraceFile>& files,
+                                       const JudgeArguments& arguments) {
+  std::vector<CallsRequest> requests;
+  if (!arguments.call.empty()) {
+    const CallId id = parse_call_id(arguments.call);
+    for (const TraceFile& file : files) {
+      if (file.rank != id.rank || file.step != id.step || id.index >= file.calls) continue;
+      requests.push_back({file.path, id.index, id.index + 1});
+    }
+    if (requests.empty()) throw UsageError("the trace has no call " + arguments.call);
+    return requests;
+  }
+  for (const TraceFile& file : files) {
+    for (std::int64_t begin = 0; begin < file.calls; begin += kCallsAtOnce) {
+      requests.push_back({file.path, begin, std::min(begin + kCallsAtOnce, file.calls)});
+    }
+  }
+  return requests;
+}
+
+void write_reports(const JudgeArguments& arguments, const TraceSummary& summary,
+                   const std::optional<Interruption>& interruption) {
+  if (!arguments.json.empty()) write_file(arguments.json, summary.json(interruption));
+  if (!arguments.junit.empty()) write_file(arguments.junit, summary.junit());
+}
+
+}  // namespace
+
+int judge_command(const JudgeArguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the text may stop reading
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
+  reference::set_thread_count(std::max(1, cores / jobs));
+  add_ops_of(arguments.own_ops);
+  if (process::is_worker()) return trace::serve_trace_calls();
+  for (const std::string& path : {arguments.json, arguments.junit}) {
+    if (!path.empty()) check_writable(path);
+  }
+  const process::Interrupts interrupts(process::Interrupts::Second::ends_at_once);
+  const std::vector<TraceFile> files = read_files(files_of(arguments.path), jobs);
+  const std::vector<CallsRequest> requests = requests_for(files, arguments);
+  TraceSummary summary(arguments.path, files.front().provenance);
+  std::optional<Interruption> interruption;
+  auto map = judges<CallsAnswer>(
+      requests.size(), [&requests](std::size_t i) { return requests[i]; },
+      [](std::size_t, CallsAnswer&& answer) { return std::move(answer); });
+  try {
+    map.run(jobs, [&](std::size_t, CallsAnswer&& answer) {
+      for (trace::CallReport& call : answer.reports) summary.add(std::move(call));
+    });
+  } catch (const process::Interrupted& error) {
+    interruption = {error.what(), 128 + error.signal(), requests.size()};
+  }
+  put(summary.text(style_of(STDOUT_FILENO)));
+  if (interruption) put(fmt::format("interrupted: the counts are of the calls until then\n"));
+  write_reports(arguments, summary, interruption);
+  if (!interruption && summary.exit_code() == 2) {
+    throw std::runtime_error(arguments.path + ": no call was judged");
+  }
+  return interruption ? interruption->exit_code : summary.exit_code();
+}
+
+}  // namespace plumb::tools

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What plumb judge prints and writes of the calls of a trace.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/report.h"
+#include "trace/judge_call.h"
+
+namespace plumb::tools {
+
+struct OpCount {
+  std::int64_t calls = 0, passed = 0, failed = 0, not_judged = 0;
+  double margin = 0;  // largest error / bound of the calls that passed
+};
+
+// Adds up the calls of a trace in the order in which they happened.
+class TraceSummary {
+ public:
+  TraceSummary(std::string path, std::map<std::string, std::string> provenance)
+      : path_(std::move(path)), provenance_(std::move(provenance)) {}
+
+  void add(trace::CallReport call);
+
+  const OpCount& total() const { return total_; }
+  // 1: a call is wrong, or wrote a NaN that nothing explains. 2: no call was judged.
+  int exit_code() const;
+  // The first wrong call, the first NaN, the table of ops, and what was not judged.
+  std::string text(const Style& style) const;
+  std::string json(const std::optional<Interruption>& interruption) const;
+  std::string junit() const;
+
+ private:
+  std::string not_judged_text() const;
+  std::string table_text(const Style& style) const;
+
+  std::string path_;
+  std::map<std::string, std::string> provenance_;
+  OpCount total_;
+  std::map<std::string, OpCount> ops_;  // by op, or by the engine's name
+  std::map<std::pair<std::string, std::string>, std::int64_t> not_judged_;  // op, reason
+  std::vector<trace::CallReport> wrong_;                                    // in order
+  std::optional<trace::CallReport> first_non_finite_;
+};
+
+// "step 3, call 41 of 151, layer 2: rms_norm (RMSNorm.forward), replay 5 of a graph"
+std::string place_of(const trace::CallReport& call);
+// "0/3/41": rank, step, number of the call
+std::string call_id(const trace::CallReport& call);
+// A wrong call with all that is known of it.
+std::string call_text(const trace::CallReport& call);
+
+}  // namespace plumb::tools

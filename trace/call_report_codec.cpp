@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/codec_fields.h"
+#include "trace/trace_messages.h"
+
+namespace plumb::trace {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallReport, rank, step, index, calls, op, name, layer, stream,
+                                   replay, not_judged, failures, margin, non_finite)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallsRequest, path, begin, end)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallsAnswer, refused, calls, rank, step, provenance, reports)
+
+}  // namespace plumb::trace
+
+PLUMB_MESSAGE(plumb::trace::CallsRequest)
+PLUMB_MESSAGE(plumb::trace::CallsAnswer)

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One recorded call, judged.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/step_file.h"
+#include "trace/trace.h"
+
+namespace plumb::trace {
+
+// What came of one call.
+struct CallReport {
+  std::int64_t rank = 0, step = 0, index = 0, calls = 0;  // call `index` of `calls` of its step
+  std::string op, name;                                   // TraceCall
+  std::int64_t layer = -1, stream = 0, replay = -1;       // -1: of no layer; eager
+  std::string not_judged;                                 // why; "": judged
+  std::vector<std::string> failures;                      // lines; empty for a call that passed
+  double margin = 0;                                      // largest error / bound
+  // "out: 3 elements are NaN, the first at [0, 4], and no input has one": of calls that did not
+  // pass. -infinity is a mask's, and is not looked at.
+  std::string non_finite;
+
+  bool passed() const { return not_judged.empty() && failures.empty(); }
+  bool failed() const { return not_judged.empty() && !failures.empty(); }
+};
+
+// The bytes of a step's tensors: from its own file, or from a file of constants of its rank.
+class StepBytes {
+ public:
+  // Throws BadTrace.
+  explicit StepBytes(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  std::string text() const { return file_.text(); }
+  // Of a tensor that is not redacted. Throws BadTrace.
+  std::vector<std::byte> of(const TraceTensor& tensor) const;
+
+ private:
+  StepFile file_;
+  std::vector<std::unique_ptr<StepFile>> constants_;
+};
+
+// Throws BadTrace for a damaged trace. A call that cannot be judged is no error: the report says
+// why.
+CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes& bytes);
+
+}  // namespace plumb::trace

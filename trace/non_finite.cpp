@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/non_finite.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace plumb::trace {
+
+namespace {
+
+// A floating-point format: a number is not finite if all bits of the exponent are set.
+struct FloatFormat {
+  std::size_t bytes = 0;
+  std::uint64_t exponent = 0, negative_infinity = 0;
+};
+
+std::optional<FloatFormat> format_of(const ElementType& type) {
+  if (type.name == "f16") return FloatFormat{2, 0x7c00, 0xfc00};
+  if (type.name == "bf16") return FloatFormat{2, 0x7f80, 0xff80};
+  if (type.name == "f32") return FloatFormat{4, 0x7f800000, 0xff800000};
+  if (type.name == "f64") return FloatFormat{8, 0x7ff0000000000000, 0xfff0000000000000};
+  return std::nullopt;
+}
+
+struct NonFinite {
+  std::int64_t count = 0, first = 0;
+};
+
+NonFinite count_in(const std::vector<std::byte>& bytes, const FloatFormat& format) {
+  NonFinite found;
+  for (std::size_t i = 0; i < bytes.size() / format.bytes; ++i) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * format.bytes, format.bytes);
+    if ((bits & format.exponent) != format.exponent || bits == format.negative_infinity) continue;
+    if (found.count++ == 0) found.first = static_cast<std::int64_t>(i);
+  }
+  return found;
+}
+
+// Of the element that is stored at this place.
+std::string coordinates(const TraceTensor& tensor, std::int64_t place) {
+  std::vector<std::int64_t> at(tensor.shape.size());
+  for (std::size_t i = at.size(); i-- > 0;) {
+    const std::int64_t size = i == 0 ? place + 1 : tensor.shape[i];
+    at[i] = place % size;
+    place /= size;
+  }
+  if (tensor.blocks && !at.empty()) at[0] = (*tensor.blocks)[static_cast<std::size_t>(at[0])];
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
+// Nothing: it holds no floating-point numbers.
+std::optional<NonFinite> non_finite_of(const TraceTensor& tensor, const StepBytes& bytes) {
+  const auto format = format_of(tensor.type);
+  if (!format || tensor.data.empty()) return std::nullopt;
+  return count_in(bytes.of(tensor), *format);
+}
+
+}  // namespace
+
+std::string unexplained_non_finite(const TraceCall& call, const StepBytes& bytes) {
+  std::string first;
+  for (const auto& [name, tensor] : call.after) {
+    const auto found = non_finite_of(tensor, bytes);
+    if (!found || found->count == 0) continue;
+    first = fmt::format(
+        "{}: {} NaN or infinite, the first at {}, and no input has one", name,
+        found->count == 1 ? "1 element is" : fmt::format("{} elements are", found->count),
+        coordinates(tensor, found->first));
+    break;
+  }
+  if (first.empty()) return first;
+  for (const auto& [name, tensor] : call.before) {
+    if (tensor.data.empty() && tensor.elements() != 0) return "";
+    const auto found = non_finite_of(tensor, bytes);
+    if (found && found->count != 0) return "";
+  }
+  return first;
+}
+
+}  // namespace plumb::trace

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/step_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "hdf5/digest.h"
+#include "hdf5/handle.h"
+
+namespace plumb::trace {
+
+namespace {
+
+using hdf5::Handle;
+using hdf5::Hdf5Session;
+using hdf5::require_success;
+
+constexpr const char* kText = "step";
+constexpr const char* kData = "data";
+constexpr std::size_t kLongestText = std::size_t{1} << 28;
+
+void put_bytes(hid_t group, const std::string& name, std::span<const std::byte> bytes) {
+  const hsize_t extent = bytes.size();
+  const Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose, name);
+  const Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, name);
+  require_success(H5Pset_obj_track_times(properties, false), name);
+  const Handle data(
+      H5Dcreate2(group, name.c_str(), H5T_STD_U8LE, space, H5P_DEFAULT, properties, H5P_DEFAULT),
+      H5Dclose, name);
+  if (bytes.empty()) return;
+  require_success(H5Dwrite(data, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), name);
+}
+
+void write_all(const std::string& path, const std::string& text, const StepData& data) {
+  const Hdf5Session session;
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, path);
+  require_success(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), path);
+  const Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose, path);
+  put_bytes(file, kText, std::as_bytes(std::span(text)));
+  const Handle group(H5Gcreate2(file, kData, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose,
+                     kData);
+  for (const auto& [digest, bytes] : data) put_bytes(group, digest, bytes);
+  require_success(H5Fflush(file, H5F_SCOPE_GLOBAL), path);
+}
+
+void sync(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+// All bytes in this file, as they are: no filter, no other file, no virtual part.
+void require_plain(hid_t data, const std::string& where) {
+  const Handle type(H5Dget_type(data), H5Tclose, where);
+  if (H5Tequal(type, H5T_STD_U8LE) <= 0) throw BadTrace(where + ": not bytes");
+  const Handle properties(H5Dget_create_plist(data), H5Pclose, where);
+  const H5D_layout_t layout = H5Pget_layout(properties);
+  const bool plain = layout == H5D_CONTIGUOUS || layout == H5D_COMPACT;
+  if (!plain || H5Pget_external_count(properties) != 0 || H5Pget_nfilters(properties) != 0) {
+    throw BadTrace(where + ": not stored in one piece in this file");
+  }
+}
+
+std::vector<std::byte> get_bytes(hid_t group, const std::string& name, const std::string& where,
+                                 std::size_t most) {
+  H5L_info_t link{};
+  if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0) {
+    throw BadTrace(where + ": not there");
+  }
+  if (link.type != H5L_TYPE_HARD) throw BadTrace(where + ": a link that leads to another place");
+  const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, where);
+  if (H5Iget_type(object) != H5I_DATASET) throw BadTrace(where + ": not a data set");
+  require_plain(object, where);
+  const Handle space(H5Dget_space(object), H5Sclose, where);
+  hsize_t extent = 0;
+  if (H5Sget_simple_extent_ndims(space) != 1 ||
+      H5Sget_simple_extent_dims(space, &extent, nullptr) != 1) {
+    throw BadTrace(where + ": not of one dimension");
+  }
+  if (extent > most) throw BadTrace(fmt::format("{}: {} bytes, too many", where, extent));
+  // Space that was never allocated would read as zeros.
+  if (extent != 0 && H5Dget_storage_size(object) != extent) {
+    throw BadTrace(where + ": not all of its bytes are stored");
+  }
+  std::vector<std::byte> bytes(extent);
+  if (extent != 0 &&
+      H5Dread(object, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
+    throw BadTrace(where + ": its bytes cannot be read");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void write_step_file(const std::string& path, const std::string& text, const StepData& data) {
+  const std::string unfinished = path + ".unfinished";
+  try {
+    write_all(unfinished, text, data);
+    sync(unfinished);
+    std::filesystem::rename(unfinished, path);
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    std::filesystem::remove(unfinished, ignored);
+    if (dynamic_cast<const BadTrace*>(&error) == nullptr) throw BadTrace(error.what());
+    throw BadTrace(fmt::format("{}: cannot be written", path));
+  }
+}
+
+struct StepFile::Open {
+  Handle file, data;
+};
+
+StepFile::StepFile(std::string path) : path_(std::move(path)) {
+  std::error_code trouble;
+  if (!std::filesystem::is_regular_file(path_, trouble)) throw BadTrace(path_ + ": not a file");
+  size_ = std::filesystem::file_size(path_, trouble);
+  const Hdf5Session session;
+  Handle file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose,
+              path_ + ": no HDF5 file");
+  H5L_info_t link{};
+  if (H5Lget_info(file, kData, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) {
+    throw BadTrace(path_ + ": not a file of a trace: no group \"data\"");
+  }
+  Handle group(H5Gopen2(file, kData, H5P_DEFAULT), H5Gclose, path_ + "/data");
+  open_ = std::make_unique<Open>(Open{std::move(file), std::move(group)});
+}
+
+StepFile::~StepFile() {
+  const Hdf5Session session;
+  open_.reset();
+}
+
+std::string StepFile::text() const {
+  const Hdf5Session session;
+  const std::vector<std::byte> bytes =
+      get_bytes(open_->file, kText, path_ + "/" + kText, std::min(kLongestText, size_));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool StepFile::contains(const std::string& digest) const {
+  const Hdf5Session session;
+  return H5Lexists(open_->data, digest.c_str(), H5P_DEFAULT) > 0;
+}
+
+std::vector<std::byte> StepFile::read(const std::string& digest, std::size_t bytes) const {
+  const Hdf5Session session;
+  const std::string where = fmt::format("{}/data/{}", path_, digest);
+  std::vector<std::byte> all = get_bytes(open_->data, digest, where, std::min(bytes, size_));
+  if (all.size() != bytes) {
+    throw BadTrace(fmt::format("{}: {} bytes where the tensor has {}", where, all.size(), bytes));
+  }
+  if (hdf5::digest_of(all) != digest) throw BadTrace(where + ": its bytes are damaged");
+  return all;
+}
+
+}  // namespace plumb::trace

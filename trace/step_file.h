@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The HDF5 files of a trace (docs/traces.md): the data set `step`, a JSON text, and in the group
+// `data` the bytes of tensors, each under its digest.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace plumb::trace {
+
+using StepData = std::map<std::string, std::span<const std::byte>>;  // by digest
+
+// Writes `path` whole or not at all. Throws BadTrace: "path: why".
+void write_step_file(const std::string& path, const std::string& text, const StepData& data);
+
+// Nothing of HDF5 is trusted, but HDF5 itself may crash on bytes made for that: for a process that
+// may end so. Not for several threads at once.
+class StepFile {
+ public:
+  // Throws BadTrace for a file that is none of a trace.
+  explicit StepFile(std::string path);
+  ~StepFile();
+
+  const std::string& path() const { return path_; }
+  std::string text() const;
+  bool contains(const std::string& digest) const;
+  // Throws BadTrace for data that is not there, has not this length, or not this digest.
+  std::vector<std::byte> read(const std::string& digest, std::size_t bytes) const;
+
+ private:
+  struct Open;
+  std::string path_;
+  std::size_t size_ = 0;  // bytes: no data of the file is longer
+  std::unique_ptr<Open> open_;
+};
+
+}  // namespace plumb::trace
