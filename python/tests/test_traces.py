@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of an engine, recorded and judged."""
+
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import plumb_kernels as pk
+from plumb_kernels import traces
+
+RANDOM = np.random.default_rng(7)
+
+
+def rms_norm(x, eps):
+    numbers = pk.float32(x)
+    return pk.bf16(numbers / np.sqrt(np.mean(numbers * numbers, axis=-1, keepdims=True) + np.float32(eps)))
+
+
+class Norm:
+    """A module of an engine."""
+
+    def __init__(self, eps=1e-6):
+        self.eps = eps
+
+    def forward(self, x):
+        return rms_norm(x, self.eps)
+
+
+def norm_taps(recorder):
+    def describe(module, x):
+        return {"op": "rms_norm", **recorder.place_of(module), "before": {"x": x}, "scalars": {"eps": 1e-6}}
+
+    return [traces.Tap(Norm, "forward", describe, lambda result, *_: {"out": result})]
+
+
+class Model:
+    def __init__(self, *eps):
+        self.layers = [Norm(one) for one in eps]
+
+    def named_modules(self):
+        return [(f"layers.{i}.norm", layer) for i, layer in enumerate(self.layers)]
+
+    def run(self, x):
+        for layer in self.layers:
+            x = layer.forward(x)
+        return x
+
+
+class Traces(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.folder = os.path.join(self._folder.name, "trace")
+
+    def x(self, rows=4):
+        return pk.bf16(RANDOM.standard_normal((rows, 96)))
+
+    def recorded(self, model, steps=2, taps=norm_taps, **options):
+        with traces.record(self.folder, taps, **options) as recorder:
+            recorder.name_modules(model)
+            for _ in range(steps):
+                with recorder.step():
+                    model.run(self.x())
+        return recorder
+
+    def test_right_calls_pass(self):
+        original = Norm.forward
+        self.recorded(Model(1e-6, 1e-6))
+        self.assertIs(Norm.forward, original)
+        report = traces.judge(self.folder)
+        self.assertTrue(report, report)
+        self.assertEqual(report.summary["total"]["passed"], 4)
+
+    def test_the_first_wrong_call_is_named(self):
+        self.recorded(Model(1e-6, 0.05, 0.05))
+        report = traces.judge(self.folder)
+        self.assertFalse(report)
+        self.assertIn("FIRST WRONG CALL  step 0, call 1 of 3, layer 1: rms_norm (layers.1.norm)", str(report))
+        self.assertEqual(report.summary["total"]["failed"], 4)
+        self.assertTrue(traces.judge(self.folder, call="0/1/0"))
+        self.assertFalse(traces.judge(self.folder, call="0/1/2"))
+
+    def test_only_what_is_asked_for_is_recorded(self):
+        self.recorded(Model(1e-6, 1e-6, 1e-6), steps=3, layers=[1])
+        self.assertEqual(traces.judge(self.folder).summary["total"]["calls"], 3)
+
+    def test_a_budget_ends_a_step(self):
+        recorder = self.recorded(Model(1e-6, 1e-6, 1e-6), budget=1)
+        self.assertEqual(recorder.left_out, 4)
+        self.assertEqual(traces.judge(self.folder).summary["total"]["calls"], 2)
+
+    def test_what_changes_in_place_stands_in_both(self):
+        x, residual, weight = self.x(), self.x(), pk.bf16(RANDOM.standard_normal(96))
+        trace = traces.Trace(self.folder)
+        with trace.step(0) as step:
+            right = {name: one.stored for name, one in pk.reference("fused_add_rms_norm", x_before=x, residual_before=residual, weight=weight).items()}
+            call = step.begin("fused_add_rms_norm", before={"x": x, "residual": residual, "weight": weight})
+            x[:], residual[:] = right["x"], right["residual"]
+            call.end({"x": x, "residual": residual})
+        self.assertTrue(traces.judge(self.folder))
+
+    def test_a_redacted_trace_is_not_judged(self):
+        self.recorded(Model(1e-6), redact=True)
+        with self.assertRaisesRegex(traces.BadTrace, "no call was judged"):
+            traces.judge(self.folder)
+
+    def test_constants_are_stored_once(self):
+        x, weight = self.x(), pk.bf16(np.ones(96))
+        trace = traces.Trace(self.folder)
+        for number in range(3):
+            with trace.step(number) as step:
+                out = rms_norm(x, 1e-6)
+                step.call("rms_norm", before={"x": x, "weight": traces.Described(weight, constant=True)}, after={"out": out})
+        names = sorted(os.listdir(os.path.join(self.folder, "rank-0")))
+        self.assertEqual(names, ["constants-000000.h5", "step-000000.h5", "step-000001.h5", "step-000002.h5"])
+        self.assertEqual(traces.judge(self.folder).summary["total"]["passed"], 3)
+
+    def test_a_step_that_raises_is_written(self):
+        trace = traces.Trace(self.folder)
+        with self.assertRaises(ZeroDivisionError), trace.step(0) as step:
+            x = self.x()
+            step.call("rms_norm", before={"x": x}, after={"out": rms_norm(x, 1e-6)}, scalars={"eps": 1e-6})
+            1 / 0
+        self.assertTrue(traces.judge(self.folder))
+
+    def test_a_recording_is_not_overwritten(self):
+        self.recorded(Model(1e-6))
+        with self.assertRaisesRegex(traces.BadTrace, "has a recording already"):
+            traces.Trace(self.folder)
+
+    def test_what_no_trace_can_hold_is_refused(self):
+        trace = traces.Trace(self.folder)
+        with trace.step(0) as step:
+            with self.assertRaisesRegex(traces.BadTrace, "no tensors of complex64"):
+                step.call(name="fft", before={"x": np.zeros(3, np.complex64)}, after={})
+            with self.assertRaisesRegex(traces.BadTrace, "neither a number nor a word"):
+                step.begin("rms_norm", scalars={"eps": [1]})
+            with self.assertRaisesRegex(traces.BadTrace, "not a finite number"):
+                step.begin("rms_norm", scalars={"eps": float("nan")})
+            with self.assertRaisesRegex(traces.BadTrace, "a name or an op"):
+                step.begin()
+
+    def test_a_missing_trace_is_one_line(self):
+        with self.assertRaisesRegex(traces.BadTrace, "No such file or directory$"):
+            traces.judge(self.folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
