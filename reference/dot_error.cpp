@@ -2,18 +2,9 @@
 #include "reference/dot_error.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace plumb::reference {
-
-int lowest_bit(double x) {
-  constexpr int kZero = 4096;
-  if (x == 0) return kZero;
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  const std::uint64_t mantissa = (bits & 0xfffffffffffff) | std::uint64_t{1} << 52;
-  return static_cast<int>(bits >> 52 & 2047) - 1075 + std::countr_zero(mantissa);
-}
 
 SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics) {
   const SumError scattered = sum_error(terms, 0, 1, 1, numerics);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <bit>
 #include <cstdint>
 
 #include "reference/bound.h"
@@ -16,7 +17,13 @@ namespace plumb::reference {
 SumErrorFactors sum_error_factors(std::int64_t terms, const Numerics& numerics);
 
 // Exponent of the lowest bit set in a number; 4096, far above everything, for 0.
-int lowest_bit(double x);
+inline int lowest_bit(double x) {
+  constexpr int kZero = 4096;
+  if (x == 0) return kZero;
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const std::uint64_t mantissa = (bits & 0xfffffffffffff) | std::uint64_t{1} << 52;
+  return static_cast<int>(bits >> 52 & 2047) - 1075 + std::countr_zero(mantissa);
+}
 
 // Share of the additions in q.k that round, if done one after the other: those of products whose
 // lowest bit is below the last place of partial sums, and those that move a sum to the next binade.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/tracked/matmul_rounding.h"
 
+#include <Eigen/Core>
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 #include "reference/dot_error.h"
 #include "reference/rounding.h"
@@ -12,65 +15,133 @@ namespace plumb::reference {
 namespace {
 
 constexpr int kBitsF32 = 24, kBitsBf16 = 8;
+constexpr int kLowestExponent = -1023;  // of doubles; their subnormal numbers count as of this one
 
-SumErrorFactors between(const SumErrorFactors& none, const SumErrorFactors& all, double share) {
-  return {std::lerp(none.of_squares, all.of_squares, share),
-          std::lerp(none.of_total, all.of_total, share), all.of_magnitudes, 0};
+// Far below all sums where it is less than doubles have.
+double place_value(int exponent) {
+  const int field = std::clamp(exponent - kLowestExponent, 1, 2046);
+  return std::bit_cast<double>(static_cast<std::uint64_t>(field) << 52);
+}
+
+// std::ilogb of a number that is neither 0 nor past the largest one.
+int exponent_of(double x) {
+  return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047) + kLowestExponent;
 }
 
 }  // namespace
 
+void LineBits::add_exact(const double* numbers, std::int64_t count, std::int64_t step) {
+  int least = finest_, most = -4096, longest = longest_;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double number = numbers[i * step];
+    if (number == 0 || !std::isfinite(number)) continue;
+    const int lowest = lowest_bit(number);
+    least = std::min(least, lowest);
+    most = std::max(most, lowest);
+    longest = std::max(longest, exponent_of(number) - lowest + 1);
+    ++ends_[place_of(lowest)];
+  }
+  add_range(least, most, longest);
+  count_ += count;
+}
+
 void LineBits::add(double number, double error) {
+  if (error == 0 || !std::isfinite(number)) return add_exact(&number, 1, 1);
+  // A number that is stored with an error has other bits of the same format.
+  const bool stored = number != 0 && nearest(Format::bf16, number) == number;
+  const int bits = stored ? kBitsBf16 : kBitsF32;
+  const int lowest = number == 0 ? kLeast : exponent_of(number) + 1 - bits;
+  add_range(lowest, lowest, bits);
+  ++ends_[place_of(lowest)];
   ++count_;
-  if ((number == 0 && error == 0) || !std::isfinite(number)) return;
-  int lowest = number == 0 ? kLeast : lowest_bit(number);
-  if (error != 0) {
-    // A number that is stored with an error has other bits of the same format.
-    const bool stored = number != 0 && nearest(Format::bf16, number) == number;
-    lowest = number == 0 ? kLeast : std::ilogb(number) + 1 - (stored ? kBitsBf16 : kBitsF32);
-  }
-  finest_ = std::min(finest_, lowest);
-  const int bits = number == 0 ? kBitsF32 : std::ilogb(number) - lowest + 1;
-  longest_ = std::max(longest_, std::min(bits, kBitsF32));
-  ++shares_[static_cast<std::size_t>(std::clamp(lowest - kLeast, 0, kPlaces - 1))];
 }
 
-void LineBits::finish() {
-  for (std::size_t p = 0; p < shares_.size(); ++p) {
-    shares_[p] /= std::max(count_, 1.0);
-    below_[p + 1] = below_[p] + shares_[p];
-    if (shares_[p] != 0) found_.emplace_back(static_cast<int>(p) + kLeast, shares_[p]);
-  }
+std::size_t LineBits::place_of(int lowest) {
+  return static_cast<std::size_t>(std::clamp(lowest - kLeast, 0, kPlaces - 1));
 }
 
-double LineBits::share_below(int place, const LineBits& other) const {
-  double share = 0;
-  for (const auto& [lowest, part] : found_) {
-    const int limit = std::clamp(place - lowest - kLeast, 0, kPlaces);
-    share += part * other.below_[static_cast<std::size_t>(limit)];
-  }
-  return share;
+void LineBits::add_range(int least, int most, int longest) {
+  finest_ = std::min(finest_, least);
+  longest_ = std::max(longest_, std::min(longest, kBitsF32));
+  if (most < least) return;
+  first_ = std::min(first_, static_cast<int>(place_of(least)));
+  end_ = std::max(end_, static_cast<int>(place_of(most)) + 1);
 }
 
-MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how)
-    : terms_(terms), how_(how), place_(unit_roundoff(how.accumulator)) {
+float LineBits::share_at(int place) const {
+  if (place < first_ || place >= end_) return 0;
+  return static_cast<float>(ends_[static_cast<std::size_t>(place)]) / static_cast<float>(count_);
+}
+
+MatmulRounding::MatmulRounding(std::int64_t terms, const Numerics& how, std::vector<LineBits> rows,
+                               std::vector<LineBits> columns)
+    : terms_(terms),
+      how_(how),
+      rows_(std::move(rows)),
+      columns_(std::move(columns)),
+      place_(unit_roundoff(how.accumulator)) {
   if (terms < 1) return;
   if (how.unit != SumUnit::fp32) {
     const MatrixUnit unit = matrix_unit(how);
     place_ = std::ldexp(1.0, -std::min(unit.kept, unit.bits - 1));
-  } else if (terms > 1) {
-    all_round_ = dot_error_factors(1, terms, how);
-    none_round_ = dot_error_factors(0, terms, how);
+    return;
+  }
+  place_exponent_ = exponent_of(2 * place_);
+  set_shares();
+  if (terms == 1) return;
+  none_round_ = dot_error_factors(0, terms, how);
+  const SumErrorFactors all = dot_error_factors(1, terms, how);
+  by_share_ = {all.of_squares - none_round_.of_squares, all.of_total - none_round_.of_total, 0, 0};
+}
+
+void MatmulRounding::set_shares() {
+  const auto range_of = [](const std::vector<LineBits>& lines) {
+    std::pair range(LineBits::kPlaces, 0);
+    for (const LineBits& line : lines) {
+      range.first = std::min(range.first, line.first_place());
+      range.second = std::max(range.second, line.places_end());
+    }
+    range.second = std::max(range.first, range.second);
+    return range;
+  };
+  const auto [first_row, end_row] = range_of(rows_);
+  const auto [first_column, end_column] = range_of(columns_);
+  first_of_rows_ = first_row;
+  width_of_rows_ = end_row - first_row;
+  first_below_ = first_column - width_of_rows_;
+  width_below_ = end_column - first_column + 1 + 2 * width_of_rows_;
+  for (const LineBits& row : rows_) {
+    for (int place = end_row; place-- > first_row;) shares_.push_back(row.share_at(place));
+  }
+  for (const LineBits& column : columns_) {
+    float below = 0;
+    for (int place = first_below_; place < first_below_ + width_below_; ++place) {
+      below_.push_back(below);
+      below += column.share_at(place);
+    }
   }
 }
 
-MatrixError MatmulRounding::of(const LineBits& a, const LineBits& b, const TermSums& sums,
+double MatmulRounding::share_below(int place, std::size_t row, std::size_t column) const {
+  if (width_of_rows_ == 0) return 0;
+  // A number of the row that ends at its last place needs one of the column below this.
+  const int behind = place - 2 * LineBits::kLeast - (first_of_rows_ + width_of_rows_ - 1);
+  const int from = std::clamp(behind - first_below_, 0, width_below_ - width_of_rows_);
+  const auto width = static_cast<std::size_t>(width_of_rows_);
+  const Eigen::Map<const Eigen::VectorXf> shares(&shares_[row * width], width_of_rows_);
+  const float* const below = &below_[column * static_cast<std::size_t>(width_below_)];
+  return shares.dot(Eigen::Map<const Eigen::VectorXf>(below + from, width_of_rows_));
+}
+
+MatrixError MatmulRounding::of(std::size_t row, std::size_t column, const TermSums& sums,
                                double most) const {
+  const LineBits &a = rows_[row], &b = columns_[column];
   const double magnitudes = sums.magnitudes + most;
   // Every partial sum is a multiple of this place and short enough: nothing is rounded.
-  if (!(magnitudes * place_ > std::ldexp(1.0, std::max(a.finest() + b.finest(), -2000)))) return {};
-  MatrixError error = how_.unit == SumUnit::fp32 ? of_fp32(a, b, sums, magnitudes)
-                                                 : of_unit(a, b, sums, magnitudes);
+  if (!(magnitudes * place_ > place_value(a.finest() + b.finest()))) return {};
+  MatrixError error = how_.unit == SumUnit::fp32
+                          ? of_fp32(row, column, sums, magnitudes)
+                          : of_unit(a.longest() + b.longest(), sums, magnitudes);
   const auto n = static_cast<double>(terms_);
   constexpr double kTiny = 0x1p-90;  // products may be flushed to zero
   if (magnitudes < n * kTiny) {
@@ -84,34 +155,36 @@ MatrixError MatmulRounding::of(const LineBits& a, const LineBits& b, const TermS
 // bit that goes when the sum reaches the next binade. Where such additions are rare, some count as
 // certain: six deviations of what hardly ever happens would be less than it. Of 10^6 sums of FP8
 // products, 10 were beyond a bound with one such addition, by up to a quarter.
-MatrixError MatmulRounding::of_fp32(const LineBits& a, const LineBits& b, const TermSums& sums,
+MatrixError MatmulRounding::of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                                     double magnitudes) const {
   constexpr double kCertain = 4;
-  const double size = std::max(std::abs(sums.sum), std::sqrt(sums.squares));
+  const double total = square(sums.sum), squared_size = std::max(total, sums.squares);
   double share = 1;
-  if (size > 0 && std::isfinite(size)) {
-    const int last_place = std::ilogb(2 * place_) + std::ilogb(size);
-    share =
-        std::min(1.0, kCertain / static_cast<double>(terms_) + 2 * a.share_below(last_place, b));
+  if (squared_size > 0 && squared_size < kInfinity) {
+    const int last_place = place_exponent_ + (exponent_of(squared_size) >> 1);  // rounds down
+    const double below = share_below(last_place, row, column);
+    share = std::min(1.0, kCertain / static_cast<double>(terms_) + 2 * below);
   }
-  const SumErrorFactors factors = between(none_round_, all_round_, share);
-  const bool exact_products = how_.product == Format::f64 || a.longest() + b.longest() <= kBitsF32;
+  const bool exact_products =
+      how_.product == Format::f64 || rows_[row].longest() + columns_[column].longest() <= kBitsF32;
   const double product = exact_products ? 0 : kUnitF32;
+  const double of_squares = none_round_.of_squares + share * by_share_.of_squares;
+  const double of_total = none_round_.of_total + share * by_share_.of_total;
   MatrixError error;
-  error.sigma = std::sqrt((factors.of_squares + square(kUniformSigma * product)) * sums.squares +
-                          factors.of_total * square(sums.sum));
-  error.worst = (factors.of_magnitudes + product) * magnitudes;
+  error.sigma =
+      std::sqrt((of_squares + square(kUniformSigma * product)) * sums.squares + of_total * total);
+  error.worst = (none_round_.of_magnitudes + product) * magnitudes;
   return error;
 }
 
-MatrixError MatmulRounding::of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
+MatrixError MatmulRounding::of_unit(int product_bits, const TermSums& sums,
                                     double magnitudes) const {
   if (!(sums.squares > 0)) {
     const double worst = matrix_error_factors(terms_, {}, how_).of_magnitudes * magnitudes;
     return {worst * kUniformSigma, 0, worst};
   }
   const auto n = static_cast<double>(terms_);
-  MatrixTerms known = matrix_terms(terms_, sums, a.longest() + b.longest(), how_);
+  MatrixTerms known = matrix_terms(terms_, sums, product_bits, how_);
   // Six deviations of what hardly ever happens would be less than one such loss.
   known.rounding = std::min(1.0, known.rounding + 1 / std::max(1.0, n / matrix_unit(how_).step));
   known.cut = std::min(1.0, known.cut + 1 / n);

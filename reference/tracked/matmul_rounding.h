@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "reference/bound.h"
@@ -18,44 +17,58 @@ namespace plumb::reference {
 // Where the bits of numbers end: those of a row of the first operand, or of a column of the second.
 class LineBits {
  public:
+  static constexpr int kLeast = -80, kPlaces = 128;
+
   // `error`: the most that the number may be off.
   void add(double number, double error);
-  // After the last number.
-  void finish();
+  void add_exact(const double* numbers, std::int64_t count, std::int64_t step);
 
   int finest() const { return finest_; }    // place of the lowest bit of all
   int longest() const { return longest_; }  // most significant bits, at most 24
-  // Share of the products of numbers of two lines whose lowest bit is below `place`, as if the bits
-  // of one said nothing about those of the other.
-  double share_below(int place, const LineBits& other) const;
+  // Of its numbers, those that end at kLeast + place.
+  float share_at(int place) const;
+  // Places from the first one with a number to behind the last one; none without a number.
+  int first_place() const { return first_; }
+  int places_end() const { return end_; }
 
  private:
-  static constexpr int kLeast = -80, kPlaces = 128;
+  static std::size_t place_of(int lowest);
+  void add_range(int least, int most, int longest);
 
-  int finest_ = 4096, longest_ = 0;
-  double count_ = 0;
-  std::array<double, kPlaces> shares_{};     // of the numbers that end at each place
-  std::array<double, kPlaces + 1> below_{};  // of those that end below
-  std::vector<std::pair<int, double>> found_;
+  int finest_ = 4096, longest_ = 0, first_ = kPlaces, end_ = 0;
+  std::int64_t count_ = 0;
+  std::array<std::uint32_t, kPlaces> ends_{};
 };
 
+// The roundings of all elements of a product of lines.
 class MatmulRounding {
  public:
-  MatmulRounding(std::int64_t terms, const Numerics& how);
+  MatmulRounding(std::int64_t terms, const Numerics& how, std::vector<LineBits> rows,
+                 std::vector<LineBits> columns);
 
   // Of one element. `most`: sum of the largest errors of the terms.
-  MatrixError of(const LineBits& a, const LineBits& b, const TermSums& sums, double most) const;
+  MatrixError of(std::size_t row, std::size_t column, const TermSums& sums, double most) const;
 
  private:
-  MatrixError of_fp32(const LineBits& a, const LineBits& b, const TermSums& sums,
+  MatrixError of_fp32(std::size_t row, std::size_t column, const TermSums& sums,
                       double magnitudes) const;
-  MatrixError of_unit(const LineBits& a, const LineBits& b, const TermSums& sums,
-                      double magnitudes) const;
+  MatrixError of_unit(int product_bits, const TermSums& sums, double magnitudes) const;
+  void set_shares();
+  // Share of the products whose lowest bit is below `place`, as if the bits of the row said nothing
+  // about those of the column.
+  double share_below(int place, std::size_t row, std::size_t column) const;
 
   std::int64_t terms_;
   Numerics how_;
-  SumErrorFactors all_round_, none_round_;  // if all additions of the chains round, and if none do
-  double place_;                            // of the lowest bit of a sum, as a part of it
+  std::vector<LineBits> rows_, columns_;
+  // Of each row, from its last place to its first one. Of each column, the shares that are below
+  // the places, continued on both sides by the width of a row, so that a sum of products of both
+  // needs no limits.
+  std::vector<float> shares_, below_;
+  int first_of_rows_ = 0, width_of_rows_ = 0, first_below_ = 0, width_below_ = 0;
+  SumErrorFactors none_round_, by_share_;  // if no addition of the chains rounds; more if all do
+  double place_;                           // of the lowest bit of a sum, as a part of it
+  int place_exponent_ = 0;
 };
 
 }  // namespace plumb::reference

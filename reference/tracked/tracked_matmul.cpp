@@ -17,8 +17,10 @@ namespace plumb::reference {
 
 namespace {
 
-using RowMajorMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class Scalar>
+using RowMajorMatrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using DoublesOf = std::vector<double>;
+using FloatsOf = std::vector<float>;
 
 // Products of this many sources stand for those of all terms.
 constexpr std::size_t kMixesOfTerms = 8;
@@ -33,6 +35,12 @@ DoublesOf each_of(const DoublesOf& from, const auto& function) {
 }
 DoublesOf magnitudes_of_each(const DoublesOf& from) {
   return each_of(from, [](double x) { return std::abs(x); });
+}
+FloatsOf floats_of_each(const DoublesOf& from, const auto& function) {
+  FloatsOf to(from.size());
+  std::ranges::transform(from, to.begin(),
+                         [&](double x) { return static_cast<float>(function(x)); });
+  return to;
 }
 DoublesOf squares_of_each(const DoublesOf& from) { return each_of(from, square); }
 // Where a number is not finite, no element of the result that depends on it is.
@@ -49,19 +57,20 @@ struct MatmulShape {
   TrackedSizes sizes;  // of the result
 
   // Panels of a fixed size, so that sums have the same order on any number of cores.
-  DoublesOf product(const DoublesOf& a, const DoublesOf& b) const {
+  template <class Scalar>
+  std::vector<Scalar> product(const std::vector<Scalar>& a, const std::vector<Scalar>& b) const {
+    using Matrix = RowMajorMatrix<Scalar>;
     fix_eigen_blocking();
     constexpr std::int64_t kPanel = 64;
-    DoublesOf result(static_cast<std::size_t>(batches * m * n));
+    std::vector<Scalar> result(static_cast<std::size_t>(batches * m * n));
     const std::int64_t panels = (m + kPanel - 1) / kPanel;
     parallel_for(batches * panels, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         const std::int64_t batch = i / panels, row = i % panels * kPanel;
         const std::int64_t rows = std::min(kPanel, m - row);
-        const Eigen::Map<const RowMajorMatrix> left(a.data() + (batch * m + row) * k, rows, k);
-        const Eigen::Map<const RowMajorMatrix> right(b.data() + batch * k * n, k, n);
-        Eigen::Map<RowMajorMatrix>(result.data() + (batch * m + row) * n, rows, n).noalias() =
-            left * right;
+        const Eigen::Map<const Matrix> left(a.data() + (batch * m + row) * k, rows, k);
+        const Eigen::Map<const Matrix> right(b.data() + batch * k * n, k, n);
+        Eigen::Map<Matrix>(result.data() + (batch * m + row) * n, rows, n).noalias() = left * right;
       }
     });
     return result;
@@ -85,14 +94,24 @@ MatmulShape matmul_shape(const TrackedSizes& a, const TrackedSizes& b) {
 struct MatmulOperand {
   const TrackedNode* node;
   bool first;  // its terms lie along its last dimension, those of the second along the one before
-  DoublesOf centres, magnitudes, squares;
+  bool finite = true, short_range = true;
+  DoublesOf finite_centres;  // empty where all are
 
-  MatmulOperand(const TrackedNode& of, bool is_first)
-      : node(&of),
-        first(is_first),
-        centres(finite_of_each(of.centres.empty() ? of.values : of.centres)),
-        magnitudes(magnitudes_of_each(centres)),
-        squares(squares_of_each(centres)) {}
+  MatmulOperand(const TrackedNode& of, bool is_first) : node(&of), first(is_first) {
+    // Squares of products of such numbers, and their sums, are in the range of floats.
+    constexpr double kLeast = 0x1p-30, kMost = 0x1p25;
+    for (const double x : all()) {
+      const double size = std::abs(x);
+      finite &= size < kInfinity;
+      short_range &= (x == 0) | ((size >= kLeast) & (size <= kMost));
+    }
+    if (!finite) finite_centres = finite_of_each(all());
+  }
+
+  const DoublesOf& all() const { return node->centres.empty() ? node->values : node->centres; }
+  const DoublesOf& centres() const { return finite ? all() : finite_centres; }
+  DoublesOf magnitudes() const { return magnitudes_of_each(centres()); }
+  DoublesOf squares() const { return squares_of_each(centres()); }
 
   bool is_own_of_terms(const ErrorSource& source, std::int64_t terms) const {
     return terms > 1 && source.varies(node->sizes.size() - (first ? 1 : 2));
@@ -114,15 +133,56 @@ struct MatmulOperand {
 std::vector<LineBits> MatmulOperand::line_bits(const MatmulShape& shape) const {
   const std::int64_t lines = first ? shape.m : shape.n;
   std::vector<LineBits> bits(static_cast<std::size_t>(shape.batches * lines));
-  for (std::size_t i = 0; i < centres.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    const std::int64_t line =
-        first ? at / shape.k : at / (shape.k * shape.n) * shape.n + at % shape.n;
-    bits[static_cast<std::size_t>(line)].add(centres[i], node->most(i));
+  const DoublesOf& numbers = centres();
+  const std::int64_t step = first ? 1 : shape.n;
+  for (std::int64_t line = 0; line < std::ssize(bits); ++line) {
+    const std::int64_t at =
+        first ? line * shape.k : line / shape.n * shape.k * shape.n + line % shape.n;
+    LineBits& of_line = bits[static_cast<std::size_t>(line)];
+    if (node->worst.empty()) {
+      of_line.add_exact(numbers.data() + at, shape.k, step);
+      continue;
+    }
+    for (std::int64_t k = 0; k < shape.k; ++k) {
+      const auto i = static_cast<std::size_t>(at + k * step);
+      of_line.add(numbers[i], node->worst[i]);
+    }
   }
-  for (LineBits& line : bits) line.finish();
   return bits;
 }
+
+// Sums over the terms of their magnitudes and of their squares. They need no more places than
+// floats have, which take half the time.
+class SumsOfTerms {
+ public:
+  SumsOfTerms(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape)
+      : in_floats_(a.short_range && b.short_range && shape.k <= kMostInFloats),
+        upwards_(1 + static_cast<double>(shape.k + 8) * kUnitF32) {
+    if (in_floats_) {
+      const auto size = [](double x) { return std::abs(x); };
+      short_magnitudes_ =
+          shape.product(floats_of_each(a.centres(), size), floats_of_each(b.centres(), size));
+      short_squares_ =
+          shape.product(floats_of_each(a.centres(), square), floats_of_each(b.centres(), square));
+    } else {
+      magnitudes_ = shape.product(a.magnitudes(), b.magnitudes());
+      squares_ = shape.product(a.squares(), b.squares());
+    }
+  }
+  // Floats: no less than what they are in double precision.
+  TermSums of(std::size_t i, double sum) const {
+    if (!in_floats_) return {sum, magnitudes_[i], squares_[i]};
+    return {sum, upwards_ * short_magnitudes_[i], upwards_ * short_squares_[i]};
+  }
+
+ private:
+  static constexpr std::int64_t kMostInFloats = 1 << 16;
+
+  bool in_floats_;
+  double upwards_;
+  DoublesOf magnitudes_, squares_;
+  FloatsOf short_magnitudes_, short_squares_;
+};
 
 // What is added up where `of` is multiplied with the other operand.
 DoublesOf with_other(const MatmulShape& shape, const MatmulOperand& operand, const DoublesOf& of,
@@ -130,32 +190,48 @@ DoublesOf with_other(const MatmulShape& shape, const MatmulOperand& operand, con
   return operand.first ? shape.product(of, of_other) : shape.product(of_other, of);
 }
 
+// `of` times the signs of mix j, by the other operand.
+template <class Scalar>
+DoublesOf mix_with_other(const MatmulShape& shape, const MatmulOperand& operand,
+                         const DoublesOf& of, std::size_t j, const std::vector<Scalar>& of_other) {
+  std::vector<Scalar> mixed(of.begin(), of.end());
+  const std::int64_t step = operand.first ? 1 : shape.n;  // from one term to the next
+  for (std::int64_t begin = 0; begin < std::ssize(mixed); begin += step) {
+    const auto term = static_cast<std::uint64_t>(begin / step % shape.k);
+    if (sign_by_chance(term, j) > 0) continue;
+    for (std::int64_t i = begin; i < begin + step; ++i) mixed[i] = -mixed[i];
+  }
+  const auto product =
+      operand.first ? shape.product(mixed, of_other) : shape.product(of_other, mixed);
+  return {product.begin(), product.end()};
+}
+
 // Terms with sources of their own, which elements of the result share: random mixes of all of them,
 // whose covariance is on average that of all. Each element has its own variance, and a margin for
-// this chance.
+// this chance. Where floats have the range, the mixes need no more.
 void add_mixes(const ErrorSource& source, const MatmulOperand& operand, const MatmulOperand& other,
                const MatmulShape& shape, const ErrorSource& like, TrackedNode& result) {
-  constexpr double kMargin = 1.25;
+  constexpr double kMargin = 1.25, kLeastEffect = 0x1p-90, kMostEffect = 0x1p60;
   const DoublesOf effect = limited(source.effect, kLargestEffect);
-  DoublesOf all = with_other(shape, operand, squares_of_each(effect), other.squares);
+  DoublesOf all = with_other(shape, operand, squares_of_each(effect), other.squares());
   DoublesOf of_mixes(all.size());
+  const bool in_floats =
+      other.short_range && std::ranges::all_of(effect, [](double e) {
+        return e == 0 || (std::abs(e) >= kLeastEffect && std::abs(e) <= kMostEffect);
+      });
+  const FloatsOf short_other = floats_of_each(other.centres(), [](double x) { return x; });
   std::vector<ErrorSource> mixes;
   for (std::size_t j = 0; j < kMixesOfTerms; ++j) {
-    DoublesOf mixed = effect;
-    for (std::size_t i = 0; i < mixed.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i);
-      const std::int64_t term = operand.first ? at % shape.k : at / shape.n % shape.k;
-      mixed[i] *= sign_by_chance(static_cast<std::uint64_t>(term), j);
-    }
     mixes.push_back(
-        new_source_like(like, shape.sizes, with_other(shape, operand, mixed, other.centres)));
+        new_source_like(like, shape.sizes,
+                        in_floats ? mix_with_other(shape, operand, effect, j, short_other)
+                                  : mix_with_other(shape, operand, effect, j, other.centres())));
     for (std::size_t i = 0; i < all.size(); ++i) of_mixes[i] += square(mixes.back().effect[i]);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double sigma = kMargin * std::sqrt(all[i]);
-    for (ErrorSource& mix : mixes) {
-      mix.effect[i] = of_mixes[i] > 0 ? mix.effect[i] * (sigma / std::sqrt(of_mixes[i])) : 0;
-    }
+    const double scale = of_mixes[i] > 0 ? sigma / std::sqrt(of_mixes[i]) : 0;
+    for (ErrorSource& mix : mixes) mix.effect[i] *= scale;
     if (!(of_mixes[i] > 0)) mixes.front().effect[i] = sigma;
   }
   add_sources(std::move(mixes), result);
@@ -173,11 +249,11 @@ void add_passed_on(const MatmulOperand& operand, const MatmulOperand& other,
     }
     const DoublesOf effect = limited(source.effect, kLargestEffect);
     if (own) {
-      DoublesOf squares = with_other(shape, operand, squares_of_each(effect), other.squares);
+      DoublesOf squares = with_other(shape, operand, squares_of_each(effect), other.squares());
       std::ranges::transform(squares, squares.begin(), [](double x) { return std::sqrt(x); });
       passed = own_source(shape.sizes, std::move(squares));
     } else {
-      passed.effect = with_other(shape, operand, effect, other.centres);
+      passed.effect = with_other(shape, operand, effect, other.centres());
     }
     std::vector<ErrorSource> one;
     one.push_back(std::move(passed));
@@ -190,15 +266,15 @@ void add_to(DoublesOf& sums, const DoublesOf& more) {
   for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
 
-// Sums over the terms of their largest errors.
+// Sums over the terms of their largest errors. Empty: no term has one.
 DoublesOf errors_of_terms(const MatmulOperand& a, const MatmulOperand& b,
                           const MatmulShape& shape) {
-  DoublesOf most(static_cast<std::size_t>(elements_of(shape.sizes)));
+  DoublesOf most;
   if (!a.node->worst.empty()) {
-    add_to(most, shape.product(limited(a.node->worst, kLargestError), b.magnitudes));
+    add_to(most, shape.product(limited(a.node->worst, kLargestError), b.magnitudes()));
   }
   if (!b.node->worst.empty()) {
-    DoublesOf farthest = a.magnitudes;
+    DoublesOf farthest = a.magnitudes();
     if (!a.node->worst.empty()) add_to(farthest, limited(a.node->worst, kLargestEffect));
     add_to(most, shape.product(farthest, limited(b.node->worst, kLargestEffect)));
   }
@@ -213,7 +289,7 @@ void add_one_sided(const MatmulOperand& operand, const MatmulOperand& other,
   const DoublesOf& one_sided = operand.node->systematic;
   if (one_sided.empty()) return;
   add_to(result.systematic,
-         with_other(shape, operand, limited(one_sided, kLargestEffect), other.magnitudes));
+         with_other(shape, operand, limited(one_sided, kLargestEffect), other.magnitudes()));
 }
 
 // Errors of both operands, multiplied.
@@ -233,24 +309,29 @@ void add_products_of_errors(const MatmulOperand& a, const MatmulOperand& b,
 // The roundings of all elements: their deviations.
 DoublesOf add_roundings(const MatmulOperand& a, const MatmulOperand& b, const MatmulShape& shape,
                         const DoublesOf& most, const Numerics& how, TrackedNode& result) {
-  const DoublesOf sums = shape.product(a.centres, b.centres);
-  const DoublesOf magnitudes = shape.product(a.magnitudes, b.magnitudes);
-  const DoublesOf squares = shape.product(a.squares, b.squares);
-  const std::vector<LineBits> rows = a.line_bits(shape), columns = b.line_bits(shape);
-  const MatmulRounding rounding(shape.k, how);
-  DoublesOf own(sums.size()), bias(sums.size());
+  const bool finite = a.finite && b.finite;
+  const DoublesOf of_finite = finite ? DoublesOf() : shape.product(a.centres(), b.centres());
+  const DoublesOf& sums = !finite                  ? of_finite
+                          : result.centres.empty() ? result.values
+                                                   : result.centres;
+  const SumsOfTerms of_terms(a, b, shape);
+  const MatmulRounding rounding(shape.k, how, a.line_bits(shape), b.line_bits(shape));
+  DoublesOf own(sums.size()), bias(how.unit == SumUnit::fp32 ? 0 : sums.size());
   result.worst.resize(sums.size());
   parallel_for(shape.batches * shape.m, 16, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first * shape.n; i < last * shape.n; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      if (!std::isfinite(result.centre(at))) continue;  // nothing is known of errors there
-      const auto row = static_cast<std::size_t>(i / shape.n);
-      const auto column = static_cast<std::size_t>(i / shape.n / shape.m * shape.n + i % shape.n);
-      const MatrixError error = rounding.of(rows[row], columns[column],
-                                            {sums[at], magnitudes[at], squares[at]}, most[at]);
-      own[at] = error.sigma;
-      bias[at] = error.bias;
-      result.worst[at] = most[at] + error.worst;
+    for (std::int64_t row = first; row < last; ++row) {
+      const std::int64_t first_column = row / shape.m * shape.n;
+      for (std::int64_t n = 0; n < shape.n; ++n) {
+        const auto at = static_cast<std::size_t>(row * shape.n + n);
+        if (!std::isfinite(result.centre(at))) continue;  // nothing is known of errors there
+        const double of_operands = most.empty() ? 0 : most[at];
+        const MatrixError error =
+            rounding.of(static_cast<std::size_t>(row), static_cast<std::size_t>(first_column + n),
+                        of_terms.of(at, sums[at]), of_operands);
+        own[at] = error.sigma;
+        if (!bias.empty()) bias[at] = error.bias;
+        result.worst[at] = of_operands + error.worst;
+      }
     }
   });
   if (std::ranges::any_of(bias, [](double x) { return x != 0; })) add_to(result.systematic, bias);
