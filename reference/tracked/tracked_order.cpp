@@ -156,12 +156,12 @@ Tracked clamp(Tracked a, double least, double most) {
   std::vector<double> beyond(node.values.size());
   for (std::size_t i = 0; i < node.values.size(); ++i) {
     const double centre = node.centre(i), error = node.most(i), y = value(centre);
+    node.values[i] = value(node.values[i]);
     if (centre - error >= least && centre + error <= most) continue;
     const double moved =
         error == 0 ? 0 : std::max(value(centre + error) - y, y - value(centre - error));
     const bool follows = moved > 0 && node.variance(i) < kInfinity;
     beyond[i] = follows ? 0 : moved;
-    node.values[i] = value(node.values[i]);
     if (!node.centres.empty()) node.centres[i] = y;
     if (!node.worst.empty()) node.worst[i] = moved;
     if (follows) continue;

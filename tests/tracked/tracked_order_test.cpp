@@ -91,6 +91,15 @@ TEST(TrackedOrder, AnErrorEndsAtALimit) {
   EXPECT_TRUE(std::isnan(clamp(Tracked({kNan}, {}, kFp32), 0, 1).values()[0]));
 }
 
+TEST(TrackedOrder, ValuesHaveLimitsWhereTheirCentresAreInside) {
+  Estimate half;
+  half.resize(1, 1);
+  half.shift = {0.5};
+  const Tracked limited = clamp(with_errors(Tracked({-0.25}, {1}, kFp32), half), 0, 1);
+  EXPECT_EQ(limited.values()[0], 0);
+  EXPECT_EQ(limited.centres()[0], 0.25);
+}
+
 TEST(TrackedOrder, AnErrorWithoutALimitGetsThatOfTheRange) {
   const Tracked near_0 = exp(Tracked({0}, {}, kFp32)) + -1.0;
   const Tracked quotient = near_0 / (exp(Tracked({0}, {}, kFp32)) + -1.0 + 1e-9);
