@@ -1,68 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/sparse_mla/mla_partials.h"
 
+#include <Eigen/Core>
 #include <algorithm>
+#include <numbers>
 
-#include "reference/sparse_mla/mla_attention.h"
-#include "reference/sparse_mla/mla_error.h"
+#include "reference/sparse_mla/mla_row.h"
 
 namespace plumb::reference {
 
 namespace {
 
-class SplitWorker {
- public:
-  SplitWorker(const SparseMlaProblem& problem, const Numerics& numerics, std::int64_t block_n,
-              MlaPartials& result)
-      : problem_(problem), block_n_(block_n), result_(result), model_(numerics) {
-    attention_.queries.resize(problem.key_dims(), problem.heads);
+// Each head's row of `out` has the number of its element of `lse`.
+void store_split(const MlaAttention& attention, const MlaError& error, std::int64_t lse_row,
+                 MlaPartials& result) {
+  constexpr double kLog2E = std::numbers::log2e;
+  const Eigen::Index heads = attention.out.cols();
+  for (Eigen::Index head = 0; head < heads; ++head) {
+    const std::int64_t row = lse_row * heads + head;
+    const auto of_row = [row](std::vector<double>& all) {
+      return Eigen::Map<Eigen::ArrayXd>(all.data() + row * kMlaDim, kMlaDim);
+    };
+    of_row(result.out.value) = attention.out.col(head).array();
+    of_row(result.out.sigma) = error.sigma.col(head);
+    of_row(result.out.worst) = error.worst.col(head);
+    result.out.row_mean_sigma[row] = error.mean_sigma[head];
+    result.out.row_systematic[row] = error.systematic[head];
+    result.out.row_concentration[row] = error.concentration[head];
+    result.lse.value[row] = attention.lse[head] * kLog2E;
+    result.lse.sigma[row] = error.lse_sigma[head] * kLog2E;
+    result.lse.worst[row] = error.lse_worst[head] * kLog2E;
+    result.lse.row_systematic[lse_row] +=
+        error.lse_systematic[head] * kLog2E / static_cast<double>(heads);
   }
-
-  void run(const PlannedSpan& span, const RequestBlocks& blocks, std::int64_t query) {
-    gather_blocks(problem_, span.request, query, block_n_, blocks, span.begin_block, span.end_block,
-                  keys_);
-    decode_queries(problem_, span.request, query, attention_.queries.data());
-    attend(keys_, problem_.sm_scale, attention_);
-    model_.estimate(keys_, problem_.sm_scale, attention_, error_);
-    store(span.slot * problem_.queries + query);
-  }
-
- private:
-  void store(std::int64_t lse_row) {
-    for (std::int64_t head = 0; head < problem_.heads; ++head) {
-      store_out(lse_row * problem_.heads + head, head);
-      store_lse(lse_row, head);
-    }
-  }
-
-  void store_out(std::int64_t row, std::int64_t head) {
-    for (std::int64_t i = 0; i < kMlaDim; ++i) {
-      result_.out.value[row * kMlaDim + i] = attention_.out(i, head);
-      result_.out.sigma[row * kMlaDim + i] = error_.sigma(i, head);
-      result_.out.worst[row * kMlaDim + i] = error_.worst(i, head);
-    }
-    result_.out.row_mean_sigma[row] = error_.mean_sigma[head];
-    result_.out.row_systematic[row] = error_.systematic[head];
-    result_.out.row_concentration[row] = error_.concentration[head];
-  }
-
-  void store_lse(std::int64_t row, std::int64_t head) {
-    const std::int64_t at = row * problem_.heads + head;
-    result_.lse.value[at] = attention_.lse[head] * std::numbers::log2e;
-    result_.lse.sigma[at] = error_.lse_sigma[head] * std::numbers::log2e;
-    result_.lse.worst[at] = error_.lse_worst[head] * std::numbers::log2e;
-    result_.lse.row_systematic[row] +=
-        error_.lse_systematic[head] * std::numbers::log2e / static_cast<double>(problem_.heads);
-  }
-
-  const SparseMlaProblem& problem_;
-  std::int64_t block_n_;
-  MlaPartials& result_;
-  GatheredKeys keys_;
-  MlaAttention attention_;
-  MlaErrorModel model_;
-  MlaError error_;
-};
+}
 
 void mark_rows(const std::vector<PlannedSpan>& spans, const SparseMlaProblem& problem,
                MlaPartials& result) {
@@ -92,10 +63,12 @@ MlaPartials sparse_mla_partials(const SparseMlaProblem& problem, const Numerics&
   std::vector<PlannedSpan> spans = planned_spans(plan, blocks);
   std::erase_if(spans, [](const PlannedSpan& span) { return !span.split; });
   parallel_for(std::ssize(spans) * problem.queries, 1, [&](std::int64_t begin, std::int64_t end) {
-    SplitWorker worker(problem, numerics, block_n, result);
+    MlaRowWorker worker(problem, numerics, MlaWant::value_and_bound);
     for (std::int64_t i = begin; i < end; ++i) {
       const PlannedSpan& span = spans[i / problem.queries];
-      worker.run(span, blocks[span.request], i % problem.queries);
+      const std::int64_t query = i % problem.queries;
+      worker.run_blocks(span, blocks[span.request], block_n, query);
+      store_split(worker.attention(), *worker.error(), span.slot * problem.queries + query, result);
     }
   });
   mark_rows(spans, problem, result);

@@ -18,6 +18,17 @@ double flushed_share(double share, double sum) { return std::min(share, sum * kL
 
 void MlaRowWorker::run(std::int64_t request, std::int64_t query) {
   gather_row(problem_, request, query, keys_);
+  attend_to_keys(request, query);
+}
+
+void MlaRowWorker::run_blocks(const PlannedSpan& span, const RequestBlocks& blocks,
+                              std::int64_t block_n, std::int64_t query) {
+  gather_blocks(problem_, span.request, query, block_n, blocks, span.begin_block, span.end_block,
+                keys_);
+  attend_to_keys(span.request, query);
+}
+
+void MlaRowWorker::attend_to_keys(std::int64_t request, std::int64_t query) {
   decode_queries(problem_, request, query, attention_.queries.data());
   attend(keys_, problem_.sm_scale, attention_);
   if (want_ == MlaWant::value_and_bound) {

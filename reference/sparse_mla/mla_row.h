@@ -20,11 +20,16 @@ class MlaRowWorker {
     attention_.queries.resize(problem.key_dims(), problem.heads);
   }
   void run(std::int64_t request, std::int64_t query);
+  // Only the candidates of a split.
+  void run_blocks(const PlannedSpan& span, const RequestBlocks& blocks, std::int64_t block_n,
+                  std::int64_t query);
 
   const MlaAttention& attention() const { return attention_; }
   const MlaError* error() const { return want_ == MlaWant::value ? nullptr : &error_; }
 
  private:
+  void attend_to_keys(std::int64_t request, std::int64_t query);
+
   const SparseMlaProblem& problem_;
   MlaWant want_;
   MlaErrorModel model_;
