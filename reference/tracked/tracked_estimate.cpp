@@ -31,7 +31,7 @@ void set_row(const TrackedNode& node, std::int64_t row, std::size_t at, Estimate
   const auto columns = static_cast<double>(std::max<std::int64_t>(estimate.columns, 1));
   estimate.row_mean_sigma[at] = std::sqrt(variance) / columns;
   estimate.row_systematic[at] = one_sided / columns;
-  if (all > 0 && std::isfinite(all)) estimate.row_concentration[at] = largest / all;
+  estimate.row_concentration[at] = all > 0 && std::isfinite(all) ? largest / all : 0;
 }
 
 }  // namespace
@@ -54,7 +54,9 @@ void write_rows(const TrackedNode& node, std::int64_t first, Estimate& estimate)
   const auto count = static_cast<std::int64_t>(node.values.size());
   const std::int64_t begin = first * estimate.columns;
   std::copy(node.values.begin(), node.values.end(), estimate.value.begin() + begin);
+  std::fill_n(estimate.worst.begin() + begin, count, 0.0);
   std::copy(node.worst.begin(), node.worst.end(), estimate.worst.begin() + begin);
+  std::fill_n(estimate.sigma.begin() + begin, count, 0.0);
   node.write_sigmas(estimate.sigma.data() + begin);
   for (std::int64_t i = 0; i < count && !node.centres.empty(); ++i) {
     const auto at = static_cast<std::size_t>(i);
