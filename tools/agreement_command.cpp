@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plumb agreement: how many bits two platforms share, op by op. Not a verdict: exit code 0.
+// plumb agreement: how many bits two platforms share, op by op. Not a verdict: exit code 0. With
+// --plugin two implementations are compared (tools/agreement/plugin_agreement.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "cases/drivers/session.h"
 #include "cases/studies/agreement.h"
+#include "tools/agreement/plugin_agreement.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 #include "tools/report.h"
@@ -99,6 +101,7 @@ std::string to_json(const std::vector<OpAgreement>& ops, const Selected& selecte
 }  // namespace
 
 int agreement_command(const AgreementArguments& arguments) {
+  if (!arguments.plugins.empty()) return plugin_agreement(arguments);
   const Selected selected = select(arguments.selection);
   if (selected.platforms.size() != 2) {
     throw UsageError("agreement wants two platforms: --platform sim-sm90 --platform cuda-sm90");

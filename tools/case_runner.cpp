@@ -157,7 +157,7 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
     options = with_plugin_of(arguments, std::move(options));
     judge_task(task, arguments, options, diagnosed, finished);
   } catch (const device::remote::Died& death) {
-    end_plugin_process();
+    end_plugin_processes();
     finished = died(task, arguments, {death.what()});
     diagnosed = false;
   } catch (const cases::BadRow& error) {
@@ -167,14 +167,14 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
   // After a fault in the middle of a kernel a plug-in may hold locks, and an interpreter is broken.
   const bool lost =
       finished.result.outcome == cases::Outcome::failed && !cases::fails_by_values(finished.result);
-  if (lost) end_plugin_process();
+  if (lost) end_plugin_processes();
   const cases::Case* one_op = task.which->of_op();
   if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed) {
     if (lost) options = with_plugin_of(arguments, std::move(options));
     find_declarations(*one_op, options, finished.result);
     finished.result.diagnosis = text_of(diagnose_case(*one_op, finished.result, options));
   }
-  if (lost) end_plugin_process();
+  if (lost) end_plugin_processes();
   return finished;
 }
 

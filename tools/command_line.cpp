@@ -19,13 +19,13 @@ namespace plumb::tools {
 
 namespace {
 
+std::string check_plugin(const std::string& path) { return path.empty() ? "names no file" : ""; }
+
 void add_plugin(CLI::App& command, Selection& selection) {
   command
       .add_option("--plugin", selection.plugin,
                   "library or Python file with the kernels to judge (docs/plugins.md)")
-      ->check([](const std::string& path) {
-        return path.empty() ? std::string("names no file") : std::string();
-      });
+      ->check(check_plugin);
 }
 
 void add_own_ops(CLI::App& command, Selection& selection) {
@@ -33,15 +33,20 @@ void add_own_ops(CLI::App& command, Selection& selection) {
                  "Python file that declares ops of its own (docs/own_op.md)");
 }
 
-void add_selection(CLI::App& command, Selection& selection) {
+// All but --plugin.
+void add_case_selection(CLI::App& command, Selection& selection) {
   add_repeatable(command, "--case", selection.patterns,
                  "op, op/row, op/row/scenario; * and ? as in a shell");
   add_repeatable(command, "--op", selection.ops, "only this op");
   add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
   command.add_option("--tier", selection.tier, "smoke, default or full");
-  add_plugin(command, selection);
   add_repeatable(command, "--set", selection.settings, "name=value on every selected row");
   add_repeatable(command, "--cases", selection.case_files, "TOML file whose rows replace an op's");
+}
+
+void add_selection(CLI::App& command, Selection& selection) {
+  add_case_selection(command, selection);
+  add_plugin(command, selection);
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -196,8 +201,11 @@ void add_bench(CLI::App& app, Action& action) {
 void add_agreement(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<AgreementArguments>();
   CLI::App* command =
-      app.add_subcommand("agreement", "how many bits two platforms share, op by op");
-  add_selection(*command, arguments->selection);
+      app.add_subcommand("agreement", "how many bits two platforms or plug-ins share, op by op");
+  add_case_selection(*command, arguments->selection);
+  add_repeatable(*command, "--plugin", arguments->plugins,
+                 "twice: the base and the change; once: the change, against plumb's own kernels")
+      ->check(check_plugin);
   command->add_option("--json", arguments->json, "report for machines");
   command->callback(
       [&action, arguments] { action = [arguments] { return agreement_command(*arguments); }; });

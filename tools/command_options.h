@@ -11,10 +11,10 @@
 
 namespace plumb::tools {
 
-inline void add_repeatable(CLI::App& command, const char* name, std::vector<std::string>& values,
-                           const char* meaning) {
+inline CLI::Option* add_repeatable(CLI::App& command, const char* name,
+                                   std::vector<std::string>& values, const char* meaning) {
   // One value each time: what follows it is not a second one.
-  command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
+  return command.add_option(name, values, meaning)->take_all()->allow_extra_args(false);
 }
 
 // plumb bisect and its searches.

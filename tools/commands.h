@@ -43,6 +43,7 @@ struct BenchArguments {
 
 struct AgreementArguments {
   Selection selection;
+  std::vector<std::string> plugins;  // two: base and change; one: the change; none: platforms
   std::string json;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "cases/tables/contract.h"
@@ -24,9 +25,10 @@ namespace {
 using device::remote::is_python;
 using device::remote::PluginProcess;
 
-std::shared_ptr<PluginProcess>& plugin_process() {
-  static std::shared_ptr<PluginProcess> process;
-  return process;
+// By path.
+std::map<std::string, std::shared_ptr<PluginProcess>>& plugin_processes() {
+  static std::map<std::string, std::shared_ptr<PluginProcess>> processes;
+  return processes;
 }
 
 // What a process that has loaded the library says of it.
@@ -134,7 +136,7 @@ cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& p
 }
 
 cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path) {
-  std::shared_ptr<PluginProcess>& current = plugin_process();
+  std::shared_ptr<PluginProcess>& current = plugin_processes()[path];
   if (!current || current->has_died()) {
     current.reset();
     current = start_plugin(path);
@@ -145,15 +147,28 @@ cases::RunOptions with_plugin_process(cases::RunOptions options, const std::stri
     return process->implementation();
   };
   options.open = [process = current](std::string_view name, const device::Conditions& conditions) {
+    process->activate();
     return process->open(name, conditions);
   };
   return options;
 }
 
-void end_plugin_process() { plugin_process().reset(); }
+bool plugin_has_died(const std::string& path) {
+  const auto found = plugin_processes().find(path);
+  return found != plugin_processes().end() && found->second && found->second->has_died();
+}
+
+void end_plugin_processes() { plugin_processes().clear(); }
 
 std::vector<std::string> take_plugin_notes() {
-  return plugin_process() ? plugin_process()->take_notes() : device::take_float_notes();
+  if (plugin_processes().empty()) return device::take_float_notes();
+  std::vector<std::string> all;
+  for (const auto& [path, process] : plugin_processes()) {
+    if (!process) continue;  // it could not be started
+    const std::vector<std::string> notes = process->take_notes();
+    all.insert(all.end(), notes.begin(), notes.end());
+  }
+  return all;
 }
 
 std::optional<std::string> plugin_to_serve(int count, char** arguments) {

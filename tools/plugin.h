@@ -38,10 +38,13 @@ int serve_plugin_info(const std::string& path);
 cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& plugin);
 
 // The same in a process of the plug-in's own, which is started if none runs. What is judged with
-// stays in this one. Cases under these options throw device::remote::Died. Not for several threads.
+// stays in this one. Cases under these options throw device::remote::Died. With several plug-ins,
+// the kernels of the one whose options have opened a device last run. Not for several threads.
 cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path);
-// The next case gets a fresh process.
-void end_plugin_process();
+// Whether the plug-in's process has ended by itself.
+bool plugin_has_died(const std::string& path);
+// The next case gets fresh processes.
+void end_plugin_processes();
 // What was noticed of the plug-in's calls since the last time, in whichever process it is. Throws
 // device::remote::Died.
 std::vector<std::string> take_plugin_notes();

@@ -8,46 +8,11 @@
 #include <cstring>
 #include <limits>
 
-#include "cases/drivers/session.h"
-#include "cases/tensors/fill.h"
+#include "cases/studies/stored_launch.h"
 
 namespace plumb::cases {
 
 namespace {
-
-struct Stored {
-  std::unique_ptr<Problem> problem;
-  Step step;
-  TensorSet tensors;
-};
-
-Stored launch_once(const Case& which, std::string_view platform) {
-  RunOptions options;
-  options.platform = platform;
-  const auto properties = options.open(platform, {})->properties();
-  Stored stored{
-      .problem = which.op->make_problem(which.row, properties), .step = {}, .tensors = {}};
-  stored.step.seed = mix(seed_of(which.id()), 100);
-  stored.step.live = stored.problem->capacity();
-  CaseResult ignored;
-  const Point point;
-  Session session(*stored.problem, which, point, options, ignored);
-  Buffers buffers = session.make_buffers();
-  session.set_inputs(stored.step, buffers);
-  session.poison(buffers, point.poison);
-  session.launch(buffers);
-  std::vector<std::string> damage;
-  stored.tensors = session.read_back(buffers, point.poison, damage);
-  return stored;
-}
-
-bool same_inputs(const TensorSet& a, const TensorSet& b) {
-  for (const HostTensor& tensor : a.all()) {
-    if (tensor.spec().role != Role::input) continue;
-    if (tensor.bytes() != b.at(tensor.spec().name).bytes()) return false;
-  }
-  return true;
-}
 
 // Place of a float among all floats, in order.
 std::int64_t place_of(Dtype dtype, double value) {
@@ -99,7 +64,12 @@ double steps_between(Dtype dtype, double a, double b) {
 
 std::vector<TensorAgreement> compare_platforms(const Case& which, std::string_view first,
                                                std::string_view second) {
-  const Stored a = launch_once(which, first), b = launch_once(which, second);
+  const auto launched_on = [&](std::string_view platform) {
+    RunOptions options;
+    options.platform = platform;
+    return launch_once(which, options);
+  };
+  const StoredLaunch a = launched_on(first), b = launched_on(second);
   std::vector<TensorAgreement> agreements;
   if (!same_inputs(a.tensors, b.tensors)) return agreements;
   for (const HostTensor& tensor : a.tensors.all()) {

@@ -97,9 +97,13 @@ thread_local OwnConnection own;
 
 std::shared_ptr<PluginProcess> PluginProcess::start(std::vector<std::string> command) {
   std::shared_ptr<PluginProcess> process(new PluginProcess(std::move(command)));
-  const std::lock_guard lock(active_mutex);
-  active = process;
+  process->activate();
   return process;
+}
+
+void PluginProcess::activate() {
+  const std::lock_guard lock(active_mutex);
+  active = weak_from_this();
 }
 
 PluginProcess::PluginProcess(std::vector<std::string> command) {

@@ -35,8 +35,10 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   PluginProcess(const PluginProcess&) = delete;
   PluginProcess& operator=(const PluginProcess&) = delete;
 
-  // Launchers call the plug-in of the process that was started last.
+  // Launchers get parameters alone: they call the plug-in of the process that was started or
+  // activated last.
   const Implementation& implementation() const { return table_; }
+  void activate();
   const std::string& version() const { return version_; }  // "" if it names none
   // Must not outlive this object. Throws what open_device throws, and Died.
   std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
