@@ -18,4 +18,11 @@ StepCaseResult run_decode_step(const StepCase& which, const RunOptions& options,
   return run_step_case(which, options, driver);
 }
 
+StepCaseResult run_decode_step(const StepCase& which, const RunOptions& options,
+                               const StepPlugin& plugin) {
+  StepCaseDriver driver;
+  driver.serve = planted_case;
+  return run_step_case(which, options, driver, &plugin);
+}
+
 }  // namespace plumb::cases

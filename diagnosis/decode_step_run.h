@@ -10,5 +10,8 @@ namespace plumb::cases {
 
 // `diagnosed`: a failure is, which plants faults.
 StepCaseResult run_decode_step(const StepCase& which, const RunOptions& options, bool diagnosed);
+// With a plug-in's kernels, and no diagnosis: planted kernels are plumb's own.
+StepCaseResult run_decode_step(const StepCase& which, const RunOptions& options,
+                               const StepPlugin& plugin);
 
 }  // namespace plumb::cases

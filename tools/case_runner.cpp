@@ -117,10 +117,19 @@ cases::RunOptions with_plugin_of(const RunArguments& arguments, cases::RunOption
   return with_plugin_process(std::move(options), plugin);
 }
 
+cases::StepCaseResult run_steps(const cases::StepCase& which, const RunArguments& arguments,
+                                const cases::RunOptions& options, bool diagnosed) {
+  const std::string& plugin = arguments.selection.plugin;
+  if (plugin.empty()) return cases::run_decode_step(which, options, diagnosed);
+  return cases::run_decode_step(
+      which, options,
+      arguments.in_process ? step_plugin(loaded_plugin(plugin)) : step_plugin_process(plugin));
+}
+
 void judge_task(const Task& task, const RunArguments& arguments, const cases::RunOptions& options,
                 bool diagnosed, Finished& finished) {
   if (const cases::StepCase* steps = task.which->of_steps()) {
-    cases::StepCaseResult one = cases::run_decode_step(*steps, options, diagnosed);
+    cases::StepCaseResult one = run_steps(*steps, arguments, options, diagnosed);
     finished.result = std::move(one.result);
     finished.findings = std::move(one.findings);
   } else {
@@ -188,7 +197,7 @@ CaseRunner::CaseRunner(const std::vector<Task>& tasks, const RunArguments& argum
 Finished CaseRunner::run(std::size_t i) {
   process::Interrupts::check();
   const std::optional<PluginInfo>& plugin = arguments_.plugin;
-  if (plugin && !plugin->offers(tasks_[i].which->op())) {
+  if (plugin && tasks_[i].which->of_op() != nullptr && !plugin->offers(tasks_[i].which->op())) {
     Finished finished = without_result(tasks_[i], arguments_, cases::Outcome::skipped);
     finished.result.reason = lacks_the_op(*plugin);
     return finished;

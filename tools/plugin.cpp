@@ -10,6 +10,7 @@
 #include "cases/tables/contract.h"
 #include "device/plugin/float_environment.h"
 #include "device/plugin/hosted_device.h"
+#include "device/remote/own_kernels.h"
 #include "device/remote/plugin_process.h"
 #include "device/remote/python_process.h"
 #include "device/remote/serve_plugin.h"
@@ -135,12 +136,22 @@ cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& p
   return options;
 }
 
-cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path) {
+namespace {
+
+// Started if none runs.
+const std::shared_ptr<PluginProcess>& running_process(const std::string& path) {
   std::shared_ptr<PluginProcess>& current = plugin_processes()[path];
   if (!current || current->has_died()) {
     current.reset();
     current = start_plugin(path);
   }
+  return current;
+}
+
+}  // namespace
+
+cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path) {
+  const std::shared_ptr<PluginProcess>& current = running_process(path);
   options.foreign = true;
   options.implementation = [process = current](std::string_view,
                                                bool) -> const device::Implementation& {
@@ -151,6 +162,33 @@ cases::RunOptions with_plugin_process(cases::RunOptions options, const std::stri
     return process->open(name, conditions);
   };
   return options;
+}
+
+cases::StepPlugin step_plugin(const device::Plugin& plugin) {
+  const auto with_own = [&plugin](std::string_view platform) -> const device::Implementation& {
+    static std::map<std::string, device::Implementation, std::less<>> known;
+    const auto found = known.find(platform);
+    if (found != known.end()) return found->second;
+    return known
+        .emplace(platform, device::remote::with_own_kernels(
+                               plugin.implementation(), device::builtin_implementation(platform)))
+        .first->second;
+  };
+  return {.plugin = &plugin.implementation(),
+          .with_own = with_own,
+          .open_device = with_plugin({}, plugin).open};
+}
+
+cases::StepPlugin step_plugin_process(const std::string& path) {
+  const std::shared_ptr<PluginProcess> current = running_process(path);
+  const auto with_own = [current](std::string_view platform) -> const device::Implementation& {
+    return current->with_own(platform);
+  };
+  current->take_unsupported();  // of an earlier case
+  return {.plugin = &current->implementation(),
+          .with_own = with_own,
+          .open_device = with_plugin_process({}, path).open,
+          .take_unsupported = [current] { return current->take_unsupported(); }};
 }
 
 bool plugin_has_died(const std::string& path) {

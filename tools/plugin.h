@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cases/drivers/run.h"
+#include "decode/watch/step_case_run.h"
 #include "device/plugin/plugin.h"
 
 namespace plumb::tools {
@@ -41,6 +42,10 @@ cases::RunOptions with_plugin(cases::RunOptions options, const device::Plugin& p
 // stays in this one. Cases under these options throw device::remote::Died. With several plug-ins,
 // the kernels of the one whose options have opened a device last run. Not for several threads.
 cases::RunOptions with_plugin_process(cases::RunOptions options, const std::string& path);
+// The same for decode steps, in which plumb's own kernels stand in for the ops that the plug-in
+// does not have.
+cases::StepPlugin step_plugin(const device::Plugin& plugin);
+cases::StepPlugin step_plugin_process(const std::string& path);
 // Whether the plug-in's process has ended by itself.
 bool plugin_has_died(const std::string& path);
 // The next case gets fresh processes.

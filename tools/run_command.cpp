@@ -83,7 +83,8 @@ class Reporter {
   void report_op(std::size_t done) {
     const std::string_view op = tasks_[done - 1].which->op();
     if (done < tasks_.size() && tasks_[done].which->op() == op) return;
-    const bool lacking = arguments_.plugin && !arguments_.plugin->offers(op);
+    const bool lacking =
+        arguments_.plugin && op != cases::kDecodeStep && !arguments_.plugin->offers(op);
     if (tasks_.front().which->op() != tasks_.back().which->op() && !arguments_.quiet && !lacking) {
       put(fmt::format("{:<46}{} of {} passed\n", op, passed_of_op_, cases_of_op_));
       std::fflush(stdout);
@@ -217,11 +218,13 @@ PluginInfo find_plugin(const RunArguments& arguments) {
                               : probe_plugin(path, arguments.timeout);
 }
 
-// With a plug-in, the cases of the ops that it offers: only these count as its coverage.
+// With a plug-in, decode steps and the cases of the ops that it offers: only these count as its
+// coverage.
 std::vector<Finished> offered(const std::vector<Finished>& all, const RunArguments& arguments) {
   std::vector<Finished> some;
   std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const Finished& finished) {
-    return !arguments.plugin || arguments.plugin->offers(finished.op);
+    return !arguments.plugin || finished.op == cases::kDecodeStep ||
+           arguments.plugin->offers(finished.op);
   });
   return some;
 }
@@ -261,6 +264,17 @@ int code_of(const RunRecord& run, const RunArguments& arguments) {
   if (proves_nothing(run.all)) return 1;
   return std::max(exit_code(run.all),
                   coverage_code(offered(run.all, arguments), arguments.least_coverage));
+}
+
+// With a plug-in, decode steps run if they are named: most of their calls are of plumb's own
+// kernels.
+CaseKinds kinds_of(const Selection& selection) {
+  const auto names_steps = [](const std::string& pattern) {
+    return pattern.starts_with(cases::kDecodeStep);
+  };
+  const bool named = std::ranges::any_of(selection.patterns, names_steps) ||
+                     std::ranges::any_of(selection.ops, names_steps);
+  return selection.plugin.empty() || named ? CaseKinds::ops_and_decode_steps : CaseKinds::ops;
 }
 
 std::vector<Task> tasks_of(const SelectedAny& selected, const Shard& shard) {
@@ -319,10 +333,7 @@ int run_command(RunArguments arguments) {
   std::optional<process::Interrupts> interrupts;
   if (!process::is_worker()) interrupts.emplace(process::Interrupts::Second::ends_at_once);
   arguments.seed = parse_seed(arguments.seed_text);
-  // With a plug-in, only cases of single ops run.
-  const bool own = arguments.selection.plugin.empty();
-  const SelectedAny selected =
-      select_any(arguments.selection, own ? CaseKinds::ops_and_decode_steps : CaseKinds::ops);
+  const SelectedAny selected = select_any(arguments.selection, kinds_of(arguments.selection));
   check_point(arguments.selection, selected);
   const std::optional<Shard> shard = shard_of_environment();
   const std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));

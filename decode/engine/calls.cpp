@@ -30,9 +30,8 @@ CallPlace layer_place(std::size_t layer, std::string_view what) {
 }
 
 const device::OpEntry* Caller::find(std::string_view op) const {
-  if (is_placeholder(op)) return find_entry(own_, op);
-  const device::OpEntry* const entry = find_entry(ops_, op);
-  return entry != nullptr ? entry : missing_.instead(op, own_);
+  if (const device::OpEntry* const entry = find_entry(ops_, op)) return entry;
+  return is_placeholder(op) ? find_entry(own_, op) : missing_.instead(op, own_);
 }
 
 const device::OpEntry& Caller::require(const Call& call) const {

@@ -89,8 +89,8 @@ Engine::~Engine() {
   try {
     device_.synchronize(stream_);
     device_.synchronize(transfers_);
-  } catch (const DeviceError&) {
-    // The device is lost. Who waited for the step has been told.
+  } catch (const std::exception&) {
+    // The device is lost, or the process that has it. Who waited for the step has been told.
   }
   device_.destroy_event(sent_);
   device_.destroy_stream(transfers_);

@@ -73,8 +73,9 @@ void disturb(const ScheduledStep& scheduled, const Environment& environment,
 
 void delay(const WatchedEngine& watched) {
   constexpr std::int32_t kRounds = 4000000;
-  launch_hog(*watched.device, own_hog(*watched.device), static_cast<std::uint32_t*>(watched.slow),
-             1, kRounds, watched.engine.stream());
+  const device::OpEntry* const hog = device::find_entry(watched.ops, "occupancy_hog");
+  launch_hog(*watched.device, hog ? *hog : own_hog(*watched.device),
+             static_cast<std::uint32_t*>(watched.slow), 1, kRounds, watched.engine.stream());
 }
 
 }  // namespace plumb::cases

@@ -14,18 +14,28 @@ namespace plumb::cases {
 
 namespace {
 
-// "layers: layer 1 attention", or the op alone.
-std::string place_of(const Finding& finding) {
-  const bool named = !finding.call.empty() && finding.call != finding.op;
-  return finding.op + (named ? " (" + finding.call + ")" : "");
+// Whose kernel an op has. "" for what is no op, and where no plug-in takes part.
+std::string owner_of(const std::string& op, const std::string& platform, const StepPlugin* steps) {
+  if (steps == nullptr) return "";
+  if (device::find_entry(*steps->plugin, op)) return "plug-in " + steps->plugin->name;
+  return device::find_entry(device::builtin_implementation(platform), op) ? "plumb's own" : "";
 }
 
-Failure failure_of(const ServedCase& served, const WatchResult& watched) {
+// "mhc_post (plug-in fast; layer 1 attention)", or the op alone.
+std::string place_of(const Finding& finding, const std::string& owner) {
+  std::string more = owner;
+  if (!finding.call.empty() && finding.call != finding.op) {
+    more += (more.empty() ? "" : "; ") + finding.call;
+  }
+  return finding.op + (more.empty() ? "" : " (" + more + ")");
+}
+
+Failure failure_of(const ServedCase& served, const WatchResult& watched, const StepPlugin* steps) {
   Failure failure;
   failure.context = fmt::format("step {}: {}, {}", watched.findings.front().step,
                                 text_of(served.shape), device::decode::name_of(served.setup.mode));
   for (const Finding& finding : watched.findings) {
-    const std::string place = place_of(finding);
+    const std::string place = place_of(finding, owner_of(finding.op, served.setup.platform, steps));
     std::string line = fmt::format("{}{}: {}", place.empty() ? "" : place + ": ",
                                    name_of(finding.detector), finding.text);
     // Target and drafter may have the same to say.
@@ -35,14 +45,37 @@ Failure failure_of(const ServedCase& served, const WatchResult& watched) {
   return failure;
 }
 
-void watch_case(const ServedCase& served, const StepCaseDriver& driver, StepCaseResult& one) {
-  const WatchedCase watched = driver.watch(served);
+// Steps, and whether a call of theirs was one of the plug-in's.
+WatchedCase watch_plugin(const ServedCase& served, const StepPlugin& steps) {
+  bool called = false;
+  WatchedCase watched{watch(served.setup, served.shape, [&](const WatchedStep& step) {
+    if (!step.findings.all().empty()) return;  // its parts may not have run
+    for (const device::decode::StepPart& part : step.parts) {
+      for (const auto& call : step.twin.recorder->enqueued(part)) {
+        called |= device::find_entry(*steps.plugin, call->op) != nullptr;
+      }
+    }
+  })};
+  const std::string unsupported = steps.take_unsupported();
+  if (!unsupported.empty()) {
+    throw NotOnThisPlatform(fmt::format("{} does not support a call of {} in this step",
+                                        steps.plugin->name, unsupported));
+  }
+  if (!called && watched.result.clean()) {
+    throw NotOnThisPlatform(fmt::format("the step calls no op that {} has", steps.plugin->name));
+  }
+  return watched;
+}
+
+void watch_case(const ServedCase& served, const StepCaseDriver& driver, const StepPlugin* steps,
+                StepCaseResult& one) {
+  const WatchedCase watched = steps ? watch_plugin(served, *steps) : driver.watch(served);
   CaseResult& result = one.result;
   result.points = 1;
   result.launches = watched.result.steps;
   result.comparisons = watched.result.calls_judged;
   if (watched.result.clean()) return;
-  result.failures.push_back(failure_of(served, watched.result));
+  result.failures.push_back(failure_of(served, watched.result, steps));
   result.diagnosis = watched.diagnosis;
   one.findings = watched.result.findings;
 }
@@ -66,8 +99,25 @@ void keep_share(const StepCase& which, const RunOptions& options, ScheduleShape&
 
 }  // namespace
 
+void put_in(const StepPlugin& plugin, DecodeSetup& setup) {
+  if (setup.implementation) {
+    throw NotOnThisPlatform("its planted kernel is not in the process of a plug-in");
+  }
+  setup.implementation = [own = plugin.with_own](std::string_view platform,
+                                                 bool) -> const device::Implementation& {
+    return own(platform);
+  };
+  setup.conditions.checked = false;
+  // In the place of the device of this process.
+  setup.wrap = [open = plugin.open_device, conditions = setup.conditions,
+                wrap = setup.wrap](std::unique_ptr<device::Device> here) {
+    auto there = open(here->properties().platform, conditions);
+    return wrap ? wrap(std::move(there)) : std::move(there);
+  };
+}
+
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
-                             const StepCaseDriver& driver) {
+                             const StepCaseDriver& driver, const StepPlugin* plugin) {
   StepCaseResult one;
   CaseResult& result = one.result;
   result.id = which.id();
@@ -80,8 +130,9 @@ StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
   const auto start = std::chrono::steady_clock::now();
   try {
     ServedCase served = driver.serve(which, options.platform, options.seed);
+    if (plugin != nullptr) put_in(*plugin, served.setup);
     keep_share(which, options, served.shape);
-    watch_case(served, driver, one);
+    watch_case(served, driver, plugin, one);
     settle(which.row, result);
   } catch (const NotOnThisPlatform& why) {
     result.outcome = Outcome::skipped;

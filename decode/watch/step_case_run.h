@@ -4,8 +4,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cases/drivers/run.h"
@@ -18,6 +20,20 @@ namespace plumb::cases {
 struct NotOnThisPlatform : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// A plug-in in the steps: its kernels take the place of plumb's own, which stand in for the ops
+// that it does not have.
+struct StepPlugin {
+  const device::Implementation* plugin = nullptr;
+  std::function<const device::Implementation&(std::string_view platform)> with_own;
+  std::function<std::unique_ptr<device::Device>(std::string_view platform,
+                                                const device::Conditions&)>
+      open_device;
+  // The op of a legal call that the plug-in has not supported since the last time. "": none.
+  std::function<std::string()> take_unsupported = [] { return std::string(); };
+};
+// Throws NotOnThisPlatform if a kernel of the setup is a planted one: it is in another process.
+void put_in(const StepPlugin& plugin, DecodeSetup& setup);
 
 struct StepCaseResult {
   CaseResult result;
@@ -41,8 +57,10 @@ struct StepCaseDriver {
   };
 };
 
-// Of the options, platform, seed and divides_schedules count.
+// Of the options, platform, seed and divides_schedules count. With `plugin`, a finding names the
+// owner of its op. A case that calls no op of the plug-in, or one that it does not support, is
+// skipped.
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
-                             const StepCaseDriver& driver = {});
+                             const StepCaseDriver& driver = {}, const StepPlugin* plugin = nullptr);
 
 }  // namespace plumb::cases

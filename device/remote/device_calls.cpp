@@ -215,7 +215,8 @@ constexpr Handler kHandlers[] = {
     &call_entry<&Server::numerics>,
     &call_entry<&Server::state_create>,
     &call_entry<&Server::state_destroy>,
-    &take_notes};
+    &take_notes,
+    &call_entry<&Server::call_own_kernel>};
 static_assert(std::size(kHandlers) == static_cast<std::size_t>(RemoteCall::count));
 
 }  // namespace

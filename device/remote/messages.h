@@ -53,6 +53,7 @@ enum class RemoteCall : std::uint32_t {
   state_create,   // as launch -> state
   state_destroy,  // entry, state
   take_notes,     // -> texts
+  call_own,       // OwnKernelCall, position of the own kernel, and as launch -> status
   count
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 
 #include "device/background_load/occupancy_hog.h"
@@ -35,12 +36,7 @@ std::size_t param_bytes(std::size_t position) {
 
 // A launcher gets the parameters only.
 std::mutex active_mutex;
-std::weak_ptr<PluginProcess> active;
-
-std::shared_ptr<PluginProcess> active_process() {
-  const std::lock_guard lock(active_mutex);
-  return active.lock();
-}
+std::weak_ptr<PluginProcess> last_active;
 
 // Which functions the entry of the process has.
 struct EntryFunctions {
@@ -52,28 +48,28 @@ OpEntry entry_at(const plumb_numerics& numerics, EntryFunctions has) {
   OpEntry made{.op = name_at(kPosition),
                .launch =
                    [](const void* params) {
-                     const auto process = active_process();
+                     const auto process = PluginProcess::active();
                      return process ? process->launch(kPosition, params) : PLUMB_LAUNCH_FAILED;
                    },
                .numerics = numerics};
   if (has.numerics_of) {
     made.numerics_of = [](const void* params, plumb_numerics* own) {
-      if (const auto process = active_process()) *own = process->numerics(kPosition, params);
+      if (const auto process = PluginProcess::active()) *own = process->numerics(kPosition, params);
     };
   }
   if (has.plan) {
     made.plan = [](const void* params) {
-      const auto process = active_process();
+      const auto process = PluginProcess::active();
       return process ? process->plan(kPosition, params) : PLUMB_LAUNCH_FAILED;
     };
   }
   if (has.state) {
     made.state_create = [](const void* params) -> void* {
-      const auto process = active_process();
+      const auto process = PluginProcess::active();
       return process ? process->create_state(kPosition, params) : nullptr;
     };
     made.state_destroy = [](void* state) {
-      if (const auto process = active_process()) process->destroy_state(kPosition, state);
+      if (const auto process = PluginProcess::active()) process->destroy_state(kPosition, state);
     };
   }
   return made;
@@ -103,7 +99,22 @@ std::shared_ptr<PluginProcess> PluginProcess::start(std::vector<std::string> com
 
 void PluginProcess::activate() {
   const std::lock_guard lock(active_mutex);
-  active = weak_from_this();
+  last_active = weak_from_this();
+}
+
+std::shared_ptr<PluginProcess> PluginProcess::active() {
+  const std::lock_guard lock(active_mutex);
+  return last_active.lock();
+}
+
+const Implementation& PluginProcess::with_own(std::string_view platform) {
+  const std::lock_guard lock(properties_mutex_);
+  std::unique_ptr<Implementation>& known = with_own_[std::string(platform)];
+  if (!known) {
+    known = std::make_unique<Implementation>(
+        with_own_kernels(table_, launched_there(builtin_implementation(platform))));
+  }
+  return *known;
 }
 
 PluginProcess::PluginProcess(std::vector<std::string> command) {
@@ -204,21 +215,51 @@ std::vector<std::string> PluginProcess::take_notes() {
   return notes;
 }
 
-MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, const void* params) {
-  const Bytes bytes = without_marks(params, param_bytes(position));
-  MessageWriter request;
-  request.put(entry_of_op_[position]).put<std::uint64_t>(bytes.size());
-  request.put_bytes(bytes.data(), bytes.size());
-  if (const plumb_mla_plan* const lent = plan_of(name_at(position), bytes)) {
-    const Bytes plan = without_marks(lent, sizeof(plumb_mla_plan));
-    request.put_bytes(plan.data(), plan.size());
+namespace {
+
+// Parameters without marks, and the tile plan if they have one.
+void put_params(MessageWriter& request, std::string_view op, const void* params, std::size_t size,
+                std::size_t seed = kNoSeed) {
+  Bytes bytes = without_marks(params, size);
+  if (seed != kNoSeed) {
+    std::memcpy(bytes.data() + seed, static_cast<const std::byte*>(params) + seed,
+                sizeof(std::uint64_t));
   }
+  request.put<std::uint64_t>(bytes.size());
+  request.put_bytes(bytes.data(), bytes.size());
+  const plumb_mla_plan* const lent = plan_of(op, bytes);
+  if (lent == nullptr) return;
+  const Bytes plan = without_marks(lent, sizeof(plumb_mla_plan));
+  request.put_bytes(plan.data(), plan.size());
+}
+
+}  // namespace
+
+MessageReader PluginProcess::call_entry(RemoteCall call, std::size_t position, const void* params) {
+  MessageWriter request;
+  request.put(entry_of_op_[position]);
+  put_params(request, name_at(position), params, param_bytes(position));
   return connection().call(call, request);
+}
+
+plumb_status PluginProcess::call_own(OwnKernelCall call, std::size_t position, const void* params) {
+  const OwnKernel& kernel = kOwnKernels[position];
+  MessageWriter request;
+  request.put(call).put(static_cast<std::uint32_t>(position));
+  put_params(request, kernel.name, params, kernel.param_bytes, kernel.seed_offset);
+  return connection().call(RemoteCall::call_own, request).get<plumb_status>();
 }
 
 plumb_status PluginProcess::launch(std::size_t position, const void* params) {
   if (entry_of_op_[position] == kNone) return PLUMB_UNSUPPORTED;
-  return call_entry(RemoteCall::launch, position, params).get<plumb_status>();
+  const auto status = call_entry(RemoteCall::launch, position, params).get<plumb_status>();
+  if (status == PLUMB_UNSUPPORTED) unsupported_ = position;
+  return status;
+}
+
+std::string PluginProcess::take_unsupported() {
+  const std::size_t position = unsupported_.exchange(kNoOp);
+  return position == kNoOp ? "" : std::string(name_at(position));
 }
 
 plumb_status PluginProcess::plan(std::size_t position, const void* params) {

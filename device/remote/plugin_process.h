@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 
 #include "device/device.h"
 #include "device/remote/connection.h"
+#include "device/remote/own_kernels.h"
 
 namespace plumb::device::remote {
 
@@ -39,6 +41,9 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   // activated last.
   const Implementation& implementation() const { return table_; }
   void activate();
+  static std::shared_ptr<PluginProcess> active();
+  // Its entries, and plumb's own kernels for all other ops: they run in its process too.
+  const Implementation& with_own(std::string_view platform);
   const std::string& version() const { return version_; }  // "" if it names none
   // Must not outlive this object. Throws what open_device throws, and Died.
   std::unique_ptr<Device> open(std::string_view platform, const Conditions& conditions);
@@ -46,6 +51,8 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   const Properties& properties_of(std::string_view platform);
   // What plumb noticed of the plug-in's calls since the last time, one line each. Throws Died.
   std::vector<std::string> take_notes();
+  // The op of the latest launch that the plug-in did not support. Reading clears it.
+  std::string take_unsupported();
   bool has_died() const;
   pid_t id() const { return life_->id(); }
 
@@ -57,8 +64,10 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   plumb_numerics numerics(std::size_t op, const void* params);
   void* create_state(std::size_t op, const void* params);
   void destroy_state(std::size_t op, void* state) noexcept;
+  plumb_status call_own(OwnKernelCall call, std::size_t position, const void* params);
 
  private:
+  static constexpr auto kNoOp = static_cast<std::size_t>(-1);
   explicit PluginProcess(std::vector<std::string> command);
   void start_process(std::vector<std::string>& command);
   void read_introduction();
@@ -71,6 +80,8 @@ class PluginProcess : public std::enable_shared_from_this<PluginProcess> {
   std::shared_ptr<RequestTraffic> traffic_ = std::make_shared<RequestTraffic>();
   std::mutex properties_mutex_;
   std::map<std::string, std::unique_ptr<Properties>> properties_;
+  std::map<std::string, std::unique_ptr<Implementation>> with_own_;  // by platform
+  std::atomic<std::size_t> unsupported_ = kNoOp;                     // position
   std::string version_;
   std::vector<std::uint32_t> entry_of_op_;  // by position_of_op, behind them the occupancy hog
   Implementation table_;

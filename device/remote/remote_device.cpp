@@ -74,10 +74,16 @@ void* RemoteDevice::allocate_sparse(std::size_t bytes, std::string_view label) {
   return marked(call(RemoteCall::allocate_sparse, words).get<std::uint64_t>());
 }
 
-void RemoteDevice::free(void* memory) {
+void RemoteDevice::give_back(RemoteCall what, std::uint64_t handle) {
   MessageWriter words = request();
-  call(RemoteCall::free, words.put(unmarked(memory)));
+  try {
+    call(what, words.put(handle));
+  } catch (const Died&) {
+    if (!process_->has_died()) throw;
+  }
 }
+
+void RemoteDevice::free(void* memory) { give_back(RemoteCall::free, unmarked(memory)); }
 
 void* RemoteDevice::allocate_pinned(std::size_t bytes) {
   MessageWriter words = request();
@@ -93,8 +99,7 @@ void RemoteDevice::free_pinned(void* memory) {
   if (memory != nullptr && there == 0) {
     throw DeviceError(ErrorKind::invalid_argument, "free_pinned: no pinned memory");
   }
-  MessageWriter words = request();
-  call(RemoteCall::free_pinned, words.put(there));
+  give_back(RemoteCall::free_pinned, there);
 }
 
 std::vector<GuardDamage> RemoteDevice::check_guards() {
@@ -111,9 +116,13 @@ std::vector<GuardDamage> RemoteDevice::check_guards() {
 }
 
 Stream RemoteDevice::create_stream() { return handle(call(RemoteCall::create_stream)); }
-void RemoteDevice::destroy_stream(Stream stream) { call(RemoteCall::destroy_stream, stream); }
+void RemoteDevice::destroy_stream(Stream stream) {
+  give_back(RemoteCall::destroy_stream, word_of(stream));
+}
 Event RemoteDevice::create_event() { return handle(call(RemoteCall::create_event)); }
-void RemoteDevice::destroy_event(Event event) { call(RemoteCall::destroy_event, event); }
+void RemoteDevice::destroy_event(Event event) {
+  give_back(RemoteCall::destroy_event, word_of(event));
+}
 void RemoteDevice::record(Event event, Stream stream) { call(RemoteCall::record, event, stream); }
 void RemoteDevice::wait(Stream stream, Event event) { call(RemoteCall::wait, stream, event); }
 Event RemoteDevice::create_timing_event() { return handle(call(RemoteCall::create_timing_event)); }
@@ -255,9 +264,11 @@ void RemoteDevice::replay(GraphExec graph, Stream stream) {
   post(RemoteCall::replay, words.put(word_of(graph)).put(word_of(stream)));
 }
 
-void RemoteDevice::destroy_graph(Graph graph) { call(RemoteCall::destroy_graph, graph); }
+void RemoteDevice::destroy_graph(Graph graph) {
+  give_back(RemoteCall::destroy_graph, word_of(graph));
+}
 void RemoteDevice::destroy_graph_exec(GraphExec graph) {
-  call(RemoteCall::destroy_graph_exec, graph);
+  give_back(RemoteCall::destroy_graph_exec, word_of(graph));
 }
 
 }  // namespace plumb::device::remote

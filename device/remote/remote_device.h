@@ -67,6 +67,8 @@ class RemoteDevice final : public Device {
   MessageReader call(RemoteCall what, Handle... handles);
   MessageReader call(RemoteCall what, const MessageWriter& request);
   void post(RemoteCall what, const MessageWriter& request);
+  // What a process had is gone with it: destructors give back what they have, and may not throw.
+  void give_back(RemoteCall what, std::uint64_t handle);
   MessageWriter request();
   void open();
 

@@ -9,6 +9,7 @@
 
 #include "device/plugin/known_ops.h"
 #include "device/remote/device_calls.h"
+#include "device/remote/own_kernels.h"
 
 namespace plumb::device::remote {
 
@@ -103,12 +104,12 @@ const OpEntry& Server::entry_of(MessageReader& request) const {
   return introduction_.entries[index];
 }
 
-Server::EntryCall::EntryCall(const OpEntry& of, MessageReader& request) : entry(of) {
+Server::CallParams::CallParams(std::string_view op, MessageReader& request) {
   const std::size_t size = request.count(1);
   if (size > sizeof params) throw ProtocolError("parameters that are too long");
   const std::byte* const first = request.take(size);
   Bytes bytes(first, first + size);
-  if (plan_of(entry.op, bytes) != nullptr) {
+  if (plan_of(op, bytes) != nullptr) {
     plan = request.get<plumb_mla_plan>();
     set_plan(bytes, &plan);
   }
@@ -139,6 +140,14 @@ void Server::state_destroy(MessageReader& request, MessageWriter&) {
   const OpEntry& entry = entry_of(request);
   entry.state_destroy(
       reinterpret_cast<void*>(static_cast<std::uintptr_t>(request.get<std::uint64_t>())));
+}
+
+void Server::call_own_kernel(MessageReader& request, MessageWriter& answer) {
+  const auto call = request.get<OwnKernelCall>();
+  const auto own = request.get<std::uint32_t>();
+  if (own >= kOwnCount) throw ProtocolError("an unknown kernel of plumb's own");
+  const CallParams params(kOwnKernels[own].name, request);
+  answer.put(call_own(call, own, params.params));
 }
 
 void serve_connections(Server& server, const OwnedDescriptor& control) {

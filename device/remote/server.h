@@ -47,18 +47,23 @@ class Server {
   void numerics(MessageReader& request, MessageWriter& answer);
   void state_create(MessageReader& request, MessageWriter& answer);
   void state_destroy(MessageReader& request, MessageWriter& answer);
+  void call_own_kernel(MessageReader& request, MessageWriter& answer);
   std::vector<std::string> take_notes() const { return take_notes_(); }
 
  private:
-  // A call of an entry as a request has it, where launchers can read it.
-  struct EntryCall {
-    EntryCall(const OpEntry& of, MessageReader& request);
-    EntryCall(const EntryCall&) = delete;
-    EntryCall& operator=(const EntryCall&) = delete;
+  // Parameters of a call as a request has them, where launchers can read them.
+  struct CallParams {
+    CallParams(std::string_view op, MessageReader& request);
+    CallParams(const CallParams&) = delete;
+    CallParams& operator=(const CallParams&) = delete;
 
-    const OpEntry& entry;
     alignas(std::max_align_t) std::byte params[kMostParamBytes];
     plumb_mla_plan plan;  // of parameters that have one
+  };
+  struct EntryCall : CallParams {
+    EntryCall(const OpEntry& of, MessageReader& request) : CallParams(of.op, request), entry(of) {}
+
+    const OpEntry& entry;
   };
   const OpEntry& entry_of(MessageReader& request) const;
 

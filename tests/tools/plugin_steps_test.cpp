@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plumb run --plugin inside decode steps: the plug-in's kernels take the place of plumb's own, and
+// a finding names the owner of its op. The libraries are tests/must_fail/plugins.
+#include "tests/support/command_line.h"
+
+namespace plumb {
+namespace plugin_steps_test {
+
+class PluginSteps : public CommandLine {
+ protected:
+  Finished run_steps(const std::string& name, const Words& more = {},
+                     const std::string& row = "v4") const {
+    const std::string library = std::string(PLUMB_TEST_PLUGINS) + "/" + name + ".so";
+    Words words{"run", "--platform", "sim-sm90", "--set", "steps=2", "--json", path("report.json")};
+    words.insert(words.end(), {"--case", "decode_step/" + row + "/full", "--plugin", library});
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  static void expect(const std::string& text, const std::string& says) {
+    EXPECT_NE(text.find(says), std::string::npos) << "want " << says << "\n" << text;
+  }
+};
+
+TEST_F(PluginSteps, RightKernelsPassAndPlumbsOwnStandInForAllOthers) {
+  const Finished finished = run_steps("launches_right");
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_EQ(finished.err, "");
+  expect(finished.out, "\n1 passed, 0 failed");
+}
+
+TEST_F(PluginSteps, AWrongKernelFailsAndIsNamedWithItsOwner) {
+  const Finished finished = run_steps("launches_ignores_weight");
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  expect(finished.out, "q_kv_rms_norm (plug-in launches; layer 0 q and kv norm): reference: ");
+  expect(finished.out, " --plugin ");
+  EXPECT_EQ(finished.out.find("plumb's own;"), std::string::npos) << finished.out;
+}
+
+TEST_F(PluginSteps, InThisProcessTheFindingIsTheSame) {
+  EXPECT_EQ(run_steps("launches_right", {"--in-process"}).code, 0);
+  const Finished finished = run_steps("launches_ignores_weight", {"--in-process"});
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  expect(finished.out, "q_kv_rms_norm (plug-in launches; layer 0 q and kv norm): reference: ");
+}
+
+TEST_F(PluginSteps, ACrashCostsTheCase) {
+  const Finished finished = run_steps("launches_crash_in_launcher");
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  EXPECT_EQ(finished.err, "");
+  expect(finished.out, "FAIL  decode_step/v4/full");
+  expect(finished.out, "crash: its process ended with signal 11");
+}
+
+TEST_F(PluginSteps, ARefusedCallIsThatOfThePlugIn) {
+  const Finished finished = run_steps("launches_refuses");
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  expect(finished.out, "(plug-in launches; capture): error: ");
+}
+
+// The contexts of that row are shorter than the top-k.
+TEST_F(PluginSteps, StepsThatCallNoOpOfThePlugInProveNothing) {
+  const Finished finished = run_steps("selects_right", {}, "v4_burst");
+  EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
+  expect(finished.out, "the step calls no op that selects has");
+}
+
+// Mutants are kernels of plumb's own, which are not in the process of a plug-in.
+TEST_F(PluginSteps, APlantedKernelIsNotPutBesideAPlugIn) {
+  const Finished finished = run_steps("launches_right", {"--set", "fault=hc_eps_lost"});
+  EXPECT_EQ(finished.code, 2) << finished.out << finished.err;
+  expect(finished.out, "its planted kernel is not in the process of a plug-in");
+}
+
+}  // namespace plugin_steps_test
+}  // namespace plumb
