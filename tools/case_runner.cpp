@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cases/drivers/captured_kernels.h"
 #include "cases/drivers/point_text.h"
 #include "cases/studies/right_under.h"
 #include "device/remote/connection.h"
@@ -117,6 +118,32 @@ cases::RunOptions with_plugin_of(const RunArguments& arguments, cases::RunOption
   return with_plugin_process(std::move(options), plugin);
 }
 
+constexpr std::string_view kUnexpectedKernel = "unexpected_kernel";
+
+// Cases of which no graph is a part are as they would be.
+void run_expecting_kernels(const cases::Case& which, const RunArguments& arguments,
+                           const cases::RunOptions& options, Finished& finished) {
+  using Mode = cases::Scenario::Mode;
+  const std::vector<std::string>& expected = arguments.selection.kernels;
+  const Mode mode = which.scenario->mode;
+  if (expected.empty() || (mode != Mode::full_graph && mode != Mode::concurrent)) {
+    return run_beside_golden(which, arguments, options, finished);
+  }
+  const cases::CapturedKernels captured;
+  run_beside_golden(which, arguments, captured.noting(options), finished);
+  cases::CaseResult& result = finished.result;
+  if (result.outcome != cases::Outcome::passed && result.outcome != cases::Outcome::failed) return;
+  const std::vector<std::string> lines = captured.unexpected(expected);
+  if (lines.empty()) return;
+  result.outcome = cases::Outcome::failed;
+  result.failures.push_back({"captured kernels", lines, {}, std::string(kUnexpectedKernel)});
+}
+
+// Its values are right: there is nothing to diagnose.
+bool lacks_kernels_only(const cases::CaseResult& result) {
+  return result.failures.size() == 1 && result.failures.front().kind == kUnexpectedKernel;
+}
+
 cases::StepCaseResult run_steps(const cases::StepCase& which, const RunArguments& arguments,
                                 const cases::RunOptions& options, bool diagnosed) {
   const std::string& plugin = arguments.selection.plugin;
@@ -133,7 +160,7 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
     finished.result = std::move(one.result);
     finished.findings = std::move(one.findings);
   } else {
-    run_beside_golden(*task.which->of_op(), arguments, options, finished);
+    run_expecting_kernels(*task.which->of_op(), arguments, options, finished);
   }
   if (!arguments.selection.plugin.empty()) finished.notes = take_plugin_notes();
 }
@@ -178,7 +205,8 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
       finished.result.outcome == cases::Outcome::failed && !cases::fails_by_values(finished.result);
   if (lost) end_plugin_processes();
   const cases::Case* one_op = task.which->of_op();
-  if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed) {
+  if (diagnosed && one_op != nullptr && finished.result.outcome == cases::Outcome::failed &&
+      !lacks_kernels_only(finished.result)) {
     if (lost) options = with_plugin_of(arguments, std::move(options));
     find_declarations(*one_op, options, finished.result);
     finished.result.diagnosis = text_of(diagnose_case(*one_op, finished.result, options));

@@ -78,6 +78,9 @@ void add_run(CLI::App& app, Action& action) {
                     "do not look for what a failure looks like, which takes seconds");
   command->add_flag("--bisect", arguments->bisect, "exit codes for git bisect run");
   command->add_flag("--quiet,-q", arguments->quiet, "no line per op, no coverage table");
+  add_repeatable(*command, "--expect-kernel", arguments->selection.kernels,
+                 "each captured graph has to contain a kernel of such a name; * and ?")
+      ->check([](const std::string& pattern) { return pattern.empty() ? "no pattern" : ""; });
   command->add_option("--point", arguments->selection.point,
                       "one point: plain, or some of fill=, poison=, order=, ... (docs/bisect.md)");
   command->callback(

@@ -189,6 +189,20 @@ void check_point(const Selection& selection, const SelectedAny& selected) {
   }
 }
 
+bool captures(const cases::AnyCase& which) {
+  using Mode = cases::Scenario::Mode;
+  const cases::Case* const one = which.of_op();
+  return one != nullptr &&
+         (one->scenario->mode == Mode::full_graph || one->scenario->mode == Mode::concurrent);
+}
+
+// An expectation that no case can disappoint.
+void check_kernels(const Selection& selection, const SelectedAny& selected) {
+  if (selection.kernels.empty() || std::ranges::any_of(selected.cases, captures)) return;
+  throw UsageError(
+      "--expect-kernel: no selected case of an op captures a graph (full_graph and concurrent do)");
+}
+
 // A store that cannot be used is better known before the first case.
 void check_goldens(const RunArguments& arguments, const SelectedAny& selected) {
   const std::string folder = golden_folder(arguments);
@@ -335,6 +349,7 @@ int run_command(RunArguments arguments) {
   arguments.seed = parse_seed(arguments.seed_text);
   const SelectedAny selected = select_any(arguments.selection, kinds_of(arguments.selection));
   check_point(arguments.selection, selected);
+  check_kernels(arguments.selection, selected);
   const std::optional<Shard> shard = shard_of_environment();
   const std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -244,6 +244,9 @@ std::string repeated_options(const Selection& selection, std::uint64_t seed) {
   for (const std::string& file : selection.own_ops) text += " --ops " + process::shell_quoted(file);
   if (!selection.plugin.empty()) text += " --plugin " + process::shell_quoted(selection.plugin);
   if (!selection.point.empty()) text += " --point " + process::shell_quoted(selection.point);
+  for (const std::string& pattern : selection.kernels) {
+    text += " --expect-kernel " + process::shell_quoted(pattern);
+  }
   for (const std::string& file : selection.case_files)
     text += " --cases " + process::shell_quoted(file);
   for (const std::string& setting : selection.settings)

@@ -34,6 +34,7 @@ struct Selection {
   std::vector<std::string> own_ops;     // --ops FILE: ops that Python files declare
   std::string plugin;                   // --plugin FILE; "": plumb's own kernels
   std::string point;                    // --point WORDS; "": those of the tier
+  std::vector<std::string> kernels;     // --expect-kernel PATTERN
 };
 
 struct Selected {
