@@ -191,9 +191,13 @@ void add_bench(CLI::App& app, Action& action) {
       ->take_all();
   command->add_option("--tier", arguments->tiers, "for tiers: which; default: smoke and default")
       ->take_all();
-  command->add_option("--case", arguments->patterns, "for tiers: only these cases")->take_all();
+  command->add_option("--case", arguments->patterns, "for tiers and --plugin: only these cases")
+      ->take_all();
   command->add_option("--platform", arguments->platform,
                       "a real device: its kernels at production size, as shares of their floors");
+  add_repeatable(*command, "--plugin", arguments->plugins,
+                 "kernels to time beside plumb's own; twice: the second beside the first")
+      ->check(check_plugin);
   command->add_option("--torch-topk", arguments->torch_topk,
                       "what tools/bench/torch_topk.py printed on the same machine");
   command->add_option("--json", arguments->json, "report for machines");

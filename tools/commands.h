@@ -37,8 +37,9 @@ struct BenchArguments {
   std::vector<std::string> only;
   std::vector<std::string> tiers, patterns;  // of the benchmark "tiers"
   std::string json;
-  std::string platform;    // a real one: its kernels instead of plumb itself
-  std::string torch_topk;  // file
+  std::string platform;              // a real one: its kernels instead of plumb itself
+  std::string torch_topk;            // file
+  std::vector<std::string> plugins;  // two: base and change; one: the change
 };
 
 struct AgreementArguments {

@@ -15,6 +15,7 @@
 #include "reference/bound.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_device.h"
+#include "tools/bench/bench_plugin.h"
 #include "tools/commands.h"
 #include "tools/report.h"
 
@@ -133,6 +134,7 @@ int bench_on_device(const BenchArguments& arguments) {
 }  // namespace
 
 int bench_command(const BenchArguments& arguments) {
+  if (!arguments.plugins.empty()) return bench_plugin(arguments);
   if (!arguments.platform.empty()) return bench_on_device(arguments);
   if (!arguments.torch_topk.empty()) throw UsageError("--torch-topk goes with --platform");
   const std::vector<Benchmark> benchmarks = chosen_benchmarks(arguments.only);

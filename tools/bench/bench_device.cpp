@@ -24,11 +24,6 @@ namespace {
 constexpr double kRotatedBytes = 512 << 20;
 constexpr std::size_t kLeastSets = 3;
 
-struct DeviceRates {
-  double copy = 0;                      // bytes per second, read and written
-  double multiply_add = 0, matrix = 0;  // operations per second
-};
-
 // Seconds of an op: what it takes, and what the rates need for its work.
 struct OpTimes {
   std::vector<double> spent;
@@ -48,6 +43,8 @@ Measurement rate(DeviceTimer& timer, const std::string& name, const std::string&
 void require(plumb_status status) {
   if (status != PLUMB_OK) throw std::runtime_error("a kernel that measures a rate failed");
 }
+
+}  // namespace
 
 DeviceRates measure_rates(const std::string& platform, const device::RateKernels& kernels,
                           std::vector<Measurement>& measured) {
@@ -72,6 +69,8 @@ DeviceRates measure_rates(const std::string& platform, const device::RateKernels
   return {1e12 * std::max(measured[0].value, measured[1].value), 1e12 * measured[2].value,
           1e12 * measured[3].value};
 }
+
+namespace {
 
 std::vector<double> seconds_of(const cases::Problem& problem, const cases::Case& which,
                                const std::string& platform, double bytes) {

@@ -52,6 +52,14 @@ struct DeviceOp {
 };
 std::vector<DeviceOp> device_ops();
 
+struct DeviceRates {
+  double copy = 0;                      // bytes per second, read and written
+  double multiply_add = 0, matrix = 0;  // operations per second
+};
+// Also as measurements.
+DeviceRates measure_rates(const std::string& platform, const device::RateKernels& kernels,
+                          std::vector<Measurement>& measured);
+
 struct DeviceBenchOptions {
   std::string platform;
   std::vector<std::string> only;  // ops; empty: all
