@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cases/studies/invariance.h"
+#include "cases/tables/contract.h"
 #include "device/device.h"
+#include "device/remote/connection.h"
 #include "tools/commands.h"
 #include "tools/output.h"
 #include "tools/report.h"
@@ -104,6 +107,26 @@ std::string summary_of(const std::vector<InvarianceResult>& all) {
                      count([&](const auto& r) { return !measured(r); }));
 }
 
+constexpr double kPluginTimeout = 300;  // seconds until it has introduced itself
+
+// Under the contract of the plug-in, if there is one.
+InvarianceResult measure(const cases::Case& any, const std::string& platform,
+                         const std::string& plugin, const std::vector<std::int64_t>& sizes) {
+  cases::RunOptions options;
+  options.platform = platform;
+  try {
+    if (!plugin.empty()) options = with_plugin_process(std::move(options), plugin);
+    const cases::Case which = cases::under_contract(options.implementation(platform, false), any);
+    return cases::measure_invariance(*which.op, which.row, sizes, options);
+  } catch (const device::remote::Died& death) {
+    end_plugin_processes();
+    return {.op = std::string(any.op->name),
+            .row = any.row.name,
+            .platform = platform,
+            .not_measured = fmt::format("crash: {}", death.what())};
+  }
+}
+
 }  // namespace
 
 int invariance_command(const InvarianceArguments& arguments) {
@@ -111,21 +134,24 @@ int invariance_command(const InvarianceArguments& arguments) {
   if (!arguments.sizes.empty()) asked = parse_sizes(arguments.sizes);
   if (!arguments.json.empty()) check_writable(arguments.json);
   const Selected selected = select(arguments.selection);
+  const std::string& plugin = arguments.selection.plugin;
+  std::optional<PluginInfo> info;
+  if (!plugin.empty()) info = probe_plugin(plugin, kPluginTimeout);
   std::vector<InvarianceResult> all;
   for (const cases::Case& which :
        chosen_rows(selected.cases, !arguments.selection.patterns.empty())) {
+    if (info && !info->offers(which.op->name)) continue;
     for (const std::string& platform : selected.platforms) {
       const std::string why = device::why_unavailable(platform);
       if (!why.empty()) throw NotInThisBuild(fmt::format("{}: {}", platform, why));
       const auto sizes =
           asked.empty() ? cases::default_batch_sizes(device::open_device(platform)->properties())
                         : asked;
-      cases::RunOptions options;
-      options.platform = platform;
-      all.push_back(cases::measure_invariance(*which.op, which.row, sizes, options));
+      all.push_back(measure(which, platform, plugin, sizes));
       put(text_of(all.back()));
     }
   }
+  if (info && all.empty()) throw UsageError(info->text() + ": has the op of no selected case");
   put(summary_of(all));
   if (arguments.json.empty()) return 0;
   ordered_json json = ordered_json::array();
