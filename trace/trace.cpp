@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -41,6 +42,12 @@ const std::array<ElementType, 19> kTypes{{{"bool", 1},
                                           {"e2m1x2", 1},
                                           {"packed", 1}}};
 
+// Names and words are printed. A terminal takes control characters for commands.
+std::string printable(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
 // A value of the text, and its place for messages: "calls[3].before.x".
 class Node {
  public:
@@ -74,7 +81,7 @@ class Node {
   }
   std::string text() const {
     if (!value_.is_string()) refuse("not a text");
-    return value_.get<std::string>();
+    return printable(value_.get<std::string>());
   }
   TraceScalar scalar() const {
     if (value_.is_boolean()) return std::int64_t{value_.get<bool>()};
@@ -97,7 +104,8 @@ class Node {
   }
   void for_each_member(const auto& visit) const {
     require_object();
-    for (const auto& [name, value] : value_.items()) {
+    for (const auto& [key, value] : value_.items()) {
+      const std::string name = printable(key);
       visit(name, Node(value, fmt::format("{}.{}", where_, name)));
     }
   }

@@ -189,6 +189,16 @@ TEST_F(TraceTest, ATextOfAnyOtherFormIsRefused) {
   EXPECT_EQ(why_refused([] { trace::parse_step("[]", "t"); }), "t: not an object");
 }
 
+TEST_F(TraceTest, ControlCharactersOfATextAreNotPrinted) {
+  ExampleStep step;
+  step.unknown({1}, {2});
+  step.json["calls"][0]["name"] = "a\n\033[31mb";
+  step.json["calls"][0]["scalars"] = {{"c\td", "\x7f"}};
+  const trace::TraceStep parsed = trace::parse_step(step.json.dump(), "t");
+  EXPECT_EQ(parsed.calls[0].name, "a??[31mb");
+  EXPECT_EQ(std::get<std::string>(parsed.calls[0].scalars.at("c?d")), "?");
+}
+
 TEST_F(TraceTest, DamagedDataIsRefused) {
   ExampleStep step;
   const std::string digest = step.norm()["before"]["x"]["data"];
