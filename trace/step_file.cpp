@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "hdf5/digest.h"
@@ -45,6 +47,13 @@ void write_all(const std::string& path, const std::string& text, const StepData&
                      kData);
   for (const auto& [digest, bytes] : data) put_bytes(group, digest, bytes);
   require_success(H5Fflush(file, H5F_SCOPE_GLOBAL), path);
+}
+
+// HDF5 does not say why it can make no file.
+void require_writable(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) throw BadTrace(fmt::format("{}: {}", path, std::strerror(errno)));
+  close(descriptor);
 }
 
 void sync(const std::string& path) {
@@ -99,6 +108,7 @@ std::vector<std::byte> get_bytes(hid_t group, const std::string& name, const std
 
 void write_step_file(const std::string& path, const std::string& text, const StepData& data) {
   const std::string unfinished = path + ".unfinished";
+  require_writable(unfinished);
   try {
     write_all(unfinished, text, data);
     sync(unfinished);
@@ -106,8 +116,7 @@ void write_step_file(const std::string& path, const std::string& text, const Ste
   } catch (const std::exception& error) {
     std::error_code ignored;
     std::filesystem::remove(unfinished, ignored);
-    if (dynamic_cast<const BadTrace*>(&error) == nullptr) throw BadTrace(error.what());
-    throw BadTrace(fmt::format("{}: cannot be written", path));
+    throw BadTrace(fmt::format("cannot write {}: {}", path, error.what()));
   }
 }
 

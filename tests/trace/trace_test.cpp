@@ -2,8 +2,10 @@
 //
 // What a trace may say, what is refused, and what is judged of a call.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -233,9 +235,26 @@ TEST_F(TraceTest, DataOfAnotherLengthIsRefused) {
   EXPECT_NE(why.find("384 bytes where the tensor has 512"), std::string::npos) << why;
 }
 
+TEST_F(TraceTest, AFileThatCannotBeWrittenSaysWhy) {
+  ExampleStep step;
+  const std::string missing = (folder_ / "missing" / "step-000000.h5").string();
+  EXPECT_NE(why_refused([&] { step.write(missing); }).find("No such file or directory"),
+            std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
 TEST_F(TraceTest, AFullDiskLeavesNoFile) {
   ExampleStep step;
-  EXPECT_THROW(step.write((folder_ / "missing" / "step-000000.h5").string()), BadTrace);
+  step.norm();
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit few{1000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &few);
+  const std::string why = why_refused([&] { step.write(path()); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_NE(why.find("cannot write " + path()), std::string::npos) << why;
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
