@@ -243,16 +243,6 @@ std::map<std::string, std::string> ops() {
   return all;
 }
 
-// Of each member that has words: these, in the order of their values.
-std::map<std::string, std::vector<std::string>> numeric_words() {
-  std::map<std::string, std::vector<std::string>> all;
-  for (const char* member :
-       {"product", "accumulator", "probability", "index_order", "equal_keys", "sum_unit"}) {
-    all[member] = cases::numeric_words(member);
-  }
-  return all;
-}
-
 }  // namespace
 
 }  // namespace plumb::python
@@ -262,7 +252,7 @@ NB_MODULE(_plumb, module) {
   nb::exception<plumb::cases::BadRow>(module, "BadCall", PyExc_ValueError);
   module.def("ops", &plumb::python::ops, "Each op's name and what it does.");
   module.def("arguments", &plumb::python::arguments, "op"_a, "What the op takes.");
-  module.def("numeric_words", &plumb::python::numeric_words, "Words of members of plumb_numerics.");
+  module.def("numeric_words", &plumb::cases::numeric_words, "Words of members of plumb_numerics.");
   module.def("judge", &plumb::python::judge, "op"_a, "arrays"_a, "integers"_a, "words"_a, "reals"_a,
              "numerics"_a, "A report on each output, and under which contract all are right.");
   module.def("reference", &plumb::python::right, "op"_a, "arrays"_a, "integers"_a, "words"_a,

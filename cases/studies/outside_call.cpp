@@ -108,27 +108,27 @@ const OpDefinition& known_op(const std::string& name) {
                            nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
-const std::vector<std::string>& numeric_words(std::string_view member) {
+const std::map<std::string, std::vector<std::string>>& numeric_words() {
   static const std::vector<std::string> formats{"f64", "f32", "tf32", "tf32_truncated", "bf16"};
-  static const std::map<std::string, std::vector<std::string>, std::less<>> words{
+  static const std::map<std::string, std::vector<std::string>> words{
       {"product", formats},
       {"accumulator", formats},
       {"probability", formats},
       {"index_order", {"any", "own", "ascending", "by_key"}},
       {"equal_keys", {"any", "repeated", "lowest_index"}},
       {"sum_unit", {"fp32", "sm90_bf16", "sm90_fp8", "24_bits"}}};
-  static const std::vector<std::string> none;
-  const auto found = words.find(member);
-  return found == words.end() ? none : found->second;
+  return words;
 }
 
 double numeric_word(const std::string& member, const std::string& word) {
-  const std::vector<std::string>& words = numeric_words(member);
-  const auto found = std::ranges::find(words, word);
-  if (found != words.end()) return static_cast<double>(found - words.begin());
-  throw BadRow(fmt::format(
-      "numerics: {} is \"{}\"; {}", member, word,
-      words.empty() ? "it is a number" : fmt::format("words are {}", fmt::join(words, ", "))));
+  const auto words = numeric_words().find(member);
+  if (words == numeric_words().end()) {
+    throw BadRow(fmt::format("numerics: {} is \"{}\"; it is a number", member, word));
+  }
+  const auto found = std::ranges::find(words->second, word);
+  if (found != words->second.end()) return static_cast<double>(found - words->second.begin());
+  throw BadRow(fmt::format("numerics: {} is \"{}\"; words are {}", member, word,
+                           fmt::join(words->second, ", ")));
 }
 
 bool CallVerdict::passed() const {

@@ -17,9 +17,8 @@ namespace plumb::cases {
 // Numerics that the kernel promises; what is not named is as in plumb's own kernel.
 using NumericSettings = std::map<std::string, double>;
 
-// The words that a member of plumb_numerics may have, in the order of their values. Empty for a
-// member that is a number.
-const std::vector<std::string>& numeric_words(std::string_view member);
+// Members of plumb_numerics whose values have words, and these in the order of their values.
+const std::map<std::string, std::vector<std::string>>& numeric_words();
 // The value of such a word. Throws BadRow.
 double numeric_word(const std::string& member, const std::string& word);
 
