@@ -61,7 +61,7 @@ class CallTensors {
     for (std::size_t i = tensor.shape.size(); i-- > 0; stride *= tensor.shape[i]) {
       given.strides[i] = stride;
     }
-    // A packed kernel's number is a row of one element.
+    // Tensors of ops have a dimension at least. An engine's single number may have none.
     if (given.shape.empty()) {
       given.shape = {1};
       given.strides = {tensor.type.bytes};

@@ -139,19 +139,23 @@ TEST_F(TraceTest, OnlyUnexplainedNaNIsReported) {
   EXPECT_EQ(judged(step).non_finite, "") << "it was not recorded";
 }
 
-TEST_F(TraceTest, BlocksOfACacheAreLaidOut) {
+// Rows 1, 3 and 4 of five were stored. The others hold zeros, whose norm is zero.
+TEST_F(TraceTest, StoredBlocksStandAtTheirNumbers) {
   ExampleStep step;
-  const std::vector<float> stored{1, 2, 3, 4};
-  step.unknown({1}, {1});
-  ExampleStep::Json cache = step.tensor("f32", {9, 2}, stored);
-  cache["blocks"] = {4, 7};
-  step.json["calls"].back()["before"]["cache"] = cache;
-  step.write(path());
-  const trace::StepBytes bytes(path());
-  const trace::TraceStep parsed = trace::parse_step(bytes.text(), path());
-  const trace::TraceTensor& tensor = parsed.calls[0].before.at("cache");
-  EXPECT_EQ(tensor.stored_bytes(), 16u);
-  EXPECT_EQ(bytes.of(tensor).size(), 16u);
+  ExampleStep::Json& call = step.norm();
+  ExampleStep::Json &x = call["before"]["x"], &out = call["after"]["out"];
+  for (ExampleStep::Json* const tensor : {&x, &out}) {
+    (*tensor)["shape"] = {5, 64};
+    (*tensor)["blocks"] = {1, 3, 4};
+  }
+  EXPECT_TRUE(judged(step).passed());
+  out["blocks"] = {0, 3, 4};
+  EXPECT_TRUE(judged(step).failed());
+  out["blocks"] = {1, 4, 3};
+  EXPECT_NE(why_refused([&] { judged(step); }).find("not ascending numbers of blocks"),
+            std::string::npos);
+  out["blocks"] = {1, 3};
+  EXPECT_NE(why_refused([&] { judged(step); }).find("too many"), std::string::npos);
 }
 
 TEST_F(TraceTest, ATextOfAnyOtherFormIsRefused) {
