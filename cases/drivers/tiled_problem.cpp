@@ -277,20 +277,15 @@ class TiledProblem final : public Problem {
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       TensorSpec spec = layout.at(specs_[i].name).spec();
       const HostTensor& whole = tensors.at(spec.name);
-      spec.clues = whole.spec().clues;
       if (!axes_[i]) {
+        spec.clues = whole.spec().clues;
         HostTensor& shared = excerpt.add(std::move(spec));
         if (shared.bytes().size() == whole.bytes().size()) shared.bytes() = whole.bytes();
         continue;
       }
       const RowAxis axis = *axes_[i];
-      spec.excerpt = {axis.dimension, {}, specs_[i].shape[axis.dimension]};
-      for (const std::int64_t row : rows) {
-        for (std::int64_t j = 0; j < axis.per_row; ++j) {
-          spec.excerpt->places.push_back(row * axis.per_row + j);
-        }
-      }
-      copy_rows(whole, excerpt.add(std::move(spec)), axis, rows);
+      copy_rows(whole, excerpt.add(excerpt_spec(whole.spec(), std::move(spec), axis, rows)), axis,
+                rows);
     }
     return excerpt;
   }

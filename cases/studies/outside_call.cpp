@@ -151,10 +151,8 @@ Expectations OutsideCall::expect(const TensorSet& tensors) const {
   return expect(*problem_, tensors);
 }
 
-// Padding or not follows from the inputs: what holds NaN promises nothing.
 Expectations OutsideCall::expect(const Problem& problem, const TensorSet& tensors) const {
-  const Step step{0, problem.capacity(), Fill::real, DeadRows::foreign};
-  return problem.expect(step, tensors, to_reference(numerics_), numerics_);
+  return problem.expect(recorded_step(problem), tensors, to_reference(numerics_), numerics_);
 }
 
 Expectations OutsideCall::given(Expectations all) const {
@@ -162,27 +160,44 @@ Expectations OutsideCall::given(Expectations all) const {
   return all;
 }
 
-CallVerdict OutsideCall::judge() const {
+Expectations OutsideCall::judged(const RecordedCall& call,
+                                 const std::optional<RowChoice>& choice) const {
+  std::optional<Expectations> some;
+  if (choice) some = expect_sample(call, *choice);
+  return given(some ? std::move(*some) : expect(call.problem, call.tensors));
+}
+
+CallVerdict OutsideCall::judge(const RowSampling& sampling) const {
   CallVerdict verdict;
+  const device::Properties platform = device::open_device(kPlatform)->properties();
+  const RecordedCall call{row_, platform, *problem_, numerics_, tensors_};
+  std::optional<RowChoice> choice;
+  if (const std::int64_t most = rows_to_judge(call, sampling); most > 0) {
+    verdict.rows = independent_rows(call);
+    verdict.rows_judged = most;
+    choice = {most, sampling.seed, verdict.rows, verdict.rows};
+  }
+  Expectations expectations = judged(call, choice);
   bool unlimited = false;
-  for (Expectation& one : given(expect(tensors_))) {
+  for (Expectation& one : expectations) {
     TensorReport report = compare(one);
     unlimited = refuse_without_bound(one, report) || unlimited;
     verdict.outputs.push_back({std::move(one), std::move(report)});
   }
   // Another contract explains nothing where any value would pass.
-  if (!verdict.passed() && !unlimited) verdict.right_if = right_if(right_under());
+  if (!verdict.passed() && !unlimited) verdict.right_if = right_if(right_under(choice));
   return verdict;
 }
 
-std::vector<Alternative> OutsideCall::right_under() const {
-  const Expectations present = given(expect(tensors_));
+std::vector<Alternative> OutsideCall::right_under(const std::optional<RowChoice>& choice) const {
+  const device::Properties platform = device::open_device(kPlatform)->properties();
+  const Expectations present = judged({row_, platform, *problem_, numerics_, tensors_}, choice);
   return right_contracts(op_, row_, [&](const Alternative& alternative) {
     try {
-      const device::Properties platform = device::open_device(kPlatform)->properties();
-      const auto problem =
-          op_.make_problem(under_contract(op_, alternative.contract, row_), platform);
-      const Expectations other = given(expect(*problem, tensors_of(op_, *problem, call_)));
+      const Row row = under_contract(op_, alternative.contract, row_);
+      const auto problem = op_.make_problem(row, platform);
+      const TensorSet tensors = tensors_of(op_, *problem, call_);
+      const Expectations other = judged({row, platform, *problem, numerics_, tensors}, choice);
       // What the call held before is not known.
       const auto untouched = [](const auto&...) { return false; };
       return std::ranges::all_of(compare(other), &TensorReport::passed) &&

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cases/drivers/call_sample.h"
 #include "cases/tables/alternative.h"
 #include "cases/tables/given_call.h"
 
@@ -30,7 +31,8 @@ struct JudgedOutput {
 struct CallVerdict {
   std::vector<JudgedOutput> outputs;  // that the call has
   std::string right_if;  // of a failed call: "right if floor = 1e-4: declare it", or nothing
-  bool passed() const;   // a call without a judged output does not pass
+  std::int64_t rows = 0, rows_judged = 0;  // of a call that was judged by a sample; 0: all
+  bool passed() const;                     // a call without a judged output does not pass
 };
 
 // The problem of one call and what is right of its outputs.
@@ -44,12 +46,14 @@ class OutsideCall {
   // Of all outputs, given or not. Throws BadRow: inputs of which no output is right.
   Expectations expect(const TensorSet& tensors) const;
   const TensorSet& tensors() const { return tensors_; }
-  CallVerdict judge() const;
+  CallVerdict judge(const RowSampling& sampling = {}) const;
 
  private:
   Expectations expect(const Problem& problem, const TensorSet& tensors) const;
+  // Of the call's own outputs. `choice`: of these rows alone.
+  Expectations judged(const RecordedCall& call, const std::optional<RowChoice>& choice) const;
   // Of numerics one call says too little: wider bounds cover small errors of any kind.
-  std::vector<Alternative> right_under() const;
+  std::vector<Alternative> right_under(const std::optional<RowChoice>& choice) const;
   Expectations given(Expectations all) const;
 
   const OpDefinition& op_;

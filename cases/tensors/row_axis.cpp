@@ -86,6 +86,18 @@ std::int64_t problem_row(const TensorSpec& spec, RowAxis axis, std::int64_t tens
   return tensor_row % spec.shape[axis.dimension] / axis.per_row;
 }
 
+TensorSpec excerpt_spec(const TensorSpec& whole, TensorSpec few, RowAxis axis,
+                        const std::vector<std::int64_t>& rows) {
+  few.clues = whole.clues;
+  few.excerpt = {axis.dimension, {}, whole.shape[axis.dimension]};
+  for (const std::int64_t row : rows) {
+    for (std::int64_t i = 0; i < axis.per_row; ++i) {
+      few.excerpt->places.push_back(row * axis.per_row + i);
+    }
+  }
+  return few;
+}
+
 void copy_rows(const HostTensor& from, HostTensor& to, RowAxis axis,
                const std::vector<std::int64_t>& rows) {
   constexpr std::int64_t kRowsWorthAThread = 16;

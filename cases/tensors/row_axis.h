@@ -44,6 +44,10 @@ class RowPieces {
 std::vector<std::int64_t> tensor_rows(const TensorSpec& spec, RowAxis axis, std::int64_t row);
 std::int64_t problem_row(const TensorSpec& spec, RowAxis axis, std::int64_t tensor_row);
 
+// `few`, the spec of a tensor of rows.size() rows, as an excerpt: these rows of `whole`.
+TensorSpec excerpt_spec(const TensorSpec& whole, TensorSpec few, RowAxis axis,
+                        const std::vector<std::int64_t>& rows);
+
 // Copies row rows[i] of `from` to row i of `to`, of which -1 leaves out one.
 void copy_rows(const HostTensor& from, HostTensor& to, RowAxis axis,
                const std::vector<std::int64_t>& rows);

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cases/drivers/call_sample.h"
 #include "cases/drivers/run.h"
-#include "decode/recording/call_sample.h"
 #include "decode/recording/right_calls.h"
 #include "device/find_in.h"
 
@@ -26,6 +26,16 @@ bool is_constant(std::string_view tensor) {
       "fn",       "scale",     "base",      "norm_weight", "weight",       "bias",
       "q_weight", "kv_weight", "attn_sink", "cos_sin",     "enorm_weight", "hnorm_weight"};
   return names.contains(tensor);
+}
+
+std::optional<Expectations> expect_sample(const PlaceholderReference& placeholder,
+                                          const TensorSet& tensors, const RowChoice& choice) {
+  if (placeholder.rows() <= choice.most) return std::nullopt;
+  const std::vector<std::int64_t> rows = choose_rows(choice, placeholder.rows());
+  const std::unique_ptr<PlaceholderReference> few = placeholder.with_rows(std::ssize(rows));
+  if (few == nullptr) return std::nullopt;
+  return few->expect(excerpt_of(few->make_tensors(), placeholder.make_tensors(), tensors,
+                                placeholder.rows(), rows));
 }
 
 }  // namespace

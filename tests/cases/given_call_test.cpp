@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cases/judge/right_outputs.h"
+#include "cases/studies/outside_call.h"
 #include "cases/tables/op_table.h"
 #include "cases/tables/registry.h"
 #include "device/device.h"
@@ -201,6 +202,67 @@ TEST(GivenCall, WithAWrongOutputFails) {
     }
   }
   EXPECT_EQ(found, seen);
+}
+
+// Two rows of each op that has independent rows: the first and the last.
+TEST(CallOfManyRows, IsJudgedByASampleInEveryOpWithRows) {
+  std::set<std::string_view> sampled, found;
+  for (const Case& which : smoke_rows()) {
+    SCOPED_TRACE(which.id());
+    RightCall right(which);
+    const OutsideCall call(std::string(which.op->name), right.call(), {}, true);
+    const CallVerdict verdict = call.judge({.most = 2});
+    EXPECT_TRUE(verdict.passed() || verdict.outputs.empty())
+        << verdict.outputs.front().report.failures.front();
+    if (verdict.rows_judged == 0) continue;
+    EXPECT_EQ(verdict.rows_judged, 2);
+    sampled.insert(which.op->name);
+    for (HostTensor& tensor : right.tensors().all()) {
+      if (tensor.spec().role != Role::output || tensor.bytes().empty()) continue;
+      if (!right.promises(tensor.spec())) continue;
+      const Bytes kept = tensor.bytes();
+      for (std::byte& byte : tensor.bytes()) byte ^= std::byte{0x55};
+      const OutsideCall wrong(std::string(which.op->name), right.call(), {}, true);
+      if (!wrong.judge({.most = 2}).passed()) found.insert(which.op->name);
+      tensor.bytes() = kept;
+    }
+  }
+  EXPECT_EQ(found, sampled);
+  EXPECT_GE(sampled.size(), 20);
+}
+
+// Row i of the output is wrong, and nothing else. Rows at both ends are always found, others if
+// they were chosen, and the report has their numbers in the call.
+TEST(CallOfManyRows, FindsWrongRowsByTheirNumbersInTheCall) {
+  RightCall right(find_case("rms_norm/tokens_256/eager"));
+  HostTensor& out = right.tensors().at("out");
+  std::set<std::int64_t> found;
+  for (std::int64_t row = 0; row < out.rows(); ++row) {
+    const Bytes kept = out.bytes();
+    for (std::int64_t i = 0; i < out.columns(); ++i) out.row<std::uint16_t>(row)[i] ^= 0x100;
+    const OutsideCall call("rms_norm", right.call(), {}, true);
+    const CallVerdict verdict = call.judge({.most = 20, .seed = 3});
+    EXPECT_EQ(verdict.rows, 256);
+    if (!verdict.passed()) {
+      found.insert(row);
+      EXPECT_EQ(verdict.outputs.front().report.wrong_rows, std::vector{row});
+    }
+    out.bytes() = kept;
+  }
+  EXPECT_EQ(found.size(), 20);
+  EXPECT_TRUE(found.contains(0) && found.contains(255));
+  const OutsideCall call("rms_norm", right.call(), {}, true);
+  EXPECT_EQ(call.judge().rows_judged, 0) << "without a limit every row is judged";
+  EXPECT_EQ(call.judge({.budget = 1e12}).rows_judged, 0) << "and if that is cheap";
+  EXPECT_EQ(call.judge({.budget = 1}).rows_judged, 16);
+}
+
+TEST(CallOfManyRows, SaysHowOftenASampleMissesADefect) {
+  EXPECT_EQ(chance_of_missing(40, 40), 0);
+  EXPECT_NEAR(chance_of_missing(40, 6), 1 - 4.0 / 38, 1e-12);  // one wrong row of 38
+  // Two wrong rows of 198, 10 of them chosen.
+  EXPECT_NEAR(chance_of_missing(200, 12), (188.0 / 198) * (187.0 / 197), 1e-12);
+  EXPECT_EQ(chance_of_missing(3, 2), 1);
 }
 
 TEST(GivenCall, ThatDoesNotFitIsRefusedInItsOwnWords) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "decode/recording/call_sample.h"
+#include "cases/drivers/call_sample.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "cases/drivers/run.h"
 #include "cases/tables/registry.h"
 #include "cases/tensors/fill.h"
 #include "cases/tensors/row_axis.h"
@@ -18,29 +20,16 @@ namespace {
 
 using Rows = std::vector<std::int64_t>;
 
-// What counts the rows of an op. Norms are cheap in cases, which do not say.
+// Fewer say too little of a call, whatever they cost.
+constexpr std::int64_t kLeastRows = 16;
+
+// The parameter that counts the rows of an op. A request of fp8_paged_mqa_logits has several rows,
+// which no case with tiled rows may have.
 std::string_view row_parameter(const OpDefinition& op) {
-  if (!op.row_count.empty()) return op.row_count;
-  static const std::map<std::string_view, std::string_view> kMore{
-      {"rms_norm", "tokens"},           {"fused_add_rms_norm", "tokens"},
-      {"mtp_input_rms_norm", "tokens"}, {"mtp_shared_head_rms_norm", "tokens"},
-      {"q_kv_rms_norm", "tokens"},      {"q_head_rms_norm_rope", "tokens"},
-      {"inverse_rope", "tokens"},       {"fp8_paged_mqa_logits", "requests"}};
-  const auto found = kMore.find(op.name);
-  return found == kMore.end() ? std::string_view() : found->second;
+  return op.name == "fp8_paged_mqa_logits" ? "requests" : op.row_count;
 }
 
 bool writes_cache(const TensorSet& tensors) { return tensors.contains("cache_before"); }
-
-TensorSpec excerpt_spec(TensorSpec spec, const TensorSpec& whole, RowAxis axis, const Rows& rows) {
-  spec.excerpt = {axis.dimension, {}, whole.shape[axis.dimension]};
-  for (const std::int64_t row : rows) {
-    for (std::int64_t j = 0; j < axis.per_row; ++j) {
-      spec.excerpt->places.push_back(row * axis.per_row + j);
-    }
-  }
-  return spec;
-}
 
 // The lists of these rows, one behind the other: they have no places of their own.
 void copy_ragged(const TensorSet& tensors, const std::string& side, const Rows& rows,
@@ -66,53 +55,12 @@ bool is_ragged(const TensorSet& tensors, const std::string& name) {
          (name == side + "_indices" || name == side + "_indptr");
 }
 
-// Tensors laid out for few rows, of which `whole` has `count`. What has no rows is shared; what
-// follows from the whole launch (a plan, partial results) is nobody's, and left empty.
-TensorSet excerpt_of(const TensorSet& layout, const TensorSet& whole, const TensorSet& tensors,
-                     std::int64_t count, const Rows& rows) {
-  TensorSet excerpt;
-  for (const HostTensor& few : layout.all()) {
-    const TensorSpec& spec = few.spec();
-    const HostTensor& all = tensors.at(spec.name);
-    if (all.spec().shape != whole.at(spec.name).spec().shape || is_ragged(tensors, spec.name)) {
-      // A table as long as it really is; lists are copied below.
-      excerpt.add(is_ragged(tensors, spec.name) ? HostTensor(spec) : all.alias());
-      continue;
-    }
-    const bool between = spec.role == Role::scratch || spec.role == Role::state;
-    std::optional<RowAxis> axis;
-    try {
-      axis = find_row_axis(all.spec(), count, spec, std::ssize(rows));
-    } catch (const std::logic_error&) {
-      if (!between) throw;
-      excerpt.add(spec);
-      continue;
-    }
-    if (!axis) {
-      excerpt.add(all.alias());
-      continue;
-    }
-    copy_rows(all, excerpt.add(excerpt_spec(spec, all.spec(), *axis, rows)), *axis, rows);
-  }
-  for (const HostTensor& few : layout.all()) {
-    const std::string& name = few.spec().name;
-    if (is_ragged(tensors, name) && name.ends_with("_indices")) {
-      copy_ragged(tensors, name.substr(0, name.rfind('_')), rows, excerpt);
-    }
-  }
-  return excerpt;
-}
-
 std::unique_ptr<Problem> make_few(const RecordedCall& call, std::string_view parameter,
                                   std::int64_t rows) {
   Row row = call.row;
   row.picked_from = row.integer(parameter);
   row.integers.find(parameter)->second = rows;
   return find_op(row.op).make_problem(row, call.properties);
-}
-
-Step step_of(const Problem& problem) {
-  return {0, problem.capacity(), Fill::real, DeadRows::foreign};
 }
 
 Expectations expect_rows(const RecordedCall& call, std::string_view parameter, const Rows& rows) {
@@ -123,8 +71,8 @@ Expectations expect_rows(const RecordedCall& call, std::string_view parameter, c
   const plumb_numerics& declared = call.declared;
   const reference::Numerics numerics = to_reference(declared);
   Expectations all =
-      call.problem.expect_whole(step_of(call.problem), call.tensors, numerics, declared);
-  append(few->expect_sample(step_of(*few), excerpt, numerics, declared), all);
+      call.problem.expect_whole(recorded_step(call.problem), call.tensors, numerics, declared);
+  append(few->expect_sample(recorded_step(*few), excerpt, numerics, declared), all);
   return all;
 }
 
@@ -186,7 +134,7 @@ Expectations expect_written(const RecordedCall& call, const Rows& chosen) {
     }
   }
   const plumb_numerics& declared = call.declared;
-  return few->expect(step_of(*few), excerpt, to_reference(declared), declared);
+  return few->expect(recorded_step(*few), excerpt, to_reference(declared), declared);
 }
 
 }  // namespace
@@ -204,26 +152,85 @@ std::vector<std::int64_t> choose_rows(const RowChoice& choice, std::int64_t rows
   return {chosen.begin(), chosen.end()};
 }
 
-std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice) {
-  if (writes_cache(call.tensors)) {
-    const std::int64_t tokens = call.row.integer("tokens");
-    return expect_written(call, choose_rows(choice, tokens));
+TensorSet excerpt_of(const TensorSet& layout, const TensorSet& whole, const TensorSet& tensors,
+                     std::int64_t count, const std::vector<std::int64_t>& rows) {
+  TensorSet excerpt;
+  for (const HostTensor& few : layout.all()) {
+    const TensorSpec& spec = few.spec();
+    const HostTensor& all = tensors.at(spec.name);
+    if (all.spec().shape != whole.at(spec.name).spec().shape || is_ragged(tensors, spec.name)) {
+      // A table as long as it really is; lists are copied below.
+      excerpt.add(is_ragged(tensors, spec.name) ? HostTensor(spec) : all.alias());
+      continue;
+    }
+    const bool between = spec.role == Role::scratch || spec.role == Role::state;
+    std::optional<RowAxis> axis;
+    try {
+      axis = find_row_axis(all.spec(), count, spec, std::ssize(rows));
+    } catch (const std::logic_error&) {
+      if (!between) throw;
+      excerpt.add(spec);
+      continue;
+    }
+    if (!axis) {
+      excerpt.add(all.alias());
+      continue;
+    }
+    copy_rows(all, excerpt.add(excerpt_spec(all.spec(), spec, *axis, rows)), *axis, rows);
   }
-  const std::string_view parameter = row_parameter(find_op(call.row.op));
-  if (parameter.empty()) return std::nullopt;
-  const std::int64_t rows = call.row.integer(parameter);
-  if (rows <= choice.most) return std::nullopt;
-  return expect_rows(call, parameter, choose_rows(choice, rows));
+  for (const HostTensor& few : layout.all()) {
+    const std::string& name = few.spec().name;
+    if (is_ragged(tensors, name) && name.ends_with("_indices")) {
+      copy_ragged(tensors, name.substr(0, name.rfind('_')), rows, excerpt);
+    }
+  }
+  return excerpt;
 }
 
-std::optional<Expectations> expect_sample(const PlaceholderReference& placeholder,
-                                          const TensorSet& tensors, const RowChoice& choice) {
-  if (placeholder.rows() <= choice.most) return std::nullopt;
-  const Rows rows = choose_rows(choice, placeholder.rows());
-  const std::unique_ptr<PlaceholderReference> few = placeholder.with_rows(std::ssize(rows));
-  if (few == nullptr) return std::nullopt;
-  return few->expect(excerpt_of(few->make_tensors(), placeholder.make_tensors(), tensors,
-                                placeholder.rows(), rows));
+Step recorded_step(const Problem& problem) {
+  return {0, problem.capacity(), Fill::real, DeadRows::foreign};
+}
+
+std::int64_t independent_rows(const RecordedCall& call) {
+  if (writes_cache(call.tensors)) return call.row.integer("tokens");
+  const bool ragged = std::ranges::any_of(call.tensors.all(), [&](const HostTensor& tensor) {
+    return is_ragged(call.tensors, tensor.spec().name);
+  });
+  if (!call.problem.rows_have_places() && !ragged) return 0;
+  const std::string_view parameter = row_parameter(find_op(call.row.op));
+  return parameter.empty() ? 0 : call.row.integer(parameter);
+}
+
+std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice) {
+  const std::int64_t rows = independent_rows(call);
+  if (writes_cache(call.tensors)) return expect_written(call, choose_rows(choice, rows));
+  if (rows <= choice.most) return std::nullopt;
+  return expect_rows(call, row_parameter(find_op(call.row.op)), choose_rows(choice, rows));
+}
+
+std::int64_t rows_to_judge(const RecordedCall& call, const RowSampling& sampling) {
+  const std::int64_t rows = independent_rows(call);
+  std::int64_t most = sampling.most > 0 ? sampling.most : rows;
+  if (sampling.budget > 0 && rows > 0) {
+    const double share = sampling.budget / std::max(verdict_cost(call.problem), 1.0);
+    const auto affordable = static_cast<std::int64_t>(share * static_cast<double>(rows));
+    // Half of the rows would save little.
+    if (share < 0.5) most = std::min(most, std::max(kLeastRows, affordable));
+  }
+  return most < rows ? most : 0;
+}
+
+double chance_of_missing(std::int64_t rows, std::int64_t judged) {
+  if (judged >= rows) return 0;
+  // Of the rows between the first and the last, which are always judged.
+  const auto between = static_cast<double>(rows - 2);
+  const auto random = static_cast<double>(std::max<std::int64_t>(0, judged - 2));
+  const auto wrong = static_cast<double>(std::max<std::int64_t>(1, rows / 100));
+  if (random + wrong > between) return 0;
+  const auto choices = [](double from, double count) {
+    return std::lgamma(from + 1) - std::lgamma(count + 1) - std::lgamma(from - count + 1);
+  };
+  return std::exp(choices(between - wrong, random) - choices(between, random));
 }
 
 }  // namespace plumb::cases
