@@ -227,6 +227,11 @@ void add_judge(CLI::App& app, Action& action) {
   command->add_option("--call", arguments->call, "only this call: RANK/STEP/NUMBER");
   add_repeatable(*command, "--ops", arguments->own_ops,
                  "Python file that declares ops of its own (docs/own_op.md)");
+  command
+      ->add_option("--rows", arguments->rows,
+                   "rows of a call to judge at most, 0 for all; default: all if that takes less "
+                   "than half a second, a sample otherwise")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   command->add_option("--jobs,-j", arguments->jobs, "calls side by side; default: cores")
       ->check(CLI::Range(1, 256));
   command->add_option("--json", arguments->json, "report for machines");

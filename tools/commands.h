@@ -53,6 +53,7 @@ struct JudgeArguments {
   std::string call, json, junit;     // call: RANK/STEP/NUMBER; "": all
   std::vector<std::string> own_ops;  // files
   int jobs = 0;                      // 0: cores
+  std::optional<std::int64_t> rows;  // of a call at most; 0: all; unset: as time allows
 };
 
 struct GoldenArguments {

@@ -9,6 +9,7 @@
 
 #include "cases/studies/outside_call.h"
 #include "cases/tables/registry.h"
+#include "cases/tensors/fill.h"
 #include "trace/non_finite.h"
 
 namespace plumb::trace {
@@ -118,6 +119,8 @@ cases::NumericSettings numerics_of(const TraceCall& call) {
 
 void take(const cases::CallVerdict& verdict, CallReport& report) {
   std::int64_t compared = 0;
+  report.rows = verdict.rows;
+  report.rows_judged = verdict.rows_judged;
   for (const cases::JudgedOutput& output : verdict.outputs) {
     const cases::TensorReport& one = output.report;
     compared += one.elements_compared;
@@ -134,13 +137,14 @@ bool is_known(const std::string& op) {
                              [&](const cases::OpDefinition& one) { return one.name == op; });
 }
 
-void judge(const TraceCall& call, const StepBytes& bytes, CallReport& report) {
+void judge(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling,
+           CallReport& report) {
   if (!is_known(call.op)) throw NotJudged("plumb has no such op");
   const CallTensors tensors(call, bytes);
   cases::GivenCall given{.tensors = tensors.given()};
   add_scalars(call, given);
   const cases::OutsideCall judged(call.op, given, numerics_of(call), true);
-  take(judged.judge(), report);
+  take(judged.judge(sampling), report);
 }
 
 }  // namespace
@@ -167,7 +171,8 @@ std::vector<std::byte> StepBytes::of(const TraceTensor& tensor) const {
   return file_.read(tensor.data, tensor.stored_bytes());
 }
 
-CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes& bytes) {
+CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes& bytes,
+                      const cases::RowSampling& sampling) {
   const TraceCall& call = step.calls.at(index);
   CallReport report{.rank = step.rank,
                     .step = step.step,
@@ -178,8 +183,12 @@ CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes&
                     .layer = call.layer,
                     .stream = call.stream,
                     .replay = call.replay.value_or(-1)};
+  cases::RowSampling of_call = sampling;
+  for (const std::int64_t number : {report.rank, report.step, report.index}) {
+    of_call.seed = cases::mix(of_call.seed, static_cast<std::uint64_t>(number));
+  }
   try {
-    judge(call, bytes, report);
+    judge(call, bytes, of_call, report);
   } catch (const NotJudged& why) {
     report.not_judged = why.what();
   } catch (const cases::BadRow& why) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cases/drivers/call_sample.h"
 #include "trace/step_file.h"
 #include "trace/trace.h"
 
@@ -21,6 +22,7 @@ struct CallReport {
   std::string not_judged;                                 // why; "": judged
   std::vector<std::string> failures;                      // lines; empty for a call that passed
   double margin = 0;                                      // largest error / bound
+  std::int64_t rows = 0, rows_judged = 0;                 // of a call judged by a sample; 0: all
   // "out: 3 elements are NaN, the first at [0, 4], and no input has one": of calls that did not
   // pass. -infinity is a mask's, and is not looked at.
   std::string non_finite;
@@ -46,7 +48,8 @@ class StepBytes {
 };
 
 // Throws BadTrace for a damaged trace. A call that cannot be judged is no error: the report says
-// why.
-CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes& bytes);
+// why. Each call has a seed of its own in `sampling`.
+CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes& bytes,
+                      const cases::RowSampling& sampling = {});
 
 }  // namespace plumb::trace

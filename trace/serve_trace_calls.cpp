@@ -27,8 +27,10 @@ CallsAnswer answer_to(const CallsRequest& request, std::optional<OpenStep>& open
     answer.rank = step.rank;
     answer.step = step.step;
     answer.provenance = step.provenance;
+    const cases::RowSampling sampling{.most = request.most_rows, .budget = request.budget};
     for (std::int64_t i = request.begin; i < request.end; ++i) {
-      answer.reports.push_back(judge_call(step, static_cast<std::size_t>(i), open->bytes));
+      answer.reports.push_back(
+          judge_call(step, static_cast<std::size_t>(i), open->bytes, sampling));
     }
   } catch (const BadTrace& error) {
     answer.refused = error.what();

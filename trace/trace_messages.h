@@ -17,6 +17,8 @@ namespace plumb::trace {
 struct CallsRequest {
   std::string path;
   std::int64_t begin = 0, end = 0;
+  std::int64_t most_rows = 0;  // RowSampling
+  double budget = 0;
 };
 
 struct CallsAnswer {

@@ -41,8 +41,8 @@ class ExampleStep {
   }
 
   // A call of rms_norm on 3 rows of 64, which rounds once. `eps` is what the kernel adds: 1e-6 is
-  // right.
-  Json& norm(double eps = 1e-6, std::int64_t layer = 0) {
+  // right. `wrong_row` is twice what it should be.
+  Json& norm(double eps = 1e-6, std::int64_t layer = 0, int wrong_row = -1) {
     std::vector<std::uint16_t> x, weight, out;
     for (int i = 0; i < kColumns; ++i) {
       weight.push_back(reference::encode_bf16(static_cast<float>(1 + 0.4 * std::cos(i))));
@@ -54,8 +54,8 @@ class ExampleStep {
       double sum = 0;
       for (int i = 0; i < kColumns; ++i) sum += square(x[row * kColumns + i]);
       for (int i = 0; i < kColumns; ++i) {
-        const double value =
-            number(x[row * kColumns + i]) / std::sqrt(sum / kColumns + eps) * number(weight[i]);
+        const double value = number(x[row * kColumns + i]) / std::sqrt(sum / kColumns + eps) *
+                             number(weight[i]) * (row == wrong_row ? 2 : 1);
         out.push_back(reference::encode_bf16(static_cast<float>(value)));
       }
     }

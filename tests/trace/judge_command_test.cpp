@@ -54,6 +54,28 @@ TEST_F(JudgeCommand, OneCallCanBeChosen) {
   expect_refused({"judge", path("trace"), "--call", "1/1"}, "a call is RANK/STEP/NUMBER");
 }
 
+// The call has three rows, and row 1 is the one between both ends.
+TEST_F(JudgeCommand, LargeCallsAreJudgedByRowsAndTheReportSaysSo) {
+  ExampleStep step;
+  step.norm();
+  step.norm(1e-6, 1, 1);
+  step.write(file("step-000000.h5"));
+  const Finished all = run({"judge", path("trace")});
+  EXPECT_EQ(all.code, 1);
+  EXPECT_EQ(all.out.find("of 6 rows"), std::string::npos) << all.out;
+  const Finished some = run({"judge", path("trace"), "--rows", "2", "--json", path("j.json")});
+  EXPECT_EQ(some.code, 0) << some.out;
+  EXPECT_NE(some.out.find("rms_norm: 4 of 6 rows of 2 large calls were judged (--rows 0: all). A "
+                          "defect in 1 % of the rows is missed in a call of 3 rows, of which 2 are "
+                          "judged, with a probability of 100 %, in all with 100 %"),
+            std::string::npos)
+      << some.out;
+  const auto json = nlohmann::json::parse(contents(path("j.json")));
+  EXPECT_EQ(json["sampled"]["rms_norm"]["rows_judged"], 4);
+  EXPECT_EQ(run({"judge", path("trace"), "--rows", "0"}).code, 1);
+  expect_refused({"judge", path("trace"), "--rows", "-1"}, "--rows");
+}
+
 TEST_F(JudgeCommand, ATraceWithoutAJudgedCallHasNotPassed) {
   ExampleStep step;
   step.unknown({1}, {2});

@@ -34,6 +34,7 @@ using trace::CallsRequest;
 
 constexpr double kTimeout = 600;  // seconds for the calls of one request
 constexpr std::int64_t kCallsAtOnce = 16;
+constexpr double kVerdictBudget = 0.25e9;  // ns of one thread for a call
 
 // A file of a step, and what it holds.
 struct TraceFile {
@@ -137,18 +138,25 @@ CallId parse_call_id(const std::string& text) {
 std::vector<CallsRequest> requests_for(const std::vector<TraceFile>& files,
                                        const JudgeArguments& arguments) {
   std::vector<CallsRequest> requests;
+  const auto request = [&](const TraceFile& file, std::int64_t begin, std::int64_t end) {
+    requests.push_back({.path = file.path,
+                        .begin = begin,
+                        .end = end,
+                        .most_rows = arguments.rows.value_or(0),
+                        .budget = arguments.rows ? 0 : kVerdictBudget});
+  };
   if (!arguments.call.empty()) {
     const CallId id = parse_call_id(arguments.call);
     for (const TraceFile& file : files) {
       if (file.rank != id.rank || file.step != id.step || id.index >= file.calls) continue;
-      requests.push_back({file.path, id.index, id.index + 1});
+      request(file, id.index, id.index + 1);
     }
     if (requests.empty()) throw UsageError("the trace has no call " + arguments.call);
     return requests;
   }
   for (const TraceFile& file : files) {
     for (std::int64_t begin = 0; begin < file.calls; begin += kCallsAtOnce) {
-      requests.push_back({file.path, begin, std::min(begin + kCallsAtOnce, file.calls)});
+      request(file, begin, std::min(begin + kCallsAtOnce, file.calls));
     }
   }
   return requests;

@@ -26,6 +26,10 @@ ordered_json to_json(const CallReport& call) {
                     {"index", call.index},      {"op", call.op},         {"name", call.name},
                     {"layer", call.layer},      {"stream", call.stream}, {"replay", call.replay},
                     {"outcome", standing(call)}};
+  if (call.rows > 0) {
+    json["rows"] = call.rows;
+    json["rows_judged"] = call.rows_judged;
+  }
   if (!call.failures.empty()) json["failures"] = call.failures;
   if (!call.non_finite.empty()) json["non_finite"] = call.non_finite;
   return json;
@@ -37,6 +41,26 @@ ordered_json to_json(const OpCount& count) {
           {"failed", count.failed},
           {"not_judged", count.not_judged},
           {"margin", count.margin}};
+}
+
+ordered_json to_json(const SampledCalls& sampled) {
+  return {{"calls", sampled.calls},
+          {"rows", sampled.rows},
+          {"rows_judged", sampled.judged},
+          {"chance_of_missing_one_percent", sampled.chance},
+          {"chance_of_missing_one_percent_in_all_calls", sampled.chance_in_all}};
+}
+
+void count_in(const CallReport& call, SampledCalls& sampled) {
+  const double chance = cases::chance_of_missing(call.rows, call.rows_judged);
+  ++sampled.calls;
+  sampled.rows += call.rows;
+  sampled.judged += call.rows_judged;
+  sampled.chance_in_all *= chance;
+  if (chance < sampled.chance) return;
+  sampled.chance = chance;
+  sampled.fewest = call.rows_judged;
+  sampled.of = call.rows;
 }
 
 void count_in(const CallReport& call, OpCount& count) {
@@ -74,6 +98,7 @@ std::string call_text(const CallReport& call) {
 void TraceSummary::add(CallReport call) {
   count_in(call, total_);
   count_in(call, ops_[shown_op(call)]);
+  if (call.rows > 0) count_in(call, sampled_[call.op]);
   if (!call.passed() && !call.failed()) ++not_judged_[{shown_op(call), call.not_judged}];
   if (!call.non_finite.empty() && !first_non_finite_) first_non_finite_ = call;
   if (call.failed()) wrong_.push_back(std::move(call));
@@ -111,6 +136,21 @@ std::string TraceSummary::not_judged_text() const {
   return text;
 }
 
+std::string TraceSummary::sampled_text() const {
+  std::string text;
+  for (const auto& [op, sampled] : sampled_) {
+    text += fmt::format(
+        "{}: {} of {} rows of {} large {} were judged (--rows 0: all). A defect in 1 % of the rows "
+        "is missed in a call of {} rows, of which {} are judged, with a probability of {:.3g} %",
+        op, sampled.judged, sampled.rows, sampled.calls, sampled.calls == 1 ? "call" : "calls",
+        sampled.of, sampled.fewest, 100 * sampled.chance);
+    if (sampled.calls > 1)
+      text += fmt::format(", in all with {:.3g} %", 100 * sampled.chance_in_all);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string TraceSummary::text(const Style& style) const {
   std::string text;
   if (!wrong_.empty()) {
@@ -131,7 +171,7 @@ std::string TraceSummary::text(const Style& style) const {
     text += fmt::format("and {} more wrong calls: --json has all\n", wrong_.size() - kListed - 1);
   }
   if (!text.empty()) text += "\n";
-  text += table_text(style) + not_judged_text();
+  text += table_text(style) + not_judged_text() + sampled_text();
   text += fmt::format("{} calls: {} passed, {} failed, {} not judged\n", total_.calls,
                       total_.passed, total_.failed, total_.not_judged);
   return text;
@@ -146,6 +186,8 @@ std::string TraceSummary::json(const std::optional<Interruption>& interruption) 
   if (interruption) json["interrupted"] = interruption->why;
   json["ops"] = ordered_json::object();
   for (const auto& [op, count] : ops_) json["ops"][op] = to_json(count);
+  json["sampled"] = ordered_json::object();
+  for (const auto& [op, sampled] : sampled_) json["sampled"][op] = to_json(sampled);
   json["not_judged"] = ordered_json::array();
   for (const auto& [what, count] : not_judged_) {
     json["not_judged"].push_back({{"op", what.first}, {"why", what.second}, {"calls", count}});

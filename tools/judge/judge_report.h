@@ -18,6 +18,14 @@ struct OpCount {
   double margin = 0;  // largest error / bound of the calls that passed
 };
 
+// Calls of an op that were judged by a sample of their rows.
+struct SampledCalls {
+  std::int64_t calls = 0, rows = 0, judged = 0;
+  std::int64_t fewest = 0, of = 0;  // rows of the call with the greatest chance of a miss
+  double chance = 0;                // of missing a defect in 1 % of its rows
+  double chance_in_all = 1;         // of missing a defect that each of the calls has
+};
+
 // Adds up the calls of a trace in the order in which they happened.
 class TraceSummary {
  public:
@@ -36,12 +44,14 @@ class TraceSummary {
 
  private:
   std::string not_judged_text() const;
+  std::string sampled_text() const;
   std::string table_text(const Style& style) const;
 
   std::string path_;
   std::map<std::string, std::string> provenance_;
   OpCount total_;
-  std::map<std::string, OpCount> ops_;  // by op, or by the engine's name
+  std::map<std::string, OpCount> ops_;           // by op, or by the engine's name
+  std::map<std::string, SampledCalls> sampled_;  // by op
   std::map<std::pair<std::string, std::string>, std::int64_t> not_judged_;  // op, reason
   std::vector<trace::CallReport> wrong_;                                    // in order
   std::optional<trace::CallReport> first_non_finite_;
