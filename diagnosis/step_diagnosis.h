@@ -35,7 +35,8 @@ Diagnosis diagnose_step(const StepEvidence& evidence,
 
 struct DiagnosedWatch {
   WatchResult result;
-  Diagnosis diagnosis;  // of a watch that failed
+  Diagnosis diagnosis;       // of a watch that failed
+  std::string skipped = {};  // why the steps could not be served
 };
 DiagnosedWatch watch_and_diagnose(const DecodeSetup& setup, const ScheduleShape& shape);
 

@@ -265,6 +265,11 @@ void add_faults(CLI::App& app, Action& action) {
       ->add_option("--geometry", arguments->geometry,
                    "with --clean: small, or production on a real device (512 requests)")
       ->check(CLI::IsMember({"small", "production"}));
+  command
+      ->add_option(
+          "--plugin", arguments->plugin,
+          "with --clean: library or Python file whose kernels take the place of plumb's own")
+      ->check(check_plugin);
   command->add_option("--seed", arguments->seed_text, "other schedules");
   command->add_option("--jobs,-j", arguments->jobs, "faults side by side; default: cores")
       ->check(CLI::Range(1, 256));

@@ -76,6 +76,7 @@ struct FaultsArguments {
   std::vector<std::string> patterns;   // of names of faults; empty: all
   std::int64_t clean_steps = 0;        // so many random steps, and no fault
   std::string geometry = "small";      // or "production", of clean steps on a real device
+  std::string plugin;                  // whose kernels serve the clean steps; "": plumb's own
   std::string seed_text = "0", json;
   int jobs = 0;
   bool quiet = false;

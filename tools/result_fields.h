@@ -51,7 +51,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explanation, name, stands_for, match)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern,
                                    accident)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WatchResult, findings, steps, calls_judged, choices, flips)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiagnosedWatch, result, diagnosis)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiagnosedWatch, result, diagnosis, skipped)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReplayDifference, from, step, part, call, op, tensor, rows,
                                    rows_total, input, digests)
 

@@ -21,12 +21,15 @@ std::string owner_of(const std::string& op, const std::string& platform, const S
   return device::find_entry(device::builtin_implementation(platform), op) ? "plumb's own" : "";
 }
 
+// "plug-in fast; layer 1 attention"
+std::string owned_call(const Finding& finding, const std::string& owner) {
+  if (finding.call.empty() || finding.call == finding.op) return owner;
+  return owner + (owner.empty() ? "" : "; ") + finding.call;
+}
+
 // "mhc_post (plug-in fast; layer 1 attention)", or the op alone.
 std::string place_of(const Finding& finding, const std::string& owner) {
-  std::string more = owner;
-  if (!finding.call.empty() && finding.call != finding.op) {
-    more += (more.empty() ? "" : "; ") + finding.call;
-  }
+  const std::string more = owned_call(finding, owner);
   return finding.op + (more.empty() ? "" : " (" + more + ")");
 }
 
@@ -114,6 +117,15 @@ void put_in(const StepPlugin& plugin, DecodeSetup& setup) {
     auto there = open(here->properties().platform, conditions);
     return wrap ? wrap(std::move(there)) : std::move(there);
   };
+}
+
+WatchResult watch_with(const StepPlugin& plugin, DecodeSetup setup, const ScheduleShape& shape) {
+  put_in(plugin, setup);
+  WatchResult result = watch_plugin({.setup = setup, .shape = shape}, plugin).result;
+  for (Finding& finding : result.findings) {
+    finding.call = owned_call(finding, owner_of(finding.op, setup.platform, &plugin));
+  }
+  return result;
 }
 
 StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,

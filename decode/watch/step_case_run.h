@@ -35,6 +35,11 @@ struct StepPlugin {
 // Throws NotOnThisPlatform if a kernel of the setup is a planted one: it is in another process.
 void put_in(const StepPlugin& plugin, DecodeSetup& setup);
 
+// Watches steps with the plug-in's kernels. `call` of a finding names the owner of its op first.
+// Throws NotOnThisPlatform: the steps call no op that the plug-in has, or it does not support a
+// call.
+WatchResult watch_with(const StepPlugin& plugin, DecodeSetup setup, const ScheduleShape& shape);
+
 struct StepCaseResult {
   CaseResult result;
   std::vector<Finding> findings;  // the failure for machines

@@ -33,7 +33,7 @@ class NamedElsewhere : public testing::TestWithParam<std::string> {};
 
 TEST_P(NamedElsewhere, AndNoOther) {
   const DecodeRun run = elsewhere(GetParam(), 31);
-  const auto [result, diagnosis] = watch_and_diagnose(run.setup, run.schedule);
+  const auto [result, diagnosis, skipped] = watch_and_diagnose(run.setup, run.schedule);
   ASSERT_FALSE(result.clean());
   EXPECT_TRUE(diagnosis.names(GetParam())) << text_of(diagnosis);
   EXPECT_EQ(text_of(diagnosis).find("looks like: " + GetParam() + " ("), 0u) << text_of(diagnosis);
@@ -60,7 +60,7 @@ TEST(StepDiagnosis, NamesAFaultThatBeginsLater) {
   const DecodeFault& fault = fault_of("ragged_indptr_not_copied");
   DecodeSetup setup;
   setup.policies.metadata = std::make_shared<IndptrKept>();
-  const auto [result, diagnosis] = watch_and_diagnose(setup, fault.schedule);
+  const auto [result, diagnosis, skipped] = watch_and_diagnose(setup, fault.schedule);
   ASSERT_FALSE(result.clean());
   EXPECT_GT(result.findings.front().step, 3);
   EXPECT_TRUE(diagnosis.names(fault.name)) << text_of(diagnosis);
@@ -89,7 +89,7 @@ TEST(StepDiagnosis, SaysThatNobodyLookedWhereTheValuesAreTooLarge) {
 TEST(StepDiagnosis, BlamesNoFaultForWhatHappensWithoutAny) {
   DecodeSetup setup;
   setup.geometry.max_context = device::decode::kC128a - 1;
-  const auto [result, diagnosis] =
+  const auto [result, diagnosis, skipped] =
       watch_and_diagnose(setup, {.lengths = Lengths::short_ones, .steps = 1, .most_requests = 1});
   ASSERT_FALSE(result.clean());
   EXPECT_EQ(result.findings.front().detector, Detector::error);
@@ -99,7 +99,7 @@ TEST(StepDiagnosis, BlamesNoFaultForWhatHappensWithoutAny) {
 class ForeignDefect : public testing::TestWithParam<tests::ForeignDefect> {};
 
 TEST_P(ForeignDefect, IsNoKnownPattern) {
-  const auto [result, diagnosis] =
+  const auto [result, diagnosis, skipped] =
       watch_and_diagnose(GetParam().plant({}), {Traffic::random, Lengths::random, 6, 4, 3});
   ASSERT_FALSE(result.clean()) << "it does not show";
   EXPECT_EQ(text_of(diagnosis).find("no known pattern"), 0u) << text_of(diagnosis);

@@ -72,5 +72,37 @@ TEST_F(PluginSteps, APlantedKernelIsNotPutBesideAPlugIn) {
   expect(finished.out, "its planted kernel is not in the process of a plug-in");
 }
 
+// plumb faults --clean: drawn steps, here of one schedule.
+class PluginCleanSteps : public CommandLine {
+ protected:
+  Finished run_clean(const std::string& name, const Words& more = {}) const {
+    const std::string library = std::string(PLUMB_TEST_PLUGINS) + "/" + name + ".so";
+    Words words{"faults", "--clean", "10", "--platform", "sim-sm90", "--plugin", library};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+};
+
+TEST_F(PluginCleanSteps, OfRightKernelsRaiseNoAlarm) {
+  const Finished finished = run_clean("launches_right");
+  EXPECT_EQ(finished.code, 0) << finished.out << finished.err;
+  EXPECT_NE(finished.out.find("without a fault: 10 steps in 1 schedules, "), std::string::npos);
+  EXPECT_NE(finished.out.find(" 0 alarms\npassed\n"), std::string::npos) << finished.out;
+}
+
+TEST_F(PluginCleanSteps, OfAWrongKernelNameItsOpAndOwner) {
+  const Finished finished = run_clean("launches_ignores_weight");
+  EXPECT_EQ(finished.code, 1) << finished.out << finished.err;
+  EXPECT_NE(finished.out.find("ALARM  sim-sm90: 0: "), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("q_kv_rms_norm (plug-in launches; layer 0 q and kv norm): "),
+            std::string::npos)
+      << finished.out;
+}
+
+TEST_F(PluginCleanSteps, AreForCleanStepsAndAPlugInThatExists) {
+  expect_refused({"faults", "--plugin", "/dev/null"}, "--plugin is for --clean");
+  expect_refused({"faults", "--clean", "5", "--plugin", path("absent.so")}, "absent.so");
+}
+
 }  // namespace plugin_steps_test
 }  // namespace plumb

@@ -177,8 +177,9 @@ TEST(Wire, AFinishedCaseArrivesWhole) {
 
 TEST(Wire, ADiagnosedWatchArrivesWhole) {
   const cases::DiagnosedWatch arrived =
-      sent(cases::DiagnosedWatch{{{finding()}, 3, 77, 5, 6}, diagnosis()});
-  const auto& [result, diagnosed] = arrived;
+      sent(cases::DiagnosedWatch{{{finding()}, 3, 77, 5, 6}, diagnosis(), "no op"});
+  const auto& [result, diagnosed, skipped] = arrived;
+  EXPECT_EQ(skipped, "no op");
   const auto& [findings, steps, calls_judged, choices, flips] = result;
   EXPECT_TRUE(result.found_by(cases::Detector::cost));
   EXPECT_EQ(steps + 10 * calls_judged + 1000 * choices + 10'000 * flips, 65'773);

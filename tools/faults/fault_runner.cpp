@@ -7,7 +7,9 @@
 #include <utility>
 #include <variant>
 
+#include "decode/watch/step_case_run.h"
 #include "process/ordered_map.h"
+#include "tools/plugin.h"
 #include "tools/result_codec.h"
 #include "tools/selection.h"
 
@@ -18,6 +20,7 @@ namespace {
 using cases::DecodeRun;
 using cases::DiagnosedWatch;
 using cases::FinishedRun;
+using cases::WatchResult;
 using process::Death;
 
 // Seconds of one run; in production geometry, whose runs have more to do.
@@ -65,6 +68,7 @@ class RunTaker {
     }
     if (auto* watch = std::get_if<DiagnosedWatch>(&answer)) {
       if (!watch->result.clean()) finished.died.clear();
+      finished.run.not_here = watch->skipped;
       finished.result = std::move(watch->result);
       finished.diagnosis = std::move(watch->diagnosis);
     }
@@ -76,6 +80,17 @@ class RunTaker {
   const std::vector<DecodeRun>& runs_;
   process::Worker worker_;
 };
+
+DiagnosedWatch watch_plugin_run(const DecodeRun& run, const std::string& plugin) {
+  try {
+    WatchResult result = cases::watch_with(step_plugin_process(plugin), run.setup, run.schedule);
+    // A kernel that failed may have left anything in its process.
+    if (!result.clean()) end_plugin_processes();
+    return {.result = std::move(result), .diagnosis = {}};
+  } catch (const cases::NotOnThisPlatform& why) {
+    return {.result = {}, .diagnosis = {}, .skipped = why.what()};
+  }
+}
 
 }  // namespace
 
@@ -95,10 +110,11 @@ std::vector<FinishedRun> run_all(const std::vector<DecodeRun>& runs,
   return all;
 }
 
-int serve_watches(const std::vector<DecodeRun>& runs) {
+int serve_watches(const std::vector<DecodeRun>& runs, const std::string& plugin) {
   return process::serve([&](const process::WorkerRequest& request) {
     const DecodeRun& run = runs.at(request.task);
     if (run.name != request.name) throw std::runtime_error("no such run: " + request.name);
+    if (!plugin.empty()) return process::encode(watch_plugin_run(run, plugin));
     const bool diagnosed = process::decode<WatchRequest>(request.body).diagnosed;
     return process::encode(diagnosed ? cases::watch_and_diagnose(run.setup, run.schedule)
                                      : DiagnosedWatch{cases::result_of(run), {}});

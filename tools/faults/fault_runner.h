@@ -21,7 +21,8 @@ std::vector<cases::FinishedRun> run_all(const std::vector<cases::DecodeRun>& run
                                         const std::vector<std::string>& worker, int jobs,
                                         const ReportRun& report);
 
-// The worker's side.
-int serve_watches(const std::vector<cases::DecodeRun>& runs);
+// The worker's side. `plugin`: the library or Python file whose kernels serve the steps. Its runs
+// have no diagnosis, because planted kernels are not in its process.
+int serve_watches(const std::vector<cases::DecodeRun>& runs, const std::string& plugin);
 
 }  // namespace plumb::tools

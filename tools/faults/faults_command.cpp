@@ -20,6 +20,7 @@
 #include "tools/faults/fault_runner.h"
 #include "tools/faults/faults_report.h"
 #include "tools/output.h"
+#include "tools/plugin.h"
 #include "tools/selection.h"
 
 namespace plumb::tools {
@@ -73,7 +74,16 @@ void check_production(const FaultsArguments& arguments, const std::vector<std::s
   }
 }
 
+// A library that cannot be used is better known before the first step.
+void require_plugin(const std::string& path) {
+  constexpr double kPluginTimeout = 60;  // seconds
+  probe_plugin(path, kPluginTimeout);
+}
+
 std::vector<DecodeRun> runs_of(const FaultsArguments& arguments) {
+  if (!arguments.plugin.empty() && arguments.clean_steps == 0) {
+    throw UsageError("--plugin is for --clean: faults are planted in plumb's own kernels");
+  }
   const std::vector<std::string> platforms = platforms_of(arguments);
   const std::uint64_t seed = parse_seed(arguments.seed_text);
   const bool production = arguments.geometry == "production";
@@ -156,8 +166,9 @@ int faults_command(const FaultsArguments& arguments) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, runs, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
-  if (process::is_worker()) return serve_watches(runs);
+  if (process::is_worker()) return serve_watches(runs, arguments.plugin);
   if (!arguments.json.empty()) check_writable(arguments.json);
+  if (!arguments.plugin.empty()) require_plugin(arguments.plugin);
   const auto all = run_all(runs, process::own_command_line(), jobs, Printer(arguments.quiet));
   const cases::Shares shares = shares_of(all);
   put(shares_text(shares, style_of(STDOUT_FILENO)));

@@ -191,8 +191,7 @@ std::string elsewhere_text(const FinishedRun& one, const Style& style) {
 
 std::string alarm_text(const FinishedRun& one, const Style& style) {
   if (!one.alarm()) return "";
-  std::string text =
-      fmt::format("{}  {}\n", style.paint("FALSE ALARM", "1;31"), name_of_schedule(one));
+  std::string text = fmt::format("{}  {}\n", style.paint("ALARM", "1;31"), name_of_schedule(one));
   if (!one.died.empty()) return text + "    crash: " + one.died + "\n";
   if (one.result.clean()) {
     return text + fmt::format("    {} steps and {} calls judged\n", one.result.steps,
