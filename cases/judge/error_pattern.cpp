@@ -105,6 +105,13 @@ bool is_multiple(const WrongRows& view, std::int64_t r, double factor) {
   });
 }
 
+// As many digits as tell it from 1: 1.0004.
+std::string factor_text(double factor) {
+  const double away = std::max(std::abs(factor - 1), 1e-12);
+  return fmt::format("{:.{}g}", factor,
+                     std::max(4, 1 + static_cast<int>(std::ceil(-std::log10(away)))));
+}
+
 std::optional<std::string> factor(const WrongRows& view) {
   if (!is_float(view.evidence.got.spec().dtype)) return {};
   std::vector<double> factors;
@@ -118,7 +125,7 @@ std::optional<std::string> factor(const WrongRows& view) {
   const bool common =
       nearly_all_rows(view, [&](std::int64_t r) { return is_multiple(view, r, median); });
   if (common && (view.rows.size() > 2 || view.end - view.begin > 2)) {
-    return fmt::format("{} is {:.4g} of what is expected", view.subject(), median);
+    return fmt::format("{} is {} of what is expected", view.subject(), factor_text(median));
   }
   if (view.end - view.begin <= 2) return {};
   const bool own = nearly_all_rows(

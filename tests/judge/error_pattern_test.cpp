@@ -129,6 +129,10 @@ TEST(Diagnose, NamesAFactor) {
             }),
             "each wrong row is 0.5 of what is expected");
   EXPECT_EQ(pattern_of([](HostTensor& got) {
+              for (const int r : {1, 8}) for_row(got, r, [](float x) { return x * 1.0004f; });
+            }),
+            "each wrong row is 1.0004 of what is expected");
+  EXPECT_EQ(pattern_of([](HostTensor& got) {
               for (const int r : {1, 8}) {
                 for_row(got, r, [r](float x) { return x * static_cast<float>(r + 1); });
               }
