@@ -2,9 +2,7 @@
 #include "trace/non_finite.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace plumb::trace {
@@ -40,18 +38,6 @@ NonFinite count_in(const std::vector<std::byte>& bytes, const FloatFormat& forma
   return found;
 }
 
-// Of the element that is stored at this place.
-std::string coordinates(const TraceTensor& tensor, std::int64_t place) {
-  std::vector<std::int64_t> at(tensor.shape.size());
-  for (std::size_t i = at.size(); i-- > 0;) {
-    const std::int64_t size = i == 0 ? place + 1 : tensor.shape[i];
-    at[i] = place % size;
-    place /= size;
-  }
-  if (tensor.blocks && !at.empty()) at[0] = (*tensor.blocks)[static_cast<std::size_t>(at[0])];
-  return fmt::format("[{}]", fmt::join(at, ", "));
-}
-
 // Nothing: it holds no floating-point numbers.
 std::optional<NonFinite> non_finite_of(const TraceTensor& tensor, const StepBytes& bytes) {
   const auto format = format_of(tensor.type);
@@ -69,7 +55,7 @@ std::string unexplained_non_finite(const TraceCall& call, const StepBytes& bytes
     first = fmt::format(
         "{}: {} NaN or infinite, the first at {}, and no input has one", name,
         found->count == 1 ? "1 element is" : fmt::format("{} elements are", found->count),
-        coordinates(tensor, found->first));
+        tensor.coordinates(found->first));
     break;
   }
   if (first.empty()) return first;

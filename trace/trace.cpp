@@ -4,6 +4,7 @@
 #include "trace/trace.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -78,6 +79,10 @@ class Node {
     const auto number = value_.get<std::int64_t>();
     if (number < least) refuse(fmt::format("is {}, less than {}", number, least));
     return number;
+  }
+  bool boolean() const {
+    if (!value_.is_boolean()) refuse("not true or false");
+    return value_.get<bool>();
   }
   std::string text() const {
     if (!value_.is_string()) refuse("not a text");
@@ -189,7 +194,8 @@ TraceKernel read_kernel(const Node& node) {
   return kernel;
 }
 
-TraceCall read_call(const Node& node) {
+// `ended`: calls in front of this one in the list.
+TraceCall read_call(const Node& node, std::int64_t ended) {
   node.require_object();
   TraceCall call;
   if (const auto op = node.find("op")) call.op = op->text();
@@ -198,6 +204,11 @@ TraceCall read_call(const Node& node) {
   if (const auto layer = node.find("layer")) call.layer = layer->integer(-1);
   if (const auto stream = node.find("stream")) call.stream = stream->integer();
   if (const auto replay = node.find("replay")) call.replay = replay->integer(0);
+  call.began = ended;
+  if (const auto began = node.find("began")) {
+    call.began = began->integer(0);
+    if (call.began > ended) began->refuse("more calls than had ended");
+  }
   if (const auto kernels = node.find("kernels")) {
     kernels->for_each_element(4096,
                               [&](const Node& one) { call.kernels.push_back(read_kernel(one)); });
@@ -224,6 +235,17 @@ std::int64_t TraceTensor::elements() const {
   return product;
 }
 
+std::string TraceTensor::coordinates(std::int64_t place) const {
+  std::vector<std::int64_t> at(shape.size());
+  for (std::size_t i = at.size(); i-- > 0;) {
+    const std::int64_t size = i == 0 ? place + 1 : shape[i];
+    at[i] = place % size;
+    place /= size;
+  }
+  if (blocks && !at.empty()) at[0] = (*blocks)[static_cast<std::size_t>(at[0])];
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
 std::size_t TraceTensor::stored_bytes() const {
   std::int64_t stored = elements();
   if (blocks && stored != 0) stored = stored / shape.front() * std::ssize(*blocks);
@@ -243,14 +265,16 @@ TraceStep parse_step(const std::string& text, const std::string& where) {
     root.refuse(fmt::format("version {} of the format; this plumb reads {}", version, kVersion));
   }
   TraceStep step{.rank = root.at("rank").integer(0), .step = root.at("step").integer(0)};
+  if (const auto complete = root.find("complete")) step.complete = complete->boolean();
   if (const auto provenance = root.find("provenance")) {
     provenance->for_each_member([&](const std::string& name, const Node& one) {
       step.provenance.emplace(name, one.text());
     });
   }
   constexpr std::size_t kMostCalls = 1000000;
-  root.at("calls").for_each_element(kMostCalls,
-                                    [&](const Node& one) { step.calls.push_back(read_call(one)); });
+  root.at("calls").for_each_element(kMostCalls, [&](const Node& one) {
+    step.calls.push_back(read_call(one, std::ssize(step.calls)));
+  });
   return step;
 }
 

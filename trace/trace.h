@@ -35,7 +35,9 @@ struct TraceTensor {
   // Only these of the first dimension are stored, in this order: blocks of a paged cache.
   std::optional<std::vector<std::int64_t>> blocks;
 
-  std::int64_t elements() const;     // of the shape
+  std::int64_t elements() const;  // of the shape
+  // "[4, 0]": of the element that is stored at this place.
+  std::string coordinates(std::int64_t place) const;
   std::size_t stored_bytes() const;  // of `data`
 };
 
@@ -53,6 +55,7 @@ struct TraceCall {
   std::int64_t layer = -1;  // -1: of none
   std::int64_t stream = 0;
   std::optional<std::int64_t> replay;  // of a graph, counted from 0; nothing: eager
+  std::int64_t began = 0;              // number of calls that had ended when this one began
   std::vector<TraceKernel> kernels;
   std::map<std::string, TraceScalar> scalars;   // numbers and words of the call
   std::map<std::string, TraceScalar> numerics;  // what the kernel promises
@@ -61,6 +64,7 @@ struct TraceCall {
 
 struct TraceStep {
   std::int64_t rank = 0, step = 0;
+  bool complete = false;  // all writes to memory of recorded tensors are recorded
   std::map<std::string, std::string> provenance;
   std::vector<TraceCall> calls;
 };

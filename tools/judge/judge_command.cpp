@@ -19,9 +19,11 @@
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/judge/judge_report.h"
+#include "tools/judge/trace_worker.h"
 #include "tools/output.h"
 #include "tools/own_ops_file.h"
 #include "tools/selection.h"
+#include "trace/chain_messages.h"
 #include "trace/trace_messages.h"
 
 namespace plumb::tools {
@@ -162,6 +164,21 @@ std::vector<CallsRequest> requests_for(const std::vector<TraceFile>& files,
   return requests;
 }
 
+// Of all calls: a chosen call has no others to be compared with.
+void check_chains_of(const std::vector<TraceFile>& files, int jobs, TraceSummary& summary) {
+  std::vector<trace::ChainRequest> requests;
+  for (const TraceFile& file : files) requests.push_back({file.path});
+  ask_trace_workers<trace::ChainAnswer>(
+      trace::kChainRole, jobs, requests,
+      [](const trace::ChainRequest& request) { return request.path + ": comparing its calls"; },
+      [&](std::size_t, trace::ChainAnswer&& answer) { summary.add(std::move(answer.report)); });
+}
+
+int serve_as_worker() {
+  if (process::worker_role() == trace::kChainRole) return trace::serve_chains();
+  return trace::serve_trace_calls();
+}
+
 void write_reports(const JudgeArguments& arguments, const TraceSummary& summary,
                    const std::optional<Interruption>& interruption) {
   if (!arguments.json.empty()) write_file(arguments.json, summary.json(interruption));
@@ -176,7 +193,7 @@ int judge_command(const JudgeArguments& arguments) {
   const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
   reference::set_thread_count(std::max(1, cores / jobs));
   add_ops_of(arguments.own_ops);
-  if (process::is_worker()) return trace::serve_trace_calls();
+  if (process::is_worker()) return serve_as_worker();
   for (const std::string& path : {arguments.json, arguments.junit}) {
     if (!path.empty()) check_writable(path);
   }
@@ -192,6 +209,7 @@ int judge_command(const JudgeArguments& arguments) {
     map.run(jobs, [&](std::size_t, CallsAnswer&& answer) {
       for (trace::CallReport& call : answer.reports) summary.add(std::move(call));
     });
+    if (arguments.call.empty()) check_chains_of(files, jobs, summary);
   } catch (const process::Interrupted& error) {
     interruption = {error.what(), 128 + error.signal(), requests.size()};
   }

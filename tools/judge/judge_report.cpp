@@ -73,6 +73,18 @@ void count_in(const CallReport& call, OpCount& count) {
 
 }  // namespace
 
+CallReport report_of(const trace::CallPlace& place) {
+  return {.rank = place.rank,
+          .step = place.step,
+          .index = place.index,
+          .calls = place.calls,
+          .op = place.op,
+          .name = place.name,
+          .layer = place.layer,
+          .stream = place.stream,
+          .replay = place.replay};
+}
+
 std::string call_id(const CallReport& call) {
   return fmt::format("{}/{}/{}", call.rank, call.step, call.index);
 }
@@ -105,7 +117,7 @@ void TraceSummary::add(CallReport call) {
 }
 
 int TraceSummary::exit_code() const {
-  if (total_.failed > 0 || first_non_finite_) return 1;
+  if (total_.failed > 0 || first_non_finite_ || chains_.failed()) return 1;
   return total_.passed > 0 ? 0 : 2;
 }
 
@@ -164,6 +176,7 @@ std::string TraceSummary::text(const Style& style) const {
     text += style.paint("FIRST NaN OR INFINITY", "31;1") + "  " + place_of(*first_non_finite_) +
             "\n      " + first_non_finite_->non_finite + "\n";
   }
+  text += chains_.failure_text(style);
   for (std::size_t i = 1; i < wrong_.size() && i <= kListed; ++i) {
     text += fmt::format("wrong too: {}\n", place_of(wrong_[i]));
   }
@@ -171,7 +184,7 @@ std::string TraceSummary::text(const Style& style) const {
     text += fmt::format("and {} more wrong calls: --json has all\n", wrong_.size() - kListed - 1);
   }
   if (!text.empty()) text += "\n";
-  text += table_text(style) + not_judged_text() + sampled_text();
+  text += table_text(style) + not_judged_text() + sampled_text() + chains_.text();
   text += fmt::format("{} calls: {} passed, {} failed, {} not judged\n", total_.calls,
                       total_.passed, total_.failed, total_.not_judged);
   return text;
@@ -193,6 +206,7 @@ std::string TraceSummary::json(const std::optional<Interruption>& interruption) 
     json["not_judged"].push_back({{"op", what.first}, {"why", what.second}, {"calls", count}});
   }
   json["first_non_finite"] = first_non_finite_ ? to_json(*first_non_finite_) : ordered_json();
+  json["chains"] = chains_.json();
   json["wrong"] = ordered_json::array();
   for (const CallReport& call : wrong_) json["wrong"].push_back(to_json(call));
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -224,6 +238,7 @@ std::string TraceSummary::junit() const {
         call_id(*first_non_finite_), escape_xml(place_of(*first_non_finite_)),
         escape_xml(first_non_finite_->non_finite));
   }
+  body += chains_.junit();
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"plumb "
       "judge\">\n{}  </testsuite>\n</testsuites>\n",

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/judge/chain_summary.h"
 #include "tools/report.h"
+#include "trace/call_place.h"
 #include "trace/judge_call.h"
 
 namespace plumb::tools {
@@ -33,9 +35,11 @@ class TraceSummary {
       : path_(std::move(path)), provenance_(std::move(provenance)) {}
 
   void add(trace::CallReport call);
+  void add(trace::ChainReport chains) { chains_.add(std::move(chains)); }
 
   const OpCount& total() const { return total_; }
-  // 1: a call is wrong, or wrote a NaN that nothing explains. 2: no call was judged.
+  // 1: a call is wrong, wrote a NaN that nothing explains, or read other bytes than a call wrote.
+  // 2: no call was judged.
   int exit_code() const;
   // The first wrong call, the first NaN, the table of ops, and what was not judged.
   std::string text(const Style& style) const;
@@ -55,7 +59,11 @@ class TraceSummary {
   std::map<std::pair<std::string, std::string>, std::int64_t> not_judged_;  // op, reason
   std::vector<trace::CallReport> wrong_;                                    // in order
   std::optional<trace::CallReport> first_non_finite_;
+  ChainSummary chains_;
 };
+
+// Of a call that was not judged: its place alone.
+trace::CallReport report_of(const trace::CallPlace& place);
 
 // "step 3, call 41 of 151, layer 2: rms_norm (RMSNorm.forward), replay 5 of a graph"
 std::string place_of(const trace::CallReport& call);
