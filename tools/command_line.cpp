@@ -225,6 +225,15 @@ void add_judge(CLI::App& app, Action& action) {
   command->add_option("TRACE", arguments->path, "folder of a recording, or one of its files")
       ->required();
   command->add_option("--call", arguments->call, "only this call: RANK/STEP/NUMBER");
+  auto seconds = std::make_shared<double>(0);
+  CLI::Option* const follow =
+      command
+          ->add_option("--follow", *seconds,
+                       "judge while the engine records; end when it has finished, on Ctrl-C, or "
+                       "after SECONDS without a new step")
+          ->check(CLI::Range(0.0, 1e6))
+          ->type_name("SECONDS")
+          ->expected(0, 1);
   add_repeatable(*command, "--ops", arguments->own_ops,
                  "Python file that declares ops of its own (docs/own_op.md)");
   command
@@ -236,8 +245,10 @@ void add_judge(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 256));
   command->add_option("--json", arguments->json, "report for machines");
   command->add_option("--junit", arguments->junit, "JUnit report");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return judge_command(*arguments); }; });
+  command->callback([&action, arguments, follow, seconds] {
+    if (follow->count() > 0) arguments->follow = *seconds;
+    action = [arguments] { return judge_command(*arguments); };
+  });
 }
 
 void add_invariance(CLI::App& app, Action& action) {

@@ -54,6 +54,9 @@ struct JudgeArguments {
   std::vector<std::string> own_ops;  // files
   int jobs = 0;                      // 0: cores
   std::optional<std::int64_t> rows;  // of a call at most; 0: all; unset: as time allows
+  // Judge while the engine records. The number: seconds without a new file after which it ends; 0:
+  // it waits for the recorder.
+  std::optional<double> follow;
 };
 
 struct GoldenArguments {

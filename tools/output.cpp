@@ -30,6 +30,11 @@ void put(std::string_view text) {
   if (!written && put_error == 0) put_error = errno;
 }
 
+void put_at_once(std::string_view text) {
+  put(text);
+  if (std::fflush(stdout) != 0 && put_error == 0) put_error = errno;
+}
+
 void finish_output() {
   const bool failed_before = std::ferror(stdout) != 0;
   const bool flushed = std::fflush(stdout) == 0;

@@ -14,6 +14,8 @@ void occupy_standard_descriptors();
 
 // Never throws: a run goes on without its text and still writes its reports.
 void put(std::string_view text);
+// The same for text that a reader waits for.
+void put_at_once(std::string_view text);
 
 // Throws std::runtime_error if any text of this process has not reached standard output.
 void finish_output();

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <filesystem>
 #include <memory>
 #include <thread>
 #include <tuple>
@@ -19,6 +18,7 @@
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/judge/judge_report.h"
+#include "tools/judge/trace_files.h"
 #include "tools/judge/trace_worker.h"
 #include "tools/output.h"
 #include "tools/own_ops_file.h"
@@ -30,7 +30,7 @@ namespace plumb::tools {
 
 namespace {
 
-namespace fs = std::filesystem;
+using trace::CallReport;
 using trace::CallsAnswer;
 using trace::CallsRequest;
 
@@ -44,31 +44,6 @@ struct TraceFile {
   std::int64_t rank = 0, step = 0, calls = 0;
   std::map<std::string, std::string> provenance;
 };
-
-bool is_step_file(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with("step-") && name.ends_with(".h5");
-}
-
-// A file of one step, the folder of a rank, or a whole trace.
-std::vector<std::string> files_of(const std::string& path) {
-  std::error_code trouble;
-  if (fs::is_regular_file(path, trouble)) return {path};
-  if (!fs::is_directory(path, trouble)) throw UsageError(path + ": No such file or directory");
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (is_step_file(entry.path())) files.push_back(entry.path().string());
-    const bool rank =
-        entry.path().filename().string().starts_with("rank-") && entry.is_directory(trouble);
-    if (!rank) continue;
-    for (const auto& inner : fs::directory_iterator(entry.path())) {
-      if (is_step_file(inner.path())) files.push_back(inner.path().string());
-    }
-  }
-  if (files.empty()) throw UsageError(path + ": no trace: it has no step-*.h5");
-  std::ranges::sort(files);
-  return files;
-}
 
 // One thread's worker.
 class CallJudge {
@@ -175,7 +150,8 @@ void check_chains_of(const std::vector<TraceFile>& files, int jobs, TraceSummary
 }
 
 int serve_as_worker() {
-  if (process::worker_role() == trace::kChainRole) return trace::serve_chains();
+  const std::string role = process::worker_role();
+  if (role == trace::kChainRole) return trace::serve_chains();
   return trace::serve_trace_calls();
 }
 
@@ -183,6 +159,67 @@ void write_reports(const JudgeArguments& arguments, const TraceSummary& summary,
                    const std::optional<Interruption>& interruption) {
   if (!arguments.json.empty()) write_file(arguments.json, summary.json(interruption));
   if (!arguments.junit.empty()) write_file(arguments.junit, summary.junit());
+}
+
+// What is wrong, as soon as it is known.
+void tell(const CallReport& call) {
+  if (!call.failed() && call.non_finite.empty()) return;
+  put_at_once(fmt::format("WRONG  {}\n{}", place_of(call), call_text(call)));
+}
+
+// A judgement of a trace: of all its files at once, or of new ones as they come.
+class TraceJudgement {
+ public:
+  explicit TraceJudgement(const JudgeArguments& arguments, int jobs)
+      : arguments_(arguments), jobs_(jobs), summary_(arguments.path) {}
+
+  void judge(const std::vector<std::string>& paths) {
+    const std::vector<TraceFile> files = read_files(paths, jobs_);
+    const std::vector<CallsRequest> requests = requests_for(files, arguments_);
+    summary_.describe(files.front().provenance);
+    files_ += files.size();
+    requests_ += requests.size();
+    auto map = judges<CallsAnswer>(
+        requests.size(), [&requests](std::size_t i) { return requests[i]; },
+        [](std::size_t, CallsAnswer&& answer) { return std::move(answer); });
+    map.run(jobs_, [&](std::size_t, CallsAnswer&& answer) {
+      for (CallReport& call : answer.reports) {
+        if (arguments_.follow) tell(call);
+        summary_.add(std::move(call));
+      }
+    });
+    if (arguments_.call.empty()) check_chains_of(files, jobs_, summary_);
+  }
+
+  const TraceSummary& summary() const { return summary_; }
+  std::size_t files() const { return files_; }
+  std::size_t requests() const { return requests_; }
+
+ private:
+  const JudgeArguments& arguments_;
+  int jobs_;
+  TraceSummary summary_;
+  std::size_t files_ = 0, requests_ = 0;
+};
+
+// Ctrl-C is how a reader ends this: no interruption. Throws UsageError if no file came.
+void follow(const JudgeArguments& arguments, TraceJudgement& judgement) {
+  try {
+    follow_files(arguments.path, *arguments.follow,
+                 [&](const std::vector<std::string>& files) { judgement.judge(files); });
+  } catch (const process::Interrupted& error) {
+    if (error.signal() == 0) throw;
+  }
+  if (judgement.files() == 0) throw UsageError(arguments.path + ": no step-*.h5 has come");
+}
+
+void check_words(const JudgeArguments& arguments) {
+  if (arguments.follow && !arguments.call.empty()) {
+    throw UsageError("--follow judges all calls: leave out --call");
+  }
+  for (const std::string& path : {arguments.json, arguments.junit}) {
+    if (!path.empty()) check_writable(path);
+  }
 }
 
 }  // namespace
@@ -194,25 +231,16 @@ int judge_command(const JudgeArguments& arguments) {
   reference::set_thread_count(std::max(1, cores / jobs));
   add_ops_of(arguments.own_ops);
   if (process::is_worker()) return serve_as_worker();
-  for (const std::string& path : {arguments.json, arguments.junit}) {
-    if (!path.empty()) check_writable(path);
-  }
+  check_words(arguments);
   const process::Interrupts interrupts(process::Interrupts::Second::ends_at_once);
-  const std::vector<TraceFile> files = read_files(files_of(arguments.path), jobs);
-  const std::vector<CallsRequest> requests = requests_for(files, arguments);
-  TraceSummary summary(arguments.path, files.front().provenance);
+  TraceJudgement judgement(arguments, jobs);
   std::optional<Interruption> interruption;
-  auto map = judges<CallsAnswer>(
-      requests.size(), [&requests](std::size_t i) { return requests[i]; },
-      [](std::size_t, CallsAnswer&& answer) { return std::move(answer); });
   try {
-    map.run(jobs, [&](std::size_t, CallsAnswer&& answer) {
-      for (trace::CallReport& call : answer.reports) summary.add(std::move(call));
-    });
-    if (arguments.call.empty()) check_chains_of(files, jobs, summary);
+    arguments.follow ? follow(arguments, judgement) : judgement.judge(files_of(arguments.path));
   } catch (const process::Interrupted& error) {
-    interruption = {error.what(), 128 + error.signal(), requests.size()};
+    interruption = {error.what(), 128 + error.signal(), judgement.requests()};
   }
+  const TraceSummary& summary = judgement.summary();
   put(summary.text(style_of(STDOUT_FILENO)));
   if (interruption) put(fmt::format("interrupted: the counts are of the calls until then\n"));
   write_reports(arguments, summary, interruption);

@@ -31,8 +31,12 @@ struct SampledCalls {
 // Adds up the calls of a trace in the order in which they happened.
 class TraceSummary {
  public:
-  TraceSummary(std::string path, std::map<std::string, std::string> provenance)
-      : path_(std::move(path)), provenance_(std::move(provenance)) {}
+  explicit TraceSummary(std::string path) : path_(std::move(path)) {}
+
+  // Of a file of the trace: the first one counts.
+  void describe(const std::map<std::string, std::string>& provenance) {
+    if (provenance_.empty()) provenance_ = provenance;
+  }
 
   void add(trace::CallReport call);
   void add(trace::ChainReport chains) { chains_.add(std::move(chains)); }
