@@ -225,6 +225,8 @@ void add_judge(CLI::App& app, Action& action) {
   command->add_option("TRACE", arguments->path, "folder of a recording, or one of its files")
       ->required();
   command->add_option("--call", arguments->call, "only this call: RANK/STEP/NUMBER");
+  command->add_option("--against", arguments->against,
+                      "another trace: compare equal calls and rows of both, bit for bit");
   auto seconds = std::make_shared<double>(0);
   CLI::Option* const follow =
       command

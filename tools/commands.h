@@ -57,6 +57,7 @@ struct JudgeArguments {
   // Judge while the engine records. The number: seconds without a new file after which it ends; 0:
   // it waits for the recorder.
   std::optional<double> follow;
+  std::string against;  // another trace, to be compared with; "": none
 };
 
 struct GoldenArguments {

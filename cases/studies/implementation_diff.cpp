@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cases/drivers/session.h"
+#include "cases/studies/allowed_difference.h"
 #include "cases/studies/stored_launch.h"
 #include "cases/tables/contract.h"
 
@@ -61,26 +62,6 @@ JudgedLaunch launch_and_judge(const Case& which, const RunOptions& options, Fill
   return launch;
 }
 
-// How far two right results of element i may be apart: independent of each other up to 6 sigma, or
-// in opposite directions where the worst case holds; both roundings; and how far apart the values
-// are, if each follows from other stored bytes.
-double allowed(const reference::Estimate& a, const reference::Estimate& b, std::int64_t i) {
-  const auto at = static_cast<std::size_t>(i);
-  const double roundings = a.bound(i) - a.arithmetic(i) + b.bound(i) - b.arithmetic(i);
-  const double centres = std::abs(a.centre(i) - b.centre(i));
-  const double worst =
-      a.structured || b.structured ? a.arithmetic(i) + b.arithmetic(i) : a.worst[at] + b.worst[at];
-  if (a.structured || b.structured) return worst + roundings + centres;
-  return std::min(worst, 6 * std::hypot(a.sigma[at], b.sigma[at])) + roundings + centres;
-}
-
-double share_of(double a, double b, double bound) {
-  if (std::isnan(a) && std::isnan(b)) return 0;
-  if (a == b) return 0;
-  if (!std::isfinite(a) || !std::isfinite(b)) return INFINITY;
-  return std::abs(a - b) / bound;  // infinity if nothing may differ
-}
-
 std::int64_t different_bits(const std::byte* a, const std::byte* b, std::size_t bytes) {
   std::int64_t bits = 0;
   for (std::size_t i = 0; i < bytes; ++i) {
@@ -98,7 +79,9 @@ struct ComparedOutput {
   std::string_view fill;
 
   double bound(std::int64_t element) const {
-    return of_base == nullptr || of_change == nullptr ? -1 : allowed(*of_base, *of_change, element);
+    return of_base == nullptr || of_change == nullptr
+               ? -1
+               : allowed_difference(*of_base, element, *of_change, element);
   }
 };
 
@@ -113,7 +96,7 @@ bool compare_element(const ComparedOutput& both, std::int64_t row, std::int64_t 
   difference.bits_differ += bits;
   const double a = both.base.value(row, column), b = both.change.value(row, column);
   const double bound = both.bound(row * both.base.columns() + column);
-  const double share = bound < 0 ? -1 : share_of(a, b, bound);
+  const double share = bound < 0 ? -1 : share_of_allowed(a, b, bound);
   if (difference.where.empty() || share > difference.of_bound) {
     difference.of_bound = share;
     difference.where = fmt::format("{} fill, {} {}: {:.9g} and {:.9g}", both.fill,

@@ -19,9 +19,6 @@ namespace plumb::cases {
 
 namespace {
 
-// Waves of 32, e4m3fn: what an NVIDIA GPU of these models has. Words of the call say otherwise.
-constexpr const char* kPlatform = "sim-sm90";
-
 void set(const std::string& name, double value, plumb_numerics& numerics) {
   const auto integer = static_cast<std::int32_t>(value);
   const std::map<std::string, std::function<void()>> members{
@@ -48,7 +45,7 @@ void set(const std::string& name, double value, plumb_numerics& numerics) {
 
 plumb_numerics numerics_of(std::string_view op, const NumericSettings& settings, bool partials) {
   const device::OpEntry* const own =
-      device::find_entry(device::builtin_implementation(kPlatform), op);
+      device::find_entry(device::builtin_implementation(kCallPlatform), op);
   plumb_numerics numerics = own == nullptr ? numerics_with({}) : own->numerics;
   numerics.stores_partials = partials ? 1 : 0;
   // Nobody has promised an order.
@@ -140,7 +137,7 @@ bool CallVerdict::passed() const {
 OutsideCall::OutsideCall(const std::string& name, const GivenCall& call,
                          const NumericSettings& numerics, bool needs_outputs)
     : op_(known_op(name)), call_(call) {
-  const device::Properties platform = device::open_device(kPlatform)->properties();
+  const device::Properties platform = device::open_device(kCallPlatform)->properties();
   row_ = row_of(op_, call, platform, needs_outputs);
   problem_ = op_.make_problem(row_, platform);
   tensors_ = tensors_of(op_, *problem_, call);
@@ -169,7 +166,7 @@ Expectations OutsideCall::judged(const RecordedCall& call,
 
 CallVerdict OutsideCall::judge(const RowSampling& sampling) const {
   CallVerdict verdict;
-  const device::Properties platform = device::open_device(kPlatform)->properties();
+  const device::Properties platform = device::open_device(kCallPlatform)->properties();
   const RecordedCall call{row_, platform, *problem_, numerics_, tensors_};
   std::optional<RowChoice> choice;
   if (const std::int64_t most = rows_to_judge(call, sampling); most > 0) {
@@ -190,7 +187,7 @@ CallVerdict OutsideCall::judge(const RowSampling& sampling) const {
 }
 
 std::vector<Alternative> OutsideCall::right_under(const std::optional<RowChoice>& choice) const {
-  const device::Properties platform = device::open_device(kPlatform)->properties();
+  const device::Properties platform = device::open_device(kCallPlatform)->properties();
   const Expectations present = judged({row_, platform, *problem_, numerics_, tensors_}, choice);
   return right_contracts(op_, row_, [&](const Alternative& alternative) {
     try {

@@ -15,6 +15,9 @@
 
 namespace plumb::cases {
 
+// Waves of 32, e4m3fn: what an NVIDIA GPU of these models has. Words of the call say otherwise.
+inline constexpr const char* kCallPlatform = "sim-sm90";
+
 // Numerics that the kernel promises; what is not named is as in plumb's own kernel.
 using NumericSettings = std::map<std::string, double>;
 
@@ -42,7 +45,11 @@ class OutsideCall {
   OutsideCall(const std::string& op, const GivenCall& call, const NumericSettings& numerics,
               bool needs_outputs);
 
+  const OpDefinition& op() const { return op_; }
   const Row& row() const { return row_; }
+  const Problem& problem() const { return *problem_; }
+  const plumb_numerics& numerics() const { return numerics_; }
+  bool is_given(const std::string& tensor) const { return call_.tensors.contains(tensor); }
   // Of all outputs, given or not. Throws BadRow: inputs of which no output is right.
   Expectations expect(const TensorSet& tensors) const;
   const TensorSet& tensors() const { return tensors_; }

@@ -17,6 +17,7 @@
 #include "process/own_program.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
+#include "tools/judge/against_command.h"
 #include "tools/judge/judge_report.h"
 #include "tools/judge/trace_files.h"
 #include "tools/judge/trace_worker.h"
@@ -152,6 +153,7 @@ void check_chains_of(const std::vector<TraceFile>& files, int jobs, TraceSummary
 int serve_as_worker() {
   const std::string role = process::worker_role();
   if (role == trace::kChainRole) return trace::serve_chains();
+  if (const auto code = serve_against(role)) return *code;
   return trace::serve_trace_calls();
 }
 
@@ -231,6 +233,7 @@ int judge_command(const JudgeArguments& arguments) {
   reference::set_thread_count(std::max(1, cores / jobs));
   add_ops_of(arguments.own_ops);
   if (process::is_worker()) return serve_as_worker();
+  if (!arguments.against.empty()) return against_command(arguments, jobs);
   check_words(arguments);
   const process::Interrupts interrupts(process::Interrupts::Second::ends_at_once);
   TraceJudgement judgement(arguments, jobs);

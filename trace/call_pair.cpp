@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/call_pair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "reference/formats/bfloat16.h"
+#include "trace/known_call.h"
+
+namespace plumb::trace {
+
+namespace {
+
+template <class T>
+T number_at(const std::byte* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+// Numbers of the formats that a reader knows, bits of all others.
+std::string value_at(const ElementType& type, const std::byte* bytes) {
+  if (type.name == "f32") return fmt::format("{:.9g}", number_at<float>(bytes));
+  if (type.name == "f64") return fmt::format("{:.17g}", number_at<double>(bytes));
+  if (type.name == "i32") return fmt::format("{}", number_at<std::int32_t>(bytes));
+  if (type.name == "i64") return fmt::format("{}", number_at<std::int64_t>(bytes));
+  if (type.name == "bf16") {
+    return fmt::format("{:.9g}", reference::decode_bf16(number_at<std::uint16_t>(bytes)));
+  }
+  std::string text = "0x";
+  for (int i = type.bytes; i-- > 0;) {
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
+  }
+  return text;
+}
+
+bool same_form(const TraceTensor& a, const TraceTensor& b) {
+  return a.type.name == b.type.name && a.shape == b.shape && a.blocks == b.blocks &&
+         !a.data.empty() && !b.data.empty();
+}
+
+// Bit for bit, of an op that plumb does not know.
+cases::TensorDifference difference_of(const std::string& name, const TraceTensor& a,
+                                      const std::vector<std::byte>& in_a,
+                                      const std::vector<std::byte>& in_b) {
+  cases::TensorDifference difference{.tensor = name, .first = {}, .largest = {}};
+  const auto size = static_cast<std::size_t>(a.type.bytes);
+  const std::size_t columns =
+      a.shape.empty() ? 1 : static_cast<std::size_t>(std::max<std::int64_t>(1, a.shape.back()));
+  std::size_t last_row = in_a.size();  // none
+  for (std::size_t i = 0; i < in_a.size() / size; ++i) {
+    const std::byte *const one = in_a.data() + i * size, *const other = in_b.data() + i * size;
+    ++difference.elements;
+    if (std::memcmp(one, other, size) == 0) continue;
+    if (difference.elements_differ++ == 0) {
+      difference.first = fmt::format("{}: {} and {}", a.coordinates(static_cast<std::int64_t>(i)),
+                                     value_at(a.type, one), value_at(a.type, other));
+    }
+    difference.rows_differ += i / columns != last_row;
+    last_row = i / columns;
+  }
+  difference.rows = difference.elements / static_cast<std::int64_t>(columns);
+  return difference;
+}
+
+void compare_bits(const TraceCall& a, const StepBytes& bytes_a, const TraceCall& b,
+                  const StepBytes& bytes_b, PairReport& report) {
+  for (const auto& [name, tensor] : a.after) {
+    const auto other = b.after.find(name);
+    if (other == b.after.end() || !same_form(tensor, other->second)) continue;
+    if (tensor.data == other->second.data) continue;
+    report.tensors.push_back(
+        difference_of(name, tensor, bytes_a.of(tensor), bytes_b.of(other->second)));
+  }
+  report.differ = !report.tensors.empty();
+}
+
+void compare_known(const TraceCall& a, const StepBytes& bytes_a, const TraceCall& b,
+                   const StepBytes& bytes_b, const std::vector<cases::RowPair>& pairs,
+                   PairReport& report) {
+  const KnownCall one(a, bytes_a), other(b, bytes_b);
+  cases::CallDifference difference = cases::diff_calls(one.call(), other.call(), pairs);
+  report.tensors = std::move(difference.tensors);
+  report.a_wrong = std::move(difference.a_wrong);
+  report.b_wrong = std::move(difference.b_wrong);
+  report.differ = std::ranges::count(difference.differs, true);
+  report.beyond = std::ranges::count(difference.beyond, true);
+}
+
+}  // namespace
+
+PairReport compare_pair(const TraceCall& a, const StepBytes& bytes_a, const TraceCall& b,
+                        const StepBytes& bytes_b, const std::vector<cases::RowPair>& pairs) {
+  PairReport report;
+  try {
+    compare_known(a, bytes_a, b, bytes_b, pairs, report);
+    return report;
+  } catch (const NotJudged& why) {
+    report.not_judged = why.what();
+  } catch (const cases::BadRow& why) {
+    report.not_judged = why.what();
+  }
+  if (pairs.empty()) compare_bits(a, bytes_a, b, bytes_b, report);
+  if (!pairs.empty()) report.differ = std::ssize(pairs);
+  return report;
+}
+
+}  // namespace plumb::trace

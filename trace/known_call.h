@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A recorded call of one of plumb's ops, as a call that was made outside plumb.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases/studies/outside_call.h"
+#include "trace/judge_call.h"
+
+namespace plumb::trace {
+
+// Why a call is not judged.
+class NotJudged : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+bool is_known_op(const std::string& op);
+
+class KnownCall {
+ public:
+  // Throws NotJudged, cases::BadRow for a call that the op does not have, and BadTrace.
+  KnownCall(const TraceCall& call, const StepBytes& bytes);
+  KnownCall(const KnownCall&) = delete;
+  KnownCall& operator=(const KnownCall&) = delete;
+
+  const cases::OutsideCall& call() const { return *call_; }
+  const cases::GivenCall& given() const { return given_; }
+
+ private:
+  void add(const std::string& name, const TraceTensor& tensor, const StepBytes& bytes);
+
+  std::vector<std::vector<std::byte>> held_;
+  cases::GivenCall given_;
+  std::optional<cases::OutsideCall> call_;
+};
+
+}  // namespace plumb::trace
