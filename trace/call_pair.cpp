@@ -97,10 +97,8 @@ PairReport compare_pair(const TraceCall& a, const StepBytes& bytes_a, const Trac
   try {
     compare_known(a, bytes_a, b, bytes_b, pairs, report);
     return report;
-  } catch (const NotJudged& why) {
-    report.not_judged = why.what();
-  } catch (const cases::BadRow& why) {
-    report.not_judged = why.what();
+  } catch (...) {
+    report.not_judged = why_not_judged();
   }
   if (pairs.empty()) compare_bits(a, bytes_a, b, bytes_b, report);
   if (!pairs.empty()) report.differ = std::ssize(pairs);

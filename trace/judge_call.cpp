@@ -77,10 +77,8 @@ CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes&
   }
   try {
     judge(call, bytes, of_call, report);
-  } catch (const NotJudged& why) {
-    report.not_judged = why.what();
-  } catch (const cases::BadRow& why) {
-    report.not_judged = why.what();
+  } catch (...) {
+    report.not_judged = why_not_judged();
   }
   if (!report.passed()) report.non_finite = unexplained_non_finite(call, bytes);
   return report;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "cases/tables/registry.h"
 
@@ -65,6 +66,18 @@ cases::NumericSettings numerics_of(const TraceCall& call) {
 }
 
 }  // namespace
+
+std::string why_not_judged() {
+  try {
+    throw;
+  } catch (const BadTrace&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& why) {
+    return why.what();
+  }
+}
 
 bool is_known_op(const std::string& op) {
   return std::ranges::any_of(cases::all_ops(),

@@ -20,6 +20,10 @@ class NotJudged : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// In a catch clause: why the call cannot be judged. Its inputs may be those of no right call:
+// indices outside of a tensor, lengths below zero. Rethrows BadTrace and bad_alloc.
+std::string why_not_judged();
+
 bool is_known_op(const std::string& op);
 
 class KnownCall {
