@@ -8,9 +8,12 @@ import dataclasses
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ._graph_calls import CapturedCall, GraphCalls
+from ._row_sampler import RowSampler
 from ._trace_writer import Call, Step, Trace
 
 
@@ -21,7 +24,8 @@ class Tap:
     `describe` gets the function's arguments in front of the call. It returns the arguments of
     Step.begin as a dictionary, "op" among them, or None: this call is not recorded. `after` gets the
     result and the same arguments, and returns the tensors that the call wrote. `observe` gets what
-    `after` gets, for each call: it may hand a finished call to Recorder.call.
+    `after` gets, for each call: it may hand a finished call to Recorder.call. `step`: each call of the
+    function is a step.
     """
 
     owner: Any  # a class or a module
@@ -29,18 +33,30 @@ class Tap:
     describe: Callable[..., Mapping[str, Any] | None] | None = None
     after: Callable[..., Mapping[str, Any]] | None = None
     observe: Callable[..., None] | None = None
+    step: bool = False
 
 
 class Recorder:
     """Records the calls of taps. `record` makes one."""
 
-    def __init__(self, trace: Trace, *, ops: Iterable[str] | None, layers: Iterable[int] | None, steps: Iterable[int] | None, budget: int | None):
-        self.trace, self.budget = trace, budget
+    def __init__(
+        self, trace: Trace, *, ops: Iterable[str] | None, layers: Iterable[int] | None, steps: Iterable[int] | None, budget: int | None,
+        rows: int | None = None, graphs: GraphCalls | None = None,
+    ):  # fmt: skip
+        self.trace, self.budget, self.rows = trace, budget, rows
         self.ops, self.layers, self.steps = (None if one is None else set(one) for one in (ops, layers, steps))
         self.left_out = 0  # calls beyond the budget
+        self.graphs = graphs
+        self._sampler = graphs.sampler if graphs else RowSampler(rows) if rows else None
         self._step: Step | None = None
+        self._open: list[Call | CapturedCall] = []
         self._names: dict[int, tuple[str, int]] = {}
         self._number = -1
+
+    @property
+    def graphs_without_calls(self) -> int:
+        """Graphs that were replayed in a recorded step, and captured in front of the recording."""
+        return len(self.graphs.without_calls) if self.graphs else 0
 
     def name_modules(self, model: Any) -> None:
         """Calls of this torch model's modules have its names and the number of their layer."""
@@ -60,15 +76,24 @@ class Recorder:
         if self.steps is not None and self._number not in self.steps:
             yield
             return
-        with self.trace.step(self._number) as self._step:
-            try:
-                yield
-            finally:
-                self._step = None
+        with self.trace.step(self._number, self._sampler) as step, self.calls_to(step):
+            yield
 
-    def _begin(self, described: Mapping[str, Any] | None) -> Call | None:
-        step = self._step
-        if step is None or described is None:
+    @contextlib.contextmanager
+    def calls_to(self, step: Step) -> Iterator[None]:
+        """Calls in here belong to this step."""
+        if self._sampler:
+            self._sampler.next_step()
+        self._step = step
+        try:
+            yield
+        finally:
+            self._step = None
+            self.left_out += step.left_out
+
+    def _begin(self, described: Mapping[str, Any] | None) -> Call | CapturedCall | None:
+        step, capture = self._step, self.graphs.capture if self.graphs else None
+        if described is None or (step is None and capture is None):
             return None
         described = dict(described)
         op = described.pop("op", "")
@@ -76,8 +101,12 @@ class Recorder:
             return None
         if self.layers is not None and described.get("layer", -1) not in self.layers:
             return None
-        if self.budget is not None and step.bytes >= self.budget:
-            self.left_out += 1
+        if self._sampler and not described.get("rows"):
+            return None
+        if capture is not None:
+            return CapturedCall(capture, op, described)
+        if step.is_full(self.budget):
+            step.left_out += 1
             return None
         return step.begin(op, **described)
 
@@ -87,37 +116,109 @@ class Recorder:
         if call is not None:
             call.end(after)
 
+    def launched(self, name: str, grid: Iterable[int], scalars: Mapping[str, int | float]) -> None:
+        """Adds a kernel to the call that is going on. Launches of Triton come here by themselves."""
+        if self._open:
+            self._open[-1].launches.append({"name": name, "grid": [int(one) for one in grid], "scalars": dict(scalars)})
+
     def _wrap(self, tap: Tap, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def recorded(*arguments: Any, **named: Any) -> Any:
-            if self._step is None:
+            if self._step is None and (self.graphs is None or self.graphs.capture is None):
                 return original(*arguments, **named)
             call = self._begin(tap.describe(*arguments, **named)) if tap.describe else None
-            result = original(*arguments, **named)
-            if call is not None:
+            if call is None:
+                result = original(*arguments, **named)
+            else:
+                self._open.append(call)
+                try:
+                    result = original(*arguments, **named)
+                finally:
+                    self._open.pop()
                 call.end(tap.after(result, *arguments, **named) if tap.after else {})
             if tap.observe:
                 tap.observe(result, *arguments, **named)
             return result
 
-        return recorded
+        @functools.wraps(original)
+        def step(*arguments: Any, **named: Any) -> Any:
+            with self.step():
+                return original(*arguments, **named)
+
+        return step if tap.step else recorded
+
+    def _install(self, taps: Iterable[Tap], undo: contextlib.ExitStack) -> None:
+        for tap in taps:
+            _replace(tap.owner, tap.attribute, self._wrap(tap, getattr(tap.owner, tap.attribute)), undo)
+        if self.graphs:
+            self._install_in_graphs(self.graphs, undo)
+        if "triton" in sys.modules:
+            self._install_in_triton(undo)
+
+    def _install_in_graphs(self, graphs: GraphCalls, undo: contextlib.ExitStack) -> None:
+        owner = graphs.device.graph_class
+        begin, end, replay = owner.capture_begin, owner.capture_end, owner.replay
+        _replace(owner, "capture_begin", lambda graph, *more, **named: graphs.capture_begin(begin, graph, *more, **named), undo)
+        _replace(owner, "capture_end", lambda graph: graphs.capture_end(end, graph), undo)
+        _replace(owner, "replay", lambda graph: graphs.replay(replay, graph, self._step, self.budget), undo)
+
+    def _install_in_triton(self, undo: contextlib.ExitStack) -> None:
+        from triton.runtime.jit import JITFunction
+
+        run = JITFunction.run
+
+        def recorded(function: Any, *arguments: Any, grid: Any, warmup: bool, **named: Any) -> Any:
+            if not self._open or warmup:
+                return run(function, *arguments, grid=grid, warmup=warmup, **named)
+            chosen: list[Any] = []
+
+            def grid_of(meta: Any) -> Any:
+                chosen[:] = [grid(meta) if callable(grid) else grid]
+                return chosen[0]
+
+            result = run(function, *arguments, grid=grid_of, warmup=warmup, **named)
+            passed = dict(zip(function.arg_names, arguments)) | named
+            scalars = {name: passed[name] for name in function.arg_names if isinstance(passed.get(name), (int, float))}
+            self.launched(function.__name__, chosen[0], scalars)
+            return result
+
+        _replace(JITFunction, "run", recorded, undo)
+
+
+def _replace(owner: Any, attribute: str, value: Any, undo: contextlib.ExitStack) -> None:
+    """Until `undo`. A class that inherits the attribute has none of its own afterwards."""
+    if attribute in vars(owner):
+        undo.callback(setattr, owner, attribute, vars(owner)[attribute])
+    else:
+        undo.callback(delattr, owner, attribute)
+    setattr(owner, attribute, value)
+
+
+def _graphs_of_torch() -> Any:
+    if "torch" not in sys.modules:
+        return None
+    from ._cuda_graphs import CudaGraphs
+
+    return CudaGraphs()
 
 
 @contextlib.contextmanager
 def record(
     folder: str | os.PathLike[str], taps: Callable[[Recorder], Iterable[Tap]], *, ops: Iterable[str] | None = None,
-    layers: Iterable[int] | None = None, steps: Iterable[int] | None = None, budget: int | None = None, rank: int = 0,
-    provenance: Mapping[str, str] | None = None, redact: bool = False,
+    layers: Iterable[int] | None = None, steps: Iterable[int] | None = None, budget: int | None = None, rows: int | None = None,
+    rank: int = 0, provenance: Mapping[str, str] | None = None, redact: bool = False, device: Any = None, graph_bytes: int = 256 << 20,
 ) -> Iterator[Recorder]:  # fmt: skip
     """Records calls of the functions that `taps(recorder)` lists, of these ops, layers and steps alone.
 
-    `budget`: bytes of a step, after which no further call of the step is recorded. The functions are
-    themselves again afterwards, and cost nothing.
+    `budget`: bytes of a step, after which no further call of the step is recorded. `rows`: so many rows of each
+    row-wise tensor are stored, and calls with such tensors alone. `graph_bytes`: side buffers that one graph has
+    room for. The functions are themselves again afterwards, and cost nothing. Graphs that were captured meanwhile
+    keep their copies.
     """
-    recorder = Recorder(Trace(folder, rank=rank, provenance=provenance, redact=redact), ops=ops, layers=layers, steps=steps, budget=budget)
+    device = device or _graphs_of_torch()
+    graphs = GraphCalls(device, graph_bytes, RowSampler(rows) if rows else None) if device else None
+    trace = Trace(folder, rank=rank, provenance=provenance, redact=redact)
+    recorder = Recorder(trace, ops=ops, layers=layers, steps=steps, budget=budget, rows=rows, graphs=graphs)
     with contextlib.ExitStack() as undo:
-        for tap in taps(recorder):
-            original = getattr(tap.owner, tap.attribute)
-            setattr(tap.owner, tap.attribute, recorder._wrap(tap, original))
-            undo.callback(setattr, tap.owner, tap.attribute, original)
+        recorder._install(taps(recorder), undo)
         yield recorder

@@ -40,61 +40,102 @@ class StoredTensor:
 
 @dataclasses.dataclass(frozen=True)
 class Described:
-    """A tensor with more than torch or numpy know of it: the meaning of its bytes, or which blocks to store."""
+    """A tensor with more than torch or numpy know of it: the meaning of its bytes, or which blocks to store.
+
+    `tensor` and `blocks` may be callables. A recorder calls them in front of the call, or of the replay.
+    """
 
     tensor: Any
     dtype: str | None = None  # "e4m3fn" for codes in uint8
     blocks: Any = None  # numbers of the first dimension: blocks of a paged cache that the call touches
     constant: bool = False  # the same in every step: stored once
+    at_most: int = 64  # blocks that a call in a graph has room for
 
 
-def _dense_bytes(array: np.ndarray) -> np.ndarray:
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+def resolved(value: Any) -> Described:
+    """`value` as Described, with a tensor in the place of a callable."""
+    wanted = value if isinstance(value, Described) else Described(value)
+    return dataclasses.replace(wanted, tensor=wanted.tensor()) if callable(wanted.tensor) else wanted
 
 
-def _torch_tensor(tensor: Any, blocks: Any) -> tuple[str, dict[str, Any], np.ndarray]:
-    import torch
+def block_numbers(blocks: Any) -> list[int] | None:
+    """Ascending numbers of blocks. None: all blocks."""
+    blocks = blocks() if callable(blocks) else blocks
+    return None if blocks is None else sorted({int(block) for block in blocks})
 
-    tensor = tensor.detach()
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    described = {
+
+def is_torch(tensor: Any) -> bool:
+    return hasattr(tensor, "untyped_storage")
+
+
+def _torch_layout(tensor: Any) -> tuple[str, dict[str, Any]]:
+    return str(tensor.dtype).removeprefix("torch."), {
         "shape": list(tensor.shape),
         "strides": list(tensor.stride()),
         "storage": tensor.untyped_storage().data_ptr(),
         "offset": tensor.storage_offset() * tensor.element_size(),
     }
-    if blocks is not None:
-        tensor = tensor[torch.as_tensor(blocks, device=tensor.device)]
+
+
+def _torch_bytes(tensor: Any, numbers: list[int] | None) -> np.ndarray:
+    import torch
+
+    tensor = tensor.detach()
+    if numbers is not None:
+        tensor = tensor[torch.as_tensor(numbers, device=tensor.device)]
     # A 0-dimensional tensor has no view of another size.
     stored = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
-    return dtype, described, np.array(stored, copy=True)
+    return np.array(stored, copy=True)
 
 
-def _numpy_tensor(array: Any, blocks: Any) -> tuple[str, dict[str, Any], np.ndarray]:
-    array = np.asarray(array)
-    base = array
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    storage, first = base.__array_interface__["data"][0], array.__array_interface__["data"][0]
-    described = {
+def storage_of(array: np.ndarray) -> np.ndarray:
+    """The array that owns the memory of this one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _numpy_layout(array: np.ndarray) -> tuple[str, dict[str, Any]]:
+    storage, first = (one.__array_interface__["data"][0] for one in (storage_of(array), array))
+    return array.dtype.name, {
         "shape": list(array.shape),
         "strides": [stride // array.itemsize for stride in array.strides],
         "storage": storage,
         "offset": max(0, first - storage),
     }
-    return array.dtype.name, described, _dense_bytes(array if blocks is None else array[np.asarray(blocks)])
 
 
-def describe_tensor(value: Any, redact: bool) -> StoredTensor:
-    wanted = value if isinstance(value, Described) else Described(value)
-    blocks = None if wanted.blocks is None else sorted({int(block) for block in wanted.blocks})
-    is_torch = hasattr(wanted.tensor, "untyped_storage")
-    name, described, data = (_torch_tensor if is_torch else _numpy_tensor)(wanted.tensor, blocks)
+def _numpy_bytes(array: np.ndarray, numbers: list[int] | None) -> np.ndarray:
+    array = array if numbers is None else array[np.asarray(numbers, np.int64)]
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+def layout_of(wanted: Described) -> dict[str, Any]:
+    """Dtype, shape, strides and place of a tensor. Reads no values."""
+    from_torch = is_torch(wanted.tensor)
+    name, described = _torch_layout(wanted.tensor) if from_torch else _numpy_layout(np.asarray(wanted.tensor))
     # numpy has no bf16: plumb's arrays of it hold the bits.
-    described["dtype"] = wanted.dtype or ("bf16" if name == "uint16" and not is_torch else _NAMES.get(name))
+    described["dtype"] = wanted.dtype or ("bf16" if name == "uint16" and not from_torch else _NAMES.get(name))
     if described["dtype"] is None:
         raise BadTrace(f"a trace has no tensors of {name}")
+    return described
+
+
+def is_constant(wanted: Described) -> bool:
+    return wanted.constant or (is_torch(wanted.tensor) and type(wanted.tensor).__name__ == "Parameter")
+
+
+def describe_tensor(value: Any, redact: bool, rows: list[int] | None = None) -> StoredTensor:
+    """`rows`: the rows that are stored, as if the tensor had no others."""
+    wanted = resolved(value)
+    described = layout_of(wanted)
+    blocks = block_numbers(wanted.blocks)
     if blocks is not None:
         described["blocks"] = blocks
-    parameter = is_torch and type(wanted.tensor).__name__ == "Parameter"
-    return StoredTensor(described, None if redact else data, wanted.constant or parameter)
+    if rows is not None:
+        described["shape"][0] = len(rows)
+    data = None
+    if not redact:
+        stored = rows if rows is not None else blocks
+        data = _torch_bytes(wanted.tensor, stored) if is_torch(wanted.tensor) else _numpy_bytes(np.asarray(wanted.tensor), stored)
+    return StoredTensor(described, data, is_constant(wanted))

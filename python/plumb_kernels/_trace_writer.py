@@ -14,60 +14,93 @@ from typing import Any
 
 import numpy as np
 
-from ._trace_tensors import WHY_NO_FILES, BadTrace, _trace_file, describe_tensor
+from ._row_sampler import RowSampler, total_rows
+from ._trace_tensors import WHY_NO_FILES, BadTrace, StoredTensor, _trace_file, describe_tensor
 
 _VERSION = 1
+
+
+def call_header(
+    op: str, *, name: str = "", layer: int = -1, stream: int = 0, replay: int | None = None, kernels: Iterable[Mapping[str, Any]] = (),
+    scalars: Mapping[str, Any] | None = None, numerics: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """A call without its tensors."""
+    described: dict[str, Any] = {"op": op, "name": name or op, "layer": layer, "stream": stream}
+    if not described["name"]:
+        raise BadTrace("a call has a name or an op")
+    if replay is not None:
+        described["replay"] = replay
+    if kernels:
+        described["kernels"] = [dict(kernel) for kernel in kernels]
+    return {**described, "scalars": plain_numbers(scalars or {}), "numerics": plain_numbers(numerics or {})}
 
 
 class Call:
     """One call that has begun. `end` adds what it wrote."""
 
-    def __init__(self, step: Step, described: dict[str, Any]):
-        self._step, self._described = step, described
+    def __init__(self, step: Step, described: dict[str, Any], cut: tuple[set[str], list[int]] | None):
+        self._step, self._described, self._cut = step, described, cut
+        self.launches: list[dict[str, Any]] = []
 
     def end(self, after: Mapping[str, Any]) -> None:
-        self._described["after"] = self._step._stored(after)
+        if self.launches:
+            self._described["kernels"] = [*self._described.get("kernels", ()), *self.launches]
+        self._described["after"] = self._step._stored(after, self._cut)
         self._step._calls.append(self._described)
 
 
 class Step:
     """The calls of one step. They are written when the step ends, in the order in which they ended."""
 
-    def __init__(self, trace: Trace, number: int):
-        self._trace, self.number = trace, number
-        self._calls: list[dict[str, Any]] = []
+    def __init__(self, trace: Trace, number: int, sampler: RowSampler | None = None):
+        self._trace, self.number, self._sampler = trace, number, sampler
+        self._calls: list[Any] = []  # a replay stands for its calls until the step ends
         self._data: dict[str, np.ndarray] = {}
         self._constants: dict[str, np.ndarray] = {}
+        self.captured: dict[int, Any] = {}  # of calls in graphs, by their place among the calls
         self.bytes = 0
+        self.left_out = 0  # calls beyond the budget
+        self.graphs_without_calls = 0
 
     def begin(
-        self, op: str = "", /, *, name: str = "", layer: int = -1, stream: int = 0, replay: int | None = None,
-        kernels: Iterable[Mapping[str, Any]] = (), scalars: Mapping[str, Any] | None = None,
-        numerics: Mapping[str, Any] | None = None, before: Mapping[str, Any] | None = None,
+        self, op: str = "", /, *, before: Mapping[str, Any] | None = None, rows: Iterable[str] = (), scalars: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> Call:  # fmt: skip
-        """A call that is about to happen, with what it reads. `op` is plumb's name, `name` the engine's."""
-        described: dict[str, Any] = {"op": op, "name": name or op, "layer": layer, "stream": stream}
-        if not described["name"]:
-            raise BadTrace("a call has a name or an op")
-        if replay is not None:
-            described["replay"] = replay
-        if kernels:
-            described["kernels"] = [dict(kernel) for kernel in kernels]
-        described["scalars"] = {key: _plain(value) for key, value in (scalars or {}).items() if value is not None}
-        described["numerics"] = {key: _plain(value) for key, value in (numerics or {}).items()}
-        described["before"] = self._stored(before or {})
-        return Call(self, described)
+        """A call that is about to happen, with what it reads. `op` is plumb's name, `name` the engine's.
+
+        `rows` names the row-wise tensors: a recorder that samples stores the same rows of all of them.
+        """
+        before = before or {}
+        described = call_header(op, scalars={key: value() if callable(value) else value for key, value in (scalars or {}).items()}, **more)
+        cut = None
+        total = total_rows(rows, before) if self._sampler else None
+        if self._sampler and total is not None and total > self._sampler.rows:
+            cut = set(rows), self._sampler.numbers(total)
+            described |= {"rows": cut[1], "rows_of": total}
+        described["before"] = self._stored(before, cut)
+        return Call(self, described, cut)
 
     def call(self, op: str = "", /, *, after: Mapping[str, Any], **more: Any) -> None:
         """A call that is over and changed none of its inputs."""
         self.begin(op, **more).end(after)
 
-    def _stored(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: self._store(tensor) for name, tensor in tensors.items() if tensor is not None}
+    def is_full(self, budget: int | None) -> bool:
+        return budget is not None and self.bytes >= budget
 
-    def _store(self, value: Any) -> dict[str, Any]:
-        tensor = describe_tensor(value, self._trace.redact)
-        if tensor.data is not None and tensor.data.size:
+    def add_replay(self, replay: Any, size: int) -> None:
+        self._calls.append(replay)
+        self.bytes += size
+
+    def _stored(self, tensors: Mapping[str, Any], cut: tuple[set[str], list[int]] | None) -> dict[str, Any]:
+        rows, numbers = cut or ((), None)
+        return {
+            name: self._keep(describe_tensor(tensor, self._trace.redact, numbers if name in rows else None))
+            for name, tensor in tensors.items()
+            if tensor is not None
+        }
+
+    def _keep(self, tensor: StoredTensor) -> dict[str, Any]:
+        if tensor.data is not None and tensor.data.size and not self._trace.redact:
             digest = _trace_file.digest(tensor.data)
             tensor.described["data"] = digest
             if digest not in self._trace._known and digest not in self._data and digest not in self._constants:
@@ -75,9 +108,26 @@ class Step:
                 self.bytes += tensor.data.size
         return tensor.described
 
+    def finish(self) -> None:
+        """Waits for the copies of replays, and puts their calls in their places."""
+        replays = [one for one in self._calls if not isinstance(one, dict)]
+        if replays:
+            replays[0].wait()
+        calls, self._calls = self._calls, []
+        for one in calls:
+            for call, captured in [(one, None)] if isinstance(one, dict) else one.calls(self):
+                if captured is not None:
+                    self.captured[len(self._calls)] = captured
+                self._calls.append(call)
+
     def _write(self) -> None:
+        self.finish()
         self._trace._write_constants(self._constants)
         self._trace._write(f"step-{self.number:06d}.h5", self.number, self._calls, self._data)
+
+
+def plain_numbers(values: Mapping[str, Any]) -> dict[str, int | float | str]:
+    return {key: _plain(value) for key, value in values.items() if value is not None}
 
 
 def _plain(value: Any) -> int | float | str:
@@ -108,9 +158,9 @@ class Trace:
         self._constant_files = 0
 
     @contextlib.contextmanager
-    def step(self, number: int) -> Iterator[Step]:
+    def step(self, number: int, sampler: RowSampler | None = None) -> Iterator[Step]:
         """The calls of this step. Its file is written even if the step ends with an exception."""
-        step = Step(self, number)
+        step = Step(self, number, sampler)
         try:
             yield step
         finally:

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls inside captured graphs.
+
+A call in a capture is recorded by nodes: each tensor is copied into a side buffer where the call stands. A replay
+fills the side buffers, and they are read out behind it. Side buffers come from an arena that is allocated in front of
+the capture: memory that is allocated during a capture belongs to the graph's pool, where other graphs re-use it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ._row_sampler import RowSampler, total_rows
+from ._trace_tensors import Described, StoredTensor, block_numbers, describe_tensor, is_constant, is_torch, layout_of, resolved
+from ._trace_writer import Step, call_header, plain_numbers
+
+_ALIGNMENT = 256
+_INDEX_BYTES = 1 << 20
+_UNWRITTEN = 0xFF  # NaN as a float, -1 as an integer: a copy that never ran is seen
+
+
+@dataclasses.dataclass
+class CapturedTensor:
+    """One tensor of a call: a side buffer, or what replaces it."""
+
+    layout: dict[str, Any]
+    constant: bool
+    first: int = 0  # bytes in the arena
+    size: int = 0
+    total: int | None = None  # rows of a tensor of which chosen rows are copied
+    blocks: Any = None
+    at_most: int = 0
+    index: Any = None  # numbers of blocks
+    stored: StoredTensor | None = None  # values of the capture: of tensors of the host
+    current: Any = None  # a callable, or a parameter: read at each replay
+    storage: Any = None
+    owner: Any = None  # a weak reference
+
+
+class CapturedCall:
+    """A call that has begun in a capture. `end` adds what it wrote."""
+
+    def __init__(self, graph: CapturedGraph, op: str, described: dict[str, Any]):
+        self._graph = graph
+        before = described.pop("before", {})
+        self._rows = set(described.pop("rows", ()))
+        self.scalars = described.pop("scalars", None) or {}
+        self.header = call_header(op, **described)
+        self.launches: list[dict[str, Any]] = []
+        self.total = total_rows(self._rows, before) if graph.sampler else None
+        self.before = self._captured(before)
+        self.after: dict[str, CapturedTensor] = {}
+
+    def end(self, after: Mapping[str, Any]) -> None:
+        self.after = self._captured(after)
+        self._graph.calls.append(self)
+
+    def _captured(self, tensors: Mapping[str, Any]) -> dict[str, CapturedTensor]:
+        cut = self._rows if self.total is not None else ()
+        return {name: self._graph.copy(one, self.total if name in cut else None) for name, one in tensors.items() if one is not None}
+
+
+class CapturedGraph:
+    """The calls of one graph, and their side buffers."""
+
+    def __init__(self, graphs: GraphCalls):
+        self.owner, self._device = graphs, graphs.device
+        self.sampler = graphs.sampler
+        self.arena, self._indexes = graphs.side, graphs.indexes  # kept as long as the graph: its nodes write there
+        self.start = self.end = self.arena.used
+        self.calls: list[CapturedCall] = []
+        self.replays = 0
+        self.rows: dict[int, Any] = {}  # index tensors for so many rows
+
+    def copy(self, value: Any, total: int | None) -> CapturedTensor:
+        """A node that copies this tensor."""
+        if callable(value) or (isinstance(value, Described) and callable(value.tensor)):
+            wanted = resolved(value)
+            return CapturedTensor(layout_of(wanted), is_constant(wanted), current=value, total=self._cut(total))
+        wanted = resolved(value)
+        made = CapturedTensor(layout_of(wanted), is_constant(wanted), blocks=wanted.blocks, at_most=wanted.at_most)
+        if not self._device.owns(wanted.tensor):
+            made.stored = describe_tensor(wanted, False)
+        elif is_torch(wanted.tensor) and type(wanted.tensor).__name__ == "Parameter":
+            made.current = wanted
+        else:
+            made.total = self._cut(total)
+            self._copy(made, wanted.tensor)
+        return made
+
+    def _cut(self, total: int | None) -> int | None:
+        if total is None or self.sampler is None or total <= self.sampler.rows:
+            return None
+        if total not in self.rows:
+            self.rows[total] = self._index(self.sampler.rows)
+        return total
+
+    def _copy(self, made: CapturedTensor, tensor: Any) -> None:
+        made.storage, made.owner = self._device.storage(tensor), weakref.ref(self._device.owner_of(tensor))
+        index = None if made.total is None else self.rows[made.total]
+        if made.blocks is not None:
+            index = made.index = self._index(made.at_most)
+        numbers = len(index) if index is not None else (made.layout["shape"] or [1])[0]
+        row = int(np.prod(made.layout["shape"][1:], dtype=np.int64)) * _itemsize(tensor)
+        made.size = numbers * row
+        taken = self.arena.take(made.size)
+        if taken is None:
+            made.first = -1
+            self.owner.without_room += 1
+        elif made.size:
+            made.first, side = taken
+            self.end = self.arena.used
+            self._device.gather(tensor, index, side) if index is not None else self._device.copy(tensor, side)
+
+    def _index(self, numbers: int) -> Any:
+        taken = self._indexes.take(numbers * 8)
+        if taken is None:
+            raise MemoryError("no room for more numbers of rows or blocks in one graph")
+        return self._device.index(taken[1])
+
+
+def _itemsize(tensor: Any) -> int:
+    return tensor.element_size() if is_torch(tensor) else tensor.itemsize
+
+
+class Arena:
+    """Bytes of a device, given out from the start to the end."""
+
+    def __init__(self, device: Any, size: int, value: int):
+        self.bytes, self.size, self.used = device.arena(size, value), size, 0
+
+    def take(self, size: int) -> tuple[int, Any] | None:
+        first = self.used
+        if size > self.size - first:
+            return None
+        self.used = -(-(first + size) // _ALIGNMENT) * _ALIGNMENT
+        return first, self.bytes[first : first + size]
+
+
+class Replay:
+    """One replay in a recorded step. Its calls are made when the copies to the host are over."""
+
+    def __init__(self, graph: CapturedGraph, step: Step):
+        self._graph, self._device, self.number = graph, graph.owner.device, graph.replays
+        self.rows = {total: graph.sampler.numbers(total) for total in graph.rows}
+        for total, index in graph.rows.items():
+            self._device.write_index(index, self.rows[total])
+        self._read: dict[int, StoredTensor] = {}
+        self._blocks: dict[int, list[int] | None] = {}
+        self._scalars = [{key: value() if callable(value) else value for key, value in call.scalars.items()} for call in graph.calls]
+        for call in graph.calls:
+            for tensor in (*call.before.values(), *call.after.values()):
+                self._prepare(tensor, step)
+        self._host: Any = None
+
+    def _prepare(self, tensor: CapturedTensor, step: Step) -> None:
+        if tensor.current is not None:
+            key = (id(tensor.current), tensor.total)
+            if key not in self._read:
+                self._read[key] = step._keep(describe_tensor(tensor.current, step._trace.redact, tensor.total and self.rows[tensor.total]))
+        elif tensor.index is not None:
+            numbers = self._blocks[id(tensor)] = block_numbers(tensor.blocks)
+            if len(numbers) > tensor.at_most:
+                self._graph.owner.without_room += 1
+                self._blocks[id(tensor)] = None
+            elif numbers:
+                self._device.write_index(tensor.index, numbers + [numbers[0]] * (tensor.at_most - len(numbers)))
+
+    def fetch(self) -> int:
+        size = self._graph.end - self._graph.start
+        if size:
+            self._host = self._device.fetch(self._graph.arena.bytes[self._graph.start : self._graph.end])
+        return size
+
+    def wait(self) -> None:
+        self._device.wait()
+
+    def calls(self, step: Step) -> list[tuple[dict[str, Any], CapturedCall]]:
+        self._bytes = self._device.fetched(self._host) if self._host is not None else np.empty(0, np.uint8)
+        return [(self._call(call, scalars, step), call) for call, scalars in zip(self._graph.calls, self._scalars)]
+
+    def _call(self, call: CapturedCall, scalars: Mapping[str, Any], step: Step) -> dict[str, Any]:
+        made = {**call.header, "scalars": plain_numbers(scalars), "replay": self.number}
+        if call.launches:
+            made["kernels"] = [*made.get("kernels", ()), *call.launches]
+        if call.total in self.rows:
+            made |= {"rows": self.rows[call.total], "rows_of": call.total}
+        for side in ("before", "after"):
+            made[side] = {name: self._stored(one, step) for name, one in getattr(call, side).items()}
+        return made
+
+    def _stored(self, tensor: CapturedTensor, step: Step) -> dict[str, Any]:
+        if tensor.current is not None:
+            return self._read[(id(tensor.current), tensor.total)]
+        if tensor.stored is not None:
+            return step._keep(tensor.stored)
+        described = {**tensor.layout, "shape": list(tensor.layout["shape"])}
+        size = tensor.size
+        if tensor.total is not None:
+            described["shape"][0] = len(self.rows[tensor.total])
+        if tensor.index is not None:
+            numbers = self._blocks[id(tensor)]
+            if numbers is None:
+                return described
+            described["blocks"] = numbers
+            size = tensor.size // tensor.at_most * len(numbers)
+        if tensor.first < 0 or step._trace.redact:
+            return described
+        first = tensor.first - self._graph.start
+        return step._keep(StoredTensor(described, self._bytes[first : first + size], tensor.constant))
+
+
+class GraphCalls:
+    """Records the calls of graphs that are captured while a recorder is on."""
+
+    def __init__(self, device: Any, room: int, sampler: RowSampler | None):
+        self.device, self.room, self.sampler = device, room, sampler
+        self.without_calls: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.captured: weakref.WeakSet[CapturedGraph] = weakref.WeakSet()
+        self.without_room = 0  # tensors for which no side buffer was left
+        self._capturing: dict[int, CapturedGraph] = {}
+        self.side: Any = None
+        self.indexes: Any = None
+
+    @property
+    def capture(self) -> CapturedGraph | None:
+        """The capture that this thread is in."""
+        return self._capturing.get(threading.get_ident())
+
+    def _allocate(self) -> None:
+        if self.side is None or self.side.size - self.side.used < self.room:
+            self.side = Arena(self.device, 2 * self.room, _UNWRITTEN)
+        # Row 0 and block 0 exist, whenever a graph is replayed.
+        if self.indexes is None or self.indexes.size - self.indexes.used < _INDEX_BYTES // 2:
+            self.indexes = Arena(self.device, _INDEX_BYTES, 0)
+
+    def capture_begin(self, original: Callable[..., Any], graph: Any, *arguments: Any, **named: Any) -> Any:
+        self._allocate()
+        result = original(graph, *arguments, **named)
+        graph._plumb_calls = self._capturing[threading.get_ident()] = CapturedGraph(self)
+        self.captured.add(graph._plumb_calls)
+        return result
+
+    def capture_end(self, original: Callable[..., Any], graph: Any) -> Any:
+        try:
+            return original(graph)
+        finally:
+            self._capturing.pop(threading.get_ident(), None)
+
+    def replay(self, original: Callable[..., Any], graph: Any, step: Step | None, budget: int | None) -> Any:
+        captured = getattr(graph, "_plumb_calls", None)
+        if captured is None or captured.owner is not self:
+            if step is not None:
+                self._warn(graph, step)
+            return original(graph)
+        if step is None or not captured.calls or step.is_full(budget):
+            if step is not None:
+                step.left_out += len(captured.calls)
+            result = original(graph)
+        else:
+            replay = Replay(captured, step)
+            result = original(graph)
+            step.add_replay(replay, replay.fetch())
+        captured.replays += 1
+        return result
+
+    def _warn(self, graph: Any, step: Step) -> None:
+        step.graphs_without_calls += 1
+        if graph not in self.without_calls:
+            self.without_calls.add(graph)
+            warnings.warn("a graph is replayed that was captured in front of the recording: its calls are not recorded", stacklevel=4)

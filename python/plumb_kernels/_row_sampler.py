@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows of row-wise tensors a step stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ._trace_tensors import BadTrace, resolved
+
+
+def total_rows(names: Iterable[str], tensors: Mapping[str, Any]) -> int | None:
+    """Rows of the row-wise tensors among these. They have to be the same number."""
+    totals = {resolved(tensors[name]).tensor.shape[0] for name in names if tensors.get(name) is not None}
+    if len(totals) > 1:
+        raise BadTrace(f"row-wise tensors of one call have {' and '.join(map(str, sorted(totals)))} rows")
+    return totals.pop() if totals else None
+
+
+class RowSampler:
+    """The same rows of all tensors with as many rows, until the next step."""
+
+    def __init__(self, rows: int, seed: int = 0):
+        if rows < 2:
+            raise ValueError("the first and the last row are always stored: rows is at least 2")
+        self.rows = rows
+        self._random = np.random.default_rng(seed)
+        self._chosen: dict[int, list[int]] = {}
+
+    def next_step(self) -> None:
+        self._chosen.clear()
+
+    def numbers(self, total: int) -> list[int]:
+        """Ascending: both ends, and others by chance."""
+        if total <= self.rows:
+            return list(range(total))
+        if total not in self._chosen:
+            between = self._random.choice(total - 2, self.rows - 2, replace=False) + 1
+            self._chosen[total] = [0, *sorted(map(int, between)), total - 1]
+        return self._chosen[total]

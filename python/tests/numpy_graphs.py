@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs of numpy functions: launched functions run at once, or become nodes of the graph that is captured."""
+
+import numpy as np
+
+from plumb_kernels._trace_tensors import storage_of
+
+
+class NumpyGraph:
+    capturing = None
+
+    def capture_begin(self):
+        NumpyGraph.capturing, self.nodes = self, []
+
+    def capture_end(self):
+        NumpyGraph.capturing = None
+
+    def replay(self):
+        for node in self.nodes:
+            node()
+
+
+def launch(function, *arguments):
+    if NumpyGraph.capturing is None:
+        function(*arguments)
+    else:
+        NumpyGraph.capturing.nodes.append(lambda: function(*arguments))
+
+
+class NumpyGraphs:
+    """What plumb_kernels._cuda_graphs is for a GPU. Also says which memory was freed."""
+
+    graph_class = NumpyGraph
+
+    def __init__(self):
+        self.arenas = []
+        self.freed = {}  # pointer: what the allocator says of it
+
+    def arena(self, size, value):
+        assert NumpyGraph.capturing is None, "memory that is allocated during a capture belongs to the graph"
+        self.arenas.append(np.full(size, value, np.uint8))
+        return self.arenas[-1]
+
+    def owns(self, tensor):
+        return isinstance(tensor, np.ndarray)
+
+    def copy(self, tensor, side):
+        launch(lambda: side.__setitem__(..., np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)))
+
+    def gather(self, tensor, index, side):
+        launch(lambda: side.__setitem__(..., np.ascontiguousarray(tensor[index]).reshape(-1).view(np.uint8)))
+
+    def index(self, side):
+        return side.view(np.int64)
+
+    def write_index(self, index, numbers):
+        index[:] = numbers
+
+    def fetch(self, side):
+        return side.copy()
+
+    def wait(self):
+        pass
+
+    def fetched(self, host):
+        return host
+
+    def storage(self, tensor):
+        return storage_of(tensor).__array_interface__["data"][0]
+
+    def expired(self, storage):
+        return storage in self.freed
+
+    def owner_of(self, tensor):
+        return storage_of(tensor)
+
+    def save(self, tensor, blocks):
+        return tensor.copy() if blocks is None else tensor[blocks]
+
+    def restore(self, tensor, blocks, saved):
+        tensor[... if blocks is None else blocks] = saved
+
+    def places(self):
+        return self
+
+    def state(self, pointer):
+        return self.freed.get(pointer, "used")

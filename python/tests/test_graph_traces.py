@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls inside graphs, sampled rows, and shadow steps, with graphs of numpy functions."""
+
+import contextlib
+import os
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import plumb_kernels as pk
+from plumb_kernels import traces
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from numpy_graphs import NumpyGraph, NumpyGraphs, launch
+
+RANDOM = np.random.default_rng(3)
+HIDDEN = 32
+
+
+def rms_norm(x, eps=1e-6):
+    numbers = pk.float32(x)
+    return pk.bf16(numbers / np.sqrt(np.mean(numbers * numbers, axis=-1, keepdims=True) + np.float32(eps)))
+
+
+class Engine:
+    """Buffers that keep their addresses, two layers, and a cache of blocks that slots choose."""
+
+    def __init__(self, rows=4, eps=(1e-6, 1e-6)):
+        self.eps = list(eps)
+        self.x, self.out = (pk.bf16(np.zeros((rows, HIDDEN))) for _ in range(2))
+        self.slots = np.zeros(rows, np.int64)
+        self.cache = np.zeros((8, HIDDEN), np.uint16)
+        self.scale = 1.0
+        self.branch = "copy"
+        self.graph = None
+
+    def next_batch(self, slots=None):
+        self.x[:] = pk.bf16(RANDOM.standard_normal(self.x.shape))
+        self.slots[:] = np.arange(len(self.slots)) if slots is None else slots
+
+    def norm(self, layer, x, out):
+        launch(lambda: out.__setitem__(..., rms_norm(x, self.eps[layer])))
+
+    def insert(self, layer, source, slots, cache):
+        launch(lambda: cache.__setitem__(slots, source))
+
+    def multiply(self, x, scale):
+        launch(lambda: x.__setitem__(..., pk.bf16(pk.float32(x) * scale)))
+
+    def other_branch(self, x):
+        launch(lambda: x.__setitem__(0, x[1]))
+
+    def step(self):
+        self.norm(0, self.x, self.out)
+        self.insert(0, self.out, self.slots, self.cache)
+        self.multiply(self.out, self.scale)
+        if self.branch == "other":
+            self.other_branch(self.out)
+        self.norm(1, self.out, self.x)
+        self.insert(1, self.x, self.slots, self.cache)
+
+    def captured(self, call=None):
+        graph = NumpyGraph()
+        graph.capture_begin()
+        (call or self.step)()
+        graph.capture_end()
+        return graph
+
+    def state(self):
+        return {"x": self.x, "out": self.out, "cache": self.cache}
+
+
+def taps(recorder, blocks=None, engine=None):
+    def norm(self, layer, x, out):
+        return {"op": "rms_norm", "name": "norm", "layer": layer, "before": {"x": x}, "scalars": {"eps": 1e-6}, "rows": ["x", "out"]}
+
+    def insert(self, layer, source, slots, cache):
+        cache = traces.Described(cache, blocks=blocks, at_most=4)
+        return {"name": "insert", "layer": layer, "before": {"source": source, "slots": slots, "cache": cache}}
+
+    def other(self, x):
+        return {"name": "other_branch", "before": {"x": x}}
+
+    def multiply(self, x, scale):
+        return {"name": "multiply", "before": {"x": x}, "scalars": {"scale": scale}}
+
+    return [
+        traces.Tap(Engine, "norm", norm, lambda result, self, layer, x, out: {"out": out}),
+        traces.Tap(Engine, "insert", insert, lambda result, self, layer, source, slots, cache: {"cache": traces.Described(cache, blocks=blocks, at_most=4)}),
+        traces.Tap(Engine, "multiply", multiply, lambda result, self, x, scale: {"x": x}),
+        traces.Tap(Engine, "other_branch", other, lambda result, self, x: {"x": x}),
+    ]
+
+
+class GraphTest(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.folder = os.path.join(self._folder.name, "trace")
+        self.device = NumpyGraphs()
+        self.kept = []  # (step, calls, data)
+
+    @contextlib.contextmanager
+    def recorded(self, taps=taps, **options):
+        """Keeps what is written, too."""
+        writes = traces.Trace._write
+
+        def write(trace, name, step, calls, data):
+            self.kept.append((step, calls, dict(data)))
+            writes(trace, name, step, calls, data)
+
+        traces.Trace._write = write
+        try:
+            with traces.record(self.folder, taps, device=self.device, graph_bytes=1 << 16, **options) as recorder:
+                yield recorder
+        finally:
+            traces.Trace._write = writes
+
+    def calls(self, step=0):
+        return next(calls for number, calls, _ in self.kept if number == step)
+
+    def values(self, tensor, dtype=np.uint16):
+        return next(np.frombuffer(data[tensor["data"]], dtype) for _, _, data in self.kept if tensor["data"] in data)
+
+
+class GraphCalls(GraphTest):
+    def test_each_replay_has_its_own_values(self):
+        engine = Engine()
+        with self.recorded() as recorder:
+            graph = engine.captured()
+            for step in range(3):
+                engine.next_batch()
+                with recorder.step():
+                    graph.replay()
+        self.assertEqual([call["replay"] for step in range(3) for call in self.calls(step)], [0] * 5 + [1] * 5 + [2] * 5)
+        self.assertEqual([call["name"] for call in self.calls()], ["norm", "insert", "multiply", "norm", "insert"])
+        report = traces.judge(self.folder)
+        self.assertTrue(report, report)
+        self.assertEqual(report.summary["total"]["passed"], 6)
+
+    def test_a_wrong_call_of_a_graph_is_found(self):
+        engine = Engine(eps=(1e-6, 0.5))
+        with self.recorded() as recorder:
+            graph = engine.captured()
+            engine.next_batch()
+            graph.replay()  # in front of the first step
+            with recorder.step():
+                graph.replay()
+        report = traces.judge(self.folder)
+        self.assertIn("FIRST WRONG CALL  step 0, call 3 of 5, layer 1: rms_norm (norm), replay 1", str(report))
+
+    def test_eager_calls_and_replays_stand_in_their_order(self):
+        engine = Engine()
+        with self.recorded() as recorder:
+            first = engine.captured(lambda: engine.norm(0, engine.x, engine.out))
+            last = engine.captured(lambda: engine.norm(1, engine.out, engine.x))
+            engine.next_batch()
+            with recorder.step():
+                first.replay()
+                engine.insert(0, engine.out, engine.slots, engine.cache)
+                last.replay()
+                first.replay()
+        self.assertEqual([(call["name"], call["layer"], call.get("replay")) for call in self.calls()], [("norm", 0, 0), ("insert", 0, None), ("norm", 1, 0), ("norm", 0, 1)])
+        self.assertTrue(traces.judge(self.folder))
+
+    def test_two_writers_of_a_cache_have_what_each_of_them_saw(self):
+        engine, wanted = Engine(), [2, 3]
+        with self.recorded(lambda recorder: taps(recorder, lambda: wanted)) as recorder:
+            graph = engine.captured()
+            engine.next_batch([0, 2, 3, 5])
+            with recorder.step():
+                graph.replay()
+            wanted[:] = range(5)  # more than there is room for
+            with recorder.step():
+                graph.replay()
+        first, second = (call for call in self.calls() if call["name"] == "insert")
+        self.assertEqual(first["before"]["cache"]["blocks"], [2, 3])
+        self.assertFalse(self.values(first["before"]["cache"]).any())
+        self.assertEqual(first["after"]["cache"]["data"], second["before"]["cache"]["data"])
+        np.testing.assert_array_equal(self.values(second["after"]["cache"]).reshape(2, -1), engine.x[[1, 2]])
+        self.assertNotIn("data", self.calls(1)[1]["before"]["cache"])
+        self.assertEqual(recorder.graphs.without_room, 4)
+
+    def test_numbers_that_are_read_at_a_replay_are_those_of_the_replay(self):
+        engine, intended = Engine(), np.arange(4)
+
+        def current(recorder):
+            def describe(self, layer, source, slots, cache):
+                return {"name": "insert", "before": {"slots": lambda: intended}, "scalars": {"scale": lambda: engine.scale, "frozen": engine.scale}}
+
+            return [traces.Tap(Engine, "insert", describe)]
+
+        with self.recorded(current) as recorder:
+            graph = engine.captured()
+            engine.scale, intended = 2.5, intended[::-1]
+            with recorder.step():
+                graph.replay()
+        self.assertEqual(self.calls()[0]["scalars"], {"scale": 2.5, "frozen": 1.0})
+        np.testing.assert_array_equal(self.values(self.calls()[0]["before"]["slots"], np.int64), [3, 2, 1, 0])
+
+    def test_afterwards_the_class_is_itself_and_graphs_keep_their_buffers(self):
+        before = dict(vars(NumpyGraph)), dict(vars(Engine))
+        engine = Engine()
+        with self.recorded():
+            graph = engine.captured()
+        self.assertEqual((dict(vars(NumpyGraph)), dict(vars(Engine))), before)
+        engine.next_batch()
+        graph.replay()
+        self.assertIs(graph._plumb_calls.arena.bytes, self.device.arenas[0])
+        self.assertEqual(len(engine.captured().nodes), 5)
+
+    def test_graphs_from_before_the_recording_are_counted(self):
+        engine = Engine()
+        graph = engine.captured()
+        with self.recorded() as recorder, self.assertWarnsRegex(UserWarning, "captured in front of the recording"):
+            for _ in range(2):
+                with recorder.step():
+                    graph.replay()
+        self.assertEqual(recorder.graphs_without_calls, 1)
+
+    def test_a_budget_ends_a_step_of_replays(self):
+        engine = Engine()
+        with self.recorded(budget=1) as recorder:
+            graph = engine.captured()
+            with recorder.step():
+                graph.replay()
+                graph.replay()
+        self.assertEqual((len(self.calls()), recorder.left_out), (5, 5))
+
+    def test_a_graph_without_room_has_no_values(self):
+        engine = Engine(rows=300)
+        with self.recorded() as recorder:
+            graph = engine.captured(lambda: [engine.norm(0, engine.x, engine.out) for _ in range(8)])
+            with recorder.step():
+                graph.replay()
+        self.assertEqual(sum("data" not in call[side][name] for call in self.calls() for side, name in [("before", "x"), ("after", "out")]), recorder.graphs.without_room)
+        self.assertGreater(recorder.graphs.without_room, 0)
+
+
+class Sampling(GraphTest):
+    def test_chosen_rows_make_a_smaller_call(self):
+        engine = Engine(rows=200)
+        with self.recorded(rows=24) as recorder:
+            graph = engine.captured()
+            for _ in range(2):
+                engine.next_batch(np.arange(200) % 8)
+                with recorder.step():
+                    x = engine.x.copy()
+                    graph.replay()
+                    engine.norm(0, engine.out, engine.x)
+        graphed, _, eager = self.calls()
+        self.assertEqual((graphed["rows_of"], len(graphed["rows"]), graphed["before"]["x"]["shape"]), (200, 24, [24, HIDDEN]))
+        self.assertEqual((graphed["rows"][0], graphed["rows"][-1]), (0, 199))
+        self.assertEqual(graphed["rows"], eager["rows"])
+        self.assertNotEqual(graphed["rows"], self.calls(1)[0]["rows"])
+        np.testing.assert_array_equal(self.values(self.calls(1)[0]["before"]["x"]).reshape(24, -1), x[self.calls(1)[0]["rows"]])
+        report = traces.judge(self.folder)
+        self.assertTrue(report, report)
+        self.assertEqual(report.summary["total"]["passed"], 6)
+
+    def test_few_rows_are_all_stored(self):
+        engine = Engine(rows=4)
+        with self.recorded(rows=24) as recorder:
+            graph = engine.captured()
+            with recorder.step():
+                graph.replay()
+        self.assertNotIn("rows", self.calls()[0])
+        self.assertEqual(self.calls()[0]["before"]["x"]["shape"], [4, HIDDEN])
+
+    def test_rows_of_different_number_are_refused(self):
+        trace = traces.Trace(self.folder)
+        from plumb_kernels._row_sampler import RowSampler
+
+        with trace.step(0, RowSampler(2)) as step, self.assertRaisesRegex(traces.BadTrace, "have 3 and 4 rows"):
+            step.begin(name="op", before={"x": np.zeros((3, 2)), "y": np.zeros(4)}, rows=["x", "y"])
+
+
+if __name__ == "__main__":
+    unittest.main()
