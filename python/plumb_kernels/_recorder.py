@@ -14,6 +14,7 @@ from typing import Any
 
 from ._graph_calls import CapturedCall, GraphCalls
 from ._row_sampler import RowSampler
+from ._shadow import Shadow
 from ._trace_writer import Call, Step, Trace
 
 
@@ -80,9 +81,9 @@ class Recorder:
             yield
 
     @contextlib.contextmanager
-    def calls_to(self, step: Step) -> Iterator[None]:
+    def calls_to(self, step: Step, same_rows: bool = False) -> Iterator[None]:
         """Calls in here belong to this step."""
-        if self._sampler:
+        if self._sampler and not same_rows:
             self._sampler.next_step()
         self._step = step
         try:
@@ -90,6 +91,10 @@ class Recorder:
         finally:
             self._step = None
             self.left_out += step.left_out
+
+    def shadow(self, every: int = 1, **more: Any) -> Shadow:
+        """Compares one graphed step of so many with the same step taken eagerly."""
+        return Shadow(self, every, **more)
 
     def _begin(self, described: Mapping[str, Any] | None) -> Call | CapturedCall | None:
         step, capture = self._step, self.graphs.capture if self.graphs else None

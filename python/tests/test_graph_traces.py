@@ -238,6 +238,25 @@ class GraphCalls(GraphTest):
         self.assertEqual(sum("data" not in call[side][name] for call in self.calls() for side, name in [("before", "x"), ("after", "out")]), recorder.graphs.without_room)
         self.assertGreater(recorder.graphs.without_room, 0)
 
+    def test_a_skipped_copy_and_a_late_copy_are_found(self):
+        for broken in "skipped", "late":
+            with self.subTest(broken), tempfile.TemporaryDirectory() as self.folder:
+                device = self.device = NumpyGraphs()
+                if broken == "skipped":
+                    copy = device.copy
+                    device.copy = lambda tensor, side: copy(tensor, side) if tensor.dtype != np.uint16 else None
+                else:
+                    late = {}
+                    device.fetch = lambda side: (late.get("new", np.zeros_like(side)), late.update(new=side.copy()))[0]
+                engine = Engine()
+                with self.recorded() as recorder:
+                    graph, shadow = engine.captured(), recorder.shadow(state=engine.state)
+                    for _ in range(2):
+                        engine.next_batch()
+                        shadow.step(graph.replay, engine.step)
+                self.assertFalse(shadow.passed)
+                self.assertIn("FIRST WRONG CALL", shadow.reports[0].text)
+
 
 class Sampling(GraphTest):
     def test_chosen_rows_make_a_smaller_call(self):
