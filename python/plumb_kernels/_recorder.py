@@ -211,12 +211,12 @@ def _graphs_of_torch() -> Any:
 def record(
     folder: str | os.PathLike[str], taps: Callable[[Recorder], Iterable[Tap]], *, ops: Iterable[str] | None = None,
     layers: Iterable[int] | None = None, steps: Iterable[int] | None = None, budget: int | None = None, rows: int | None = None,
-    rank: int = 0, provenance: Mapping[str, str] | None = None, redact: bool = False, device: Any = None, graph_bytes: int = 256 << 20,
+    rank: int | Callable[[], int] = 0, provenance: Mapping[str, str] | None = None, redact: bool = False, device: Any = None, graph_bytes: int = 256 << 20,
 ) -> Iterator[Recorder]:  # fmt: skip
     """Records calls of the functions that `taps(recorder)` lists, of these ops, layers and steps alone.
 
     `budget`: bytes of a step, after which no further call of the step is recorded. `rows`: so many rows of each
-    row-wise tensor are stored, and calls with such tensors alone. `graph_bytes`: side buffers that one graph has
+    row-wise tensor are stored, and calls with such tensors alone. A callable `rank` is called at the first step. `graph_bytes`: side buffers that one graph has
     room for. The functions are themselves again afterwards, and cost nothing. Graphs that were captured meanwhile
     keep their copies.
     """

@@ -9,7 +9,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -145,21 +145,34 @@ def _plain(value: Any) -> int | float | str:
 class Trace:
     """A folder of recorded steps. `redact` leaves out all values of tensors."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, rank: int = 0, provenance: Mapping[str, str] | None = None, redact: bool = False):
+    def __init__(
+        self, folder: str | os.PathLike[str], *, rank: int | Callable[[], int] = 0, provenance: Mapping[str, str] | None = None,
+        redact: bool = False,
+    ):  # fmt: skip
         if _trace_file is None:
             raise BadTrace(f"recording needs the shared library of HDF5 (Debian: libhdf5-103-1): {WHY_NO_FILES}")
-        self.folder = os.path.join(os.fspath(folder), f"rank-{rank}")
+        self._root, self._rank, self.redact = os.fspath(folder), rank, redact
+        self._given, self.provenance = dict(provenance or {}), {}
+        self._known: set[str] = set()  # digests of constants that are written
+        self._constant_files = 0
+        if not callable(rank):
+            self._open()
+
+    def _open(self) -> None:
+        """The folder of the rank. A worker process may know its rank at its first step only."""
+        if self.provenance:
+            return
+        self.rank = self._rank() if callable(self._rank) else self._rank
+        self.folder = os.path.join(self._root, f"rank-{self.rank}")
         os.makedirs(self.folder, exist_ok=True)
         if any(name.endswith(".h5") for name in os.listdir(self.folder)):
             raise BadTrace(f"{self.folder}: has a recording already")
-        self.rank, self.redact = rank, redact
-        self.provenance = {**_provenance(), **(provenance or {})}
-        self._known: set[str] = set()  # digests of constants that are written
-        self._constant_files = 0
+        self.provenance = {**_provenance(), **self._given}
 
     @contextlib.contextmanager
     def step(self, number: int, sampler: RowSampler | None = None) -> Iterator[Step]:
         """The calls of this step. Its file is written even if the step ends with an exception."""
+        self._open()
         step = Step(self, number, sampler)
         try:
             yield step

@@ -20,12 +20,17 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ._environment import from_environment
 from ._recorder import Recorder, Tap, record
 from ._run import plumb_program
+from ._shadow import Shadow, ShadowReport
 from ._trace_tensors import BadTrace, Described
 from ._trace_writer import Call, Step, Trace
 
-__all__ = ["BadTrace", "Call", "Described", "Recorder", "Step", "Tap", "Trace", "TraceReport", "judge", "record"]
+__all__ = [
+    "BadTrace", "Call", "Described", "Recorder", "Shadow", "ShadowReport", "Step", "Tap", "Trace", "TraceReport",
+    "from_environment", "judge", "record",
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ import numpy as np
 
 import plumb_kernels as pk
 from plumb_kernels import traces
+from plumb_kernels._environment import parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from numpy_graphs import NumpyGraph, NumpyGraphs, launch
@@ -92,6 +94,10 @@ def taps(recorder, blocks=None, engine=None):
         traces.Tap(Engine, "multiply", multiply, lambda result, self, x, scale: {"x": x}),
         traces.Tap(Engine, "other_branch", other, lambda result, self, x: {"x": x}),
     ]
+
+
+def stepping_taps(recorder):
+    return [*taps(recorder), traces.Tap(Engine, "step", step=True)]
 
 
 class GraphTest(unittest.TestCase):
@@ -294,6 +300,35 @@ class Sampling(GraphTest):
 
         with trace.step(0, RowSampler(2)) as step, self.assertRaisesRegex(traces.BadTrace, "have 3 and 4 rows"):
             step.begin(name="op", before={"x": np.zeros((3, 2)), "y": np.zeros(4)}, rows=["x", "y"])
+
+
+class Environment(GraphTest):
+    def run_with(self, **variables):
+        """A process that takes two steps of an engine, as a plug-in entry point lets it."""
+        program = "from plumb_kernels import traces; import test_graph_traces as t; r = traces.from_environment(); e = t.Engine(); [(e.next_batch(), e.step()) for _ in range(2)]"
+        environment = {**os.environ, **variables}
+        environment["PYTHONPATH"] = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), *filter(None, sys.path)])
+        return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+
+    def test_a_worker_process_is_recorded(self):
+        done = self.run_with(PLUMB_RECORD=f"{self.folder}:layers=1,steps=0-1", PLUMB_TAPS="test_graph_traces:stepping_taps", RANK="3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(self.folder), ["rank-3"])
+        report = traces.judge(self.folder)
+        self.assertEqual((report.passed, report.summary["total"]["passed"], report.summary["total"]["calls"]), (True, 2, 4), report)
+
+    def test_without_the_variable_nothing_happens(self):
+        self.assertEqual(self.run_with().returncode, 0)
+        self.assertFalse(os.path.exists(self.folder))
+
+    def test_what_is_not_understood_is_refused(self):
+        self.assertIn("PLUMB_TAPS=MODULE:FUNCTION has to name the taps", self.run_with(PLUMB_RECORD=self.folder).stderr)
+        self.assertEqual(parse("C:/x:rows=24,budget=2G,ops=a+b,layers=1+4-6"), ("C:/x", {"rows": 24, "budget": 2 << 30, "ops": ["a", "b"], "layers": [1, 4, 5, 6]}))
+        self.assertEqual(parse("C:/x"), ("C:/x", {}))
+        with self.assertRaisesRegex(traces.BadTrace, "no option 'row'"):
+            parse("x:row=1")
+        with self.assertRaisesRegex(traces.BadTrace, "rows=many is not understood"):
+            parse("x:rows=many")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording that environment variables ask for: of worker processes that an engine starts."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import sys
+from typing import Any
+
+from ._recorder import Recorder, record
+from ._trace_tensors import BadTrace
+
+_SIZES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def from_environment() -> Recorder | None:
+    """Records until the process ends, if PLUMB_RECORD is set. An engine's plug-in entry point calls this.
+
+    PLUMB_RECORD=FOLDER[:OPTION=VALUE,…] with the options ops, layers, steps (several: 0+3+8-12), budget, rows.
+    PLUMB_TAPS=MODULE:FUNCTION names what gives the taps, as record() takes it.
+    """
+    wanted = os.environ.get("PLUMB_RECORD")
+    if not wanted:
+        return None
+    folder, options = parse(wanted)
+    module, _, function = os.environ.get("PLUMB_TAPS", "").partition(":")
+    if not module or not function:
+        raise BadTrace("PLUMB_RECORD is set: PLUMB_TAPS=MODULE:FUNCTION has to name the taps")
+    taps = getattr(importlib.import_module(module), function)
+    recording = contextlib.ExitStack()
+    atexit.register(recording.close)
+    return recording.enter_context(record(folder, taps, rank=rank_of_process, **options))
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """The folder and the options of PLUMB_RECORD. A colon of the folder has no "=" behind it."""
+    folder, colon, listed = text.rpartition(":")
+    if not colon or "=" not in listed:
+        folder, listed = text, ""
+    options: dict[str, Any] = {}
+    for option in filter(None, listed.split(",")):
+        name, _, value = option.partition("=")
+        try:
+            options[name] = _PARSERS[name](value)
+        except KeyError:
+            raise BadTrace(f"PLUMB_RECORD: no option {name!r}: ops, layers, steps, budget or rows") from None
+        except ValueError:
+            raise BadTrace(f"PLUMB_RECORD: {name}={value} is not understood") from None
+    return folder, options
+
+
+def _numbers(text: str) -> list[int]:
+    numbers: list[int] = []
+    for part in text.split("+"):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def _size(text: str) -> int:
+    return int(text[:-1]) * _SIZES[text[-1]] if text[-1:] in _SIZES else int(text)
+
+
+_PARSERS = {"ops": lambda text: text.split("+"), "layers": _numbers, "steps": _numbers, "budget": _size, "rows": int}
+
+
+def rank_of_process() -> int:
+    """torch.distributed's number of this process, or that of a launcher."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    return int(os.environ.get("RANK", "0"))
