@@ -149,6 +149,7 @@ _HEADLINES = {
     "kernels": "kernels of the capture",
     "padding_nan": "NaN in padding reaches a live row",
     "missing_call": "not in the graphed step",
+    "padding": "rows of padding change its results",
     "inputs": "inputs differ from eager's, and no recorded call before wrote them so",
     "outputs": "outputs differ from eager's, although all inputs are the same",
     "state": "the state behind the step differs from eager's",

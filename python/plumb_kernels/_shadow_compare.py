@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-_INTEGERS = {"bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"}
+_INDICES = {"u32", "i32", "u64", "i64"}  # dtypes of metadata; bytes are codes
 _BYTES = {"u16": 2, "i16": 2, "f16": 2, "bf16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 Call = Mapping[str, Any]
@@ -51,7 +51,7 @@ class Comparison:
         self._live, self._padded, self._history, self._places = live, padded, history, places
         self.findings: list[Finding] = []
         self.calls = self.tensors = self.unstable = 0
-        self._clean = True  # no output differed so far
+        self._written: set[int] = set()  # addresses that calls of the graphed step wrote
         for number, pair in self._pairs():
             self._number, self._name = number, _name_of(self._eager.calls[number])
             if pair is None:
@@ -85,10 +85,22 @@ class Comparison:
         for name, text in differ["before"].items():
             self._different_input(name, text, *calls[:2])
         for name, text in differ["after"].items():
-            kind = "state" if calls[0]["name"] == "state behind the step" else "outputs" if not differ["before"] else "inputs"
-            self._find(kind, f"after {name}: {text}", tensor=name)
+            kind, why = self._why_output(differ["before"], *calls[:2])
+            self._find(kind, f"after {name}: {text}{why}", tensor=name)
         self._compare_padding(calls[0])
         self._remember(*calls[:2])
+        self._written |= {_address(one) for one in calls[0]["after"].values()}
+
+    def _why_output(self, different_inputs: Mapping[str, str], graphed: Call, eager: Call) -> tuple[str, str]:
+        if graphed["name"] == "state behind the step":
+            return "state", ""
+        if different_inputs:
+            return "inputs", ""
+        padding = [name for name, one in graphed["before"].items() if one.get("data") != eager["before"].get(name, {}).get("data")]
+        if not padding:
+            return "outputs", ""
+        nan = [name for name in padding if self._live is not None and self._has_nan(graphed, "before", name, live=False)]
+        return "padding", f"; rows of padding differ in {', '.join(padding)}" + (f", and are NaN in {', '.join(nan)}" if nan else "")
 
     def _differences(self, side: str, *calls: Call) -> Iterator[tuple[str, str]]:
         for name, eager in calls[1].get(side, {}).items():
@@ -144,7 +156,8 @@ class Comparison:
 
     def _different_input(self, name: str, text: str, graphed: Call, eager: Call) -> None:
         mine, right = graphed["before"][name], eager["before"][name]
-        if mine["dtype"] not in _INTEGERS or "replay" not in graphed:
+        derived = name in graphed["after"] or _address(mine) in self._written
+        if mine["dtype"] not in _INDICES or "replay" not in graphed or derived:
             self._find("inputs", f"before {name}: {text}", tensor=name)
             return
         why = []
@@ -153,7 +166,7 @@ class Comparison:
             why.append(f"it holds the values of replay {seen['replay']}: not refreshed since the capture")
         elif seen and seen["eager"] == mine["data"]:
             why.append("it holds the values of the step before: refreshed one step late")
-        places = [one["storage"] + one["offset"] for one in (mine, right)]
+        places = [_address(one) for one in (mine, right)]
         if places[0] != places[1]:
             why.append(f"the graph reads it at 0x{places[0]:x} ({self._places.state(places[0])}), eager at 0x{places[1]:x}")
         self._find("metadata", "; ".join([f"before {name}: {text}", *why]), tensor=name)
@@ -164,7 +177,7 @@ class Comparison:
 
     def _remember(self, graphed: Call, eager: Call) -> None:
         for name, tensor in graphed["before"].items():
-            if "replay" in graphed and tensor["dtype"] in _INTEGERS and name in eager["before"]:
+            if "replay" in graphed and tensor["dtype"] in _INDICES and name in eager["before"]:
                 seen = self._history.setdefault(self._place(graphed, name), {"first": tensor.get("data"), "replay": graphed["replay"]})
                 seen["eager"] = eager["before"][name].get("data")
 
@@ -222,6 +235,10 @@ class Comparison:
         kept = np.zeros(len(nan), bool)
         kept[rows] = True
         return bool(nan[kept if live else ~kept].any())
+
+
+def _address(tensor: Mapping[str, Any]) -> int:
+    return tensor["storage"] + tensor["offset"]
 
 
 def nan_of(dtype: str, data: np.ndarray) -> np.ndarray:

@@ -169,6 +169,44 @@ class ShadowSteps(GraphTest):
         report = self.shadowed(engine, live=3, padded=4)
         self.assertIn("other_branch, replay 1: NaN in padding reaches a live row\n      NaN in rows of x from row 3 on is NaN in live rows of x", str(report))
 
+    def test_padding_that_changes_what_live_rows_share(self):
+        engine = Engine()
+        captured = engine.slots
+
+        def between(engine, step):
+            captured[:], engine.slots = [0, 1, 2, 5], np.array([0, 1, 2, 3])
+
+        report = self.shadowed(engine, between=between, live=3, padded=4)
+        self.assertIn("layer 0: insert, replay 1: rows of padding change its results", str(report))
+        self.assertIn("rows of padding differ in slots", str(report))
+        self.assertNotIn("metadata", self.kinds(report))
+
+    def test_indices_that_a_call_of_the_step_wrote_are_no_metadata(self):
+        engine = Engine()
+        engine.eager = False
+
+        class Choice:
+            def choose(self, slots):
+                launch(lambda: slots.__setitem__(..., 1 if engine.eager else 0))
+
+        def choosing(recorder):
+            return [*unknown(recorder), traces.Tap(Choice, "choose", lambda self, slots: {"name": "choose"}, lambda result, self, slots: {"slots": slots})]
+
+        choice, step = Choice(), engine.step
+        engine.step = lambda: (choice.choose(engine.slots), step())
+
+        def eager():
+            engine.eager = True
+            engine.step()
+            engine.eager = False
+
+        with self.recorded(choosing) as recorder:
+            graph, shadow = engine.captured(), recorder.shadow(state=engine.state)
+            engine.next_batch()
+            shadow.step(graph.replay, eager)
+        self.assertIn("choose, replay 0: outputs differ", str(shadow.reports[0]))
+        self.assertNotIn("metadata", self.kinds(shadow.reports[0]))
+
     def test_padding_itself_is_not_compared(self):
         engine = Engine()
         steps = iter(range(100))
