@@ -55,12 +55,16 @@ class CudaGraphs:
         """Begins to copy bytes of an arena to the host, behind what the current stream has to do."""
         host = self._torch.empty(side.shape, dtype=self._torch.uint8, pin_memory=True)
         host.copy_(side, non_blocking=True)
-        return host
+        copied = self._torch.cuda.Event()
+        copied.record()
+        return host, copied
 
     def wait(self) -> None:
         self._torch.cuda.synchronize()
 
-    def fetched(self, host: Any) -> np.ndarray:
+    def fetched(self, fetch: Any) -> np.ndarray:
+        host, copied = fetch
+        copied.synchronize()
         return host.numpy()
 
     def storage(self, tensor: Any) -> Any:

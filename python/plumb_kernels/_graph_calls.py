@@ -19,7 +19,7 @@ import numpy as np
 
 from ._row_sampler import RowSampler, total_rows
 from ._trace_tensors import Described, StoredTensor, block_numbers, describe_tensor, is_constant, is_torch, layout_of, resolved
-from ._trace_writer import Step, call_header, plain_numbers
+from ._trace_writer import Step, Trace, call_header, plain_numbers
 
 _ALIGNMENT = 256
 _INDEX_BYTES = 1 << 20
@@ -39,6 +39,7 @@ class CapturedTensor:
     at_most: int = 0
     index: Any = None  # numbers of blocks
     stored: StoredTensor | None = None  # values of the capture: of tensors of the host
+    kept: dict[str, Any] | None = None  # of a parameter, when it was read once
     current: Any = None  # a callable, or a parameter: read at each replay
     storage: Any = None
     owner: Any = None  # a weak reference
@@ -152,7 +153,7 @@ class Replay:
         self.rows = {total: graph.sampler.numbers(total) for total in graph.rows}
         for total, index in graph.rows.items():
             self._device.write_index(index, self.rows[total])
-        self._read: dict[int, StoredTensor] = {}
+        self._read: dict[Any, dict[str, Any]] = {}
         self._blocks: dict[int, list[int] | None] = {}
         self._scalars = [{key: value() if callable(value) else value for key, value in call.scalars.items()} for call in graph.calls]
         for call in graph.calls:
@@ -161,10 +162,14 @@ class Replay:
         self._host: Any = None
 
     def _prepare(self, tensor: CapturedTensor, step: Step) -> None:
+        if tensor.kept is not None:
+            return
         if tensor.current is not None:
             key = (id(tensor.current), tensor.total)
             if key not in self._read:
                 self._read[key] = step._keep(describe_tensor(tensor.current, step._trace.redact, tensor.total and self.rows[tensor.total]))
+            if isinstance(tensor.current, Described) and not callable(tensor.current.tensor):
+                tensor.kept = self._read[key]
         elif tensor.index is not None:
             numbers = self._blocks[id(tensor)] = block_numbers(tensor.blocks)
             if len(numbers) > tensor.at_most:
@@ -178,9 +183,6 @@ class Replay:
         if size:
             self._host = self._device.fetch(self._graph.arena.bytes[self._graph.start : self._graph.end])
         return size
-
-    def wait(self) -> None:
-        self._device.wait()
 
     def calls(self, step: Step) -> list[tuple[dict[str, Any], CapturedCall]]:
         self._bytes = self._device.fetched(self._host) if self._host is not None else np.empty(0, np.uint8)
@@ -197,6 +199,8 @@ class Replay:
         return made
 
     def _stored(self, tensor: CapturedTensor, step: Step) -> dict[str, Any]:
+        if tensor.kept is not None:
+            return tensor.kept
         if tensor.current is not None:
             return self._read[(id(tensor.current), tensor.total)]
         if tensor.stored is not None:
@@ -220,8 +224,8 @@ class Replay:
 class GraphCalls:
     """Records the calls of graphs that are captured while a recorder is on."""
 
-    def __init__(self, device: Any, room: int, sampler: RowSampler | None):
-        self.device, self.room, self.sampler = device, room, sampler
+    def __init__(self, device: Any, room: int, sampler: RowSampler | None, trace: Trace):
+        self.device, self.room, self.sampler, self._trace = device, room, sampler, trace
         self.without_calls: weakref.WeakSet[Any] = weakref.WeakSet()
         self.captured: weakref.WeakSet[CapturedGraph] = weakref.WeakSet()
         self.without_room = 0  # tensors for which no side buffer was left
@@ -242,6 +246,7 @@ class GraphCalls:
             self.indexes = Arena(self.device, _INDEX_BYTES, 0)
 
     def capture_begin(self, original: Callable[..., Any], graph: Any, *arguments: Any, **named: Any) -> Any:
+        self._trace.flush()  # a thread that waits for a copy breaks a capture
         self._allocate()
         result = original(graph, *arguments, **named)
         graph._plumb_calls = self._capturing[threading.get_ident()] = CapturedGraph(self)

@@ -221,9 +221,9 @@ def record(
     keep their copies.
     """
     device = device or _graphs_of_torch()
-    graphs = GraphCalls(device, graph_bytes, RowSampler(rows) if rows else None) if device else None
     trace = Trace(folder, rank=rank, provenance=provenance, redact=redact)
+    graphs = GraphCalls(device, graph_bytes, RowSampler(rows) if rows else None, trace) if device else None
     recorder = Recorder(trace, ops=ops, layers=layers, steps=steps, budget=budget, rows=rows, graphs=graphs)
-    with contextlib.ExitStack() as undo:
+    with trace.in_background(), contextlib.ExitStack() as undo:
         recorder._install(taps(recorder), undo)
         yield recorder

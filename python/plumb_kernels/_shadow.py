@@ -89,6 +89,7 @@ class Shadow:
         before = self._save()
         with recorder.trace.step(recorder._number, recorder._sampler) as step, recorder.calls_to(step):
             result = graphed()
+        recorder.trace.flush()
         left = self._save()
         runs = [self._run(step, step)]
         for _ in range(2):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import contextlib
 import json
 import math
@@ -110,9 +112,6 @@ class Step:
 
     def finish(self) -> None:
         """Waits for the copies of replays, and puts their calls in their places."""
-        replays = [one for one in self._calls if not isinstance(one, dict)]
-        if replays:
-            replays[0].wait()
         calls, self._calls = self._calls, []
         for one in calls:
             for call, captured in [(one, None)] if isinstance(one, dict) else one.calls(self):
@@ -124,6 +123,29 @@ class Step:
         self.finish()
         self._trace._write_constants(self._constants)
         self._trace._write(f"step-{self.number:06d}.h5", self.number, self._calls, self._data)
+
+
+class BackgroundWriter:
+    """Writes steps in a thread. An engine that is faster waits for the step before the last one."""
+
+    def __init__(self) -> None:
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._pending: collections.deque[concurrent.futures.Future[None]] = collections.deque()
+
+    def submit(self, write: Callable[[], None]) -> None:
+        while len(self._pending) > 1:
+            self._pending.popleft().result()
+        self._pending.append(self._thread.submit(write))
+
+    def flush(self) -> None:
+        while self._pending:
+            self._pending.popleft().result()
+
+    def close(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._thread.shutdown()
 
 
 def plain_numbers(values: Mapping[str, Any]) -> dict[str, int | float | str]:
@@ -155,6 +177,7 @@ class Trace:
         self._given, self.provenance = dict(provenance or {}), {}
         self._known: set[str] = set()  # digests of constants that are written
         self._constant_files = 0
+        self._writer: BackgroundWriter | None = None
         if not callable(rank):
             self._open()
 
@@ -177,7 +200,25 @@ class Trace:
         try:
             yield step
         finally:
-            step._write()
+            if self._writer is None:
+                step._write()
+            else:
+                self._writer.submit(step._write)
+
+    @contextlib.contextmanager
+    def in_background(self) -> Iterator[None]:
+        """Steps that end in here are written by a thread."""
+        self._writer = BackgroundWriter()
+        try:
+            yield
+        finally:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def flush(self) -> None:
+        """Waits until the steps that ended are written."""
+        if self._writer is not None:
+            self._writer.flush()
 
     def _write_constants(self, constants: dict[str, np.ndarray]) -> None:
         if not constants:

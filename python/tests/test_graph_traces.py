@@ -244,6 +244,17 @@ class GraphCalls(GraphTest):
         self.assertEqual(sum("data" not in call[side][name] for call in self.calls() for side, name in [("before", "x"), ("after", "out")]), recorder.graphs.without_room)
         self.assertGreater(recorder.graphs.without_room, 0)
 
+    def test_a_file_that_cannot_be_written_ends_the_recording(self):
+        engine = Engine()
+        with self.assertRaises(OSError):
+            with self.recorded() as recorder:
+                graph = engine.captured()
+                for name in sorted(os.listdir(recorder.trace.folder)):
+                    os.remove(os.path.join(recorder.trace.folder, name))
+                os.rmdir(recorder.trace.folder)
+                with recorder.step():
+                    graph.replay()
+
     def test_a_skipped_copy_and_a_late_copy_are_found(self):
         for broken in "skipped", "late":
             with self.subTest(broken), tempfile.TemporaryDirectory() as self.folder:
