@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small decode engine in torch and Triton, with the graphs and the metadata of a large one.
+
+Requests have pages of an fp8 cache per layer. A step writes one key per request, chooses keys by score, attends
+to them, and routes. Its modes are "eager", "piecewise" (attention stays eager) and "full": graphs are captured for
+each padded batch size and width of the scores, when they are first needed. Eager steps make their metadata anew.
+Graphs read it in buffers that keep their addresses. FAULTS are ways in which this goes wrong.
+"""
+
+import dataclasses
+
+import small_engine_kernels as kernels
+import torch
+from small_engine_requests import Config, Requests
+
+FAULTS = {
+    "metadata_allocated_at_capture": "slots are a new tensor each step; the graph keeps and reads that of the capture",
+    "metadata_freed": "the same, and nothing keeps the tensor of the capture",
+    "coarse_graph_key": "the key of graphs lacks the width of the scores",
+    "frozen_scalar": "the router's scale is an argument of the kernel, not a number in memory",
+    "buffer_reused": "offsets in the workspace are those of the first size that was captured",
+    "stale_slot_mapping": "slots are computed only when requests come or go",
+    "fill_only_shrinks": "slots of padding are set to -1 only where the batch of the step before was larger",
+    "warm_up_consumed_state": "the run in front of the capture takes a step of the requests",
+    "padding_nan": "rows of padding are not written, and have the slot 0",
+    "copy_skipped": "a new request's pages are not copied into the table that graphs read",
+    "copy_late": "lengths are copied behind the replay",
+    "branch_frozen": "a capture with short requests has the kernel for short requests alone",
+    "wrong_stream": "the cache is written on a second stream, and its readers do not wait",
+    "replayed_twice": "a step is replayed again",
+    "eps_of_warm_up": "the epsilon of norms is larger until the first capture is over",
+}
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, number, config, cache):
+        super().__init__()
+        self.number, self.cache = number, cache
+
+        def weight(*shape, dtype=torch.bfloat16):
+            scale = shape[0] ** -0.5 if len(shape) > 1 else 1
+            return torch.nn.Parameter((torch.randn(shape, device=config.device) * scale).to(dtype), requires_grad=False)
+
+        hidden = config.hidden
+        self.attention_norm, self.mlp_norm = weight(hidden), weight(hidden)
+        self.to_q, self.to_k, self.to_out = weight(hidden, kernels.DIM), weight(hidden, kernels.DIM), weight(kernels.DIM, hidden)
+        self.mlp = torch.nn.ParameterList([weight(hidden, hidden) for _ in range(config.matrices)])
+        self.gate, self.bias = weight(hidden, config.experts, dtype=torch.float32), weight(config.experts, dtype=torch.float32)
+        self.gain = weight(config.experts, dtype=torch.float32)
+        table = torch.stack([torch.randperm(config.experts, device=config.device)[: config.topk] for _ in range(config.vocabulary)])
+        self.tid2eid = torch.nn.Parameter(table.int(), requires_grad=False)
+
+
+@dataclasses.dataclass
+class Batch:
+    """What the kernels of a step read beside weights and caches. Rows behind the live ones are padding."""
+
+    lengths: torch.Tensor
+    table: torch.Tensor
+    slots: torch.Tensor
+    tokens: torch.Tensor
+    scale: torch.Tensor | float
+    columns: int
+    short: bool  # no request has more keys than are chosen
+    x: torch.Tensor = None
+    residual: torch.Tensor = None
+    attended: torch.Tensor = None
+    queries: dict = dataclasses.field(default_factory=dict)  # of each layer: bf16, codes, scales
+
+
+class Engine(Requests):
+    def __init__(self, config=None, mode="full", faults=(), seed=0):
+        torch.manual_seed(seed)
+        super().__init__(config or Config(), seed)
+        self.mode, self.faults = mode, set(faults)
+        c, rows = self.config, self.config.sizes[-1]
+        self.layers = [Layer(i, c, cache) for i, cache in enumerate(self.caches)]
+        self.embedding = torch.nn.Parameter(torch.randn((c.vocabulary, c.hidden), device=c.device).bfloat16(), requires_grad=False)
+        self.final_norm = torch.nn.Parameter(torch.ones(c.hidden, device=c.device).bfloat16(), requires_grad=False)
+        # What graphs read.
+        self.graph_lengths, self.graph_table = (torch.tensor(one, device=c.device) for one in (self.lengths, self.table))
+        self.graph_slots = torch.full((rows,), -1, dtype=torch.int64, device=c.device)
+        self.graph_scale = torch.ones(1, device=c.device)
+        self.workspace = torch.zeros(rows * (c.hidden + c.hidden // 32) + 512, dtype=torch.uint8, device=c.device)
+        self.graphs, self.pool = {}, torch.cuda.graph_pool_handle() if c.device == "cuda" else None
+        self.side_stream = torch.cuda.Stream() if "wrong_stream" in self.faults else None
+        self.cleared = self.first_size = self.rows_copied = 0
+        self.warming_up = self.dummy_run = False
+        if "fill_only_shrinks" in self.faults:
+            self.graph_slots.zero_()
+
+    # One step on the device.
+
+    def step(self):
+        self.eager_step() if self.mode == "eager" else self.graphed_step()
+
+    def eager_step(self):
+        n, device = self.padded, self.config.device
+        lengths, table = (torch.tensor(one[:n], device=device) for one in (self.lengths, self.table))
+        slots = torch.empty(n, dtype=torch.int64, device=device)
+        kernels.slot_mapping(lengths, table, slots, self.live)
+        short = bool(self.lengths.max() <= self.config.k)
+        scale = self.scale if "frozen_scalar" in self.faults else torch.tensor([self.scale], device=device)
+        batch = Batch(lengths, table, slots, self.tokens[:n], scale, self.columns, short)
+        batch.residual, batch.attended = (self._empty(n, width) for width in (self.config.hidden, kernels.DIM))
+        for run, _ in self.segments(batch):
+            run()
+
+    def _empty(self, rows, width, dtype=torch.bfloat16):
+        return torch.empty((rows, width), dtype=dtype, device=self.config.device)
+
+    def segments(self, batch, graphed=False):
+        """Parts of a step, and whether a piecewise graph has them."""
+        for layer in self.layers:
+            first = layer.number == 0
+            yield (lambda layer=layer, first=first: (first and self.begin(batch, graphed), self.in_front(layer, batch, graphed))), True
+            yield (lambda layer=layer: self.attention(layer, batch, graphed)), False
+            yield (lambda layer=layer: self.behind(layer, batch, graphed)), True
+        yield (lambda: self.finish(batch)), True
+
+    def begin(self, batch, graphed):
+        skip_padding = graphed and "padding_nan" in self.faults
+        if batch.x is None or not skip_padding:
+            batch.x = self._empty(len(batch.tokens), self.config.hidden)
+        kernels.embed(self.embedding, batch.tokens, batch.lengths, batch.x, skip_padding)
+        batch.residual.zero_()
+
+    def in_front(self, layer, batch, graphed):
+        self.fused_add_rms_norm(layer, batch.x, batch.residual, layer.attention_norm, "attention_norm")
+        q, k = batch.x @ layer.to_q, batch.x @ layer.to_k
+        codes, scales = self._empty(len(q), kernels.DIM, torch.uint8), self._empty(len(q), 1, torch.float32)
+        self.group_quant(layer, q, codes, scales, "query_quant")
+        batch.queries[layer.number] = q, codes, scales
+        self.insert(layer, k, batch.slots, layer.cache, graphed)
+        if self.mode == "piecewise":
+            self._join_streams()
+
+    def _join_streams(self):
+        if self.side_stream is not None:
+            torch.cuda.current_stream().wait_stream(self.side_stream)
+
+    def attention(self, layer, batch, graphed):
+        q, codes, scales = batch.queries[layer.number]
+        logits = torch.full((len(q), self.config.pages * kernels.PAGE), float("-inf"), device=q.device)
+        self.scores(layer, codes, scales, layer.cache, batch.table, batch.lengths, logits, batch.columns)
+        indices = self._empty(len(q), self.config.k, torch.int32)
+        if graphed and "branch_frozen" in self.faults and batch.short:
+            self.all_positions(layer, logits, batch.lengths, indices)
+        else:
+            self.top_k(layer, logits, batch.lengths, indices, batch.columns)
+        self.attend(layer, q, layer.cache, batch.table, indices, batch.attended)
+
+    def behind(self, layer, batch, graphed):
+        batch.x = batch.attended @ layer.to_out
+        self.fused_add_rms_norm(layer, batch.x, batch.residual, layer.mlp_norm, "mlp_norm")
+        q, scales = self.quantised_buffers(batch, graphed)
+        self.group_quant(layer, batch.x, q, scales, "mlp_quant")
+        hidden = self.mlp(layer, q, scales)
+        logits = batch.x.float() @ layer.gate
+        weights, ids = (torch.zeros((len(logits), self.config.topk), dtype=dtype, device=logits.device) for dtype in (torch.float32, torch.int32))
+        if layer.number == 0:
+            self.hash_router(layer, logits, batch.tokens, weights, ids, batch.scale)
+        else:
+            self.router(layer, logits, weights, ids, batch.scale)
+        batch.x = self.combine(layer, hidden, weights, ids)
+
+    def quantised_buffers(self, batch, graphed):
+        """Graphs have codes and scales in one workspace."""
+        n, hidden = batch.x.shape
+        if not graphed:
+            return self._empty(n, hidden, torch.uint8), self._empty(n, hidden // 128, torch.float32)
+        rows = self.first_size if "buffer_reused" in self.faults else n
+        start = rows * hidden
+        scales = self.workspace[start : start + n * hidden // 32].view(torch.float32)
+        return self.workspace[: n * hidden].view(n, hidden), scales.view(n, hidden // 128)
+
+    def finish(self, batch):
+        out = torch.empty_like(batch.x)
+        self._join_streams()
+        self.rms_norm(batch.x, self.final_norm, out)
+        self.sample(out, batch.tokens)
+
+    # Graphs.
+
+    def graphed_step(self):
+        changed = bool(self.new_rows) or self.cleared != self.live
+        late = "copy_late" in self.faults
+        if not late:
+            self._copy_lengths()
+        self._copy_table()
+        slots = self._fill_slots(changed)
+        self.graph_scale.fill_(self.scale)
+        key = (self.padded,) if "coarse_graph_key" in self.faults else (self.padded, self.columns)
+        if key not in self.graphs:
+            self.graphs[key] = self._capture(slots)
+        for _ in range(1 + ("replayed_twice" in self.faults)):
+            for part in self.graphs[key][0]:
+                part()
+        if late:
+            self._copy_lengths()
+        self.new_rows, self.cleared = [], self.live
+
+    def _copy_lengths(self):
+        self.graph_lengths.copy_(torch.from_numpy(self.lengths))
+
+    def _copy_table(self):
+        first = 0
+        if "copy_skipped" in self.faults:  # for rows that have had a request before
+            first, self.rows_copied = self.rows_copied, max(self.rows_copied, self.live)
+        self.graph_table[first:].copy_(torch.from_numpy(self.table[first:]))
+
+    def _fill_slots(self, changed):
+        n = self.padded
+        slots = self.graph_slots[:n]
+        if self.faults & {"metadata_allocated_at_capture", "metadata_freed"}:
+            # The allocator gives the memory of the capture's slots to whatever comes first.
+            self.positions = torch.empty(n, dtype=torch.int64, device=slots.device).copy_(self.graph_lengths[:n])
+            slots = torch.empty(n, dtype=torch.int64, device=slots.device)
+        if "fill_only_shrinks" in self.faults:
+            kernels.slot_mapping(self.graph_lengths, self.graph_table, slots[: self.live], self.live)
+            self.graph_slots[self.live : max(self.live, self.cleared)] = -1
+        elif "stale_slot_mapping" not in self.faults or changed:
+            kernels.slot_mapping(self.graph_lengths, self.graph_table, slots, self.live, 0 if "padding_nan" in self.faults else -1)
+        return slots
+
+    def _capture(self, slots):
+        """The parts of a step: replays of graphs, and eager attention between them."""
+        n = self.padded
+        self.first_size = self.first_size or n
+        scale = self.scale if "frozen_scalar" in self.faults else self.graph_scale
+        short = bool(self.lengths.max() <= self.config.k)
+        batch = Batch(self.graph_lengths[:n], self.graph_table[:n], slots, self.tokens[:n], scale, self.columns, short)
+        batch.residual, batch.attended = (self._empty(n, width) for width in (self.config.hidden, kernels.DIM))
+        first = torch.full((n, self.config.hidden), float("nan"), dtype=torch.bfloat16, device=self.config.device)
+        batch.x = first
+        segments = list(self.segments(batch, graphed=True))
+        self.warming_up = True
+        self._warm_up(batch, segments)
+        batch.x = first
+        parts = [self._graph([run for run, _ in segments])] if self.mode == "full" else self._pieces(segments)
+        self.warming_up = False
+        if "metadata_freed" in self.faults:
+            batch.slots = None
+        return parts, batch, first
+
+    def _warm_up(self, batch, segments):
+        """Compiles kernels. Writes no key, and no token stays."""
+        tokens, slots = self.tokens.clone(), batch.slots.clone()
+        batch.slots.fill_(-1)
+        self.dummy_run = True
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for run, _ in segments:
+                run()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.dummy_run = False
+        batch.slots.copy_(slots)
+        if "warm_up_consumed_state" not in self.faults:
+            self.tokens.copy_(tokens)
+
+    def _graph(self, runs):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.pool):
+            for run in runs:
+                run()
+        return lambda: graph.replay()
+
+    def _pieces(self, segments):
+        parts, runs = [], []
+        for run, capturable in segments:
+            if capturable:
+                runs.append(run)
+            else:
+                parts += [self._graph(runs), run]
+                runs = []
+        return [*parts, self._graph(runs)]
+
+    # The ops. Taps name these.
+
+    def fused_add_rms_norm(self, layer, x, residual, weight, name):
+        kernels.fused_add_rms_norm(x, residual, weight, self.eps)
+
+    def rms_norm(self, x, weight, out):
+        kernels.rms_norm(x, weight, out, self.eps)
+
+    @property
+    def eps(self):
+        return 1e-2 if "eps_of_warm_up" in self.faults and self.warming_up else self.config.eps
+
+    def insert(self, layer, k, slots, cache, graphed=False):
+        if graphed and "wrong_stream" in self.faults:
+            self.side_stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.side_stream):
+                for _ in range(60):
+                    k = k + 0
+                kernels.insert(k, slots, cache)
+        else:
+            kernels.insert(k, slots, cache)
+
+    def scores(self, layer, codes, scales, cache, table, lengths, logits, columns):
+        kernels.scores(codes, scales, cache, table, lengths, logits, columns)
+
+    def top_k(self, layer, logits, lengths, indices, columns):
+        kernels.top_k(logits, lengths, indices, columns)
+
+    def all_positions(self, layer, logits, lengths, indices):
+        kernels.all_positions(lengths, indices)
+
+    def attend(self, layer, q, cache, table, indices, out):
+        kernels.attend(q, cache, table, indices, out)
+
+    def group_quant(self, layer, x, q, scales, name):
+        kernels.group_quant(x, q, scales)
+
+    def mlp(self, layer, q, scales):
+        values = q.view(torch.float8_e4m3fn).float().view(*scales.shape, 128) * scales[:, :, None]
+        hidden = values.view(q.shape).bfloat16()
+        for matrix in layer.mlp:
+            hidden = hidden @ matrix
+        return hidden
+
+    def router(self, layer, logits, weights, ids, scale):
+        kernels.router(logits, layer.bias, weights, ids, scale)
+
+    def hash_router(self, layer, logits, tokens, weights, ids, scale):
+        kernels.hash_router(logits, tokens, layer.tid2eid, weights, ids, scale)
+
+    def combine(self, layer, hidden, weights, ids):
+        return (hidden.float() * (weights * layer.gain[ids.long()]).sum(-1, keepdim=True)).bfloat16()
+
+    def sample(self, x, tokens):
+        tokens.copy_((x @ self.embedding.T).argmax(-1))
