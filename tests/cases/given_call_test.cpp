@@ -66,6 +66,10 @@ class RightCall {
       }
     }
     say_what_no_shape_says(which.row);
+    // Of a table in pieces the shape does not say it.
+    if (which.row.integers.contains("vocabulary") && call_.in_pieces) {
+      call_.integers["vocabulary"] = which.row.integer("vocabulary");
+    }
   }
 
   GivenCall& call() { return call_; }
@@ -319,6 +323,47 @@ TEST(GivenCall, HasATableOfTheEnginesOwnSize) {
   }
   given.shape[1] = 32;
   EXPECT_THROW(right.judge(), BadRow) << "its columns are not the engine's";
+}
+
+// The table of token ids has a row for each id of the model's vocabulary.
+TEST(GivenCall, HasTheVocabularyOfTheModel) {
+  constexpr std::int64_t kExperts = 8, kChosen = 2, kTokens = 3;
+  for (const std::int64_t vocabulary : {1, 50, 96, 97, 129280}) {
+    SCOPED_TRACE(vocabulary);
+    HostTensor logits({"logits", Dtype::f32, {kTokens, kExperts}});
+    HostTensor input_ids({"input_ids", Dtype::i32, {kTokens}});
+    HostTensor table({"tid2eid", Dtype::i32, {vocabulary, kChosen}});
+    HostTensor weights({"weights", Dtype::f32, {kTokens, kChosen}}),
+        ids({"ids", Dtype::i32, {kTokens, kChosen}});
+    for (std::int64_t id = 0; id < vocabulary; ++id) {
+      for (int i = 0; i < kChosen; ++i) {
+        table.row<std::int32_t>(id)[i] = static_cast<std::int32_t>((id + i) % kExperts);
+      }
+    }
+    auto* tokens = input_ids.data<std::int32_t>();
+    for (int t = 0; t < kTokens; ++t) {
+      tokens[t] = static_cast<std::int32_t>(t * (vocabulary - 1) / 2);
+      for (int i = 0; i < kChosen; ++i) {
+        ids.row<std::int32_t>(t)[i] = table.row<std::int32_t>(tokens[t])[i];
+        weights.row<float>(t)[i] = 1.0f / kChosen;
+      }
+    }
+    GivenCall call;
+    call.reals["routed_scaling_factor"] = 1;
+    call.integers["renormalize"] = 1;
+    for (const HostTensor* tensor : {&logits, &input_ids, &table, &weights, &ids}) {
+      call.tensors[tensor->spec().name] = given(*tensor);
+    }
+    call.tensors["weights_before"] = call.tensors["weights"];
+    call.tensors["ids_before"] = call.tensors["ids"];
+    EXPECT_TRUE(OutsideCall("hash_routing", call, {}, true).judge().passed());
+    ids.row<std::int32_t>(2)[0] += 1;
+    EXPECT_FALSE(OutsideCall("hash_routing", call, {}, true).judge().passed());
+    for (const std::int64_t stranger : {std::int64_t{-1}, vocabulary}) {
+      tokens[0] = static_cast<std::int32_t>(stranger);
+      EXPECT_THROW(OutsideCall("hash_routing", call, {}, true).judge(), BadRow) << stranger;
+    }
+  }
 }
 
 TEST(GivenCall, HasTheCallersOwnNumbers) {

@@ -4,6 +4,7 @@
 // whole vocabulary on the device, and a few of them, spread out, on the host.
 #include "reference/router/hash_routing.h"
 
+#include <fmt/format.h>
 #include <plumb/ops/router.h>
 
 #include <algorithm>
@@ -34,7 +35,8 @@ Formula members(TablePart<P>& t) {
   t.input("input_ids", &P::input_ids, {tokens}, "token ids, rows of the table");
   // A case has some rows of the table, a call all of them.
   const Formula some_rows = computed("96", [](const FormulaValues&) { return kTableRows; });
-  t.input("tid2eid", &P::tid2eid, {least(some_rows, parameter("vocabulary")), topk},
+  const Formula vocabulary = parameter("vocabulary");
+  t.input("tid2eid", &P::tid2eid, {in_call(least(some_rows, vocabulary), vocabulary), topk},
           "experts of a token id");
   t.in_place("weights", &P::weights, {tokens, topk}, "of the experts");
   t.strides({{"weights_row_stride", &P::weights_row_stride}});
@@ -78,7 +80,7 @@ class HashRoutingProblem final : public TableProblem<P> {
     const HostTensor& table = tensors.at("tid2eid");
     const auto* input_ids = tensors.at("input_ids").data<std::int32_t>();
     for (std::int64_t token = 0; token < shape_.tokens; ++token) {
-      inputs.experts.push_back(table.row<std::int32_t>(entry_of(input_ids[token])));
+      inputs.experts.push_back(table.row<std::int32_t>(entry_of(input_ids[token], table)));
     }
     inputs.topk = static_cast<std::int32_t>(p_.topk);
     inputs.renormalize = p_.renormalize != 0;
@@ -120,10 +122,13 @@ class HashRoutingProblem final : public TableProblem<P> {
   std::int64_t token_id(std::int64_t entry) const {
     return table_rows() == 1 ? 0 : entry * (vocabulary_ - 1) / (table_rows() - 1);
   }
-  std::int64_t entry_of(std::int32_t id) const {
-    std::int64_t entry = 0;
-    while (token_id(entry) != id) ++entry;
-    return entry;
+  // Throws BadRow for a token id of which the table has no row.
+  static std::int64_t entry_of(std::int32_t id, const HostTensor& table) {
+    const std::vector<std::int64_t>& existing = table.spec().placement;
+    if (existing.empty() && id >= 0 && id < table.rows()) return id;
+    const auto found = std::lower_bound(existing.begin(), existing.end(), id);
+    if (found != existing.end() && *found == id) return found - existing.begin();
+    throw BadRow(fmt::format("a token has the id {}, and tid2eid has no such row", id));
   }
 
   // Different experts in no order. One in eight strangers, if there are any: -1, the first id
