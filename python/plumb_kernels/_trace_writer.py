@@ -79,6 +79,7 @@ class Step:
         if self._sampler and total is not None and total > self._sampler.rows:
             cut = set(rows), self._sampler.numbers(total)
             described |= {"rows": cut[1], "rows_of": total}
+        described["began"] = len(self._calls)
         described["before"] = self._stored(before, cut)
         return Call(self, described, cut)
 
@@ -113,10 +114,15 @@ class Step:
     def finish(self) -> None:
         """Waits for the copies of replays, and puts their calls in their places."""
         calls, self._calls = self._calls, []
+        ended = []  # calls in front of each
         for one in calls:
+            ended.append(len(self._calls))
             for call, captured in [(one, None)] if isinstance(one, dict) else one.calls(self):
                 if captured is not None:
                     self.captured[len(self._calls)] = captured
+                began = call.pop("began", len(ended) - 1)
+                if began < len(ended) - 1:
+                    call["began"] = ended[began]
                 self._calls.append(call)
 
     def _write(self) -> None:
@@ -214,11 +220,19 @@ class Trace:
         finally:
             writer, self._writer = self._writer, None
             writer.close()
+            self.finish()
 
     def flush(self) -> None:
         """Waits until the steps that ended are written."""
         if self._writer is not None:
             self._writer.flush()
+
+    def finish(self) -> None:
+        """Says that no further step follows: `plumb judge --follow` ends."""
+        self.flush()
+        if self.provenance:  # else no step came, and the rank may be unknown
+            with open(os.path.join(self.folder, "finished"), "wb"):
+                pass
 
     def _write_constants(self, constants: dict[str, np.ndarray]) -> None:
         if not constants:

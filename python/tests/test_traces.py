@@ -57,6 +57,29 @@ class Traces(unittest.TestCase):
     def x(self, rows=4):
         return pk.bf16(RANDOM.standard_normal((rows, 96)))
 
+    def test_a_call_within_a_call_says_when_it_began(self):
+        trace = traces.Trace(self.folder)
+        x = self.x()
+        with trace.step(0) as step:
+            step.call(name="first", after={"out": x})
+            outer = step.begin(name="outer", before={"x": x})
+            step.call(name="inner", after={"out": x})
+            outer.end({"out": x})
+        self.assertEqual([(one["name"], one.get("began")) for one in step._calls], [("first", None), ("inner", None), ("outer", 1)])
+
+    def test_the_end_of_a_recording_is_marked(self):
+        trace = traces.Trace(self.folder)
+        with trace.step(0):
+            pass
+        marker = os.path.join(self.folder, "rank-0", "finished")
+        self.assertFalse(os.path.exists(marker))
+        trace.finish()
+        self.assertTrue(os.path.exists(marker))
+
+    def test_record_marks_its_end(self):
+        self.recorded(Model(1e-6))
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "rank-0", "finished")))
+
     def recorded(self, model, steps=2, taps=norm_taps, **options):
         with traces.record(self.folder, taps, **options) as recorder:
             recorder.name_modules(model)
