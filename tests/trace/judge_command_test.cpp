@@ -99,7 +99,8 @@ TEST_F(JudgeCommand, AnUnexplainedNaNOfAnUnknownOpFails) {
 TEST_F(JudgeCommand, WhatIsNoTraceIsOneLine) {
   expect_refused({"judge", path("nothing")}, "nothing: No such file or directory");
   std::filesystem::create_directories(folder_ / "empty");
-  expect_refused({"judge", path("empty")}, "empty: no trace: it has no step-*.h5");
+  expect_refused({"judge", path("empty")},
+                 "empty: no trace: neither it nor a folder rank-* in it has a step-*.h5");
   expect_refused({"judge", write("text.h5", "hello")}, "text.h5: no HDF5 file");
   ExampleStep step;
   step.norm();

@@ -51,6 +51,10 @@ ordered_json to_json(const SampledCalls& sampled) {
           {"chance_of_missing_one_percent_in_all_calls", sampled.chance_in_all}};
 }
 
+std::string alone_text(const std::string& path, const CallReport& call) {
+  return fmt::format("      this call alone: plumb judge {} --call {}\n", path, call_id(call));
+}
+
 void count_in(const CallReport& call, SampledCalls& sampled) {
   const double chance = cases::chance_of_missing(call.rows, call.rows_judged);
   ++sampled.calls;
@@ -168,13 +172,13 @@ std::string TraceSummary::text(const Style& style) const {
   if (!wrong_.empty()) {
     text += style.paint("FIRST WRONG CALL", "31;1") + "  " + place_of(wrong_.front()) + "\n" +
             call_text(wrong_.front());
-    text += fmt::format("      this call alone: plumb judge {} --call {}\n", path_,
-                        call_id(wrong_.front()));
+    text += alone_text(path_, wrong_.front());
   }
   if (first_non_finite_ &&
       (wrong_.empty() || call_id(wrong_.front()) != call_id(*first_non_finite_))) {
     text += style.paint("FIRST NaN OR INFINITY", "31;1") + "  " + place_of(*first_non_finite_) +
-            "\n      " + first_non_finite_->non_finite + "\n";
+            "\n      " + first_non_finite_->non_finite + "\n" +
+            alone_text(path_, *first_non_finite_);
   }
   text += chains_.failure_text(style);
   for (std::size_t i = 1; i < wrong_.size() && i <= kListed; ++i) {
@@ -185,8 +189,9 @@ std::string TraceSummary::text(const Style& style) const {
   }
   if (!text.empty()) text += "\n";
   text += table_text(style) + not_judged_text() + sampled_text() + chains_.text();
-  text += fmt::format("{} calls: {} passed, {} failed, {} not judged\n", total_.calls,
-                      total_.passed, total_.failed, total_.not_judged);
+  text += fmt::format("{} {}: {} passed, {} failed, {} not judged\n", total_.calls,
+                      total_.calls == 1 ? "call" : "calls", total_.passed, total_.failed,
+                      total_.not_judged);
   return text;
 }
 

@@ -63,7 +63,9 @@ std::vector<std::string> files_of(const std::string& path) {
   if (fs::is_regular_file(path, trouble)) return {path};
   if (!fs::is_directory(path, trouble)) throw UsageError(path + ": No such file or directory");
   std::vector<std::string> files = step_files_in(folders_of(path));
-  if (files.empty()) throw UsageError(path + ": no trace: it has no step-*.h5");
+  if (files.empty()) {
+    throw UsageError(path + ": no trace: neither it nor a folder rank-* in it has a step-*.h5");
+  }
   return files;
 }
 
