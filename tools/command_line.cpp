@@ -239,6 +239,10 @@ void add_judge(CLI::App& app, Action& action) {
   add_repeatable(*command, "--ops", arguments->own_ops,
                  "Python file that declares ops of its own (docs/own_op.md)");
   command
+      ->add_option("--repro", arguments->repro,
+                   "write the first wrong call as a file of Python that needs torch alone")
+      ->check(check_plugin);
+  command
       ->add_option("--rows", arguments->rows,
                    "rows of a call to judge at most, 0 for all; default: all if that takes less "
                    "than half a second, a sample otherwise")

@@ -53,6 +53,7 @@ struct JudgeArguments {
   std::string call, json, junit;     // call: RANK/STEP/NUMBER; "": all
   std::vector<std::string> own_ops;  // files
   int jobs = 0;                      // 0: cores
+  std::string repro;                 // file of Python that shows the first wrong call; "": none
   std::optional<std::int64_t> rows;  // of a call at most; 0: all; unset: as time allows
   // Judge while the engine records. The number: seconds without a new file after which it ends; 0:
   // it waits for the recorder.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process/codec_fields.h"
+#include "trace/repro.h"
 #include "trace/trace_messages.h"
 
 namespace plumb::trace {
@@ -9,8 +10,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallReport, rank, step, index, calls, op, nam
                                    non_finite)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallsRequest, path, begin, end, most_rows, budget)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallsAnswer, refused, calls, rank, step, provenance, reports)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReproRequest, path, call)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReproAnswer, refused, why_not, text)
 
 }  // namespace plumb::trace
 
 PLUMB_MESSAGE(plumb::trace::CallsRequest)
 PLUMB_MESSAGE(plumb::trace::CallsAnswer)
+PLUMB_MESSAGE(plumb::trace::ReproRequest)
+PLUMB_MESSAGE(plumb::trace::ReproAnswer)

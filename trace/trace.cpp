@@ -204,6 +204,7 @@ TraceCall read_call(const Node& node, std::int64_t ended) {
   if (const auto layer = node.find("layer")) call.layer = layer->integer(-1);
   if (const auto stream = node.find("stream")) call.stream = stream->integer();
   if (const auto replay = node.find("replay")) call.replay = replay->integer(0);
+  if (const auto invoke = node.find("invoke")) call.invoke = invoke->text();
   call.began = ended;
   if (const auto began = node.find("began")) {
     call.began = began->integer(0);

@@ -55,6 +55,7 @@ struct TraceCall {
   std::int64_t layer = -1;  // -1: of none
   std::int64_t stream = 0;
   std::optional<std::int64_t> replay;  // of a graph, counted from 0; nothing: eager
+  std::string invoke;                  // a line of Python that makes the call; "": not known
   std::int64_t began = 0;              // number of calls that had ended when this one began
   std::vector<TraceKernel> kernels;
   std::map<std::string, TraceScalar> scalars;   // numbers and words of the call

@@ -113,6 +113,13 @@ std::vector<RowSegment> CallRows::segments(const std::string& tensor, std::int64
   return segments;
 }
 
+std::vector<std::int64_t> CallRows::shape_of_row(const std::string& tensor) const {
+  const RowAxis& axis = axes_.at(tensor);
+  std::vector<std::int64_t> shape = call_->tensors().at(tensor).spec().shape;
+  shape[axis.dimension] = axis.per_row;
+  return shape;
+}
+
 // The number of rows is what differs from batch to batch.
 RowDigest CallRows::shared_digest() const {
   RowHash hash({});

@@ -34,6 +34,8 @@ class CallRows {
   std::vector<RowDigest> inputs() const;
   // Of a row: what it wrote into outputs that have rows.
   std::vector<RowDigest> outputs() const;
+  // Of a tensor that has rows, cut down to one of them.
+  std::vector<std::int64_t> shape_of_row(const std::string& tensor) const;
   // None: the tensor has no rows.
   std::vector<RowSegment> segments(const std::string& tensor, std::int64_t row) const;
 

@@ -24,14 +24,16 @@ _VERSION = 1
 
 def call_header(
     op: str, *, name: str = "", layer: int = -1, stream: int = 0, replay: int | None = None, kernels: Iterable[Mapping[str, Any]] = (),
-    scalars: Mapping[str, Any] | None = None, numerics: Mapping[str, Any] | None = None,
+    scalars: Mapping[str, Any] | None = None, numerics: Mapping[str, Any] | None = None, invoke: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """A call without its tensors."""
+    """A call without its tensors. `invoke`: a line of Python that makes the call, with the names of tensors and scalars."""
     described: dict[str, Any] = {"op": op, "name": name or op, "layer": layer, "stream": stream}
     if not described["name"]:
         raise BadTrace("a call has a name or an op")
     if replay is not None:
         described["replay"] = replay
+    if invoke:
+        described["invoke"] = invoke
     if kernels:
         described["kernels"] = [dict(kernel) for kernel in kernels]
     return {**described, "scalars": plain_numbers(scalars or {}), "numerics": plain_numbers(numerics or {})}

@@ -2,6 +2,7 @@
 """Calls of an engine, recorded and judged."""
 
 import os
+import subprocess
 import tempfile
 import unittest
 
@@ -9,6 +10,7 @@ import numpy as np
 
 import plumb_kernels as pk
 from plumb_kernels import traces
+from plumb_kernels._run import plumb_program
 
 RANDOM = np.random.default_rng(7)
 
@@ -75,6 +77,17 @@ class Traces(unittest.TestCase):
         self.assertFalse(os.path.exists(marker))
         trace.finish()
         self.assertTrue(os.path.exists(marker))
+
+    def test_a_wrong_call_becomes_a_file_that_makes_it_again(self):
+        trace = traces.Trace(self.folder)
+        x = self.x()
+        with trace.step(0) as step:
+            step.call("rms_norm", before={"x": x}, after={"out": x}, scalars={"eps": 1e-6}, invoke="out = norm(x, eps)")
+        trace.finish()
+        file = os.path.join(self._folder.name, "repro.py")
+        subprocess.run([plumb_program(), "judge", self.folder, "--repro", file], capture_output=True)
+        with open(file, encoding="utf-8") as text:
+            self.assertIn("out = norm(x, eps)  # a line of the trace", text.read())
 
     def test_record_marks_its_end(self):
         self.recorded(Model(1e-6))

@@ -21,6 +21,7 @@
 #include "trace/call_pair.h"
 #include "trace/chain_check.h"
 #include "trace/judge_call.h"
+#include "trace/repro.h"
 
 namespace plumb::trace {
 
@@ -263,6 +264,7 @@ void fuzz_trace(std::span<const std::uint8_t> edits) {
     const CallReport report = judge_call(step, 0, bytes, sampling);
     check_chains(step, bytes);
     outline_of(step, path);
+    if (sampling.most == 2) repro_of(step, 0, bytes);
     if (sampling.most == 3) compare_pair(step.calls.front(), bytes, step.calls.front(), bytes, {});
     if (!report.not_judged.empty()) require_line(report.not_judged);
     for (const std::string& line : report.failures) require_line(line);

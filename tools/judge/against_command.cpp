@@ -94,6 +94,7 @@ void check_against(const JudgeArguments& arguments) {
   if (!arguments.call.empty()) throw UsageError("--against compares all calls: leave out --call");
   if (arguments.follow) throw UsageError("--against compares whole traces: leave out --follow");
   if (arguments.rows) throw UsageError("--against compares all rows: leave out --rows");
+  if (!arguments.repro.empty()) throw UsageError("--against has no --repro");
   if (!arguments.junit.empty())
     throw UsageError("--against writes --json alone: leave out --junit");
   if (!arguments.json.empty()) check_writable(arguments.json);

@@ -25,6 +25,7 @@
 #include "tools/own_ops_file.h"
 #include "tools/selection.h"
 #include "trace/chain_messages.h"
+#include "trace/repro.h"
 #include "trace/trace_messages.h"
 
 namespace plumb::tools {
@@ -153,6 +154,7 @@ void check_chains_of(const std::vector<TraceFile>& files, int jobs, TraceSummary
 int serve_as_worker() {
   const std::string role = process::worker_role();
   if (role == trace::kChainRole) return trace::serve_chains();
+  if (role == trace::kReproRole) return trace::serve_repro();
   if (const auto code = serve_against(role)) return *code;
   return trace::serve_trace_calls();
 }
@@ -179,6 +181,7 @@ class TraceJudgement {
     const std::vector<TraceFile> files = read_files(paths, jobs_);
     const std::vector<CallsRequest> requests = requests_for(files, arguments_);
     summary_.describe(files.front().provenance);
+    for (const TraceFile& file : files) paths_[{file.rank, file.step}] = file.path;
     files_ += files.size();
     requests_ += requests.size();
     auto map = judges<CallsAnswer>(
@@ -193,6 +196,10 @@ class TraceJudgement {
     if (arguments_.call.empty()) check_chains_of(files, jobs_, summary_);
   }
 
+  // The file of a call's step.
+  const std::string& path_of(const CallReport& call) const {
+    return paths_.at({call.rank, call.step});
+  }
   const TraceSummary& summary() const { return summary_; }
   std::size_t files() const { return files_; }
   std::size_t requests() const { return requests_; }
@@ -202,7 +209,22 @@ class TraceJudgement {
   int jobs_;
   TraceSummary summary_;
   std::size_t files_ = 0, requests_ = 0;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> paths_;  // by rank and step
 };
+
+// Says why on stderr if there is nothing to write.
+void write_repro(const std::string& path, const TraceJudgement& judgement) {
+  const CallReport* const wrong = judgement.summary().first_wrong();
+  std::string why = "no call is wrong";
+  if (wrong != nullptr) {
+    const trace::ReproRequest request{judgement.path_of(*wrong), wrong->index};
+    const auto answer =
+        TraceWorker(trace::kReproRole).ask<trace::ReproAnswer>(request, request.path);
+    if (answer.why_not.empty()) return write_file(path, answer.text);
+    why = fmt::format("call {}: {}", call_id(*wrong), answer.why_not);
+  }
+  fmt::print(stderr, "plumb: --repro wrote nothing: {}\n", why);
+}
 
 // Ctrl-C is how a reader ends this: no interruption. Throws UsageError if no file came.
 void follow(const JudgeArguments& arguments, TraceJudgement& judgement) {
@@ -219,7 +241,7 @@ void check_words(const JudgeArguments& arguments) {
   if (arguments.follow && !arguments.call.empty()) {
     throw UsageError("--follow judges all calls: leave out --call");
   }
-  for (const std::string& path : {arguments.json, arguments.junit}) {
+  for (const std::string& path : {arguments.json, arguments.junit, arguments.repro}) {
     if (!path.empty()) check_writable(path);
   }
 }
@@ -247,6 +269,7 @@ int judge_command(const JudgeArguments& arguments) {
   put(summary.text(style_of(STDOUT_FILENO)));
   if (interruption) put(fmt::format("interrupted: the counts are of the calls until then\n"));
   write_reports(arguments, summary, interruption);
+  if (!interruption && !arguments.repro.empty()) write_repro(arguments.repro, judgement);
   if (!interruption && summary.exit_code() == 2) {
     throw std::runtime_error(arguments.path + ": no call was judged");
   }

@@ -42,6 +42,10 @@ class TraceSummary {
   void add(trace::ChainReport chains) { chains_.add(std::move(chains)); }
 
   const OpCount& total() const { return total_; }
+  // Null: none is wrong.
+  const trace::CallReport* first_wrong() const {
+    return wrong_.empty() ? nullptr : &wrong_.front();
+  }
   // 1: a call is wrong, wrote a NaN that nothing explains, or read other bytes than a call wrote.
   // 2: no call was judged.
   int exit_code() const;
