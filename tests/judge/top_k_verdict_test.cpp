@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,6 +109,18 @@ TEST_F(TopKVerdict, NamesWhatWrongPlacesHaveInCommon) {
 TEST_F(TopKVerdict, NamesTheFirstColumns) {
   for (int i = 0; i < 16; ++i) places(0)[i] = i;
   EXPECT_EQ(judge().pattern, "the first k columns instead of the k largest");
+}
+
+// One wrong index that is the number of its place by chance.
+TEST_F(TopKVerdict, ALoserAtItsOwnPlaceIsNotTheFirstColumns) {
+  std::int32_t loser = 0;
+  const std::set<std::int32_t> winners(places(0), places(0) + 16);
+  while (winners.contains(loser)) ++loser;
+  ASSERT_LT(loser, 16);
+  places(0)[loser] = loser;
+  const TensorReport report = judge();
+  EXPECT_EQ(report.wrong_elements, 1);
+  EXPECT_EQ(report.pattern, "");
 }
 
 TEST_F(TopKVerdict, SaysWhichWinnerIsMissing) {
