@@ -227,26 +227,33 @@ void report_elements(const HostTensor& got, const std::vector<RowResult>& rows,
   }
 }
 
+// As many as tell a wrong norm from the expected one.
+int digits_of(const RowResult& row) {
+  const double least = std::max(row.model.norm_limit, 1e-12 * row.model.norm);
+  const double share = row.model.norm / least;
+  const double digits = std::isfinite(share) && share > 0 ? std::log10(share) : 0;
+  return std::clamp(static_cast<int>(std::ceil(digits)) + 2, 4, 15);
+}
+
 void report_rows(const HostTensor& got, const std::vector<RowResult>& rows, TensorReport& report) {
   const auto norm = rows_where(rows, [](const RowResult& row) { return !row.norm_passed(); });
   if (!norm.empty()) {
     const RowResult& first = rows[norm.front()];
     report.failures.push_back(fmt::format(
-        "{}: norm of {} wrong; row {}: expected {:.6g}, got {:.6g}, limit {:.2g}", report.tensor,
+        "{}: norm of {} wrong; row {}: L2 norm {:.{}g}, expected {:.{}g} ± {:.2g}", report.tensor,
         rows_of(original_rows(got, norm), report.rows_total), got.original_row(norm.front()),
-        first.model.norm, first.norm, first.model.norm_limit));
+        first.norm, digits_of(first), first.model.norm, digits_of(first), first.model.norm_limit));
   }
   const auto turned =
       rows_where(rows, [](const RowResult& row) { return !row.direction_passed(); });
   if (!turned.empty()) {
     const RowResult& first = rows[turned.front()];
-    report.failures.push_back(
-        fmt::format("{}: direction of {} wrong; row {}: {:.3g} across a vector of "
-                    "length {:.6g}, limit "
-                    "{:.2g}",
-                    report.tensor, rows_of(original_rows(got, turned), report.rows_total),
-                    got.original_row(turned.front()), first.across, first.model.norm,
-                    first.model.direction_limit));
+    report.failures.push_back(fmt::format(
+        "{}: direction of {} wrong; row {}: the component orthogonal to the expected row "
+        "is {:.4g} (limit {:.4g}, norm of the row {:.4g})",
+        report.tensor, rows_of(original_rows(got, turned), report.rows_total),
+        got.original_row(turned.front()), first.across, first.model.direction_limit,
+        first.model.norm));
   }
 }
 

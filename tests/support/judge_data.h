@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "cases/judge/judge.h"
 #include "reference/rounding.h"
@@ -77,9 +78,11 @@ inline TensorReport judge(const Estimate& estimate, const HostTensor& got) {
 inline std::string failed_checks(const TensorReport& report) {
   std::string checks;
   for (const std::string& line : report.failures) {
-    for (const char* word : {"non-finite", "beyond", "norm", "direction", "mean error"}) {
+    for (const char* word : {"non-finite", "beyond", "direction of", "norm of", "mean error"}) {
       if (line.find(word) == std::string::npos) continue;
-      checks += std::string(checks.empty() ? "" : ", ") + word;
+      const std::string_view check = word;
+      checks += checks.empty() ? "" : ", ";
+      checks += check.substr(0, check.find(" of"));
       break;
     }
   }
