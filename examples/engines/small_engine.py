@@ -29,7 +29,22 @@ FAULTS = {
     "wrong_stream": "the cache is written on a second stream, and its readers do not wait",
     "replayed_twice": "a step is replayed again",
     "eps_of_warm_up": "the epsilon of norms is larger until the first capture is over",
+    "slots_of_the_capture": "slots are computed when a graph is captured, and not in front of its replays",
+    "slots_of_first_step": "slots are computed at the first step alone",
+    "lengths_not_copied": "pages are copied at each step, lengths only when requests come or go",
+    "slots_tail_not_cleared": "rows of padding keep the slots of a larger step",
+    "extent_not_updated": "slots are cleared up to the end of the step before, and a step with padding says 0",
+    "padding_has_a_length": "rows of padding have a length of 1",
+    "live_rows_only": "lengths and pages of live rows alone are copied",
+    "scratch_of_its_own": "each step allocates a workspace; a graph keeps and uses that of its capture",
+    "top_k_not_reset": "keys are chosen for as many rows as the capture had requests; the rows behind keep an earlier choice",
+    "replay_does_nothing": "graphs are not replayed",
+    "break_returns_fresh_tensor": "eager attention writes a new tensor at each step, and the next graph reads that of the capture",
+    "break_arguments_held_weakly": "eager attention has the tensors of the latest capture, whichever graph is replayed",
+    "staging_overwritten": "pages are put into the pinned buffer of the lengths before these are copied to the device",
+    "inputs_rewritten_in_flight": "a second stream copies the lengths of the next step during a replay",
 }
+PIECEWISE_FAULTS = {"break_returns_fresh_tensor", "break_arguments_held_weakly"}
 
 
 class Layer(torch.nn.Module):
@@ -81,11 +96,14 @@ class Engine(Requests):
         self.graph_lengths, self.graph_table = (torch.tensor(one, device=c.device) for one in (self.lengths, self.table))
         self.graph_slots = torch.full((rows,), -1, dtype=torch.int64, device=c.device)
         self.graph_scale = torch.ones(1, device=c.device)
-        self.workspace = torch.zeros(rows * (c.hidden + c.hidden // 32) + 512, dtype=torch.uint8, device=c.device)
+        self.chosen = torch.full((rows, c.k), -1, dtype=torch.int32, device=c.device)
+        self.workspace = self._new_workspace()
         self.graphs, self.pool = {}, torch.cuda.graph_pool_handle() if c.device == "cuda" else None
         self.side_stream = torch.cuda.Stream() if "wrong_stream" in self.faults else None
-        self.cleared = self.first_size = self.rows_copied = 0
+        self.cleared = self.first_size = self.rows_copied = self.extent = 0
         self.warming_up = self.dummy_run = False
+        if c.device == "cuda":
+            self.copy_stream, self.staging = torch.cuda.Stream(), torch.zeros(rows * c.pages, dtype=torch.int32).pin_memory()
         if "fill_only_shrinks" in self.faults:
             self.graph_slots.zero_()
 
@@ -105,6 +123,10 @@ class Engine(Requests):
         batch.residual, batch.attended = (self._empty(n, width) for width in (self.config.hidden, kernels.DIM))
         for run, _ in self.segments(batch):
             run()
+
+    def _new_workspace(self):
+        rows, hidden = self.config.sizes[-1], self.config.hidden
+        return torch.zeros(rows * (hidden + hidden // 32) + 512, dtype=torch.uint8, device=self.config.device)
 
     def _empty(self, rows, width, dtype=torch.bfloat16):
         return torch.empty((rows, width), dtype=dtype, device=self.config.device)
@@ -140,14 +162,19 @@ class Engine(Requests):
             torch.cuda.current_stream().wait_stream(self.side_stream)
 
     def attention(self, layer, batch, graphed):
+        if graphed and "break_arguments_held_weakly" in self.faults:
+            batch = self.latest_batch
         q, codes, scales = batch.queries[layer.number]
         logits = torch.full((len(q), self.config.pages * kernels.PAGE), float("-inf"), device=q.device)
         self.scores(layer, codes, scales, layer.cache, batch.table, batch.lengths, logits, batch.columns)
-        indices = self._empty(len(q), self.config.k, torch.int32)
+        keeps_rows = graphed and "top_k_not_reset" in self.faults
+        indices = self.chosen[: len(q)] if keeps_rows else self._empty(len(q), self.config.k, torch.int32)
         if graphed and "branch_frozen" in self.faults and batch.short:
             self.all_positions(layer, logits, batch.lengths, indices)
         else:
             self.top_k(layer, logits, batch.lengths, indices, batch.columns)
+        if graphed and "break_returns_fresh_tensor" in self.faults:
+            batch.attended = self._empty(len(q), kernels.DIM)
         self.attend(layer, q, layer.cache, batch.table, indices, batch.attended)
 
     def behind(self, layer, batch, graphed):
@@ -184,32 +211,62 @@ class Engine(Requests):
 
     def graphed_step(self):
         changed = bool(self.new_rows) or self.cleared != self.live
-        late = "copy_late" in self.faults
-        if not late:
-            self._copy_lengths()
-        self._copy_table()
-        slots = self._fill_slots(changed)
-        self.graph_scale.fill_(self.scale)
         key = (self.padded,) if "coarse_graph_key" in self.faults else (self.padded, self.columns)
+        late = "copy_late" in self.faults
+        if "scratch_of_its_own" in self.faults:
+            self.workspace = self._new_workspace()
+        if "staging_overwritten" in self.faults:
+            self._copy_by_staging()
+        else:
+            if not late and (changed or "lengths_not_copied" not in self.faults):
+                self._copy_lengths()
+            self._copy_table()
+        slots = self._fill_slots(changed, key)
+        self.graph_scale.fill_(self.scale)
         if key not in self.graphs:
             self.graphs[key] = self._capture(slots)
-        for _ in range(1 + ("replayed_twice" in self.faults)):
-            for part in self.graphs[key][0]:
-                part()
+        if "replay_does_nothing" not in self.faults:
+            self._replay(self.graphs[key][0])
         if late:
             self._copy_lengths()
         self.new_rows, self.cleared = [], self.live
 
+    def _replay(self, parts):
+        in_flight = "inputs_rewritten_in_flight" in self.faults
+        if in_flight:
+            torch.cuda._sleep(2_000_000)  # a device that is late: about 1 ms
+        for _ in range(1 + ("replayed_twice" in self.faults)):
+            for part in parts:
+                part()
+        if in_flight:
+            following = self.lengths + (self.lengths > 0)
+            self.staging[: len(following)] = torch.from_numpy(following.clip(max=self.config.pages * kernels.PAGE))
+            with torch.cuda.stream(self.copy_stream):
+                self.graph_lengths.copy_(self.staging[: len(following)], non_blocking=True)
+
     def _copy_lengths(self):
-        self.graph_lengths.copy_(torch.from_numpy(self.lengths))
+        lengths, rows = self.lengths.copy(), len(self.lengths)
+        if "padding_has_a_length" in self.faults:
+            lengths[self.live :] = 1
+        if "live_rows_only" in self.faults:
+            rows = self.live
+        self.graph_lengths[:rows].copy_(torch.from_numpy(lengths[:rows]))
+
+    def _copy_by_staging(self):
+        torch.cuda.synchronize()  # copies of earlier steps
+        torch.cuda._sleep(2_000_000)
+        lengths = self.staging[: len(self.lengths)]
+        for values, staged, target in (self.lengths, lengths, self.graph_lengths), (self.table, self.staging.view(self.table.shape), self.graph_table):
+            staged.copy_(torch.from_numpy(values))
+            target.copy_(staged, non_blocking=True)
 
     def _copy_table(self):
-        first = 0
+        first, last = 0, self.live if "live_rows_only" in self.faults else len(self.table)
         if "copy_skipped" in self.faults:  # for rows that have had a request before
             first, self.rows_copied = self.rows_copied, max(self.rows_copied, self.live)
-        self.graph_table[first:].copy_(torch.from_numpy(self.table[first:]))
+        self.graph_table[first:last].copy_(torch.from_numpy(self.table[first:last]))
 
-    def _fill_slots(self, changed):
+    def _fill_slots(self, changed, key):
         n = self.padded
         slots = self.graph_slots[:n]
         if self.faults & {"metadata_allocated_at_capture", "metadata_freed"}:
@@ -219,9 +276,18 @@ class Engine(Requests):
         if "fill_only_shrinks" in self.faults:
             kernels.slot_mapping(self.graph_lengths, self.graph_table, slots[: self.live], self.live)
             self.graph_slots[self.live : max(self.live, self.cleared)] = -1
-        elif "stale_slot_mapping" not in self.faults or changed:
+        elif self.faults & {"slots_tail_not_cleared", "extent_not_updated"}:
+            kernels.slot_mapping(self.graph_lengths, self.graph_table, slots[: self.live], self.live)
+            if "extent_not_updated" in self.faults:
+                self.graph_slots[self.live : max(self.live, self.extent)] = -1
+                self.extent = self.live if self.live == n else 0
+        elif self._computes_slots(changed, key):
             kernels.slot_mapping(self.graph_lengths, self.graph_table, slots, self.live, 0 if "padding_nan" in self.faults else -1)
         return slots
+
+    def _computes_slots(self, changed, key):
+        kept = {"stale_slot_mapping": changed, "slots_of_the_capture": key not in self.graphs, "slots_of_first_step": not self.graphs}
+        return all(refreshed for fault, refreshed in kept.items() if fault in self.faults)
 
     def _capture(self, slots):
         """The parts of a step: replays of graphs, and eager attention between them."""
@@ -233,6 +299,7 @@ class Engine(Requests):
         batch.residual, batch.attended = (self._empty(n, width) for width in (self.config.hidden, kernels.DIM))
         first = torch.full((n, self.config.hidden), float("nan"), dtype=torch.bfloat16, device=self.config.device)
         batch.x = first
+        self.latest_batch, self.ranked_rows = batch, self.live
         segments = list(self.segments(batch, graphed=True))
         self.warming_up = True
         self._warm_up(batch, segments)
@@ -302,7 +369,8 @@ class Engine(Requests):
         kernels.scores(codes, scales, cache, table, lengths, logits, columns)
 
     def top_k(self, layer, logits, lengths, indices, columns):
-        kernels.top_k(logits, lengths, indices, columns)
+        rows = self.ranked_rows if "top_k_not_reset" in self.faults and self.warming_up else len(logits)
+        kernels.top_k(logits[:rows], lengths[:rows], indices[:rows], columns)
 
     def all_positions(self, layer, logits, lengths, indices):
         kernels.all_positions(lengths, indices)
