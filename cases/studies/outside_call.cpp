@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "cases/studies/right_under.h"
@@ -19,8 +20,21 @@ namespace plumb::cases {
 
 namespace {
 
+// Numbers of traces may be anything, and no enumeration holds them all.
+void check_numeric(const std::string& name, double value) {
+  if (name == "function_ulp") return;
+  const auto words = numeric_words().find(name);
+  const double least = name == "chains" ? 1 : 0;
+  const double most = words == numeric_words().end()
+                          ? std::numeric_limits<std::int32_t>::max()
+                          : static_cast<double>(words->second.size()) - 1;
+  if (value >= least && value <= most && value == std::floor(value)) return;
+  throw BadRow(fmt::format("numerics: {} is {}; it is a whole number from {} to {}", name, value,
+                           least, most));
+}
+
 void set(const std::string& name, double value, plumb_numerics& numerics) {
-  const auto integer = static_cast<std::int32_t>(value);
+  std::int32_t integer = 0;
   const std::map<std::string, std::function<void()>> members{
       {"product", [&] { numerics.product = static_cast<plumb_format>(integer); }},
       {"accumulator", [&] { numerics.accumulator = static_cast<plumb_format>(integer); }},
@@ -40,6 +54,8 @@ void set(const std::string& name, double value, plumb_numerics& numerics) {
     throw BadRow(
         fmt::format("there is no {} among the numerics: {}", name, fmt::join(names, ", ")));
   }
+  check_numeric(name, value);
+  if (name != "function_ulp") integer = static_cast<std::int32_t>(value);
   found->second();
 }
 

@@ -261,14 +261,6 @@ TEST(CallOfManyRows, FindsWrongRowsByTheirNumbersInTheCall) {
   EXPECT_EQ(call.judge({.budget = 1}).rows_judged, 16);
 }
 
-TEST(CallOfManyRows, SaysHowOftenASampleMissesADefect) {
-  EXPECT_EQ(chance_of_missing(40, 40), 0);
-  EXPECT_NEAR(chance_of_missing(40, 6), 1 - 4.0 / 38, 1e-12);  // one wrong row of 38
-  // Two wrong rows of 198, 10 of them chosen.
-  EXPECT_NEAR(chance_of_missing(200, 12), (188.0 / 198) * (187.0 / 197), 1e-12);
-  EXPECT_EQ(chance_of_missing(3, 2), 1);
-}
-
 TEST(GivenCall, ThatDoesNotFitIsRefusedInItsOwnWords) {
   const auto call_of = [](std::vector<std::int64_t> x, std::vector<std::int64_t> weight) {
     GivenCall call;
@@ -364,6 +356,19 @@ TEST(GivenCall, HasTheVocabularyOfTheModel) {
       EXPECT_THROW(OutsideCall("hash_routing", call, {}, true).judge(), BadRow) << stranger;
     }
   }
+}
+
+TEST(GivenCall, RefusesNumericsThatNoKernelHas) {
+  RightCall right(find_case("rms_norm/q_lora/eager"));
+  const auto with = [&](const std::string& name, double value) {
+    OutsideCall("rms_norm", right.call(), {{name, value}}, true).judge();
+  };
+  EXPECT_NO_THROW(with("product", 1));
+  for (const double value : {-24.0, 5.0, 0.5, 1e300, std::nan("")}) {
+    EXPECT_THROW(with("product", value), BadRow) << value;
+  }
+  EXPECT_THROW(with("chains", 0), BadRow);
+  EXPECT_THROW(with("sum_step", -1), BadRow);
 }
 
 TEST(GivenCall, HasTheCallersOwnNumbers) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cases/drivers/call_sample.h"
 #include "cases/drivers/run.h"
 #include "cases/tables/registry.h"
 #include "cases/tensors/row_axis.h"
@@ -96,6 +97,14 @@ std::vector<std::string> sampled_ops() {
 
 INSTANTIATE_TEST_SUITE_P(Ops, EveryRow, testing::ValuesIn(sampled_ops()),
                          [](const auto& op) { return op.param; });
+
+TEST(CallOfManyRows, SaysHowOftenASampleMissesADefect) {
+  EXPECT_EQ(chance_of_missing(40, 40), 0);
+  EXPECT_NEAR(chance_of_missing(40, 6), 1 - 4.0 / 38, 1e-12);  // one wrong row of 38
+  // Two wrong rows of 198, 10 of them chosen.
+  EXPECT_NEAR(chance_of_missing(200, 12), (188.0 / 198) * (187.0 / 197), 1e-12);
+  EXPECT_EQ(chance_of_missing(3, 2), 1);
+}
 
 // ---- what is found ----
 

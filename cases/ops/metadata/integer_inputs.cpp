@@ -100,7 +100,8 @@ void fill_before(HostTensor& tensor, std::uint64_t seed) {
 reference::BlockTable BlockTableShape::reference(const TensorSet& tensors) const {
   const HostTensor& blocks = tensors.at("block_table");
   const std::vector<std::int64_t>& strides = blocks.spec().strides;
-  return {blocks.data<std::int32_t>(), requests, columns,
+  // A call's table may have fewer rows than its tokens could belong to.
+  return {blocks.data<std::int32_t>(), std::min(requests, blocks.rows()), columns,
           strides.empty() ? row_stride() : strides.front(), block_size};
 }
 
