@@ -62,15 +62,7 @@ std::vector<std::byte> StepBytes::of(const TraceTensor& tensor) const {
 CallReport judge_call(const TraceStep& step, std::size_t index, const StepBytes& bytes,
                       const cases::RowSampling& sampling) {
   const TraceCall& call = step.calls.at(index);
-  CallReport report{.rank = step.rank,
-                    .step = step.step,
-                    .index = static_cast<std::int64_t>(index),
-                    .calls = std::ssize(step.calls),
-                    .op = call.op,
-                    .name = call.name,
-                    .layer = call.layer,
-                    .stream = call.stream,
-                    .replay = call.replay.value_or(-1)};
+  CallReport report{place_of(step, index)};
   cases::RowSampling of_call = sampling;
   for (const std::int64_t number : {report.rank, report.step, report.index}) {
     of_call.seed = cases::mix(of_call.seed, static_cast<std::uint64_t>(number));

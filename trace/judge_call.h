@@ -9,20 +9,18 @@
 #include <vector>
 
 #include "cases/drivers/call_sample.h"
+#include "trace/call_place.h"
 #include "trace/step_file.h"
 #include "trace/trace.h"
 
 namespace plumb::trace {
 
 // What came of one call.
-struct CallReport {
-  std::int64_t rank = 0, step = 0, index = 0, calls = 0;  // call `index` of `calls` of its step
-  std::string op, name;                                   // TraceCall
-  std::int64_t layer = -1, stream = 0, replay = -1;       // -1: of no layer; eager
-  std::string not_judged;                                 // why; "": judged
-  std::vector<std::string> failures;                      // lines; empty for a call that passed
-  double margin = 0;                                      // largest error / bound
-  std::int64_t rows = 0, rows_judged = 0;                 // of a call judged by a sample; 0: all
+struct CallReport : CallPlace {
+  std::string not_judged;                  // why; "": judged
+  std::vector<std::string> failures;       // lines; empty for a call that passed
+  double margin = 0;                       // largest error / bound
+  std::int64_t rows = 0, rows_judged = 0;  // of a call judged by a sample; 0: all
   // "out: 3 elements are NaN, the first at [0, 4], and no input has one": of calls that did not
   // pass. -infinity is a mask's, and is not looked at.
   std::string non_finite;

@@ -13,6 +13,8 @@
 
 namespace plumb::trace {
 
+inline constexpr const char* kCallsRole = "calls";
+
 // Calls [begin, end) of a file of a step. None: what the file holds.
 struct CallsRequest {
   std::string path;

@@ -19,9 +19,6 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kListedPairs = 1000;
 
-std::string full_place(const trace::CallPlace& call) { return place_of(report_of(call)); }
-std::string short_place(const trace::CallPlace& call) { return call_id(report_of(call)); }
-
 std::string rows_text(const DifferentPair& pair, std::int64_t cases::RowPair::* side) {
   std::vector<std::int64_t> rows;
   for (const cases::RowPair& one : pair.rows) rows.push_back(one.*side);
@@ -59,13 +56,13 @@ std::string distance_text(const DifferentPair& pair) {
 }
 
 std::string pair_text(const DifferentPair& pair) {
-  std::string text = full_place(pair.a) + "\n";
-  const bool elsewhere = short_place(pair.a) != short_place(pair.b);
+  std::string text = place_of(pair.a) + "\n";
+  const bool elsewhere = call_id(pair.a) != call_id(pair.b);
   if (!pair.whole) {
     text += fmt::format("      {}, in B {} of call {}\n", rows_text(pair, &cases::RowPair::a),
-                        rows_text(pair, &cases::RowPair::b), short_place(pair.b));
+                        rows_text(pair, &cases::RowPair::b), call_id(pair.b));
   } else if (elsewhere) {
-    text += fmt::format("      in B: call {}\n", short_place(pair.b));
+    text += fmt::format("      in B: call {}\n", call_id(pair.b));
   }
   for (const cases::TensorDifference& tensor : pair.report.tensors) {
     text += fmt::format("      {}\n", tensor_text(tensor));
@@ -91,10 +88,10 @@ ordered_json json_of_tensor(const cases::TensorDifference& tensor) {
 }
 
 ordered_json json_of_pair(const DifferentPair& pair) {
-  ordered_json json{{"a", short_place(pair.a)}, {"b", short_place(pair.b)},
-                    {"op", pair.a.op},          {"name", pair.a.name},
-                    {"layer", pair.a.layer},    {"outcome", outcome_of(pair)},
-                    {"rows", ordered_json()},   {"tensors", ordered_json::array()}};
+  ordered_json json{{"a", call_id(pair.a)},   {"b", call_id(pair.b)},
+                    {"op", pair.a.op},        {"name", pair.a.name},
+                    {"layer", pair.a.layer},  {"outcome", outcome_of(pair)},
+                    {"rows", ordered_json()}, {"tensors", ordered_json::array()}};
   if (!pair.whole) {
     json["rows"] = ordered_json::array();
     for (const cases::RowPair& row : pair.rows) json["rows"].push_back({row.a, row.b});
@@ -182,7 +179,7 @@ std::string AgainstReport::carried_text() const {
   return fmt::format(
       "carried: {} calls read other bits than the call at the same place in B. The "
       "first is {}: {}\n",
-      total_.carried, full_place(a.place),
+      total_.carried, place_of(a.place),
       names.empty() ? "its numbers differ" : fmt::format("{}", fmt::join(names, ", ")));
 }
 

@@ -13,17 +13,15 @@ namespace {
 
 constexpr std::size_t kListedChains = 1000;
 
-std::string place_in_step(const trace::CallPlace& call) { return place_of(report_of(call)); }
-
 std::string difference_of(const trace::BrokenChain& chain) {
   return fmt::format("{} of {} elements differ ({} bytes), the first at {}", chain.elements,
                      chain.of_elements, chain.bytes, chain.first);
 }
 
 nlohmann::ordered_json json_of_chain(const trace::BrokenChain& chain, bool certain) {
-  return {{"writer", call_id(report_of(chain.writer))},
+  return {{"writer", call_id(chain.writer)},
           {"wrote", chain.wrote},
-          {"reader", call_id(report_of(chain.reader))},
+          {"reader", call_id(chain.reader)},
           {"read", chain.read},
           {"elements", chain.elements},
           {"of_elements", chain.of_elements},
@@ -52,7 +50,7 @@ std::string ChainSummary::failure_text(const Style& style) const {
          fmt::format(
              "  {}\n      {} holds other bytes than {} had after call {}, {}, which wrote this "
              "memory last: {}\n",
-             place_in_step(chain.reader), chain.read, chain.wrote, chain.writer.index,
+             place_of(chain.reader), chain.read, chain.wrote, chain.writer.index,
              chain.writer.kind(), difference_of(chain));
 }
 
@@ -68,7 +66,7 @@ std::string ChainSummary::text() const {
   return text + fmt::format(
                     "        {} of them in steps that may have unrecorded writes: no failure. The "
                     "first is {} of call {} ({}): {}\n",
-                    uncertain, chain.read, call_id(report_of(chain.reader)), chain.reader.kind(),
+                    uncertain, chain.read, call_id(chain.reader), chain.reader.kind(),
                     difference_of(chain));
 }
 
@@ -88,8 +86,7 @@ std::string ChainSummary::junit() const {
   return fmt::format(
       "    <testcase name=\"chains\" classname=\"trace\">\n      <failure message=\"{}\">{}"
       "</failure>\n    </testcase>\n",
-      escape_xml(place_in_step(first_certain_->reader)),
-      escape_xml(failure_text({.color = false})));
+      escape_xml(place_of(first_certain_->reader)), escape_xml(failure_text({.color = false})));
 }
 
 }  // namespace plumb::tools

@@ -8,13 +8,11 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <memory>
 #include <thread>
 #include <tuple>
 
 #include "process/interrupts.h"
-#include "process/ordered_map.h"
-#include "process/own_program.h"
+#include "process/worker.h"
 #include "reference/bound.h"
 #include "tools/commands.h"
 #include "tools/judge/against_command.h"
@@ -36,7 +34,6 @@ using trace::CallReport;
 using trace::CallsAnswer;
 using trace::CallsRequest;
 
-constexpr double kTimeout = 600;  // seconds for the calls of one request
 constexpr std::int64_t kCallsAtOnce = 16;
 constexpr double kVerdictBudget = 0.25e9;  // ns of one thread for a call
 
@@ -47,48 +44,24 @@ struct TraceFile {
   std::map<std::string, std::string> provenance;
 };
 
-// One thread's worker.
-class CallJudge {
- public:
-  CallJudge() : worker_({.words = process::own_command_line(), .timeout = kTimeout}) {}
-
-  CallsAnswer ask(const CallsRequest& request) {
-    process::Interrupts::check();
-    auto answer = process::ask<CallsAnswer>(worker_, requests_++, request.path, request);
-    if (const auto* death = std::get_if<process::Death>(&answer)) {
-      const std::string what = request.begin == request.end
-                                   ? "reading it"
-                                   : fmt::format("judging call {}", request.begin);
-      throw trace::BadTrace(fmt::format("{}: {}: {}", request.path, what, death->why));
-    }
-    auto& calls = std::get<CallsAnswer>(answer);
-    if (!calls.refused.empty()) throw trace::BadTrace(calls.refused);
-    return std::move(calls);
-  }
-
- private:
-  process::Worker worker_;
-  std::uint64_t requests_ = 0;
-};
-
-template <class Result>
-process::OrderedMap<Result> judges(std::size_t count, const auto& request_of,
-                                   const auto& result_of) {
-  return process::OrderedMap<Result>(count, [=] {
-    return [=, judge = std::make_shared<CallJudge>()](std::size_t i) {
-      return result_of(i, judge->ask(request_of(i)));
-    };
-  });
+void ask_judges(const std::vector<CallsRequest>& requests, int jobs, const auto& take) {
+  ask_trace_workers<CallsAnswer>(
+      trace::kCallsRole, jobs, requests,
+      [](const CallsRequest& request) {
+        return request.begin == request.end
+                   ? request.path + ": reading it"
+                   : fmt::format("{}: judging call {}", request.path, request.begin);
+      },
+      take);
 }
 
 std::vector<TraceFile> read_files(const std::vector<std::string>& paths, int jobs) {
+  std::vector<CallsRequest> requests;
+  for (const std::string& path : paths) requests.push_back({.path = path});
   std::vector<TraceFile> files;
-  auto map = judges<TraceFile>(
-      paths.size(), [&paths](std::size_t i) { return CallsRequest{.path = paths[i]}; },
-      [&paths](std::size_t i, CallsAnswer&& answer) {
-        return TraceFile{paths[i], answer.rank, answer.step, answer.calls, answer.provenance};
-      });
-  map.run(jobs, [&](std::size_t, TraceFile&& file) { files.push_back(std::move(file)); });
+  ask_judges(requests, jobs, [&](std::size_t i, CallsAnswer&& answer) {
+    files.push_back({paths[i], answer.rank, answer.step, answer.calls, answer.provenance});
+  });
   std::ranges::sort(files, [](const TraceFile& a, const TraceFile& b) {
     return std::tie(a.step, a.rank, a.path) < std::tie(b.step, b.rank, b.path);
   });
@@ -184,10 +157,7 @@ class TraceJudgement {
     for (const TraceFile& file : files) paths_[{file.rank, file.step}] = file.path;
     files_ += files.size();
     requests_ += requests.size();
-    auto map = judges<CallsAnswer>(
-        requests.size(), [&requests](std::size_t i) { return requests[i]; },
-        [](std::size_t, CallsAnswer&& answer) { return std::move(answer); });
-    map.run(jobs_, [&](std::size_t, CallsAnswer&& answer) {
+    ask_judges(requests, jobs_, [&](std::size_t, CallsAnswer&& answer) {
       for (CallReport& call : answer.reports) {
         if (arguments_.follow) tell(call);
         summary_.add(std::move(call));

@@ -15,8 +15,6 @@ using trace::CallReport;
 
 constexpr std::size_t kListed = 20;  // further wrong calls, reasons
 
-std::string shown_op(const CallReport& call) { return call.op.empty() ? call.name : call.op; }
-
 std::string standing(const CallReport& call) {
   return call.failed() ? "failed" : call.passed() ? "passed" : "not judged";
 }
@@ -77,28 +75,16 @@ void count_in(const CallReport& call, OpCount& count) {
 
 }  // namespace
 
-CallReport report_of(const trace::CallPlace& place) {
-  return {.rank = place.rank,
-          .step = place.step,
-          .index = place.index,
-          .calls = place.calls,
-          .op = place.op,
-          .name = place.name,
-          .layer = place.layer,
-          .stream = place.stream,
-          .replay = place.replay};
-}
-
-std::string call_id(const CallReport& call) {
+std::string call_id(const trace::CallPlace& call) {
   return fmt::format("{}/{}/{}", call.rank, call.step, call.index);
 }
 
-std::string place_of(const CallReport& call) {
+std::string place_of(const trace::CallPlace& call) {
   std::string text = fmt::format("step {}, call {} of {}", call.step, call.index, call.calls);
   if (call.rank != 0) text = fmt::format("rank {}, {}", call.rank, text);
   if (call.layer >= 0) text += fmt::format(", layer {}", call.layer);
-  text += ": " + shown_op(call);
-  if (!call.name.empty() && call.name != shown_op(call)) text += fmt::format(" ({})", call.name);
+  text += ": " + call.kind();
+  if (!call.name.empty() && call.name != call.kind()) text += fmt::format(" ({})", call.name);
   text += call.replay < 0 ? ", eager" : fmt::format(", replay {} of a graph", call.replay);
   if (call.stream != 0) text += fmt::format(", stream {}", call.stream);
   return text;
@@ -113,9 +99,9 @@ std::string call_text(const CallReport& call) {
 
 void TraceSummary::add(CallReport call) {
   count_in(call, total_);
-  count_in(call, ops_[shown_op(call)]);
+  count_in(call, ops_[call.kind()]);
   if (call.rows > 0) count_in(call, sampled_[call.op]);
-  if (!call.passed() && !call.failed()) ++not_judged_[{shown_op(call), call.not_judged}];
+  if (!call.passed() && !call.failed()) ++not_judged_[{call.kind(), call.not_judged}];
   if (!call.non_finite.empty() && !first_non_finite_) first_non_finite_ = call;
   if (call.failed()) wrong_.push_back(std::move(call));
 }

@@ -70,13 +70,10 @@ class TraceSummary {
   ChainSummary chains_;
 };
 
-// Of a call that was not judged: its place alone.
-trace::CallReport report_of(const trace::CallPlace& place);
-
 // "step 3, call 41 of 151, layer 2: rms_norm (RMSNorm.forward), replay 5 of a graph"
-std::string place_of(const trace::CallReport& call);
+std::string place_of(const trace::CallPlace& call);
 // "0/3/41": rank, step, number of the call
-std::string call_id(const trace::CallReport& call);
+std::string call_id(const trace::CallPlace& call);
 // A wrong call with all that is known of it.
 std::string call_text(const trace::CallReport& call);
 
