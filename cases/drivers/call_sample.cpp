@@ -23,8 +23,8 @@ using Rows = std::vector<std::int64_t>;
 // Fewer say too little of a call, whatever they cost.
 constexpr std::int64_t kLeastRows = 16;
 
-// The parameter that counts the rows of an op. A request of fp8_paged_mqa_logits has several rows,
-// which no case with tiled rows may have.
+// The parameter that counts the rows of an op. Cases do not tile the requests of
+// fp8_paged_mqa_logits, so its definition has no row_count.
 std::string_view row_parameter(const OpDefinition& op) {
   return op.name == "fp8_paged_mqa_logits" ? "requests" : op.row_count;
 }
