@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the small engine on a GPU: right steps, planted faults, a broken recorder, and what recording costs.
 
-    PLUMB_PROGRAM=build/sim/bin/plumb python small_engine_check.py clean faults copies costs --folder /tmp/recordings
+    PLUMB_PROGRAM=build/sim/bin/plumb python small_engine_check.py clean faults copies costs --folder recordings
 
 Ends with 0 if right steps raise no alarm, plumb's references and shadow steps find the faults, and the costs are
 within their limits.

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <regex>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -88,6 +89,11 @@ TEST(Judge, AFactorOfOneRowFailsTheNormOnly) {
   EXPECT_EQ(failed_checks(report), "norm");
   EXPECT_EQ(report.wrong_rows, std::vector<std::int64_t>{9});
   EXPECT_EQ(report.pattern, "each wrong row is 1.003 of what is expected");
+  std::smatch norms;
+  ASSERT_TRUE(std::regex_search(report.failures.at(0), norms,
+                                std::regex("row 9: L2 norm ([^,]+), expected ([^ ]+) ± ")))
+      << report.failures.at(0);
+  EXPECT_NE(norms[1], norms[2]);
 }
 
 TEST(Judge, SwappedNeighboursFailTheDirectionOnly) {

@@ -239,6 +239,20 @@ class EditedCall {
   std::map<std::string, Bytes> bytes_;
 };
 
+// Of this process, while it runs.
+class FuzzFolder {
+ public:
+  FuzzFolder()
+      : path_(std::filesystem::temp_directory_path() / ("plumb_fuzz_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~FuzzFolder() { std::filesystem::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
 void require_line(const std::string& text) {
   const bool line = std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20; });
   if (text.empty() || !line) std::abort();
@@ -247,11 +261,8 @@ void require_line(const std::string& text) {
 }  // namespace
 
 void fuzz_trace(std::span<const std::uint8_t> edits) {
-  static const std::string folder =
-      (std::filesystem::temp_directory_path() / ("plumb_fuzz_" + std::to_string(getpid())))
-          .string();
-  std::filesystem::create_directories(folder);
-  const std::string path = folder + "/step-000000.h5";
+  static const FuzzFolder folder;
+  const std::string path = folder.path() + "/step-000000.h5";
   FuzzInput input(edits);
   const cases::RowSampling sampling{.most = input.byte() % 4};
   EditedCall call(input);
