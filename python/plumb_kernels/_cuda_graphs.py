@@ -3,9 +3,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
+
+
+@dataclasses.dataclass
+class Fetch:
+    """Bytes on their way to the host."""
+
+    memory: Any  # of the device
+    size: int
+    staged: Any  # an event: the bytes are there
+    kept: np.ndarray | None = None  # pinned memory of the host
+    sent: Any = None  # an event: they are there as well
 
 
 class CudaGraphs:
@@ -16,11 +30,19 @@ class CudaGraphs:
 
         self._torch = torch
         self.graph_class = torch.cuda.CUDAGraph
+        self._sender: Any = None  # the stream of copies to the host
+        self._sending = threading.Lock()
+        self._staged: dict[int, list[Fetch]] = {}  # by size: whose memory is used again
+        self._free_on_host: dict[int, list[Any]] = {}  # by size: pinned memory that nobody uses
 
     def arena(self, size: int, value: int) -> Any:
         """Bytes of this value, outside the pools of graphs as long as no capture is going on."""
         with self._torch.inference_mode(False):
             return self._torch.full((size,), value, dtype=self._torch.uint8, device="cuda")
+
+    def _new_bytes(self, size: int, **where: Any) -> Any:
+        with self._torch.inference_mode(False):
+            return self._torch.empty(size, dtype=self._torch.uint8, **where)
 
     def owns(self, tensor: Any) -> bool:
         return bool(getattr(tensor, "is_cuda", False))
@@ -48,24 +70,67 @@ class CudaGraphs:
         """A tensor of numbers in these bytes."""
         return side.view(self._torch.int64)
 
-    def write_index(self, index: Any, numbers: list[int]) -> None:
-        index.copy_(self._torch.tensor(numbers, dtype=self._torch.int64).pin_memory(), non_blocking=True)
+    def write_indexes(self, indexes: list[tuple[Any, list[int]]]) -> Any:
+        """Sends numbers to index tensors. The result has to live until the current stream has passed this place."""
+        host, kept = self._host_bytes(8 * sum(len(numbers) for _, numbers in indexes))
+        sent, values, first = host.view(self._torch.int64), kept.view(np.int64), 0
+        for index, numbers in indexes:
+            end = first + len(numbers)
+            values[first:end] = numbers
+            index.copy_(sent[first:end], non_blocking=True)
+            first = end
+        return kept
 
-    def fetch(self, side: Any) -> Any:
-        """Begins to copy bytes of an arena to the host, behind what the current stream has to do."""
-        host = self._torch.empty(side.shape, dtype=self._torch.uint8, pin_memory=True)
-        host.copy_(side, non_blocking=True)
-        copied = self._torch.cuda.Event()
-        copied.record()
-        return host, copied
+    def fetch(self, side: Any) -> Fetch:
+        """Copies bytes of an arena within the device's memory, behind what the current stream has to do. `send` brings them to the host."""
+        size = side.numel()
+        staged = self._staged.setdefault(_rounded_up(size), [])
+        if len(staged) < 2:
+            memory = self._new_bytes(_rounded_up(size), device="cuda")
+        else:
+            before = staged.pop(0)
+            self.send(before)
+            memory = before.memory
+            self._torch.cuda.current_stream().wait_event(before.sent)
+        made = Fetch(memory, size, self._torch.cuda.Event())
+        memory[:size].copy_(side)
+        made.staged.record()
+        staged.append(made)
+        return made
+
+    def send(self, fetch: Fetch) -> None:
+        """Begins to copy to the host, in a stream of its own."""
+        torch = self._torch
+        with self._sending:
+            if fetch.sent is not None:
+                return
+            if self._sender is None:
+                self._sender = torch.cuda.Stream()
+            host, fetch.kept = self._host_bytes(fetch.size)
+            self._sender.wait_event(fetch.staged)
+            with torch.cuda.stream(self._sender):
+                host.copy_(fetch.memory[: fetch.size], non_blocking=True)
+            fetch.sent = self._sender.record_event()
+
+    def _host_bytes(self, size: int) -> tuple[Any, np.ndarray]:
+        """Pinned memory as a tensor and as an array. It is given out again when nobody has the array or a part of it."""
+        free = self._free_on_host.setdefault(_rounded_up(size), [])
+        whole = free.pop() if free else self._new_bytes(_rounded_up(size), pin_memory=True)
+        array = whole.numpy()  # what all views of it refer to
+        weakref.finalize(array, free.append, whole)
+        return whole[:size], array[:size]
+
+    def copied(self, fetch: Fetch) -> bool:
+        return fetch.sent is not None and bool(fetch.sent.query())
 
     def wait(self) -> None:
         self._torch.cuda.synchronize()
 
-    def fetched(self, fetch: Any) -> np.ndarray:
-        host, copied = fetch
-        copied.synchronize()
-        return host.numpy()
+    def fetched(self, fetch: Fetch) -> np.ndarray:
+        self.send(fetch)
+        fetch.sent.synchronize()
+        kept, fetch.kept = fetch.kept, None
+        return kept
 
     def storage(self, tensor: Any) -> Any:
         """A reference that does not keep the memory of the tensor."""
@@ -93,6 +158,11 @@ class CudaGraphs:
 
     def places(self) -> Places:
         return Places(self._torch.cuda.memory_snapshot())
+
+
+def _rounded_up(size: int) -> int:
+    """To a power of two: graphs of several sizes share memory."""
+    return 1 << max(12, (size - 1).bit_length())
 
 
 class Places:

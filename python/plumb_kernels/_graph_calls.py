@@ -27,6 +27,16 @@ _UNWRITTEN = 0xFF  # NaN as a float, -1 as an integer: a copy that never ran is 
 
 
 @dataclasses.dataclass
+class ChosenBlocks:
+    """The blocks of paged caches that one graph copies: chosen in front of each replay."""
+
+    blocks: Any  # numbers, or a callable that returns them
+    at_most: int
+    index: Any
+    tensors: int = 0
+
+
+@dataclasses.dataclass
 class CapturedTensor:
     """One tensor of a call: a side buffer, or what replaces it."""
 
@@ -36,8 +46,7 @@ class CapturedTensor:
     size: int = 0
     total: int | None = None  # rows of a tensor of which chosen rows are copied
     blocks: Any = None
-    at_most: int = 0
-    index: Any = None  # numbers of blocks
+    chosen: ChosenBlocks | None = None
     stored: StoredTensor | None = None  # values of the capture: of tensors of the host
     kept: dict[str, Any] | None = None  # of a parameter, when it was read once
     current: Any = None  # a callable, or a parameter: read at each replay
@@ -52,8 +61,9 @@ class CapturedCall:
         self._graph = graph
         before = described.pop("before", {})
         self._rows = set(described.pop("rows", ()))
-        self.scalars = described.pop("scalars", None) or {}
-        self.header = call_header(op, **described)
+        scalars = described.pop("scalars", None) or {}
+        self.scalars = {name: value for name, value in scalars.items() if callable(value)}
+        self.header = call_header(op, scalars={name: value for name, value in scalars.items() if not callable(value)}, **described)
         self.launches: list[dict[str, Any]] = []
         self.total = total_rows(self._rows, before) if graph.sampler else None
         self.before = self._captured(before)
@@ -77,23 +87,28 @@ class CapturedGraph:
         self.arena, self._indexes = graphs.side, graphs.indexes  # kept as long as the graph: its nodes write there
         self.start = self.end = self.arena.used
         self.calls: list[CapturedCall] = []
+        self.read_at_replays: list[CapturedTensor] = []
         self.replays = 0
         self.rows: dict[int, Any] = {}  # index tensors for so many rows
+        self.rows_of_step = -1  # whose numbers they hold
+        self.blocks: dict[tuple[int, int], ChosenBlocks] = {}
 
     def copy(self, value: Any, total: int | None) -> CapturedTensor:
         """A node that copies this tensor."""
         if callable(value) or (isinstance(value, Described) and callable(value.tensor)):
             wanted = resolved(value)
-            return CapturedTensor(layout_of(wanted), is_constant(wanted), current=value, total=self._cut(total))
+            self.read_at_replays.append(CapturedTensor(layout_of(wanted), is_constant(wanted), current=value, total=self._cut(total)))
+            return self.read_at_replays[-1]
         wanted = resolved(value)
-        made = CapturedTensor(layout_of(wanted), is_constant(wanted), blocks=wanted.blocks, at_most=wanted.at_most)
+        made = CapturedTensor(layout_of(wanted), is_constant(wanted), blocks=wanted.blocks)
         if not self._device.owns(wanted.tensor):
             made.stored = describe_tensor(wanted, False)
         elif is_torch(wanted.tensor) and type(wanted.tensor).__name__ == "Parameter":
             made.current = wanted
+            self.read_at_replays.append(made)
         else:
             made.total = self._cut(total)
-            self._copy(made, wanted.tensor)
+            self._copy(made, wanted)
         return made
 
     def _cut(self, total: int | None) -> int | None:
@@ -103,11 +118,13 @@ class CapturedGraph:
             self.rows[total] = self._index(self.sampler.rows)
         return total
 
-    def _copy(self, made: CapturedTensor, tensor: Any) -> None:
+    def _copy(self, made: CapturedTensor, wanted: Described) -> None:
+        tensor = wanted.tensor
         made.storage, made.owner = self._device.storage(tensor), weakref.ref(self._device.owner_of(tensor))
         index = None if made.total is None else self.rows[made.total]
-        if made.blocks is not None:
-            index = made.index = self._index(made.at_most)
+        if wanted.blocks is not None:
+            made.chosen = self._chosen(wanted.blocks, wanted.at_most)
+            index = made.chosen.index
         numbers = len(index) if index is not None else (made.layout["shape"] or [1])[0]
         row = int(np.prod(made.layout["shape"][1:], dtype=np.int64)) * _itemsize(tensor)
         made.size = numbers * row
@@ -119,6 +136,13 @@ class CapturedGraph:
             made.first, side = taken
             self.end = self.arena.used
             self._device.gather(tensor, index, side) if index is not None else self._device.copy(tensor, side)
+
+    def _chosen(self, blocks: Any, at_most: int) -> ChosenBlocks:
+        key = id(blocks), at_most
+        if key not in self.blocks:
+            self.blocks[key] = ChosenBlocks(blocks, at_most, self._index(at_most))
+        self.blocks[key].tensors += 1
+        return self.blocks[key]
 
     def _index(self, numbers: int) -> Any:
         taken = self._indexes.take(numbers * 8)
@@ -151,32 +175,44 @@ class Replay:
     def __init__(self, graph: CapturedGraph, step: Step):
         self._graph, self._device, self.number = graph, graph.owner.device, graph.replays
         self.rows = {total: graph.sampler.numbers(total) for total in graph.rows}
-        for total, index in graph.rows.items():
-            self._device.write_index(index, self.rows[total])
         self._read: dict[Any, dict[str, Any]] = {}
-        self._blocks: dict[int, list[int] | None] = {}
-        self._scalars = [{key: value() if callable(value) else value for key, value in call.scalars.items()} for call in graph.calls]
-        for call in graph.calls:
-            for tensor in (*call.before.values(), *call.after.values()):
-                self._prepare(tensor, step)
+        self._scalars = [{name: value() for name, value in call.scalars.items()} for call in graph.calls]
+        for tensor in graph.read_at_replays:
+            self._read_current(tensor, step)
+        graph.read_at_replays = [tensor for tensor in graph.read_at_replays if tensor.kept is None]
+        self._blocks = {key: self._numbers_of(chosen) for key, chosen in graph.blocks.items()}
+        indexes = [
+            (chosen.index, numbers + [numbers[0]] * (chosen.at_most - len(numbers)))
+            for chosen, numbers in zip(graph.blocks.values(), self._blocks.values()) if numbers
+        ]  # fmt: skip
+        if graph.rows and graph.rows_of_step != graph.sampler.step:
+            indexes += self._indexes_of_rows(0)
+        self._sent = [self._device.write_indexes(indexes)] if indexes else []
         self._host: Any = None
 
-    def _prepare(self, tensor: CapturedTensor, step: Step) -> None:
-        if tensor.kept is not None:
-            return
-        if tensor.current is not None:
-            key = (id(tensor.current), tensor.total)
-            if key not in self._read:
-                self._read[key] = step._keep(describe_tensor(tensor.current, step._trace.redact, tensor.total and self.rows[tensor.total]))
-            if isinstance(tensor.current, Described) and not callable(tensor.current.tensor):
-                tensor.kept = self._read[key]
-        elif tensor.index is not None:
-            numbers = self._blocks[id(tensor)] = block_numbers(tensor.blocks)
-            if len(numbers) > tensor.at_most:
-                self._graph.owner.without_room += 1
-                self._blocks[id(tensor)] = None
-            elif numbers:
-                self._device.write_index(tensor.index, numbers + [numbers[0]] * (tensor.at_most - len(numbers)))
+    def _read_current(self, tensor: CapturedTensor, step: Step) -> None:
+        key = (id(tensor.current), tensor.total)
+        if key not in self._read:
+            self._read[key] = step._keep(describe_tensor(tensor.current, step._trace.redact, tensor.total and self.rows[tensor.total]))
+        if isinstance(tensor.current, Described) and not callable(tensor.current.tensor):
+            tensor.kept = self._read[key]
+
+    def _numbers_of(self, chosen: ChosenBlocks) -> list[int] | None:
+        numbers = block_numbers(chosen.blocks)
+        if len(numbers) <= chosen.at_most:
+            return numbers
+        self._graph.owner.without_room += chosen.tensors
+        return None
+
+    def _indexes_of_rows(self, steps_ahead: int) -> list[tuple[Any, list[int]]]:
+        graph = self._graph
+        graph.rows_of_step = graph.sampler.step + steps_ahead
+        return [(index, graph.sampler.numbers(total, steps_ahead=steps_ahead)) for total, index in graph.rows.items()]
+
+    def prepare_next(self) -> None:
+        """Sends the numbers of the next step's rows behind this replay: in front of the next one this would cost time."""
+        if self._graph.rows:
+            self._sent.append(self._device.write_indexes(self._indexes_of_rows(1)))
 
     def fetch(self) -> int:
         size = self._graph.end - self._graph.start
@@ -184,12 +220,19 @@ class Replay:
             self._host = self._device.fetch(self._graph.arena.bytes[self._graph.start : self._graph.end])
         return size
 
+    def send(self) -> None:
+        if self._host is not None:
+            self._device.send(self._host)
+
+    def copied(self) -> bool:
+        return self._host is None or self._device.copied(self._host)
+
     def calls(self, step: Step) -> list[tuple[dict[str, Any], CapturedCall]]:
         self._bytes = self._device.fetched(self._host) if self._host is not None else np.empty(0, np.uint8)
         return [(self._call(call, scalars, step), call) for call, scalars in zip(self._graph.calls, self._scalars)]
 
     def _call(self, call: CapturedCall, scalars: Mapping[str, Any], step: Step) -> dict[str, Any]:
-        made = {**call.header, "scalars": plain_numbers(scalars), "replay": self.number}
+        made = {**call.header, "scalars": {**call.header["scalars"], **plain_numbers(scalars)}, "replay": self.number}
         if call.launches:
             made["kernels"] = [*made.get("kernels", ()), *call.launches]
         if call.total in self.rows:
@@ -209,12 +252,12 @@ class Replay:
         size = tensor.size
         if tensor.total is not None:
             described["shape"][0] = len(self.rows[tensor.total])
-        if tensor.index is not None:
-            numbers = self._blocks[id(tensor)]
+        if tensor.chosen is not None:
+            numbers = self._blocks[id(tensor.chosen.blocks), tensor.chosen.at_most]
             if numbers is None:
                 return described
             described["blocks"] = numbers
-            size = tensor.size // tensor.at_most * len(numbers)
+            size = tensor.size // tensor.chosen.at_most * len(numbers)
         if tensor.first < 0 or step._trace.redact:
             return described
         first = tensor.first - self._graph.start
@@ -230,6 +273,7 @@ class GraphCalls:
         self.captured: weakref.WeakSet[CapturedGraph] = weakref.WeakSet()
         self.without_room = 0  # tensors for which no side buffer was left
         self._capturing: dict[int, CapturedGraph] = {}
+        self._not_sent: list[Replay] = []
         self.side: Any = None
         self.indexes: Any = None
 
@@ -272,9 +316,21 @@ class GraphCalls:
         else:
             replay = Replay(captured, step)
             result = original(graph)
+            self._send_earlier_replays()
+            replay.prepare_next()
             step.add_replay(replay, replay.fetch())
+            self._not_sent.append(replay)
+            captured.replays += 1
+            return result
+        self._send_earlier_replays()
         captured.replays += 1
         return result
+
+    def _send_earlier_replays(self) -> None:
+        """The engine has launched a replay, and will wait for it: no small copy of the engine's stands behind a large one."""
+        while self._not_sent:
+            self._not_sent.pop().send()
+        self._trace.device_is_busy()
 
     def _warn(self, graph: Any, step: Step) -> None:
         step.graphs_without_calls += 1

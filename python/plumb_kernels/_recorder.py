@@ -70,27 +70,32 @@ class Recorder:
         name, layer = self._names.get(id(module), (type(module).__name__, -1))
         return {"name": name, "layer": layer}
 
-    @contextlib.contextmanager
-    def step(self) -> Iterator[None]:
-        """What runs in here is the next step."""
-        self._number += 1
-        if self.steps is not None and self._number not in self.steps:
-            yield
-            return
-        with self.trace.step(self._number, self._sampler) as step, self.calls_to(step):
-            yield
+    def step(self) -> RecordedStep:
+        """`with` it: what runs in there is the next step."""
+        return RecordedStep(self)
 
     @contextlib.contextmanager
     def calls_to(self, step: Step, same_rows: bool = False) -> Iterator[None]:
         """Calls in here belong to this step."""
-        if self._sampler and not same_rows:
-            self._sampler.next_step()
-        self._step = step
+        self._enter(step, same_rows)
         try:
             yield
         finally:
-            self._step = None
-            self.left_out += step.left_out
+            self._leave(step)
+
+    def _enter(self, step: Step, same_rows: bool = False) -> None:
+        if self._sampler and not same_rows:
+            self._sampler.next_step()
+        self._step = step
+
+    def _leave(self, step: Step) -> None:
+        self._step = None
+        self.left_out += step.left_out
+
+    def _next_step(self) -> Step | None:
+        self._number += 1
+        wanted = self.steps is None or self._number in self.steps
+        return self.trace.step(self._number, self._sampler) if wanted else None
 
     def shadow(self, every: int = 1, **more: Any) -> Shadow:
         """Compares one graphed step of so many with the same step taken eagerly."""
@@ -190,6 +195,23 @@ class Recorder:
         _replace(JITFunction, "run", recorded, undo)
 
 
+class RecordedStep:
+    """A step of a recorder. A class, and no generator: the device waits meanwhile."""
+
+    def __init__(self, recorder: Recorder):
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        self._step = self._recorder._next_step()
+        if self._step is not None:
+            self._recorder._enter(self._step)
+
+    def __exit__(self, *error: object) -> None:
+        if self._step is not None:
+            self._recorder._leave(self._step)
+            self._step.__exit__(*error)
+
+
 def _replace(owner: Any, attribute: str, value: Any, undo: contextlib.ExitStack) -> None:
     """Until `undo`. A class that inherits the attribute has none of its own afterwards."""
     if attribute in vars(owner):
@@ -212,18 +234,20 @@ def record(
     folder: str | os.PathLike[str], taps: Callable[[Recorder], Iterable[Tap]], *, ops: Iterable[str] | None = None,
     layers: Iterable[int] | None = None, steps: Iterable[int] | None = None, budget: int | None = None, rows: int | None = None,
     rank: int | Callable[[], int] = 0, provenance: Mapping[str, str] | None = None, redact: bool = False, device: Any = None, graph_bytes: int = 256 << 20,
+    host_bytes: int = 1 << 30,
 ) -> Iterator[Recorder]:  # fmt: skip
     """Records calls of the functions that `taps(recorder)` lists, of these ops, layers and steps alone.
 
     `budget`: bytes of a step, after which no further call of the step is recorded. `rows`: so many rows of each
-    row-wise tensor are stored, and calls with such tensors alone. A callable `rank` is called at the first step. `graph_bytes`: side buffers that one graph has
-    room for. The functions are themselves again afterwards, and cost nothing. Graphs that were captured meanwhile
-    keep their copies.
+    row-wise tensor are stored, and calls with such tensors alone. A callable `rank` is called at the first step.
+    `graph_bytes`: side buffers that one graph has room for. `host_bytes`: recorded steps that are not written yet; the
+    engine waits when they are larger. The functions are themselves again afterwards, and cost nothing. Graphs that were
+    captured meanwhile keep their copies.
     """
     device = device or _graphs_of_torch()
     trace = Trace(folder, rank=rank, provenance=provenance, redact=redact)
     graphs = GraphCalls(device, graph_bytes, RowSampler(rows) if rows else None, trace) if device else None
     recorder = Recorder(trace, ops=ops, layers=layers, steps=steps, budget=budget, rows=rows, graphs=graphs)
-    with trace.in_background(), contextlib.ExitStack() as undo:
+    with trace.in_background(host_bytes), contextlib.ExitStack() as undo:
         recorder._install(taps(recorder), undo)
         yield recorder

@@ -27,16 +27,19 @@ class RowSampler:
             raise ValueError("the first and the last row are always stored: rows is at least 2")
         self.rows = rows
         self._random = np.random.default_rng(seed)
-        self._chosen: dict[int, list[int]] = {}
+        self.step = 0
+        self._chosen: dict[tuple[int, int], list[int]] = {}  # by step and number of rows
 
     def next_step(self) -> None:
-        self._chosen.clear()
+        self.step += 1
+        self._chosen = {key: numbers for key, numbers in self._chosen.items() if key[0] >= self.step}
 
-    def numbers(self, total: int) -> list[int]:
+    def numbers(self, total: int, *, steps_ahead: int = 0) -> list[int]:
         """Ascending: both ends, and others by chance."""
         if total <= self.rows:
             return list(range(total))
-        if total not in self._chosen:
+        key = self.step + steps_ahead, total
+        if key not in self._chosen:
             between = self._random.choice(total - 2, self.rows - 2, replace=False) + 1
-            self._chosen[total] = [0, *sorted(map(int, between)), total - 1]
-        return self._chosen[total]
+            self._chosen[key] = [0, *sorted(map(int, between)), total - 1]
+        return self._chosen[key]

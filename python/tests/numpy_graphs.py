@@ -53,8 +53,15 @@ class NumpyGraphs:
     def index(self, side):
         return side.view(np.int64)
 
-    def write_index(self, index, numbers):
-        index[:] = numbers
+    def write_indexes(self, indexes):
+        for index, numbers in indexes:
+            index[:] = numbers
+
+    def send(self, host):
+        pass
+
+    def copied(self, host):
+        return True
 
     def fetch(self, side):
         return side.copy()

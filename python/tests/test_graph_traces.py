@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import plumb_kernels as pk
-from plumb_kernels import traces
+from plumb_kernels import _background_writer, traces
+from plumb_kernels._background_writer import BackgroundWriter
 from plumb_kernels._environment import parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -273,6 +276,90 @@ class GraphCalls(GraphTest):
                         shadow.step(graph.replay, engine.step)
                 self.assertFalse(shadow.passed)
                 self.assertIn("FIRST WRONG CALL", shadow.reports[0].text)
+
+
+class EndedStep:
+    """Stands for a step of replays."""
+
+    def __init__(self, log, name, size=1, replays=True):
+        self.log, self.name, self.bytes, self.replays, self.is_copied = log, name, size, replays, False
+
+    def has_replays(self):
+        return self.replays
+
+    def copied(self):
+        return self.is_copied
+
+    def write(self):
+        if self.name == "broken":
+            raise OSError("the disk is full")
+        self.log.append(self.name)
+
+
+class Writer(unittest.TestCase):
+    def setUp(self):
+        self.log = []
+        self.writer = BackgroundWriter(memory=10)
+        self.addCleanup(self.writer.close)
+        late = unittest.mock.patch.object(_background_writer, "_LATEST_SECONDS", 60)
+        late.start()
+        self.addCleanup(late.stop)
+
+    def submit(self, *more, **named):
+        step = EndedStep(self.log, *more, **named)
+        self.writer.submit(step)
+        return step
+
+    def wait_for(self, *names):
+        for _ in range(500):
+            if self.log == list(names):
+                return
+            time.sleep(0.01)
+        self.assertEqual(self.log, list(names))
+
+    def test_a_step_is_written_while_the_device_is_busy_and_its_copies_are_over(self):
+        first, second = self.submit("first"), self.submit("second")
+        time.sleep(0.05)
+        self.writer.device_is_busy()
+        self.assertEqual(self.log, [])
+        first.is_copied = True
+        time.sleep(0.05)
+        self.assertEqual(self.log, [])
+        self.writer.device_is_busy()
+        self.wait_for("first")
+        second.is_copied = True
+        self.writer.device_is_busy()
+        self.wait_for("first", "second")
+
+    def test_a_step_without_replays_is_written_at_once(self):
+        self.submit("eager", replays=False)
+        self.wait_for("eager")
+
+    def test_without_a_launch_a_step_is_written_a_little_later(self):
+        with unittest.mock.patch.object(_background_writer, "_LATEST_SECONDS", 0.01):
+            self.submit("last")
+            self.wait_for("last")
+
+    def test_the_engine_waits_when_the_memory_is_full(self):
+        self.submit("one", 6)
+        self.submit("two", 4)
+        self.assertEqual(self.log, [])
+        self.submit("three", 1)
+        self.assertEqual(self.log[:1], ["one"])
+
+    def test_an_error_is_raised_once_in_the_thread_of_the_engine(self):
+        self.submit("broken")
+        with self.assertRaisesRegex(OSError, "the disk is full"):
+            self.writer.flush()
+        self.submit("next")
+        self.writer.flush()
+        self.assertEqual(self.log, ["next"])
+
+    def test_the_interval_of_threads_is_as_before(self):
+        before = self.writer._switch
+        self.assertLess(sys.getswitchinterval(), before)
+        self.writer.close()
+        self.assertEqual(sys.getswitchinterval(), before)
 
 
 class Sampling(GraphTest):
