@@ -43,8 +43,8 @@ bool same_form(const TraceTensor& a, const TraceTensor& b) {
 
 // Bit for bit, of an op that plumb does not know.
 cases::TensorDifference difference_of(const std::string& name, const TraceTensor& a,
-                                      const std::vector<std::byte>& in_a,
-                                      const std::vector<std::byte>& in_b) {
+                                      std::span<const std::byte> in_a,
+                                      std::span<const std::byte> in_b) {
   cases::TensorDifference difference{.tensor = name, .first = {}, .largest = {}};
   const auto size = static_cast<std::size_t>(a.type.bytes);
   const std::size_t columns =
@@ -72,7 +72,7 @@ void compare_bits(const TraceCall& a, const StepBytes& bytes_a, const TraceCall&
     if (other == b.after.end() || !same_form(tensor, other->second)) continue;
     if (tensor.data == other->second.data) continue;
     report.tensors.push_back(
-        difference_of(name, tensor, bytes_a.of(tensor), bytes_b.of(other->second)));
+        difference_of(name, tensor, bytes_a.of(tensor).bytes, bytes_b.of(other->second).bytes));
   }
   report.differ = !report.tensors.empty();
 }

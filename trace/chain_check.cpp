@@ -134,14 +134,14 @@ class ChainWalk {
 
   void count_differences(const LastWrite& write, const TraceTensor& tensor, const BlockPairs& pairs,
                          BrokenChain& chain) const {
-    const std::vector<std::byte> wrote = bytes_.of(*write.tensor), read = bytes_.of(tensor);
+    const StoredBytes wrote = bytes_.of(*write.tensor), read = bytes_.of(tensor);
     const bool whole = !write.tensor->blocks && !tensor.blocks && write.gone.empty();
     const std::int64_t size = block_bytes(tensor, whole), element = tensor.type.bytes;
     for (const auto& [from, to] : pairs) {
       chain.of_elements += size / element;
       for (std::int64_t i = 0; i < size; i += element) {
-        const std::byte* const a = wrote.data() + from * size + i;
-        const std::byte* const b = read.data() + to * size + i;
+        const std::byte* const a = wrote.bytes.data() + from * size + i;
+        const std::byte* const b = read.bytes.data() + to * size + i;
         if (std::memcmp(a, b, static_cast<std::size_t>(element)) == 0) continue;
         for (std::int64_t k = 0; k < element; ++k) chain.bytes += a[k] != b[k];
         if (chain.elements++ == 0) chain.first = tensor.coordinates((to * size + i) / element);

@@ -31,8 +31,8 @@ void take(const cases::CallVerdict& verdict, CallReport& report) {
 
 void judge(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling,
            CallReport& report) {
-  const KnownCall known(call, bytes);
-  take(known.call().judge(sampling), report);
+  const KnownCall known(call, bytes, sampling);
+  take(known.call().judge(), report);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ StepBytes::StepBytes(const std::string& path) : file_(path) {
   for (const std::string& name : names) constants_.push_back(std::make_unique<StepFile>(name));
 }
 
-std::vector<std::byte> StepBytes::of(const TraceTensor& tensor) const {
+StoredBytes StepBytes::of(const TraceTensor& tensor) const {
   for (const auto& constants : constants_) {
     if (!file_.contains(tensor.data) && constants->contains(tensor.data)) {
       return constants->read(tensor.data, tensor.stored_bytes());

@@ -38,7 +38,7 @@ class StepBytes {
   const std::string& path() const { return file_.path(); }
   std::string text() const { return file_.text(); }
   // Of a tensor that is not redacted. Throws BadTrace.
-  std::vector<std::byte> of(const TraceTensor& tensor) const;
+  StoredBytes of(const TraceTensor& tensor) const;
 
  private:
   StepFile file_;

@@ -23,22 +23,26 @@ std::optional<cases::Dtype> dtype_of(const ElementType& type) {
   return std::nullopt;
 }
 
+struct LaidOutBlocks final : BytesOwner {
+  cases::Bytes bytes;
+  explicit LaidOutBlocks(std::size_t size) : bytes(size) {}
+};
+
 // Blocks that were not recorded hold zeros: the call did not touch them.
-std::vector<std::byte> laid_out(const std::string& name, const TraceTensor& tensor,
-                                const StepBytes& bytes) {
+StoredBytes laid_out(const std::string& name, const TraceTensor& tensor, const StepBytes& bytes) {
   if (tensor.elements() == 0) return {};
-  std::vector<std::byte> stored = bytes.of(tensor);
+  const StoredBytes stored = bytes.of(tensor);
   if (!tensor.blocks) return stored;
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // bytes
   const std::int64_t all = tensor.elements() * tensor.type.bytes;
   if (all > kMost) throw NotJudged(fmt::format("{} has {} bytes, too many", name, all));
-  std::vector<std::byte> whole(static_cast<std::size_t>(all));
+  const auto whole = std::make_shared<LaidOutBlocks>(static_cast<std::size_t>(all));
   const std::int64_t block = all / tensor.shape.front();
   for (std::size_t i = 0; i < tensor.blocks->size(); ++i) {
-    std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(i) * block, block,
-                whole.begin() + (*tensor.blocks)[i] * block);
+    std::copy_n(stored.bytes.begin() + static_cast<std::ptrdiff_t>(i) * block, block,
+                whole->bytes.begin() + (*tensor.blocks)[i] * block);
   }
-  return whole;
+  return {whole->bytes, whole};
 }
 
 void add_scalars(const TraceCall& call, cases::GivenCall& given) {
@@ -84,14 +88,18 @@ bool is_known_op(const std::string& op) {
                              [&](const cases::OpDefinition& one) { return one.name == op; });
 }
 
-KnownCall::KnownCall(const TraceCall& call, const StepBytes& bytes) {
+KnownCall::KnownCall(const TraceCall& call, const StepBytes& bytes,
+                     const cases::RowSampling& sampling) {
   if (!is_known_op(call.op)) throw NotJudged("plumb has no such op");
   for (const auto& [name, tensor] : call.before) {
     add(call.after.contains(name) ? name + "_before" : name, tensor, bytes);
   }
   for (const auto& [name, tensor] : call.after) add(name, tensor, bytes);
   add_scalars(call, given_);
-  call_.emplace(call.op, given_, numerics_of(call), true);
+  call_.emplace(call.op, given_, numerics_of(call), true, sampling);
+  for (const StoredBytes& one : held_) {
+    if (one.owner) one.owner->leave_memory();
+  }
 }
 
 void KnownCall::add(const std::string& name, const TraceTensor& tensor, const StepBytes& bytes) {
@@ -114,7 +122,7 @@ void KnownCall::add(const std::string& name, const TraceTensor& tensor, const St
     given.strides = {tensor.type.bytes};
   }
   held_.push_back(laid_out(name, tensor, bytes));
-  given.data = held_.back().data();
+  given.data = held_.back().bytes.data();
 }
 
 }  // namespace plumb::trace

@@ -29,7 +29,8 @@ bool is_known_op(const std::string& op);
 class KnownCall {
  public:
   // Throws NotJudged, cases::BadRow for a call that the op does not have, and BadTrace.
-  KnownCall(const TraceCall& call, const StepBytes& bytes);
+  // Of a call that is judged by a sample only these rows are in the tensors.
+  KnownCall(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling = {});
   KnownCall(const KnownCall&) = delete;
   KnownCall& operator=(const KnownCall&) = delete;
 
@@ -39,7 +40,7 @@ class KnownCall {
  private:
   void add(const std::string& name, const TraceTensor& tensor, const StepBytes& bytes);
 
-  std::vector<std::vector<std::byte>> held_;
+  std::vector<StoredBytes> held_;
   cases::GivenCall given_;
   std::optional<cases::OutsideCall> call_;
 };

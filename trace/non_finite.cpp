@@ -27,7 +27,7 @@ struct NonFinite {
   std::int64_t count = 0, first = 0;
 };
 
-NonFinite count_in(const std::vector<std::byte>& bytes, const FloatFormat& format) {
+NonFinite count_in(std::span<const std::byte> bytes, const FloatFormat& format) {
   NonFinite found;
   for (std::size_t i = 0; i < bytes.size() / format.bytes; ++i) {
     std::uint64_t bits = 0;
@@ -42,7 +42,7 @@ NonFinite count_in(const std::vector<std::byte>& bytes, const FloatFormat& forma
 std::optional<NonFinite> non_finite_of(const TraceTensor& tensor, const StepBytes& bytes) {
   const auto format = format_of(tensor.type);
   if (!format || tensor.data.empty()) return std::nullopt;
-  return count_in(bytes.of(tensor), *format);
+  return count_in(bytes.of(tensor).bytes, *format);
 }
 
 }  // namespace

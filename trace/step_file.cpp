@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "hdf5/digest.h"
 #include "hdf5/handle.h"
@@ -75,14 +78,21 @@ void require_plain(hid_t data, const std::string& where) {
   }
 }
 
-std::vector<std::byte> get_bytes(hid_t group, const std::string& name, const std::string& where,
-                                 std::size_t most) {
+// A data set of bytes that was looked at.
+struct ByteSet {
+  Handle object;
+  std::string where;
+  std::size_t size = 0;
+};
+
+ByteSet open_bytes(hid_t group, const std::string& name, const std::string& where,
+                   std::size_t most) {
   H5L_info_t link{};
   if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0) {
     throw BadTrace(where + ": not there");
   }
   if (link.type != H5L_TYPE_HARD) throw BadTrace(where + ": a link that leads to another place");
-  const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, where);
+  Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, where);
   if (H5Iget_type(object) != H5I_DATASET) throw BadTrace(where + ": not a data set");
   require_plain(object, where);
   const Handle space(H5Dget_space(object), H5Sclose, where);
@@ -96,12 +106,74 @@ std::vector<std::byte> get_bytes(hid_t group, const std::string& name, const std
   if (extent != 0 && H5Dget_storage_size(object) != extent) {
     throw BadTrace(where + ": not all of its bytes are stored");
   }
-  std::vector<std::byte> bytes(extent);
-  if (extent != 0 &&
-      H5Dread(object, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
-    throw BadTrace(where + ": its bytes cannot be read");
+  return {std::move(object), where, extent};
+}
+
+std::vector<std::byte> read_bytes(const ByteSet& set) {
+  std::vector<std::byte> bytes(set.size);
+  if (set.size != 0 &&
+      H5Dread(set.object, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
+    throw BadTrace(set.where + ": its bytes cannot be read");
   }
   return bytes;
+}
+
+// Pages of a file. The kernel takes them back when it needs memory.
+class MappedBytes final : public BytesOwner {
+ public:
+  // Nothing is mapped for bytes that the file does not have.
+  MappedBytes(int descriptor, std::size_t first, std::size_t size) {
+    struct stat file{};
+    if (fstat(descriptor, &file) != 0) return;
+    const auto end = static_cast<std::size_t>(file.st_size);
+    if (first > end || size > end - first) return;
+    before_ = first % static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    length_ = before_ + size;
+    pages_ = mmap(nullptr, length_, PROT_READ, MAP_PRIVATE, descriptor,
+                  static_cast<off_t>(first - before_));
+  }
+  ~MappedBytes() override {
+    if (pages_ != MAP_FAILED) munmap(pages_, length_);
+  }
+  MappedBytes(const MappedBytes&) = delete;
+  MappedBytes& operator=(const MappedBytes&) = delete;
+
+  // Empty if the file could not be mapped.
+  std::span<const std::byte> bytes() const {
+    if (pages_ == MAP_FAILED) return {};
+    return {static_cast<const std::byte*>(pages_) + before_, length_ - before_};
+  }
+  // Leaves no page in memory.
+  std::string digest() const {
+    constexpr std::size_t kPart = std::size_t{1} << 22;
+    hdf5::DigestOfParts digest;
+    for (std::size_t at = 0; at < length_; at += kPart) {
+      const std::size_t first = std::max(at, before_), end = std::min(at + kPart, length_);
+      if (first < end) digest.add(bytes().subspan(first - before_, end - first));
+      madvise(static_cast<std::byte*>(pages_) + at, end - at, MADV_DONTNEED);
+    }
+    return digest.digits();
+  }
+  void leave_memory() const override { madvise(pages_, length_, MADV_DONTNEED); }
+
+ private:
+  void* pages_ = MAP_FAILED;
+  std::size_t before_ = 0, length_ = 0;
+};
+
+struct ReadBytes final : BytesOwner {
+  std::vector<std::byte> bytes;
+  explicit ReadBytes(std::vector<std::byte> all) : bytes(std::move(all)) {}
+};
+
+// Nothing: the data is not in one piece of the file, or is not found there.
+std::optional<StoredBytes> mapped(int descriptor, const ByteSet& set, const std::string& digest) {
+  constexpr std::size_t kLeast = std::size_t{1} << 16;  // fewer are read sooner than mapped
+  const haddr_t first = set.size < kLeast ? HADDR_UNDEF : H5Dget_offset(set.object);
+  if (first == HADDR_UNDEF || descriptor < 0) return std::nullopt;
+  const auto pages = std::make_shared<MappedBytes>(descriptor, first, set.size);
+  if (pages->bytes().empty() || pages->digest() != digest) return std::nullopt;
+  return StoredBytes{pages->bytes(), pages};
 }
 
 }  // namespace
@@ -122,6 +194,14 @@ void write_step_file(const std::string& path, const std::string& text, const Ste
 
 struct StepFile::Open {
   Handle file, data;
+  int descriptor;  // of the same file; -1: none
+  Open(Handle file_, Handle data_, const std::string& path)
+      : file(std::move(file_)),
+        data(std::move(data_)),
+        descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Open() {
+    if (descriptor >= 0) close(descriptor);
+  }
 };
 
 StepFile::StepFile(std::string path) : path_(std::move(path)) {
@@ -136,7 +216,7 @@ StepFile::StepFile(std::string path) : path_(std::move(path)) {
     throw BadTrace(path_ + ": not a file of a trace: no group \"data\"");
   }
   Handle group(H5Gopen2(file, kData, H5P_DEFAULT), H5Gclose, path_ + "/data");
-  open_ = std::make_unique<Open>(Open{std::move(file), std::move(group)});
+  open_ = std::make_unique<Open>(std::move(file), std::move(group), path_);
 }
 
 StepFile::~StepFile() {
@@ -146,8 +226,8 @@ StepFile::~StepFile() {
 
 std::string StepFile::text() const {
   const Hdf5Session session;
-  const std::vector<std::byte> bytes =
-      get_bytes(open_->file, kText, path_ + "/" + kText, std::min(kLongestText, size_));
+  const std::vector<std::byte> bytes = read_bytes(
+      open_bytes(open_->file, kText, path_ + "/" + kText, std::min(kLongestText, size_)));
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -156,15 +236,17 @@ bool StepFile::contains(const std::string& digest) const {
   return H5Lexists(open_->data, digest.c_str(), H5P_DEFAULT) > 0;
 }
 
-std::vector<std::byte> StepFile::read(const std::string& digest, std::size_t bytes) const {
+StoredBytes StepFile::read(const std::string& digest, std::size_t bytes) const {
   const Hdf5Session session;
   const std::string where = fmt::format("{}/data/{}", path_, digest);
-  std::vector<std::byte> all = get_bytes(open_->data, digest, where, std::min(bytes, size_));
-  if (all.size() != bytes) {
-    throw BadTrace(fmt::format("{}: {} bytes where the tensor has {}", where, all.size(), bytes));
+  const ByteSet set = open_bytes(open_->data, digest, where, std::min(bytes, size_));
+  if (set.size != bytes) {
+    throw BadTrace(fmt::format("{}: {} bytes where the tensor has {}", where, set.size, bytes));
   }
-  if (hdf5::digest_of(all) != digest) throw BadTrace(where + ": its bytes are damaged");
-  return all;
+  if (auto pages = mapped(open_->descriptor, set, digest)) return *pages;
+  const auto read = std::make_shared<const ReadBytes>(read_bytes(set));
+  if (hdf5::digest_of(read->bytes) != digest) throw BadTrace(where + ": its bytes are damaged");
+  return {read->bytes, read};
 }
 
 }  // namespace plumb::trace

@@ -20,6 +20,18 @@ using StepData = std::map<std::string, std::span<const std::byte>>;  // by diges
 // Writes `path` whole or not at all. Throws BadTrace: "path: why".
 void write_step_file(const std::string& path, const std::string& text, const StepData& data);
 
+// Whatever holds bytes of a file: the file's own pages, if these can be mapped.
+struct BytesOwner {
+  virtual ~BytesOwner() = default;
+  // Pages are read again when they are looked at.
+  virtual void leave_memory() const {}
+};
+
+struct StoredBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const BytesOwner> owner;  // null: of no bytes
+};
+
 // Nothing of HDF5 is trusted, but HDF5 itself may crash on bytes made for that: for a process that
 // may end so. Not for several threads at once.
 class StepFile {
@@ -32,7 +44,7 @@ class StepFile {
   std::string text() const;
   bool contains(const std::string& digest) const;
   // Throws BadTrace for data that is not there, has not this length, or not this digest.
-  std::vector<std::byte> read(const std::string& digest, std::size_t bytes) const;
+  StoredBytes read(const std::string& digest, std::size_t bytes) const;
 
  private:
   struct Open;

@@ -208,6 +208,32 @@ std::optional<Expectations> expect_sample(const RecordedCall& call, const RowCho
   return expect_rows(call, row_parameter(find_op(call.row.op)), choose_rows(choice, rows));
 }
 
+NeededPlaces needed_places(const RecordedCall& call, const RowChoice& choice) {
+  NeededPlaces needed;
+  const std::int64_t count = independent_rows(call);
+  if (writes_cache(call.tensors) || !call.problem.rows_have_places() || count <= choice.most) {
+    return needed;
+  }
+  const Rows rows = choose_rows(choice, count);
+  const auto few = make_few(call, row_parameter(find_op(call.row.op)), std::ssize(rows));
+  const TensorSet fewer = few->make_tensors();
+  for (const HostTensor& tensor : call.tensors.all()) {
+    // Integers make plans of the whole launch.
+    const TensorSpec& spec = tensor.spec();
+    const bool integers = spec.dtype == Dtype::i32 || spec.dtype == Dtype::i64;
+    const bool between = spec.role == Role::scratch || spec.role == Role::state;
+    if (integers || between || spec.sparse || !fewer.contains(spec.name)) continue;
+    const auto axis = find_row_axis(spec, count, fewer.at(spec.name).spec(), std::ssize(rows));
+    if (!axis || axis->dimension != 0) continue;
+    for (const std::int64_t row : rows) {
+      for (std::int64_t i = 0; i < axis->per_row; ++i) {
+        needed[spec.name].push_back(row * axis->per_row + i);
+      }
+    }
+  }
+  return needed;
+}
+
 std::int64_t rows_to_judge(const RecordedCall& call, const RowSampling& sampling) {
   const std::int64_t rows = independent_rows(call);
   std::int64_t most = sampling.most > 0 ? sampling.most : rows;

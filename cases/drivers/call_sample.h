@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "cases/tables/given_call.h"
 #include "cases/tables/problem.h"
 
 namespace plumb::cases {
@@ -39,6 +40,9 @@ std::int64_t independent_rows(const RecordedCall& call);
 // Nothing for a call that has no more rows than may be judged, or none that are independent: all of
 // it has to be judged.
 std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice);
+
+// What a verdict on these rows reads of large tensors. Looks at no value.
+NeededPlaces needed_places(const RecordedCall& call, const RowChoice& choice);
 
 // `tensors`, which are laid out as `whole` for `count` rows, cut down to these rows, laid out as
 // `few`. Tensors without rows are shared. What follows from the whole launch (a plan, partial

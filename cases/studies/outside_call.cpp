@@ -151,13 +151,21 @@ bool CallVerdict::passed() const {
 }
 
 OutsideCall::OutsideCall(const std::string& name, const GivenCall& call,
-                         const NumericSettings& numerics, bool needs_outputs)
+                         const NumericSettings& numerics, bool needs_outputs,
+                         const RowSampling& sampling)
     : op_(known_op(name)), call_(call) {
   const device::Properties platform = device::open_device(kCallPlatform)->properties();
   row_ = row_of(op_, call, platform, needs_outputs);
   problem_ = op_.make_problem(row_, platform);
-  tensors_ = tensors_of(op_, *problem_, call);
-  numerics_ = numerics_of(op_.name, numerics, has_scratch(tensors_, call));
+  const TensorSet shapes = problem_->make_tensors();
+  numerics_ = numerics_of(op_.name, numerics, has_scratch(shapes, call));
+  const RecordedCall recorded{row_, platform, *problem_, numerics_, shapes};
+  if (const std::int64_t most = rows_to_judge(recorded, sampling); most > 0) {
+    rows_ = independent_rows(recorded);
+    choice_ = {most, sampling.seed, rows_, rows_};
+    needed_ = needed_places(recorded, *choice_);
+  }
+  tensors_ = tensors_of(op_, *problem_, call, needed_);
 }
 
 Expectations OutsideCall::expect(const TensorSet& tensors) const {
@@ -173,24 +181,20 @@ Expectations OutsideCall::given(Expectations all) const {
   return all;
 }
 
-Expectations OutsideCall::judged(const RecordedCall& call,
-                                 const std::optional<RowChoice>& choice) const {
+Expectations OutsideCall::judged(const RecordedCall& call) const {
   std::optional<Expectations> some;
-  if (choice) some = expect_sample(call, *choice);
+  if (choice_) some = expect_sample(call, *choice_);
   return given(some ? std::move(*some) : expect(call.problem, call.tensors));
 }
 
-CallVerdict OutsideCall::judge(const RowSampling& sampling) const {
+CallVerdict OutsideCall::judge() const {
   CallVerdict verdict;
   const device::Properties platform = device::open_device(kCallPlatform)->properties();
-  const RecordedCall call{row_, platform, *problem_, numerics_, tensors_};
-  std::optional<RowChoice> choice;
-  if (const std::int64_t most = rows_to_judge(call, sampling); most > 0) {
-    verdict.rows = independent_rows(call);
-    choice = {most, sampling.seed, verdict.rows, verdict.rows};
-    verdict.rows_judged = std::ssize(choose_rows(*choice, verdict.rows));  // both ends at least
+  if (choice_) {
+    verdict.rows = rows_;
+    verdict.rows_judged = std::ssize(choose_rows(*choice_, rows_));  // both ends at least
   }
-  Expectations expectations = judged(call, choice);
+  Expectations expectations = judged({row_, platform, *problem_, numerics_, tensors_});
   bool unlimited = false;
   for (Expectation& one : expectations) {
     TensorReport report = compare(one);
@@ -198,19 +202,19 @@ CallVerdict OutsideCall::judge(const RowSampling& sampling) const {
     verdict.outputs.push_back({std::move(one), std::move(report)});
   }
   // Another contract explains nothing where any value would pass.
-  if (!verdict.passed() && !unlimited) verdict.right_if = right_if(right_under(choice));
+  if (!verdict.passed() && !unlimited) verdict.right_if = right_if(right_under());
   return verdict;
 }
 
-std::vector<Alternative> OutsideCall::right_under(const std::optional<RowChoice>& choice) const {
+std::vector<Alternative> OutsideCall::right_under() const {
   const device::Properties platform = device::open_device(kCallPlatform)->properties();
-  const Expectations present = judged({row_, platform, *problem_, numerics_, tensors_}, choice);
+  const Expectations present = judged({row_, platform, *problem_, numerics_, tensors_});
   return right_contracts(op_, row_, [&](const Alternative& alternative) {
     try {
       const Row row = under_contract(op_, alternative.contract, row_);
       const auto problem = op_.make_problem(row, platform);
-      const TensorSet tensors = tensors_of(op_, *problem, call_);
-      const Expectations other = judged({row, platform, *problem, numerics_, tensors}, choice);
+      const TensorSet tensors = tensors_of(op_, *problem, call_, needed_);
+      const Expectations other = judged({row, platform, *problem, numerics_, tensors});
       // What the call held before is not known.
       const auto untouched = [](const auto&...) { return false; };
       return std::ranges::all_of(compare(other), &TensorReport::passed) &&

@@ -41,9 +41,10 @@ struct CallVerdict {
 // The problem of one call and what is right of its outputs.
 class OutsideCall {
  public:
-  // The call has to outlive this. Throws BadRow for a call that the op does not have.
+  // The call has to outlive this. Throws BadRow for a call that the op does not have. If a sample
+  // of its rows is judged, `tensors` have zeros in place of others.
   OutsideCall(const std::string& op, const GivenCall& call, const NumericSettings& numerics,
-              bool needs_outputs);
+              bool needs_outputs, const RowSampling& sampling = {});
 
   const OpDefinition& op() const { return op_; }
   const Row& row() const { return row_; }
@@ -53,14 +54,14 @@ class OutsideCall {
   // Of all outputs, given or not. Throws BadRow: inputs of which no output is right.
   Expectations expect(const TensorSet& tensors) const;
   const TensorSet& tensors() const { return tensors_; }
-  CallVerdict judge(const RowSampling& sampling = {}) const;
+  CallVerdict judge() const;
 
  private:
   Expectations expect(const Problem& problem, const TensorSet& tensors) const;
-  // Of the call's own outputs. `choice`: of these rows alone.
-  Expectations judged(const RecordedCall& call, const std::optional<RowChoice>& choice) const;
+  // Of the call's own outputs, or of chosen rows of them.
+  Expectations judged(const RecordedCall& call) const;
   // Of numerics one call says too little: wider bounds cover small errors of any kind.
-  std::vector<Alternative> right_under(const std::optional<RowChoice>& choice) const;
+  std::vector<Alternative> right_under() const;
   Expectations given(Expectations all) const;
 
   const OpDefinition& op_;
@@ -68,6 +69,9 @@ class OutsideCall {
   Row row_;
   plumb_numerics numerics_;
   std::unique_ptr<Problem> problem_;
+  std::optional<RowChoice> choice_;  // rows that are judged; nothing: all
+  std::int64_t rows_ = 0;            // of which they are chosen
+  NeededPlaces needed_;
   TensorSet tensors_;
 };
 

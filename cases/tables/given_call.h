@@ -38,9 +38,13 @@ struct GivenCall {
 Row row_of(const OpDefinition& op, const GivenCall& call, const device::Properties& platform,
            bool needs_outputs);
 
-// The tensors of the row's problem with the bytes of the call, or zeros for a missing tensor.
-// Throws BadRow for an array of another type.
-TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call);
+// Of these tensors, by name, the given places of the first dimension are needed alone.
+using NeededPlaces = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
+
+// The tensors of the row's problem with the bytes of the call, or zeros for what is missing or not
+// needed. Throws BadRow for an array of another type.
+TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call,
+                     const NeededPlaces& needed = {});
 
 // A tensor of as many rows as a call has, all of which exist: more or fewer than a case makes.
 TensorSpec with_rows(TensorSpec spec, std::int64_t rows);

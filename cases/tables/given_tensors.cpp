@@ -22,6 +22,11 @@ bool may_hold(const OpDefinition& op, const TensorSpec& spec, Dtype dtype) {
   });
 }
 
+// A tensor is zero before it is filled, and memory that nobody touched costs nothing.
+bool is_zero(const std::byte* bytes, std::size_t size) {
+  return size == 0 || (bytes[0] == std::byte{} && std::memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
 // Rows of the last dimension, one after the other.
 void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* at, HostTensor& to,
                std::int64_t& row) {
@@ -34,8 +39,23 @@ void copy_rows(const GivenTensor& from, std::size_t dimension, const std::byte* 
   }
   // With a stride of the caller's, rows may be longer or shorter than those of the case.
   std::byte* out = to.bytes().data() + static_cast<std::size_t>(to.row_offset(row++)) * size;
-  for (std::int64_t i = 0; i < std::min(from.shape.back(), to.columns()); ++i, out += size) {
+  const std::int64_t columns = std::min(from.shape.back(), to.columns());
+  if (from.strides.back() == static_cast<std::int64_t>(size)) {
+    const std::size_t bytes = static_cast<std::size_t>(columns) * size;
+    if (!is_zero(at, bytes)) std::memcpy(out, at, bytes);
+    return;
+  }
+  for (std::int64_t i = 0; i < columns; ++i, out += size) {
     std::memcpy(out, at + i * from.strides.back(), size);
+  }
+}
+
+void copy_places(const GivenTensor& from, const std::vector<std::int64_t>& places, HostTensor& to) {
+  std::int64_t rows_of_place = 1;
+  for (std::size_t i = 1; i + 1 < from.shape.size(); ++i) rows_of_place *= from.shape[i];
+  for (const std::int64_t place : places) {
+    std::int64_t row = place * rows_of_place;
+    copy_rows(from, 1, from.data + place * from.strides.front(), to, row);
   }
 }
 
@@ -54,7 +74,8 @@ bool has_stored(const GivenCall& call, const Expectation& expectation) {
   return call.tensors.contains(spec.origin ? spec.origin->tensor : spec.name);
 }
 
-TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call) {
+TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const GivenCall& call,
+                     const NeededPlaces& needed) {
   TensorSet tensors = problem.make_tensors();
   for (HostTensor& tensor : tensors.all()) {
     const auto given = call.tensors.find(tensor.spec().name);
@@ -66,7 +87,8 @@ TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const Given
                                name_of(given->second.dtype)));
     }
     const bool whole = tensor.spec().sparse && !call.in_pieces;
-    if (given->second.shape.front() != tensor.spec().shape.front() || whole) {
+    const bool another_size = given->second.shape.front() != tensor.spec().shape.front() || whole;
+    if (another_size) {
       tensor = HostTensor(with_rows(tensor.spec(), given->second.shape.front()));
     }
     const std::vector<std::int64_t>& shape = given->second.shape;
@@ -77,8 +99,13 @@ TensorSet tensors_of(const OpDefinition& op, const Problem& problem, const Given
       throw BadRow(fmt::format("{} has the shape [{}], not [{}]", tensor.spec().name,
                                fmt::join(shape, ", "), fmt::join(tensor.spec().shape, ", ")));
     }
-    std::int64_t row = 0;
-    copy_rows(given->second, 0, given->second.data, tensor, row);
+    const auto places = needed.find(tensor.spec().name);
+    if (places != needed.end() && !another_size && shape.size() > 1) {
+      copy_places(given->second, places->second, tensor);
+    } else {
+      std::int64_t row = 0;
+      copy_rows(given->second, 0, given->second.data, tensor, row);
+    }
   }
   return tensors;
 }

@@ -214,8 +214,8 @@ TEST(CallOfManyRows, IsJudgedByASampleInEveryOpWithRows) {
   for (const Case& which : smoke_rows()) {
     SCOPED_TRACE(which.id());
     RightCall right(which);
-    const OutsideCall call(std::string(which.op->name), right.call(), {}, true);
-    const CallVerdict verdict = call.judge({.most = 2});
+    const OutsideCall call(std::string(which.op->name), right.call(), {}, true, {.most = 2});
+    const CallVerdict verdict = call.judge();
     EXPECT_TRUE(verdict.passed());
     if (verdict.rows_judged == 0) continue;
     EXPECT_EQ(verdict.rows_judged, 2);
@@ -225,8 +225,8 @@ TEST(CallOfManyRows, IsJudgedByASampleInEveryOpWithRows) {
       if (!right.promises(tensor.spec())) continue;
       const Bytes kept = tensor.bytes();
       for (std::byte& byte : tensor.bytes()) byte ^= std::byte{0x55};
-      const OutsideCall wrong(std::string(which.op->name), right.call(), {}, true);
-      if (!wrong.judge({.most = 2}).passed()) found.insert(which.op->name);
+      const OutsideCall wrong(std::string(which.op->name), right.call(), {}, true, {.most = 2});
+      if (!wrong.judge().passed()) found.insert(which.op->name);
       tensor.bytes() = kept;
     }
   }
@@ -243,8 +243,8 @@ TEST(CallOfManyRows, FindsWrongRowsByTheirNumbersInTheCall) {
   for (std::int64_t row = 0; row < out.rows(); ++row) {
     const Bytes kept = out.bytes();
     for (std::int64_t i = 0; i < out.columns(); ++i) out.row<std::uint16_t>(row)[i] ^= 0x100;
-    const OutsideCall call("rms_norm", right.call(), {}, true);
-    const CallVerdict verdict = call.judge({.most = 20, .seed = 3});
+    const OutsideCall call("rms_norm", right.call(), {}, true, {.most = 20, .seed = 3});
+    const CallVerdict verdict = call.judge();
     EXPECT_EQ(verdict.rows, 256);
     if (!verdict.passed()) {
       found.insert(row);
@@ -252,13 +252,13 @@ TEST(CallOfManyRows, FindsWrongRowsByTheirNumbersInTheCall) {
     }
     out.bytes() = kept;
   }
-  EXPECT_EQ(found.size(), 20);
-  EXPECT_TRUE(found.contains(0) && found.contains(255));
-  const OutsideCall call("rms_norm", right.call(), {}, true);
-  EXPECT_EQ(call.judge().rows_judged, 0) << "without a limit every row is judged";
-  EXPECT_EQ(call.judge({.budget = 1e12}).rows_judged, 0) << "and if that is cheap";
-  EXPECT_EQ(call.judge({.budget = 1}).rows_judged, 16);
-  EXPECT_EQ(call.judge({.most = 1}).rows_judged, 2) << "both ends";
+  EXPECT_TRUE(found.size() == 20 && found.contains(0) && found.contains(255));
+  const auto judged = [&](const RowSampling& some) {
+    return OutsideCall("rms_norm", right.call(), {}, true, some).judge().rows_judged;
+  };
+  EXPECT_EQ(judged({}) + judged({.budget = 1e12}), 0) << "no limit, and a cheap call: all rows";
+  EXPECT_EQ(judged({.budget = 1}), 16);
+  EXPECT_EQ(judged({.most = 1}), 2) << "both ends";
 }
 
 TEST(GivenCall, ThatDoesNotFitIsRefusedInItsOwnWords) {

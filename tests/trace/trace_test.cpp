@@ -217,8 +217,8 @@ TEST_F(TraceTest, DamagedDataIsRefused) {
   // 384 bytes of x: one bit of its last element.
   const trace::StepBytes whole(path());
   const trace::TraceStep parsed = trace::parse_step(whole.text(), path());
-  const std::vector<std::byte> x = whole.of(parsed.calls[0].before.at("x"));
-  const std::string stored(reinterpret_cast<const char*>(x.data()), x.size());
+  const trace::StoredBytes x = whole.of(parsed.calls[0].before.at("x"));
+  const std::string stored(reinterpret_cast<const char*>(x.bytes.data()), x.bytes.size());
   const std::size_t at = file.find(stored);
   ASSERT_NE(at, std::string::npos);
   file[at + stored.size() - 1] ^= 1;

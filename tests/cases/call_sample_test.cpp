@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/drivers/call_sample.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cases/studies/outside_call.h"
+
+namespace plumb::cases {
+namespace call_sample_test {
+
+std::int64_t rows_with_values(const HostTensor& tensor) {
+  std::int64_t count = 0;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    const auto* first = tensor.row<std::uint16_t>(row);
+    count += std::any_of(first, first + tensor.columns(), [](auto bits) { return bits != 0; });
+  }
+  return count;
+}
+
+// What is not judged takes no memory: rows of an engine's call are read where they lie.
+TEST(CallSample, HoldsTheJudgedRowsAndWhatAllRowsShare) {
+  constexpr std::int64_t kRows = 64, kColumns = 32;
+  const std::vector<std::uint16_t> x(kRows * kColumns, 0x3f80), weight(kColumns, 0x3f80);
+  const auto given = [](const std::vector<std::uint16_t>& bits, std::vector<std::int64_t> shape) {
+    std::vector<std::int64_t> strides(shape.size(), 2);
+    if (shape.size() == 2) strides.front() = 2 * shape.back();
+    return GivenTensor{Dtype::bf16, shape, strides,
+                       reinterpret_cast<const std::byte*>(bits.data())};
+  };
+  GivenCall call;
+  call.tensors["x"] = given(x, {kRows, kColumns});
+  call.tensors["weight"] = given(weight, {kColumns});
+  call.tensors["out"] = given(x, {kRows, kColumns});
+  call.reals["eps"] = 0;
+  const OutsideCall some("rms_norm", call, {}, true, {.most = 5});
+  for (const char* name : {"x", "out"}) {
+    EXPECT_EQ(rows_with_values(some.tensors().at(name)), 5) << name;
+  }
+  EXPECT_EQ(rows_with_values(some.tensors().at("weight")), 1);
+  EXPECT_TRUE(some.judge().passed());
+  const OutsideCall all("rms_norm", call, {}, true);
+  EXPECT_EQ(rows_with_values(all.tensors().at("x")), kRows);
+}
+
+}  // namespace call_sample_test
+}  // namespace plumb::cases
