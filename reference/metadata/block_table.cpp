@@ -25,11 +25,11 @@ std::int64_t QueryLayout::tokens() const {
   return std::int64_t{query_start_loc[requests]} - query_start_loc[0];
 }
 
-std::vector<QueryToken> query_tokens(const QueryLayout& layout) {
+std::vector<QueryToken> query_tokens(const QueryLayout& layout, std::int64_t most) {
   std::vector<QueryToken> tokens;
   for (std::int64_t request = 0; request < layout.requests; ++request) {
     const std::int64_t count = layout.query_len(request);
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = 0; i < count && std::ssize(tokens) < most; ++i) {
       tokens.push_back({request, layout.seq_lens[request] - count + i});
     }
   }

@@ -34,7 +34,8 @@ struct QueryLayout {
 struct QueryToken {
   std::int64_t request = 0, position = 0;
 };
-std::vector<QueryToken> query_tokens(const QueryLayout& layout);
+// The first `most` tokens: query_start_loc of a call may hold any number.
+std::vector<QueryToken> query_tokens(const QueryLayout& layout, std::int64_t most);
 
 // indptr: 0, then the sums of the first 1, 2, ... lengths.
 std::vector<std::int64_t> prefix_sums(const std::vector<std::int64_t>& lengths);

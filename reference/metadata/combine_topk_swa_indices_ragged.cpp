@@ -38,7 +38,7 @@ void append_window(const ChunkLists& input, const QueryToken& query,
 
 RaggedSlots combine_topk_swa_indices_ragged(const ChunkLists& input) {
   RaggedSlots out;
-  const std::vector<QueryToken> queries = query_tokens(input.queries);
+  const std::vector<QueryToken> queries = query_tokens(input.queries, input.tokens);
   for (std::int64_t token = 0; token < input.tokens; ++token) {
     const std::int64_t before = std::ssize(out.flat);
     if (token < std::ssize(queries)) {

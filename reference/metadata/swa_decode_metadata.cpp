@@ -12,7 +12,7 @@ SwaMetadata swa_decode_metadata(const SwaBatch& input) {
   out.swa_indices.assign(static_cast<std::size_t>(input.tokens * input.window), -1);
   out.swa_lens.assign(static_cast<std::size_t>(input.tokens), 0);
   out.token_to_req = out.is_valid_token = out.swa_lens;
-  const std::vector<QueryToken> queries = query_tokens(input.queries);
+  const std::vector<QueryToken> queries = query_tokens(input.queries, input.tokens);
   for (std::int64_t token = 0; token < input.tokens; ++token) {
     out.is_valid_token[token] = input.slot_mapping[token] >= 0;
     if (token >= std::ssize(queries)) continue;

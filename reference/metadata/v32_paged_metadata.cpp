@@ -7,7 +7,8 @@ namespace plumb::reference {
 
 void v32_paged_metadata(const QueryLayout& queries, std::int64_t topk, ClearedExtent cleared,
                         PagedBuffers& buffers) {
-  const std::vector<QueryToken> tokens = query_tokens(queries);
+  const std::vector<QueryToken> tokens =
+      query_tokens(queries, std::ssize(buffers.req_id_per_token) + 1);  // one too many is refused
   std::vector<std::int64_t> lengths(buffers.req_id_per_token.size(), 0);
   for (std::int64_t t = 0; t < std::ssize(tokens); ++t) {
     buffers.req_id_per_token.at(t) = tokens[t].request;

@@ -45,5 +45,37 @@ TEST(CallSample, HoldsTheJudgedRowsAndWhatAllRowsShare) {
   EXPECT_EQ(rows_with_values(all.tensors().at("x")), kRows);
 }
 
+GivenTensor integers(const std::vector<std::int32_t>& values, std::vector<std::int64_t> shape) {
+  std::vector<std::int64_t> strides(shape.size(), 4);
+  for (std::size_t i = shape.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape[i + 1];
+  return {Dtype::i32, shape, strides, reinterpret_cast<const std::byte*>(values.data())};
+}
+
+// Numbers of an engine that is wrong, or of a file: no reference reads behind a tensor.
+TEST(StrangeCall, LengthsBeyondTheTensorsAreRefused) {
+  const std::vector<std::int32_t> rows(16), lengths{2, 2};
+  GivenCall pack;
+  pack.tensors["x"] = integers(rows, {2, 4});
+  pack.tensors["lengths"] = integers(lengths, {2, 1});
+  pack.tensors["out"] = integers(rows, {2, 2, 4});
+  EXPECT_THROW(OutsideCall("pack_seq", pack, {}, true).judge(), BadRow);
+  pack.tensors["x"] = integers(rows, {4, 4});
+  EXPECT_TRUE(OutsideCall("pack_seq", pack, {}, true).judge().passed());
+
+  const std::vector<std::int32_t> entries(4), zeros(4), far{0, 1000}, near{0, 4};
+  GivenCall copy;
+  copy.integers["rows"] = 1;
+  copy.words["copied"] = "length";
+  for (const char* name : {"indices", "indices_buffer_before", "indices_buffer"}) {
+    copy.tensors[name] = integers(entries, {4, 1});
+  }
+  copy.tensors["indptr"] = integers(far, {2, 1});
+  copy.tensors["indptr_buffer_before"] = integers(far, {2, 1});
+  copy.tensors["indptr_buffer"] = integers(far, {2, 1});
+  EXPECT_THROW(OutsideCall("copy_ragged_to_graph_buffers", copy, {}, true).judge(), BadRow);
+  copy.tensors["indptr"] = copy.tensors["indptr_buffer"] = integers(near, {2, 1});
+  EXPECT_TRUE(OutsideCall("copy_ragged_to_graph_buffers", copy, {}, true).judge().passed());
+}
+
 }  // namespace call_sample_test
 }  // namespace plumb::cases

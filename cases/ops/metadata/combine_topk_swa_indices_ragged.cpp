@@ -83,7 +83,7 @@ class CombineProblem final : public TableProblem<P> {
           layout.seq_lens[request], layout.query_len(request), p_.window));
     }
     HostTensor& topk = tensors.at("topk_indices");
-    const auto queries = query_tokens(layout);
+    const auto queries = query_tokens(layout, p_.tokens);
     for (std::int64_t token = 0; token < std::ssize(queries); ++token) {
       fill_states(step, token, (queries[token].position + 1) / p_.ratio,
                   topk.row<std::int32_t>(token));

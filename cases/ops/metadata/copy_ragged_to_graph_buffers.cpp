@@ -58,6 +58,9 @@ class CopyRaggedProblem final : public TableProblem<P> {
                                      integers_of(tensors.at("indptr_buffer_before"))};
     const auto* indptr = tensors.at("indptr").data<std::int32_t>();
     const bool all = p_.copied == PLUMB_COPIED_CAPACITY;
+    if (!all && indptr[p_.rows] > tensors.at("indices").rows()) {
+      throw BadRow("indptr has more entries than indices");
+    }
     copy_ragged_to_graph_buffers(tensors.at("indices").data<std::int32_t>(),
                                  all ? p_.rows * p_.max_per_row : indptr[p_.rows], indptr, p_.rows,
                                  expected);

@@ -76,6 +76,9 @@ void fill_dead_bits(HostTensor& tensor, std::int64_t begin, std::int64_t end, De
 }
 
 void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor& to, std::int64_t to_row) {
+  if (from_row >= from.rows() || to_row >= to.rows()) {
+    throw BadRow("the lengths have more tokens than the tensor has rows");
+  }
   const auto offset =
       static_cast<std::size_t>(from.row_offset(from_row)) * size_of(from.spec().dtype);
   std::memcpy(bytes_of(to, to_row), from.bytes().data() + offset, row_bytes(to));

@@ -262,6 +262,19 @@ TEST(V32Metadata, AShrinkingStepClearsExactlyWhatTheLastOneReached) {
   EXPECT_EQ(buffers.extents, (Longs{3, 8}));
 }
 
+TEST(QueryTokens, AreAtMostThoseThatAreAskedFor) {
+  const Ints starts = {0, 1, 0x7fffffff}, seq_lens = {1, 9};
+  EXPECT_EQ(query_tokens({starts.data(), seq_lens.data(), 2}, 3).size(), 3U);
+}
+
+TEST(V32Metadata, MoreTokensThanTheBufferHasAreRefused) {
+  const Ints starts = {0, 5}, seq_lens = {5};
+  PagedBuffers buffers{Longs(4, 8), {}, Longs(20, 9), {0, 0}};
+  EXPECT_THROW(
+      v32_paged_metadata({starts.data(), seq_lens.data(), 1}, 4, ClearedExtent::entries, buffers),
+      std::out_of_range);
+}
+
 TEST(V32Metadata, AGrowingStepClearsNothing) {
   const Ints starts = {0, 3}, seq_lens = {3};
   PagedBuffers buffers{Longs(4, 8), {}, Longs(8, 9), {1, 2}};
