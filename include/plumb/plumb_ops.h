@@ -21,6 +21,7 @@
 #define PLUMB_OPS_H
 
 #include "ops/cache.h"
+#include "ops/compressor.h"
 #include "ops/hyper_connection.h"
 #include "ops/indexer.h"
 #include "ops/metadata.h"
