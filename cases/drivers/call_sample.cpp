@@ -29,7 +29,11 @@ std::string_view row_parameter(const OpDefinition& op) {
   return op.name == "fp8_paged_mqa_logits" ? "requests" : op.row_count;
 }
 
-bool writes_cache(const TensorSet& tensors) { return tensors.contains("cache_before"); }
+// Into a cache of pages, from its rows alone.
+bool writes_cache(const RecordedCall& call) {
+  return call.tensors.contains("cache_before") && call.row.integers.contains("page") &&
+         !call.tensors.contains("block_table");
+}
 
 // The lists of these rows, one behind the other: they have no places of their own.
 void copy_ragged(const TensorSet& tensors, const std::string& side, const Rows& rows,
@@ -192,7 +196,7 @@ Step recorded_step(const Problem& problem) {
 }
 
 std::int64_t independent_rows(const RecordedCall& call) {
-  if (writes_cache(call.tensors)) return call.row.integer("tokens");
+  if (writes_cache(call)) return call.row.integer("tokens");
   const bool ragged = std::ranges::any_of(call.tensors.all(), [&](const HostTensor& tensor) {
     return is_ragged(call.tensors, tensor.spec().name);
   });
@@ -203,7 +207,7 @@ std::int64_t independent_rows(const RecordedCall& call) {
 
 std::optional<Expectations> expect_sample(const RecordedCall& call, const RowChoice& choice) {
   const std::int64_t rows = independent_rows(call);
-  if (writes_cache(call.tensors)) return expect_written(call, choose_rows(choice, rows));
+  if (writes_cache(call)) return expect_written(call, choose_rows(choice, rows));
   if (rows <= choice.most) return std::nullopt;
   return expect_rows(call, row_parameter(find_op(call.row.op)), choose_rows(choice, rows));
 }
@@ -211,7 +215,7 @@ std::optional<Expectations> expect_sample(const RecordedCall& call, const RowCho
 NeededPlaces needed_places(const RecordedCall& call, const RowChoice& choice) {
   NeededPlaces needed;
   const std::int64_t count = independent_rows(call);
-  if (writes_cache(call.tensors) || !call.problem.rows_have_places() || count <= choice.most) {
+  if (writes_cache(call) || !call.problem.rows_have_places() || count <= choice.most) {
     return needed;
   }
   const Rows rows = choose_rows(choice, count);

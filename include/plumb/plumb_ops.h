@@ -6,8 +6,8 @@
  *
  * Growth. A structure begins with its size in bytes as its maker knows it, and grows at its end
  * only. A new member that is 0 means what the structure meant without it. The structures without a
- * size (plumb_paged_cache, plumb_mla_cache, plumb_mla_candidates) stand inside of others and never
- * grow.
+ * size (plumb_paged_cache, plumb_mla_cache, plumb_mla_candidates, plumb_state_cache) stand inside
+ * of others and never grow.
  *
  * Conventions. All device pointers. Sizes, strides and counts of elements are int64_t. A tensor of
  * several dimensions that an op writes has a stride for each dimension but the last. Contiguous all

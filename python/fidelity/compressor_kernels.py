@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""V4's compressor in numpy: slots of compressed states as vLLM 0.33 and 0.22.1 compute them.
+"""V4's compressor in numpy, as vLLM 0.33, vLLM 0.22.1 and SGLang compute it.
 
 A request's tokens stand at the end of its sequence. Its n-th state is complete as soon as n * ratio
 of its tokens are there.
 """
 
 import numpy as np
+from formats import to_bf16
 from plumb_kernels import kernel
 
 EXACT = {"deterministic": 1}
@@ -41,3 +42,22 @@ def slots_of_written_tokens(query_start_loc, seq_lens, slot_mapping, block_table
 @compressor("compressed_slot_mapping", own_slot="ignored")
 def slots_of_all_tokens(query_start_loc, seq_lens, block_table, ratio, page, compressed_slots):
     map_states(query_start_loc, seq_lens, block_table, ratio, page, compressed_slots, lambda token: True)
+
+
+# ---- states of positions
+
+
+def save_states(rows, state, kv, score, slot_mapping, block_rows, row_bytes):
+    for token in np.flatnonzero(slot_mapping >= 0):
+        block, row = divmod(int(slot_mapping[token]), block_rows)
+        values = rows(kv[token], score[token], token)
+        state[block, row * row_bytes :][: values.nbytes] = values.view(np.uint8)
+
+
+@compressor("save_partial_states")
+def save_partial_states(kv, score, positions, slot_mapping, ratio, form, states_rows, states_row_stride_bytes, cache, ape=None):
+    def row(kv, score, token):
+        state = np.concatenate([kv, score + ape[int(positions[token]) % ratio] if form == "biased" else score])
+        return to_bf16(state) if form == "raw_bf16" else state
+
+    save_states(row, cache, kv, score, slot_mapping, states_rows, states_row_stride_bytes)

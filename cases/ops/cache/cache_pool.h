@@ -50,6 +50,8 @@ class CacheContents {
   using EntryOf = std::function<reference::CacheEntry(std::int64_t offset)>;
   CacheContents(const CachePoolShape& shape, const TensorSet& tensors, const EntryOf& entry_of);
 
+  // Tokens whose slot is in the cache.
+  const RowMask& written() const { return tokens_->written; }
   // Tokens that have a slot and are finite in `x`. (Implementations differ in what they make of NaN
   // and infinity, which padded tokens may have.)
   RowMask judged(const HostTensor& x) const;
