@@ -147,3 +147,191 @@ plumb_mutant(partial_states_bf16_truncated
   CASE save_partial_states/raw_bf16/eager
   SAYS "differs from the projection"
   WHY "bf16 is rounded towards zero")
+
+plumb_mutant(compressed_rope_at_the_closing_token
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.cos_sin + position / p.ratio * p.ratio * kRopeDim]]
+  TO [[p.cos_sin + position * kRopeDim]]
+  CASE compress_norm_rope_insert/c4_main/eager
+  SAYS "cache.rope: "
+  WHY "the angle is that of the token that closes the group (compress_rope_at_boundary)")
+
+plumb_mutant(compressed_rope_at_the_state_number
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.cos_sin + position / p.ratio * p.ratio * kRopeDim]]
+  TO [[p.cos_sin + position / p.ratio * kRopeDim]]
+  CASE compress_norm_rope_insert/c128_main/eager
+  SAYS "cache.rope: "
+  WHY "the angle is that of the state's number (compress_rope_at_index)")
+
+plumb_mutant(compressed_overlap_halves_swapped
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.overlap && i >= p.ratio]]
+  TO [[p.overlap && i < p.ratio]]
+  CASE compress_norm_rope_insert/c4_indexer/eager
+  SAYS "cache.codes: "
+  WHY "the group that is closed has the half of the group in front of it")
+
+plumb_mutant(compressed_overlap_of_own_halves
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.overlap && i >= p.ratio]]
+  TO [[p.overlap != 0]]
+  CASE compress_norm_rope_insert/c4_main/eager
+  SAYS "cache.codes: "
+  WHY "both groups of a window have the second half (overlap_of_same_group)")
+
+plumb_mutant(compressed_first_group_repeats_position_0
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[i = window.first < 0 ? -window.first : 0; i < window.positions; ++i) {
+    const std::int64_t position = window.first + i;]]
+  TO [[i = 0; i < window.positions; ++i) {
+    const std::int64_t position = window.first + i < 0 ? 0 : window.first + i;]]
+  CASE compress_norm_rope_insert/first_groups/eager
+  SAYS "cache.codes: "
+  WHY "positions in front of the sequence are read (first_group_reads_block_0)")
+
+plumb_mutant(compressed_window_of_the_chunk
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.positions[token] - positions + 1]]
+  TO [[p.positions[token] - (token < positions ? token : positions - 1)]]
+  CASE compress_norm_rope_insert/c4_chunk/eager
+  SAYS "cache."
+  WHY "the window of a chunk's first group begins with the chunk")
+
+plumb_mutant(compressed_window_without_its_last_token
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[i < window.positions; ++i]]
+  TO [[i < window.positions - 1; ++i]]
+  CASE compress_norm_rope_insert/c128_main/eager
+  SAYS "cache.codes: "
+  WHY "the token that closes the group has no part in it: its state is saved afterwards")
+
+plumb_mutant(compressed_state_by_batch_row
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.token_to_req[token] * p.block_table_row_stride]]
+  TO [[token % 2 * p.block_table_row_stride]]
+  CASE compress_norm_rope_insert/c4_three_drafts/eager
+  SAYS "cache."
+  WHY "blocks are those of a row of the batch, not of the token's request (state_by_batch_row)")
+
+plumb_mutant(compressed_ape_twice
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[score += p.ape[]]
+  TO [[score += 2 * p.ape[]]
+  CASE compress_norm_rope_insert/c4_raw/eager
+  SAYS "cache.codes: "
+  WHY "ape is added twice")
+
+plumb_mutant(compressed_ape_of_the_first_half
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[window.width + column];
+    use]]
+  TO [[window.width + d];
+    use]]
+  CASE compress_norm_rope_insert/c4_raw/eager
+  SAYS "cache.codes: "
+  WHY "both halves of a window have the first half of ape")
+
+plumb_mutant(compressed_softmax_not_normalised
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[return sum / weights;]]
+  TO [[return sum;]]
+  CASE compress_norm_rope_insert/c4_indexer/eager
+  SAYS "cache.codes: "
+  WHY "weights of a channel do not add up to 1. A norm does not hide it")
+
+plumb_mutant(compressed_norm_left_out
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[normed[d] = states[i] * r *]]
+  TO [[normed[d] = states[i] *]]
+  CASE compress_norm_rope_insert/c4_rows/eager
+  SAYS "cache.rows: "
+  WHY "states are not normalised (norm_skipped)")
+
+plumb_mutant(compressed_eps_lost
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[rsqrt_approx(mean + p.eps)]]
+  TO [[rsqrt_approx(mean + 0 * p.eps)]]
+  CASE compress_norm_rope_insert/small_kv/eager
+  SAYS "cache."
+  WHY "eps is left out")
+
+plumb_mutant(compressed_norm_rounded_before_the_rotation
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[states[i] * r * load_bf16(p.weight[d]);]]
+  TO [[stored_bf16(states[i] * r * load_bf16(p.weight[d]));]]
+  CASE compress_norm_rope_insert/c4_main/eager
+  SAYS "cache.rope: "
+  WHY "channels are rounded to bf16 in front of the rotation as well")
+
+plumb_mutant(compressed_every_token_closes
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[|| (position + 1) % p.ratio != 0) return;]]
+  TO [[|| position < 0) return;]]
+  CASE compress_norm_rope_insert/c4_three_drafts/eager
+  SAYS "a byte that no token owns changed"
+  WHY "tokens inside of a group write a state")
+
+plumb_mutant(compressed_states_of_unsaved_tokens
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[|| p.slot_mapping[token] < 0]]
+  TO [[]]
+  CASE compress_norm_rope_insert/c4_indexer/eager
+  SAYS "a byte that no token owns changed"
+  WHY "a token without a slot in the state cache writes a state")
+
+plumb_mutant(compressed_floor_on_amax
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[if (of_scale && scale < kLeast) scale = kLeast;]]
+  TO [[if (of_scale && amax < kLeast) scale = kLeast / kLargestCode;]]
+  CASE compress_norm_rope_insert/small_weights_scale_floor/eager
+  SAYS "cache.scales: "
+  WHY "the floor is that of amax (compress_floor_on_amax)")
+
+plumb_mutant(compressed_floor_on_scale
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[&& p.floor == PLUMB_COMPRESSED_FLOOR_SCALE;]]
+  TO [[&& p.cache.page > 0;]]
+  CASE compress_norm_rope_insert/small_weights/eager
+  SAYS "cache.scales: "
+  WHY "the floor is that of the scale where it is that of amax")
+
+plumb_mutant(compressed_pad_byte_stale
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[thread_index() == groups && p.pad == PLUMB_PAD_ZERO]]
+  TO [[thread_index() == groups && p.pad != PLUMB_PAD_ZERO]]
+  CASE compress_norm_rope_insert/c4_main/eager
+  SAYS "cache.pad: "
+  WHY "the byte behind the scales keeps what it held")
+
+plumb_mutant(compressed_indexer_scale_of_offset_0
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[p.cache.page * p.head_dim)[to.offset]]
+  TO [[p.cache.page * p.head_dim)[0 * to.offset]]
+  CASE compress_norm_rope_insert/c4_indexer/eager
+  SAYS "cache.scales: "
+  WHY "each scale of a page goes to its first place")
+
+plumb_mutant(compressed_state_blocks_packed
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[block * p.states.block_stride_bytes]]
+  TO [[block * p.states.rows * p.states.row_stride_bytes]]
+  CASE compress_norm_rope_insert/padded_states/eager
+  SAYS "cache."
+  WHY "blocks of the state cache lie as far apart as their rows take")
+
+plumb_mutant(compressed_state_offset_32_bits
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[block * p.states.block_stride_bytes]]
+  TO [[static_cast<std::uint32_t>(block * p.states.block_stride_bytes)]]
+  CASE compress_norm_rope_insert/far_states/eager
+  SAYS "cache."
+  WHY "the offset of a block of partial states wraps at 2^32 bytes")
+
+plumb_mutant(compressed_page_offset_32_bits
+  OP compress_norm_rope_insert FILE compressor/compress_norm_rope_insert.cu
+  FROM [[slot / p.cache.page * p.cache.block_stride_bytes]]
+  TO [[static_cast<std::uint32_t>(slot / p.cache.page * p.cache.block_stride_bytes)]]
+  CASE compress_norm_rope_insert/far_pages/eager
+  SAYS "cache."
+  WHY "the offset of a page wraps at 2^32 bytes")

@@ -6,7 +6,7 @@ of its tokens are there.
 """
 
 import numpy as np
-from formats import to_bf16
+from formats import encode_e4m3, from_bf16, from_ue8m0, round_bf16, to_bf16, ue8m0_ceil
 from plumb_kernels import kernel
 
 EXACT = {"deterministic": 1}
@@ -61,3 +61,95 @@ def save_partial_states(kv, score, positions, slot_mapping, ratio, form, states_
         return to_bf16(state) if form == "raw_bf16" else state
 
     save_states(row, cache, kv, score, slot_mapping, states_rows, states_row_stride_bytes)
+
+
+# ---- compressed states
+
+
+def partial_state(batch, request, position):
+    """kv and score of a position."""
+    rows, start = batch["states_rows"], batch["states_row_stride_bytes"]
+    block = batch["block_table"][request, position // rows]
+    dtype = np.uint16 if batch["half"] else np.float32
+    values = batch["states"][block, position % rows * start :]
+    count = 2 * batch["width"] * np.dtype(dtype).itemsize
+    values = np.ascontiguousarray(values[:count]).view(dtype)
+    values = from_bf16(values) if batch["half"] else values
+    return np.split(values, 2)
+
+
+def group_window(batch, request, position):
+    """Scores and kv [positions, channels] that the group which ends at `position` is made of."""
+    dim, ratio = batch["head_dim"], batch["ratio"]
+    scores, kvs = [], []
+    for group in range(1 if batch["overlap"] else 0, -1, -1):
+        for q in range(position - (group + 1) * ratio + 1, position - group * ratio + 1):
+            if q < 0:
+                continue
+            kv, score = partial_state(batch, request, q)
+            if batch.get("ape") is not None:
+                score = score + batch["ape"][q % ratio]
+            # Two series of projections: the first is read by the group behind, the second by their own.
+            own = slice(dim, 2 * dim) if batch["overlap"] and group == 0 else slice(0, dim)
+            scores.append(score[own])
+            kvs.append(kv[own])
+    return np.stack(scores), np.stack(kvs)
+
+
+def compressed_state(batch, request, position):
+    scores, kv = group_window(batch, request, position)
+    with np.errstate(under="ignore"):
+        weights = np.exp(scores - scores.max(axis=0))
+        c = (weights * kv).sum(axis=0) / weights.sum(axis=0)
+    y = c / np.sqrt(np.mean(c * c) + np.float32(batch["eps"])) * from_bf16(batch["weight"])
+    first = position - batch["ratio"] + 1
+    cosine, sine = np.split(batch["cos_sin"][first], 2)
+    even, odd = y[-64::2], y[-63::2]
+    turned = np.stack([even * cosine - odd * sine, even * sine + odd * cosine], axis=1)
+    return np.concatenate([y[:-64], turned.ravel()]).astype(np.float32)
+
+
+def quantise(x, group, floor):
+    """Codes and bytes of scales of x, which is rounded to bf16."""
+    x = round_bf16(x).reshape(-1, group)
+    least, amax = np.float32(1e-4), np.abs(x).max(axis=1)
+    scale = np.maximum(amax / np.float32(448), least) if floor == "scale" else np.maximum(amax, least) / np.float32(448)
+    scale = ue8m0_ceil(scale)
+    return encode_e4m3("e4m3fn", x / from_ue8m0(scale)[:, None]).ravel(), scale
+
+
+def entry_of(state, layout, page, offset, floor, pad):
+    """(first byte in the page, bytes) of a state."""
+    dim = len(state)
+    if layout == "rows":
+        yield offset * dim * 2, to_bf16(state).view(np.uint8)
+    elif layout == "indexer":
+        codes, scale = quantise(state, dim, "amax")
+        yield offset * dim, codes
+        yield page * dim + offset * 4, from_ue8m0(scale).view(np.uint8)
+    else:
+        codes, scales = quantise(state[:448], 64, floor)
+        yield offset * 576, codes
+        yield offset * 576 + 448, to_bf16(state[448:]).view(np.uint8)
+        yield page * 576 + offset * 8, np.append(scales, 0).astype(np.uint8) if pad == "zero" else scales
+
+
+def compressed_writer(name, floor, pad):
+    @kernel("compress_norm_rope_insert", name=name, platforms="sim-*", contract={"floor": floor, "pad": pad}, numerics={"chains": 8, "deterministic": 1})
+    def write(positions, token_to_req, state_slot_mapping, slot_mapping, cache, cache_page, layout, form, ratio, overlap, head_dim, **batch):
+        batch |= {"ratio": ratio, "overlap": overlap, "head_dim": head_dim, "width": head_dim * (1 + overlap), "half": form == "raw_bf16"}
+        for token, slot in enumerate(slot_mapping):
+            position = int(positions[token])
+            if slot < 0 or state_slot_mapping[token] < 0 or (position + 1) % ratio:
+                continue
+            state = compressed_state(batch, int(token_to_req[token]), position)
+            block, offset = divmod(int(slot), cache_page)
+            for start, values in entry_of(state, layout, cache_page, offset, floor, pad):
+                cache[block, start : start + len(values)] = values
+
+    return write
+
+
+vllm_cuda = compressed_writer("vllm_cuda", "scale", "zero")
+vllm_triton = compressed_writer("vllm_triton", "amax", "zero")
+sglang = compressed_writer("sglang", "amax", "untouched")

@@ -96,13 +96,13 @@ void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& t
 }
 
 CacheContents::CacheContents(const CachePoolShape& shape, const TensorSet& tensors,
-                             const EntryOf& entry_of)
+                             const EntryOf& entry_of, const RowMask& written)
     : before_(tensors.at("cache_before")), cache_(tensors.at("cache")), any_(entry_of(0)) {
   const auto* slots = tensors.at("slot_mapping").data<std::int64_t>();
   const BlockNumbering blocks = shape.numbering();
   auto tokens = std::make_shared<Tokens>();
   for (std::int64_t token = 0; token < shape.tokens; ++token) {
-    const std::int64_t slot = slots[token];
+    const std::int64_t slot = is_promised(written, token) ? slots[token] : -1;
     const std::int64_t block = slot < 0 ? -1 : blocks.block_at(slot / shape.page);
     tokens->written.push_back(block >= 0);
     tokens->blocks.push_back(block);

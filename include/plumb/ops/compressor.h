@@ -4,6 +4,7 @@
 #ifndef PLUMB_OPS_COMPRESSOR_H
 #define PLUMB_OPS_COMPRESSOR_H
 
+#include "cache.h"
 #include "types.h"
 
 #ifdef __cplusplus
@@ -65,6 +66,48 @@ typedef struct plumb_save_partial_states_params {
   plumb_stream stream;
   plumb_state_form form;
 } plumb_save_partial_states_params;
+
+/* Where compressed states go. */
+typedef enum plumb_compressed_layout {
+  PLUMB_COMPRESSED_INDEXER = 0, /* per block the codes of all its states, then their fp32 scales */
+  PLUMB_COMPRESSED_MAIN = 1,    /* as quantize_and_insert_k_cache: head_dim 512 */
+  PLUMB_COMPRESSED_ROWS = 2     /* rows of head_dim bf16 */
+} plumb_compressed_layout;
+
+/* What is at least 10^-4 where a group of the main layout is quantised. */
+typedef enum plumb_compressed_floor {
+  PLUMB_COMPRESSED_FLOOR_AMAX = 0, /* the largest magnitude */
+  PLUMB_COMPRESSED_FLOOR_SCALE = 1 /* the scale, before it is rounded up */
+} plumb_compressed_floor;
+
+/* Compressed states of the groups that tokens close: softmax over the window of each channel, RMS
+ * norm, RoPE, quantisation, insert   [10.4]. Token t writes to kv_slot_mapping[t] = block * page +
+ * offset if this slot and slot_mapping[t] are not negative and its position ends a group; nothing
+ * otherwise. Codes are e4m3fn on every platform. Bytes that no token owns stay as they are. */
+typedef struct plumb_compress_norm_rope_insert_params {
+  int64_t struct_size; /* of this structure, in bytes */
+  plumb_state_cache states;
+  const int32_t* block_table;     /* [requests, blocks_per_request] of the state cache */
+  const int32_t* token_to_req;    /* [tokens] */
+  const int64_t* positions;       /* [tokens] */
+  const int64_t* slot_mapping;    /* [tokens] of the state cache */
+  const float* ape;               /* [ratio, width]; null if the form is biased */
+  const uint16_t* weight;         /* bf16 [head_dim] */
+  const float* cos_sin;           /* [positions, 64]: cosines, then sines */
+  const int64_t* kv_slot_mapping; /* [tokens] */
+  plumb_paged_cache cache;
+  int64_t tokens;
+  int64_t head_dim; /* a multiple of 64, 128 to 512; the last 64 are rotated */
+  int64_t ratio;
+  int64_t overlap; /* 1: a window is two groups, and width 2 * head_dim; 0: one, and head_dim */
+  int64_t block_table_row_stride;
+  plumb_stream stream;
+  float eps;
+  plumb_state_form form;
+  plumb_compressed_layout layout;
+  plumb_compressed_floor floor; /* of the main layout; the indexer's is that of amax */
+  plumb_pad_byte pad;           /* of the main layout */
+} plumb_compress_norm_rope_insert_params;
 
 #ifdef __cplusplus
 }
