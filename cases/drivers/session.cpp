@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "cases/drivers/composition.h"
+#include "cases/drivers/stray_writes.h"
 #include "cases/judge/phase.h"
+#include "cases/judge/unwritten.h"
 #include "cases/tensors/fill.h"
 
 namespace plumb::cases {
@@ -19,41 +21,6 @@ namespace {
 // Of what steps stored, for the report on a later one.
 constexpr std::size_t kMostRemembered = std::size_t{4} << 20;  // bytes of a tensor
 constexpr std::size_t kStepsRemembered = 3;
-
-// Elements of the extent that belong to no row.
-std::vector<bool> gap_elements(const HostTensor& tensor) {
-  std::vector<bool> gap(static_cast<std::size_t>(tensor.extent()), true);
-  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
-    const auto begin = gap.begin() + tensor.row_offset(row);
-    std::fill(begin, begin + tensor.columns(), false);
-  }
-  return gap;
-}
-
-// Between its rows a tensor holds what it held before the launch: poison, or `before`.
-void check_gaps(const HostTensor& tensor, const HostTensor* before, Poison poison,
-                std::vector<std::string>& lines) {
-  if (tensor.extent() == tensor.elements()) return;
-  const std::vector<bool> gap = gap_elements(tensor);
-  const std::size_t size = size_of(tensor.spec().dtype);
-  for (std::size_t i = 0; i < tensor.bytes().size(); ++i) {
-    const std::byte held = before ? before->bytes()[i] : static_cast<std::byte>(poison);
-    if (!gap[i / size] || tensor.bytes()[i] == held) continue;
-    lines.push_back(fmt::format("{}: written between its rows, at element {} of the extent",
-                                tensor.spec().name, i / size));
-    return;
-  }
-}
-
-void check_unchanged(const HostTensor& given, const Bytes& got, std::vector<std::string>& lines) {
-  const std::size_t bytes = given.bytes().size();
-  if (same_bytes(got.data(), given.bytes().data(), bytes)) return;
-  const auto first = std::mismatch(given.bytes().begin(), given.bytes().end(), got.begin()).first;
-  const auto element =
-      static_cast<std::size_t>(first - given.bytes().begin()) / size_of(given.spec().dtype);
-  lines.push_back(fmt::format("{}: input changed, first at element {} of the extent",
-                              given.spec().name, element));
-}
 
 // Of all that a verdict depends on: a problem's reference knows the step by what it filled.
 std::array<std::uint64_t, 2> digest_of(const Step& step, bool padded, const TensorSet& tensors) {
@@ -305,9 +272,11 @@ std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet&
 void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
                     const std::string& context) {
   std::vector<TensorReport> failed;
-  for (const TensorReport& report : reports_of(step, got)) {
+  for (TensorReport& report : reports_of(step, got)) {
     summarize(report);
     if (report.passed()) continue;
+    report.pattern =
+        under_streams(report.pattern, point_.conditions.policy == device::Policy::early);
     damage.insert(damage.end(), report.failures.begin(), report.failures.end());
     if (!report.pattern.empty()) damage.push_back(report.pattern);
     failed.push_back(report);

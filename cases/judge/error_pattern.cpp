@@ -286,7 +286,9 @@ std::string describe(WrongRows view) {
   std::string text = first_of(kOfElements, view);
   if (!text.empty()) return columns.empty() ? text : text + "; " + columns;
   text = first_of(kOfRows, view);
-  if (!text.empty() || lost == 0) return text;
+  if (!text.empty()) return text;
+  const std::string part = partly_written(view).value_or("");
+  if (lost == 0 || !part.empty()) return columns.empty() ? part : part + "; " + columns;
   view.begin = lost;
   text = first_of(kOfRows, view);
   return text.empty() ? columns : text;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/judge/unwritten.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "cases/judge/wrong_rows.h"
 
@@ -10,22 +13,24 @@ namespace plumb::cases {
 
 namespace {
 
-// Does every wrong element hold what was there before the launch? `what`: in words.
-std::optional<std::string> left_alone(const WrongRows& view, std::string_view what) {
-  const HostTensor& got = view.evidence.got;
-  const std::byte poison{view.clues()->poison};
-  const std::size_t size = size_of(got.spec().dtype);
-  return all_are(view, what, [&](std::int64_t r, std::int64_t c) {
-    const std::byte* bytes =
-        got.bytes().data() + static_cast<std::size_t>(got.row_offset(r) + c) * size;
-    return std::all_of(bytes, bytes + size, [&](std::byte b) { return b == poison; });
-  });
-}
-
-// Zeros, and -1, are results too.
+// Zeros and -1 are results too, and any byte is the result of an op that stores bytes.
 bool is_telling_poison(const WrongRows& view) {
   const std::uint8_t poison = view.clues()->poison;
-  return poison != 0 && (poison != 0xff || is_float(view.evidence.got.spec().dtype));
+  const Dtype dtype = view.evidence.got.spec().dtype;
+  return poison != 0 && dtype != Dtype::u8 && (poison != 0xff || is_float(dtype));
+}
+bool holds_poison(const WrongRows& view, std::int64_t row, std::int64_t column) {
+  const HostTensor& got = view.evidence.got;
+  const std::size_t size = size_of(got.spec().dtype);
+  const std::byte* bytes =
+      got.bytes().data() + static_cast<std::size_t>(got.row_offset(row) + column) * size;
+  return std::all_of(bytes, bytes + size,
+                     [&](std::byte b) { return b == std::byte{view.clues()->poison}; });
+}
+// Does every wrong element hold what was there before the launch? `what`: in words.
+std::optional<std::string> left_alone(const WrongRows& view, std::string_view what) {
+  return all_are(view, what,
+                 [&](std::int64_t r, std::int64_t c) { return holds_poison(view, r, c); });
 }
 bool was_poisoned(const WrongRows& view) {
   return view.clues() != nullptr && view.evidence.got.spec().starts_as.empty();
@@ -35,13 +40,37 @@ bool was_poisoned(const WrongRows& view) {
 
 std::optional<std::string> never_written(const WrongRows& view) {
   if (!was_poisoned(view) || !is_telling_poison(view)) return {};
-  return left_alone(view, "still holds the poison: never written");
+  return left_alone(view, fmt::format("was {}", kNeverWritten));
+}
+
+std::optional<std::string> partly_written(const WrongRows& view) {
+  if (!was_poisoned(view) || !is_telling_poison(view)) return {};
+  std::int64_t wrong = 0, unwritten = 0;
+  for (const std::int64_t r : view.evidence.wrong_rows) {
+    for (std::int64_t c = 0; c < view.end; ++c) {
+      if (!view.wrong(r, c)) continue;
+      ++wrong;
+      unwritten += holds_poison(view, r, c);
+    }
+  }
+  if (unwritten == 0) return {};
+  return fmt::format("{} of {} wrong elements {} {}", unwritten, wrong,
+                     unwritten == 1 ? "was" : "were", kNeverWritten);
+}
+
+std::string under_streams(std::string pattern, bool streams_are_early) {
+  const std::size_t at = pattern.find(kNeverWritten);
+  if (streams_are_early || at == std::string::npos) return pattern;
+  return pattern.insert(at + kNeverWritten.size(), kOrTooEarly);
 }
 
 std::optional<std::string> as_before(const WrongRows& view) {
   if (!was_poisoned(view) || is_telling_poison(view)) return {};
-  return left_alone(view, view.clues()->poison == 0 ? "is zero, as before the launch"
-                                                    : "is -1, as before the launch");
+  const std::uint8_t poison = view.clues()->poison;
+  const bool byte = view.evidence.got.spec().dtype == Dtype::u8;
+  return left_alone(view, fmt::format("is {}, as before the launch", poison == 0 ? "zero"
+                                                                     : byte ? fmt::to_string(poison)
+                                                                            : "-1"));
 }
 
 std::optional<std::string> earlier_step(const WrongRows& view) {

@@ -6,12 +6,23 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace plumb::cases {
 
 struct WrongRows;
 
+// How reports call an element of an output that holds the poison after the launch.
+inline constexpr std::string_view kNeverWritten = "never written (still holds plumb's poison)";
+// What else may have happened where work on a stream begins late: the launcher did it at once.
+inline constexpr std::string_view kOrTooEarly =
+    ", or written before the stream reached this launch";
+
 std::optional<std::string> never_written(const WrongRows& view);
+// Where only some of the wrong elements hold the poison: how many.
+std::optional<std::string> partly_written(const WrongRows& view);
+// A pattern as a report has it, for a launch on streams that begin their work early, or late.
+std::string under_streams(std::string pattern, bool streams_are_early);
 // The same where what was there may be a result: zeros, and -1.
 std::optional<std::string> as_before(const WrongRows& view);
 std::optional<std::string> earlier_step(const WrongRows& view);

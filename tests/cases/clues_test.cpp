@@ -63,11 +63,24 @@ class Clued : public testing::Test {
 TEST_F(Clued, OutputsThatNobodyWrote) {
   EXPECT_EQ(said_of(first, stored(first, Poison::nan)), "");
   EXPECT_EQ(said_of(first, left(first, Poison::nan)),
-            "each wrong row still holds the poison: never written");
+            "each wrong row was never written (still holds plumb's poison)");
   EXPECT_EQ(said_of(first, left(first, Poison::huge)),
-            "each wrong row still holds the poison: never written");
+            "each wrong row was never written (still holds plumb's poison)");
   EXPECT_EQ(said_of(first, left(first, Poison::zero)),
             "each wrong row is zero, as before the launch");
+}
+
+// A launcher that works at once has written what the poison then overwrites.
+TEST_F(Clued, OutputsThatNobodyWroteOnLateStreams) {
+  Point late;
+  late.conditions.policy = device::Policy::late;
+  Session other{*problem, which, late, options, result};
+  const TensorSet got = left(first, Poison::nan);
+  other.judge(first, got, {}, "here");
+  ASSERT_FALSE(result.failures.empty());
+  EXPECT_EQ(result.failures.front().lines.back(),
+            "each wrong row was never written (still holds plumb's poison), or written before the "
+            "stream reached this launch");
 }
 
 TEST_F(Clued, OutputsOfAnEarlierStep) {

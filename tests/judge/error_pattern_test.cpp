@@ -69,17 +69,37 @@ TEST(Diagnose, NamesRowsThatWereNeverWritten) {
                 std::memset(got.row<float>(r), kPoison, kColumns * sizeof(float));
               }
             }),
-            "each wrong row still holds the poison: never written");
+            "each wrong row was never written (still holds plumb's poison)");
 }
 
 TEST(Diagnose, NamesColumnsThatWereNeverWritten) {
+  EXPECT_EQ(
+      pattern_of([](HostTensor& got) {
+        for (const int r : {3, 5}) {
+          std::memset(got.row<float>(r) + 60, kPoison, 4 * sizeof(float));
+        }
+      }),
+      "every wrong element was never written (still holds plumb's poison); only columns from 60 on "
+      "are wrong");
+}
+
+TEST(Diagnose, CountsElementsThatWereNeverWrittenAmongOthers) {
   EXPECT_EQ(pattern_of([](HostTensor& got) {
-              for (const int r : {3, 5}) {
-                std::memset(got.row<float>(r) + 60, kPoison, 4 * sizeof(float));
-              }
+              std::memset(got.row<float>(3) + 10, kPoison, 2 * sizeof(float));
+              for (int c = 20; c < 25; ++c) got.row<float>(3)[c] += static_cast<float>(c);
             }),
-            "every wrong element still holds the poison: never written; only columns from 60 on "
-            "are wrong");
+            "2 of 7 wrong elements were never written (still holds plumb's poison)");
+}
+
+// Any byte may be the result of an op that stores bytes.
+TEST(Diagnose, ABytesPoisonIsNoProof) {
+  TensorSpec spec{.name = "codes", .dtype = Dtype::u8, .shape = {4, 8}, .role = Role::output};
+  spec.clues = std::make_shared<const Clues>(Clues{.poison = 0x7b});
+  HostTensor got(std::move(spec));
+  std::vector<std::int64_t> expected(32);
+  for (int i = 0; i < 32; ++i) got.data<std::uint8_t>()[i] = 0x7b;
+  for (int i = 0; i < 32; ++i) expected[i] = i;
+  EXPECT_EQ(judge_exact(got, expected, {}).pattern, "each wrong row is 123, as before the launch");
 }
 
 TEST(Diagnose, NamesNanRows) {

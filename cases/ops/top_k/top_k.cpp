@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cases/judge/right_values.h"
+#include "cases/judge/unwritten.h"
 #include "cases/ops/top_k/top_k_order.h"
 #include "cases/tables/problem.h"
 
@@ -141,8 +142,7 @@ std::string name_common_error(const SelectionEvidence& evidence) {
     return holds_poison(evidence, r, p);
   };
   const auto zero = [&](std::int64_t r, const WrongPlace& p) { return evidence.got(r, p) == 0; };
-  if (evidence.every_place(poison))
-    return "every wrong place still holds the poison: never written";
+  if (evidence.every_place(poison)) return fmt::format("every wrong place was {}", kNeverWritten);
   if (only(SelectionError::dirty_tail) && evidence.every_place(zero)) {
     return "0 instead of -1 behind the last valid index";
   }
