@@ -2,20 +2,34 @@
 #include "diagnosis/case_diagnosis.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "cases/drivers/composition.h"
 #include "cases/tensors/sort_by.h"
+#include "diagnosis/lazy_hypotheses.h"
 #include "diagnosis/op_run.h"
 
 namespace plumb::cases {
 
 namespace {
 
-constexpr double kMostNanoseconds = 3e8;  // of one launch on the simulator
+constexpr double kMostNanoseconds = 3e8;        // of one launch on the simulator
+constexpr double kMostNanosecondsOfLazy = 2e7;  // some hundred launches
+
+float half_value(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f;
+  const auto fraction = static_cast<float>(bits & 0x3ff);
+  if (exponent == 31) return fraction == 0 ? INFINITY : NAN;
+  const float size =
+      exponent == 0 ? fraction * 0x1p-24f : std::ldexp(1024 + fraction, exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
 
 bool is_compared(const TensorSpec& spec) {
   return spec.role == Role::output || spec.role == Role::scratch || spec.role == Role::state;
@@ -39,6 +53,8 @@ class CaseDiagnosis {
     if (!diagnosis_.not_tried.empty()) return diagnosis_;
     for (const DecodeFault& fault : library) try_kernel(fault);
     try_structures();
+    library_ = all_.size();
+    try_lazy_kernels();
     name_the_best();
     return diagnosis_;
   }
@@ -78,6 +94,32 @@ class CaseDiagnosis {
     }
   }
 
+  // Of each member of the C struct and each assumption: plumb's own kernel with it.
+  void try_lazy_kernels() {
+    // A sample of rows is another problem than the case that the lazy kernel is made for.
+    if (problem_->cost() > kMostNanosecondsOfLazy || which_.op->table == nullptr) return;
+    const auto whole =
+        which_.op->make_problem(which_.row, device::open_device(platform_)->properties());
+    const TensorSet tensors = whole->make_tensors();
+    for (const HostTensor& tensor : tensors.all()) {
+      const std::string& name = tensor.spec().name;
+      if (!right_.contains(name) || right_.at(name).spec().shape != tensor.spec().shape) return;
+    }
+    for (const LazyKernel& kernel : lazy_hypotheses(which_, platform_)) {
+      try {
+        RunOptions options;
+        options.platform = platform_;
+        options = with_lazy_kernel(std::move(options), kernel, which_);
+        const auto* entry =
+            device::find_entry(options.implementation(platform_, false), which_.op->name);
+        consider(kernel.name(), meaning_of(kernel),
+                 run_once(*problem_, *entry, platform_, evidence_));
+      } catch (const std::exception&) {
+        // It cannot have left what was observed.
+      }
+    }
+  }
+
   void try_structures() {
     consider("not_applied", "the op hands its input on", not_applied());
     const bool in_place =
@@ -88,8 +130,13 @@ class CaseDiagnosis {
                run_once(*problem_, *builtin(), platform_, evidence_, 2));
     }
     // Of bits, whoever ran it: another order of a sum changes few of them.
-    consider("truncated", "results are cut off where they have to be rounded", truncated(),
-             Closeness::bits);
+    if (is_often_nearer_to_zero()) {
+      consider("truncated", "results are cut off where they have to be rounded", truncated(),
+               Closeness::bits);
+    }
+    if (const auto would = stored_as_fp16()) {
+      consider("stored_as_fp16", "results are stored as fp16 where bf16 is wanted", *would);
+    }
   }
 
   // Each result holds the input of its shape and type, if there is one.
@@ -107,6 +154,46 @@ class CaseDiagnosis {
         break;
       }
     }
+    return set;
+  }
+
+  // Half of all roundings go away from zero. A small error of another kind moves few results.
+  bool is_often_nearer_to_zero() const {
+    constexpr double kLeastShare = 0.3;
+    std::int64_t all = 0, nearer = 0;
+    for (const HostTensor& result : right_.all()) {
+      if (!is_compared(result.spec()) || result.spec().dtype != Dtype::bf16) continue;
+      const auto* observed = evidence_.tensors.at(result.spec().name).data<std::uint16_t>();
+      const auto* bits = result.data<std::uint16_t>();
+      for (std::int64_t i = 0; i < result.extent(); ++i) {
+        if ((bits[i] & 0x7fff) == 0) continue;
+        ++all;
+        nearer += observed[i] + 1 == bits[i];
+      }
+    }
+    return static_cast<double>(nearer) >= kLeastShare * static_cast<double>(all);
+  }
+
+  // Bits that are right as fp16, to the precision of bf16. Elsewhere bits that nobody stores.
+  // Nothing if fewer than half are right so.
+  std::optional<TensorSet> stored_as_fp16() const {
+    TensorSet set = right_;
+    std::int64_t all = 0, hits = 0;
+    for (HostTensor& result : set.all()) {
+      if (!is_compared(result.spec()) || result.spec().dtype != Dtype::bf16) continue;
+      const auto* observed = evidence_.tensors.at(result.spec().name).data<std::uint16_t>();
+      auto* bits = result.data<std::uint16_t>();
+      for (std::int64_t i = 0; i < result.extent(); ++i) {
+        const std::uint32_t wide = std::uint32_t{bits[i]} << 16;
+        float value = 0;
+        std::memcpy(&value, &wide, sizeof value);
+        const bool right = std::abs(half_value(observed[i]) - value) <= 0x1p-7f * std::abs(value);
+        all += value != 0;
+        hits += right && value != 0;
+        bits[i] = right ? observed[i] : static_cast<std::uint16_t>(bits[i] ^ 0xffff);
+      }
+    }
+    if (2 * hits < all) return std::nullopt;
     return set;
   }
 
@@ -170,7 +257,27 @@ class CaseDiagnosis {
     return match.is_few() ? match.wrong > 1 && match.is_exact() : match.score() >= kLeastScore;
   }
 
+  // A lazy kernel adds nothing to a fault of the library that explains as much, nor to another one
+  // of the same member: of tails, many multiples leave the same out.
+  void drop_repeated() {
+    const auto score = [](const Explanation& one) { return one.match.score(); };
+    const auto member = [](const Explanation& one) {
+      return one.name.substr(0, one.name.find('.', one.name.find('.') + 1));
+    };
+    for (std::size_t i = library_; i < all_.size();) {
+      const auto before = all_.begin() + static_cast<std::ptrdiff_t>(i);
+      const bool repeated = std::any_of(all_.begin(), before, [&](const Explanation& one) {
+        const bool of_library = &one < all_.data() + library_;
+        return score(one) >= score(*before) && (of_library || member(one) == member(*before)) &&
+               score(one) > 0;
+      });
+      i += !repeated;
+      if (repeated) all_.erase(before);
+    }
+  }
+
   void name_the_best() {
+    drop_repeated();
     sort_by(all_, [](const Explanation& one) { return one.match.score(); }, std::greater<>());
     for (const Explanation& one : all_) {
       const double score = one.match.score();
@@ -190,6 +297,7 @@ class CaseDiagnosis {
   std::unique_ptr<Problem> problem_;
   TensorSet right_;
   std::vector<Explanation> all_;
+  std::size_t library_ = 0;  // of all_, in front of the lazy kernels
   Diagnosis diagnosis_;
 };
 

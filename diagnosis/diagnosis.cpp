@@ -62,7 +62,7 @@ bool Diagnosis::names_among_others(const std::string& fault) const {
 std::string text_of(const Diagnosis& diagnosis) {
   if (!diagnosis.accident.empty()) return "looks like: " + diagnosis.accident;
   if (diagnosis.named.empty() && !diagnosis.pattern.empty()) {
-    return "looks like no known fault; " + diagnosis.pattern;
+    return "matches no fault of the library; " + diagnosis.pattern;
   }
   if (!diagnosis.not_tried.empty()) return "not diagnosed: " + diagnosis.not_tried;
   if (diagnosis.named.empty())

@@ -26,6 +26,16 @@ std::string headline(const Finished& finished, const Style& style) {
   return fmt::format("{}  {}   {}\n", word, result.id, result.platform);
 }
 
+// What stands in the lines of the failure already is not said again.
+std::string diagnosis_line(const cases::CaseResult& result) {
+  const std::size_t end = result.diagnosis.find("; ");
+  const auto& lines = result.failures.front().lines;
+  const bool repeats =
+      end != std::string::npos &&
+      std::find(lines.begin(), lines.end(), result.diagnosis.substr(end + 2)) != lines.end();
+  return repeats ? result.diagnosis.substr(0, end) : result.diagnosis;
+}
+
 std::string skip_reasons(const std::vector<Finished>& all) {
   std::map<std::string, int> reasons;
   for (const Finished& f : all) {
@@ -199,7 +209,7 @@ std::string failure_text(const Finished& finished, const Style& style) {
           fmt::format("      ... and {} more lines, all in the JSON\n", first.lines.size() - shown);
     }
     text += "      at " + first.context + "\n";
-    if (!result.diagnosis.empty()) text += "      " + result.diagnosis + "\n";
+    if (!result.diagnosis.empty()) text += "      " + diagnosis_line(result) + "\n";
     if (!result.right_under.empty()) text += "      " + right_if(result.right_under) + "\n";
     if (!result.passes_under.empty()) text += "      " + passes_if(result.passes_under) + "\n";
     if (result.failures.size() > 1) {
