@@ -5,6 +5,7 @@
 
 #include "cases/drivers/captured_kernels.h"
 #include "cases/drivers/point_text.h"
+#include "cases/studies/contrast.h"
 #include "cases/studies/right_under.h"
 #include "device/remote/connection.h"
 #include "diagnosis/case_diagnosis.h"
@@ -209,7 +210,11 @@ Finished run_task(const Task& task, const RunArguments& arguments, cases::Tier t
       !lacks_kernels_only(finished.result)) {
     if (lost) options = with_plugin_of(arguments, std::move(options));
     find_declarations(*one_op, options, finished.result);
-    finished.result.diagnosis = text_of(diagnose_case(*one_op, finished.result, options));
+    cases::Contrast found = cases::contrast(*one_op, finished.result, options);
+    finished.contrast = std::move(found.lines);
+    finished.result.diagnosis = found.cause.empty()
+                                    ? text_of(diagnose_case(*one_op, finished.result, options))
+                                    : "looks like: " + found.cause;
   }
   if (lost) end_plugin_processes();
   return finished;

@@ -210,6 +210,7 @@ std::string failure_text(const Finished& finished, const Style& style) {
     }
     text += "      at " + first.context + "\n";
     if (!result.diagnosis.empty()) text += "      " + diagnosis_line(result) + "\n";
+    for (const std::string& line : finished.contrast) text += "      " + line + "\n";
     if (!result.right_under.empty()) text += "      " + right_if(result.right_under) + "\n";
     if (!result.passes_under.empty()) text += "      " + passes_if(result.passes_under) + "\n";
     if (result.failures.size() > 1) {

@@ -21,7 +21,8 @@ struct Finished {
   golden::GoldenComparison golden;
   std::string op, row, scenario;
   std::string reproduce;
-  std::vector<std::string> notes = {};  // what the plug-in did that does not fail the case
+  std::vector<std::string> contrast = {};  // what fails and what passes, a statement a line
+  std::vector<std::string> notes = {};     // what the plug-in did that does not fail the case
   double seconds = 0;
   bool trivial = false;  // its row says that a pass proves little
 };

@@ -100,6 +100,7 @@ ordered_json to_json(const Finished& finished) {
                     {"reproduce", finished.reproduce}};
   if (!finished.notes.empty()) json["notes"] = finished.notes;
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
+  if (!finished.contrast.empty()) json["contrast"] = finished.contrast;
   if (!result.right_under.empty()) json["right_if"] = right_if(result.right_under);
   for (const cases::Alternative& one : result.right_under) {
     json["right_under"].push_back(to_json(one));

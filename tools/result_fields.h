@@ -68,8 +68,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drift
 
 namespace plumb::tools {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, golden, op, row, scenario, trivial,
-                                   reproduce, notes, seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, golden, op, row, scenario, contrast,
+                                   trivial, reproduce, notes, seconds)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseRequest, diagnosed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseAnswer, finished, unusable)

@@ -10,6 +10,7 @@
 
 #include "cases/drivers/composition.h"
 #include "cases/drivers/stray_writes.h"
+#include "cases/drivers/verdict_listener.h"
 #include "cases/judge/phase.h"
 #include "cases/judge/unwritten.h"
 #include "cases/tensors/fill.h"
@@ -271,8 +272,9 @@ std::vector<TensorReport> Session::reports_of(const Step& step, const TensorSet&
 
 void Session::judge(const Step& step, const TensorSet& got, std::vector<std::string> damage,
                     const std::string& context) {
-  std::vector<TensorReport> failed;
-  for (TensorReport& report : reports_of(step, got)) {
+  std::vector<TensorReport> reports = reports_of(step, got), failed;
+  VerdictListener::tell(problem_, {step, got, declared_}, reports);
+  for (TensorReport& report : reports) {
     summarize(report);
     if (report.passed()) continue;
     report.pattern =

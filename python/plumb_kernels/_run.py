@@ -214,6 +214,7 @@ def result_of(one: Mapping[str, Any]) -> CaseResult:
         lines.insert(0, one["reason"])
     if one.get("diagnosis"):
         lines.append(one["diagnosis"])
+    lines += one.get("contrast") or []
     lines += [one[key] for key in ("right_if", "passes_if") if one.get(key)]
     reproduce = one.get("reproduce", "")
     if lines and reproduce:

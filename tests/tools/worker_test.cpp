@@ -60,6 +60,7 @@ Finished finished() {
   all.row = "row";
   all.scenario = "eager";
   all.reproduce = "plumb run";
+  all.contrast = {"fails with late streams"};
   all.notes = {"noted"};
   all.seconds = 0.1;
   all.trivial = true;
@@ -162,10 +163,11 @@ void expect_result(const cases::CaseResult& result) {
 
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
-  const auto& [result, findings, golden, op, row, scenario, reproduce, notes, seconds, trivial] =
-      arrived;
+  const auto& [result, findings, golden, op, row, scenario, reproduce, contrast, notes, seconds,
+               trivial] = arrived;
   expect_result(result);
   EXPECT_EQ(findings.size(), 1u);
+  EXPECT_EQ(contrast, std::vector<std::string>{"fails with late streams"});
   EXPECT_EQ(notes, std::vector<std::string>{"noted"});
   EXPECT_EQ(golden.drifts.size(), 1u);
   EXPECT_EQ(op + row + scenario + reproduce, "oproweagerplumb run");
