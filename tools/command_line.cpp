@@ -36,7 +36,8 @@ void add_own_ops(CLI::App& command, Selection& selection) {
 // All but --plugin.
 void add_case_selection(CLI::App& command, Selection& selection) {
   add_repeatable(command, "--case", selection.patterns,
-                 "op, op/row, op/row/scenario; * and ? as in a shell");
+                 "op, op/row, op/row/scenario; * and ? as in a shell; several with commas")
+      ->delimiter(',');
   add_repeatable(command, "--op", selection.ops, "only this op");
   add_repeatable(command, "--platform", selection.platforms, "default: every simulated one");
   command.add_option("--tier", selection.tier, "smoke, default or full");
@@ -52,6 +53,8 @@ void add_selection(CLI::App& command, Selection& selection) {
 void add_run(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "run cases and judge them");
+  auto named = std::make_shared<std::vector<std::string>>();
+  command->add_option("CASE", *named, "as --case")->delimiter(',');
   add_selection(*command, arguments->selection);
   add_own_ops(*command, arguments->selection);
   command->add_option("--seed", arguments->seed_text, "other inputs, the same on every platform");
@@ -83,8 +86,18 @@ void add_run(CLI::App& app, Action& action) {
       ->check([](const std::string& pattern) { return pattern.empty() ? "no pattern" : ""; });
   command->add_option("--point", arguments->selection.point,
                       "one point: plain, or some of fill=, poison=, order=, ... (docs/bisect.md)");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return run_command(*arguments); }; });
+  command
+      ->add_option("--maxfail", arguments->most_failures, "end the run after so many failed cases")
+      ->check(CLI::Range(1, 1000000));
+  command->add_flag_callback(
+      "-x", [arguments] { arguments->most_failures = 1; }, "the same as --maxfail 1");
+  command->add_flag("--last-failed", arguments->last_failed,
+                    "only cases that failed in the report that --json names");
+  command->callback([&action, arguments, named] {
+    std::vector<std::string>& patterns = arguments->selection.patterns;
+    patterns.insert(patterns.end(), named->begin(), named->end());
+    action = [arguments] { return run_command(*arguments); };
+  });
 }
 
 constexpr const char* kGoldensMeaning = "folder of goldens; default: the repository's own";

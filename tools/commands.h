@@ -22,6 +22,8 @@ struct RunArguments {
   std::string seed_text = "0", json = "plumb.json", junit;
   bool bisect = false, quiet = false;
   int least_coverage = 0;
+  int most_failures = 0;     // after which the run ends; 0: no limit
+  bool last_failed = false;  // only what failed in the report that `json` names
   double timeout = 300;
   bool in_process = false, diagnose = true;
   std::optional<PluginInfo> plugin;  // what --plugin names; not known in a worker

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -19,89 +20,20 @@
 #include "cases/tables/case_file.h"
 #include "faults/decode/planted_case.h"
 #include "process/interrupts.h"
-#include "process/ordered_map.h"
 #include "reference/bound.h"
 #include "tools/case_runner.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
-#include "tools/device_memory_turns.h"
 #include "tools/golden/golden_check.h"
 #include "tools/output.h"
+#include "tools/run/failure_groups.h"
+#include "tools/run/last_failed.h"
+#include "tools/run/run_reporter.h"
 #include "tools/shard.h"
 
 namespace plumb::tools {
 
 namespace {
-
-// Runs tasks on several threads and reports the results in the order of the tasks.
-class Reporter {
- public:
-  Reporter(const std::vector<Task>& tasks, const RunArguments& arguments)
-      : tasks_(tasks), arguments_(arguments) {}
-
-  // Appends to `all`. After an exception it holds what was done before.
-  void run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
-    process::OrderedMap<Finished> map(tasks_.size(), [&] {
-      return [this, runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier)](
-                 std::size_t i) { return memory_.run([&] { return runner->run(i); }); };
-    });
-    try {
-      map.run(jobs, [&](std::size_t i, Finished&& finished) {
-        all.push_back(std::move(finished));
-        report(all.back(), i + 1);
-      });
-    } catch (...) {
-      clear_progress();
-      throw;
-    }
-    clear_progress();
-  }
-
- private:
-  void clear_progress() const {
-    if (progress_) std::fputs("\r\033[K", stderr);
-  }
-
-  void report(const Finished& finished, std::size_t done) {
-    const std::string text = failure_text(finished, style_);
-    clear_progress();
-    put(text);
-    passed_of_op_ += finished.result.outcome == cases::Outcome::passed;
-    ++cases_of_op_;
-    if (!progress_) return report_op(done);
-    // Text before the line about what comes next, also where the two go to one terminal.
-    std::fflush(stdout);
-    const double left = seconds_since(start_) / static_cast<double>(done) *
-                        static_cast<double>(tasks_.size() - done);
-    const std::string line =
-        fmt::format("[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id);
-    std::fputs(line.substr(0, kProgressWidth).c_str(), stderr);
-    std::fflush(stderr);
-  }
-
-  // Without a terminal: a line as each of several ops ends, so that a log shows the run going on.
-  void report_op(std::size_t done) {
-    const std::string_view op = tasks_[done - 1].which->op();
-    if (done < tasks_.size() && tasks_[done].which->op() == op) return;
-    const bool lacking =
-        arguments_.plugin && op != cases::kDecodeStep && !arguments_.plugin->offers(op);
-    if (tasks_.front().which->op() != tasks_.back().which->op() && !arguments_.quiet && !lacking) {
-      put(fmt::format("{:<46}{} of {} passed\n", op, passed_of_op_, cases_of_op_));
-      std::fflush(stdout);
-    }
-    passed_of_op_ = cases_of_op_ = 0;
-  }
-
-  static constexpr std::size_t kProgressWidth = 79;  // a longer line would wrap and stay
-
-  const std::vector<Task>& tasks_;
-  const RunArguments& arguments_;
-  DeviceMemoryTurns memory_;
-  int passed_of_op_ = 0, cases_of_op_ = 0;
-  const Style style_ = style_of(STDOUT_FILENO);
-  const bool progress_ = isatty(STDERR_FILENO) == 1;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 int code_for_bisect(int code) { return code == 2 ? 125 : code; }
 
@@ -249,13 +181,15 @@ struct RunRecord {
   std::optional<Interruption> interruption;
 };
 
-void print_results(const RunRecord& run, const RunArguments& arguments, double seconds) {
+void print_results(const std::vector<Task>& tasks, const RunRecord& run,
+                   const RunArguments& arguments, double seconds) {
   put(summary_text(run.all, seconds, style_of(STDOUT_FILENO)));
   if (arguments.plugin) {
     put(fmt::format("plug-in {}: {} of {} ops; no checked kernels\n", arguments.plugin->text(),
                     arguments.plugin->ops.size(), cases::all_ops().size()));
   }
   if (!arguments.quiet) put(coverage_text(offered(run.all, arguments)));
+  put(failure_summary(run.all, tasks, style_of(STDOUT_FILENO)));
   if (!run.interruption) return;
   const std::string line = text_of(*run.interruption, run.all.size());
   put(line + "\n");
@@ -307,7 +241,9 @@ std::vector<Task> tasks_of(const SelectedAny& selected, const Shard& shard) {
 void report_all(const std::vector<Task>& tasks, const RunArguments& arguments, int jobs,
                 cases::Tier tier, RunRecord& run) {
   try {
-    Reporter(tasks, arguments).run(jobs, tier, run.all);
+    RunReporter(tasks, arguments).run(jobs, tier, run.all);
+  } catch (const EnoughFailures& enough) {
+    run.interruption = {enough.what(), 1, tasks.size()};
   } catch (const process::Interrupted&) {
     throw;
   } catch (const process::CannotStart&) {
@@ -351,7 +287,8 @@ int run_command(RunArguments arguments) {
   check_point(arguments.selection, selected);
   check_kernels(arguments.selection, selected);
   const std::optional<Shard> shard = shard_of_environment();
-  const std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));
+  std::vector<Task> tasks = tasks_of(selected, shard.value_or(Shard{}));
+  if (arguments.last_failed) tasks = last_failed(tasks, arguments.json);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int jobs = jobs_of(arguments, selected, cores);
   reference::set_thread_count(std::max(1, cores / jobs));
@@ -371,7 +308,7 @@ int run_command(RunArguments arguments) {
   } catch (...) {
     not_written = std::current_exception();
   }
-  print_results(run, arguments, seconds_since(start));
+  print_results(tasks, run, arguments, seconds_since(start));
   if (not_written) std::rethrow_exception(not_written);
   return code;
 }

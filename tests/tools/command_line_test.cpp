@@ -44,7 +44,7 @@ TEST_F(CommandLine, UnknownNamesAreRefusedWithTheNearestKnownOne) {
       {"run", "--case", "rms_norm/v4_pro_prefill/eage?"},
       "1 case matches --case 'rms_norm/v4_pro_prefill/eage?', none of them in this tier; "
       "--tier full runs them");
-  expect_refused({"run", "--case", "a", "b"}, "not expected: b");
+  expect_refused({"list", "--case", "a", "b"}, "not expected: b");
   expect_refused({"show", "rms_norm/*"}, "show wants one case");
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/run_reporter.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "process/ordered_map.h"
+#include "tools/output.h"
+#include "tools/run/failure_groups.h"
+
+namespace plumb::tools {
+
+namespace {
+
+constexpr std::size_t kProgressWidth = 79;  // a longer line would wrap and stay
+
+}  // namespace
+
+RunReporter::RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments)
+    : tasks_(tasks),
+      arguments_(arguments),
+      style_(style_of(STDOUT_FILENO)),
+      progress_(isatty(STDERR_FILENO) == 1) {}
+
+void RunReporter::run(int jobs, cases::Tier tier, std::vector<Finished>& all) {
+  process::OrderedMap<Finished> map(tasks_.size(), [&] {
+    return [this, runner = std::make_shared<CaseRunner>(tasks_, arguments_, tier)](std::size_t i) {
+      return memory_.run([&] { return runner->run(i); });
+    };
+  });
+  try {
+    map.run(jobs, [&](std::size_t i, Finished&& finished) {
+      all.push_back(std::move(finished));
+      report(all.back(), i + 1);
+      count_failure(all.back());
+    });
+  } catch (...) {
+    clear_progress();
+    throw;
+  }
+  clear_progress();
+}
+
+void RunReporter::count_failure(const Finished& finished) {
+  failures_ += is_failure(finished);
+  if (arguments_.most_failures == 0 || failures_ < arguments_.most_failures) return;
+  throw EnoughFailures(
+      fmt::format("stopped after {} failure{}", failures_, failures_ == 1 ? "" : "s"));
+}
+
+void RunReporter::clear_progress() const {
+  if (progress_) std::fputs("\r\033[K", stderr);
+}
+
+// The whole block for the first failure of a signature only.
+std::string RunReporter::text_of(const Finished& finished) {
+  if (!is_failure(finished)) return "";
+  const auto [known, first] = shown_.emplace(signature_of(finished), finished.result.id);
+  return first ? failure_text(finished, style_)
+               : repeated_failure_text(finished, known->second, style_);
+}
+
+void RunReporter::report(const Finished& finished, std::size_t done) {
+  const std::string text = text_of(finished);
+  clear_progress();
+  put(text);
+  passed_of_op_ += finished.result.outcome == cases::Outcome::passed;
+  ++cases_of_op_;
+  if (!progress_) return report_op(done);
+  // Text before the line about what comes next, also where the two go to one terminal.
+  std::fflush(stdout);
+  const double left =
+      seconds_since(start_) / static_cast<double>(done) * static_cast<double>(tasks_.size() - done);
+  const std::string line =
+      fmt::format("[{}/{}] {:.0f} s left  {}", done, tasks_.size(), left, finished.result.id);
+  std::fputs(line.substr(0, kProgressWidth).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+// Without a terminal: a line as each of several ops ends, so that a log shows the run going on.
+void RunReporter::report_op(std::size_t done) {
+  const std::string_view op = tasks_[done - 1].which->op();
+  if (done < tasks_.size() && tasks_[done].which->op() == op) return;
+  const bool lacking =
+      arguments_.plugin && op != cases::kDecodeStep && !arguments_.plugin->offers(op);
+  if (tasks_.front().which->op() != tasks_.back().which->op() && !arguments_.quiet && !lacking) {
+    put(fmt::format("{:<46}{} of {} passed\n", op, passed_of_op_, cases_of_op_));
+    std::fflush(stdout);
+  }
+  passed_of_op_ = cases_of_op_ = 0;
+}
+
+}  // namespace plumb::tools

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the tasks of plumb run on several threads and reports the results in the order of the tasks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tools/case_runner.h"
+#include "tools/device_memory_turns.h"
+
+namespace plumb::tools {
+
+// As many cases have failed as --maxfail permits.
+class EnoughFailures : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class RunReporter {
+ public:
+  RunReporter(const std::vector<Task>& tasks, const RunArguments& arguments);
+
+  // Appends to `all`. After an exception it holds what was done before. Throws EnoughFailures.
+  void run(int jobs, cases::Tier tier, std::vector<Finished>& all);
+
+ private:
+  void clear_progress() const;
+  void report(const Finished& finished, std::size_t done);
+  std::string text_of(const Finished& finished);
+  void report_op(std::size_t done);
+  void count_failure(const Finished& finished);
+
+  const std::vector<Task>& tasks_;
+  const RunArguments& arguments_;
+  DeviceMemoryTurns memory_;
+  int passed_of_op_ = 0, cases_of_op_ = 0, failures_ = 0;
+  std::map<std::string, std::string> shown_;  // the first failure of each signature
+  const Style style_;
+  const bool progress_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace plumb::tools
