@@ -9,6 +9,7 @@
 
 #include "bisect/search/repetition.h"
 #include "bisect/search/search.h"
+#include "bisect/search/signature.h"
 
 namespace plumb::bisect {
 
@@ -140,8 +141,10 @@ Said CaseSearch::said(const Candidate& candidate) const {
   }
   if (one.verdict == Verdict::good) return {Seen::passes, "", one.seconds};
   if (one.verdict == Verdict::cannot_say) return {Seen::cannot_say, one.reason, one.seconds};
-  if (one.kind == first_.kind) return {Seen::same, "", one.seconds};
-  return {Seen::otherwise, one.kind, one.seconds};
+  if (one.kind != first_.kind) return {Seen::otherwise, one.kind, one.seconds};
+  const std::string look = look_of(one.failed);
+  if (look_alike(look, look_of(first_.failed))) return {Seen::same, "", one.seconds};
+  return {Seen::otherwise, look.empty() ? "other wrong values" : look, one.seconds};
 }
 
 void CaseSearch::heard(const Candidate& candidate, const Said& said, const std::string& why) {

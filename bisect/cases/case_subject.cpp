@@ -49,6 +49,17 @@ std::unique_ptr<cases::Problem> problem_of(const cases::Case& which, const std::
   return which.op->make_problem(which.row, device::open_device(platform)->properties());
 }
 
+// Whether an optional tensor is there, say.
+bool is_switch(const cases::Parameter& parameter) {
+  return parameter.least == 0 && parameter.most == 1;
+}
+
+// A wide dimension keeps a few elements: with one column nearly every mistake looks like another.
+std::int64_t least_of(const cases::Parameter& parameter, std::int64_t value) {
+  constexpr std::int64_t kWide = 64, kFew = 8;
+  return parameter.least == 1 && value >= kWide ? kFew : parameter.least;
+}
+
 // The plain value of a word is not to say it.
 std::vector<std::string> default_and(const std::string& value) {
   if (value.empty()) return {""};
@@ -86,10 +97,17 @@ void CaseSubject::add_scenarios(const cases::AnyCase& which,
 }
 
 void CaseSubject::add_row(const cases::AnyCase& which, const std::vector<cases::AnyCase>& all) {
+  const bool is_op = which.of_op() != nullptr;
   for (const cases::Parameter& parameter : which.schema().parameters) {
     const std::string name(parameter.name);
+    if (is_op && is_switch(parameter)) {
+      const std::int64_t other = 1 - parameter.default_value;
+      add({.name = name, .words = {fmt::to_string(parameter.default_value), fmt::to_string(other)}},
+          fmt::to_string(which.row().integer(name)));
+      continue;
+    }
     add({.name = name,
-         .least = parameter.least,
+         .least = is_op ? least_of(parameter, which.row().integer(name)) : parameter.least,
          .worth_a_try = values_in_rows(all, which.op(), name)},
         fmt::to_string(which.row().integer(name)));
   }

@@ -77,6 +77,26 @@ std::string kind_of(const json& failed_case) {
   return kind_of_line(*failure, line->get<std::string>());
 }
 
+std::string look_of(const json& failed_case) {
+  const json* failure = first(failed_case, "failures");
+  const json* tensor = failure != nullptr ? first(*failure, "tensors") : nullptr;
+  if (tensor == nullptr) return "";
+  const std::string pattern = text(*tensor, "pattern");
+  // "all rows from 3 on are wrong, none before" is a place: another size has others.
+  const bool is_place =
+      pattern.starts_with("all rows from ") || pattern.starts_with("only columns");
+  return is_place ? "" : without_numbers(pattern);
+}
+
+bool look_alike(const std::string& one, const std::string& other) {
+  const auto plain = [](const std::string& look) {
+    const bool is_factor = look.find(" of what is expected") != std::string::npos ||
+                           look.find("what is expected times a factor") != std::string::npos;
+    return is_factor ? std::string() : look;
+  };
+  return plain(one) == plain(other);
+}
+
 std::string signature_of(const json& failed_case) {
   const std::string kind = kind_of(failed_case);
   if (kind.empty()) return "";

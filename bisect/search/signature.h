@@ -18,6 +18,14 @@ std::string signature_of(const nlohmann::json& failed_case);
 // The same without the case and the platform, for searches that change these.
 std::string kind_of(const nlohmann::json& failed_case);
 
+// What the wrong values look like, where the first tensor's pattern says it: without numbers and
+// without places. "" if it does not.
+std::string look_of(const nlohmann::json& failed_case);
+
+// Could both be the same mistake? A factor may show or not, as the values go; any other look has to
+// stay, and none may come up in a smaller case.
+bool look_alike(const std::string& one, const std::string& other);
+
 // A line of a failure without numbers, rows, coordinates and remarks in brackets.
 std::string without_numbers(std::string_view line);
 

@@ -56,6 +56,16 @@ TEST(CaseSubjects, SayWhatIsOtherThanInTheFile) {
   EXPECT_EQ(subject.question(changed(eager, "rounding", "")).settings, (Texts{"tokens=3"}));
 }
 
+// With one column most mistakes look alike, and without a weight none of it can be wrong.
+TEST(CaseSubjects, StayAwayFromDegenerateShapes) {
+  const CaseSubject wide = subject_of("rms_norm/v4_pro_hidden/eager", {});
+  EXPECT_EQ(find(wide, "hidden")->plainest(), "8");
+  EXPECT_EQ(find(wide, "weight")->plainest(), "1");
+  const CaseSubject narrow = subject_of("rms_norm/hidden_1/eager", {"weight=0"});
+  EXPECT_EQ(find(narrow, "hidden")->plainest(), "1");
+  EXPECT_EQ(find(narrow, "weight")->words, (Texts{"1", "0"}));
+}
+
 TEST(CaseSubjects, KnowWhatIsNoCase) {
   const CaseSubject subject = subject_of("rms_norm/v4_pro_hidden/eager", {});
   EXPECT_TRUE(subject.is_possible(subject.start()));

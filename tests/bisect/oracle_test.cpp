@@ -139,6 +139,20 @@ TEST(Signature, OneErrorOfValuesIsOneHoweverItShows) {
   EXPECT_NE(kind_of(failure("out", "out: guard zone damaged, first 4 bytes behind it")), kind);
 }
 
+TEST(Signature, KnowsWhatWrongValuesLookLike) {
+  const auto look = [](const std::string& pattern) {
+    return look_of({{"failures", {{{"tensors", {{{"tensor", "out"}, {"pattern", pattern}}}}}}}});
+  };
+  const std::string rows = look("row 1 holds row 0's values");
+  EXPECT_TRUE(look_alike(rows, look("row 5 holds row 2's values")));
+  EXPECT_FALSE(look_alike(rows, look("")));
+  EXPECT_FALSE(look_alike(look("each wrong row is NaN"), look("each wrong row is zero")));
+  // A factor shows or not, as the values go; a place is another one in another size.
+  EXPECT_TRUE(look_alike(look("each wrong row is 1.3 of what is expected"), look("")));
+  EXPECT_TRUE(look_alike(look("all rows from 3 on are wrong, none before"), look("")));
+  EXPECT_FALSE(look_alike(look("each wrong row is 1.3 of what is expected"), rows));
+}
+
 TEST(Signature, OfADecodeStepIsDetectorAndOp) {
   json step = failure("out", "x");
   step["findings"] = {{{"detector", "replay"}, {"op", "mhc_pre"}, {"step", 3}, {"text", "t"}}};

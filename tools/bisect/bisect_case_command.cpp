@@ -145,6 +145,7 @@ int bisect_case_command(const BisectCaseArguments& arguments) {
   return run_search(arguments.search, *journal, [&] {
     bisect::CaseSearch search(question, which, all, *journal, progress);
     const CaseSearchResult result = search.run();
+    progress.line("");  // between the decisions and the report, where both go to a terminal
     put(report_text(result));
     return to_json(question, result);
   });

@@ -101,7 +101,17 @@ std::string failure_text(const bisect::Answer& answer) {
     text += "    at " + failures[0].value("context", "") + "\n";
   }
   const std::string diagnosis = answer.failed.value("diagnosis", "");
-  return diagnosis.empty() ? text : text + "    " + diagnosis + "\n";
+  // A pattern that stands in the lines already is not said again.
+  const std::size_t pattern = diagnosis.find("; ");
+  const bool repeats =
+      pattern != std::string::npos &&
+      text.find("    " + diagnosis.substr(pattern + 2) + "\n") != std::string::npos;
+  const std::string said = repeats ? diagnosis.substr(0, pattern) : diagnosis;
+  if (!said.empty()) text += "    " + said + "\n";
+  for (const json& line : answer.failed.value("contrast", json::array())) {
+    text += "    " + line.get<std::string>() + "\n";
+  }
+  return text;
 }
 
 ordered_json common_json(const bisect::SequenceResult& result) {
