@@ -141,6 +141,15 @@ std::string margins(const cases::CaseResult& result) {
   return text;
 }
 
+// What CI systems show of a failure without a click.
+std::string first_finding(const cases::CaseResult& result) {
+  const bool named = !result.failures.empty() && !result.failures.front().lines.empty();
+  if (!named) return result.reason.empty() ? std::string(name_of(result.outcome)) : result.reason;
+  const std::string& line = result.failures.front().lines.front();
+  const bool has_cause = result.diagnosis.starts_with("looks like: ");
+  return has_cause ? line + "; " + result.diagnosis : line;
+}
+
 std::string testcase_xml(const Finished& finished) {
   const cases::CaseResult& result = finished.result;
   std::string text =
@@ -150,8 +159,8 @@ std::string testcase_xml(const Finished& finished) {
   if (result.outcome == cases::Outcome::skipped) {
     text += fmt::format("      <skipped message=\"{}\"/>\n", escape_xml(result.reason));
   } else if (const std::string failure = failure_text(finished, {}); !failure.empty()) {
-    text += fmt::format("      <failure message=\"{}\">{}</failure>\n", name_of(result.outcome),
-                        escape_xml(failure));
+    text += fmt::format("      <failure message=\"{}\">{}</failure>\n",
+                        escape_xml(first_finding(result)), escape_xml(failure));
   }
   return text + "    </testcase>\n";
 }

@@ -50,6 +50,12 @@ TEST_F(RunOutput, FailuresThatLookAlikeAreOneBlock) {
   EXPECT_NE(finished.out.find("rms_norm/hidden_768/eager (sim-sm90)", summary), std::string::npos);
 }
 
+TEST_F(RunOutput, JUnitNamesTheFirstFinding) {
+  EXPECT_EQ(run(wrong_run({"rms_norm/hidden_255/eager", "--junit", path("junit.xml")})).code, 1);
+  const std::string junit = contents(path("junit.xml"));
+  EXPECT_NE(junit.find("<failure message=\"out: "), std::string::npos) << junit;
+}
+
 TEST_F(RunOutput, RightKernelsHaveNoSummaryOfFailures) {
   const Finished finished = run(small_run({}));
   EXPECT_EQ(finished.code, 0);
