@@ -145,26 +145,3 @@ def use(folder=None):
     if not folder:
         raise ImportError("VLLM_FILES has to name a folder with vLLM's wheel unpacked")
     sys.meta_path.insert(0, _Finder(folder))
-
-
-def mend_interpreter(formats):
-    """Triton's interpreter (TRITON_INTERPRET=1) truncates fp32 to bf16 and rounds ties of fp8 away from zero.
-
-    `formats`: python/fidelity/formats.py. Hardware rounds to nearest even.
-    """
-    import numpy as np
-    import triton.language as tl
-    from triton.runtime import interpreter
-
-    inexact = interpreter._convert_float
-
-    def convert(data, source, target, mode):
-        if source == tl.float32 and target == tl.bfloat16:
-            return formats.to_bf16(data.view(np.float32))
-        if source == tl.bfloat16 and target == tl.float32:
-            return formats.from_bf16(data.view(np.uint16))
-        if source == tl.float32 and target == tl.float8e4nv:
-            return formats.encode_e4m3("e4m3fn", data.view(np.float32))
-        return inexact(data, source, target, mode)
-
-    interpreter._convert_float = convert

@@ -6,13 +6,13 @@
 """
 
 import math
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import torch
+import triton_interpreter
 import vllm_files
 
 vllm_files.use()
@@ -27,12 +27,7 @@ from vllm.models.deepseek_v4.amd import rocm as v4_rocm
 from vllm.models.deepseek_v4.common.ops import cache_utils, fused_indexer_q, fused_mtp_input_rmsnorm
 from vllm.v1.attention.ops import common, rocm_aiter_mla_sparse
 
-if os.environ.get("TRITON_INTERPRET"):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python/fidelity"))
-    import formats
-
-    torch.set_num_threads(1)
-    vllm_files.mend_interpreter(formats)
+triton_interpreter.start()
 
 TREE = {"deterministic": 1, "chains": 256, "function_ulp": 2}  # a block's sum, then a tree
 OCP = ("sim-sm90", "sim-gfx950", "cuda-*")

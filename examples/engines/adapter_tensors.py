@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of torch over the memory of a kernel's arguments, for the adapters in this folder."""
+
+import torch
+from plumb_kernels import Unsupported
+
+TREE = {"deterministic": 1, "chains": 256, "function_ulp": 2}  # a block's sum, then a tree
+OCP = ("sim-sm90", "sim-gfx950", "cuda-*")
+FNUZ = ("sim-gfx942",)
+
+
+def tensor(array):
+    """A torch tensor over the memory of an argument. numpy has bf16 as uint16."""
+    if array is None or isinstance(array, torch.Tensor):
+        return array
+    made = torch.from_numpy(array)
+    return made.view(torch.bfloat16) if made.dtype == torch.uint16 else made
+
+
+def flat(array):
+    return tensor(array).reshape(-1)
+
+
+def need(condition, what):
+    if not condition:
+        raise Unsupported(what)
+
+
+def contiguous(*arrays):
+    return all(one is None or tensor(one).is_contiguous() for one in arrays)
+
+
+def fp8(array, dialect):
+    return tensor(array).view(torch.float8_e4m3fn if dialect == "e4m3fn" else torch.float8_e4m3fnuz)

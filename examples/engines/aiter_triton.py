@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton kernels of AITER (amd-aiter) in Triton's interpreter. No AMD card has run them here.
+
+The interpreter has no matrix product of e4m3fnuz and no tl.core.sub: fp8_mqa_logits runs on sim-gfx950, and
+dynamic_mxfp4_quant is not taken.
+
+    pip download --no-deps --only-binary=:all: --python-version 3.12 amd-aiter
+    unzip -q amd_aiter-*.whl 'aiter/*.py' -d released/amd_aiter-0.1.7.post2.dev18; export RELEASED=$PWD/released
+    TRITON_INTERPRET=1 plumb run --plugin aiter_triton.py --platform sim-gfx942
+"""
+
+import logging
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import released_files
+import torch
+import triton_interpreter
+
+triton_interpreter.start()
+FOLDER, VERSION = released_files.folder("amd_aiter")
+TRITON = "aiter.ops.triton"
+FILES = [
+    f"{TRITON}.{name}"
+    for name in (
+        "_triton_kernels.fp8_mqa_logits", "_triton_kernels.rmsnorm", "_triton_kernels.topk",
+        "fp8_mqa_logits", "rmsnorm", "topk", "utils._triton.kernel_repr", "utils.types",
+    )
+]  # fmt: skip
+released_files.use(
+    "aiter",
+    FOLDER,
+    FILES,
+    {
+        f"{TRITON}.utils.logger": {"AiterTritonLogger": lambda: logging.getLogger("aiter")},
+        f"{TRITON}.utils._triton.arch_info": {"get_arch": lambda: "gfx942", "is_fp8_avail": lambda: True},
+        f"{TRITON}.utils.device_info": {"get_num_sms": lambda: 304, "get_num_xcds": lambda: 8},
+    },
+)
+
+from adapter_tensors import TREE, flat, fp8, need, tensor
+from aiter.ops.triton import fp8_mqa_logits as mqa
+from aiter.ops.triton import rmsnorm, topk
+from plumb_kernels import kernel
+
+ONCE = {"rounding": "once"}
+
+
+def norm(x, weight, out, eps):
+    need(weight is not None, "with a weight only")
+    if tensor(x).numel():
+        with torch.no_grad():
+            tensor(out).copy_(rmsnorm.rms_norm(tensor(x), tensor(weight), eps))
+
+
+@kernel("rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def rms_norm(x, weight, out, eps):
+    norm(x, weight, out, eps)
+
+
+@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def shared_head(x, weight, out, eps):
+    norm(x, weight, out, eps)
+
+
+@kernel("q_kv_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
+    norm(q, q_weight, out_q, eps)
+    norm(kv, kv_weight, out_kv, eps)
+
+
+@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
+def fused_add(x, residual, weight, eps, tokens):
+    """The kernel has one row stride for input and residuals, and its wrapper does not compare theirs."""
+    if tokens:
+        with torch.no_grad():
+            out = torch.empty(x.shape, dtype=torch.bfloat16)
+            rmsnorm.rmsnorm2d_fwd_with_add(out, tensor(x), tensor(residual), tensor(residual), tensor(weight), eps)
+            tensor(x).copy_(out)
+
+
+def select(window, k, indices):
+    indices.fill_(-1)
+    if len(window) <= k:
+        indices[: len(window)] = torch.arange(len(window), dtype=torch.int32)
+        return
+    block = topk._pick_block(len(window), k)
+    need(block & (block - 1) == 0, "the block is no power of two: Triton does not compile it")
+    _, chosen = topk.topk(window.reshape(1, -1).contiguous(), k)
+    indices.copy_(chosen.reshape(-1))
+
+
+ORDER = {"deterministic": 1, "index_order": "any", "equal_keys": "any"}
+CHOICES = {"nan_order": "unspecified", "zeros": "equal"}
+
+
+@kernel("top_k_per_row_prefill", numerics=ORDER, contract=CHOICES, platforms="sim-*")
+def topk_prefill(logits, row_starts, row_ends, indices, k, logits_column_stride):
+    need(k <= 128, "at most 128 indices: the interpreter takes one pass for each")
+    columns, chosen = tensor(logits)[:, ::logits_column_stride], tensor(indices)
+    for row, (start, end) in enumerate(zip(row_starts.tolist(), row_ends.tolist(), strict=True)):
+        select(columns[row, start : max(start, end)], k, chosen[row])
+
+
+@kernel("fp8_mqa_logits", numerics={"deterministic": 1, "function_ulp": 2, "chains": 1}, platforms="sim-*")
+def mqa_logits(q, k, k_scale, weights, starts, ends, logits, q_dialect, k_dialect, max_seqlen_k, rows, keys):
+    need(max_seqlen_k == 0, "columns of all keys only")
+    need(q_dialect == k_dialect == "e4m3fn", "OCP codes only: the interpreter has no product of fnuz codes")
+    if rows * keys:
+        arguments = fp8(q, q_dialect), fp8(k, k_dialect), tensor(k_scale), tensor(weights), flat(starts), flat(ends)
+        tensor(logits)[:, :keys] = mqa.fp8_mqa_logits(*arguments)

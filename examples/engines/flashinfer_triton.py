@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton norms of FlashInfer in Triton's interpreter.
+
+    pip download --no-deps flashinfer-python==0.7.2.post1
+    unzip -q flashinfer_python-*.whl '*.py' -d released/flashinfer_python-0.7.2.post1; export RELEASED=$PWD/released
+    TRITON_INTERPRET=1 plumb run --plugin flashinfer_triton.py --platform sim-sm90
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import released_files
+import triton_interpreter
+
+triton_interpreter.start()
+FOLDER, VERSION = released_files.folder("flashinfer_python")
+released_files.use(
+    "flashinfer", FOLDER, ["flashinfer.triton.norm", "flashinfer.triton.kernels.norm", "flashinfer.triton.kernels.quant"]
+)
+
+from adapter_tensors import TREE, need, tensor
+from flashinfer.triton import norm as norms
+from plumb_kernels import kernel
+
+ONCE = {"rounding": "once"}
+
+
+def norm(x, weight, out, eps):
+    need(weight is not None, "with a weight only")
+    if tensor(x).numel():
+        norms.rms_norm(tensor(x), tensor(weight), tensor(out), eps)
+
+
+@kernel("rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def rms_norm(x, weight, out, eps):
+    norm(x, weight, out, eps)
+
+
+@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def shared_head(x, weight, out, eps):
+    norm(x, weight, out, eps)
+
+
+@kernel("q_kv_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
+    norm(q, q_weight, out_q, eps)
+    norm(kv, kv_weight, out_kv, eps)
+
+
+@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
+def fused_add_norm(x, residual, weight, eps, tokens):
+    """The square sum is of the fp32 sum, the normalised row of the stored one."""
+    need(tensor(x).stride(0) == tensor(residual).stride(0), "one row stride for both")
+    if tokens:
+        norms.rms_norm_add_residual(tensor(x), tensor(residual), tensor(weight), eps)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton norms of xFormers in Triton's interpreter.
+
+    pip download --no-deps xformers==0.0.35 && unzip -q xformers-*.whl '*.py' -d released/xformers-0.0.35
+    export RELEASED=$PWD/released
+    TRITON_INTERPRET=1 plumb run --plugin xformers_triton.py --platform sim-sm90
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import released_files
+import triton_interpreter
+
+triton_interpreter.start()
+FOLDER, VERSION = released_files.folder("xformers")
+released_files.use(
+    "xformers",
+    FOLDER,
+    ["xformers.ops._triton.rmsnorm_kernels"],
+    {"xformers.triton.importing": {"libdevice_find": lambda name: triton_interpreter.rsqrt}},
+)
+
+from adapter_tensors import TREE, tensor
+from plumb_kernels import kernel
+from xformers.ops._triton import rmsnorm_kernels
+
+ONCE = {"rounding": "once"}
+
+
+def norm(x, weight, out, eps):
+    """Contiguous rows are in the contract of xformers.ops.rms_norm."""
+    if tensor(x).numel():
+        tensor(out).copy_(rmsnorm_kernels._rms_norm_forward(tensor(x).contiguous(), tensor(weight), eps))
+
+
+@kernel("rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def rms_norm(x, weight, out, eps):
+    norm(x, weight, out, eps)
+
+
+@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def shared_head(x, weight, out, eps):
+    norm(x, weight, out, eps)
+
+
+@kernel("q_kv_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
+def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
+    norm(q, q_weight, out_q, eps)
+    norm(kv, kv_weight, out_kv, eps)
+
+
+@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
+def fused_add_norm(x, residual, weight, eps, tokens):
+    """x += y of rms_norm_add: the sum is where plumb's op has its residual. Squares are of the fp32 sum."""
+    if tokens:
+        total, added = tensor(residual).contiguous(), tensor(x).contiguous()
+        made = rmsnorm_kernels._rms_norm_add_forward(total, added, tensor(weight), eps)
+        tensor(residual).copy_(total)
+        tensor(x).copy_(made)
