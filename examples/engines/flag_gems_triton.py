@@ -147,7 +147,7 @@ def group_quant(x, q, scales, tokens, columns, group_size, scale_format, quotien
 @kernel(
     "grouped_topk",
     numerics={"deterministic": 1, "function_ulp": 4},
-    contract={"ties": "lower_id", "nonfinite": "guard_choice_only", "arithmetic": "fp32"},
+    contract={"ties": "lower_id", "nonfinite": "guard_choice_only", "arithmetic": "logits_format", "bias_format": "logits_format"},
     platforms="sim-*",
 )
 def grouped_topk(logits, bias, weights, ids, tokens, experts, topk, n_group, topk_group, renormalize, routed_scaling_factor):
