@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch 2.6.0: rms_norm of bf16 rounds eps to bf16, so that small rows are too long or too short.
 
-    python torch_rms_norm_eps.py    # with torch 2.6.0. torch 2.9.1 and later are right
+    python torch_rms_norm_eps.py    # with torch 2.6.0. torch 2.7.1 and later are right
 """
 
 import sys
