@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AITER 0.1.7 (amd-aiter): rmsnorm2d_fwd_with_add takes the row stride of its input for the residuals too.
+"""AITER 0.1.7.post2.dev18 (amd-aiter): rmsnorm2d_fwd_with_add takes the row stride of its input
+for the residuals too.
 
-    TRITON_INTERPRET=1 python aiter_fused_add_residual_stride.py amd_aiter-0.1.7.post2.dev18    # the unpacked wheel
+    pip download --no-deps amd-aiter==0.1.7.post2.dev18
+    unzip -q amd_aiter-*.whl 'aiter/*.py' -d amd_aiter
+    TRITON_INTERPRET=1 python aiter_fused_add_residual_stride.py amd_aiter
 """
 
 import importlib
@@ -17,7 +20,8 @@ sys.modules["aiter.ops.triton.utils.types"] = types.SimpleNamespace(get_dtype_ma
 sys.modules["aiter.ops.triton.utils.device_info"] = types.SimpleNamespace(get_num_sms=lambda: 304)
 rmsnorm = importlib.import_module("aiter.ops.triton.rmsnorm")
 torch.manual_seed(0)
-x, residual, behind = torch.randn(4, 576)[:, :512], torch.randn(4, 512), torch.full((8, 512), 7.0)
+x, behind = torch.randn(4, 576)[:, :512], torch.full((8, 512), 7.0)
+residual = torch.randn(8, 512)[:4]  # the kernel reads behind it
 stored, out = behind[:4], torch.empty(4, 512)
 rmsnorm.rmsnorm2d_fwd_with_add(out, x, residual, stored, torch.ones(512), 1e-6)
 wrong = ((stored - (x + residual)).abs() > 1e-4).any(1).nonzero().flatten().tolist()

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AITER 0.1.7 (amd-aiter): fp8_mqa_logits scores keys behind the end of a window, if its start is no multiple of 128.
+"""AITER 0.1.7.post2.dev18 (amd-aiter): fp8_mqa_logits scores other keys than those of the window, if its start is no
+multiple of 128: keys behind the last one, and not the first ones if the window lies in one block of 128.
 
-    TRITON_INTERPRET=1 python aiter_mqa_logits_window.py amd_aiter-0.1.7.post2.dev18    # the unpacked wheel
+    pip download --no-deps amd-aiter==0.1.7.post2.dev18
+    unzip -q amd_aiter-*.whl 'aiter/*.py' -d amd_aiter
+    TRITON_INTERPRET=1 python aiter_mqa_logits_window.py amd_aiter
 """
 
 import importlib
@@ -16,8 +19,11 @@ for name in ("aiter", "aiter.ops", "aiter.ops.triton", "aiter.ops.triton._triton
 module = importlib.import_module("aiter.ops.triton.fp8_mqa_logits")
 torch.manual_seed(0)
 q, keys = (torch.randn(*shape).to(torch.float8_e4m3fn) for shape in ((1, 32, 64), (1024, 64)))
-keys, weights, start, end = keys[:512], torch.rand(1, 32), 40, 300
-bounds = [torch.tensor([one], dtype=torch.int32) for one in (start, end)]
-made = module.fp8_mqa_logits(q, keys, torch.ones(1024)[:512], weights, *bounds)[0]
-behind = (made[end:] > -torch.inf).nonzero().flatten() + end  # "-inf, because of causal masking"
-sys.exit(f"scores behind the end {end}: keys {behind.min()} to {behind.max()}" if len(behind) else 0)
+wrong = []
+for start, end in ((40, 300), (130, 256), (270, 300)):
+    bounds = [torch.tensor([one], dtype=torch.int32) for one in (start, end)]
+    made = module.fp8_mqa_logits(q, keys[:512], torch.ones(1024)[:512], torch.rand(1, 32), *bounds)[0]
+    scored = (made > -torch.inf).nonzero().flatten().tolist()  # "-inf, because of causal masking"
+    if scored != list(range(start, end)):
+        wrong.append(f"keys {start} to {end - 1}: scores of {scored[0]} to {scored[-1]}")
+sys.exit("; ".join(wrong) or 0)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AITER 0.1.7 (amd-aiter): topk returns an index twice, and values that x does not have, if x has -inf.
+"""AITER 0.1.7.post2.dev18 (amd-aiter): topk returns an index twice, and values that x does not have, if x has -inf.
 
-    TRITON_INTERPRET=1 python aiter_topk_infinity.py amd_aiter-0.1.7.post2.dev18    # the unpacked wheel
+    pip download --no-deps amd-aiter==0.1.7.post2.dev18
+    unzip -q amd_aiter-*.whl 'aiter/*.py' -d amd_aiter
+    TRITON_INTERPRET=1 python aiter_topk_infinity.py amd_aiter
 """
 
 import importlib

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlagGems 5.0.2 (flag-gems): fused_add_rms_norm, "in-place" by its docstring, leaves strided tensors as they were.
 
-    TRITON_INTERPRET=1 python flag_gems_fused_add_rms_norm_strided.py flag_gems-5.0.2    # the unpacked wheel
+    pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d flag_gems-5.0.2
+    TRITON_INTERPRET=1 python flag_gems_fused_add_rms_norm_strided.py flag_gems-5.0.2
 """
 
 import contextlib

