@@ -4,9 +4,9 @@
 The interpreter has no matrix product of e4m3fnuz and no tl.core.sub: fp8_mqa_logits runs on sim-gfx950, and
 dynamic_mxfp4_quant is not taken.
 
-    pip download --no-deps --only-binary=:all: --python-version 3.12 amd-aiter
+    pip download --no-deps amd-aiter==0.1.7.post2.dev18 && mkdir -p released
     unzip -q amd_aiter-*.whl 'aiter/*.py' -d released/amd_aiter-0.1.7.post2.dev18; export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin aiter_triton.py --platform sim-gfx942
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin aiter_triton.py --platform sim-gfx942
 """
 
 import logging

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton kernels of FlagGems (flag-gems) in Triton's interpreter.
 
+    mkdir -p released
     pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d released/flag_gems-5.0.2
     export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin flag_gems_triton.py --platform sim-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin flag_gems_triton.py --platform sim-sm90
 """
 
 import contextlib

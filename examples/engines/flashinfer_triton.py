@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton norms of FlashInfer in Triton's interpreter.
 
-    pip download --no-deps flashinfer-python==0.7.2.post1
+    pip download --no-deps flashinfer-python==0.7.2.post1 && mkdir -p released
     unzip -q flashinfer_python-*.whl '*.py' -d released/flashinfer_python-0.7.2.post1; export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin flashinfer_triton.py --platform sim-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin flashinfer_triton.py --platform sim-sm90
 """
 
 import sys

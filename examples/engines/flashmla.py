@@ -3,7 +3,7 @@
 
     pip download --no-deps vllm==0.22.1 && unzip -q vllm-0.22.1-*.whl 'vllm/_flashmla_C*' -d vllm-0.22.1
     export FLASHMLA=$PWD/vllm-0.22.1/vllm/_flashmla_C.abi3.so
-    plumb run --plugin flashmla.py --platform cuda-sm90
+    PYTHONPATH=build/sim/python plumb run --plugin flashmla.py --platform cuda-sm90
 """
 
 import os

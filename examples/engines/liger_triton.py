@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton kernels of Liger-Kernel in Triton's interpreter, in its casting mode of Llama models.
 
+    mkdir -p released
     pip download --no-deps liger-kernel==0.8.5 && unzip -q liger_kernel-*.whl '*.py' -d released/liger_kernel-0.8.5
     export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin liger_triton.py --platform sim-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin liger_triton.py --platform sim-sm90
 """
 
 import sys

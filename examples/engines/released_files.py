@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imports single files of unpacked wheels, without what else the packages import.
 
+    mkdir -p released
     pip download --no-deps sglang==0.5.23 && unzip -q sglang-0.5.23-*.whl '*.py' -d released/sglang-0.5.23
     export RELEASED=$PWD/released
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton kernels of SGLang in Triton's interpreter.
 
+    mkdir -p released
     pip download --no-deps sglang==0.5.23 && unzip -q sglang-0.5.23-*.whl '*.py' -d released/sglang-0.5.23
     export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin sglang_triton.py --platform sim-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin sglang_triton.py --platform sim-sm90
 """
 
 import sys

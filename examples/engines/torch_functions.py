@@ -2,7 +2,7 @@
 """Functions of torch as implementations of plumb's ops, on the CPU.
 
     pip install torch==2.11.0
-    plumb run --plugin torch_functions.py --platform sim-sm90
+    PYTHONPATH=build/sim/python plumb run --plugin torch_functions.py --platform sim-sm90
 
 torch.topk compares numbers: -0 equals +0, and every NaN is above +inf.
 """

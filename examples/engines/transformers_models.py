@@ -2,7 +2,7 @@
 """Modules of transformers' DeepSeek models (deepseek_v4, deepseek_v32) as implementations of plumb's ops.
 
     pip install transformers==5.23.0 torch==2.11.0
-    plumb run --plugin transformers_models.py --platform sim-sm90
+    PYTHONPATH=build/sim/python plumb run --plugin transformers_models.py --platform sim-sm90
 
 They run in plain torch on the CPU. Parameters of a module are plumb's tensors. Lines in the middle of a
 layer's forward() run with stand-ins for the sublayers around them.

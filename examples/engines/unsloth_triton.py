@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Triton norm of Unsloth in Triton's interpreter.
 
+    mkdir -p released
     pip download --no-deps unsloth==2026.10.9 && unzip -q unsloth-*.whl 'unsloth/*.py' -d released/unsloth-2026.10.9
     export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin unsloth_triton.py --platform sim-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin unsloth_triton.py --platform sim-sm90
 """
 
 import sys

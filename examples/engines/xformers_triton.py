@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton norms of xFormers in Triton's interpreter.
 
+    mkdir -p released
     pip download --no-deps xformers==0.0.35 && unzip -q xformers-*.whl '*.py' -d released/xformers-0.0.35
     export RELEASED=$PWD/released
-    TRITON_INTERPRET=1 plumb run --plugin xformers_triton.py --platform sim-sm90
+    PYTHONPATH=build/sim/python TRITON_INTERPRET=1 plumb run --plugin xformers_triton.py --platform sim-sm90
 """
 
 import sys
