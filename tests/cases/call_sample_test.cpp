@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
+#include "cases/drivers/run.h"
 #include "cases/studies/outside_call.h"
+#include "device/device.h"
+#include "tests/support/rows_and_cases.h"
 
 namespace plumb::cases {
 namespace call_sample_test {
@@ -75,6 +79,40 @@ TEST(StrangeCall, LengthsBeyondTheTensorsAreRefused) {
   EXPECT_THROW(OutsideCall("copy_ragged_to_graph_buffers", copy, {}, true).judge(), BadRow);
   copy.tensors["indptr"] = copy.tensors["indptr_buffer"] = integers(near, {2, 1});
   EXPECT_TRUE(OutsideCall("copy_ragged_to_graph_buffers", copy, {}, true).judge().passed());
+}
+
+// One number of a right call is changed: nothing is expected of it, and nothing read behind a
+// table.
+bool is_refused(const char* id, const char* tensor, std::int64_t number) {
+  const Case& which = find_case(id);
+  const std::unique_ptr<Problem> problem =
+      which.op->make_problem(which.row, device::open_device("sim-sm90")->properties());
+  const Step step{1, problem->capacity(), Fill::real, DeadRows::zero};
+  TensorSet tensors = problem->make_tensors();
+  problem->fill(step, tensors);
+  HostTensor& changed = tensors.at(tensor);
+  for (std::int64_t i = 0; i < changed.elements(); ++i) {
+    if (changed.spec().dtype == Dtype::i64) changed.data<std::int64_t>()[i] = number;
+    if (changed.spec().dtype == Dtype::i32) {
+      changed.data<std::int32_t>()[i] = static_cast<std::int32_t>(number);
+    }
+  }
+  try {
+    const plumb_numerics numerics = numerics_with({});
+    problem->expect(step, tensors, to_reference(numerics), numerics);
+    return false;
+  } catch (const BadRow&) {
+    return true;
+  }
+}
+
+TEST(StrangeCall, PlacesOutsideOfTheTablesAreRefused) {
+  const char* const compress = "compress_norm_rope_insert/c4_indexer/eager";
+  EXPECT_FALSE(is_refused(compress, "positions", -5)) << "closes no group";
+  EXPECT_TRUE(is_refused(compress, "positions", 4'000'000'000'003));
+  EXPECT_TRUE(is_refused(compress, "token_to_req", 70'000));
+  EXPECT_TRUE(is_refused("save_partial_states/c4_main/eager", "positions", -1));
+  EXPECT_TRUE(is_refused("indexer_q_rope_quant/v4/eager", "positions", -1));
 }
 
 }  // namespace call_sample_test

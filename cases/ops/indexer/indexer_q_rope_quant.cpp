@@ -16,6 +16,7 @@
 #include <limits>
 
 #include "cases/ops/indexer/indexer_inputs.h"
+#include "cases/ops/norm/rope_inputs.h"
 #include "cases/ops/quantization/quant_inputs.h"
 #include "cases/tables/dialect.h"
 #include "cases/tensors/fill.h"
@@ -208,6 +209,7 @@ class IndexerQRopeQuantProblem final : public TableProblem<P> {
   }
 
   reference::IndexerQRopeQuant reference_input(const TensorSet& tensors) const {
+    rope_rows(tensors);  // refuses a position that the table does not have
     reference::IndexerQRopeQuant input;
     input.q = tensors.at("q").data<std::uint16_t>();
     input.q_token_stride = p_.q_token_stride;
