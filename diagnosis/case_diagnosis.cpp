@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "cases/tensors/sort_by.h"
 #include "diagnosis/lazy_hypotheses.h"
 #include "diagnosis/op_run.h"
+#include "diagnosis/rounding_hypotheses.h"
 
 namespace plumb::cases {
 
@@ -21,19 +23,8 @@ namespace {
 
 constexpr double kMostNanoseconds = 3e8;        // of one launch on the simulator
 constexpr double kMostNanosecondsOfLazy = 2e7;  // some hundred launches
-
-float half_value(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 0x1f;
-  const auto fraction = static_cast<float>(bits & 0x3ff);
-  if (exponent == 31) return fraction == 0 ? INFINITY : NAN;
-  const float size =
-      exponent == 0 ? fraction * 0x1p-24f : std::ldexp(1024 + fraction, exponent - 25);
-  return (bits & 0x8000) != 0 ? -size : size;
-}
-
-bool is_compared(const TensorSpec& spec) {
-  return spec.role == Role::output || spec.role == Role::scratch || spec.role == Role::state;
-}
+// Of hypotheses that many kernels nearly fit: rounding toward zero, a size that is off by a little.
+constexpr double kLeastScoreOfLoose = 0.95, kLeastScoreOfTensor = 0.9;
 
 class CaseDiagnosis {
  public:
@@ -100,6 +91,9 @@ class CaseDiagnosis {
     if (problem_->cost() > kMostNanosecondsOfLazy || which_.op->table == nullptr) return;
     const auto whole =
         which_.op->make_problem(which_.row, device::open_device(platform_)->properties());
+    // The process has one lazy kernel at a time (faults/lazy).
+    static std::mutex one_at_a_time;
+    const std::lock_guard lock(one_at_a_time);
     const TensorSet tensors = whole->make_tensors();
     for (const HostTensor& tensor : tensors.all()) {
       const std::string& name = tensor.spec().name;
@@ -112,8 +106,8 @@ class CaseDiagnosis {
         options = with_lazy_kernel(std::move(options), kernel, which_);
         const auto* entry =
             device::find_entry(options.implementation(platform_, false), which_.op->name);
-        consider(kernel.name(), meaning_of(kernel),
-                 run_once(*problem_, *entry, platform_, evidence_));
+        const TensorSet would = run_once(*problem_, *entry, platform_, evidence_);
+        if (fits_each_tensor(would)) consider(kernel.name(), meaning_of(kernel), would);
       } catch (const std::exception&) {
         // It cannot have left what was observed.
       }
@@ -130,11 +124,12 @@ class CaseDiagnosis {
                run_once(*problem_, *builtin(), platform_, evidence_, 2));
     }
     // Of bits, whoever ran it: another order of a sum changes few of them.
-    if (is_often_nearer_to_zero()) {
-      consider("truncated", "results are cut off where they have to be rounded", truncated(),
+    if (const auto would = cut_off_results(*problem_, *builtin(), evidence_, right_)) {
+      consider("truncated", "results are cut off where they have to be rounded", *would,
                Closeness::bits);
+      if (all_.back().match.score() < kLeastScoreOfLoose) all_.pop_back();
     }
-    if (const auto would = stored_as_fp16()) {
+    if (const auto would = stored_as_fp16(evidence_, right_)) {
       consider("stored_as_fp16", "results are stored as fp16 where bf16 is wanted", *would);
     }
   }
@@ -157,58 +152,38 @@ class CaseDiagnosis {
     return set;
   }
 
-  // Half of all roundings go away from zero. A small error of another kind moves few results.
-  bool is_often_nearer_to_zero() const {
-    constexpr double kLeastShare = 0.3;
-    std::int64_t all = 0, nearer = 0;
-    for (const HostTensor& result : right_.all()) {
-      if (!is_compared(result.spec()) || result.spec().dtype != Dtype::bf16) continue;
-      const auto* observed = evidence_.tensors.at(result.spec().name).data<std::uint16_t>();
-      const auto* bits = result.data<std::uint16_t>();
-      for (std::int64_t i = 0; i < result.extent(); ++i) {
-        if ((bits[i] & 0x7fff) == 0) continue;
-        ++all;
-        nearer += observed[i] + 1 == bits[i];
-      }
+  // A lazy kernel says what each tensor holds. Places that it leaves as they were before the launch
+  // are not written, integers are exact.
+  bool fits_each_tensor(const TensorSet& would) const {
+    Match all;
+    for (const HostTensor& right : right_.all()) {
+      const TensorSpec& spec = right.spec();
+      if (!is_judged(spec)) continue;
+      const HostTensor observed = promised(evidence_.tensors.at(spec.name), right);
+      const HostTensor left = promised(would.at(spec.name), right);
+      if (spec.starts_as.empty() && !leaves_the_same(observed, left)) return false;
+      const Match one = match(observed, right, left, closeness_);
+      const bool integers = spec.dtype == Dtype::i32 || spec.dtype == Dtype::i64;
+      if (integers && !one.is_exact()) return false;
+      if (one.wrong + one.invented > 0 && one.score() < kLeastScoreOfTensor) return false;
+      all += one;
     }
-    return static_cast<double>(nearer) >= kLeastShare * static_cast<double>(all);
+    return all.score() >= kLeastScoreOfLoose;
   }
 
-  // Bits that are right as fp16, to the precision of bf16. Elsewhere bits that nobody stores.
-  // Nothing if fewer than half are right so.
-  std::optional<TensorSet> stored_as_fp16() const {
-    TensorSet set = right_;
-    std::int64_t all = 0, hits = 0;
-    for (HostTensor& result : set.all()) {
-      if (!is_compared(result.spec()) || result.spec().dtype != Dtype::bf16) continue;
-      const auto* observed = evidence_.tensors.at(result.spec().name).data<std::uint16_t>();
-      auto* bits = result.data<std::uint16_t>();
-      for (std::int64_t i = 0; i < result.extent(); ++i) {
-        const std::uint32_t wide = std::uint32_t{bits[i]} << 16;
-        float value = 0;
-        std::memcpy(&value, &wide, sizeof value);
-        const bool right = std::abs(half_value(observed[i]) - value) <= 0x1p-7f * std::abs(value);
-        all += value != 0;
-        hits += right && value != 0;
-        bits[i] = right ? observed[i] : static_cast<std::uint16_t>(bits[i] ^ 0xffff);
-      }
+  // True if `observed` has the bytes from before the launch wherever `left` has them.
+  bool leaves_the_same(const HostTensor& observed, const HostTensor& left) const {
+    const auto before = static_cast<std::byte>(evidence_.poison);
+    const std::size_t size = size_of(left.spec().dtype);
+    const auto untouched = [&](const HostTensor& tensor, std::size_t at) {
+      const std::byte* element = tensor.bytes().data() + at * size;
+      return std::all_of(element, element + size, [&](std::byte one) { return one == before; });
+    };
+    for (std::int64_t i = 0; i < left.extent(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (untouched(left, at) && !untouched(observed, at)) return false;
     }
-    if (2 * hits < all) return std::nullopt;
-    return set;
-  }
-
-  // Where a result is one unit nearer to zero than it should be.
-  TensorSet truncated() const {
-    TensorSet set = right_;
-    for (HostTensor& result : set.all()) {
-      if (!is_compared(result.spec()) || result.spec().dtype != Dtype::bf16) continue;
-      const auto* observed = evidence_.tensors.at(result.spec().name).data<std::uint16_t>();
-      auto* bits = result.data<std::uint16_t>();
-      for (std::int64_t i = 0; i < result.extent(); ++i) {
-        if (observed[i] + 1 == bits[i] && (bits[i] & 0x7fff) != 0) bits[i] = observed[i];
-      }
-    }
-    return set;
+    return true;
   }
 
   void consider(std::string name, std::string stands_for, const TensorSet& would) {
@@ -258,7 +233,7 @@ class CaseDiagnosis {
   }
 
   // A lazy kernel adds nothing to a fault of the library that explains as much, nor to another one
-  // of the same member: of tails, many multiples leave the same out.
+  // of the same member: many multiples leave the same tail out.
   void drop_repeated() {
     const auto score = [](const Explanation& one) { return one.match.score(); };
     const auto member = [](const Explanation& one) {

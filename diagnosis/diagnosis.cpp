@@ -9,10 +9,9 @@ namespace plumb::cases {
 
 namespace {
 
-double percent(const Match& match) {
-  return match.wrong == 0
-             ? 0
-             : 100.0 * static_cast<double>(match.explained) / static_cast<double>(match.wrong);
+// Rounded down: 100 for all of them alone.
+std::int64_t percent(const Match& match) {
+  return match.wrong == 0 ? 0 : 100 * match.explained / match.wrong;
 }
 
 std::string subject_of(const Diagnosis& diagnosis) {
@@ -35,7 +34,7 @@ std::string next_best(const Diagnosis& diagnosis) {
   if (diagnosis.named.empty() && next.is_exact()) {
     return fmt::format("; {} would leave the same, as might much else", diagnosis.next->name);
   }
-  return fmt::format("; next best: {}, {:.0f} %", diagnosis.next->name, percent(next));
+  return fmt::format("; next best: {}, {} %", diagnosis.next->name, percent(next));
 }
 
 std::string left_out(const Diagnosis& diagnosis) {
@@ -45,7 +44,7 @@ std::string left_out(const Diagnosis& diagnosis) {
 
 std::string reason(const Explanation& best) {
   if (best.match.wrong == 0) return "no value is wrong, and the findings are the same";
-  return fmt::format("explains {:.0f} % of {} wrong values", percent(best.match), best.match.wrong);
+  return fmt::format("explains {} % of {} wrong values", percent(best.match), best.match.wrong);
 }
 
 }  // namespace
