@@ -35,27 +35,46 @@ std::optional<std::string> left_alone(const WrongRows& view, std::string_view wh
 bool was_poisoned(const WrongRows& view) {
   return view.clues() != nullptr && view.evidence.got.spec().starts_as.empty();
 }
+struct WrongElementCount {
+  std::int64_t all = 0, unwritten = 0;
+};
+WrongElementCount count_wrong(const WrongRows& view) {
+  WrongElementCount count;
+  for (const std::int64_t r : view.evidence.wrong_rows) {
+    for (std::int64_t c = 0; c < view.end; ++c) {
+      if (!view.wrong(r, c)) continue;
+      ++count.all;
+      count.unwritten += holds_poison(view, r, c);
+    }
+  }
+  return count;
+}
+std::string unwritten_text(const WrongElementCount& wrong) {
+  return fmt::format("{} of {} wrong elements {} {}", wrong.unwritten, wrong.all,
+                     wrong.unwritten == 1 ? "was" : "were", kNeverWritten);
+}
 
 }  // namespace
 
 std::optional<std::string> never_written(const WrongRows& view) {
   if (!was_poisoned(view) || !is_telling_poison(view)) return {};
-  return left_alone(view, fmt::format("was {}", kNeverWritten));
+  const bool whole_rows = std::ranges::all_of(view.evidence.wrong_rows, [&](std::int64_t r) {
+    return all_columns(view, [&](std::int64_t c) { return holds_poison(view, r, c); });
+  });
+  if (whole_rows) return fmt::format("{} was {}", view.subject(), kNeverWritten);
+  const WrongElementCount wrong = count_wrong(view);
+  if (wrong.unwritten == 0) return {};
+  if (wrong.unwritten == wrong.all) return fmt::format("every wrong element was {}", kNeverWritten);
+  const double most = kNearlyAll * static_cast<double>(wrong.all);
+  if (static_cast<double>(wrong.unwritten) < most) return {};
+  return unwritten_text(wrong);
 }
 
 std::optional<std::string> partly_written(const WrongRows& view) {
   if (!was_poisoned(view) || !is_telling_poison(view)) return {};
-  std::int64_t wrong = 0, unwritten = 0;
-  for (const std::int64_t r : view.evidence.wrong_rows) {
-    for (std::int64_t c = 0; c < view.end; ++c) {
-      if (!view.wrong(r, c)) continue;
-      ++wrong;
-      unwritten += holds_poison(view, r, c);
-    }
-  }
-  if (unwritten == 0) return {};
-  return fmt::format("{} of {} wrong elements {} {}", unwritten, wrong,
-                     unwritten == 1 ? "was" : "were", kNeverWritten);
+  const WrongElementCount wrong = count_wrong(view);
+  if (wrong.unwritten == 0) return {};
+  return unwritten_text(wrong);
 }
 
 std::string under_streams(std::string pattern, bool streams_are_early) {

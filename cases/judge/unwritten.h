@@ -12,14 +12,16 @@ namespace plumb::cases {
 
 struct WrongRows;
 
-// How reports call an element of an output that holds the poison after the launch.
+// How reports call an element of an output that holds the poison after the launch. An addition to
+// NaN or to a huge number leaves it too: one verdict cannot tell (cases/studies/contrast.h can).
 inline constexpr std::string_view kNeverWritten = "never written (still holds plumb's poison)";
 // What else may have happened where work on a stream begins late: the launcher did it at once.
 inline constexpr std::string_view kOrTooEarly =
     ", or written before the stream reached this launch";
 
+// Where all wrong elements hold the poison; where nearly all do, how many.
 std::optional<std::string> never_written(const WrongRows& view);
-// Where only some of the wrong elements hold the poison: how many.
+// How many of the wrong elements hold the poison, if any does.
 std::optional<std::string> partly_written(const WrongRows& view);
 // A pattern as a report has it, for a launch on streams that begin their work early, or late.
 std::string under_streams(std::string pattern, bool streams_are_early);

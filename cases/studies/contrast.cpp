@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
 
 #include "cases/drivers/point_text.h"
 #include "cases/drivers/verdict_listener.h"
@@ -17,15 +21,24 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr double kMostNanosecondsOfContrast = 2e9;  // of all runs (Problem::cost)
-constexpr int kContrastRuns = 18;  // that a contrast takes if every condition matters
-constexpr int kOtherInputs = 8;    // for rows enough to separate them
+// Of one run by Problem::cost, and what a contrast of short runs may take in all.
+constexpr double kMostNanosecondsOfContrast = 2e9;
+// A contrast of long runs may take as long as this many of them, up to a limit. Python kernels and
+// real devices do not follow the model.
+constexpr double kContrastTimeInRuns = 20, kMostNanosecondsOfLongContrast = 2e10;
+constexpr int kMostContrastRuns = 64;
+constexpr int kOtherInputs = 8;  // the rows of one set of inputs may be too few to separate
+// A case that passes or fails by chance looks like one that depends on a condition, or on the
+// policy of its streams, with a probability below 1e-3.
+constexpr int kLeastFailingRuns = 8, kLeastPassingRuns = 6;
+constexpr int kRunsOfCause = 5;
+constexpr std::int64_t kNoSecondLaunch = std::numeric_limits<std::int64_t>::max();
 
 enum class ContrastVerdict { passes, fails, cannot_say };
 
 struct ContrastRun {
   ContrastVerdict verdict = ContrastVerdict::cannot_say;
-  std::shared_ptr<const CaseEvidence> evidence;
+  bool wrote_nothing = false;
 };
 
 // A condition of the failing point and what a report calls its values.
@@ -70,22 +83,26 @@ class Contrasted {
       : which_(which),
         result_(result),
         options_(options),
+        simulated_(options.platform.starts_with("sim-")),
         base_(point_from(result.failed_at)),
         problem_(make_problem(which, options, false)) {
     const double launches = static_cast<double>(result.launches) /
                             static_cast<double>(std::max<std::int64_t>(result.points, 1));
-    const double run = launches * (problem_->cost() + verdict_cost(*problem_));
-    runs_left_ =
-        static_cast<int>(std::min<double>(kContrastRuns, kMostNanosecondsOfContrast / run));
+    modelled_run_ = launches * (problem_->cost() + verdict_cost(*problem_));
   }
 
   Contrast find() {
-    if (runs_left_ < 1 || at(base_).verdict != ContrastVerdict::fails) return found_;
+    if (!fails_again()) return found_;
     find_unwritten();
     if (!found_.cause.empty()) return found_;
-    for (const ContrastCondition& one : kConditions) compare(one);
-    for (int i = 1; i <= kOtherInputs && runs_left_ > 0; ++i) {
-      if (at(base_, i).verdict == ContrastVerdict::cannot_say) break;
+    int failing = 0, passing = 0;
+    for (int i = 0; i <= kOtherInputs; ++i) {
+      const ContrastVerdict verdict = at(base_, i).verdict;
+      failing += verdict == ContrastVerdict::fails;
+      passing += verdict == ContrastVerdict::passes;
+    }
+    if (failing >= kLeastFailingRuns && passing == 0) {
+      for (const ContrastCondition& one : kConditions) compare(one);
     }
     const std::string rows = rows_.text();
     if (!rows.empty()) {
@@ -95,25 +112,80 @@ class Contrasted {
   }
 
  private:
-  // `inputs`: 0 for those of the failure.
+  using Clock = std::chrono::steady_clock;
+
+  double nanoseconds() const {
+    return std::chrono::duration<double, std::nano>(Clock::now() - start_).count();
+  }
+
+  bool may_run() const {
+    if (runs_.empty()) return modelled_run_ <= kMostNanosecondsOfContrast;
+    if (std::ssize(runs_) >= kMostContrastRuns) return false;
+    const double spent = std::max(nanoseconds(), modelled_run_ * static_cast<double>(runs_.size()));
+    const double run = std::max(first_run_, modelled_run_);
+    return spent < std::clamp(kContrastTimeInRuns * run, kMostNanosecondsOfContrast,
+                              kMostNanosecondsOfLongContrast);
+  }
+
+  // `inputs`: 0 for those of the failure. The same run is not repeated.
   ContrastRun at(const Point& point, int inputs = 0) {
-    --runs_left_;
+    const auto key = std::tuple(spec_of(point), point.first_compared, inputs);
+    if (const auto found = runs_.find(key); found != runs_.end()) return found->second;
+    if (!may_run()) return {};
+    const ContrastRun run = run_at(point, inputs);
+    if (runs_.empty()) first_run_ = nanoseconds();
+    return runs_[key] = run;
+  }
+
+  ContrastRun run_at(const Point& point, int inputs) {
     RunOptions options = options_;
     options.point = point;
     options.seed += static_cast<std::uint64_t>(inputs);
     options.on_real_launch = {};
-    // Other fills have other bounds.
+    // Rows that fail under one condition of a point may pass under another one.
+    const bool is_base = spec_of(point) == spec_of(base_);
+    bool works = false;  // in at least one step
     const VerdictListener listener([&](const Problem& problem, const Launched& launched,
                                        const std::vector<TensorReport>& reports) {
-      if (point.fill == base_.fill) rows_.add(problem, launched, reports);
+      if (is_base) rows_.add(problem, launched, reports);
+      // Poison of zeros may be the right result.
+      works |= point.poison != Poison::zero && launched.step.live > 0 &&
+               std::ranges::all_of(reports, &TensorReport::passed);
     });
     try {
       const CaseResult result = run_case(which_, options);
-      if (result.outcome == Outcome::passed) return {ContrastVerdict::passes, nullptr};
-      if (fails_by_values(result)) return {ContrastVerdict::fails, result.evidence};
+      if (result.outcome == Outcome::passed) return {ContrastVerdict::passes};
+      if (fails_by_values(result)) {
+        const bool nothing = !works && result.evidence && result.evidence->poison == point.poison &&
+                             wrote_nothing(*problem_, *result.evidence);
+        return {ContrastVerdict::fails, nothing};
+      }
     } catch (const std::exception&) {  // a row or a point that is impossible with other inputs
     }
     return {};
+  }
+
+  // A second launch starts from another poison. It would hide under which poison the first fails.
+  bool fails_without_second_launch(Poison poison) {
+    base_.poison = poison;
+    base_.first_compared = kNoSecondLaunch;
+    rows_ = {};
+    return at(base_).verdict == ContrastVerdict::fails;
+  }
+
+  // Sets `base_` to the point at which all runs start.
+  bool fails_again() {
+    const Point failed_at = base_;
+    if (fails_without_second_launch(failed_at.poison)) return true;
+    const Poison judged = result_.evidence ? result_.evidence->poison : failed_at.poison;
+    if (judged != failed_at.poison && fails_without_second_launch(judged)) return true;
+    base_ = failed_at;
+    rows_ = {};
+    const ContrastVerdict verdict = at(base_).verdict;
+    if (verdict == ContrastVerdict::passes) {
+      found_.lines.emplace_back("fails intermittently: a second run with the same inputs passed");
+    }
+    return verdict == ContrastVerdict::fails;
   }
 
   Point with(const ContrastCondition& condition, const std::string& value) const {
@@ -122,21 +194,44 @@ class Contrasted {
     return point;
   }
 
-  // Poison may be a result by chance. Under two of its values it is not.
+  // With each of the first sets of inputs.
+  bool always(const Point& point, ContrastVerdict verdict, int runs) {
+    for (int i = 0; i < runs; ++i) {
+      if (at(point, i).verdict != verdict) return false;
+    }
+    return true;
+  }
+  bool always_writes_nothing(const Point& point) {
+    for (int i = 0; i < kRunsOfCause; ++i) {
+      if (!at(point, i).wrote_nothing) return false;
+    }
+    return true;
+  }
+
+  // Any poison may be a result by chance, and what is added to NaN or to a huge number leaves them
+  // as they were. What is added to zero shows.
+  bool writes_nothing_over_any_poison(Point point) {
+    constexpr std::array kPoisonsInTurn{Poison::zero, Poison::nan, Poison::huge};
+    for (int i = 0; i < kRunsOfCause; ++i) {
+      point.poison = kPoisonsInTurn[static_cast<std::size_t>(i) % kPoisonsInTurn.size()];
+      if (!at(point, i).wrote_nothing) return false;
+    }
+    return true;
+  }
+
   void find_unwritten() {
-    const CaseEvidence* evidence = result_.evidence.get();
-    if (evidence == nullptr || !wrote_nothing(*problem_, *evidence)) return;
-    Point other = base_;
-    other.poison = evidence->poison == Poison::huge ? Poison::nan : Poison::huge;
-    other.conditions.policy = device::Policy::early;
-    const ContrastRun early = at(other);
-    const bool is_late = base_.conditions.policy != device::Policy::early;
-    if (early.verdict == ContrastVerdict::passes && is_late) {
+    if (base_.first_compared != kNoSecondLaunch || !at(base_).wrote_nothing) return;
+    Point early = base_;
+    early.conditions.policy = device::Policy::early;
+    const bool is_late = simulated_ && base_.conditions.policy != device::Policy::early;
+    if (is_late && at(early).verdict == ContrastVerdict::passes) {
+      if (!always_writes_nothing(base_)) return;
+      if (!always(early, ContrastVerdict::passes, kRunsOfCause)) return;
       found_.cause = fmt::format(
           "the kernel works before the stream reaches its launch: outputs are {} under {} streams, "
           "and right under early streams",
           kNeverWritten, part_of(base_, "policy"));
-    } else if (early.evidence && wrote_nothing(*problem_, *early.evidence)) {
+    } else if (writes_nothing_over_any_poison(early)) {
       const bool replayed = which_.scenario->mode == Scenario::Mode::full_graph;
       found_.cause =
           fmt::format("the {} wrote nothing: every promised element of the outputs was {}",
@@ -144,35 +239,34 @@ class Contrasted {
     }
   }
 
-  // Values of a condition under which the case passes, each with two sets of inputs, while it fails
-  // at its own value with both.
+  // Values of a condition under which the case always passes, while it always fails at its own.
   void compare(const ContrastCondition& condition) {
     const std::string own = part_of(base_, condition.part);
-    std::vector<std::string> passing, failing{own};
+    std::vector<std::string> passing, failing{own}, others;
     for (const std::string& value : values_of(condition)) {
-      if (value == own || runs_left_ < 1) continue;
-      const ContrastVerdict verdict = at(with(condition, value)).verdict;
-      if (verdict == ContrastVerdict::fails) failing.push_back(value);
-      if (verdict == ContrastVerdict::passes) passing.push_back(value);
+      if (value == own) continue;
+      const Point point = with(condition, value);
+      if (at(point).verdict == ContrastVerdict::fails) others.push_back(value);
+      if (always(point, ContrastVerdict::passes, kLeastPassingRuns)) passing.push_back(value);
     }
-    if (passing.empty() || runs_left_ < 1 + static_cast<int>(passing.size())) return;
-    if (at(base_, 1).verdict != ContrastVerdict::fails) return;
-    for (const std::string& value : passing) {
-      if (at(with(condition, value), 1).verdict != ContrastVerdict::passes) return;
+    if (passing.empty()) return;
+    for (const std::string& value : others) {
+      const Point point = with(condition, value);
+      if (always(point, ContrastVerdict::fails, kLeastPassingRuns)) failing.push_back(value);
     }
     found_.lines.push_back(fmt::format("fails with {} {}, passes with {} {}",
                                        fmt::join(failing, " and "), condition.noun,
                                        fmt::join(passing, " and "), condition.noun));
     if (condition.part == "poison") {
-      found_.lines.back() += ": the result depends on what outputs hold before the launch";
+      found_.lines.back() +=
+          ": the result depends on what outputs or scratch hold before the launch";
     }
   }
 
   std::vector<std::string> values_of(const ContrastCondition& condition) const {
     // A real device has streams of its own.
     if (condition.part == "policy") {
-      return options_.platform.starts_with("sim-") ? std::vector<std::string>{"early", "late"}
-                                                   : std::vector<std::string>{};
+      return simulated_ ? std::vector<std::string>{"early", "late"} : std::vector<std::string>{};
     }
     const auto& parts = point_parts();
     return std::ranges::find(parts, condition.part, &PointPart::name)->values;
@@ -181,9 +275,12 @@ class Contrasted {
   const Case& which_;
   const CaseResult& result_;
   const RunOptions& options_;
-  const Point base_;
+  const bool simulated_;
+  Point base_;
   const std::unique_ptr<Problem> problem_;
-  int runs_left_ = 0;
+  const Clock::time_point start_ = Clock::now();
+  double modelled_run_ = 0, first_run_ = 0;                                 // nanoseconds
+  std::map<std::tuple<std::string, std::int64_t, int>, ContrastRun> runs_;  // point, inputs
   RowContrast rows_;
   Contrast found_;
 };

@@ -83,6 +83,15 @@ std::vector<RowProperty> properties_of(const TensorSet& tensors, const HostTenso
   return all;
 }
 
+// All rows where the tensor has none for each row of the step (a plan), and of a list, whose
+// columns these are.
+std::int64_t live_rows(const HostTensor& output, const Problem& problem, const Step& step) {
+  const auto& shape = output.spec().shape;
+  const std::int64_t capacity = problem.capacity();
+  if (shape.size() < 2 || capacity < 1 || shape.front() % capacity != 0) return output.rows();
+  return output.rows() / capacity * step.live;
+}
+
 // A value that is far from both sides says more than one between two close values.
 double sharpness(const SeparatingValue& one) {
   if (one.mixed > 0)
@@ -94,8 +103,7 @@ double sharpness(const SeparatingValue& one) {
 
 std::string sentence(const std::string& tensor, const std::string& property,
                      const SeparatingValue& one) {
-  const std::string failing = separating_text(one.last_failing);
-  const std::string passing = separating_text(one.first_passing);
+  const auto [failing, passing] = separating_texts(one);
   if (property == kRow) {
     const auto first_rows = [](double last, const char* verb, const char* one_verb) {
       return last == 0 ? fmt::format("row 0 {}", one_verb)
@@ -127,14 +135,18 @@ void RowContrast::add(const Problem& problem, const Launched& launched,
   }
 }
 
+// Padding is filled to be ignored: what its inputs hold says nothing of the rows that count.
 void RowContrast::add(const HostTensor& tensor, const Problem& problem, const Launched& launched,
                       const TensorReport& report) {
   const RowMask promised =
       problem.promised_rows_by_inputs(launched.step, launched.tensors, tensor.spec());
+  const ColumnRanges columns = problem.promised_columns(launched.tensors, tensor.spec());
+  const std::int64_t live = live_rows(tensor, problem, launched.step);
   const std::set<std::int64_t> wrong(report.wrong_rows.begin(), report.wrong_rows.end());
   Rows& rows = tensors_[report.tensor];
-  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
-    if (!is_promised(promised, row)) continue;
+  for (std::int64_t row = 0; row < live; ++row) {
+    const ColumnRange range = columns_of(columns, tensor, row);
+    if (!is_promised(promised, row) || range.begin >= range.end) continue;
     const bool failed = wrong.contains(row);
     std::vector<RowProperty> properties = properties_of(launched.tensors, tensor, row);
     std::vector<double> values;

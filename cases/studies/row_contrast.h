@@ -17,8 +17,8 @@ namespace plumb::cases {
 
 class RowContrast {
  public:
-  // The rows of a verdict: those that the op promises. Without effect for a verdict on a sample of
-  // rows, and for a tensor whose failure names no row (a bias).
+  // The live rows of a verdict of which the op promises at least one column. Without effect for a
+  // verdict on a sample of rows, and for a tensor whose failure names no row (a bias).
   void add(const Problem& problem, const Launched& launched,
            const std::vector<TensorReport>& reports);
 
@@ -29,7 +29,8 @@ class RowContrast {
   struct Rows {
     std::map<std::string, std::vector<Observation>> properties;  // by their names in a report
     std::size_t count = 0;  // a property may be that of rows other than zero alone
-    std::set<std::pair<bool, std::vector<double>>> seen;  // a row of the same inputs is no more
+    std::set<std::pair<bool, std::vector<double>>>
+        seen;  // verdicts with inputs: each is counted once
   };
   void add(const HostTensor& tensor, const Problem& problem, const Launched& launched,
            const TensorReport& report);

@@ -10,16 +10,30 @@ namespace plumb::cases {
 
 namespace {
 
-constexpr std::int64_t kLeastOnEachSide = 3;
 constexpr double kMostChance = 1e-3;
 
-// Of all ways to choose the failures, two are separated by one number: the smallest and the
-// largest values.
-double chance_of_separation(std::int64_t failed, std::int64_t passed, std::int64_t hypotheses) {
-  const auto log_factorial = [](std::int64_t n) { return std::lgamma(static_cast<double>(n) + 1); };
-  const double ways =
-      log_factorial(failed + passed) - log_factorial(failed) - log_factorial(passed);
-  return 2 * static_cast<double>(hypotheses) * std::exp(-ways);
+double log_choices(std::int64_t n, std::int64_t k) {
+  const auto log_factorial = [](std::int64_t i) { return std::lgamma(static_cast<double>(i) + 1); };
+  return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
+}
+
+// An upper bound. Counts the ways to choose the failures that leave at most `mixed` observations
+// between two sides with kLeastOnEachSide each. The factor 2: failures may lie on either side.
+double chance_of_separation(std::int64_t failed, std::int64_t passed, std::int64_t mixed,
+                            std::int64_t hypotheses) {
+  double choices = 0;
+  const std::int64_t least = std::max<std::int64_t>(mixed - (passed - kLeastOnEachSide), 0);
+  const std::int64_t most = std::min(mixed, failed - kLeastOnEachSide);
+  for (std::int64_t between = least; between <= most; ++between) {
+    choices += std::exp(log_choices(mixed, between) - log_choices(failed + passed, failed));
+  }
+  return 2 * static_cast<double>(hypotheses) * choices;
+}
+
+std::string text_with_digits(double value, int digits) {
+  return value == std::floor(value) && std::abs(value) < 1e9
+             ? fmt::format("{}", static_cast<std::int64_t>(value))
+             : fmt::format("{:.{}g}", value, digits);
 }
 
 }  // namespace
@@ -42,7 +56,8 @@ std::optional<SeparatingValue> separating_value(std::vector<Observation> all,
   const std::int64_t above = size - high, mixed = size - low - above;
   if (std::min<std::int64_t>(low, above) < kLeastOnEachSide) return {};
   if (static_cast<double>(mixed) > most_mixed * static_cast<double>(size)) return {};
-  if (chance_of_separation(low, above, hypotheses) > kMostChance) return {};
+  const std::int64_t failed = std::ranges::count(all, true, &Observation::failed);
+  if (chance_of_separation(failed, size - failed, mixed, hypotheses) > kMostChance) return {};
   SeparatingValue found{.fails_below = low_fails, .mixed = mixed};
   found.last_failing = low_fails ? all[low - 1].value : all[high].value;
   found.first_passing = low_fails ? all[high].value : all[low - 1].value;
@@ -51,10 +66,15 @@ std::optional<SeparatingValue> separating_value(std::vector<Observation> all,
   return found;
 }
 
-std::string separating_text(double value) {
-  return value == std::floor(value) && std::abs(value) < 1e9
-             ? fmt::format("{}", static_cast<std::int64_t>(value))
-             : fmt::format("{:.3g}", value);
+SeparatingTexts separating_texts(const SeparatingValue& found) {
+  constexpr int kLeastDigits = 3, kMostDigits = 17;
+  SeparatingTexts texts;
+  for (int digits = kLeastDigits; digits <= kMostDigits; ++digits) {
+    texts = {text_with_digits(found.last_failing, digits),
+             text_with_digits(found.first_passing, digits)};
+    if (texts.last_failing != texts.first_passing) break;
+  }
+  return texts;
 }
 
 }  // namespace plumb::cases

@@ -25,13 +25,19 @@ struct SeparatingValue {
   std::int64_t mixed = 0;               // others, between the two values
 };
 
-// Nothing unless there are at least three failures and three passes, at most the share
+inline constexpr std::int64_t kLeastOnEachSide = 3;  // failures, and passes
+
+// Nothing unless there are at least kLeastOnEachSide failures and passes, at most the share
 // `most_mixed` of all lies between, and the chance that a random choice of failures would be
-// separated by one of `hypotheses` numbers is below 1e-3. Values that are not finite: nothing.
+// separated as well by one of `hypotheses` numbers is below 1e-3. Values that are not finite:
+// nothing.
 std::optional<SeparatingValue> separating_value(std::vector<Observation> all,
                                                 std::int64_t hypotheses, double most_mixed = 0);
 
-// A number of a report, with as many digits as a reader needs to find it.
-std::string separating_text(double value);
+// Both values in a report, with at least three digits and as many as tell one from the other.
+struct SeparatingTexts {
+  std::string last_failing, first_passing;
+};
+SeparatingTexts separating_texts(const SeparatingValue& found);
 
 }  // namespace plumb::cases

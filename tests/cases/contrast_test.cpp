@@ -5,10 +5,18 @@
 #include "cases/studies/contrast.h"
 
 #include <gtest/gtest.h>
+#include <plumb/plumb_ops.h>
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cases/drivers/point_text.h"
+#include "cases/judge/error_pattern.h"
+#include "cases/studies/row_contrast.h"
 #include "cases/studies/separation.h"
 #include "faults/faults.h"
 #include "faults/replaced_op.h"
@@ -67,6 +75,26 @@ TEST(Separation, FewObservationsAreNoProof) {
   EXPECT_FALSE(separating_value(observations(7, 7, 20), 10)) << "one of ten numbers always may";
 }
 
+TEST(Separation, WhatLiesBetweenIsPartOfTheChance) {
+  std::vector<Observation> all;
+  for (int i = 0; i < 20; ++i) all.push_back({i < 9 || i == 10, static_cast<double>(i)});
+  // (1 + 2 + 1) of 184756 choices on each side.
+  EXPECT_TRUE(separating_value(all, 23, 0.1));
+  EXPECT_FALSE(separating_value(all, 24, 0.1));
+}
+
+TEST(Separation, TextsDifferIfTheValuesDo) {
+  const auto texts = [](double failing, double passing) {
+    const SeparatingTexts found =
+        separating_texts({.last_failing = failing, .first_passing = passing});
+    return found.last_failing + " " + found.first_passing;
+  };
+  EXPECT_EQ(texts(0.00731, 0.0123), "0.00731 0.0123");
+  EXPECT_EQ(texts(1.00041, 1.00049), "1.0004 1.0005");
+  EXPECT_EQ(texts(3, 3.0004), "3 3.0004");
+  EXPECT_EQ(texts(64, 65), "64 65");
+}
+
 CaseResult failed(const Case& which, const RunOptions& options) {
   CaseResult result = run_case(which, options);
   EXPECT_EQ(result.outcome, Outcome::failed);
@@ -89,6 +117,197 @@ TEST(Contrast, NamesAKernelThatWritesNothing) {
     EXPECT_EQ(cause.find("the kernel wrote nothing: every promised element") == 0, !in_place)
         << id << ": " << cause;
   }
+}
+
+const device::OpEntry& plumbs_norm() {
+  return *device::find_entry(device::builtin_implementation("sim-sm90"), "rms_norm");
+}
+plumb_status launch_norm(const plumb_rms_norm_params& p) { return plumbs_norm().launch(&p); }
+
+RunOptions with_launcher(plumb_status (*launch)(const void*), const char* point) {
+  device::OpEntry entry = plumbs_norm();
+  entry.launch = launch;
+  RunOptions options = on("sim-sm90");
+  options.implementation = with_op_replaced({entry, {}});
+  options.point = point_from(point);
+  return options;
+}
+
+Contrast contrast_of(const char* id, const RunOptions& options) {
+  const Case& which = find_case(id);
+  return contrast(which, failed(which, options), options);
+}
+
+// out += the norm, on streams that begin early.
+plumb_status adds_to_output(const void* params) {
+  const plumb_rms_norm_params& p = *static_cast<const plumb_rms_norm_params*>(params);
+  const auto to_float = [](std::uint16_t value) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+  };
+  const auto place = [&](std::int64_t i) {
+    return p.out + i / p.hidden * p.out_row_stride + i % p.hidden;
+  };
+  std::vector<std::uint16_t> before;
+  for (std::int64_t i = 0; i < p.tokens * p.hidden; ++i) before.push_back(*place(i));
+  const plumb_status status = launch_norm(p);
+  for (std::int64_t i = 0; i < p.tokens * p.hidden; ++i) {
+    const float sum = to_float(before[static_cast<std::size_t>(i)]) + to_float(*place(i));
+    *place(i) = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(sum) >> 16);
+  }
+  return status;
+}
+
+// NaN and 1.3e36 stay what they are if a result is added to them.
+TEST(Contrast, AnAdditionToPoisonIsNotNothing) {
+  const Contrast found = contrast_of("rms_norm/v4_flash_hidden/eager",
+                                     with_launcher(adds_to_output, "fill=real,poison=nan"));
+  EXPECT_EQ(found.cause, "");
+  EXPECT_EQ(std::ranges::count(found.lines,
+                               "fails with nan and huge poison, passes with zero poison: the "
+                               "result depends on what outputs or scratch hold before the launch"),
+            1)
+      << testing::PrintToString(found.lines);
+}
+
+device::Policy policy_of_device = device::Policy::early;
+plumb_status wrong_if_late(const void* params) {
+  plumb_rms_norm_params p = *static_cast<const plumb_rms_norm_params*>(params);
+  if (policy_of_device != device::Policy::early) p.eps = 1e30f;
+  return launch_norm(p);
+}
+
+TEST(Contrast, NamesThePolicyOfStreams) {
+  RunOptions options = with_launcher(wrong_if_late, "fill=real,policy=late");
+  options.open = [](std::string_view name, const device::Conditions& conditions) {
+    policy_of_device = conditions.policy;
+    return device::open_device(name, conditions);
+  };
+  const Contrast found = contrast_of("rms_norm/v4_flash_hidden/eager", options);
+  EXPECT_EQ(found.cause, "");
+  EXPECT_EQ(std::ranges::count(found.lines, "fails with late streams, passes with early streams"),
+            1)
+      << testing::PrintToString(found.lines);
+}
+
+// Of the exact fill all mean squares are at least 1024.
+plumb_status adds_too_large_an_eps(const void* params) {
+  plumb_rms_norm_params p = *static_cast<const plumb_rms_norm_params*>(params);
+  p.eps = 0.01f;
+  return launch_norm(p);
+}
+
+TEST(Contrast, NamesTheFill) {
+  const Contrast found = contrast_of("rms_norm/hidden_255/eager",
+                                     with_launcher(adds_too_large_an_eps, "fill=adversarial"));
+  ASSERT_FALSE(found.lines.empty());
+  EXPECT_TRUE(found.lines.front().starts_with("fails with adversarial ")) << found.lines.front();
+  EXPECT_NE(found.lines.front().find("passes with exact "), std::string::npos)
+      << found.lines.front();
+  for (const std::string& line : found.lines) {
+    EXPECT_EQ(line.find("streams"), std::string::npos) << line;
+    EXPECT_EQ(line.find("poison"), std::string::npos) << line;
+  }
+}
+
+plumb_status leaves_out_rows(const void* params) {
+  plumb_rms_norm_params p = *static_cast<const plumb_rms_norm_params*>(params);
+  p.tokens = std::min<std::int64_t>(p.tokens, 64);
+  return launch_norm(p);
+}
+
+TEST(Contrast, NamesThePlaceOfRows) {
+  const Contrast found = contrast_of("rms_norm/tokens_256/eager",
+                                     with_launcher(leaves_out_rows, "fill=real,poison=nan"));
+  EXPECT_EQ(found.cause, "");
+  ASSERT_FALSE(found.lines.empty());
+  EXPECT_EQ(found.lines.back(), "with real fill, out: rows from 64 on fail, rows 0-63 pass");
+}
+
+// Whether a launch is left out has nothing to do with the conditions of its run.
+int launches = 0;
+plumb_status every_second_launch(const void* params) {
+  return launches++ % 2 == 0 ? PLUMB_OK : plumbs_norm().launch(params);
+}
+plumb_status all_but_the_first_launch(const void* params) {
+  return launches++ == 0 ? PLUMB_OK : plumbs_norm().launch(params);
+}
+
+TEST(Contrast, AnIntermittentKernelHasNoCause) {
+  const Case& which = find_case("rms_norm/v4_flash_hidden/eager");
+  const RunOptions options = with_launcher(every_second_launch, "fill=real,policy=late,steps=1");
+  launches = 0;
+  const CaseResult result = failed(which, options);
+  // The repeated run fails, a run under early streams passes, and then another one fails.
+  launches = 0;
+  const Contrast found = contrast(which, result, options);
+  EXPECT_EQ(found.cause, "");
+  for (const std::string& line : found.lines) {
+    EXPECT_EQ(line.find("passes with"), std::string::npos) << line;
+  }
+}
+
+TEST(Contrast, ARepeatedRunThatPassesIsSaidToDoSo) {
+  launches = 0;
+  const Contrast found =
+      contrast_of("rms_norm/v4_flash_hidden/eager",
+                  with_launcher(all_but_the_first_launch, "fill=real,policy=late,steps=1"));
+  EXPECT_EQ(found.cause, "");
+  EXPECT_EQ(found.lines, std::vector<std::string>{
+                             "fails intermittently: a second run with the same inputs passed"});
+}
+
+// The text for one verdict on 40 rows. The first `live` rows are live, the rows in `wrong` fail.
+std::string rows_text(std::int64_t live, const std::vector<std::int64_t>& wrong) {
+  const OpDefinition& op = find_op("rms_norm");
+  const Row row = row_of(op, {{"tokens", 40}, {"hidden", 8}});
+  const auto problem = op.make_problem(row, device::open_device("sim-sm90")->properties());
+  TensorSet tensors = problem->make_tensors();
+  const Step step{.seed = 1, .live = live};
+  problem->fill(step, tensors);
+  TensorReport report;
+  report.tensor = "out";
+  report.rows_total = 40;
+  report.wrong_rows = wrong;
+  report.failures = {"wrong"};
+  RowContrast rows;
+  rows.add(*problem, {step, tensors, plumbs_norm().numerics}, {report});
+  return rows.text();
+}
+
+TEST(RowContrast, NamesThePlace) {
+  std::vector<std::int64_t> wrong;
+  for (std::int64_t row = 0; row < 20; ++row) wrong.push_back(row);
+  EXPECT_EQ(rows_text(40, wrong), "out: rows 0-19 fail, rows from 20 on pass");
+}
+
+TEST(RowContrast, PaddingIsNoRowThatPasses) {
+  std::vector<std::int64_t> wrong;
+  for (std::int64_t row = 0; row < 20; ++row) wrong.push_back(row);
+  EXPECT_EQ(rows_text(20, wrong), "");
+}
+
+TEST(RowContrast, RowsWithoutOrderHaveNoText) {
+  std::vector<std::int64_t> wrong;
+  for (std::int64_t row = 0; row < 40; row += 2) wrong.push_back(row);
+  EXPECT_EQ(rows_text(40, wrong).find("rows from"), std::string::npos);
+}
+
+// "each wrong row" and "every wrong element" are said of all.
+TEST(Unwritten, NearlyAllElementsAreCounted) {
+  const auto pattern = [](std::int64_t written_rows) {
+    TensorSpec spec{.name = "out", .dtype = Dtype::f32, .shape = {20, 4}, .role = Role::output};
+    spec.clues = std::make_shared<const Clues>(Clues{.poison = 0x7b});
+    HostTensor got(std::move(spec));
+    std::memset(got.bytes().data(), 0x7b, got.bytes().size());
+    for (std::int64_t row = 0; row < written_rows; ++row) got.row<float>(row)[1] = 5;
+    const std::vector<double> expected(80, 1);
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 0; row < 20; ++row) rows.push_back(row);
+    const WrongElements wrong(80, 1);
+    return error_pattern({got, expected, [](std::int64_t) { return 0.0; }, rows, wrong});
+  };
+  EXPECT_EQ(pattern(0), "each wrong row was never written (still holds plumb's poison)");
+  EXPECT_EQ(pattern(1), "79 of 80 wrong elements were never written (still holds plumb's poison)");
 }
 
 // A kernel that writes most of its output wrote something.

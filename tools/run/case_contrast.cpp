@@ -17,7 +17,7 @@ namespace {
 using cases::Observation;
 using cases::SeparatingValue;
 
-// How a report calls a number of a row: `is` for what holds or does not (1 or 0).
+// A number of a row, or something that holds or does not, by its name in a report.
 struct Property {
   bool is_number = false;  // else it holds (1) or does not (0)
   std::string name;
@@ -68,27 +68,38 @@ void add_layout(const cases::Case& which, const std::string& platform, Propertie
 }
 
 struct JudgedRow {
-  Properties properties;
+  const JudgedCase* first;  // of its cases
   bool failed = false;
+  Properties properties = {};
 };
+using JudgedRows = std::map<std::string, JudgedRow>;
 
 // A row fails if one of its cases does.
-std::map<std::string, JudgedRow> rows_of(const std::vector<JudgedCase>& cases) {
-  std::set<std::string> integers;
+JudgedRows rows_of(const std::vector<JudgedCase>& cases) {
+  JudgedRows rows;
   for (const JudgedCase& one : cases) {
-    for (const auto& [name, value] : one.which->row.integers) integers.insert(name);
-  }
-  std::map<std::string, JudgedRow> rows;
-  for (const JudgedCase& one : cases) {
-    const auto [found, is_new] = rows.try_emplace(one.which->row.name);
-    found->second.failed |= one.failed;
-    if (!is_new) continue;
-    Properties& all = found->second.properties;
-    add_integers(one.which->row, integers, all);
-    add_words(one.which->row, all);
-    add_layout(*one.which, one.platform, all);
+    rows.try_emplace(one.which->row.name, JudgedRow{&one}).first->second.failed |= one.failed;
   }
   return rows;
+}
+
+void add_properties(JudgedRows& rows) {
+  std::set<std::string> integers;
+  for (const auto& [name, row] : rows) {
+    for (const auto& [integer, value] : row.first->which->row.integers) integers.insert(integer);
+  }
+  for (auto& [name, row] : rows) {
+    add_integers(row.first->which->row, integers, row.properties);
+    add_words(row.first->which->row, row.properties);
+    add_layout(*row.first->which, row.first->platform, row.properties);
+  }
+}
+
+// Whether a separating value is possible at all.
+template <class Judged, class Failed>
+bool has_both_sides(const Judged& judged, const Failed& failed) {
+  const auto failures = std::ranges::count_if(judged, failed);
+  return std::min<std::int64_t>(failures, std::ssize(judged) - failures) >= cases::kLeastOnEachSide;
 }
 
 // From the plainest statement on.
@@ -99,21 +110,25 @@ int order_of(const Property& property) {
 }
 
 std::string sentence(const Property& property, const SeparatingValue& found) {
-  if (!property.is_number) {
-    return fmt::format("fails in {} row {} ({} rows), passes in all others ({} rows)",
-                       found.fails_below ? "no" : "every", property.name,
-                       found.fails_below ? found.passed : found.failed,
-                       found.fails_below ? found.failed : found.passed);
-  }
   const bool below = found.fails_below;
+  if (!property.is_number) {
+    return below ? fmt::format("passes in every row {} ({} rows), fails in all others ({} rows)",
+                               property.name, found.passed, found.failed)
+                 : fmt::format("fails in every row {} ({} rows), passes in all others ({} rows)",
+                               property.name, found.failed, found.passed);
+  }
+  const auto [failing, passing] = cases::separating_texts(found);
   return fmt::format(
       "fails in every row with {0} {1} {2} ({3} rows), passes with {0} {4} {5} ({6} rows)",
-      property.name, below ? "<=" : ">=", cases::separating_text(found.last_failing), found.failed,
-      below ? ">=" : "<=", cases::separating_text(found.first_passing), found.passed);
+      property.name, below ? "<=" : ">=", failing, found.failed, below ? ">=" : "<=", passing,
+      found.passed);
 }
 
 std::string row_contrast(const std::vector<JudgedCase>& cases) {
-  const std::map<std::string, JudgedRow> rows = rows_of(cases);
+  JudgedRows rows = rows_of(cases);
+  // Layouts need the tensors of every row.
+  if (!has_both_sides(rows, [](const auto& row) { return row.second.failed; })) return "";
+  add_properties(rows);
   std::set<Property> properties;
   for (const auto& [name, row] : rows) {
     for (const auto& [property, value] : row.properties) properties.insert(property);
@@ -156,6 +171,7 @@ std::string value_contrast(const std::vector<JudgedCase>& cases,
 }  // namespace
 
 std::string case_contrast(const std::vector<JudgedCase>& cases) {
+  if (!has_both_sides(cases, [](const JudgedCase& one) { return one.failed; })) return "";
   const std::string by_scenario = value_contrast(
       cases, [](const JudgedCase& one) -> const std::string& { return one.which->scenario->name; });
   if (!by_scenario.empty()) return by_scenario;

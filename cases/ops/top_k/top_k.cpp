@@ -86,12 +86,9 @@ bool all_rows(const SelectionEvidence& evidence,
                      [&](std::int64_t row) { return holds(evidence, row); });
 }
 
-// Two equal halves and no index of the window: what fresh or poisoned outputs hold.
+// The poison of plumb that is neither 0 nor -1, which are indices and padding.
 bool holds_poison(const SelectionEvidence& evidence, std::int64_t row, const WrongPlace& place) {
-  const std::int32_t value = evidence.got(row, place);
-  const auto bits = static_cast<std::uint32_t>(value);
-  if (value == -1 || value == 0 || bits >> 16 != (bits & 0xffff)) return false;
-  return value < 0 || value >= evidence.selection.windows[row].length;
+  return evidence.got(row, place) == 0x7b7b7b7b;
 }
 
 // Every wrong row would be right if something about its window were different.
@@ -142,7 +139,9 @@ std::string name_common_error(const SelectionEvidence& evidence) {
     return holds_poison(evidence, r, p);
   };
   const auto zero = [&](std::int64_t r, const WrongPlace& p) { return evidence.got(r, p) == 0; };
-  if (evidence.every_place(poison)) return fmt::format("every wrong place was {}", kNeverWritten);
+  if (evidence.every_place(poison)) {
+    return "no wrong place was written (each still holds plumb's poison)";
+  }
   if (only(SelectionError::dirty_tail) && evidence.every_place(zero)) {
     return "0 instead of -1 behind the last valid index";
   }
