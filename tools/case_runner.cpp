@@ -247,9 +247,8 @@ Finished CaseRunner::run_in_worker(std::size_t i) {
   auto answer =
       process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{arguments_.diagnose});
   if (const auto* death = std::get_if<Death>(&answer)) {
-    const bool diagnosed = arguments_.diagnose && !death->timed_out;
     Finished finished =
-        diagnosed ? without_diagnosis(i, *death) : died(tasks_[i], arguments_, *death);
+        arguments_.diagnose ? without_diagnosis(i, *death) : died(tasks_[i], arguments_, *death);
     finished.seconds = seconds_since(start);
     return finished;
   }
@@ -258,9 +257,9 @@ Finished CaseRunner::run_in_worker(std::size_t i) {
   return std::move(*answered.finished);
 }
 
-// After a crash. A diagnosis runs wrong kernels as hypotheses, and one of them may have crashed:
-// the case then fails without a diagnosis too, and its report says more. If it does not, the crash
-// is the failure.
+// After a crash or a timeout. A diagnosis runs the kernel again, and wrong kernels as hypotheses,
+// and one of these runs may have crashed or taken too long: the case then fails without a diagnosis
+// too, and its report says more. If it does not, the crash is the failure.
 Finished CaseRunner::without_diagnosis(std::size_t i, const Death& crash) {
   auto again = process::ask<CaseAnswer>(worker_, i, name_of(tasks_[i]), CaseRequest{false});
   Finished failure = died(tasks_[i], arguments_, crash);

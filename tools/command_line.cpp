@@ -86,11 +86,13 @@ void add_run(CLI::App& app, Action& action) {
       ->check([](const std::string& pattern) { return pattern.empty() ? "no pattern" : ""; });
   command->add_option("--point", arguments->selection.point,
                       "one point: plain, or some of fill=, poison=, order=, ... (docs/bisect.md)");
+  CLI::Option* const most =
+      command->add_option("--maxfail", arguments->most_failures, "end after so many failed cases")
+          ->check(CLI::Range(1, 1000000));
   command
-      ->add_option("--maxfail", arguments->most_failures, "end the run after so many failed cases")
-      ->check(CLI::Range(1, 1000000));
-  command->add_flag_callback(
-      "-x", [arguments] { arguments->most_failures = 1; }, "the same as --maxfail 1");
+      ->add_flag_callback(
+          "-x", [arguments] { arguments->most_failures = 1; }, "the same as --maxfail 1")
+      ->excludes(most);
   command->add_flag("--last-failed", arguments->last_failed,
                     "only cases that failed in the report that --json names");
   command->callback([&action, arguments, named] {

@@ -243,7 +243,7 @@ void report_all(const std::vector<Task>& tasks, const RunArguments& arguments, i
   try {
     RunReporter(tasks, arguments).run(jobs, tier, run.all);
   } catch (const EnoughFailures& enough) {
-    run.interruption = {enough.what(), 1, tasks.size()};
+    run.interruption = {enough.what(), arguments.bisect ? bisect_code(run.all) : 1, tasks.size()};
   } catch (const process::Interrupted&) {
     throw;
   } catch (const process::CannotStart&) {

@@ -40,7 +40,8 @@ std::string without_numbers(std::string_view line) {
 
 bool is_cause(const std::string& diagnosis) { return diagnosis.starts_with("looks like: "); }
 
-// "out: wrong values" for elements, norms and directions of one tensor.
+// "out: wrong values" for elements, norms and directions of one tensor. Bits that have to repeat
+// and do not are another kind: "out: replay differs from eager".
 std::string kind_of(const Finished& failure) {
   const cases::CaseResult& result = failure.result;
   if (result.failures.empty() || result.failures.front().lines.empty()) return result.reason;
@@ -49,8 +50,12 @@ std::string kind_of(const Finished& failure) {
     return fmt::format("{}: {}", name_of(failure.findings.front().detector),
                        failure.findings.front().op);
   }
+  const std::string& line = first.lines.front();
+  if (line.find(" differs from ") != std::string::npos) {
+    return without_numbers(line.substr(0, line.find(" in row")));
+  }
   if (!first.reports.empty()) return first.reports.front().tensor + ": wrong values";
-  return without_numbers(first.lines.front());
+  return without_numbers(line);
 }
 
 // The first of the names of a diagnosis: others leave the same in this case, and may not in the

@@ -60,9 +60,12 @@ void RunReporter::clear_progress() const {
 // The whole block for the first failure of a signature only.
 std::string RunReporter::text_of(const Finished& finished) {
   if (!is_failure(finished)) return "";
-  const auto [known, first] = shown_.emplace(signature_of(finished), finished.result.id);
-  return first ? failure_text(finished, style_)
-               : repeated_failure_text(finished, known->second, style_);
+  const std::string here = " " + finished.result.platform;
+  const auto [known, first] = shown_.emplace(signature_of(finished), finished.result.id + here);
+  if (first) return failure_text(finished, style_);
+  std::string as = known->second;
+  if (as.ends_with(here)) as.resize(as.size() - here.size());
+  return repeated_failure_text(finished, as, style_);
 }
 
 void RunReporter::report(const Finished& finished, std::size_t done) {

@@ -39,7 +39,8 @@ class RunReporter {
   const RunArguments& arguments_;
   DeviceMemoryTurns memory_;
   int passed_of_op_ = 0, cases_of_op_ = 0, failures_ = 0;
-  std::map<std::string, std::string> shown_;  // the first failure of each signature
+  std::map<std::string, std::string>
+      shown_;  // case and platform of the first failure of each signature
   const Style style_;
   const bool progress_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -48,7 +48,7 @@ void fill_cache_pool(const CachePoolShape& shape, const Step& step, TensorSet& t
 class CacheContents {
  public:
   using EntryOf = std::function<reference::CacheEntry(std::int64_t offset)>;
-  // `written`: tokens that are; empty: all that have a slot.
+  // `written`: tokens that are written; empty: all that have a slot.
   CacheContents(const CachePoolShape& shape, const TensorSet& tensors, const EntryOf& entry_of,
                 const RowMask& written = {});
 
