@@ -2,7 +2,7 @@
 """Tensors of torch over the memory of a kernel's arguments, for the adapters in this folder."""
 
 import torch
-from plumb_kernels import Unsupported
+from plumb_kernels import Unsupported, kernel
 
 TREE = {"deterministic": 1, "chains": 256, "function_ulp": 2}  # a block's sum, then a tree
 OCP = ("sim-sm90", "sim-gfx950", "cuda-*")
@@ -32,3 +32,22 @@ def contiguous(*arrays):
 
 def fp8(array, dialect):
     return tensor(array).view(torch.float8_e4m3fn if dialect == "e4m3fn" else torch.float8_e4m3fnuz)
+
+
+def norm_kernels(norm, **declared):
+    """rms_norm, mtp_shared_head_rms_norm and q_kv_rms_norm by norm(x, weight, out, eps)."""
+
+    @kernel("rms_norm", **declared)
+    def rms_norm(x, weight, out, eps):
+        norm(x, weight, out, eps)
+
+    @kernel("mtp_shared_head_rms_norm", **declared)
+    def shared_head(x, weight, out, eps):
+        norm(x, weight, out, eps)
+
+    @kernel("q_kv_rms_norm", **declared)
+    def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
+        norm(q, q_weight, out_q, eps)
+        norm(kv, kv_weight, out_kv, eps)
+
+    return rms_norm, shared_head, q_kv_norm

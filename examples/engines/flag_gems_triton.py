@@ -51,7 +51,7 @@ released_files.use(
     },
 )
 
-from adapter_tensors import OCP, TREE, need, tensor
+from adapter_tensors import OCP, TREE, need, norm_kernels, tensor
 from flag_gems.fused import fused_add_rms_norm as fused_add
 from flag_gems.fused import grouped_topk as router
 from flag_gems.fused.mhc import mhc_post as post_file
@@ -70,20 +70,7 @@ def norm(x, weight, out, eps):
         tensor(out).copy_(norm_file.rms_norm_forward(tensor(x), (x.shape[-1],), tensor(weight), eps)[0])
 
 
-@kernel("rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def rms_norm(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def shared_head(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("q_kv_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
-    norm(q, q_weight, out_q, eps)
-    norm(kv, kv_weight, out_kv, eps)
+rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ONCE, platforms="sim-*")
 
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "fp32"}, platforms="sim-*")

@@ -20,7 +20,7 @@ released_files.use(
     "flashinfer", FOLDER, ["flashinfer.triton.norm", "flashinfer.triton.kernels.norm", "flashinfer.triton.kernels.quant"]
 )
 
-from adapter_tensors import TREE, need, tensor
+from adapter_tensors import TREE, need, norm_kernels, tensor
 from flashinfer.triton import norm as norms
 from plumb_kernels import kernel
 
@@ -33,20 +33,7 @@ def norm(x, weight, out, eps):
         norms.rms_norm(tensor(x), tensor(weight), tensor(out), eps)
 
 
-@kernel("rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def rms_norm(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def shared_head(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("q_kv_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
-    norm(q, q_weight, out_q, eps)
-    norm(kv, kv_weight, out_kv, eps)
+rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ONCE, platforms="sim-*")
 
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")

@@ -24,7 +24,7 @@ released_files.use(
     {"xformers.triton.importing": {"libdevice_find": lambda name: triton_interpreter.rsqrt}},
 )
 
-from adapter_tensors import TREE, tensor
+from adapter_tensors import TREE, norm_kernels, tensor
 from plumb_kernels import kernel
 from xformers.ops._triton import rmsnorm_kernels
 
@@ -37,20 +37,7 @@ def norm(x, weight, out, eps):
         tensor(out).copy_(rmsnorm_kernels._rms_norm_forward(tensor(x).contiguous(), tensor(weight), eps))
 
 
-@kernel("rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def rms_norm(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def shared_head(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("q_kv_rms_norm", numerics=TREE, contract=ONCE, platforms="sim-*")
-def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
-    norm(q, q_weight, out_q, eps)
-    norm(kv, kv_weight, out_kv, eps)
+rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ONCE, platforms="sim-*")
 
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
