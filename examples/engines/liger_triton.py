@@ -29,7 +29,7 @@ from triton.language.extra import libdevice
 
 libdevice.rsqrt = triton_interpreter.rsqrt
 
-from adapter_tensors import TREE, need, tensor
+from adapter_tensors import TREE, need, norm_kernels, tensor
 from liger_kernel.ops import fused_add_rms_norm as fused_add
 from liger_kernel.ops import mhc
 from liger_kernel.ops import rms_norm as norm_file
@@ -45,20 +45,7 @@ def norm(x, weight, out, eps):
         tensor(out).copy_(norm_file.rms_norm_forward(tensor(x).contiguous(), weight, eps, 0.0, "llama", None)[0])
 
 
-@kernel("rms_norm", numerics=TREE, contract=TWICE, platforms="sim-*")
-def rms_norm(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=TWICE, platforms="sim-*")
-def shared_head(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("q_kv_rms_norm", numerics=TREE, contract=TWICE, platforms="sim-*")
-def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
-    norm(q, q_weight, out_q, eps)
-    norm(kv, kv_weight, out_kv, eps)
+rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=TWICE, platforms="sim-*")
 
 
 @kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "twice", "sum": "bf16"}, platforms="sim-*")

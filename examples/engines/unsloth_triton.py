@@ -21,7 +21,7 @@ triton_interpreter.start()
 FOLDER, VERSION = released_files.folder("unsloth")
 released_files.use("unsloth", FOLDER, ["unsloth.kernels.rms_layernorm"])
 
-from adapter_tensors import TREE, need, tensor
+from adapter_tensors import TREE, need, norm_kernels, tensor
 from plumb_kernels import kernel
 from unsloth.kernels import rms_layernorm
 
@@ -43,17 +43,4 @@ def norm(x, weight, out, eps):
     tensor(out).copy_(made)
 
 
-@kernel("rms_norm", numerics=TREE, contract=TWICE, platforms="sim-*")
-def rms_norm(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("mtp_shared_head_rms_norm", numerics=TREE, contract=TWICE, platforms="sim-*")
-def shared_head(x, weight, out, eps):
-    norm(x, weight, out, eps)
-
-
-@kernel("q_kv_rms_norm", numerics=TREE, contract=TWICE, platforms="sim-*")
-def q_kv_norm(q, kv, q_weight, kv_weight, out_q, out_kv, eps):
-    norm(q, q_weight, out_q, eps)
-    norm(kv, kv_weight, out_kv, eps)
+rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=TWICE, platforms="sim-*")

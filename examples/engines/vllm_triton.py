@@ -18,7 +18,8 @@ import vllm_files
 
 vllm_files.use()
 
-from plumb_kernels import Unsupported, kernel
+from adapter_tensors import OCP, TREE, flat, need, tensor
+from plumb_kernels import kernel
 from vllm.model_executor.kernels.mhc import torch as mhc_torch
 from vllm.model_executor.kernels.mhc import triton as mhc_triton
 from vllm.model_executor.layers.quantization.utils import fp8_utils
@@ -29,26 +30,6 @@ from vllm.models.deepseek_v4.common.ops import cache_utils, fused_indexer_q, fus
 from vllm.v1.attention.ops import common, rocm_aiter_mla_sparse
 
 triton_interpreter.start()
-
-TREE = {"deterministic": 1, "chains": 256, "function_ulp": 2}  # a block's sum, then a tree
-OCP = ("sim-sm90", "sim-gfx950", "cuda-*")
-
-
-def tensor(array):
-    """A torch tensor over the memory of an argument. numpy has bf16 as uint16."""
-    if array is None or isinstance(array, torch.Tensor):
-        return array
-    made = torch.from_numpy(array)
-    return made.view(torch.bfloat16) if made.dtype == torch.uint16 else made
-
-
-def flat(array):
-    return tensor(array).reshape(-1)
-
-
-def need(condition, what):
-    if not condition:
-        raise Unsupported(what)
 
 
 @kernel("q_kv_rms_norm", numerics=TREE, contract={"rounding": "once"})
