@@ -14,7 +14,7 @@ namespace plumb::cases {
 // Those that get other launches than the right kernel in this case, and stay within its tensors.
 std::vector<LazyKernel> lazy_hypotheses(const Case& which, const std::string& platform);
 
-// What the kernel does, as a report says it: "takes rows of x for contiguous".
+// What the kernel does, as a report says it: "does not write the last row of out".
 std::string meaning_of(const LazyKernel& kernel);
 
 }  // namespace plumb::cases

@@ -23,7 +23,7 @@ class VerdictListener {
   VerdictListener(const VerdictListener&) = delete;
   VerdictListener& operator=(const VerdictListener&) = delete;
 
-  // Verdicts on runners side by side are reached on other threads and tell nobody.
+  // Runners side by side reach their verdicts on other threads, where no listener is.
   static void tell(const Problem& problem, const Launched& launched,
                    const std::vector<TensorReport>& reports) {
     if (current() != nullptr) current()->told_(problem, launched, reports);
