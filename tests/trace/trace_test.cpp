@@ -5,11 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
+#include "hdf5/digest.h"
 #include "tests/trace/example_trace.h"
 #include "trace/judge_call.h"
 #include "trace/non_finite.h"
@@ -226,6 +229,45 @@ TEST_F(TraceTest, DamagedDataIsRefused) {
   std::ofstream(damaged, std::ios::binary) << file;
   const trace::StepBytes bytes(damaged);
   const std::string why = why_refused([&] { trace::judge_call(parsed, 0, bytes); });
+  EXPECT_NE(why.find(digest + ": its bytes are damaged"), std::string::npos) << why;
+}
+
+bool is_mapped(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  const std::string all(std::istreambuf_iterator<char>(maps), {});
+  return all.find(path) != std::string::npos;
+}
+
+// Large data is not copied: its pages are those of the file, and come again when they are looked
+// at.
+TEST_F(TraceTest, LargeDataStaysInItsFile) {
+  std::vector<std::byte> large((std::size_t{5} << 20) + 3), small(100);
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::byte>(i * 7 + i / 251);
+  const std::string digest = hdf5::digest_of(large), few = hdf5::digest_of(small);
+  trace::write_step_file(path(), "{}", {{digest, large}, {few, small}});
+  {
+    const trace::StepFile file(path());
+    EXPECT_EQ(file.read(few, small.size()).bytes.size(), small.size());
+    EXPECT_FALSE(is_mapped(path()));
+    const trace::StoredBytes stored = file.read(digest, large.size());
+    EXPECT_TRUE(is_mapped(path()));
+    EXPECT_TRUE(std::ranges::equal(stored.bytes, large));
+    stored.owner->leave_memory();
+    EXPECT_TRUE(std::ranges::equal(stored.bytes, large));
+  }
+  EXPECT_FALSE(is_mapped(path()));
+  std::string bytes;
+  {
+    std::ifstream in(path(), std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const std::size_t last =
+      bytes.find(std::string(reinterpret_cast<const char*>(large.data() + large.size() - 64), 64));
+  ASSERT_NE(last, std::string::npos);
+  bytes[last + 63] ^= 1;
+  std::ofstream(path(), std::ios::binary) << bytes;
+  const trace::StepFile damaged(path());
+  const std::string why = why_refused([&] { damaged.read(digest, large.size()); });
   EXPECT_NE(why.find(digest + ": its bytes are damaged"), std::string::npos) << why;
 }
 
