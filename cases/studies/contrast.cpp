@@ -228,14 +228,16 @@ class Contrasted {
       if (!always_writes_nothing(base_)) return;
       if (!always(early, ContrastVerdict::passes, kRunsOfCause)) return;
       found_.cause = fmt::format(
-          "the kernel works before the stream reaches its launch: outputs are {} under {} streams, "
-          "and right under early streams",
-          kNeverWritten, part_of(base_, "policy"));
+          "the kernel works before the stream reaches its launch, or in another stream: outputs "
+          "keep "
+          "plumb's poison under {} streams, and are right under early streams",
+          part_of(base_, "policy"));
     } else if (writes_nothing_over_any_poison(early)) {
       const bool replayed = which_.scenario->mode == Scenario::Mode::full_graph;
-      found_.cause =
-          fmt::format("the {} wrote nothing: every promised element of the outputs was {}",
-                      replayed ? "replay" : "kernel", kNeverWritten);
+      found_.cause = fmt::format(
+          "the {} wrote nothing: each promised element of the outputs still holds what "
+          "was there before",
+          replayed ? "replay" : "kernel");
     }
   }
 

@@ -114,7 +114,7 @@ TEST(Contrast, NamesAKernelThatWritesNothing) {
     options.implementation = with_op_replaced({entry, {}});
     const std::string cause = contrast(which, failed(which, options), options).cause;
     const bool in_place = which.op->name == "inverse_rope";  // its outputs start as its inputs
-    EXPECT_EQ(cause.find("the kernel wrote nothing: every promised element") == 0, !in_place)
+    EXPECT_EQ(cause.find("the kernel wrote nothing: each promised element") == 0, !in_place)
         << id << ": " << cause;
   }
 }
