@@ -160,6 +160,7 @@ void judge_task(const Task& task, const RunArguments& arguments, const cases::Ru
     cases::StepCaseResult one = run_steps(*steps, arguments, options, diagnosed);
     finished.result = std::move(one.result);
     finished.findings = std::move(one.findings);
+    finished.features = std::move(one.features);
   } else {
     run_expecting_kernels(*task.which->of_op(), arguments, options, finished);
   }

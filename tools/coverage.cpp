@@ -53,6 +53,26 @@ std::string coverage_text(const std::vector<Finished>& all) {
   return text;
 }
 
+std::string features_text(const std::vector<Finished>& all) {
+  const Table table = count_cases(all);
+  std::map<std::string, std::map<std::string, std::int64_t>> steps;
+  for (const Finished& f : all) {
+    for (const auto& [feature, count] : f.features) steps[feature][f.result.platform] += count;
+  }
+  if (steps.empty()) return "";
+  std::string text = fmt::format("\n{:<42}", "decode steps, by what they did");
+  for (const std::string& platform : table.platforms) text += fmt::format("{:>13}", platform);
+  text += "\n";
+  for (auto& [feature, counts] : steps) {
+    text += fmt::format("{:<42}", feature);
+    for (const std::string& platform : table.platforms) {
+      text += fmt::format("{:>13}", counts[platform]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::vector<std::string> thin_coverage(const std::vector<Finished>& all, int least) {
   Table table = count_cases(all);
   for (const Finished& f : all) {

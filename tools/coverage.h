@@ -14,6 +14,10 @@ namespace plumb::tools {
 // The table: a line per op and scenario, a column per platform.
 std::string coverage_text(const std::vector<Finished>& all);
 
+// What decode steps did, a line per feature with the number of steps on each platform. "": none
+// ran.
+std::string features_text(const std::vector<Finished>& all);
+
 // The cells with fewer than `least` comparing cases (concurrent ones: with none), "rms_norm eager
 // sim-sm90: 7". Every op has eager, full_graph and concurrent cells, whether or not a case of them
 // ran.

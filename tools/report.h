@@ -3,6 +3,9 @@
 // What a run prints and writes: failures, summary, coverage table, JSON, JUnit.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +28,8 @@ struct Finished {
   std::vector<std::string> notes = {};     // what the plug-in did that does not fail the case
   double seconds = 0;
   bool trivial = false;  // its row says that a pass proves little
+  std::map<std::string, std::int64_t, std::less<>> features =
+      {};  // of a decode step: how many did so
 };
 
 // A run that ended before its last case.

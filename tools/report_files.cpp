@@ -99,6 +99,7 @@ ordered_json to_json(const Finished& finished) {
                     {"seconds", finished.seconds},
                     {"reproduce", finished.reproduce}};
   if (!finished.notes.empty()) json["notes"] = finished.notes;
+  if (!finished.features.empty()) json["features"] = finished.features;
   if (!result.diagnosis.empty()) json["diagnosis"] = result.diagnosis;
   if (!finished.contrast.empty()) json["contrast"] = finished.contrast;
   if (!result.right_under.empty()) json["right_if"] = right_if(result.right_under);

@@ -50,7 +50,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Match, wrong, explained, invented, by_chance)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explanation, name, stands_for, match)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Diagnosis, named, next, known, left_out, not_tried, pattern,
                                    accident)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WatchResult, findings, steps, calls_judged, choices, flips)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WatchResult, findings, steps, calls_judged, features, choices,
+                                   flips)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiagnosedWatch, result, diagnosis, skipped)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReplayDifference, from, step, part, call, op, tensor, rows,
                                    rows_total, input, digests)
@@ -68,8 +69,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GoldenComparison, agreement, toolchain, drift
 
 namespace plumb::tools {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, golden, op, row, scenario, contrast,
-                                   trivial, reproduce, notes, seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finished, result, findings, features, golden, op, row, scenario,
+                                   contrast, trivial, reproduce, notes, seconds)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseRequest, diagnosed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseAnswer, finished, unusable)

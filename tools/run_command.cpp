@@ -188,7 +188,10 @@ void print_results(const std::vector<Task>& tasks, const RunRecord& run,
     put(fmt::format("plug-in {}: {} of {} ops; no checked kernels\n", arguments.plugin->text(),
                     arguments.plugin->ops.size(), cases::all_ops().size()));
   }
-  if (!arguments.quiet) put(coverage_text(offered(run.all, arguments)));
+  if (!arguments.quiet) {
+    put(coverage_text(offered(run.all, arguments)));
+    put(features_text(run.all));
+  }
   put(failure_summary(run.all, tasks, style_of(STDOUT_FILENO)));
   if (!run.interruption) return;
   const std::string line = text_of(*run.interruption, run.all.size());

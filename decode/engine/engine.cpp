@@ -113,7 +113,7 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens, bool fills) {
     plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
     if (fills) fill_caches(chunk);
-    request.computed += chunk;
+    request.count(chunk);
     requests_.leave(request);
   }
 }
@@ -127,7 +127,23 @@ void Engine::fill_caches(std::int64_t tokens) {
 }
 
 void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
-  requests_.admit_behind(id, other, tokens);
+  const WindowGap gap = requests_.admit_behind(id, other, tokens);
+  fill_gap(requests_.at(id), gap);
+}
+
+// The window's entries alone: the states are shared.
+void Engine::fill_gap(const Request& request, const WindowGap& gap) {
+  Request part = request;
+  for (part.computed = gap.begin; part.computed < gap.end;) {
+    const std::int64_t chunk = std::min(gap.end - part.computed, geometry_.max_tokens());
+    plan_ = plan_step(geometry_, {{&part, chunk, true}}, chunk, {}, *policies_.inputs);
+    for (const Cache cache : {Cache::c4a, Cache::c128a}) {
+      std::ranges::fill(plan_.slot_mapping[static_cast<std::size_t>(cache)], -1);
+    }
+    send();
+    fill_caches(chunk);
+    part.computed += chunk;
+  }
 }
 
 void Engine::finish(std::uint64_t request) { requests_.finish(request); }
@@ -282,9 +298,9 @@ std::vector<CacheView> Engine::caches() const {
 void Engine::advance(const std::vector<Scheduled>& batch) {
   for (const Scheduled& one : batch) {
     Request& request = requests_.at(one.request);
-    const bool all = one.accepted == Scheduled::kAll || one.accepted == one.tokens;
-    request.computed += all ? one.tokens : one.accepted;
-    request.rejections += all ? 0 : 1;
+    const std::int64_t accepted = one.accepted == Scheduled::kAll ? one.tokens : one.accepted;
+    request.count(accepted);
+    request.rejections += accepted < one.tokens ? 1 : 0;
     requests_.leave(request);
   }
 }

@@ -45,9 +45,15 @@ class Engine {
   void admit(std::uint64_t request, std::int64_t tokens);
   // As admit, but for what the caches hold: that is the caller's to copy.
   void admit_without_fill(std::uint64_t request, std::int64_t tokens);
-  // A request that shares the blocks of another's first `tokens` tokens. Throws
-  // std::invalid_argument unless they are whole blocks that are all there.
+  // A request that shares the blocks of another's first `tokens` tokens; those of the window that
+  // the other has given back are filled again, in blocks of its own. Throws std::invalid_argument
+  // unless these tokens are whole blocks.
   void admit_behind(std::uint64_t request, std::uint64_t other, std::int64_t tokens);
+  // As admit_behind, but for these blocks: what they hold is the caller's to copy.
+  WindowGap admit_behind_without_fill(std::uint64_t request, std::uint64_t other,
+                                      std::int64_t tokens) {
+    return requests_.admit_behind(request, other, tokens);
+  }
   void finish(std::uint64_t request);
   // Captures every size, the largest first. Mode none: nothing. What is not captured here is when a
   // step first needs it.
@@ -104,6 +110,7 @@ class Engine {
   // Without `fills`, no kernel runs.
   void admit(std::uint64_t id, std::int64_t tokens, bool fills);
   void fill_caches(std::int64_t tokens);
+  void fill_gap(const Request& request, const WindowGap& gap);
   // Inputs and metadata of a step, before any model runs.
   void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
                const Padding& padding);

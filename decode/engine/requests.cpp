@@ -26,6 +26,20 @@ std::int64_t Request::slot(Cache cache, std::int64_t i, const Geometry& geometry
          i % page;
 }
 
+std::int64_t Request::token(std::int64_t position) const {
+  constexpr std::int64_t kRequest = std::int64_t{1} << 32;
+  constexpr std::int64_t kTokens = std::int64_t{1} << 21;  // contexts are shorter
+  if (position < std::ssize(tokens)) return tokens[static_cast<std::size_t>(position)];
+  // Rejected tokens have successors at their positions.
+  return static_cast<std::int64_t>(id) * kRequest + rejections % (kRequest / kTokens) * kTokens +
+         position;
+}
+
+void Request::count(std::int64_t more) {
+  for (std::int64_t i = 0; i < more; ++i) tokens.push_back(token(computed + i));
+  computed += more;
+}
+
 BlockPool::BlockPool(std::int64_t blocks, std::uint64_t seed)
     : free_(static_cast<std::size_t>(blocks - 1)), owners_(static_cast<std::size_t>(blocks), 0) {
   std::iota(free_.begin(), free_.end(), 1);
@@ -61,8 +75,7 @@ Request& Requests::admit(std::uint64_t id) {
   return place->second;
 }
 
-// The blocks of a prefix, of which those that a window still sees have to be there.
-void Requests::share(const Request& from, std::int64_t tokens, Request& to) {
+void Requests::share(const Request& from, std::int64_t tokens, Request& to) const {
   const auto refuse = [&] {
     throw std::invalid_argument("request " + std::to_string(from.id) + " has no " +
                                 std::to_string(tokens) + " tokens to share");
@@ -76,13 +89,26 @@ void Requests::share(const Request& from, std::int64_t tokens, Request& to) {
     const auto first = from.blocks[cache].begin();
     to.blocks[cache].assign(first, first + entries / page);
   }
-  const auto& window = to.blocks[static_cast<int>(Cache::window)];
-  const std::int64_t seen = std::max<std::int64_t>(tokens - geometry_.window + 1, 0);
-  const auto first = window.begin() + std::min(seen / geometry_.pages[0], std::ssize(window));
-  if (std::find(first, window.end(), 0) != window.end()) refuse();
+  to.tokens.assign(from.tokens.begin(), from.tokens.begin() + tokens);
 }
 
-void Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
+// Blocks that the request's window still sees and that are nobody's: the first ones, if any.
+WindowGap Requests::take_gap(Request& request) {
+  constexpr auto kWindow = static_cast<std::size_t>(Cache::window);
+  auto& blocks = request.blocks[kWindow];
+  const std::int64_t page = geometry_.pages[kWindow];
+  const std::int64_t seen = std::max<std::int64_t>(request.computed - geometry_.window + 1, 0);
+  WindowGap gap{seen / page * page, seen / page * page};
+  for (std::int64_t i = seen / page; i < std::ssize(blocks); ++i) {
+    std::int32_t& block = blocks[static_cast<std::size_t>(i)];
+    if (block != 0) break;
+    block = pools_[kWindow].take();
+    gap.end += page;
+  }
+  return gap;
+}
+
+WindowGap Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
   Request to{.id = id, .computed = tokens};
   share(at(other), tokens, to);
   Request& place = admit(id);
@@ -93,6 +119,7 @@ void Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t 
     }
   }
   place = std::move(to);
+  return geometry_.frees_window ? take_gap(place) : WindowGap{};
 }
 
 void Requests::adopt(const Requests& other) {

@@ -17,6 +17,12 @@ struct Request {
   // How often not all tokens of a step were accepted: those at the same positions are others then.
   std::int64_t rejections = 0;
   std::vector<std::int32_t> blocks[kCaches];  // 0: given back
+  std::vector<std::int64_t> tokens;           // keys of those that are computed
+
+  // Key of the token at a position: of one that is computed, or of the next one there.
+  std::int64_t token(std::int64_t position) const;
+  // So many more tokens are in the caches.
+  void count(std::int64_t more);
 
   // Of its entry number i: a token's position, or the number of a compressed state.
   std::int64_t slot(Cache cache, std::int64_t i, const Geometry& geometry) const;
@@ -36,15 +42,21 @@ class BlockPool {
   std::vector<std::int32_t> free_, owners_;
 };
 
+// Entries [begin, end) of a request's window that a prefix hit did not find.
+struct WindowGap {
+  std::int64_t begin = 0, end = 0;
+};
+
 class Requests {
  public:
   Requests(const Geometry& geometry, std::uint64_t seed);
 
   // Throws std::invalid_argument for a request that is there already.
   Request& admit(std::uint64_t id);
-  // With the blocks of another's first `tokens` tokens. Throws std::invalid_argument unless they
-  // are whole blocks that are all there.
-  void admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens);
+  // With the blocks of another's first `tokens` tokens. Blocks of the window that the other has
+  // given back are new ones: what they have to hold is returned. Throws std::invalid_argument
+  // unless these tokens are whole blocks.
+  WindowGap admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens);
   // All requests of another engine, with the blocks that they own there.
   void adopt(const Requests& other);
   // Its blocks are the next to be handed out. Throws std::out_of_range if there is none of the id.
@@ -61,7 +73,8 @@ class Requests {
   const std::map<std::uint64_t, Request>& all() const { return requests_; }
 
  private:
-  void share(const Request& from, std::int64_t tokens, Request& to);
+  void share(const Request& from, std::int64_t tokens, Request& to) const;
+  WindowGap take_gap(Request& request);
 
   const Geometry& geometry_;
   std::map<std::uint64_t, Request> requests_;

@@ -18,12 +18,6 @@ std::int64_t key_of(const Request& request, std::int64_t i) {
   return static_cast<std::int64_t>(request.id) * kKeysPerRequest + i;
 }
 
-// Rejected tokens have successors at their positions. Contexts are shorter than 2^21 tokens.
-std::int64_t token_key(const Request& request, std::int64_t position) {
-  constexpr std::int64_t kTokens = std::int64_t{1} << 21;
-  return key_of(request, position) + request.rejections % (kKeysPerRequest / kTokens) * kTokens;
-}
-
 // The state that a token completes, if it is the last of its group.
 void plan_states(const Geometry& geometry, const Request& request, std::int64_t position,
                  StepPlan& plan) {
@@ -39,8 +33,8 @@ void plan_states(const Geometry& geometry, const Request& request, std::int64_t 
 
 void plan_token(const Geometry& geometry, const Request& request, std::int64_t position,
                 StepPlan& plan) {
-  plan.token_keys.push_back(token_key(request, position));
-  plan.next_token_keys.push_back(token_key(request, position + 1));
+  plan.token_keys.push_back(request.token(position));
+  plan.next_token_keys.push_back(request.token(position + 1));
   plan.positions.push_back(position);
   plan.slot_mapping[0].push_back(request.slot(Cache::window, position, geometry));
   plan_states(geometry, request, position, plan);

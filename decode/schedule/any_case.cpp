@@ -50,6 +50,10 @@ Tier AnyCase::tier() const {
 void AnyCase::set_parameter(std::string_view name, std::string_view value) {
   const RowSchema& known = schema();
   std::visit([&](auto& which) { cases::set_parameter(known, which.row, name, value); }, which_);
+  // Other steps need not do what those of the row as it is listed do.
+  if (auto* const steps = std::get_if<StepCase>(&which_); steps != nullptr && name != kNamedFor) {
+    steps->row.words.erase(std::string(kNamedFor));
+  }
 }
 
 std::vector<Case> op_cases(const std::vector<CaseFile>& overrides,

@@ -48,7 +48,8 @@ const std::vector<WordParameter>& step_words() {
       {"policy", {"early", "late", "interleaved"}, "when the simulator runs what lies on a stream"},
       {"fault", {}, "of the library, by its name"},
       {"keep_requests", {}, "numbers of those that stay: 0,3-5; else all"},
-      {"keep_steps", {}, "numbers of those that stay; else all"}};
+      {"keep_steps", {}, "numbers of those that stay; else all"},
+      {kNamedFor, {}, "what its steps have to do: shared,evicted; else nothing"}};
   return words;
 }
 
@@ -150,10 +151,6 @@ void require_possible(const Row& row, const ServedCase& served) {
     throw BadRow(fmt::format(
         "{}: context of {} tokens; with {} it is {} at least", row.where, geometry.max_context,
         geometry.architecture == Architecture::v4 ? "v4" : "v32", least_context(geometry)));
-  }
-  if (served.shape.traffic == Traffic::prefix && geometry.frees_window) {
-    throw BadRow(
-        fmt::format("{}: no prefix is shared where blocks of the window go back", row.where));
   }
   try {
     make_schedule(served.shape, geometry);

@@ -19,6 +19,8 @@ namespace plumb::cases {
 inline constexpr std::string_view kDecodeStep = "decode_step";
 
 const RowSchema& decode_step_schema();
+// The parameter with what a row's steps have to do (decode/watch/step_features.h).
+inline constexpr std::string_view kNamedFor = "named_for";
 
 // A graph mode as names of cases have it.
 struct GraphModeName {

@@ -40,24 +40,34 @@ void copy_blocks(const device::decode::Request& request, const WatchedEngine& fr
   }
 }
 
-// All but the caches of who is admitted.
-void exchange_requests(const ScheduledStep& scheduled, device::decode::Engine& engine) {
-  for (const std::uint64_t id : scheduled.finished) engine.finish(id);
-  for (const SharedPrefix& one : scheduled.shared) {
-    engine.admit_behind(one.request, one.other, one.tokens);
-  }
+// Blocks of the window that a prefix hit did not find.
+device::decode::Request part_of(const device::decode::Request& request,
+                                const device::decode::WindowGap& gap, std::int64_t page) {
+  constexpr int kWindow = static_cast<int>(device::decode::Cache::window);
+  device::decode::Request part;
+  const auto first = request.blocks[kWindow].begin();
+  part.blocks[kWindow].assign(first + gap.begin / page, first + gap.end / page);
+  return part;
 }
 
 }  // namespace
 
 void let_requests_change(const ScheduledStep& scheduled, device::decode::Engine& engine) {
-  exchange_requests(scheduled, engine);
+  for (const std::uint64_t id : scheduled.finished) engine.finish(id);
+  for (const SharedPrefix& one : scheduled.shared) {
+    engine.admit_behind(one.request, one.other, one.tokens);
+  }
   for (const auto& [id, tokens] : scheduled.admitted) engine.admit(id, tokens);
 }
 
 void let_requests_change(const ScheduledStep& scheduled, const WatchedEngine& changed,
                          WatchedEngine& watched) {
-  exchange_requests(scheduled, watched.engine);
+  for (const std::uint64_t id : scheduled.finished) watched.engine.finish(id);
+  for (const SharedPrefix& one : scheduled.shared) {
+    const auto gap = watched.engine.admit_behind_without_fill(one.request, one.other, one.tokens);
+    const auto page = watched.engine.geometry().pages[0];
+    copy_blocks(part_of(changed.engine.request(one.request), gap, page), changed, watched);
+  }
   for (const auto& [id, tokens] : scheduled.admitted) {
     watched.engine.admit_without_fill(id, tokens);
     copy_blocks(changed.engine.request(id), changed, watched);

@@ -122,7 +122,7 @@ class Planner {
     order_.erase(std::find(order_.begin(), order_.end(), id));
   }
 
-  // What all caches have whole blocks of. Blocks that a window has left cannot be shared.
+  // What all caches have whole blocks of.
   std::int64_t whole_blocks() const {
     using device::decode::Cache;
     std::int64_t tokens = geometry_.pages[0];
@@ -140,7 +140,7 @@ class Planner {
     const std::int64_t whole = whole_blocks();
     for (auto other = order_.rbegin(); other != order_.rend(); ++other) {
       const std::int64_t tokens = tokens_[*other] / whole * whole;
-      if (tokens == 0 || geometry_.frees_window) continue;
+      if (tokens == 0) continue;
       const std::uint64_t id = ++last_id_;
       step.shared.push_back({id, *other, tokens});
       tokens_[id] = tokens;

@@ -77,6 +77,7 @@ void watch_case(const ServedCase& served, const StepCaseDriver& driver, const St
   result.points = 1;
   result.launches = watched.result.steps;
   result.comparisons = watched.result.calls_judged;
+  one.features = watched.result.features;
   if (watched.result.clean()) return;
   result.failures.push_back(failure_of(served, watched.result, steps));
   result.diagnosis = watched.diagnosis;
@@ -92,12 +93,21 @@ std::string why_skipped(const StepCase& which, const std::string& platform) {
                                           : "";
 }
 
-// One of the platforms that run the same kernels, in turn by case, takes all steps.
-void keep_share(const StepCase& which, const RunOptions& options, ScheduleShape& shape) {
+// One of the platforms that run the same kernels, in turn by case, takes all steps. False: this
+// one takes fewer.
+bool keep_share(const StepCase& which, const RunOptions& options, ScheduleShape& shape) {
   constexpr std::int64_t kLeast = 2;
-  if (!options.divides_schedules || shape.steps <= kLeast) return;
-  if (share_of(options.platform).has(seed_of(which.id()))) return;
+  if (!options.divides_schedules || shape.steps <= kLeast) return true;
+  if (share_of(options.platform).has(seed_of(which.id()))) return true;
   shape.steps = std::max((shape.steps + 1) / 2, kLeast);
+  return false;
+}
+
+// A row whose steps never do what it is named for.
+void require_features(const Row& row, StepCaseResult& one) {
+  std::vector<std::string> missing = missing_features(row, one.features);
+  if (missing.empty() || !one.result.failures.empty()) return;
+  one.result.failures.push_back({"what the row is named for", std::move(missing), {}, "never"});
 }
 
 }  // namespace
@@ -143,8 +153,9 @@ StepCaseResult run_step_case(const StepCase& which, const RunOptions& options,
   try {
     ServedCase served = driver.serve(which, options.platform, options.seed);
     if (plugin != nullptr) put_in(*plugin, served.setup);
-    keep_share(which, options, served.shape);
+    const bool whole = keep_share(which, options, served.shape);
     watch_case(served, driver, plugin, one);
+    if (whole && !one.features.empty()) require_features(which.row, one);
     settle(which.row, result);
   } catch (const NotOnThisPlatform& why) {
     result.outcome = Outcome::skipped;

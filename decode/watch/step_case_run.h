@@ -43,6 +43,7 @@ WatchResult watch_with(const StepPlugin& plugin, DecodeSetup setup, const Schedu
 struct StepCaseResult {
   CaseResult result;
   std::vector<Finding> findings;  // the failure for machines
+  FeatureCounts features = {};    // what its steps did
 };
 
 struct WatchedCase {

@@ -40,7 +40,8 @@ class Watcher {
         plain_(setup),
         twin_(setup, CallRecorder::Kept::everything),
         eager_(setup, CallRecorder::Kept::everything),
-        other_(setup, CallRecorder::Kept::rows) {}
+        other_(setup, CallRecorder::Kept::rows),
+        features_(setup.geometry) {}
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();
@@ -64,6 +65,7 @@ class Watcher {
       if (hook) hook(step);
       next = last + 1;
     }
+    result.features = features_.counts();
     return result;
   }
 
@@ -73,7 +75,10 @@ class Watcher {
   // Who comes writes caches, which nobody watches while a step is in flight.
   Scheduled last_in_flight(Scheduled first, Scheduled end) const {
     Scheduled last = first;
-    while (last - first + 1 < in_flight_ && last + 1 != end && (last + 1)->admitted.empty()) ++last;
+    const auto comes = [](const ScheduledStep& one) {
+      return !one.admitted.empty() || !one.shared.empty();
+    };
+    while (last - first + 1 < in_flight_ && last + 1 != end && !comes(*(last + 1))) ++last;
     return last;
   }
 
@@ -102,6 +107,7 @@ class Watcher {
       overwrite_scratch(other_);
       delayed(other_).step(one.batch, kOtherPadding);
       step.plans.push_back(twin_.engine.plan());
+      features_.note(one, twin_.engine.plan());
       add_parts(twin_.engine.parts(), step.parts);
     }
     for (WatchedEngine* watched : all()) watched->device->synchronize();
@@ -202,6 +208,7 @@ class Watcher {
   device::decode::GraphMode mode_;
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
+  FeatureCounter features_;
   std::vector<StepInFlight> earlier_;
   std::vector<std::byte> fresh_;  // results of an engine made anew
   bool is_as_new_ = true;

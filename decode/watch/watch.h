@@ -20,6 +20,7 @@
 
 #include "decode/checks/findings.h"
 #include "decode/schedule/schedule.h"
+#include "decode/watch/step_features.h"
 #include "decode/watch/watched_step.h"
 
 namespace plumb::cases {
@@ -27,6 +28,7 @@ namespace plumb::cases {
 struct WatchResult {
   std::vector<Finding> findings;  // by step, then position
   std::int64_t steps = 0, calls_judged = 0;
+  FeatureCounts features = {};  // of the steps
   // Experts that routers chose, and those that others would have been: where somebody counts.
   std::int64_t choices = 0, flips = 0;
   bool clean() const { return findings.empty(); }

@@ -146,7 +146,7 @@ TEST(DecodeStepCase, AFaultIsFoundAndPutDownToItsOp) {
   EXPECT_EQ(right.outcome, Outcome::passed) << right.reason;
   EXPECT_EQ(right.launches, 4);
   EXPECT_GT(right.comparisons, 100);
-  const auto [wrong, findings] =
+  const auto [wrong, findings, features] =
       run(decode_case("decode_step/v4/full", {{"fault", "ragged_indptr_one_off"}}), true);
   EXPECT_EQ(wrong.outcome, Outcome::failed);
   ASSERT_FALSE(findings.empty());
@@ -259,9 +259,33 @@ TEST(DecodeStepCase, EachRowDoesWhatItsTrafficIsNamedFor) {
   }
 }
 
-TEST(DecodeStepCase, PrefixesAndAWindowWhoseBlocksGoBackAreRefused) {
-  const StepCase which = decode_case("decode_step/v4_shared/eager", {{"frees_window", "1"}});
-  EXPECT_THROW(planted_case(which, "sim-sm90", 0), BadRow);
+TEST(DecodeStepCase, ARowThatNeverDoesWhatItIsNamedForFails) {
+  StepCase which = decode_case("decode_step/v4_shared/eager");
+  const StepCaseResult right = run(which);
+  EXPECT_EQ(right.result.outcome, Outcome::passed);
+  for (const char* feature : {"shared", "refilled", "reused", "evicted"}) {
+    EXPECT_GT(right.features.at(feature), 0) << feature;
+  }
+  which.row.words["named_for"] = "shared,idle";
+  const CaseResult wrong = run(which).result;
+  EXPECT_EQ(wrong.outcome, Outcome::failed);
+  ASSERT_EQ(wrong.failures.size(), 1u);
+  EXPECT_EQ(wrong.failures.front().lines,
+            (std::vector<std::string>{"decode_step/v4_shared never stood idle"}));
+  which.row.words["named_for"] = "shraed";
+  EXPECT_THROW(run(which), BadRow);
+}
+
+// A row without its traffic does something else.
+TEST(DecodeStepCase, AChangedRowIsNamedForNothing) {
+  const std::vector<StepCase> all = decode_step_cases();
+  const auto found =
+      std::ranges::find_if(all, [](const StepCase& one) { return one.row.name == "v4_shared"; });
+  ASSERT_NE(found, all.end());
+  EXPECT_FALSE(found->row.word(kNamedFor).empty());
+  AnyCase changed(*found);
+  changed.set_parameter("steps", "2");
+  EXPECT_TRUE(changed.row().word(kNamedFor).empty());
 }
 
 }  // namespace decode_step_case_test

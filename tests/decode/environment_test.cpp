@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 
 namespace plumb::cases {
 namespace environment_test {
@@ -53,6 +54,34 @@ TEST(StepEnvironment, CachesOfNewRequestsAreCopied) {
       EXPECT_TRUE(hold_the_same(computes, copies, cache)) << cache;
       EXPECT_FALSE(hold_the_same(computes, untouched, cache)) << cache << ": nothing was written";
     }
+  }
+}
+
+// The window of a prefix hit, which the other request has given back: filled again by who computes,
+// and copied to who does not. The blocks of compressed states are those of the other.
+TEST(StepEnvironment, AWindowThatAPrefixHitDoesNotFindIsFilledAgain) {
+  constexpr std::uint64_t kOther = 2;
+  constexpr std::int64_t kPrefix = 128;
+  DecodeSetup setup;
+  setup.geometry.frees_window = true;
+  WatchedEngine computes(setup), copies(setup), untouched(setup);
+  const ScheduledStep first{.admitted = {{kOther, kTokens}}};
+  const ScheduledStep hit{.shared = {{kId, kOther, kPrefix}}};
+  let_requests_change(first, computes.engine);
+  let_requests_change(hit, computes.engine);
+  for (WatchedEngine* watched : {&copies, &untouched})
+    let_requests_change(first, computes, *watched);
+  let_requests_change(hit, computes, copies);
+  const auto gap = untouched.engine.admit_behind_without_fill(kId, kOther, kPrefix);
+  EXPECT_EQ(gap.begin, 112);
+  EXPECT_EQ(gap.end, kPrefix);
+  const auto &here = computes.engine.request(kId), &there = computes.engine.request(kOther);
+  EXPECT_TRUE(std::ranges::equal(here.blocks[1], std::span(there.blocks[1]).first(8)));
+  const auto caches = computes.engine.caches();
+  for (std::size_t cache = 0; cache < caches.size(); ++cache) {
+    if (caches[cache].cache != device::decode::Cache::window) continue;
+    EXPECT_TRUE(hold_the_same(computes, copies, cache)) << cache;
+    EXPECT_FALSE(hold_the_same(computes, untouched, cache)) << cache << ": nothing was written";
   }
 }
 

@@ -31,9 +31,10 @@ class CaseTest : public testing::Test {
     options.platform = platform_;
     plumb::tools::Finished finished;
     if (const plumb::cases::StepCase* steps = which_.of_steps()) {
-      auto [result, findings] = plumb::cases::run_decode_step(*steps, options, true);
+      auto [result, findings, features] = plumb::cases::run_decode_step(*steps, options, true);
       finished.result = std::move(result);
       finished.findings = std::move(findings);
+      finished.features = std::move(features);
     } else {
       finished.result = plumb::cases::run_case(*which_.of_op(), options);
     }

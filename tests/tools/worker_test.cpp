@@ -39,6 +39,7 @@ golden::GoldenComparison comparison() {
 
 Finished finished() {
   Finished all;
+  all.features = {{"evicted", 2}};
   all.result = {.id = "op/row/eager",
                 .platform = "sim-sm90",
                 .outcome = cases::Outcome::untrusted,
@@ -164,7 +165,9 @@ void expect_result(const cases::CaseResult& result) {
 TEST(Wire, AFinishedCaseArrivesWhole) {
   const Finished arrived = sent(finished());
   const auto& [result, findings, golden, op, row, scenario, reproduce, contrast, notes, seconds,
-               trivial] = arrived;
+               trivial, features] = arrived;
+  EXPECT_EQ(features, finished().features);
+  EXPECT_EQ(features.at("evicted"), 2);
   expect_result(result);
   EXPECT_EQ(findings.size(), 1u);
   EXPECT_EQ(contrast, std::vector<std::string>{"fails with late streams"});
@@ -179,10 +182,11 @@ TEST(Wire, AFinishedCaseArrivesWhole) {
 
 TEST(Wire, ADiagnosedWatchArrivesWhole) {
   const cases::DiagnosedWatch arrived =
-      sent(cases::DiagnosedWatch{{{finding()}, 3, 77, 5, 6}, diagnosis(), "no op"});
+      sent(cases::DiagnosedWatch{{{finding()}, 3, 77, {{"moved", 4}}, 5, 6}, diagnosis(), "no op"});
   const auto& [result, diagnosed, skipped] = arrived;
   EXPECT_EQ(skipped, "no op");
-  const auto& [findings, steps, calls_judged, choices, flips] = result;
+  const auto& [findings, steps, calls_judged, features, choices, flips] = result;
+  EXPECT_EQ(features.at("moved"), 4);
   EXPECT_TRUE(result.found_by(cases::Detector::cost));
   EXPECT_EQ(steps + 10 * calls_judged + 1000 * choices + 10'000 * flips, 65'773);
   const auto& [named, next, known, left_out, not_tried, pattern, accident] = diagnosed;
