@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -108,9 +109,13 @@ const Example& example() {
 // One call of the example, edited.
 class EditedCall {
  public:
-  explicit EditedCall(FuzzInput& input) : input_(input) {
-    index_ = input.byte() % example().calls.size();
-    call_ = example().calls[index_];
+  explicit EditedCall(FuzzInput& input)
+      : EditedCall(input.byte() % example().calls.size(), input) {}
+  EditedCall(std::size_t index, FuzzInput& input)
+      : input_(input), index_(index), call_(example().calls[index]) {}
+
+  void replace(const std::string& side, const std::string& name, Bytes bytes) {
+    bytes_[std::to_string(index_) + "/" + side + "/" + name] = std::move(bytes);
   }
 
   void edit() {
@@ -258,17 +263,8 @@ void require_line(const std::string& text) {
   if (text.empty() || !line) std::abort();
 }
 
-}  // namespace
-
-void fuzz_trace(std::span<const std::uint8_t> edits) {
-  static const FuzzFolder folder;
-  const std::string path = folder.path() + "/step-000000.h5";
-  FuzzInput input(edits);
-  const cases::RowSampling sampling{.most = input.byte() % 4};
-  EditedCall call(input);
-  constexpr int kMostEdits = 8;
-  for (int i = 0; i < kMostEdits && !input.empty(); ++i) call.edit();
-  call.write(path);
+// Of the file of this one call.
+void judge_file(const std::string& path, const cases::RowSampling& sampling) {
   try {
     const StepBytes bytes(path);
     const TraceStep step = parse_step(bytes.text(), path);
@@ -284,6 +280,52 @@ void fuzz_trace(std::span<const std::uint8_t> edits) {
   } catch (const std::bad_alloc&) {
   }
   std::filesystem::remove(path);
+}
+
+std::string file_of_this_process() {
+  static const FuzzFolder folder;
+  return folder.path() + "/step-000000.h5";
+}
+
+}  // namespace
+
+void fuzz_trace(std::span<const std::uint8_t> edits) {
+  FuzzInput input(edits);
+  const cases::RowSampling sampling{.most = input.byte() % 4};
+  EditedCall call(input);
+  constexpr int kMostEdits = 8;
+  for (int i = 0; i < kMostEdits && !input.empty(); ++i) call.edit();
+  call.write(file_of_this_process());
+  judge_file(file_of_this_process(), sampling);
+}
+
+int judge_hostile_integers(int first, int every) {
+  constexpr std::int64_t kValues[] = {-1, 1000, 1 << 20, std::numeric_limits<std::int32_t>::max(),
+                                      std::numeric_limits<std::int32_t>::min()};
+  int number = 0, judged = 0;
+  for (std::size_t index = 0; index < example().calls.size(); ++index) {
+    for (const auto& [name, tensor] : example().calls[index]["before"].items()) {
+      if (tensor["dtype"] != "i32" && tensor["dtype"] != "i64") continue;
+      const std::size_t size = tensor["dtype"] == "i32" ? 4 : 8;
+      const std::string key = std::to_string(index) + "/before/" + name;
+      const Bytes& bytes = example().bytes.at(key);
+      if (bytes.empty()) continue;
+      for (const std::size_t place : {std::size_t{0}, bytes.size() / size - 1}) {
+        for (const std::int64_t value : kValues) {
+          if (number++ % every != first) continue;
+          FuzzInput nothing({});
+          EditedCall call(index, nothing);
+          Bytes changed = bytes;
+          std::memcpy(&changed[place * size], &value, size);
+          call.replace("before", name, std::move(changed));
+          call.write(file_of_this_process());
+          judge_file(file_of_this_process(), {});
+          ++judged;
+        }
+      }
+    }
+  }
+  return judged;
 }
 
 }  // namespace plumb::trace

@@ -20,5 +20,9 @@ TEST(TraceFuzzTest, RandomEditsAreJudgedOrRefused) {
   }
 }
 
+TEST(TraceFuzzTest, IntegersBeyondEverythingAreJudgedOrRefused) {
+  EXPECT_GT(judge_hostile_integers(0, 7), 100);
+}
+
 }  // namespace fuzz_trace_test
 }  // namespace plumb::trace

@@ -155,7 +155,20 @@ class Fp8MqaLogitsProblem final : public TableProblem<P> {
     input.scaled_keys = p_.scaled == PLUMB_SCALED_OPERAND;
     input.q_dialect = q_dialect_;
     input.k_dialect = k_dialect_;
+    check_windows(input);
     return input;
+  }
+
+  // Of a call from elsewhere.
+  void check_windows(const reference::Fp8MqaLogits& input) const {
+    for (std::int64_t row = 0; row < p_.rows; ++row) {
+      const reference::KeyRange keys = key_range(input, row);
+      const std::int64_t columns = keys.count + (row_local_ ? 0 : keys.first);
+      if (keys.count > 0 && columns > input.columns) {
+        throw BadRow(fmt::format("row {} has keys up to column {}, and logits has {} columns", row,
+                                 columns - 1, input.columns));
+      }
+    }
   }
 
   RaggedWindows windows_;

@@ -136,6 +136,7 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     const std::vector<std::int32_t> table = host_table(tensors);
     reference::Fp8PagedMqaLogits input = reference_input(tensors);
     input.block_table = table.data();
+    check_blocks_of_rows(input);
     reference::Estimate expected = reference::fp8_paged_mqa_logits(input, numerics);
     expected.structured = step.fill != Fill::real;
     return {expect_floats(logits, std::move(expected), {},
@@ -215,10 +216,28 @@ class Fp8PagedMqaLogitsProblem final : public TableProblem<P> {
     const HostTensor& on_device = tensors.at("block_table");
     const auto* first = on_device.data<std::int32_t>();
     std::vector<std::int32_t> table(first, first + on_device.elements());
-    for (std::int32_t& block : table) {
-      block = static_cast<std::int32_t>(pool_.far ? pool_.block_at(block) : block);
-    }
+    for (std::int32_t& block : table) block = static_cast<std::int32_t>(pool_.block_at(block));
     return table;
+  }
+
+  // Of a call from elsewhere: blocks that its rows need.
+  void check_blocks_of_rows(const reference::Fp8PagedMqaLogits& input) const {
+    for (std::int64_t row = 0; row < rows(); ++row) {
+      const std::int64_t length = context_length(input, row);
+      const std::int64_t pages = (length + layout_.page - 1) / layout_.page;
+      const std::int64_t columns = p_.clean_logits != 0 ? p_.max_context_len : input.columns;
+      if (pages > input.block_table_row_stride || length > columns) {
+        throw BadRow(
+            fmt::format("row {} has a context of {} tokens, which its {} blocks and the {} "
+                        "columns of logits do not hold",
+                        row, length, input.block_table_row_stride, columns));
+      }
+      const std::int64_t request = row / lengths_.next_n;
+      const std::int32_t* blocks = input.block_table + request * input.block_table_row_stride;
+      if (std::any_of(blocks, blocks + pages, [](std::int32_t block) { return block < 0; })) {
+        throw BadRow(fmt::format("a block of request {} that the cache does not have", request));
+      }
+    }
   }
 
   reference::Fp8PagedMqaLogits reference_input(const TensorSet& tensors) const {

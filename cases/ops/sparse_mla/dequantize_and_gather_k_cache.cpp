@@ -200,7 +200,9 @@ class GatherProblem final : public TableProblem<P> {
     for (std::int64_t request = 0; request < p_.requests; ++request) {
       for (std::int64_t i = 0; i < p_.pages; ++i) {
         const std::int64_t slot = table.row<std::int32_t>(request)[i] * cache.page;
-        blocks.push_back(static_cast<std::int32_t>(cache.pool_slot(slot) / cache.page));
+        const std::int64_t found = cache.pool_slot(slot);
+        const bool is_there = found >= 0 && found < cache.blocks() * cache.page;
+        blocks.push_back(static_cast<std::int32_t>(is_there ? found / cache.page : -1));
       }
     }
     reference::KCacheGather inputs;
@@ -218,7 +220,26 @@ class GatherProblem final : public TableProblem<P> {
     inputs.requests = p_.requests;
     inputs.rows = p_.rows;
     inputs.offset = p_.offset;
+    for (std::int64_t request = 0; request < p_.requests; ++request) check(inputs, request);
     return reference::dequantize_and_gather_k_cache(inputs);
+  }
+
+  // Of a call from elsewhere: what it gathers is in the table, the cache and the workspace.
+  void check(const reference::KCacheGather& inputs, std::int64_t request) const {
+    const std::int64_t length = inputs.seq_lens[request], page = inputs.cache.page;
+    const std::int64_t count = inputs.gather_lens == nullptr ? length : inputs.gather_lens[request];
+    if (count == 0) return;
+    if (count < 0 || count > length || length > p_.pages * page || p_.offset + count > p_.rows) {
+      throw BadRow(
+          fmt::format("request {} gathers {} of {} tokens: its table has {} blocks, the "
+                      "workspace {} rows",
+                      request, count, length, p_.pages, p_.rows));
+    }
+    const std::int32_t* blocks = inputs.block_table + request * inputs.block_table_row_stride;
+    const auto absent = [](std::int32_t block) { return block < 0; };
+    if (std::any_of(blocks + (length - count) / page, blocks + (length - 1) / page + 1, absent)) {
+      throw BadRow(fmt::format("a block of request {} that the cache does not have", request));
+    }
   }
 
   std::int64_t longest_, window_;
