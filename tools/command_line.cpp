@@ -253,6 +253,8 @@ void add_judge(CLI::App& app, Action& action) {
           ->expected(0, 1);
   add_repeatable(*command, "--ops", arguments->own_ops,
                  "Python file that declares ops of its own (docs/own_op.md)");
+  add_repeatable(*command, "--profile", arguments->profiles,
+                 "file or folder of profiles: what an engine's kernels promise (docs/traces.md)");
   command
       ->add_option("--repro", arguments->repro,
                    "write the first wrong call as a file of Python that needs torch alone")

@@ -51,12 +51,13 @@ struct AgreementArguments {
 };
 
 struct JudgeArguments {
-  std::string path;                  // of a trace, of a rank's folder, or of one file
-  std::string call, json, junit;     // call: RANK/STEP/NUMBER; "": all
-  std::vector<std::string> own_ops;  // files
-  int jobs = 0;                      // 0: cores
-  std::string repro;                 // file of Python that shows the first wrong call; "": none
-  std::optional<std::int64_t> rows;  // of a call at most; 0: all; unset: as time allows
+  std::string path;                   // of a trace, of a rank's folder, or of one file
+  std::string call, json, junit;      // call: RANK/STEP/NUMBER; "": all
+  std::vector<std::string> own_ops;   // files
+  std::vector<std::string> profiles;  // files and folders, behind plumb's own
+  int jobs = 0;                       // 0: cores
+  std::string repro;                  // file of Python that shows the first wrong call; "": none
+  std::optional<std::int64_t> rows;   // of a call at most; 0: all; unset: as time allows
   // Judge while the engine records. The number: seconds without a new file after which it ends; 0:
   // it waits for the recorder.
   std::optional<double> follow;

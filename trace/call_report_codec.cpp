@@ -6,7 +6,7 @@
 namespace plumb::trace {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallReport, rank, step, index, calls, op, name, layer, stream,
-                                   replay, not_judged, failures, margin, rows, rows_judged,
+                                   replay, not_judged, failures, margin, profile, rows, rows_judged,
                                    non_finite)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallsRequest, path, begin, end, most_rows, budget)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CallsAnswer, refused, calls, rank, step, provenance, reports)

@@ -7,6 +7,7 @@
 #include "cases/tensors/fill.h"
 #include "trace/known_call.h"
 #include "trace/non_finite.h"
+#include "trace/profiles/profile.h"
 
 namespace plumb::trace {
 
@@ -29,10 +30,38 @@ void take(const cases::CallVerdict& verdict, CallReport& report) {
   if (report.failures.empty() && compared == 0) report.not_judged = "no element of it is promised";
 }
 
+// The call, whose kernel promises this and nothing else.
+TraceCall promising(const Promise& promise, TraceCall call) {
+  for (const auto& [name, word] : promise.words) call.scalars.erase(name);
+  call.numerics.clear();
+  call.profile = promise;
+  return call;
+}
+
+bool is_right(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling) {
+  try {
+    return KnownCall(call, bytes, sampling).call().judge().passed();
+  } catch (...) {
+    why_not_judged();
+    return false;
+  }
+}
+
 void judge(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling,
            CallReport& report) {
-  const KnownCall known(call, bytes, sampling);
-  take(known.call().judge(), report);
+  {
+    const KnownCall known(call, bytes, sampling);
+    take(known.call().judge(), report);
+  }
+  report.profile = call.profile.source;
+  if (!report.failed()) return;
+  if (!report.profile.empty()) {
+    report.failures.push_back(report.profile + " promises " + call.profile.text());
+  }
+  const std::string other = right_as(call, [&](const Promise& promise) {
+    return is_right(promising(promise, call), bytes, sampling);
+  });
+  if (!other.empty()) report.failures.push_back("right as the kernel of " + other);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct CallReport : CallPlace {
   std::string not_judged;                  // why; "": judged
   std::vector<std::string> failures;       // lines; empty for a call that passed
   double margin = 0;                       // largest error / bound
+  std::string profile;                     // "vllm.toml:12": by which it was judged; "": by none
   std::int64_t rows = 0, rows_judged = 0;  // of a call judged by a sample; 0: all
   // "out: 3 elements are NaN, the first at [0, 4], and no input has one": of calls that did not
   // pass. -infinity is a mask's, and is not looked at.

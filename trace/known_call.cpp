@@ -55,21 +55,21 @@ void add_scalars(const TraceCall& call, cases::GivenCall& given) {
   }
 }
 
-cases::NumericSettings numerics_of(const TraceCall& call) {
-  cases::NumericSettings numerics;
-  for (const auto& [name, value] : call.numerics) {
+}  // namespace
+
+cases::NumericSettings settings_of(const std::map<std::string, TraceScalar>& numerics) {
+  cases::NumericSettings settings;
+  for (const auto& [name, value] : numerics) {
     if (const auto* word = std::get_if<std::string>(&value)) {
-      numerics[name] = cases::numeric_word(name, *word);
+      settings[name] = cases::numeric_word(name, *word);
     } else if (const auto* real = std::get_if<double>(&value)) {
-      numerics[name] = *real;
+      settings[name] = *real;
     } else {
-      numerics[name] = static_cast<double>(std::get<std::int64_t>(value));
+      settings[name] = static_cast<double>(std::get<std::int64_t>(value));
     }
   }
-  return numerics;
+  return settings;
 }
-
-}  // namespace
 
 std::string why_not_judged() {
   try {
@@ -96,7 +96,10 @@ KnownCall::KnownCall(const TraceCall& call, const StepBytes& bytes,
   }
   for (const auto& [name, tensor] : call.after) add(name, tensor, bytes);
   add_scalars(call, given_);
-  call_.emplace(call.op, given_, numerics_of(call), true, sampling);
+  for (const auto& [name, word] : call.profile.words) given_.words.try_emplace(name, word);
+  std::map<std::string, TraceScalar> numerics = call.numerics;
+  numerics.insert(call.profile.numerics.begin(), call.profile.numerics.end());
+  call_.emplace(call.op, given_, settings_of(numerics), true, sampling);
   for (const StoredBytes& one : held_) {
     if (one.owner) one.owner->leave_memory();
   }

@@ -26,9 +26,13 @@ std::string why_not_judged();
 
 bool is_known_op(const std::string& op);
 
+// Throws cases::BadRow for a word that the numerics do not have.
+cases::NumericSettings settings_of(const std::map<std::string, TraceScalar>& numerics);
+
 class KnownCall {
  public:
   // Throws NotJudged, cases::BadRow for a call that the op does not have, and BadTrace.
+  // The call's profile counts where the call does not say anything.
   // Of a call that is judged by a sample only these rows are in the tensors.
   KnownCall(const TraceCall& call, const StepBytes& bytes, const cases::RowSampling& sampling = {});
   KnownCall(const KnownCall&) = delete;

@@ -14,6 +14,7 @@
 
 #include "process/codec.h"
 #include "trace/judge_call.h"
+#include "trace/profiles/profile.h"
 
 namespace plumb::trace {
 
@@ -22,7 +23,9 @@ struct OpenStep {
   StepBytes bytes;
   TraceStep step;
 
-  explicit OpenStep(const std::string& path) : bytes(path), step(parse_step(bytes.text(), path)) {}
+  explicit OpenStep(const std::string& path) : bytes(path), step(parse_step(bytes.text(), path)) {
+    apply_profiles(step);
+  }
 };
 
 // Files of others may crash the worker. They may not make it write.

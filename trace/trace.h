@@ -49,6 +49,17 @@ struct TraceKernel {
   std::vector<std::int64_t> grid;  // blocks; empty: not known
 };
 
+// What an engine's kernels of an op promise: values of the op's choices, and numerics.
+struct Promise {
+  std::string source;  // "vllm.toml:12"; "": nothing is promised
+  std::map<std::string, std::string> words;
+  std::map<std::string, TraceScalar> numerics;
+
+  // "rounding = once, chains = 16"
+  std::string text() const;
+  bool operator==(const Promise&) const = default;
+};
+
 struct TraceCall {
   std::string op;  // plumb's name; "": an op that plumb does not have, as far as the recorder knows
   std::string name;         // the engine's
@@ -60,6 +71,7 @@ struct TraceCall {
   std::vector<TraceKernel> kernels;
   std::map<std::string, TraceScalar> scalars;   // numbers and words of the call
   std::map<std::string, TraceScalar> numerics;  // what the kernel promises
+  Promise profile;                              // for what these two do not say
   TraceTensors before, after;                   // a tensor of both is changed in place
 };
 

@@ -6,7 +6,8 @@
 
 The models have random weights and all kinds of layers, and run in bf16 on the CPU: three requests, prompts
 longer than the indexer's top-k, then decode steps. `v4_taps` and `v32_taps` record any other model of these
-two kinds with plumb_kernels.traces.record.
+two kinds with plumb_kernels.traces.record. What these models promise of an op is in plumb's profile of
+transformers (trace/profiles/transformers.toml).
 """
 
 import argparse
@@ -19,11 +20,6 @@ from plumb_kernels import traces
 from transformers import DynamicCache
 from transformers.models.deepseek_v4 import modeling_deepseek_v4 as v4
 from transformers.models.deepseek_v32 import modeling_deepseek_v32 as v32
-
-# torch adds a row up in 4 vectors of at least 8 lanes. Its exp and log1p have 1 ulp.
-SUMS = {"chains": 32, "function_ulp": 2}
-# A GEMM of MKL adds along K.
-GEMM = {"chains": 1, "function_ulp": 2}
 
 
 def rows(tensor, dims=1):
@@ -40,7 +36,7 @@ def bf16_constant(weight):
 def norm(recorder, cls, rounding):
     def describe(module, x):
         return {
-            "op": "rms_norm", **recorder.place_of(module), "numerics": SUMS,
+            "op": "rms_norm", **recorder.place_of(module),
             "before": {"x": rows(x), "weight": bf16_constant(module.weight)},
             "scalars": {"eps": module.variance_epsilon, "rounding": rounding},
         }  # fmt: skip
@@ -76,11 +72,11 @@ class Rotary:
         if x.shape[-1] != 512:  # of the indexer
             return {**self.place, "name": "apply_rotary_pos_emb", "before": {"x": x, "cos": cos, "sin": sin}}
         table = [part.expand(x.shape[0], -1, -1).reshape(-1, 32).float() for part in (cos, sin)]
-        made = {**self.place, "numerics": SUMS, "before": {"positions": torch.arange(len(table[0]))}}
+        made = {**self.place, "before": {"positions": torch.arange(len(table[0]))}}
         if self.normalised and x is self.normalised[0]:
             _, q, eps = self.normalised
             made["before"] |= {"q": self.heads(q), "cos_sin": torch.cat(table, -1)}
-            return {**made, "op": "q_head_rms_norm_rope", "scalars": {"eps": eps, "rounding": "factor"}}
+            return {**made, "op": "q_head_rms_norm_rope", "scalars": {"eps": eps}}
         # A rotation by sin undoes one by -sin.
         made["before"] |= {"x": self.heads(x), "cos_sin": torch.cat([table[0], -table[1]], -1)}
         return {**made, "op": "inverse_rope", "scalars": {"placement": "copy"}}
@@ -92,11 +88,11 @@ class Rotary:
 def hyper_connection(recorder):
     def describe(module, streams):
         return {
-            "op": "mhc_pre", **recorder.place_of(module), "numerics": GEMM,
+            "op": "mhc_pre", **recorder.place_of(module),
             "before": {"residual": rows(streams, 2), "fn": module.fn, "scale": module.scale, "base": module.base},
             "scalars": {
                 "rms_eps": module.input_norm.eps, "pre_eps": module.hc_eps, "sinkhorn_eps": module.hc_eps,
-                "sinkhorn_iterations": module.hc_sinkhorn_iters, "scaled": "operand",
+                "sinkhorn_iterations": module.hc_sinkhorn_iters,
             },
         }  # fmt: skip
 
@@ -110,9 +106,9 @@ def hyper_connection(recorder):
 def hyper_head(recorder):
     def describe(module, streams):
         return {
-            "op": "hc_head", **recorder.place_of(module), "numerics": GEMM,
+            "op": "hc_head", **recorder.place_of(module),
             "before": {"hidden_states": rows(streams, 2), "fn": module.hc_fn, "scale": module.hc_scale, "base": module.hc_base},
-            "scalars": {"rms_eps": module.input_norm.eps, "hc_eps": module.eps, "rounding": "once"},
+            "scalars": {"rms_eps": module.input_norm.eps, "hc_eps": module.eps},
         }  # fmt: skip
 
     return traces.Tap(v4.DeepseekV4HyperHead, "forward", describe, lambda result, *_: {"out": rows(result)})
@@ -161,12 +157,11 @@ def v32_router(recorder):
     def routed(result, module, hidden):
         logits, weights, ids = result
         described = {
-            "op": "grouped_topk", **recorder.place_of(module), "numerics": SUMS,
+            "op": "grouped_topk", **recorder.place_of(module),
             "before": {"logits": logits, "bias": module.e_score_correction_bias},
             "scalars": {
                 "n_group": module.num_group, "topk_group": module.topk_group, "renormalize": int(module.norm_topk_prob),
-                "routed_scaling_factor": module.routed_scaling_factor, "arithmetic": "fp32", "nonfinite": "ordered_bits",
-                "kernel_domain": "everywhere", "bias_format": "fp32", "ties": "any", "order": "any",
+                "routed_scaling_factor": module.routed_scaling_factor,
             },
         }  # fmt: skip
         recorder.call(described, {"weights": weights.float(), "ids": ids.int()})

@@ -245,9 +245,22 @@ class Trace:
 
 def _provenance() -> dict[str, str]:
     made = {"python": platform.python_version(), "command": " ".join(sys.argv), "machine": platform.machine()}
+    for engine in ("vllm", "sglang"):
+        if engine in sys.modules:
+            made |= {"engine": engine, "version": str(getattr(sys.modules[engine], "__version__", ""))}
+            break
     torch = sys.modules.get("torch")
     if torch is not None:
-        made["torch"] = torch.__version__
+        made |= {"torch": torch.__version__, "platform": _torch_platform(torch)}
         if torch.cuda.is_available():
             made["card"] = torch.cuda.get_device_name()
     return made
+
+
+def _torch_platform(torch: Any) -> str:
+    """plumb's name of what torch runs on: cpu, cuda-sm90, hip-gfx942."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    if torch.version.hip:
+        return "hip-" + torch.cuda.get_device_properties(0).gcnArchName.split(":")[0]
+    return "cuda-sm{}{}".format(*torch.cuda.get_device_capability())

@@ -51,8 +51,13 @@ class TraceReport:
         return self.text.rstrip("\n")
 
 
-def judge(trace: str | os.PathLike[str], *, call: str | None = None, ops: Iterable[str] = ()) -> TraceReport:
-    """Judges the calls of a trace, or the call "RANK/STEP/NUMBER" alone. `ops`: files that declare ops of your own.
+def judge(
+    trace: str | os.PathLike[str], *, call: str | None = None, ops: Iterable[str | os.PathLike[str]] = (),
+    profiles: Iterable[str | os.PathLike[str]] = (),
+) -> TraceReport:  # fmt: skip
+    """Judges the calls of a trace, or the call "RANK/STEP/NUMBER" alone.
+
+    `ops`: files that declare ops of your own. `profiles`: files or folders that say what an engine's kernels promise.
 
     Raises BadTrace for a trace that cannot be read, or of which no call could be judged.
     """
@@ -60,8 +65,9 @@ def judge(trace: str | os.PathLike[str], *, call: str | None = None, ops: Iterab
         report = os.path.join(folder, "report.json")
         words = [plumb_program(), "judge", os.fspath(trace), "--json", report]
         words += ["--call", call] if call else []
-        for file in ops:
-            words += ["--ops", os.fspath(file)]
+        for option, files in (("--ops", ops), ("--profile", profiles)):
+            for file in files:
+                words += [option, os.fspath(file)]
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise BadTrace(done.stderr.strip().removeprefix("plumb: ") or f"plumb judge ended with {done.returncode}")

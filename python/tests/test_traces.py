@@ -3,8 +3,11 @@
 
 import os
 import subprocess
+import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -100,6 +103,30 @@ class Traces(unittest.TestCase):
                 with recorder.step():
                     model.run(self.x())
         return recorder
+
+    def test_a_trace_says_which_engine_made_it(self):
+        engine = types.ModuleType("sglang")
+        engine.__version__ = "0.5"
+        with unittest.mock.patch.dict(sys.modules, {"sglang": engine}):
+            trace = traces.Trace(self.folder)
+            given = traces.Trace(self.folder + "-given", provenance={"engine": "mine", "version": "2"})
+        self.assertEqual((trace.provenance["engine"], trace.provenance["version"]), ("sglang", "0.5"))
+        self.assertEqual((given.provenance["engine"], given.provenance["version"]), ("mine", "2"))
+
+    def test_a_profile_says_what_a_call_does_not(self):
+        trace = traces.Trace(self.folder, provenance={"engine": "mine"})
+        x, weight = self.x(), pk.bf16(1 + 0.3 * RANDOM.standard_normal(96))
+        numbers = pk.float32(x)
+        once = numbers / np.sqrt(np.mean(numbers * numbers, axis=-1, keepdims=True) + np.float32(1e-6)) * pk.float32(weight)
+        with trace.step(0) as step:
+            step.begin("rms_norm", before={"x": x, "weight": weight}, scalars={"eps": 1e-6}).end({"out": pk.bf16(once)})
+        profile = os.path.join(self._folder.name, "mine.toml")
+        for rounding, passes in (("once", True), ("twice", False)):
+            with open(profile, "w") as file:
+                file.write(f'engine = "mine"\n[[profile]]\n[profile.ops.rms_norm]\nrounding = "{rounding}"\n')
+            report = traces.judge(self.folder, profiles=[profile])
+            self.assertEqual(report.passed, passes, report)
+            self.assertEqual(report.summary["profiles"]["rms_norm"], f"{profile}:3")
 
     def test_right_calls_pass(self):
         original = Norm.forward

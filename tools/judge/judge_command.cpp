@@ -23,6 +23,7 @@
 #include "tools/own_ops_file.h"
 #include "tools/selection.h"
 #include "trace/chain_messages.h"
+#include "trace/profiles/profile.h"
 #include "trace/repro.h"
 #include "trace/trace_messages.h"
 
@@ -196,6 +197,14 @@ void write_repro(const std::string& path, const TraceJudgement& judgement) {
   fmt::print(stderr, "plumb: --repro wrote nothing: {}\n", why);
 }
 
+void add_profiles_of(const std::vector<std::string>& paths) {
+  try {
+    for (const std::string& path : paths) trace::add_profiles(path);
+  } catch (const trace::BadProfile& error) {
+    throw UsageError(error.what());
+  }
+}
+
 // Ctrl-C is how a reader ends this: no interruption. Throws UsageError if no file came.
 void follow(const JudgeArguments& arguments, TraceJudgement& judgement) {
   try {
@@ -224,6 +233,7 @@ int judge_command(const JudgeArguments& arguments) {
   const int jobs = arguments.jobs > 0 ? arguments.jobs : cores;
   reference::set_thread_count(std::max(1, cores / jobs));
   add_ops_of(arguments.own_ops);
+  add_profiles_of(arguments.profiles);
   if (process::is_worker()) return serve_as_worker();
   if (!arguments.against.empty()) return against_command(arguments, jobs);
   check_words(arguments);

@@ -2,6 +2,7 @@
 #include "tools/judge/judge_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,7 @@ ordered_json to_json(const CallReport& call) {
     json["rows"] = call.rows;
     json["rows_judged"] = call.rows_judged;
   }
+  if (!call.profile.empty()) json["profile"] = call.profile;
   if (!call.failures.empty()) json["failures"] = call.failures;
   if (!call.non_finite.empty()) json["non_finite"] = call.non_finite;
   return json;
@@ -101,6 +103,7 @@ void TraceSummary::add(CallReport call) {
   count_in(call, total_);
   count_in(call, ops_[call.kind()]);
   if (call.rows > 0) count_in(call, sampled_[call.op]);
+  if (!call.profile.empty()) profiles_[call.op] = call.profile;
   if (!call.passed() && !call.failed()) ++not_judged_[{call.kind(), call.not_judged}];
   if (!call.non_finite.empty() && !first_non_finite_) first_non_finite_ = call;
   if (call.failed()) wrong_.push_back(std::move(call));
@@ -153,6 +156,12 @@ std::string TraceSummary::sampled_text() const {
   return text;
 }
 
+std::string TraceSummary::profiles_text() const {
+  std::vector<std::string> parts;
+  for (const auto& [op, source] : profiles_) parts.push_back(op + " " + source);
+  return parts.empty() ? "" : fmt::format("by profiles: {}\n", fmt::join(parts, ", "));
+}
+
 std::string TraceSummary::text(const Style& style) const {
   std::string text;
   if (!wrong_.empty()) {
@@ -174,7 +183,7 @@ std::string TraceSummary::text(const Style& style) const {
     text += fmt::format("and {} more wrong calls: --json has all\n", wrong_.size() - kListed - 1);
   }
   if (!text.empty()) text += "\n";
-  text += table_text(style) + not_judged_text() + sampled_text() + chains_.text();
+  text += table_text(style) + not_judged_text() + sampled_text() + profiles_text() + chains_.text();
   text += fmt::format("{} {}: {} passed, {} failed, {} not judged\n", total_.calls,
                       total_.calls == 1 ? "call" : "calls", total_.passed, total_.failed,
                       total_.not_judged);
@@ -190,6 +199,7 @@ std::string TraceSummary::json(const std::optional<Interruption>& interruption) 
   if (interruption) json["interrupted"] = interruption->why;
   json["ops"] = ordered_json::object();
   for (const auto& [op, count] : ops_) json["ops"][op] = to_json(count);
+  json["profiles"] = profiles_;
   json["sampled"] = ordered_json::object();
   for (const auto& [op, sampled] : sampled_) json["sampled"][op] = to_json(sampled);
   json["not_judged"] = ordered_json::array();

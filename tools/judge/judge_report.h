@@ -57,6 +57,7 @@ class TraceSummary {
  private:
   std::string not_judged_text() const;
   std::string sampled_text() const;
+  std::string profiles_text() const;
   std::string table_text(const Style& style) const;
 
   std::string path_;
@@ -64,6 +65,7 @@ class TraceSummary {
   OpCount total_;
   std::map<std::string, OpCount> ops_;           // by op, or by the engine's name
   std::map<std::string, SampledCalls> sampled_;  // by op
+  std::map<std::string, std::string> profiles_;  // by op: "vllm.toml:12"
   std::map<std::pair<std::string, std::string>, std::int64_t> not_judged_;  // op, reason
   std::vector<trace::CallReport> wrong_;                                    // in order
   std::optional<trace::CallReport> first_non_finite_;
