@@ -92,9 +92,11 @@ class DotErrors {
   // because six deviations of what hardly ever happens would be less than one such rounding.
   double rounded_share(Eigen::Index head, Eigen::Index key, double size) const {
     constexpr int kLeast = Fp8Vectors::kLeastPlace, kPlaces = Fp8Vectors::kPlaces;
-    const int last_place = std::ilogb(2 * unit_) + std::ilogb(size);
     double share = 0;
-    for (int p = 0; p < kPlaces; ++p) {
+    // Sums of zeros do not round.
+    const bool rounds = size > 0;
+    const int last_place = rounds ? std::ilogb(2 * unit_) + std::ilogb(size) : 0;
+    for (int p = 0; rounds && p < kPlaces; ++p) {
       const int limit = std::clamp(last_place - (kLeast + p) - kLeast, 0, kPlaces);
       share += queries_.places(p, head) * keys_.below(limit, key);
     }
