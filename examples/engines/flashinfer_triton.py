@@ -36,7 +36,7 @@ def norm(x, weight, out, eps):
 rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ONCE, platforms="sim-*")
 
 
-@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
+@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "fp32_squares"}, platforms="sim-*")
 def fused_add_norm(x, residual, weight, eps, tokens):
     """The square sum is of the fp32 sum, the normalised row of the stored one."""
     need(tensor(x).stride(0) == tensor(residual).stride(0), "one row stride for both")

@@ -40,7 +40,7 @@ def norm(x, weight, out, eps):
 rms_norm, shared_head, q_kv_norm = norm_kernels(norm, numerics=TREE, contract=ONCE, platforms="sim-*")
 
 
-@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
+@kernel("fused_add_rms_norm", numerics=TREE, contract={"rounding": "once", "sum": "fp32_squares"}, platforms="sim-*")
 def fused_add_norm(x, residual, weight, eps, tokens):
     """x += y of rms_norm_add: the sum is where plumb's op has its residual. Squares are of the fp32 sum."""
     if tokens:

@@ -69,6 +69,22 @@ plumb_mutant(fused_add_norms_unrounded_sum
   SAYS "in rows 0-3 of 4"
   WHY "the norm reads x + residual before it is rounded")
 
+plumb_mutant(fused_add_squares_rows_unrounded
+  OP fused_add_rms_norm FILE norm/fused_add_rms_norm.cu
+  FROM [[launch_sum<Fp32Squares>(p)]]
+  TO [[launch_sum<Fp32Sum>(p)]]
+  CASE fused_add_rms_norm/fp32_squares/eager
+  SAYS "in rows"
+  WHY "rows of the sum in fp32 where the kernel declares those of the stored one")
+
+plumb_mutant(fused_add_squares_of_stored
+  OP fused_add_rms_norm FILE norm/fused_add_rms_norm.cu
+  FROM [[launch_sum<Fp32Squares>(p)]]
+  TO [[launch_sum<RoundedSum>(p)]]
+  CASE fused_add_rms_norm/fp32_squares_narrow/eager
+  SAYS "in rows"
+  WHY "squares of the stored sum where the kernel declares those of the sum in fp32")
+
 plumb_mutant(fused_add_residual_kept
   OP fused_add_rms_norm FILE norm/fused_add_rms_norm.cu
   FROM [[store_bf16x8(residual + column, bits, count, whole);]]

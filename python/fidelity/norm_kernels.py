@@ -12,8 +12,10 @@ ROPE = 64
 np.seterr(all="ignore")  # adversarial rows hold infinities and NaN
 
 
-def normalised(x, weight, eps, rounding):
-    root = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(eps))
+def normalised(x, weight, eps, rounding, squared=None):
+    """`squared`: what the mean square is of, by default x."""
+    squared = x if squared is None else squared
+    root = np.sqrt(np.mean(squared * squared, axis=-1, keepdims=True) + np.float32(eps))
     y = x * round_bf16(np.float32(1) / root) if rounding == "factor" else x / root
     if rounding in ("twice", "factor"):
         y = round_bf16(y)
@@ -44,7 +46,9 @@ def rms_norm_twice(x, weight, out, eps):
 def add_and_norm(x, residual, weight, eps, rounding, sum):
     added = from_bf16(x) + from_bf16(residual)
     residual[:] = to_bf16(added)
-    x[:] = to_bf16(normalised(added if sum == "fp32" else from_bf16(residual), weight, eps, rounding))
+    rows = added if sum == "fp32" else from_bf16(residual)
+    squared = added if sum == "fp32_squares" else rows
+    x[:] = to_bf16(normalised(rows, weight, eps, rounding, squared))
 
 
 @kernel("fused_add_rms_norm", contract={"rounding": "once", "sum": "bf16"}, platforms="sim-*")
@@ -65,6 +69,12 @@ def fused_add_rms_norm_fp32(x, residual, weight, eps):
 @kernel("fused_add_rms_norm", contract={"rounding": "twice", "sum": "fp32"}, platforms="sim-*")
 def fused_add_rms_norm_fp32_twice(x, residual, weight, eps):
     add_and_norm(x, residual, weight, eps, "twice", "fp32")
+
+
+@kernel("fused_add_rms_norm", contract={"rounding": "once", "sum": "fp32_squares"}, platforms="sim-*")
+def fused_add_rms_norm_fp32_squares(x, residual, weight, eps):
+    """FlashInfer 0.7.2 and xFormers 0.0.35 in Triton."""
+    add_and_norm(x, residual, weight, eps, "once", "fp32_squares")
 
 
 def mtp_inputs(embeds, previous_hidden, positions, enorm_weight, hnorm_weight, out_embeds, out_hidden, eps, rounding):

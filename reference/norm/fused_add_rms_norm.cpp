@@ -15,7 +15,15 @@ FusedAddRmsNormOutputs fused_add_rms_norm(const FusedAddRmsNormInputs& inputs,
            decoded_rows(begin, end, hidden, residual, numerics);
   };
   const Estimate residual = estimate_rows(inputs.tokens, hidden, sum);
-  if (!inputs.fp32_sum) {
+  if (inputs.sum == NormedSum::fp32_squares) {
+    const auto stored = [&](std::int64_t begin, std::int64_t end) {
+      const auto row_of = [&](std::int64_t row) { return inputs.stored + row * hidden; };
+      return decoded_rows(begin, end, hidden, row_of, numerics);
+    };
+    return {residual, estimate_row_norm(inputs.tokens, hidden, sum, stored, inputs.weight,
+                                        inputs.eps, inputs.rounding, numerics)};
+  }
+  if (inputs.sum == NormedSum::stored) {
     return {residual, rms_norm({inputs.stored, inputs.weight, inputs.tokens, hidden, hidden,
                                 inputs.eps, inputs.rounding},
                                numerics)};

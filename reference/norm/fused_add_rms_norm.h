@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // fused_add_rms_norm: residual = x + residual, stored as bf16, and the norm of that sum, as it was
-// stored or as fp32 has it   (operations spec, 7.2)
+// stored, as fp32 has it, or with the squares of the one and the rows of the other
+// (operations spec, 7.2)
 #pragma once
 
 #include "reference/norm/row_norm.h"
 
 namespace plumb::reference {
+
+// What of the sum the norm is of.
+enum class NormedSum {
+  stored,
+  fp32,
+  fp32_squares  // its squares in fp32, its rows as they are stored
+};
 
 struct FusedAddRmsNormInputs {
   const std::uint16_t* x = nullptr;         // bf16 [tokens, hidden]
@@ -17,12 +25,12 @@ struct FusedAddRmsNormInputs {
   std::int64_t x_row_stride = 0;  // elements; the others are contiguous
   double eps = 0;
   NormRounding rounding = NormRounding::once;
-  bool fp32_sum = false;  // the norm is of the unrounded sum
+  NormedSum sum = NormedSum::stored;
 };
 
 struct FusedAddRmsNormOutputs {
   Estimate residual;  // bf16 [tokens, hidden]
-  Estimate x;         // bf16 [tokens, hidden]: the norm of `stored`, or of the unrounded sum
+  Estimate x;         // bf16 [tokens, hidden]: the norm of what `sum` names
 };
 
 FusedAddRmsNormOutputs fused_add_rms_norm(const FusedAddRmsNormInputs& inputs,

@@ -19,6 +19,20 @@ Tracked scaled_rows(Tracked x, Tracked r, NormRounding rounding) {
   return rounding == NormRounding::once ? y : rounded(std::move(y), Format::bf16);
 }
 
+namespace {
+
+Estimate weighted_rows(std::int64_t rows, std::int64_t columns, const RowsOf& normalised,
+                       const std::uint16_t* weight, const Numerics& numerics) {
+  if (weight == nullptr) return estimate_rows(rows, columns, normalised);
+  const Tracked factors =
+      decoded_rows(0, 1, columns, [&](std::int64_t) { return weight; }, numerics);
+  return estimate_rows(rows, columns, [&](std::int64_t begin, std::int64_t end) {
+    return normalised(begin, end) * factors;
+  });
+}
+
+}  // namespace
+
 Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf& x,
                            const std::uint16_t* weight, double eps, NormRounding rounding,
                            const Numerics& numerics) {
@@ -26,12 +40,16 @@ Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf
     const Tracked of_rows = x(begin, end);
     return scaled_rows(of_rows, row_factors(of_rows, eps, rounding), rounding);
   };
-  if (weight == nullptr) return estimate_rows(rows, columns, normalised);
-  const Tracked factors =
-      decoded_rows(0, 1, columns, [&](std::int64_t) { return weight; }, numerics);
-  return estimate_rows(rows, columns, [&](std::int64_t begin, std::int64_t end) {
-    return normalised(begin, end) * factors;
-  });
+  return weighted_rows(rows, columns, normalised, weight, numerics);
+}
+
+Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf& squared,
+                           const RowsOf& x, const std::uint16_t* weight, double eps,
+                           NormRounding rounding, const Numerics& numerics) {
+  const auto normalised = [&](std::int64_t begin, std::int64_t end) {
+    return scaled_rows(x(begin, end), row_factors(squared(begin, end), eps, rounding), rounding);
+  };
+  return weighted_rows(rows, columns, normalised, weight, numerics);
 }
 
 Estimate estimate_rows(std::int64_t rows, std::int64_t columns, const RowsOf& of_rows) {

@@ -28,6 +28,12 @@ Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf
                            const std::uint16_t* weight, double eps, NormRounding rounding,
                            const Numerics& numerics);
 
+// The same, where r is of other rows than those that it multiplies: the squares are of
+// squared(begin, end), as a sum before it is stored is.
+Estimate estimate_row_norm(std::int64_t rows, std::int64_t columns, const RowsOf& squared,
+                           const RowsOf& x, const std::uint16_t* weight, double eps,
+                           NormRounding rounding, const Numerics& numerics);
+
 // An estimate of bf16 rows by blocks of a size that a core's cache holds.
 Estimate estimate_rows(std::int64_t rows, std::int64_t columns, const RowsOf& of_rows);
 

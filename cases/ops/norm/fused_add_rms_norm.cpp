@@ -58,8 +58,18 @@ class FusedAddSequence final : public Composition {
 
 using P = plumb_fused_add_rms_norm_params;
 
-// bf16: vLLM's compiled op, SGLang, FlashInfer. fp32: vLLM's native path, transformers.
-const ContractChoice kSum{"sum", {"bf16", "fp32"}, "x + residual that the norm is of"};
+// bf16: vLLM's compiled op, SGLang. fp32: vLLM's native path. fp32_squares: Triton kernels of
+// FlashInfer and xFormers.
+const ContractChoice kSum{"sum",
+                          {"bf16", "fp32", "fp32_squares"},
+                          "x + residual that the norm is of; fp32_squares: its squares in fp32, "
+                          "its rows as they are stored"};
+
+reference::NormedSum sum_of(plumb_added_sum sum) {
+  if (sum == PLUMB_SUM_FP32) return reference::NormedSum::fp32;
+  const bool squares = sum == PLUMB_SUM_FP32_SQUARES;
+  return squares ? reference::NormedSum::fp32_squares : reference::NormedSum::stored;
+}
 
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
@@ -109,7 +119,7 @@ class FusedAddRmsNormProblem final : public TableProblem<P> {
     inputs.x_row_stride = p_.x_row_stride;
     inputs.eps = static_cast<double>(p_.eps);
     inputs.rounding = rounding_of(p_.rounding);
-    inputs.fp32_sum = p_.sum == PLUMB_SUM_FP32;
+    inputs.sum = sum_of(p_.sum);
     auto expected = reference::fused_add_rms_norm(inputs, numerics);
     const RowMask promised = promised_rows(step, x.spec());
     const auto groups = groups_of(p_.tokens, 1, "token");
@@ -175,7 +185,7 @@ OpDefinition define_fused_add_rms_norm() {
            {kRounding, kSum}},
           make_problem_of<FusedAddRmsNormProblem>,
           // rms_norm takes no unrounded sum.
-          [](const Row& row) { return row.word("sum") != "fp32"; },
+          [](const Row& row) { return !row.word("sum").starts_with("fp32"); },
           "tokens",
           &table_of<members>()};
 }

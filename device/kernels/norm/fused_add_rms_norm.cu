@@ -22,6 +22,7 @@ struct RoundedSum {
   }
   PLUMB_METHOD static Bits reload(const Bits& bits) { return reloaded(bits); }
   PLUMB_METHOD void decode(const Bits& bits, float* values) const { decode_bf16x8(bits, values); }
+  PLUMB_METHOD void decode_squared(const Bits& bits, float* values) const { decode(bits, values); }
   PLUMB_METHOD void store(std::int64_t column, std::int64_t count, bool whole, const Bits& bits,
                           const Bf16x8& result) const {
     store_bf16x8(residual + column, bits, count, whole);
@@ -51,11 +52,35 @@ struct Fp32Sum {
   PLUMB_METHOD void decode(const Bits& bits, float* values) const {
     RoundedSum::add(bits.x, bits.residual, values);
   }
+  PLUMB_METHOD void decode_squared(const Bits& bits, float* values) const { decode(bits, values); }
   PLUMB_METHOD void store(std::int64_t column, std::int64_t count, bool whole, const Bits& bits,
                           const Bf16x8& result) const {
     float sums[kBf16x8];
     decode(bits, sums);
     RoundedSum{x, residual}.store(column, count, whole, round_bf16x8(sums), result);
+  }
+};
+
+// Squares of the sum in fp32, rows of the rounded one.
+struct Fp32Squares {
+  using Bits = Fp32Sum::Bits;
+  std::uint16_t* x;
+  std::uint16_t* residual;
+  PLUMB_METHOD Bits load(std::int64_t column, std::int64_t count, bool whole) const {
+    return Fp32Sum{x, residual}.load(column, count, whole);
+  }
+  PLUMB_METHOD static Bits reload(const Bits& bits) { return Fp32Sum::reload(bits); }
+  PLUMB_METHOD void decode(const Bits& bits, float* values) const {
+    float sums[kBf16x8];
+    decode_squared(bits, sums);
+    decode_bf16x8(round_bf16x8(sums), values);
+  }
+  PLUMB_METHOD void decode_squared(const Bits& bits, float* values) const {
+    RoundedSum::add(bits.x, bits.residual, values);
+  }
+  PLUMB_METHOD void store(std::int64_t column, std::int64_t count, bool whole, const Bits& bits,
+                          const Bf16x8& result) const {
+    Fp32Sum{x, residual}.store(column, count, whole, bits, result);
   }
 };
 
@@ -89,6 +114,7 @@ inline plumb_status launch_fused_add_rms_norm(const void* params) {
   }
   if (p.tokens == 0) return PLUMB_OK;
   if (!p.x || !p.residual || !p.weight) return PLUMB_INVALID_ARGUMENT;
+  if (p.sum == PLUMB_SUM_FP32_SQUARES) return launch_sum<Fp32Squares>(p);
   return p.sum == PLUMB_SUM_FP32 ? launch_sum<Fp32Sum>(p) : launch_sum<RoundedSum>(p);
 }
 

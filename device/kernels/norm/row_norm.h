@@ -126,6 +126,7 @@ struct PlainRow {
     return load_bf16x8(x + column, keep ? count : 0, whole);
   }
   PLUMB_METHOD void decode(const Bits& bits, float* values) const { decode_bf16x8(bits, values); }
+  PLUMB_METHOD void decode_squared(const Bits& bits, float* values) const { decode(bits, values); }
   PLUMB_METHOD static Bits reload(const Bits& bits) { return reloaded(bits); }
   PLUMB_METHOD void store(std::int64_t column, std::int64_t count, bool whole, const Bits&,
                           const Bf16x8& result) const {
@@ -133,7 +134,8 @@ struct PlainRow {
   }
 };
 
-// Stores each column's x * r * weight, r = 1 / sqrt(mean(x^2) + eps). One call per kernel.
+// Stores each column's x * r * weight, r = 1 / sqrt(mean(x^2) + eps), where the squares are of
+// decode_squared and x is of decode. One call per kernel.
 template <bool whole, class Row>
 PLUMB_DEVICE inline void normalize_row(const RowTeam& team, const Row& row, const RowNorm& norm,
                                        float* wave_partials) {
@@ -147,11 +149,11 @@ PLUMB_DEVICE inline void normalize_row(const RowTeam& team, const Row& row, cons
   }
   PLUMB_UNROLL
   for (int i = 0; i < kRowVectors; ++i) {
-    row.decode(kept[i], x);
+    row.decode_squared(kept[i], x);
     squares += sum_of_squares(x);
   }
   for (std::int64_t c = first + kRowVectors * stride; c < hidden; c += stride) {
-    row.decode(row.load(c, hidden - c, whole), x);
+    row.decode_squared(row.load(c, hidden - c, whole), x);
     squares += sum_of_squares(x);
   }
   const float mean = sum_of_team(team, squares, wave_partials) / static_cast<float>(hidden);

@@ -25,8 +25,9 @@ typedef struct plumb_rms_norm_params {
 } plumb_rms_norm_params;
 
 typedef enum plumb_added_sum {
-  PLUMB_SUM_BF16 = 0, /* the sum as it is stored */
-  PLUMB_SUM_FP32 = 1  /* the sum before it is rounded */
+  PLUMB_SUM_BF16 = 0,        /* the sum as it is stored */
+  PLUMB_SUM_FP32 = 1,        /* the sum before it is rounded */
+  PLUMB_SUM_FP32_SQUARES = 2 /* squares: before it is rounded; rows: as it is stored */
 } plumb_added_sum;
 
 /* In place: residual = bf16(x + residual), x = rms_norm of it   [7.2]. x and residual do not

@@ -16,6 +16,7 @@
 namespace plumb::tests {
 namespace norm_bound_test {
 
+using reference::NormedSum;
 using reference::NormRounding;
 
 constexpr int kSeeds = 12;
@@ -37,11 +38,12 @@ std::vector<std::uint16_t> draw(Random& random, std::int64_t rows, double mean) 
   return bits;
 }
 
-// x * r * weight of one row in fp32; `twice` as the old kernels do.
-void append_norm(const std::vector<float>& x, const std::uint16_t* weight, NormRounding rounding,
-                 const fp32::Order& order, std::vector<float>& out) {
+// x * r * weight of one row in fp32, r of the squares of `squared`; `twice` as the old kernels do.
+void append_norm(const std::vector<float>& x, const std::vector<float>& squared,
+                 const std::uint16_t* weight, NormRounding rounding, const fp32::Order& order,
+                 std::vector<float>& out) {
   std::vector<float> squares;
-  for (const float v : x) squares.push_back(v * v);
+  for (const float v : squared) squares.push_back(v * v);
   const float mean = fp32::add_up(squares, order) / static_cast<float>(x.size());
   const auto r = static_cast<float>(1 / std::sqrt(static_cast<double>(mean + 1e-6F)));
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -58,8 +60,8 @@ reference::Numerics numerics_of(const fp32::Order& order) {
   return numerics;
 }
 
-// All rows of one kind of rounding and order; `fp32_sum` as in the op.
-void expect_honest_and_tight(NormRounding rounding, bool fp32_sum) {
+// All rows of one kind of rounding and order.
+void expect_honest_and_tight(NormRounding rounding, NormedSum of) {
   for (const fp32::Order& order : kOrders) {
     Margins residual_margins, x_margins;
     for (int seed = 0; seed < kSeeds; ++seed) {
@@ -69,18 +71,19 @@ void expect_honest_and_tight(NormRounding rounding, bool fp32_sum) {
       std::vector<std::uint16_t> stored;
       std::vector<float> z, normalised;
       for (std::int64_t row = 0; row < kTokens; ++row) {
-        std::vector<float> terms;
+        std::vector<float> terms, squared;
         for (std::int64_t i = row * kHidden; i < (row + 1) * kHidden; ++i) {
           const float sum = fp32::from_bf16(x[i]) + fp32::from_bf16(residual[i]);
           stored.push_back(fp32::to_bf16(sum));
           z.push_back(fp32::from_bf16(stored.back()));
-          terms.push_back(fp32_sum ? sum : z.back());
+          terms.push_back(of == NormedSum::fp32 ? sum : z.back());
+          squared.push_back(of == NormedSum::stored ? z.back() : sum);
         }
-        append_norm(terms, weight.data(), rounding, order, normalised);
+        append_norm(terms, squared, weight.data(), rounding, order, normalised);
       }
       reference::FusedAddRmsNormInputs inputs{
           x.data(), residual.data(), stored.data(), weight.data(), kTokens,
-          kHidden,  kHidden,         kEps,          rounding,      fp32_sum};
+          kHidden,  kHidden,         kEps,          rounding,      of};
       const auto expected = reference::fused_add_rms_norm(inputs, numerics_of(order));
       residual_margins.add(expected.residual, z);
       x_margins.add(expected.x, normalised);
@@ -91,14 +94,18 @@ void expect_honest_and_tight(NormRounding rounding, bool fp32_sum) {
 }
 
 TEST(NormBound, HonestNormOfTheStoredSumStaysWithinABoundThatIsTight) {
-  expect_honest_and_tight(NormRounding::once, false);
+  expect_honest_and_tight(NormRounding::once, NormedSum::stored);
 }
 TEST(NormBound, HonestNormRoundedTwiceStaysWithinABoundThatIsTight) {
-  expect_honest_and_tight(NormRounding::twice, false);
+  expect_honest_and_tight(NormRounding::twice, NormedSum::stored);
 }
 TEST(NormBound, HonestNormOfTheFp32SumStaysWithinABoundThatIsTight) {
-  expect_honest_and_tight(NormRounding::once, true);
-  expect_honest_and_tight(NormRounding::twice, true);
+  expect_honest_and_tight(NormRounding::once, NormedSum::fp32);
+  expect_honest_and_tight(NormRounding::twice, NormedSum::fp32);
+}
+TEST(NormBound, HonestSquaresOfTheFp32SumStayWithinABoundThatIsTight) {
+  expect_honest_and_tight(NormRounding::once, NormedSum::fp32_squares);
+  expect_honest_and_tight(NormRounding::twice, NormedSum::fp32_squares);
 }
 
 // The bound lies around what two roundings give: one rounding is found element by element.
@@ -111,7 +118,7 @@ TEST(NormBound, OneRoundingInThePlaceOfTwoLeavesTheBound) {
     for (std::int64_t i = 0; i < kHidden; ++i) {
       terms.push_back(fp32::from_bf16(x[row * kHidden + i]));
     }
-    append_norm(terms, weight.data(), NormRounding::once, kOrders[3], once);
+    append_norm(terms, terms, weight.data(), NormRounding::once, kOrders[3], once);
   }
   reference::RmsNormInputs inputs;
   inputs.x = x.data();
@@ -140,10 +147,10 @@ TEST(NormBound, ASpikeWhoseSumIsRoundedStaysWithinTheWorstCase) {
     residual[seed % kHidden] = fp32::to_bf16(static_cast<float>(0x1p-20 * (1 + random.uniform())));
     terms[seed % kHidden] =
         fp32::from_bf16(x[seed % kHidden]) + fp32::from_bf16(residual[seed % kHidden]);
-    append_norm(terms, weight.data(), NormRounding::once, order, normalised);
+    append_norm(terms, terms, weight.data(), NormRounding::once, order, normalised);
     auto expected =
         reference::fused_add_rms_norm({x.data(), residual.data(), x.data(), weight.data(), 1,
-                                       kHidden, kHidden, kEps, NormRounding::once, true},
+                                       kHidden, kHidden, kEps, NormRounding::once, NormedSum::fp32},
                                       numerics_of(order));
     expected.x.structured = true;
     const std::int64_t i = seed % kHidden;

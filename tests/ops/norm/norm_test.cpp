@@ -56,12 +56,17 @@ TEST(FusedAddRmsNormReference, TheNormIsOfTheStoredSumUnlessDeclaredOtherwise) {
   FusedAddRmsNormInputs inputs = fused_add(x, residual, stored, weight);
   EXPECT_EQ(encode_bf16(1 + 0x1p-8), stored[0]);
   EXPECT_EQ(fused_add_rms_norm(inputs, {}).x.value[0], 1);
-  inputs.fp32_sum = true;
+  inputs.sum = NormedSum::fp32;
   const double first = 1 + 0x1p-8, r = 1 / std::sqrt((first * first + 1) / 2);
   const auto unrounded = fused_add_rms_norm(inputs, {});
   EXPECT_DOUBLE_EQ(unrounded.x.value[0], first * r);
   EXPECT_DOUBLE_EQ(unrounded.x.value[1], r);
   EXPECT_EQ(unrounded.residual.value[0], first);
+  inputs.sum = NormedSum::fp32_squares;
+  const auto squares = fused_add_rms_norm(inputs, {});
+  EXPECT_DOUBLE_EQ(squares.x.value[0], r);
+  EXPECT_DOUBLE_EQ(squares.x.value[1], r);
+  EXPECT_EQ(squares.residual.value[0], first);
 }
 
 // What a device stored decides, also where it is not what it should have stored.
