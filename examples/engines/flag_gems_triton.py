@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton kernels of FlagGems (flag-gems) in Triton's interpreter.
+"""Triton kernels of FlagGems (flag-gems) in Triton's interpreter. The tanh of its grouped_topk is torch's.
 
     mkdir -p released
     pip download --no-deps flag-gems==5.0.2 && unzip -q flag_gems-5.0.2-*.whl '*.py' -d released/flag_gems-5.0.2
@@ -135,7 +135,7 @@ def group_quant(x, q, scales, tokens, columns, group_size, scale_format, quotien
 @kernel(
     "grouped_topk",
     numerics={"deterministic": 1, "function_ulp": 4},
-    contract={"ties": "lower_id", "nonfinite": "guard_choice_only", "arithmetic": "logits_format", "bias_format": "logits_format"},
+    contract={"ties": "lower_id", "nonfinite": "ordered_bits", "arithmetic": "logits_format_tanh", "bias_format": "logits_format"},
     platforms="sim-*",
 )
 def grouped_topk(logits, bias, weights, ids, tokens, experts, topk, n_group, topk_group, renormalize, routed_scaling_factor):

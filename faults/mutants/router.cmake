@@ -3,6 +3,14 @@
 # Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
 # between brackets.
 
+plumb_mutant(grouped_topk_tanh_not_rounded
+  OP grouped_topk FILE router/grouped_topk.cu
+  FROM [[rounded(p, 2.0F * sigmoid - 1.0F)]]
+  TO [[(2.0F * sigmoid - 1.0F)]]
+  CASE grouped_topk/v3_2_bf16_tanh/eager
+  SAYS "weights"
+  WHY "the score is rounded once where the kernel declares that its tanh is rounded as well")
+
 plumb_mutant(router_weights_are_biased
   OP grouped_topk FILE router/grouped_topk.cu
   FROM [[lane < p.topk ? score_of(p, logit_of(p, token, id)) : 0.0F;]]

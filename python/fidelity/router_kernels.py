@@ -53,18 +53,23 @@ def small_experts(x, bias, n_group, topk_group, topk, score=tanh_sigmoid):
     return ids, scores
 
 
-def generic(x, bias, n_group, topk_group, topk, rounded):
-    """Scores, biases and sums in the format of the logits. An expert without a finite logit is not
+def generic(x, bias, n_group, topk_group, topk, rounded, score=tanh_sigmoid, guarded=True):
+    """Scores, biases and sums in the format of the logits. If `guarded`, an expert without a finite logit is not
     chosen, and expert 0 stands where nothing is left."""
-    scores = rounded(tanh_sigmoid(x))
+    scores = rounded(score(x))
     choice = rounded(scores + rounded(bias))
     best = descending(rounded(two_best(choice, n_group)))[:topk_group]
     open_groups = np.isin(np.arange(len(x)) // (len(x) // n_group), best)
-    candidates = np.flatnonzero(open_groups & np.isfinite(x))
+    candidates = np.flatnonzero(open_groups & (np.isfinite(x) | (not guarded)))
     ids = np.zeros(topk, np.int64)
     chosen = candidates[descending(choice[candidates])[:topk]]
     ids[: len(chosen)] = chosen
     return ids, scores
+
+
+def bf16_sigmoid(x):
+    """Of bf16 tensors: the tanh and the score are rounded each."""
+    return round_bf16(F32(0.5) * round_bf16(np.tanh(F32(0.5) * x)) + F32(0.5))
 
 
 def has_small_experts(experts, n_group, topk_group, topk):
@@ -92,6 +97,21 @@ def grouped_topk_aiter(logits, bias, weights, ids, n_group, topk_group, topk, re
     bias = round_bf16(bias) if logits.dtype == np.uint16 else bias
     for token, x in enumerate(logits_of(logits)):
         chosen, scores = small_experts(x, bias, n_group, topk_group, topk, exp_sigmoid)
+        ids[token] = chosen
+        weights[token] = weights_of(scores[chosen], renormalize, F32(routed_scaling_factor))
+
+
+@kernel(
+    "grouped_topk",
+    contract={"arithmetic": "logits_format_tanh", "nonfinite": "ordered_bits", "kernel_domain": "everywhere", "bias_format": "logits_format"},
+    platforms="sim-*",
+)
+def grouped_topk_of_flag_gems(logits, bias, weights, ids, n_group, topk_group, topk, renormalize, routed_scaling_factor):
+    """FlagGems 5.0.2: 0.5 * tanh(0.5 * x) + 0.5 in tensors of the logits' format."""
+    in_bf16 = logits.dtype == np.uint16
+    for token, x in enumerate(logits_of(logits)):
+        how = (round_bf16, bf16_sigmoid) if in_bf16 else (lambda y: y, tanh_sigmoid)
+        chosen, scores = generic(x, bias, n_group, topk_group, topk, *how, guarded=False)
         ids[token] = chosen
         weights[token] = weights_of(scores[chosen], renormalize, F32(routed_scaling_factor))
 

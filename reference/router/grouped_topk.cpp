@@ -24,10 +24,15 @@ Tracked stored(const GroupedTopK& inputs, Tracked a) {
 
 // Of what counts as nothing it is 0.
 Tracked scores_of(const GroupedTopK& inputs, const RouterRows& rows, const auto& logit) {
-  return stored(inputs, sigmoid_by_exp2_or_tanh(rows.array([&](auto token, auto column) {
-                  const double x = logit(token, column);
-                  return counts_as_nothing(inputs, x) ? -kInfinity : x;
-                })));
+  Tracked scores = sigmoid_by_exp2_or_tanh(rows.array([&](auto token, auto column) {
+    const double x = logit(token, column);
+    return counts_as_nothing(inputs, x) ? -kInfinity : x;
+  }));
+  if (inputs.tanh_in_logits_format) {
+    // What is below the roundings of a sigmoid is lost in the sum with 1/2.
+    scores = stored(inputs, std::move(scores) * 2.0 + -1.0) * 0.5 + 0.5;
+  }
+  return stored(inputs, std::move(scores));
 }
 
 // What is added to a score for the choice.

@@ -25,6 +25,7 @@ struct GroupedTopK {
   double scale = 1;
   Nonfinite nonfinite = Nonfinite::ordered_bits;
   bool bias_in_logits_format = false;  // also where sums are in fp32
+  bool tanh_in_logits_format = false;  // a score is tanh(x / 2) / 2 + 1/2, its tanh rounded as well
 };
 
 // Whether vLLM's small-expert kernel takes the shape: it has fp32 and ordered bits.

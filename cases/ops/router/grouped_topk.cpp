@@ -17,9 +17,12 @@ namespace grouped_topk_cases {
 using P = plumb_grouped_topk_params;
 
 // vLLM's small-expert kernel has the first value of each, its generic kernel the second of the
-// first two. AITER as vLLM calls it gets a bias in the format of the logits.
-const ContractChoice kArithmetic{
-    "arithmetic", {"fp32", "logits_format"}, "format of scores, biases and their sums"};
+// first two. AITER as vLLM calls it gets a bias in the format of the logits. FlagGems computes
+// the sigmoid with tensors of that format, so its tanh is rounded as well.
+const ContractChoice kArithmetic{"arithmetic",
+                                 {"fp32", "logits_format", "logits_format_tanh"},
+                                 "format of scores, biases and their sums; logits_format_tanh: of "
+                                 "the tanh that a score is made of as well"};
 const ContractChoice kNonfinite{"nonfinite",
                                 {"ordered_bits", "guard_choice_only", "guard_all"},
                                 "what a logit that is not finite does"};
@@ -106,7 +109,8 @@ class GroupedTopKProblem final : public TableProblem<P> {
     inputs.bias_in_logits_format = p_.bias_format == PLUMB_BIAS_LOGITS_FORMAT;
     const bool split = p_.kernel_domain == PLUMB_DOMAIN_SMALL_EXPERTS_IN_FP32;
     if (split && reference::has_small_experts(inputs)) return inputs;
-    inputs.in_logits_format = p_.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT;
+    inputs.in_logits_format = p_.arithmetic != PLUMB_ROUTER_FP32;
+    inputs.tanh_in_logits_format = p_.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT_TANH;
     inputs.nonfinite = static_cast<reference::Nonfinite>(p_.nonfinite);
     return inputs;
   }

@@ -14,7 +14,7 @@ using Params = plumb_grouped_topk_params;
 constexpr int kMostGroups = 32;
 
 PLUMB_DEVICE float rounded(const Params& p, float x) {
-  const bool to_bf16 = p.arithmetic == PLUMB_ROUTER_LOGITS_FORMAT && p.logits_format == PLUMB_BF16;
+  const bool to_bf16 = p.arithmetic != PLUMB_ROUTER_FP32 && p.logits_format == PLUMB_BF16;
   return to_bf16 ? load_bf16(store_bf16(x)) : x;
 }
 
@@ -31,7 +31,9 @@ PLUMB_DEVICE float logit_of(const Params& p, std::int64_t token, int expert) {
 PLUMB_DEVICE float score_of(const Params& p, float logit) {
   constexpr float kLog2E = 1.44269504F;
   if (counts_as_nothing(p, logit)) return 0.0F;
-  return rounded(p, 1.0F / (1.0F + exp2_approx(-logit * kLog2E)));
+  const float sigmoid = 1.0F / (1.0F + exp2_approx(-logit * kLog2E));
+  if (p.arithmetic != PLUMB_ROUTER_LOGITS_FORMAT_TANH) return rounded(p, sigmoid);
+  return rounded(p, 0.5F * rounded(p, 2.0F * sigmoid - 1.0F) + 0.5F);
 }
 
 PLUMB_DEVICE float choice_of(const Params& p, std::int64_t token, int expert) {

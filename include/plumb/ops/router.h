@@ -15,7 +15,9 @@ typedef enum plumb_router_arithmetic {
   PLUMB_ROUTER_FP32 = 0, /* fp32 throughout */
   /* the logits' own: the score, the bias and both sums are rounded to it, the weights are made of
      the rounded score */
-  PLUMB_ROUTER_LOGITS_FORMAT = 1
+  PLUMB_ROUTER_LOGITS_FORMAT = 1,
+  /* the same, and in the score tanh(x / 2) / 2 + 1/2 the tanh is rounded, too */
+  PLUMB_ROUTER_LOGITS_FORMAT_TANH = 2
 } plumb_router_arithmetic;
 
 /* What a logit that is not finite does   [8.1]. Unless all are guarded, a row with a NaN may get
@@ -40,7 +42,8 @@ typedef enum plumb_router_domain {
   PLUMB_DOMAIN_SMALL_EXPERTS_IN_FP32 = 1
 } plumb_router_domain;
 
-/* The bias before it is added. With PLUMB_ROUTER_LOGITS_FORMAT it is always rounded. */
+/* The bias before it is added. Unless the arithmetic is PLUMB_ROUTER_FP32 it is always
+ * rounded. */
 typedef enum plumb_router_bias {
   PLUMB_BIAS_FP32 = 0,
   PLUMB_BIAS_LOGITS_FORMAT = 1 /* rounded to the format of the logits */

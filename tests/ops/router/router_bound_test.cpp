@@ -37,6 +37,7 @@ struct Form {
   std::string name;
   float (*score)(float);
   SoftplusRules rules = {};
+  bool rounds_tanh = false;
 };
 
 const std::vector<Form> kSigmoids = {
@@ -46,6 +47,16 @@ const std::vector<Form> kSigmoids = {
        return 0.5F * static_cast<float>(std::tanh(0.5 * static_cast<double>(x))) + 0.5F;
      }},
 };
+
+// The score as tensors of bf16 give it, in front of its own rounding.
+const Form kTanhInBf16{.name = "tanh in bf16",
+                       .score =
+                           [](float x) {
+                             const auto tanh =
+                                 static_cast<float>(std::tanh(0.5 * static_cast<double>(x)));
+                             return 0.5F * round_bf16(tanh) + 0.5F;
+                           },
+                       .rounds_tanh = true};
 
 const std::vector<Form> kRoots = {
     {"log(1 + exp)", [](float x) { return root_f32(x > 20.0F ? x : log_f32(1.0F + exp_f32(x))); }},
@@ -241,7 +252,9 @@ TEST(RouterBounds, HoldForEveryFormOfTheRoot) {
 }
 
 TEST(RouterBounds, HoldWhereScoresAreRoundedToBf16) {
-  for (const Form& form : kSigmoids) {
+  std::vector<Form> forms = kSigmoids;
+  forms.push_back(kTanhInBf16);
+  for (const Form& form : forms) {
     for (int seed = 0; seed < kSeeds; ++seed) {
       const Data data(static_cast<std::uint64_t>(seed), 1.5, 0, 0.1);
       std::vector<std::uint16_t> bits;
@@ -258,6 +271,7 @@ TEST(RouterBounds, HoldWhereScoresAreRoundedToBf16) {
                          true,
                          true,
                          2.5};
+      inputs.tanh_in_logits_format = form.rounds_tanh;
       const auto choices = grouped_topk_choices(inputs, kNumerics);
       const Honest honest{form.score, true, seed % 2 == 1, 8, 4, 8, 1e-20F};
       const Launch launch = run(honest, rounded, 2.5F);
