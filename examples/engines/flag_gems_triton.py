@@ -86,7 +86,7 @@ def mhc_post(x, residual, post, comb, out, tokens):
         tensor(out).copy_(post_file.mhc_post(*map(tensor, (x, residual, post, comb))))
 
 
-@kernel("mhc_pre", numerics={**TREE, "product": "bf16", "chains": 1}, platforms="sim-*")
+@kernel("mhc_pre", numerics={**TREE, "product": "bf16", "chains": 1}, contract={"mixes": "bf16"}, platforms="sim-*")
 def mhc_pre(residual, fn, scale, base, norm_weight, post, comb, layer_input, splits, sinkhorn_iterations, tokens, **more):
     need(norm_weight is None and splits == 1, "no fused norm, no splits")
     if tokens:

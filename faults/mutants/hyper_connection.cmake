@@ -3,6 +3,22 @@
 # Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
 # between brackets.
 
+plumb_mutant(mhc_pre_mixes_not_rounded
+  OP mhc_pre FILE hyper_connection/mhc_pre.cu
+  FROM [[mixing.bf16_mixes = p.mixes == PLUMB_MIXES_BF16;]]
+  TO [[mixing.bf16_mixes = false;]]
+  CASE mhc_pre/bf16_mixes/eager
+  SAYS "post"
+  WHY "the products with fn stay in fp32 where the kernel declares bf16")
+
+plumb_mutant(mhc_pre_mixes_always_rounded
+  OP mhc_pre FILE hyper_connection/mhc_pre.cu
+  FROM [[mixing.bf16_mixes = p.mixes == PLUMB_MIXES_BF16;]]
+  TO [[mixing.bf16_mixes = true;]]
+  CASE mhc_pre/hidden_768/eager
+  SAYS "post"
+  WHY "the products with fn are rounded to bf16 where the kernel declares fp32")
+
 plumb_mutant(mhc_mean_square_over_hidden
   OP mhc_pre FILE hyper_connection/mhc_mixing.h
   FROM [[static_cast<float>(p.depth)]]

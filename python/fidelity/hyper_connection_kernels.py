@@ -72,6 +72,14 @@ def mhc_pre_of_scaled_streams(residual, fn, **call):
     finish((x * reciprocal_root(x, call["rms_eps"])) @ fn.T, streams, call)
 
 
+@kernel("mhc_pre", numerics={"product": "bf16"}, contract={"mixes": "bf16"}, platforms="sim-*")
+def mhc_pre_of_bf16_matrices(residual, fn, **call):
+    """FlagGems 5.0.2: fn and the products are rounded to bf16."""
+    streams = from_bf16(residual)
+    x = streams.reshape(len(streams), fn.shape[1])
+    mix(x, round_bf16(x @ round_bf16(fn).T), streams, call)
+
+
 @kernel("mhc_pre_broadcast", platforms="sim-*")
 def mhc_pre_broadcast(residual, residual_out, fn, **call):
     residual_out[:] = residual[:, None]

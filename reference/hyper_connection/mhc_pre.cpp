@@ -72,6 +72,7 @@ MixLogits logits_of(const MhcPre& inputs, const MhcPrePartials& partials,
   std::vector<double> scale;
   for (int c = 0; c < kMixes; ++c) scale.push_back(inputs.scale[std::min(c / kStreams, 2)]);
   Tracked mixes = add_splits(inputs, partials.mixes, numerics);
+  if (inputs.bf16_mixes) mixes = rounded(std::move(mixes), Format::bf16);
   Tracked r =
       rms_scale(add_splits(inputs, partials.square_sums, numerics), inputs.depth(), inputs.rms_eps);
   Tracked logits = mixes * r * Tracked(std::move(scale), {kMixes}, numerics) +

@@ -26,6 +26,7 @@ struct MhcPre {
   // the sum of two bf16 numbers.
   bool bf16_split = false;
   bool scaled_streams = false;   // the products are of the streams times 1 / rms
+  bool bf16_mixes = false;       // the products, their splits added, are rounded to bf16
   bool summed_weights = false;   // equal streams: fn is its sum over them, K only `hidden`
   const float* scale = nullptr;  // [3]: of pre, post, comb
   const float* base = nullptr;   // [24]

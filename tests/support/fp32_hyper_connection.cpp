@@ -157,6 +157,7 @@ Outputs mhc_pre_outputs(const reference::MhcPre& inputs, const Partials& partial
     const std::vector<float> x = load(inputs.residual, token);
     const float r = rms(square_sum, x.size(), inputs.rms_eps);
     for (int c = 0; c < kMixes; ++c) {
+      if (inputs.bf16_mixes) logits[c] = fp32::from_bf16(fp32::to_bf16(logits[c]));
       logits[c] = logits[c] * r * inputs.scale[c < 4 ? 0 : c < 8 ? 1 : 2] + inputs.base[c];
     }
     for (int j = 0; j < kStreams; ++j) {

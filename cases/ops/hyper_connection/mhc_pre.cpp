@@ -20,11 +20,16 @@ const ContractChoice kScaled{
     {{"product", "operand", "a wider error"},
      {"operand", "product", "plumb's kernel multiplies the product under either"}}};
 
+// bf16: FlagGems, whose product of bf16 matrices has a bf16 result.
+const ContractChoice kMixesFormat{
+    "mixes", {"fp32", "bf16"}, "format of the products with fn, in front of 1/rms"};
+
 Formula members(TablePart<P>& t) {
   const Formula tokens = t.scalar("tokens", &P::tokens), hidden = t.scalar("hidden", &P::hidden);
   add_residual(t, tokens, hidden);
   add_mixing(t, tokens, hidden, hidden * kStreams);
   t.choice("scaled", &P::scaled, kScaled);
+  t.choice("mixes", &P::mixes, kMixesFormat);
   return tokens;
 }
 
@@ -42,6 +47,7 @@ class MhcPreProblem final : public TableProblem<P> {
                       const reference::Numerics& numerics,
                       const plumb_numerics& declared) const override {
     auto inputs = mixing_.inputs(tensors, residual_of(p_, tensors.at("residual")));
+    inputs.bf16_mixes = p_.mixes == PLUMB_MIXES_BF16;
     inputs.scaled_streams = p_.scaled == PLUMB_SCALED_OPERAND;
     return mixing_.expect(step, tensors, inputs, reference::mhc_pre_partials(inputs, numerics),
                           numerics, declared);
@@ -69,7 +75,7 @@ OpDefinition define_mhc_pre() {
            "hyper-connection mixing before a sublayer: post, comb and the sublayer's input",
            mixing_parameters(),
            {kNormsWord, kLogitsWord},
-           {kScaled}},
+           {kScaled, kMixesFormat}},
           make_problem_of<MhcPreProblem>,
           {},
           "tokens",

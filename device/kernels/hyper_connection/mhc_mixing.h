@@ -45,6 +45,7 @@ struct Mixing {
   float rms_eps, pre_eps, sinkhorn_eps, norm_eps, post_mult;
   bool
       bf16_split;  // the mixes are of the streams in bf16, and of fn as the sum of two bf16 numbers
+  bool bf16_mixes;  // the mixes, their splits added, are rounded to bf16
 };
 
 // From the parameters of an op, but for its streams. All name these fields alike.
@@ -168,6 +169,7 @@ PLUMB_DEVICE inline float logit_of(const Mixing& p, std::int64_t token, int mix)
     sum += p.partial_mixes[row * kMixes + mix];
     square_sum += p.partial_square_sums[row];
   }
+  if (p.bf16_mixes) sum = load_bf16(store_bf16(sum));
   const float mean_square = square_sum / static_cast<float>(p.depth);
   const float scale = p.scale[mix < kFirstPost ? 0 : mix < kFirstComb ? 1 : 2];
   return sum * rsqrt_approx(mean_square + p.rms_eps) * scale + p.base[mix];

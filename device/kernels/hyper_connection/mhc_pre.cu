@@ -25,6 +25,7 @@ Mixing pre_mixing(const plumb_mhc_pre_params& p) {
   mixing.streams = p.residual;
   mixing.token_stride = p.residual_token_stride;
   mixing.slot_stride = p.residual_slot_stride;
+  mixing.bf16_mixes = p.mixes == PLUMB_MIXES_BF16;
   return mixing;
 }
 

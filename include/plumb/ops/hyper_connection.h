@@ -10,6 +10,12 @@
 extern "C" {
 #endif
 
+/* Of the products with fn, the splits added, in front of 1/rms. */
+typedef enum plumb_mixes {
+  PLUMB_MIXES_FP32 = 0,
+  PLUMB_MIXES_BF16 = 1 /* rounded, as a product of bf16 matrices returns them */
+} plumb_mixes;
+
 /* Hyper-connection mixing before a sublayer   [6.1, 6.2]; hc_mult is 4 */
 typedef struct plumb_mhc_pre_params {
   int64_t struct_size;         /* of this structure, in bytes */
@@ -32,6 +38,7 @@ typedef struct plumb_mhc_pre_params {
   plumb_stream stream;
   plumb_scaled scaled; /* OPERAND: 1/rms multiplies the streams in front of the product with fn, and
                           partial_mixes is not judged */
+  plumb_mixes mixes;
 } plumb_mhc_pre_params;
 
 /* out[n,h] = post[n] x[h] + sum_m comb[m,n] residual[m,h]   [6.3] */

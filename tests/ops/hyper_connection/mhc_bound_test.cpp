@@ -99,6 +99,22 @@ TEST(MhcBound, HonestMhcPreStaysWithinABoundThatIsTight) {
   }
 }
 
+TEST(MhcBound, ProductsRoundedToBf16StayWithinABoundThatIsTight) {
+  for (const NamedOrder& order : orders()) {
+    MhcPreMargins margins;
+    for (int seed = 0; seed < kSeeds; ++seed) {
+      const HyperConnectionData data(400 + seed, kTokens, kHidden);
+      reference::MhcPre inputs = data.mhc_pre();
+      inputs.splits = std::vector{4, 1, 5}[seed % 3];
+      inputs.bf16_mixes = true;
+      margins.add(inputs, order.order, Format::f32);
+    }
+    margins.expect_honest(order.name);
+    margins.post_of_all.expect_honest_and_tight(order.name + ", post end to end");
+    margins.comb_of_all.expect_honest_and_tight(order.name + ", comb end to end");
+  }
+}
+
 TEST(MhcBound, HonestFusedNormStaysWithinABoundThatIsTight) {
   for (const NamedOrder& order : orders()) {
     MhcPreMargins margins;
