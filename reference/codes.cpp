@@ -28,8 +28,15 @@ std::uint16_t encode_scale(double value) {
       std::clamp((mantissa == 0.5 ? exponent - 1 : exponent) + 127, 1, 254));
 }
 
+std::uint16_t encode_scale_down(double value) {
+  if (!(value >= 0)) return kNanE8m0;
+  if (std::isinf(value)) return 254;
+  if (value == 0) return 0;
+  return static_cast<std::uint16_t>(std::clamp(std::ilogb(value) + 127, 0, 254));
+}
+
 bool is_e2m1(CodeFormat format) {
-  return format >= CodeFormat::e2m1 && format <= CodeFormat::e2m1_down_unsigned_zero;
+  return format >= CodeFormat::e2m1 && format <= CodeFormat::e2m1_away_unsigned_zero;
 }
 
 std::uint16_t sign_bit(CodeFormat format) {
@@ -76,11 +83,15 @@ std::uint16_t encode(CodeFormat format, double value) {
   switch (format) {
     case CodeFormat::e4m3fn: return encode_e4m3(value, Dialect::e4m3fn);
     case CodeFormat::e4m3fnuz: return encode_e4m3(value, Dialect::e4m3fnuz);
-    case CodeFormat::e2m1: return encode_e2m1(value, {true, true});
-    case CodeFormat::e2m1_down: return encode_e2m1(value, {false, true});
-    case CodeFormat::e2m1_unsigned_zero: return encode_e2m1(value, {true, false});
-    case CodeFormat::e2m1_down_unsigned_zero: return encode_e2m1(value, {false, false});
+    case CodeFormat::e2m1: return encode_e2m1(value);
+    case CodeFormat::e2m1_down: return encode_e2m1(value, {E2m1Ties::toward_zero});
+    case CodeFormat::e2m1_unsigned_zero: return encode_e2m1(value, {E2m1Ties::even, false});
+    case CodeFormat::e2m1_down_unsigned_zero:
+      return encode_e2m1(value, {E2m1Ties::toward_zero, false});
+    case CodeFormat::e2m1_away: return encode_e2m1(value, {E2m1Ties::away});
+    case CodeFormat::e2m1_away_unsigned_zero: return encode_e2m1(value, {E2m1Ties::away, false});
     case CodeFormat::ue8m0: return encode_scale(value);
+    case CodeFormat::ue8m0_down: return encode_scale_down(value);
     case CodeFormat::bf16: return encode_bf16(value);
   }
   return 0;
@@ -94,15 +105,18 @@ double decode(CodeFormat format, std::uint16_t code) {
     case CodeFormat::e2m1:
     case CodeFormat::e2m1_down:
     case CodeFormat::e2m1_unsigned_zero:
-    case CodeFormat::e2m1_down_unsigned_zero: return decode_e2m1(byte);
-    case CodeFormat::ue8m0: return decode_e8m0(byte);
+    case CodeFormat::e2m1_down_unsigned_zero:
+    case CodeFormat::e2m1_away:
+    case CodeFormat::e2m1_away_unsigned_zero: return decode_e2m1(byte);
+    case CodeFormat::ue8m0:
+    case CodeFormat::ue8m0_down: return decode_e8m0(byte);
     case CodeFormat::bf16: return decode_bf16(code);
   }
   return 0;
 }
 
 int order_of(CodeFormat format, std::uint16_t code) {
-  if (format == CodeFormat::ue8m0) return code;
+  if (format == CodeFormat::ue8m0 || format == CodeFormat::ue8m0_down) return code;
   const std::uint16_t sign = sign_bit(format);
   const int size = code & (sign - 1);
   return code & sign ? -size - 1 : size;

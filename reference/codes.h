@@ -15,13 +15,17 @@ namespace plumb::reference {
 enum class CodeFormat {
   e4m3fn,    // nearest even, saturating
   e4m3fnuz,  // the same; no negative zero
-  // Nearest, saturating: ties to even, or down towards zero; with a negative zero, or without.
+  // Nearest, saturating: ties to even, down towards zero, or away from it; with a negative zero, or
+  // without.
   e2m1,
   e2m1_down,
   e2m1_unsigned_zero,
   e2m1_down_unsigned_zero,
-  ue8m0,  // least power of two that is not smaller; 1..254
-  bf16    // nearest even
+  e2m1_away,
+  e2m1_away_unsigned_zero,
+  ue8m0,       // least power of two that is not smaller; 1..254
+  ue8m0_down,  // greatest power of two that is not larger; 0..254
+  bf16         // nearest even
 };
 CodeFormat code_format(Dialect dialect);
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton kernels of AITER (amd-aiter) in Triton's interpreter. No AMD card has run them here.
 
-The interpreter has no matrix product of e4m3fnuz and no tl.core.sub: fp8_mqa_logits runs on sim-gfx950, and
-dynamic_mxfp4_quant is not taken.
+The interpreter has no matrix product of e4m3fnuz: fp8_mqa_logits runs on sim-gfx950. Nor has it tl.core.sub and
+tensor.floor, which dynamic_mxfp4_quant calls: the adapter puts others in their place.
 
     pip download --no-deps amd-aiter==0.1.7.post2.dev18 && mkdir -p released
     unzip -q amd_aiter-*.whl 'aiter/*.py' -d released/amd_aiter-0.1.7.post2.dev18; export RELEASED=$PWD/released
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import released_files
 import torch
+import triton.language as tl
 import triton_interpreter
 
 triton_interpreter.start()
@@ -25,8 +26,8 @@ TRITON = "aiter.ops.triton"
 FILES = [
     f"{TRITON}.{name}"
     for name in (
-        "_triton_kernels.fp8_mqa_logits", "_triton_kernels.rmsnorm", "_triton_kernels.topk",
-        "fp8_mqa_logits", "rmsnorm", "topk", "utils._triton.kernel_repr", "utils.types",
+        "_triton_kernels.fp8_mqa_logits", "_triton_kernels.quant", "_triton_kernels.rmsnorm", "_triton_kernels.topk",
+        "fp8_mqa_logits", "quant", "rmsnorm", "topk", "utils._triton.kernel_repr", "utils.types",
     )
 ]  # fmt: skip
 released_files.use(
@@ -42,7 +43,7 @@ released_files.use(
 
 from adapter_tensors import TREE, flat, fp8, need, norm_kernels, tensor
 from aiter.ops.triton import fp8_mqa_logits as mqa
-from aiter.ops.triton import rmsnorm, topk
+from aiter.ops.triton import quant, rmsnorm, topk
 from plumb_kernels import kernel
 
 ONCE = {"rounding": "once"}
@@ -98,3 +99,31 @@ def mqa_logits(q, k, k_scale, weights, starts, ends, logits, q_dialect, k_dialec
     if rows * keys:
         arguments = fp8(q, q_dialect), fp8(k, k_dialect), tensor(k_scale), tensor(weights), flat(starts), flat(ends)
         tensor(logits)[:, :keys] = mqa.fp8_mqa_logits(*arguments)
+
+
+def mend_builtins():
+    """A kernel calls both without the argument that Triton's compiler, and not its interpreter, adds."""
+    of_core = tl.core.sub
+
+    def sub(left, right, *arguments, _semantic=None, **more):
+        return left - right if _semantic is None else of_core(left, right, *arguments, _semantic=_semantic, **more)
+
+    tl.core.sub = sub
+    tl.tensor.floor = lambda self: tl.math.floor(self)
+
+
+if triton_interpreter.wanted():
+    mend_builtins()
+
+
+@kernel(
+    "mxfp4_quant",
+    numerics={"deterministic": 1},
+    contract={"scale_rule": "even", "ties": "away", "negative_zero": "kept", "floor": "0x1p-125"},
+    platforms="sim-*",
+)
+def mxfp4_quant(x, q, scales, tokens):
+    if tokens:
+        codes, made = quant.dynamic_mxfp4_quant(tensor(x))
+        tensor(q).copy_(codes)
+        tensor(scales).copy_(made)

@@ -3,6 +3,22 @@
 # Mutants of this family (faults/CMakeLists.txt says what the words mean). Text stands
 # between brackets.
 
+plumb_mutant(mxfp4_even_rule_without_rounding
+  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  FROM [[rule == PLUMB_MX_SCALE_EVEN ? kQuarter : 0]]
+  TO [[0]]
+  CASE mxfp4_quant/scale_even/eager
+  SAYS "scales"
+  WHY "the scale is that of the rule floor where the kernel declares even")
+
+plumb_mutant(mxfp4_away_ties_to_even
+  OP mxfp4_quant FILE quantization/mxfp4_quant.cu
+  FROM [[const bool tie_up = away ||]]
+  TO [[const bool tie_up = (away && code % 2 == 1) ||]]
+  CASE mxfp4_quant/ties_away/eager
+  SAYS "q"
+  WHY "ties go to even where the kernel declares that they go away from zero")
+
 plumb_mutant(group_quant_underflow_is_fnuz_nan
   OP per_token_group_quant_fp8 FILE fp8.h
   FROM [[if (fnuz && code == 0) return 0;]]

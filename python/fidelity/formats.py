@@ -49,12 +49,13 @@ def decode(format, codes):
 
 
 def nearest_codes(magnitudes, values, ties="even"):
-    """Index of the magnitude nearest to |value|; above the last one, the last. Ties: "even" index or "toward_zero"."""
+    """Index of the magnitude nearest to |value|; above the last one, the last. Ties: "even" index, "toward_zero" or "away"."""
     absolute = np.abs(np.asarray(values, np.float64))
     middle = (magnitudes[:-1].astype(np.float64) + magnitudes[1:]) / 2
     below = np.searchsorted(middle, absolute, side="left")  # a tie counts as below the middle
     tie = (below < len(middle)) & (absolute == middle[np.minimum(below, len(middle) - 1)])
-    return below + (tie & (below % 2 == 1) if ties == "even" else 0)
+    up = {"even": below % 2 == 1, "toward_zero": False, "away": True}[ties]
+    return below + (tie & up)
 
 
 def encode_e4m3(format, values):

@@ -78,10 +78,16 @@ def packed_by_tile_kernels(**call):
     per_token_group_quant(call, 200, False)
 
 
-def mxfp4(x, q, scales, floor, ties, keeps_zero):
+def quarter_down(amax, rounded):
+    """Bytes of amax / 4 rounded down to a power of two. `rounded`: the mantissa has one bit first."""
+    bits = amax.astype(F32).view(np.uint32) + np.uint32(0x200000 if rounded else 0)
+    return np.clip((bits >> 23).astype(np.int32) - 2, 0, 254)
+
+
+def mxfp4(x, q, scales, floor, ties, keeps_zero, rule="rceil"):
     values = groups_of(x, 32)
     amax = np.maximum(np.abs(values).max(axis=2), floor)
-    scales[:] = ue8m0_ceil(amax / F32(6))
+    scales[:] = ue8m0_ceil(amax / F32(6)) if rule == "rceil" else quarter_down(amax, rule == "even")
     exact = values.astype(np.float64) / np.ldexp(1.0, scales.astype(np.int32) - 127)[:, :, None]
     codes = nearest_codes(E2M1[:8], np.nan_to_num(exact), ties)
     sign = np.signbit(values) & (keeps_zero | (codes != 0))
@@ -99,6 +105,18 @@ def mxfp4_of_hardware(x, q, scales):
 def mxfp4_of_helper(x, q, scales):
     """DeepGEMM's test helper and SGLang's quant_fp4_e2m1."""
     mxfp4(x, q, scales, F32(1e-4), "toward_zero", False)
+
+
+@kernel("mxfp4_quant", contract={"floor": "0x1p-125", "ties": "away", "negative_zero": "kept", "scale_rule": "even"}, platforms="sim-*")
+def mxfp4_of_aiter(x, q, scales):
+    """AITER's dynamic_mxfp4_quant. From 1.75 * 2^127 on its byte is 254, and not 253 as here."""
+    mxfp4(x, q, scales, F32(2.0**-125), "away", True, "even")
+
+
+@kernel("mxfp4_quant", contract={"floor": "0x1p-125", "ties": "even", "negative_zero": "kept", "scale_rule": "floor"}, platforms="sim-*")
+def mxfp4_of_torchao(x, q, scales):
+    """torchao's to_mx by default. Under byte 0 it divides by 2^-126."""
+    mxfp4(x, q, scales, F32(2.0**-125), "even", True, "floor")
 
 
 @kernel("normalize_e4m3fn_to_e4m3fnuz", platforms="sim-*")

@@ -23,8 +23,9 @@ constexpr double decode_e2m1(std::uint8_t code) {
 
 // What engines do differently: a number halfway between two codes, and the sign of what is rounded
 // to zero. The default is what hardware does.
+enum class E2m1Ties { even, toward_zero, away };
 struct E2m1Policy {
-  bool ties_to_even = true;  // else towards zero
+  E2m1Ties ties = E2m1Ties::even;
   bool zero_has_sign = true;
 };
 
@@ -34,7 +35,8 @@ constexpr std::uint8_t encode_e2m1(double value, E2m1Policy policy = {}) {
   int code = 0;
   while (code < 7 && size > kE2m1Boundaries[code]) ++code;
   const bool tie = code < 7 && size == kE2m1Boundaries[code];
-  if (tie && policy.ties_to_even && code % 2 == 1) ++code;
+  const bool up = policy.ties == E2m1Ties::away || (policy.ties == E2m1Ties::even && code % 2 == 1);
+  if (tie && up) ++code;
   const bool has_sign = value == value && (code != 0 || policy.zero_has_sign);
   if (has_sign && detail::is_negative(value)) code |= 8;
   return static_cast<std::uint8_t>(code);

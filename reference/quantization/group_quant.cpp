@@ -48,6 +48,23 @@ Estimate exact_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& 
   return all;
 }
 
+// No error: of a bf16 amax the quotient is at or above a power of two exactly where amax is at or
+// above the divisor times it.
+Estimate quotients_of_bits(const Bf16Rows& x, const GroupQuant& how) {
+  Estimate all;
+  all.resize(x.rows, how.groups(x.columns));
+  for (std::int64_t row = 0; row < x.rows; ++row) {
+    for (std::int64_t g = 0; g < all.columns; ++g) {
+      double amax = how.amax_floor;
+      for (std::int64_t i = g * how.group; i < std::min(x.columns, (g + 1) * how.group); ++i) {
+        amax = std::max(amax, std::abs(decode_bf16(x.data[row * x.row_stride + i])));
+      }
+      all.value[row * all.columns + g] = amax / how.scale_divisor();
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 GroupQuant fp8_quant(Dialect dialect, std::int64_t group) {
@@ -62,7 +79,15 @@ Estimate group_scales(const Bf16Rows& x, const GroupQuant& how, const Numerics& 
 }
 
 CodeEstimate group_scale_bytes(const Bf16Rows& x, const GroupQuant& how, const Numerics& numerics) {
-  return {.format = CodeFormat::ue8m0, .before = exact_scales(x, how, numerics)};
+  if (how.scale_rule != ScaleRule::rceil) {
+    return {.format = CodeFormat::ue8m0_down, .before = quotients_of_bits(x, how)};
+  }
+  GroupQuant from_byte_1 = how;
+  constexpr double kLeast = 0x1p-126;  // byte 1: no quotient below it is to be judged
+  if (how.amax_floor < how.largest * kLeast) {
+    from_byte_1.scale_floor = std::max(how.scale_floor, kLeast);
+  }
+  return {.format = CodeFormat::ue8m0, .before = exact_scales(x, from_byte_1, numerics)};
 }
 
 CodeEstimate group_codes(const Bf16Rows& x, const std::vector<double>& scales,

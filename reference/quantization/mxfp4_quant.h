@@ -12,7 +12,8 @@
 namespace plumb::reference {
 
 inline constexpr std::int64_t kMxGroup = 32;
-GroupQuant mxfp4_quant(double amax_floor, E2m1Policy policy = {});
+GroupQuant mxfp4_quant(double amax_floor, E2m1Policy policy = {},
+                       ScaleRule scale_rule = ScaleRule::rceil);
 
 // One code per element of bytes that hold two, the element with the even index in the low nibble.
 std::vector<std::uint8_t> unpack_codes(std::span<const std::uint8_t> bytes);

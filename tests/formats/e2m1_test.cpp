@@ -16,7 +16,7 @@ namespace e2m1_test {
 using reference::decode_e2m1;
 
 // As the helper of DeepGEMM's tests has it.
-constexpr reference::E2m1Policy kHelper{false, false};
+constexpr reference::E2m1Policy kHelper{reference::E2m1Ties::toward_zero, false};
 int encode_e2m1(double value) { return reference::encode_e2m1(value, kHelper); }
 
 // Nearest by search; of two as near, the smaller one: ties go down here.
@@ -74,8 +74,21 @@ TEST(E2m1, RoundsTiesToEvenAndKeepsTheSignOfZeroByDefault) {
   }
   EXPECT_EQ(reference::encode_e2m1(-0.0), 8);
   EXPECT_EQ(reference::encode_e2m1(-0.2), 8);
-  EXPECT_EQ(reference::encode_e2m1(-0.2, {true, false}), 0);
-  EXPECT_EQ(reference::encode_e2m1(-1.75, {false, true}), 11);
+  EXPECT_EQ(reference::encode_e2m1(-0.2, {reference::E2m1Ties::even, false}), 0);
+  EXPECT_EQ(reference::encode_e2m1(-1.75, {reference::E2m1Ties::toward_zero}), 11);
+}
+
+TEST(E2m1, TiesMayGoAwayFromZero) {
+  const double boundaries[7] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_EQ(reference::encode_e2m1(boundaries[i], {reference::E2m1Ties::away}), i + 1);
+    EXPECT_EQ(reference::encode_e2m1(-boundaries[i], {reference::E2m1Ties::away}), i + 9);
+    for (const double x : around(boundaries[i])) {
+      if (std::abs(x) == boundaries[i]) continue;
+      EXPECT_EQ(reference::encode_e2m1(x, {reference::E2m1Ties::away}), reference::encode_e2m1(x))
+          << x;
+    }
+  }
 }
 
 TEST(E2m1, TheHelperNeverWritesMinusZeroAndSaturates) {

@@ -208,7 +208,10 @@ TEST_F(ExhaustiveFloats, E2m1RoundsEachWithTiesTowardsZero) {
     intervals.push_back({tie + 1, code + 1});
   }
   EXPECT_EQ(wrong_of_all_floats(
-                intervals, [](float x) { return reference::encode_e2m1(x, {false, false}); },
+                intervals,
+                [](float x) {
+                  return reference::encode_e2m1(x, {reference::E2m1Ties::toward_zero, false});
+                },
                 [](int code, bool negative) { return negative && code != 0 ? code + 8 : code; },
                 [](std::uint32_t) { return 0; }),
             0);

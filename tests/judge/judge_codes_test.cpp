@@ -95,6 +95,16 @@ TEST(Codes, AScaleIsTheLeastPowerOfTwoThatIsNotSmaller) {
   EXPECT_EQ(encode(CodeFormat::ue8m0, std::nan("")), 255);
 }
 
+TEST(Codes, AScaleRoundedDownIsTheGreatestPowerOfTwoThatIsNotLarger) {
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, 1.0), 127);
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, 2.0 - 0x1p-50), 127);
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, 1.0 - 0x1p-50), 126);
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, 0x1p-127), 0);
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, 0.0), 0);
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, 0x1p130), 254);
+  EXPECT_EQ(encode(CodeFormat::ue8m0_down, std::nan("")), 255);
+}
+
 TEST(JudgeCodes, PassesDivisionAndReciprocalAlike) {
   constexpr std::int64_t kRows = 64, kColumns = 1000;
   // A scale of 1.25 puts exact ties among the quotients, which the reciprocal 0.8 misses.

@@ -2,7 +2,9 @@
 //
 // Cases of mxfp4_quant: widths around the group of 32, strided rows, and the choices of engines.
 // Hardware, and what vLLM does with it, has the first value of each choice. The helper of
-// DeepGEMM's tests and SGLang's quant_fp4_e2m1 have the second.
+// DeepGEMM's tests and SGLang's quant_fp4_e2m1 have the second. AITER has the third value of floor
+// and of ties and the second of scale_rule. torchao's EVEN and FLOOR are the last two rules. Its
+// RCEIL has a byte 0, and the rule rceil has none.
 #include "reference/quantization/mxfp4_quant.h"
 
 #include <plumb/ops/quantization.h>
@@ -19,9 +21,28 @@ using reference::kMxGroup;
 
 using P = plumb_mxfp4_quant_params;
 
-const ContractChoice kFloor{
-    "floor", {"0x1.8p-124", "1e-4"}, "least amax of a group; 0x1.8p-124: 6 * 2^-126"};
-const ContractChoice kTies{"ties", {"even", "toward_zero"}, "numbers halfway between two codes"};
+const ContractChoice kFloor{"floor",
+                            {"0x1.8p-124", "1e-4", "0x1p-125"},
+                            "least amax of a group; 0x1.8p-124: 6 * 2^-126; 0x1p-125: 4 * 2^-127"};
+const ContractChoice kTies{
+    "ties", {"even", "toward_zero", "away"}, "numbers halfway between two codes"};
+const ContractChoice kScaleRule{
+    "scale_rule",
+    {"rceil", "even", "floor"},
+    "scale; rceil: amax / 6, rounded up to a power of two; floor: amax / 4, rounded down to one; "
+    "even: the same after the mantissa of amax was rounded to one bit"};
+
+reference::E2m1Ties ties_of(plumb_ties ties) {
+  if (ties == PLUMB_TIES_AWAY) return reference::E2m1Ties::away;
+  const bool even = ties == PLUMB_TIES_TO_EVEN;
+  return even ? reference::E2m1Ties::even : reference::E2m1Ties::toward_zero;
+}
+
+reference::ScaleRule rule_of(plumb_mx_scale_rule rule) {
+  if (rule == PLUMB_MX_SCALE_RCEIL) return reference::ScaleRule::rceil;
+  const bool even = rule == PLUMB_MX_SCALE_EVEN;
+  return even ? reference::ScaleRule::even : reference::ScaleRule::floor;
+}
 const ContractChoice kNegativeZero{"negative_zero",
                                    {"kept", "dropped"},
                                    "-0, and what is rounded to zero from below: code 8 or 0"};
@@ -32,6 +53,7 @@ Formula members(TablePart<P>& t) {
   t.real("amax_floor", &P::amax_floor, kFloor, "least amax of a group");
   t.choice("ties", &P::ties, kTies);
   t.choice("negative_zero", &P::negative_zero, kNegativeZero);
+  t.choice("scale_rule", &P::scale_rule, kScaleRule);
   t.input("x", &P::x, {tokens, columns}, "rows to quantise").strides({stride, 1});
   t.output("q", &P::q, {tokens, columns / 2}, "two codes in a byte, the even column low")
       .codes("e2m1", "scales, one of 32 codes");
@@ -76,9 +98,10 @@ class Mxfp4QuantProblem final : public TableProblem<P> {
 
  private:
   reference::GroupQuant how() const {
-    return reference::mxfp4_quant(double{p_.amax_floor},
-                                  {.ties_to_even = p_.ties == PLUMB_TIES_TO_EVEN,
-                                   .zero_has_sign = p_.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT});
+    return reference::mxfp4_quant(
+        double{p_.amax_floor},
+        {.ties = ties_of(p_.ties), .zero_has_sign = p_.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT},
+        rule_of(p_.scale_rule));
   }
 
   HostTensor one_code_per_byte(const HostTensor& q) const {
@@ -113,7 +136,7 @@ OpDefinition define_mxfp4_quant() {
             {"row_gap", 0, 0, 1 << 20, "elements between rows of x, guarded"},
             kOutGap},
            {},
-           {kFloor, kTies, kNegativeZero}},
+           {kFloor, kTies, kNegativeZero, kScaleRule}},
           make_problem_of<Mxfp4QuantProblem>,
           {},
           "tokens",

@@ -68,11 +68,12 @@ void fill_normal(const Group& group, double scale) {
   }
 }
 
-// amax is `largest` times a power of two, or a neighbour of that among the bf16 numbers.
+// amax is what the scale divides it by, times a power of two, or a neighbour of that among the bf16
+// numbers.
 void fill_beside_power(const Group& group) {
   fill_normal(group, 1);
   const double scale = std::ldexp(1.0, static_cast<int>(integer(group.seed, 1, -3, 3)));
-  const auto edge = encode_bf16(4 * scale * group.how.largest);
+  const auto edge = encode_bf16(4 * scale * group.how.scale_divisor());
   const auto off = static_cast<std::uint16_t>(integer(group.seed, 2, -1, 1));
   group.x[group.seed % static_cast<std::uint64_t>(group.count)] =
       static_cast<std::uint16_t>(edge + off);

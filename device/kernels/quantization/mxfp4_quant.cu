@@ -15,20 +15,30 @@ namespace {
 constexpr int kMxGroup = 32;
 constexpr float kLargestE2m1 = 6.0F;
 
-// Boundaries below |value| are counted. One that equals it counts if the code in front of it is odd
-// and ties go to even.
+// Boundaries below |value| are counted. One that equals it counts if ties go away from zero, or if
+// they go to even and the code in front of it is odd.
 PLUMB_DEVICE std::uint32_t encode_e2m1(float value, const plumb_mxfp4_quant_params& p) {
-  const bool to_even = p.ties == PLUMB_TIES_TO_EVEN;
+  const bool to_even = p.ties == PLUMB_TIES_TO_EVEN, away = p.ties == PLUMB_TIES_AWAY;
   const bool zero_has_sign = p.negative_zero == PLUMB_NEGATIVE_ZERO_KEPT;
   const std::uint32_t bits = float_bits(value);
   const float size = bits_float(bits & 0x7fffffffU);
   std::uint32_t code = 0;
   for (const float boundary : {0.25F, 0.75F, 1.25F, 1.75F, 2.5F, 3.5F, 5.0F}) {
-    const bool rounds_up = size > boundary || (size == boundary && to_even && code % 2 == 1);
+    const bool tie_up = away || (to_even && code % 2 == 1);
+    const bool rounds_up = size > boundary || (size == boundary && tie_up);
     code += rounds_up ? 1U : 0U;
   }
   const bool negative = bits >> 31 != 0;
   return negative && (code != 0 || zero_has_sign) ? code | 8U : code;
+}
+
+// Adding a quarter of a mantissa's range carries into the exponent from 1.75 on.
+PLUMB_DEVICE std::uint8_t scale_byte(float amax, plumb_mx_scale_rule rule) {
+  if (rule == PLUMB_MX_SCALE_RCEIL) return encode_ue8m0(amax / kLargestE2m1);
+  constexpr std::uint32_t kQuarter = 0x00200000U;
+  const std::uint32_t exponent =
+      (float_bits(amax) + (rule == PLUMB_MX_SCALE_EVEN ? kQuarter : 0)) >> 23;
+  return static_cast<std::uint8_t>(exponent < 2 ? 0 : exponent - 2);
 }
 
 PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
@@ -38,7 +48,7 @@ PLUMB_KERNEL void mxfp4_quant_kernel(plumb_mxfp4_quant_params p) {
   const std::uint16_t* x = p.x + token * p.x_row_stride + group * kMxGroup;
   const float amax = group_amax(x, live ? kMxGroup : 0);
   if (!live) return;
-  const std::uint8_t byte = encode_ue8m0(at_least(p.amax_floor, amax) / kLargestE2m1);
+  const std::uint8_t byte = scale_byte(at_least(p.amax_floor, amax), p.scale_rule);
   const float scale = decode_ue8m0(byte);
   if (group_lane() == 0) p.scales[token * p.scales_row_stride + group] = byte;
   std::uint8_t* q = p.q + token * p.q_row_stride + group * (kMxGroup / 2);

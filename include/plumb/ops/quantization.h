@@ -39,8 +39,9 @@ typedef enum plumb_padding_rows {
 
 /* Of a number halfway between two codes. */
 typedef enum plumb_ties {
-  PLUMB_TIES_TO_EVEN = 0,    /* as hardware converts to e2m1 */
-  PLUMB_TIES_TOWARD_ZERO = 1 /* as counting the boundaries below |x| does */
+  PLUMB_TIES_TO_EVEN = 0,     /* as hardware converts to e2m1 */
+  PLUMB_TIES_TOWARD_ZERO = 1, /* as counting the boundaries below |x| does */
+  PLUMB_TIES_AWAY = 2         /* from zero, as adding half a unit to the bits of |x| does */
 } plumb_ties;
 
 /* Of -0, and of a negative number that is rounded to zero. */
@@ -48,6 +49,15 @@ typedef enum plumb_negative_zero {
   PLUMB_NEGATIVE_ZERO_KEPT = 0,   /* code 8 */
   PLUMB_NEGATIVE_ZERO_DROPPED = 1 /* code 0 */
 } plumb_negative_zero;
+
+/* The scale of a group of MXFP4, from a = max(amax, amax_floor). RCEIL: no code saturates. EVEN and
+ * FLOOR: numbers beyond 6 scales do. */
+typedef enum plumb_mx_scale_rule {
+  PLUMB_MX_SCALE_RCEIL = 0, /* the least power of two that is not below a / 6; 2^-126 at least */
+  PLUMB_MX_SCALE_EVEN = 1,  /* a quarter of a, with one bit of its mantissa rounded first: the
+                               greatest power of two that is not above a / 3.5; 2^-127 at least */
+  PLUMB_MX_SCALE_FLOOR = 2  /* the greatest power of two that is not above a / 4; 2^-127 at least */
+} plumb_mx_scale_rule;
 
 /* Codes and scales of groups of consecutive columns   [9.3]
  *   amax = max(max |x|, amax_floor), scale = max(amax / largest, scale_floor), q = fp8(x / scale)
@@ -71,8 +81,7 @@ typedef struct plumb_per_token_group_quant_fp8_params {
   plumb_padding_rows padding_rows;
 } plumb_per_token_group_quant_fp8_params;
 
-/* E2M1 codes and UE8M0 scales of groups of 32 columns   [9.4]
- *   scale = 2^ceil(log2(max(amax, amax_floor) / 6)) */
+/* E2M1 codes and UE8M0 scales of groups of 32 columns   [9.4] */
 typedef struct plumb_mxfp4_quant_params {
   int64_t struct_size; /* of this structure, in bytes */
   const uint16_t* x;   /* bf16 [tokens, columns], columns a multiple of 32 */
@@ -85,6 +94,7 @@ typedef struct plumb_mxfp4_quant_params {
   plumb_ties ties;
   plumb_negative_zero negative_zero;
   plumb_stream stream;
+  plumb_mx_scale_rule scale_rule;
 } plumb_mxfp4_quant_params;
 
 /* OCP weights made readable for fnuz hardware   [9.5]: byte 0x80 becomes 0x00, scales double.

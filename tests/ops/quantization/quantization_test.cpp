@@ -128,13 +128,39 @@ TEST(Mxfp4Quant, RoundsAsHardwareDoes) {
 }
 
 TEST(Mxfp4Quant, TiesGoDownAndZerosHaveNoSignWhereThatIsChosen) {
-  const GroupQuant how = reference::mxfp4_quant(1e-4f, {false, false});
+  const GroupQuant how = reference::mxfp4_quant(1e-4f, {reference::E2m1Ties::toward_zero, false});
   const Quantised tile =
       quantise({6, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -0.25, -0.26, -5.1, -0.0}, how);
   EXPECT_EQ(tile.byte, 127);
   EXPECT_EQ(tile.codes, (std::vector<int>{7, 0, 1, 2, 3, 4, 5, 6, 0, 9, 15, 0}));
   EXPECT_EQ(quantise({6.25}, how).byte, 128);
   EXPECT_EQ(quantise({0.0}, how).byte, 127 - 15);  // 1e-4 / 6 = 2^-15.9
+}
+
+// AITER, torchao's EVEN: from a mantissa of 1.75 on the scale is the next one. Numbers saturate.
+TEST(Mxfp4Quant, TheRuleEvenRoundsTheMantissaOfAmaxToOneBit) {
+  const GroupQuant how =
+      reference::mxfp4_quant(0x1p-125, {reference::E2m1Ties::away}, reference::ScaleRule::even);
+  EXPECT_EQ(quantise({4}, how).byte, 127);
+  EXPECT_EQ(quantise({6}, how).byte, 127);
+  EXPECT_EQ(quantise({6.96875}, how).byte, 127);
+  EXPECT_EQ(quantise({7}, how).byte, 128);
+  EXPECT_EQ(quantise({3.96875}, how).byte, 127);
+  EXPECT_EQ(quantise({3.46875}, how).byte, 126);
+  EXPECT_EQ(quantise({0.0}, how).byte, 0);
+  const Quantised tile = quantise({6.5, 0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -0.25, -0.0}, how);
+  EXPECT_EQ(tile.byte, 127);
+  EXPECT_EQ(tile.codes, (std::vector<int>{7, 1, 2, 3, 4, 5, 6, 7, 9, 8}));
+}
+
+// OCP MX, section 6.3.
+TEST(Mxfp4Quant, TheRuleFloorTakesTheExponentOfAmax) {
+  const GroupQuant how = reference::mxfp4_quant(0x1.8p-124, {}, reference::ScaleRule::floor);
+  EXPECT_EQ(quantise({4}, how).byte, 127);
+  EXPECT_EQ(quantise({7.96875}, how).byte, 127);
+  EXPECT_EQ(quantise({8}, how).byte, 128);
+  EXPECT_EQ(quantise({0.0}, how).byte, 1);
+  EXPECT_EQ(quantise({7.5, -7.5, 1}, how).codes, (std::vector<int>{7, 15, 2}));
 }
 
 TEST(Mxfp4Quant, TheEvenElementIsInTheLowNibble) {
