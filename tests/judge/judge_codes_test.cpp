@@ -20,8 +20,9 @@ namespace judge_codes_test {
 using reference::CodeEstimate;
 using reference::CodeFormat;
 
-constexpr CodeFormat kAllFormats[] = {CodeFormat::e4m3fn, CodeFormat::e4m3fnuz, CodeFormat::e2m1,
-                                      CodeFormat::ue8m0, CodeFormat::bf16};
+constexpr CodeFormat kAllFormats[] = {
+    CodeFormat::e4m3fn, CodeFormat::e4m3fnuz,   CodeFormat::e2m1, CodeFormat::e2m1_away,
+    CodeFormat::ue8m0,  CodeFormat::ue8m0_down, CodeFormat::bf16};
 
 // Values with a relative error of that many units in the last place of fp32, as half a unit each.
 CodeEstimate estimate(CodeFormat format, std::int64_t rows, const std::vector<double>& values,
@@ -69,7 +70,8 @@ Group group(std::int64_t n, float scale) {
 
 TEST(Codes, OrdersAllCodesByValue) {
   for (const CodeFormat format : kAllFormats) {
-    const int codes = format == CodeFormat::bf16 ? 1 << 16 : format == CodeFormat::e2m1 ? 16 : 256;
+    const bool four_bits = format == CodeFormat::e2m1 || format == CodeFormat::e2m1_away;
+    const int codes = format == CodeFormat::bf16 ? 1 << 16 : four_bits ? 16 : 256;
     for (int a = 0; a < codes; ++a) {
       const auto code = static_cast<std::uint16_t>(a);
       const bool unused = format == CodeFormat::ue8m0 && a == 0;
