@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cases/tables/row.h"
 #include "decode/engine/step_inputs.h"
 #include "decode/schedule/schedule.h"
 
