@@ -3,16 +3,9 @@
 
 #include <algorithm>
 
+#include "decode/schedule/environment.h"
+
 namespace plumb::cases {
-
-namespace {
-
-void admit(const ScheduledStep& scheduled, device::decode::Engine& engine) {
-  for (const std::uint64_t id : scheduled.finished) engine.finish(id);
-  for (const auto& [id, tokens] : scheduled.admitted) engine.admit(id, tokens);
-}
-
-}  // namespace
 
 StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::int64_t step,
                     std::optional<CallRecorder::Kept> recorder) {
@@ -23,7 +16,7 @@ StepRun run_to_step(const DecodeSetup& setup, const ScheduleShape& shape, std::i
   device::decode::StepSegments::Parts parts;
   for (std::int64_t i = 0; i <= step; ++i) {
     const ScheduledStep& scheduled = schedule.at(static_cast<std::size_t>(i));
-    admit(scheduled, twin.engine);
+    let_requests_change(scheduled, twin.engine);
     if (i % setup.in_flight == 0) {
       if (i > 0) twin.device->synchronize();
       if (recorder) twin.recorder->poison(twin.engine.stream());
