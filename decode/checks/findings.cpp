@@ -9,9 +9,9 @@ namespace plumb::cases {
 
 std::string_view name_of(Detector detector) {
   constexpr std::array<std::string_view, kDetectors> kNames{
-      "error",      "inputs",   "ran",       "order", "address", "candidates",
-      "convention", "metadata", "reference", "state", "eager",   "twin",
-      "padding",    "path",     "cost",      "fresh", "alone"};
+      "error",      "history",    "inputs",   "ran",       "order", "address",
+      "candidates", "convention", "metadata", "reference", "state", "eager",
+      "twin",       "padding",    "path",     "cost",      "fresh", "alone"};
   return kNames[static_cast<std::size_t>(detector)];
 }
 

@@ -12,6 +12,7 @@ namespace plumb::cases {
 
 enum class Detector {
   error,       // a call threw
+  history,     // the host planned something else than the history of its requests gives
   inputs,      // the device's inputs of the step are not what the host planned
   ran,         // the replay wrote nothing at all
   order,       // a step calls an op that its model does not have there, or leaves one out
@@ -29,7 +30,7 @@ enum class Detector {
   fresh,    // an engine made anew gives other results on the same requests and caches
   alone     // a runner beside others gives other results than alone (side_by_side.h)
 };
-inline constexpr int kDetectors = 17;
+inline constexpr int kDetectors = 18;
 std::string_view name_of(Detector detector);
 
 struct Finding {

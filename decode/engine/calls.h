@@ -64,8 +64,9 @@ struct StepPart {
   std::string name;
   std::int64_t tokens = 0;
   bool varies = false;
-  bool replayed = false;  // by a graph, of a step that is over
-  bool fills = false;     // caches of a request that is admitted: no part of a step
+  bool replayed = false;      // by a graph, of a step that is over
+  bool fills = false;         // caches of a request that is admitted: no part of a step
+  std::uint64_t request = 0;  // the one whose caches the target fills; 0: no such part
 
   bool operator==(const StepPart&) const = default;
 };

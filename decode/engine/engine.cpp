@@ -43,7 +43,7 @@ Engine::Engine(Device& device, const device::Implementation& ops, Geometry geome
       temporaries_(device_, stream_, CachingAllocator::Reuse::at_once),
       memory_(device_),
       inputs_memory_(device_),
-      requests_(geometry_, seed),
+      requests_(geometry_, *policies_.requests, seed),
       inputs_(geometry_, inputs_memory_),
       staging_(device_, inputs_memory_, policies_.inputs->waits_for_copies()),
       model_(make_target(seed)) {
@@ -112,14 +112,14 @@ void Engine::admit(std::uint64_t id, std::int64_t tokens, bool fills) {
     requests_.reserve(request, request.computed + chunk);
     plan_ = plan_step(geometry_, {{&request, chunk, true}}, chunk, {}, *policies_.inputs);
     send();
-    if (fills) fill_caches(chunk);
+    if (fills) fill_caches(id, chunk);
     request.count(chunk);
     requests_.leave(request);
   }
 }
 
-void Engine::fill_caches(std::int64_t tokens) {
-  call_.begin({.name = "earlier tokens", .tokens = tokens, .fills = true});
+void Engine::fill_caches(std::uint64_t request, std::int64_t tokens) {
+  call_.begin({.name = "earlier tokens", .tokens = tokens, .fills = true, .request = request});
   model_->fill_caches(call_, inputs_, tokens);
   if (!draft_) return;
   call_.begin({.name = "draft earlier tokens", .tokens = tokens, .fills = true});
@@ -128,7 +128,7 @@ void Engine::fill_caches(std::int64_t tokens) {
 
 void Engine::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
   const WindowGap gap = requests_.admit_behind(id, other, tokens);
-  fill_gap(requests_.at(id), gap);
+  if (policies_.requests->fills_gaps()) fill_gap(requests_.at(id), gap);
 }
 
 // The window's entries alone: the states are shared.
@@ -141,7 +141,7 @@ void Engine::fill_gap(const Request& request, const WindowGap& gap) {
       std::ranges::fill(plan_.slot_mapping[static_cast<std::size_t>(cache)], -1);
     }
     send();
-    fill_caches(chunk);
+    fill_caches(request.id, chunk);
     part.computed += chunk;
   }
 }
@@ -181,6 +181,7 @@ void Engine::run(GraphKind kind) {
 
 void Engine::step(const std::vector<Scheduled>& batch, const Padding& padding) {
   before_step_ = counters();
+  plan_ = {};
   const std::vector<Query> queries = reserve(batch);
   const ModelRunner::Dispatch how = dispatch(queries);
   prepare(queries, how, padding);
@@ -195,6 +196,7 @@ void Engine::step(const std::vector<std::uint64_t>& scheduled, const Padding& pa
 
 void Engine::step_eagerly(const std::vector<Scheduled>& batch, const Padding& padding) {
   before_step_ = counters();
+  plan_ = {};
   const std::vector<Query> queries = reserve(batch);
   const ModelRunner::Dispatch how = dispatch(queries);
   prepare(queries, how, padding);
@@ -261,6 +263,7 @@ void Engine::prepare(const std::vector<Query>& queries, const ModelRunner::Dispa
                      const Padding& padding) {
   plan_ =
       plan_step(geometry_, queries, dispatch.tokens, padding, *policies_.inputs, dispatch.padded());
+  if (!queries.empty()) policies_.requests->revise(geometry_, earlier_plan_, plan_);
   kind_ = dispatch.kind;
   send();
   if (plan_.attended == 0) return;  // nobody will look at metadata
@@ -298,11 +301,13 @@ std::vector<CacheView> Engine::caches() const {
 void Engine::advance(const std::vector<Scheduled>& batch) {
   for (const Scheduled& one : batch) {
     Request& request = requests_.at(one.request);
-    const std::int64_t accepted = one.accepted == Scheduled::kAll ? one.tokens : one.accepted;
+    const std::int64_t accepted = policies_.requests->counted(
+        one.tokens, one.accepted == Scheduled::kAll ? one.tokens : one.accepted);
     request.count(accepted);
     request.rejections += accepted < one.tokens ? 1 : 0;
     requests_.leave(request);
   }
+  earlier_plan_ = plan_;
 }
 
 Counters Engine::counters() const {

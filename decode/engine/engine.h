@@ -83,7 +83,9 @@ class Engine {
   }
   // Throws std::out_of_range if there is none of the id.
   const Request& request(std::uint64_t id) const { return requests_.at(id); }
-  const StepPlan& plan() const { return plan_; }  // of the latest step
+  // Of the latest step, or of what was prepared since. A step that was not planned, because it was
+  // refused, has one without tokens.
+  const StepPlan& plan() const { return plan_; }
   // What the host planned for the latest step, all of it, and where it should be.
   std::vector<Transfer> planned_inputs() const;
   const std::uint16_t* out() const { return model_->out(); }  // bf16 [tokens, hidden]
@@ -109,7 +111,7 @@ class Engine {
  private:
   // Without `fills`, no kernel runs.
   void admit(std::uint64_t id, std::int64_t tokens, bool fills);
-  void fill_caches(std::int64_t tokens);
+  void fill_caches(std::uint64_t request, std::int64_t tokens);
   void fill_gap(const Request& request, const WindowGap& gap);
   // Inputs and metadata of a step, before any model runs.
   void prepare(const std::vector<Query>& queries, const ModelRunner::Dispatch& dispatch,
@@ -142,7 +144,7 @@ class Engine {
   Staging staging_;
   std::unique_ptr<Model> model_, draft_;
   std::unique_ptr<ModelRunner> target_, drafter_;
-  StepPlan plan_;
+  StepPlan plan_, earlier_plan_;  // what is prepared, or was last; of the step before
   GraphKind kind_ = GraphKind::none;
   std::int64_t steps_ = 0, sends_ = 0, oversized_steps_ = 0, metadata_launches_ = 0;
   Counters before_step_;

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "decode/engine/no_free_block.h"
+
 namespace plumb::device::decode {
 
 namespace {
@@ -50,7 +52,7 @@ BlockPool::BlockPool(std::int64_t blocks, std::uint64_t seed)
 }
 
 std::int32_t BlockPool::take() {
-  if (free_.empty()) throw std::runtime_error("no block of the cache is free");
+  if (free_.empty()) throw NoFreeBlock();
   const std::int32_t block = free_.back();
   free_.pop_back();
   owners_[static_cast<std::size_t>(block)] = 1;
@@ -61,7 +63,8 @@ void BlockPool::give_back(std::int32_t block) {
   if (--owners_[static_cast<std::size_t>(block)] == 0) free_.push_back(block);
 }
 
-Requests::Requests(const Geometry& geometry, std::uint64_t seed) : geometry_(geometry) {
+Requests::Requests(const Geometry& geometry, const RequestPolicy& policy, std::uint64_t seed)
+    : geometry_(geometry), policy_(policy) {
   for (int cache = 0; cache < kCaches; ++cache) {
     pools_.emplace_back(blocks(static_cast<Cache>(cache)),
                         seed + static_cast<std::uint64_t>(cache));
@@ -87,7 +90,9 @@ void Requests::share(const Request& from, std::int64_t tokens, Request& to) cons
     const std::int64_t entries = entries_of(static_cast<Cache>(cache), tokens);
     if (entries % page != 0) refuse();
     const auto first = from.blocks[cache].begin();
-    to.blocks[cache].assign(first, first + entries / page);
+    const std::int64_t blocks =
+        std::min(policy_.shared_blocks(entries / page), std::ssize(from.blocks[cache]));
+    to.blocks[cache].assign(first, first + blocks);
   }
   to.tokens.assign(from.tokens.begin(), from.tokens.begin() + tokens);
 }
@@ -109,13 +114,13 @@ WindowGap Requests::take_gap(Request& request) {
 }
 
 WindowGap Requests::admit_behind(std::uint64_t id, std::uint64_t other, std::int64_t tokens) {
-  Request to{.id = id, .computed = tokens};
+  Request to{.id = id, .computed = policy_.hit_tokens(geometry_, tokens)};
   share(at(other), tokens, to);
   Request& place = admit(id);
   for (int cache = 0; cache < kCaches; ++cache) {
     auto& pool = pools_[static_cast<std::size_t>(cache)];
     for (const std::int32_t block : to.blocks[cache]) {
-      if (block != 0) pool.share(block);
+      if (block != 0 && policy_.counts_sharer()) pool.share(block);
     }
   }
   place = std::move(to);
@@ -132,7 +137,7 @@ void Requests::finish(std::uint64_t id) {
   for (int cache = 0; cache < kCaches; ++cache) {
     auto& pool = pools_[static_cast<std::size_t>(cache)];
     for (const std::int32_t block : request.blocks[cache]) {
-      if (block != 0) pool.give_back(block);
+      if (block != 0 && policy_.gives_back_at_end()) pool.give_back(block);
     }
   }
   requests_.erase(id);
@@ -141,12 +146,13 @@ void Requests::finish(std::uint64_t id) {
 void Requests::leave(Request& request) {
   if (!geometry_.frees_window) return;
   const std::int64_t seen = std::max<std::int64_t>(request.computed - geometry_.window + 1, 0);
+  const std::int64_t end = policy_.leaves_before(geometry_, seen);
   auto& blocks = request.blocks[static_cast<int>(Cache::window)];
-  for (std::int64_t i = seen / geometry_.pages[0]; i-- > 0;) {
+  for (std::int64_t i = std::min(end / geometry_.pages[0], std::ssize(blocks)); i-- > 0;) {
     std::int32_t& block = blocks[static_cast<std::size_t>(i)];
     if (block == 0) return;
     pools_[static_cast<std::size_t>(Cache::window)].give_back(block);
-    block = 0;
+    if (policy_.forgets_left_blocks()) block = 0;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decode/engine/geometry.h"
+#include "decode/policies/request_policy.h"
 
 namespace plumb::device::decode {
 
@@ -49,7 +50,7 @@ struct WindowGap {
 
 class Requests {
  public:
-  Requests(const Geometry& geometry, std::uint64_t seed);
+  Requests(const Geometry& geometry, const RequestPolicy& policy, std::uint64_t seed);
 
   // Throws std::invalid_argument for a request that is there already.
   Request& admit(std::uint64_t id);
@@ -77,6 +78,7 @@ class Requests {
   WindowGap take_gap(Request& request);
 
   const Geometry& geometry_;
+  const RequestPolicy& policy_;
   std::map<std::uint64_t, Request> requests_;
   std::vector<BlockPool> pools_;
 };

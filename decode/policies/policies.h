@@ -10,6 +10,7 @@
 #include "decode/engine/calls.h"
 #include "decode/policies/inputs_policy.h"
 #include "decode/policies/layer_policies.h"
+#include "decode/policies/request_policy.h"
 #include "decode/policies/step_policies.h"
 #include "decode/policies/top_k_policy.h"
 #include "decode/policies/v32_policies.h"
@@ -32,6 +33,7 @@ struct Policies {
   std::shared_ptr<const CapturePolicy> capture = std::make_shared<CapturePolicy>();
   std::shared_ptr<const MetadataPolicy> metadata = std::make_shared<MetadataPolicy>();
   std::shared_ptr<const InputsPolicy> inputs = std::make_shared<InputsPolicy>();
+  std::shared_ptr<const RequestPolicy> requests = std::make_shared<RequestPolicy>();
   std::shared_ptr<const TransferPolicy> transfers = std::make_shared<TransferPolicy>();
   std::shared_ptr<const ModePolicy> mode = std::make_shared<ModePolicy>();
   std::shared_ptr<const BreakPolicy> breaks = std::make_shared<BreakPolicy>();

@@ -56,6 +56,7 @@ CallRecorder::~CallRecorder() { device_.destroy_stream(stream_); }
 void CallRecorder::begin(const device::decode::StepPart& part) {
   next_ = 0;
   fills_ = part.fills;
+  if (part.request != 0 && when_filled_) when_filled_(part);
   if (fills_) return;
   tokens_ = part.tokens;
   latest_[part.name] = part;

@@ -6,6 +6,7 @@
 // reference on exactly the bytes that it was given.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +62,9 @@ class CallRecorder final : public device::decode::CallObserver {
   };
   using Calls = std::vector<std::unique_ptr<CallRecording>>;
 
+  // Called when the target begins to fill the caches of a request, outside of steps.
+  using FillHook = std::function<void(const device::decode::StepPart& part)>;
+  void when_filled(FillHook hook) { when_filled_ = std::move(hook); }
   // Whose calls the reference stands in for. Before the first call.
   void exchange(std::shared_ptr<const Exchanged> which) { exchanged_ = std::move(which); }
   // For steps that are too large to be judged whole: of each call `rows` are, and caches are read
@@ -132,6 +136,7 @@ class CallRecorder final : public device::decode::CallObserver {
   std::map<std::string, device::decode::StepPart, std::less<>> latest_;  // by name
   bool fills_ =
       false;  // true while the caches of a new request are filled: these calls are not recorded
+  FillHook when_filled_;
   device::decode::EngineMemory memory_;
   std::vector<CopyBlock> spare_;  // of records that nobody needs any more
   PartRecord* current_ = nullptr;

@@ -12,7 +12,9 @@
 #include "decode/checks/order_checks.h"
 #include "decode/checks/paged_buffers.h"
 #include "decode/checks/replay_checks.h"
+#include "decode/checks/request_model.h"
 #include "decode/checks/state_checks.h"
+#include "decode/engine/no_free_block.h"
 #include "decode/schedule/environment.h"
 
 namespace plumb::cases {
@@ -41,7 +43,12 @@ class Watcher {
         twin_(setup, CallRecorder::Kept::everything),
         eager_(setup, CallRecorder::Kept::everything),
         other_(setup, CallRecorder::Kept::rows),
-        features_(setup.geometry) {}
+        model_(setup.geometry),
+        features_(setup.geometry) {
+    eager_.recorder->when_filled([this](const device::decode::StepPart& part) {
+      fills_.push_back({part.request, eager_.engine.plan()});
+    });
+  }
 
   void capture() {
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) watched->engine.capture();
@@ -56,6 +63,9 @@ class Watcher {
       try {
         take({next, last + 1}, step);
         result.calls_judged += check(step);
+      } catch (const device::decode::NoFreeBlock& none) {
+        note_wrong(model_.check_shortage(*(next + std::ssize(step.plans))), step);
+        step.findings.add(Detector::error, step.calls, "", "", none.what());
       } catch (const device::decode::RefusedCall& refused) {
         step.findings.add(Detector::error, step.calls, refused.op, refused.op, refused.what());
       } catch (const std::exception& error) {
@@ -86,7 +96,7 @@ class Watcher {
 
   // The last of these steps is the watched one.
   void take(const std::vector<ScheduledStep>& scheduled, WatchedStep& step) {
-    prepare(scheduled.front());
+    prepare(scheduled.front(), step);
     for (WatchedEngine* watched : all()) {
       if (watched->recorder) watched->recorder->poison(watched->engine.stream());
     }
@@ -97,10 +107,10 @@ class Watcher {
     for (const ScheduledStep& one : scheduled) {
       if (&one != &scheduled.front()) {
         remember(step);
-        prepare(one);
+        prepare(one, step);
       }
       follows_a_step_ = plans(plain_) == plans_;
-      delayed(plain_).step(one.batch);
+      take_plain(one, step);
       plans_ = plans(plain_);
       delayed(twin_).step(one.batch);
       eager_.engine.step_eagerly(one.batch);
@@ -113,6 +123,27 @@ class Watcher {
     for (WatchedEngine* watched : all()) watched->device->synchronize();
     step.after = snapshot(twin_);
     is_as_new_ = !renews || live_results(plain_) == fresh_;
+  }
+
+  // The plan is checked before its step can do harm elsewhere, and also where the step has thrown.
+  void take_plain(const ScheduledStep& scheduled, WatchedStep& step) {
+    try {
+      delayed(plain_).step(scheduled.batch);
+    } catch (const std::exception&) {
+      const device::decode::StepPlan& plan = plain_.engine.plan();
+      if (plan.tokens > 0) note_wrong(model_.check(scheduled, plan), step);
+      throw;
+    }
+    note_wrong(model_.check(scheduled, plain_.engine.plan()), step);
+  }
+
+  // One wrong part of the host makes others look wrong.
+  static void note_wrong(const std::optional<WrongPlan>& wrong, WatchedStep& step) {
+    const auto& all = step.findings.all();
+    const bool is_first = std::ranges::none_of(
+        all, [](const Finding& one) { return one.detector == Detector::history; });
+    if (!wrong || !is_first) return;
+    step.findings.add(Detector::history, 0, wrong->part, wrong->part, wrong->text);
   }
 
   // Numbers, and not NaN: a kernel may load what it then takes zero times.
@@ -138,8 +169,10 @@ class Watcher {
 
   // Steps that are run eagerly have no past that could disturb them, and none in flight: their
   // engine fills the caches of new requests for all.
-  void prepare(const ScheduledStep& scheduled) {
+  void prepare(const ScheduledStep& scheduled, WatchedStep& step) {
+    fills_.clear();
     let_requests_change(scheduled, eager_.engine);
+    note_wrong(model_.change(scheduled, fills_), step);
     for (WatchedEngine* watched : {&plain_, &twin_, &other_}) {
       let_requests_change(scheduled, eager_, *watched);
       disturb(scheduled, setup_.environment, *watched);
@@ -208,6 +241,8 @@ class Watcher {
   device::decode::GraphMode mode_;
   std::int64_t in_flight_;
   WatchedEngine plain_, twin_, eager_, other_;
+  RequestModel model_;
+  std::vector<CacheFill> fills_;  // of requests that came before the step
   FeatureCounter features_;
   std::vector<StepInFlight> earlier_;
   std::vector<std::byte> fresh_;  // results of an engine made anew

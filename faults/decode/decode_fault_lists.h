@@ -10,11 +10,12 @@
 
 namespace plumb::cases {
 
-std::vector<DecodeFault> faults_of_42604();    // graphs around ragged metadata; FP8 dialects
-std::vector<DecodeFault> faults_of_42982();    // V3.2's metadata builder and its cached plan
-std::vector<DecodeFault> faults_of_43746();    // the drafter's norm; breakable graphs
-std::vector<DecodeFault> faults_of_42810();    // top-k, hyper-connections, who calls what
-std::vector<DecodeFault> faults_of_42444();    // attention state planned before the capture
-std::vector<DecodeFault> faults_of_hazards();  // rows of the list of hazards beside these
+std::vector<DecodeFault> faults_of_42604();     // graphs around ragged metadata; FP8 dialects
+std::vector<DecodeFault> faults_of_42982();     // V3.2's metadata builder and its cached plan
+std::vector<DecodeFault> faults_of_43746();     // the drafter's norm; breakable graphs
+std::vector<DecodeFault> faults_of_42810();     // top-k, hyper-connections, who calls what
+std::vector<DecodeFault> faults_of_42444();     // attention state planned before the capture
+std::vector<DecodeFault> faults_of_hazards();   // rows of the list of hazards beside these
+std::vector<DecodeFault> faults_of_requests();  // the bookkeeping of the host
 
 }  // namespace plumb::cases

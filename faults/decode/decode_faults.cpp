@@ -12,7 +12,7 @@ namespace {
 std::vector<DecodeFault> make_faults() {
   std::vector<DecodeFault> all;
   for (const auto& make : {faults_of_42604, faults_of_42982, faults_of_43746, faults_of_42810,
-                           faults_of_42444, faults_of_hazards}) {
+                           faults_of_42444, faults_of_hazards, faults_of_requests}) {
     const std::vector<DecodeFault> some = make();
     all.insert(all.end(), some.begin(), some.end());
   }

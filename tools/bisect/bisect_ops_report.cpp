@@ -43,6 +43,7 @@ std::string text_of(const Cancelling& pair) {
 // Who has to look: what an op computes is right, what it is told is not.
 std::string whose(const cases::Finding& left) {
   switch (left.detector) {
+    case Detector::history: return "what the host plans for its requests";
     case Detector::order: return "the calls of the step";
     case Detector::inputs: return "the step's inputs";
     case Detector::metadata:

@@ -17,8 +17,8 @@ using cases::Shares;
 using nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, cases::kDetectors> kShort{
-    "err", "inp", "ran", "ord", "adr", "cnd", "cnv", "met", "ref",
-    "sta", "eag", "twn", "pad", "pth", "cst", "frs", "aln"};
+    "err", "his", "inp", "ran", "ord", "adr", "cnd", "cnv", "met",
+    "ref", "sta", "eag", "twn", "pad", "pth", "cst", "frs", "aln"};
 constexpr std::size_t kNameWidth = 32;
 
 std::string mark_of(const FinishedRun& one, Detector detector, const Style& style) {

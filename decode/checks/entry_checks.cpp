@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a plan has entries read and written, against what the model says that slots hold.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "decode/checks/model_entries.h"
+#include "decode/checks/request_model.h"
+
+namespace plumb::cases {
+
+using device::decode::Cache;
+using device::decode::StepPlan;
+
+namespace {
+
+std::string content(const EntryTag& tag, std::size_t cache) {
+  return tag.digest == 0 ? "nothing" : name_of_entry(tag.request, cache, tag.number);
+}
+
+}  // namespace
+
+std::int64_t RequestModel::in_table(const StepPlan& plan, std::int64_t row, std::size_t cache,
+                                    std::int64_t number) const {
+  const std::int64_t page = geometry_.pages[cache];
+  const auto width = geometry_.blocks_per_request(static_cast<Cache>(cache));
+  const auto at = static_cast<std::size_t>(row * width + number / page);
+  return plan.block_tables[cache].at(at) * page + number % page;
+}
+
+std::uint64_t RequestModel::digest_of(const Story& story, std::size_t cache,
+                                      std::int64_t number) const {
+  const std::int64_t last = (number + 1) * tokens_of_entry(cache) - 1;
+  return last < story.end() ? story.digests[static_cast<std::size_t>(last)] : 0;
+}
+
+// Of those of the window that the next token attends; of compressed states all.
+std::int64_t RequestModel::first_seen(const Story& story, std::size_t cache) const {
+  if (cache != 0 || geometry_.window == 0) return 0;
+  return std::max<std::int64_t>(story.computed - geometry_.window + 1, 0);
+}
+
+const EntryTag& RequestModel::tag(std::size_t cache, std::int64_t slot) const {
+  static const EntryTag kNothing;
+  const bool is_there = slot >= 0 && slot < std::ssize(tags_[cache]);
+  return is_there ? tags_[cache][static_cast<std::size_t>(slot)] : kNothing;
+}
+
+// Entries of earlier steps that the rows' tokens attend.
+std::optional<WrongPlan> RequestModel::check_reads(const Rows& rows, const StepPlan& plan) const {
+  for (const PlanRow& row : rows) {
+    for (std::size_t cache = 0; cache < kKinds; ++cache) {
+      if (!geometry_.has(static_cast<Cache>(cache))) continue;
+      const std::int64_t end = row.first / tokens_of_entry(cache);
+      for (std::int64_t i = first_seen(*row.story, cache); i < end; ++i) {
+        const std::int64_t slot = in_table(plan, row.row, cache, i);
+        if (auto wrong = check_read(row, cache, i, slot)) return wrong;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<WrongPlan> RequestModel::check_read(const PlanRow& row, std::size_t cache,
+                                                  std::int64_t number, std::int64_t slot) const {
+  const Story& story = *row.story;
+  const std::uint64_t right = digest_of(story, cache, number);
+  if (tag(cache, slot).digest == right) return std::nullopt;
+  const auto& places = story.places[cache];
+  const std::int64_t place =
+      number < std::ssize(places) ? places[static_cast<std::size_t>(number)] : -1;
+  const std::string entry =
+      fmt::format("{} (row {})", name_of_entry(story.id, cache, number), row.row);
+  const std::string read =
+      fmt::format("slot {} is read for it, which holds {}", slot, content(tag(cache, slot), cache));
+  if (place < 0) {
+    const std::string behind =
+        story.behind == 0 ? "" : fmt::format(" since it came behind request {}", story.behind);
+    return WrongPlan{story.behind == 0 ? "prompt" : "prefix hit",
+                     fmt::format("{} was not written{}; {}", entry, behind, read)};
+  }
+  if (cache == 0 && geometry_.frees_window && slot < geometry_.pages[0]) {
+    return WrongPlan{
+        "block release",
+        fmt::format("the block of {} was given back, and the window still sees it", entry)};
+  }
+  if (tag(cache, place).digest == right) {
+    return WrongPlan{"block_tables", fmt::format("{} lies in slot {}; {}", entry, place, read)};
+  }
+  return WrongPlan{"block release",
+                   fmt::format("{} was overwritten in slot {}; {}", entry, place, read)};
+}
+
+// Tokens write their entries, and complete compressed states.
+std::optional<WrongPlan> RequestModel::check_writes(const Rows& rows, const StepPlan& plan) {
+  for (const PlanRow& row : rows) {
+    for (std::int64_t i = 0; i < row.tokens; ++i) {
+      const auto token = static_cast<std::size_t>(row.first_token + i);
+      for (std::size_t cache = 0; cache < kKinds; ++cache) {
+        if (!geometry_.has(static_cast<Cache>(cache))) continue;
+        if (auto wrong = check_token_write(row, row.first + i, token, cache, plan)) return wrong;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<WrongPlan> RequestModel::check_token_write(const PlanRow& row, std::int64_t position,
+                                                         std::size_t token, std::size_t cache,
+                                                         const StepPlan& plan) {
+  const std::int64_t slot = plan.slot_mapping[cache].at(token);
+  const std::int64_t number = position / tokens_of_entry(cache);
+  const std::string name = name_of_entry(row.story->id, cache, number);
+  if ((position + 1) % tokens_of_entry(cache) != 0) {
+    if (slot == -1) return std::nullopt;
+    return WrongPlan{"slot_mapping", fmt::format("position {} does not complete {} and has slot {}",
+                                                 position, name, slot)};
+  }
+  // An entry of a prefix is there already: who computes others again may leave it out.
+  const bool is_there = row.end() <= row.story->computed;
+  if (is_there && slot == -1) return std::nullopt;
+  if (cache != 0 && !is_there &&
+      plan.state_keys[cache].at(token) != state_key(row.story->id, number)) {
+    return WrongPlan{"state_keys",
+                     fmt::format("{} is made of key {}, {} is right", name,
+                                 plan.state_keys[cache][token], state_key(row.story->id, number))};
+  }
+  const NewEntry entry{row, cache, number, slot, in_table(plan, row.row, cache, number)};
+  if (auto wrong = check_write(entry)) return wrong;
+  write(entry);
+  return std::nullopt;
+}
+
+void RequestModel::write(const NewEntry& entry) {
+  Story& story = *entry.row.story;
+  auto& places = story.places[entry.cache];
+  const auto number = static_cast<std::size_t>(entry.number);
+  if (number >= places.size()) places.resize(number + 1, -1);
+  places[number] = entry.slot;
+  tags_[entry.cache].at(static_cast<std::size_t>(entry.slot)) = {
+      digest_of(story, entry.cache, entry.number), story.id, entry.number};
+}
+
+std::int64_t RequestModel::block_beside(const Story& story, std::size_t cache,
+                                        std::int64_t number) const {
+  const std::int64_t page = geometry_.pages[cache];
+  const auto& places = story.places[cache];
+  for (std::int64_t i = std::min(number, std::ssize(places)); i-- > number / page * page;) {
+    const std::int64_t place = places[static_cast<std::size_t>(i)];
+    if (place >= 0) return place / page;
+  }
+  return -1;
+}
+
+const RequestModel::Story* RequestModel::needed_by(const NewEntry& entry) const {
+  const EntryTag& there = tag(entry.cache, entry.slot);
+  const std::uint64_t comes = digest_of(*entry.row.story, entry.cache, entry.number);
+  if (there.digest == 0 || there.digest == comes) return nullptr;
+  for (const auto& [id, story] : stories_) {
+    const auto& places = story.places[entry.cache];
+    const bool is_its = there.number < std::ssize(places) &&
+                        places[static_cast<std::size_t>(there.number)] == entry.slot &&
+                        digest_of(story, entry.cache, there.number) == there.digest;
+    if (is_its && there.number >= first_seen(story, entry.cache)) return &story;
+  }
+  return nullptr;
+}
+
+std::optional<WrongPlan> RequestModel::check_write(const NewEntry& entry) const {
+  const Story& story = *entry.row.story;
+  const std::int64_t page = geometry_.pages[entry.cache];
+  const std::string name =
+      fmt::format("{} (row {})", name_of_entry(story.id, entry.cache, entry.number), entry.row.row);
+  const Story* const other = needed_by(entry);
+  if (entry.slot != entry.in_table) {
+    const std::int64_t beside = block_beside(story, entry.cache, entry.number);
+    const bool is_right = beside >= 0 && entry.slot == beside * page + entry.number % page;
+    const bool table = is_right || (beside < 0 && other == nullptr && entry.in_table < page);
+    return WrongPlan{table ? "block_tables" : "slot_mapping",
+                     fmt::format("{} is written to slot {}, and the block table leads to slot {}",
+                                 name, entry.slot, entry.in_table)};
+  }
+  if (entry.slot < page || entry.slot >= std::ssize(tags_[entry.cache])) {
+    return WrongPlan{"block_tables", fmt::format("{} is written to slot {}, which is no request's",
+                                                 name, entry.slot)};
+  }
+  if (other == nullptr) return std::nullopt;
+  const std::int64_t behind = story.prefix / tokens_of_entry(entry.cache);
+  const bool shared_too_much = story.behind != 0 && entry.number / page == behind / page &&
+                               tag(entry.cache, entry.slot).number == entry.number;
+  return WrongPlan{
+      shared_too_much ? "prefix hit" : "block release",
+      fmt::format(
+          "{} is written to slot {}, where request {} still needs {}{}", name, entry.slot,
+          other->id, content(tag(entry.cache, entry.slot), entry.cache),
+          shared_too_much
+              ? fmt::format(": the block behind the prefix of {} tokens is shared", story.prefix)
+              : "")};
+}
+
+}  // namespace plumb::cases

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+
+namespace plumb::device::decode {
+
+// All blocks of a cache belong to requests.
+class NoFreeBlock : public std::runtime_error {
+ public:
+  NoFreeBlock() : std::runtime_error("no block of the cache is free") {}
+};
+
+}  // namespace plumb::device::decode

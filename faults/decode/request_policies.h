@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host can get wrong about its requests, each as a policy in place of the right one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "decode/engine/step_inputs.h"
+#include "decode/policies/request_policy.h"
+
+namespace plumb::cases {
+
+using device::decode::RequestPolicy;
+using device::decode::StepPlan;
+
+struct RejectedTokensCounted final : RequestPolicy {
+  std::int64_t counted(std::int64_t tokens, std::int64_t) const override { return tokens; }
+};
+struct OneBlockMoreShared final : RequestPolicy {
+  std::int64_t shared_blocks(std::int64_t whole) const override { return whole + 1; }
+};
+// A hit is counted up to the end of the block behind it.
+struct HitCountsABlockMore final : RequestPolicy {
+  std::int64_t hit_tokens(const device::decode::Geometry& geometry,
+                          std::int64_t tokens) const override {
+    return tokens + geometry.pages[0];
+  }
+};
+struct SharerNotCounted final : RequestPolicy {
+  bool counts_sharer() const override { return false; }
+};
+struct GapNotFilled final : RequestPolicy {
+  bool fills_gaps() const override { return false; }
+};
+struct WindowEndsABlockEarly final : RequestPolicy {
+  std::int64_t leaves_before(const device::decode::Geometry& geometry,
+                             std::int64_t seen) const override {
+    return seen + geometry.pages[0];
+  }
+};
+struct LeftBlocksKept final : RequestPolicy {
+  bool forgets_left_blocks() const override { return false; }
+};
+struct NothingGivenBack final : RequestPolicy {
+  bool gives_back_at_end() const override { return false; }
+};
+
+// Rows that a plan has in common with the plan of the step before.
+inline std::size_t common_rows(const StepPlan& before, const StepPlan& plan) {
+  return static_cast<std::size_t>(std::min(before.live_requests, plan.live_requests));
+}
+
+// A length is what its request may have at most: a whole number of blocks.
+struct LengthsAreUpperBounds final : RequestPolicy {
+  void revise(const device::decode::Geometry& geometry, const StepPlan&,
+              StepPlan& plan) const override {
+    const auto page = static_cast<std::int32_t>(geometry.pages[0]);
+    for (std::size_t row = 0; row < static_cast<std::size_t>(plan.live_requests); ++row) {
+      plan.seq_lens[row] = (plan.seq_lens[row] + page - 1) / page * page;
+    }
+  }
+};
+struct LengthsOneStepOld final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan& before,
+              StepPlan& plan) const override {
+    std::copy_n(before.seq_lens.begin(), common_rows(before, plan), plan.seq_lens.begin());
+  }
+};
+// Lengths are sent again when the number of tokens changes: a hit changes the one only.
+struct LengthsOfAsManyTokens final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan& before,
+              StepPlan& plan) const override {
+    if (before.live_tokens != plan.live_tokens) return;
+    std::copy_n(before.state_lens.begin(), plan.live_tokens, plan.state_lens.begin());
+  }
+};
+struct TablesStayInTheirRows final : RequestPolicy {
+  void revise(const device::decode::Geometry& geometry, const StepPlan& before,
+              StepPlan& plan) const override {
+    for (std::size_t cache = 0; cache < device::decode::kCaches; ++cache) {
+      const auto width = geometry.blocks_per_request(static_cast<device::decode::Cache>(cache));
+      std::copy_n(before.block_tables[cache].begin(),
+                  common_rows(before, plan) * static_cast<std::size_t>(width),
+                  plan.block_tables[cache].begin());
+    }
+  }
+};
+// Only blocks that a row did not have are written into its table.
+struct TablesKeepEarlierBlocks final : RequestPolicy {
+  void revise(const device::decode::Geometry& geometry, const StepPlan& before,
+              StepPlan& plan) const override {
+    const auto width =
+        static_cast<std::size_t>(geometry.blocks_per_request(device::decode::Cache::window));
+    for (std::size_t i = 0; i < common_rows(before, plan) * width; ++i) {
+      if (before.block_tables[0][i] != 0) plan.block_tables[0][i] = before.block_tables[0][i];
+    }
+  }
+};
+struct SlotsOfTheRowBefore final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
+    const auto first = plan.slot_mapping[0].begin();
+    std::rotate(first, first + (plan.live_tokens - 1), first + plan.live_tokens);
+  }
+};
+// One position for all tokens of a request.
+struct PositionsOfTheFirstToken final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
+    for (std::size_t row = 0; row < static_cast<std::size_t>(plan.live_requests); ++row) {
+      const auto first = plan.positions.begin() + plan.query_start_loc[row];
+      std::fill(first, plan.positions.begin() + plan.query_start_loc[row + 1], *first);
+    }
+  }
+};
+struct DrafterGetsTheCurrentToken final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
+    plan.next_token_keys = plan.token_keys;
+  }
+};
+// A state is written with the token behind its last one.
+struct StateSlotsOneTokenLate final : RequestPolicy {
+  void revise(const device::decode::Geometry&, const StepPlan&, StepPlan& plan) const override {
+    auto& slots = plan.slot_mapping[static_cast<std::size_t>(device::decode::Cache::c4a)];
+    std::rotate(slots.begin(), slots.begin() + (plan.live_tokens - 1),
+                slots.begin() + plan.live_tokens);
+  }
+};
+
+}  // namespace plumb::cases
